@@ -127,7 +127,7 @@ fn pipes_are_answered_and_what_can_not_be_is_refused() {
     ];
     let without_parquet = without_parquet.into_iter().filter(|_| cfg!(not(feature = "parquet")));
     for (input, out, flags, part) in [
-        ("a.tsv", "o.jsonl", &[][..], "--from FORMAT"),
+        ("a.json", "o.jsonl", &[][..], "--from FORMAT"),
         ("a.csv", "o.txt", &[], "must end in .jsonl, .csv"),
         ("a.csv", "a.csv", &["--replace"], "is the input"),
         ("a.csv", "o.jsonl", &["--column", "body"], "no column `body`"),

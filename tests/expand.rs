@@ -385,6 +385,21 @@ fn an_expander_learns_which_words_are_relevant() {
     assert!(!Path::new(&path("x")).exists());
     let (is_right, _, error) = train("bad.tsv", "x", "--batch 8");
     assert!(!is_right && error.contains("line 2: it has 1 columns"), "{error}");
+    for (options, expected) in [
+        ("--batch 1000000000", "1..=8192"),
+        ("--epochs 9223372036854775808", "1..=1000000"),
+        ("--temperature NaN", "above 0"),
+        ("--flops-texts inf", "at least 0"),
+        ("--learning-rate 1e38", "training diverged in epoch 1"),
+        ("--bias-learning-rate 3e38", "lower --learning-rate or --bias-learning-rate"),
+    ] {
+        let (is_right, _, error) = train("pairs.tsv", "x", options);
+        assert!(!is_right && error.contains(expected), "{options}: {error}");
+        assert!(!error.contains("panicked") && !Path::new(&path("x")).exists(), "{error}");
+    }
+    let (is_right, _, error) =
+        run(&["train", "expander", "--model", &model, "--out", &path("x"), "--terms", "1000000"]);
+    assert!(!is_right && error.contains("words; ask for fewer"), "{error}");
 }
 
 #[test]

@@ -253,3 +253,40 @@ fn data_that_would_teach_nonsense_are_refused() {
     let said = refused("array.json", "[{\"text\": \"x\", \"label\": 1}]\n".to_owned());
     assert!(said.contains("jq"), "{said}");
 }
+
+#[test]
+fn numbers_that_make_no_head_are_refused_before_they_cost_anything() {
+    let scratch = Scratch::new();
+    let large = "9223372036854775808";
+    for (flag, values, expected) in [
+        ("--channels", &["0", "1000000000", large][..], "1..=10000"),
+        ("--channels", &["-1", "NaN", "inf"], "invalid digit"),
+        ("--widths", &["0", "3,1000000000", large], "1..=100"),
+        ("--batch", &["0", "1000000000", large], "1..=100000"),
+        ("--epochs", &["0", large], "1..=1000000"),
+        ("--patience", &["0", large], "1..=1000000"),
+        ("--limit", &["0", large], "1..="),
+        ("--learning-rate", &["0", "-1", "NaN", "inf", "1e39"], "above 0"),
+        ("--dropout", &["-0.1", "1", "NaN", "inf"], "less than 1"),
+        ("--other-words", &["-1", "1.1", "NaN"], "from 0 to 1"),
+        ("--learning-rate", &["1e30", "3e38"], "diverged in epoch 1"),
+        ("--learning-rate", &["1e30"], "lower --learning-rate"),
+        ("--widths", &["100,100,100,100,100,100,100,100,100"], "lower --channels or --widths"),
+    ] {
+        for value in values {
+            let channels = match flag {
+                "--channels" => None,
+                "--widths" => Some("--channels=10000"),
+                _ => Some("--channels=5"),
+            };
+            let flag = format!("{flag}={value}");
+            let mut command = kindred(&["train", "classifier", &flag, "--model"]);
+            command.arg(&scratch.model).arg("--data").arg(data()).args(channels);
+            let output = command.arg("--out").arg(scratch.path("head")).output().unwrap();
+            let said = errors(&output);
+            assert!(matches!(output.status.code(), Some(1 | 2)), "{flag}: {said}");
+            assert!(said.contains(expected) && !said.contains("panicked"), "{flag}: {said}");
+            assert!(!scratch.path("head").exists(), "{flag}");
+        }
+    }
+}

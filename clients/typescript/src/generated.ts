@@ -1985,8 +1985,9 @@ export interface components {
          *     field or parameter that does not exist (`unknown_field`), an invalid value
          *     (`invalid_value`), a result or work limit that the request exceeds (`too_many_results`),
          *     a vector with the wrong dimension (`dimension_mismatch`), a component that does not fit
-         *     in a float32 (`not_finite`), a query vector that is zero (`zero_query`), or a number of
-         *     words or weights that the method does not allow (`method_mismatch`).
+         *     in a float32 or class scores of a text that are not finite (`not_finite`), a query vector
+         *     that is zero (`zero_query`), or a number of words or weights that the method does not
+         *     allow (`method_mismatch`).
          */
         SearchUnprocessable: {
             headers: {

@@ -39,6 +39,10 @@ pub fn train_expander(arguments: &TrainExpanderArguments) -> Result<(), CommandE
     let Some(data) = data else {
         let tokens = tokens(&model, arguments.tokens);
         let terms = arguments.terms.map_or(TERMS[0], |terms| terms.get());
+        if terms > model.rows() && arguments.terms.is_some() {
+            let message = format!("--terms: the model has {} words; ask for fewer", model.rows());
+            return Err(CommandError::Usage(message));
+        }
         let reach = reach_of(&model, tokens.clone(), terms, arguments.threads)
             .map_err(|error| CommandError::Usage(error.to_string()))?;
         let (mut description, weights) = plain_expander(&model, tokens, reach);
