@@ -72,10 +72,10 @@ class Reference:
 
 
 class Service:
-    def __init__(self, program, folder, key):
+    def __init__(self, program, folder, head, key):
         environment = {k: v for k, v in os.environ.items() if not k.startswith("KINDRED_")}
         command = [program, "serve", "--listen", "127.0.0.1:0", "--log-level", "warn"]
-        command += ["--model", f"{MODEL}={folder}", "--api-keys-file", str(key.file)]
+        command += ["--model", f"{MODEL}={folder}", "--head", f"near={head}", "--api-keys-file", str(key.file)]
         command += ["--body-memory-mb", str(POOL_MB), "--answer-memory-mb", str(POOL_MB), "--write-timeout-ms", "3000"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
         for line in self.process.stdout:
@@ -128,7 +128,7 @@ class Hostile:
     PAUSE = 3
 
     def __init__(self, port, key, model):
-        names = ("rank75", "exclude1mb", "noread")
+        names = ("rank75", "exclude1mb", "noread", "expandtexts", "expandvectors")
         self.attacks = [attackers.ATTACKS[name] for name in names]
         self.attacks.append(attackers.Streams("a mixture of these, 40 at once", 40, mixture))
         for attack in self.attacks:
@@ -202,12 +202,14 @@ class Soak:
             command = [program, "synth", "--rows", str(rows), "--dim", str(dim), "--seed", str(seed)]
             subprocess.run([*command, "--out", str(folder)], check=True, stdout=subprocess.DEVNULL)
             self.references[seed] = Reference(folder)
+            command = [program, "train", "expander", "--model", str(folder), "--out", str(scratch / f"head{seed}")]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.words = self.references[1].words
         assert self.words == self.references[2].words, "both models have the same words"
-        self.link, self.scratch = scratch / "current", scratch
+        self.link, self.scratch, self.expanded = scratch / "current", scratch, {}
         self.point_to(1)
         self.key = Key(program, scratch)
-        self.service = Service(program, self.link, self.key)
+        self.service = Service(program, self.link, scratch / "head", self.key)
         self.versions = {}
         for seed in (1, 2):
             self.point_to(seed)
@@ -250,8 +252,9 @@ class Soak:
 
     def point_to(self, seed):
         new = self.scratch / "next"
-        new.symlink_to(self.scratch / f"seed{seed}")
-        new.rename(self.link)
+        for folder, link in ((f"head{seed}", self.scratch / "head"), (f"seed{seed}", self.link)):
+            new.symlink_to(self.scratch / folder)
+            new.rename(link)
 
     def version(self):
         connection = self.service.connection()
@@ -295,6 +298,9 @@ class Soak:
         for _ in range(random.randint(1, 40)):
             if self.stop.is_set():
                 break
+            if random.random() < 0.2:
+                self.expand(connection, caller)
+                continue
             words, k = random.choices(self.words, k=random.randint(1, 3)), random.choice([1, 10, 10, 100])
             limit = random.choice([None, None, len(self.words) // 2])
             fields = {"k": k} if limit is None else {"k": k, "vocab_limit": limit}
@@ -314,6 +320,22 @@ class Soak:
                 if any(reference.words[n["row"]] != n["word"] for n in result["neighbors"]):
                     self.fail(f"wrong words for {word}")
                 self.count("held against the reference")
+
+    def expand(self, connection, caller):
+        """The terms of a text are always the same, whatever others ask."""
+        start = 7 * random.randrange(40)
+        fields = {"text": " ".join(self.words[start : start + 7]), "top": 20}
+        connection.request("POST", "/expand", json.dumps(fields), self.headers(caller))
+        response = connection.getresponse()
+        answer = json.loads(response.read())
+        if response.status != 200:
+            self.fail(f"valid text: {response.status} {answer}")
+            return
+        with self.lock:
+            first = self.expanded.setdefault((answer["version"], start), answer)
+        if answer != first:
+            self.fail(f"another answer for the same text: {answer['terms'][:3]}, before {first['terms'][:3]}")
+        self.count("texts expanded alike")
 
     INVALID = [
         ("GET", "/nearest", None, 422),
