@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::support::{certified, model, model_under_dot, tables_of_both_metrics};
-use contract::{Engine, EngineError, Expansion, HasTable, Row, Term, TermExpander, TokenVectors};
+use contract::workload::{Costs, Expand, Slice};
+use contract::{Engine, EngineError, Expansion, HasTable, Row, Term, TermExpander, TokenVectors, Workload};
 use cpu_core::{InstructionSet, Options, Paths, ReferenceEngine};
 use model_store::ModelStore;
 use proptest::prelude::*;
@@ -196,6 +197,41 @@ fn tokens_without_a_certificate_take_a_full_pass_that_may_be_cut() {
         let terms: Vec<Vec<Term>> =
             parts.into_iter().map(contract::PartOfExpansion::into_terms).collect();
         assert_eq!(bits(&terms), bits(&expected));
+    }
+}
+
+/// As requests, a text is parts that cost little, whatever it costs itself; they may be answered in any order, and twice.
+#[test]
+fn the_parts_of_a_text_are_cheap_requests_with_its_terms() {
+    let own = Arc::new(model_under_dot(16, &random_rows(3000, 16), None));
+    let expander = expander(&own, None);
+    let mut engine = certified(&own, 1, InstructionSet::best(), Paths::default());
+    let costs = Costs::new(1 << 14);
+    costs.set(engine.usual_costs());
+    let workload = Expand { max_batch: 64, costs };
+    for (tokens, top) in [(0u32, 10), (1, 10), (300, 10), (300, 150), (40, 3000)] {
+        let rows = (0..tokens).map(|at| Row(at * 7 % 3000)).collect();
+        let text = Expansion::new(expander.clone(), &own.table(), TokenVectors::Rows(rows), top, 0.0);
+        let text = text.unwrap();
+        let expected = text.terms(&own.table());
+        let (parts, terms) = workload.parts(text);
+        assert!(parts.len() >= tokens as usize / 8, "{} parts", parts.len());
+        let device: &mut dyn Engine = &mut engine;
+        let single = parts.len() == tokens.max(1) as usize;
+        assert!(parts.iter().all(|part| workload.cost(device, part) <= 8 || single));
+        for batch in parts.rchunks(3).chain([&parts[..1]]) {
+            let (mut pass, batch) = (Default::default(), batch.iter().collect::<Vec<_>>());
+            let mut slices = 0;
+            loop {
+                let slice = Slice { go_on: &|| false, meanwhile: &mut || () };
+                if workload.run(device, &batch, &mut pass, slice).unwrap().is_some() {
+                    break;
+                }
+                slices += 1;
+                assert!(slices < 10_000, "it goes on");
+            }
+        }
+        assert_eq!(bits(&[terms.take()]), bits(&[expected]), "{tokens} tokens, {top} terms");
     }
 }
 
