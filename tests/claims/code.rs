@@ -56,7 +56,7 @@ fn threads_and_unsafe_code_are_where_the_architecture_says() {
             continue;
         }
         let code = read(&path);
-        // What names a thread: `.name("kindred-work"…`, `.thread_name(|i| format!("kindred-scan-{i}"))`.
+        // As in `.name("kindred-work".into())` and `.thread_name(|i| format!("kindred-scan-{i}"))`.
         let spawns = code.contains("thread::Builder") || code.contains(".thread_name(");
         for name in code.split("\"kindred-").skip(1).filter(|_| spawns) {
             let name = name.split('"').next().unwrap_or_default();
@@ -92,8 +92,8 @@ fn threads_and_unsafe_code_are_where_the_architecture_says() {
     assert!(named.len() >= 12, "{named:?}");
 }
 
-/// What is in backticks and has an underscore stands somewhere in the code: functions, fields, settings, tests. Metrics are made
-/// of parts; `tests/metrics.rs` compares them.
+/// What is in backticks and has an underscore stands somewhere in the code: functions, fields,
+/// settings, tests. Metrics are made of parts; `tests/metrics.rs` compares them.
 #[test]
 fn names_of_code_in_documents_exist() {
     // Of formulas, and of other programs.

@@ -11,7 +11,8 @@ use super::none;
 use super::text::{Document, documents, read};
 use crate::structure::files;
 
-/// Whether clap's complaint is about what a document leaves open: other arguments, or a value like N, DIR or ….
+/// Whether clap's complaint is about what a document leaves open: other arguments, or a value such
+/// as N, DIR or ….
 fn is_left_open(error: &clap::Error, words: &[String]) -> bool {
     use ErrorKind::{DisplayHelp, DisplayVersion, InvalidValue, ValueValidation};
     use ErrorKind::{MissingRequiredArgument, MissingSubcommand};
@@ -133,7 +134,8 @@ fn flags_of(command: &clap::Command, flags: &mut BTreeSet<String>) {
     command.get_subcommands().for_each(|below| flags_of(below, flags));
 }
 
-/// In backticks, as in `--device cuda`: of the program, or of a script, a benchmark or cargo, as scripts call it.
+/// In backticks, as in `--device cuda`: of the program, or of a script, a benchmark or cargo, as
+/// scripts call it.
 #[test]
 fn flags_that_documents_name_exist() {
     // Of curl, of docker.

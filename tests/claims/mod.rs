@@ -1,4 +1,5 @@
-//! Claims of documents that can be compared: here numbers, with the code and where they stand a second time.
+//! Claims of documents that can be compared: here numbers, with the code and where they stand a
+//! second time.
 
 mod code;
 mod commands;
@@ -52,6 +53,8 @@ fn counts_are_those_of_what_is_counted() {
     let words: Vec<String> =
         std::io::BufRead::lines(std::io::BufReader::new(words)).map(Result::unwrap).collect();
     let dimensions = words[0].split(' ').count() - 1;
+    let explorer = files::below(&files::top(), "crates/server/explorer".as_ref(), |_| true);
+    let bytes: usize = explorer.iter().map(|file| files::read(&files::top(), file).len()).sum();
     let attacks = read("tests/load/attackers.py");
     let attacks = attacks.split_once("ATTACKS = {\n").unwrap().1.split_once("\n}").unwrap().0;
     let gensim = read("bindings/python/tests/test_gensim_own.py");
@@ -81,6 +84,8 @@ fn counts_are_those_of_what_is_counted() {
         (lines("examples/requests.tsv"), "docs/classify.md: requests.tsv` has {} requests"),
         (lines("examples/requests-test.tsv"), "docs/classify.md: requests-test.tsv` {} others"),
         (lines("crates/server/explorer/api.js"), "clients/typescript/README.md: has {} lines"),
+        (explorer.len(), "docs/performance.md: The explorer is 117 kB in {} requests"),
+        ((bytes + 500) / 1000, "docs/performance.md: The explorer is {} kB in"),
         (attacks.lines().count(), "CHANGELOG.md: the effect of {} kinds of attack"),
         (
             count("tests/prometheus.rs", "\n        trial("),

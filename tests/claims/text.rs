@@ -72,7 +72,8 @@ fn value(written: &str) -> Option<f64> {
     named.or_else(|| if has_digits { written.replace([',', '_'], "").parse().ok() } else { None })
 }
 
-/// The number of a line `file: pattern`, which has to stand there once, or several times with one value.
+/// The number of a line `file: pattern`, which has to stand there once, or several times with one
+/// value.
 pub(super) fn one_number(line: &str) -> Result<(f64, String), String> {
     let (file, pattern) = line.split_once(": ").expect("a file, a colon, a pattern");
     let found = numbers(&one_line(&read(file)), pattern);
@@ -201,8 +202,10 @@ mod tests {
 
     #[test]
     fn command_lines_are_taken_apart() {
-        let text = "`kindred eval DIR`, `not kindred`\n\n    $ X=1 target/debug/kindred nearest 'a b' -k 3  # why\n    \
-                    zcat x | kindred bulk classify --in - \\\n      --out - > y && cargo test -p server x::\n";
+        let text = "`kindred eval DIR`, `not kindred`\n\n    \
+                    $ X=1 target/debug/kindred nearest 'a b' -k 3  # why\n    \
+                    zcat x | kindred bulk classify --in - \\\n      \
+                    --out - > y && cargo test -p server x::\n";
         let (quoted, blocks) = code(text);
         let lines = quoted.iter().chain(&blocks).flat_map(|line| of_programs(line));
         let found: Vec<String> = lines.map(|words| words.join("|")).collect();

@@ -69,7 +69,8 @@ fn named(folders: &[String], document: &str) -> Vec<String> {
     paths(document).filter(|path| is_ours(folders, path)).collect()
 }
 
-/// Whether it is the end of a path of code, as in `transport/threads.rs` and `scheduler/src/tests.rs`.
+/// Whether it is the end of a path of code, as in `transport/threads.rs` and
+/// `scheduler/src/tests.rs`.
 fn is_end_of_code(folders: &[String], path: &str) -> bool {
     let top = path.split('/').next().unwrap_or_default();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_-.".contains(c);
