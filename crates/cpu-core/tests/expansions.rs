@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::support::{certified, model, model_under_dot, tables_of_both_metrics};
 use contract::workload::{Costs, Expand, Slice};
-use contract::{Engine, EngineError, Expansion, HasTable, Row, Term, TermExpander, TokenVectors, Workload};
+use contract::{
+    Engine, EngineError, Expansion, HasTable, Row, Term, TermExpander, TokenVectors, Workload,
+};
 use cpu_core::{InstructionSet, Options, Paths, ReferenceEngine};
 use model_store::ModelStore;
 use proptest::prelude::*;
@@ -211,7 +213,8 @@ fn the_parts_of_a_text_are_cheap_requests_with_its_terms() {
     let workload = Expand { max_batch: 64, costs };
     for (tokens, top) in [(0u32, 10), (1, 10), (300, 10), (300, 150), (40, 3000)] {
         let rows = (0..tokens).map(|at| Row(at * 7 % 3000)).collect();
-        let text = Expansion::new(expander.clone(), &own.table(), TokenVectors::Rows(rows), top, 0.0);
+        let text =
+            Expansion::new(expander.clone(), &own.table(), TokenVectors::Rows(rows), top, 0.0);
         let text = text.unwrap();
         let expected = text.terms(&own.table());
         let (parts, terms) = workload.parts(text);

@@ -1,5 +1,6 @@
 //! Kindred as a library: many callers, blocking and async, without a network and without a runtime.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -119,17 +120,17 @@ fn questions_together_have_an_answer_or_an_error_each() {
 
 /// An engine whose searches wait while a test holds the lock, and for which a full pass usually costs as much as 30
 /// plain queries.
-struct Held(ReferenceEngine, Arc<Mutex<()>>);
+struct Held(ReferenceEngine, Arc<Mutex<()>>, Arc<AtomicUsize>);
 
-/// The rows served by such an engine, and its lock.
-fn held(settings: Settings) -> (Kindred, Arc<Mutex<()>>) {
-    let lock = Arc::new(Mutex::new(()));
-    let held = lock.clone();
+/// The rows served by such an engine, its lock, and how many searches it has begun.
+fn held(settings: Settings) -> (Kindred, Arc<Mutex<()>>, Arc<AtomicUsize>) {
+    let (lock, begun) = (Arc::new(Mutex::new(())), Arc::new(AtomicUsize::new(0)));
+    let (held, counted) = (lock.clone(), begun.clone());
     let model = Model::from_rows("tiny", &ROWS).unwrap();
     let kindred = Kindred::with_engine(model, settings, move |model| {
-        Ok(Box::new(Held(ReferenceEngine::new(model.clone()), held.clone())))
+        Ok(Box::new(Held(ReferenceEngine::new(model.clone()), held.clone(), counted.clone())))
     });
-    (kindred.unwrap(), lock)
+    (kindred.unwrap(), lock, begun)
 }
 
 fn wait_until(is_so: impl Fn() -> bool, what: &str) {
@@ -166,6 +167,7 @@ impl Engine for Held {
     }
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+        self.2.fetch_add(1, Ordering::Relaxed);
         drop(self.1.lock());
         self.0.search(batch)
     }
@@ -187,13 +189,14 @@ impl Engine for Held {
 #[test]
 fn a_dear_question_takes_the_room_of_many_plain_ones() {
     let limits = Limits { capacity_queries: 500, ..Settings::default().limits };
-    let (kindred, lock) = held(Settings { limits, ..Settings::default() });
+    let (kindred, lock, begun) = held(Settings { limits, ..Settings::default() });
     thread::scope(|scope| {
         // The engine is busy until this is dropped, so that what follows waits.
         let held = lock.lock().unwrap();
         let first = kindred.another_caller();
         let busy = scope.spawn(move || first.nearest("frog", Options::new()).wait().map(|_| ()));
-        wait_until(|| kindred.statistics().searches.slots_taken == 1, "a search waits");
+        // Otherwise the engine might begin with the ranks.
+        wait_until(|| begun.load(Ordering::Relaxed) == 1, "a search is held");
         let rank = || {
             let caller = kindred.another_caller();
             scope.spawn(move || caller.rank(["newt"], "frog", Options::new()).wait().map(|_| ()))
@@ -218,7 +221,7 @@ fn a_dear_question_takes_the_room_of_many_plain_ones() {
 
 #[test]
 fn an_answer_that_is_late_is_an_error() {
-    let (kindred, lock) = held(Settings::default());
+    let (kindred, lock, _) = held(Settings::default());
     let _held = lock.lock().unwrap();
     let error = kindred.nearest("frog", Options::new().timeout_ms(20)).wait().unwrap_err();
     assert!(error.to_string().contains("`timeout_ms`"), "{error}");
