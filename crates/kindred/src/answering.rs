@@ -148,6 +148,12 @@ impl Watch {
     }
 }
 
+/// Waits for an answer on this thread, outside of any runtime: so it comes from the engine's thread, whether a runtime runs
+/// or not. `None` if it takes longer.
+pub fn wait_at_most<F: Future>(longest: Duration, answer: F) -> Option<F::Output> {
+    block_on(answer, None, longest, || ControlFlow::Break(()))
+}
+
 /// Runs a future on this thread. Each time `every` has passed, it asks `go_on`; after a break it returns `None`.
 fn block_on<F: Future>(
     future: F,

@@ -22,7 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
-mod answering;
+pub mod answering;
 pub mod asking;
 pub mod background;
 #[cfg(feature = "cuda")]

@@ -202,7 +202,7 @@ impl Loader {
             let mut heads = heads::open(&served.model, config)?;
             in_background(|| heads::verify(&heads, || true)).map_err(broken)??;
             warm::reuse(&served.heads.load(), &mut heads);
-            warm::warm(served, &heads, &self.timer);
+            warm::warm(served, &heads);
             served.heads.store(Arc::new(heads));
             return Ok(None);
         }
@@ -312,7 +312,7 @@ impl Loader {
         let served = ServedModel::new(model, queue, description, timeout)
             .with_heads(own)
             .with_replicas(workers.replicas().clone(), placed);
-        warm::warm(&served, &served.heads.load(), &self.timer);
+        warm::warm(&served, &served.heads.load());
         let lost = Box::pin(workers.lost());
         let mut engines = self.engines.lock().expect("nothing panics while it holds this lock");
         engines.retain(|workers| !workers.is_finished());

@@ -4,18 +4,18 @@
 use std::time::{Duration, Instant};
 
 use contract::{Expansion, TermExpander, TokenVectors};
-use tokio::runtime;
 use tracing::warn;
 
 use super::ServedModel;
 use super::heads::{AnyHead, ServedHead};
+use kindred::answering::wait_at_most;
 use scheduler::account::Account;
 
 /// How long a reload waits for it. Requests are answered meanwhile, and later too.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// Has the engine of a model make what it derives from these heads' terms.
-pub(super) fn warm(served: &ServedModel, heads: &[ServedHead], timer: &runtime::Handle) {
+pub(super) fn warm(served: &ServedModel, heads: &[ServedHead]) {
     for ServedHead { name, head } in heads {
         let AnyHead::Expander(expander) = head else { continue };
         // It has no terms, so nothing is searched for.
@@ -24,8 +24,9 @@ pub(super) fn warm(served: &ServedModel, heads: &[ServedHead], timer: &runtime::
         let Ok(text) = text else { continue };
         let (account, deadline) = (Account::new(), Instant::now() + LONGEST);
         let asked = served.queue.expand(&account, vec![text], deadline, None);
-        if let Err(why) = timer.block_on(asked) {
-            warn!(model = served.name(), head = name, "the head is not prepared: {why}");
+        match wait_at_most(LONGEST, asked) {
+            Some(Ok(_)) => {}
+            why => warn!(model = served.name(), head = name, "the head is not prepared: {why:?}"),
         }
     }
 }
