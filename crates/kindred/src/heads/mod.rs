@@ -14,7 +14,8 @@ mod training;
 
 pub use answer::{Explanation, Label, NGram, best, explain, explanation_cost, labels};
 pub use built_in::{
-    BUILT_IN, BUILT_IN_EXPANDER, OWN_TERMS, built_in, built_in_expander, has_no_capitals, own_terms,
+    BUILT_IN, BUILT_IN_EXPANDER, OWN_TERMS, built_in, built_in_expander, has_no_capitals,
+    own_expander, own_terms,
 };
 pub use contract::Precision;
 pub use cpu_core::heads::classify::{Classifying, PRODUCTS_MEMORY};
