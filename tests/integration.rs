@@ -29,6 +29,7 @@ mod metric;
 mod metric_files;
 mod metrics;
 mod models;
+mod one_model;
 mod openapi;
 mod replicas;
 mod requests;

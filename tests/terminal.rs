@@ -110,7 +110,7 @@ fn talk_here() -> Result<(), Failed> {
     let cache = cache();
     let arguments = ["console", "--device", "cpu", "--cache-dir", cache.to_str().expect("UTF-8")];
     let said = talk(&terminal, &arguments, "compare is on")?;
-    assert!(said.contains("demo, 30,000 rows × 100 dimensions"), "{said}");
+    assert!(said.contains("demo (7fbc8351f31644a7), 30,000 rows × 100 dimensions"), "{said}");
     assert_eq!(said.matches("   1  ").count(), 2, "the word was asked twice: {said}");
     assert_eq!(said.matches("identical: rows and score bits").count(), 1, "{said}");
     assert!(said.contains('█'), "{said}");

@@ -26,9 +26,7 @@ use crate::evaluation::results::{AnalogyResult, Case, SimilarityResult};
 use crate::evaluation::run::Evaluation;
 use crate::evaluation::scheduled::QueueAnswers;
 use crate::evaluation::similarities::Pair;
-use crate::heads::{
-    Expander, Head, HeadError, Tokenised, Vocabulary, built_in, built_in_expander, own_terms,
-};
+use crate::heads::{Expander, Head, HeadError, Tokenised, Vocabulary, built_in, own_expander};
 use crate::question::{Checked, MAX_RANKED, placed, prepare, prepare_rank};
 use crate::queue::{Limits, QueueStatistics};
 use crate::search::{Search, SearchResult};
@@ -429,8 +427,7 @@ impl Kindred {
 
     /// The expander of the built-in model, or of a model under the metric `dot`; `None` for other models.
     pub fn built_in_expander(&self) -> Option<Arc<Expander>> {
-        let model = self.shared.model.store();
-        own_terms(model).or_else(|| built_in_expander(model))
+        own_expander(self.shared.model.store()).map(|(_, expander)| expander)
     }
 
     /// Opens an expander's folder.

@@ -338,9 +338,10 @@ Examples:
 #[derive(Debug, Clone, Args)]
 #[command(mut_args(of_classification))]
 pub struct EvalArguments {
-    /// Model folder written by `kindred prepare` [default: the built-in model]
-    #[arg(value_name = "DIR")]
-    pub model: Option<PathBuf>,
+    /// Model folder written by `kindred prepare` [default: KINDRED_MODEL, or the model of the settings file, or the
+    /// built-in model]
+    #[arg(value_name = "[NAME=]DIR")]
+    pub model: Option<String>,
     /// Analogy sets: files, or folders of files
     #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present_any = ["similarities", "classification", "retrieval"])]
     pub analogies: Vec<PathBuf>,

@@ -65,6 +65,12 @@ pub fn own_terms(model: &Arc<ModelStore>) -> Option<Arc<Expander>> {
     }
 }
 
+/// The expander that a model has without a folder, and its name; `None` for most models.
+pub fn own_expander(model: &Arc<ModelStore>) -> Option<(&'static str, Arc<Expander>)> {
+    let own = own_terms(model).map(|own| (OWN_TERMS, own));
+    own.or_else(|| Some((BUILT_IN_EXPANDER, built_in_expander(model)?)))
+}
+
 /// Whether no word of a model has a capital, so that texts for it are taken in lower case.
 pub fn has_no_capitals(model: &ModelStore) -> bool {
     model.words().rows_with_byte(|byte| byte.is_ascii_uppercase()).is_empty()

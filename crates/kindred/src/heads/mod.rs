@@ -17,7 +17,8 @@ pub use answer::{
     labels,
 };
 pub use built_in::{
-    BUILT_IN, BUILT_IN_EXPANDER, OWN_TERMS, built_in, built_in_expander, has_no_capitals, own_terms,
+    BUILT_IN, BUILT_IN_EXPANDER, OWN_TERMS, built_in, built_in_expander, has_no_capitals,
+    own_expander, own_terms,
 };
 pub use contract::Precision;
 pub use cpu_core::heads::Diverged;

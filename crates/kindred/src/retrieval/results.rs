@@ -25,6 +25,9 @@ pub struct Retrieval {
     /// The model that gave neighbours, if any did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The version of its content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
     /// The number of folds.
     pub folds: usize,
     /// How often the queries were put into folds.

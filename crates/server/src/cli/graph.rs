@@ -31,9 +31,10 @@ Examples:
 /// Arguments of `graph`.
 #[derive(Debug, Clone, Args)]
 pub struct GraphArguments {
-    /// Model folder written by `kindred prepare` [default: the built-in model]
-    #[arg(long, value_name = "DIR")]
-    pub model: Option<PathBuf>,
+    /// Model folder written by `kindred prepare` [default: KINDRED_MODEL, or the model of the settings file, or the
+    /// built-in model]
+    #[arg(long, value_name = "[NAME=]DIR")]
+    pub model: Option<String>,
     /// Neighbours of each row
     #[arg(long, short = 'k', value_name = "N", default_value_t = DEFAULT_K as usize)]
     #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_K))]

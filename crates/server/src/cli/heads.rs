@@ -37,9 +37,10 @@ Example:
 /// The model of a head.
 #[derive(Debug, Clone, Args)]
 pub struct ModelArguments {
-    /// Model folder written by `kindred prepare` [default: the built-in model]
-    #[arg(long, value_name = "DIR")]
-    pub model: Option<PathBuf>,
+    /// Model folder written by `kindred prepare` [default: KINDRED_MODEL, or the model of the settings file, or the
+    /// built-in model]
+    #[arg(long, value_name = "[NAME=]DIR")]
+    pub model: Option<String>,
     /// Folder in which the prepared built-in model is stored [default: the user's cache folder]
     #[arg(long, value_name = "DIR")]
     pub cache_dir: Option<PathBuf>,
@@ -47,7 +48,9 @@ pub struct ModelArguments {
 
 /// Describes `--model` as a folder `that` …
 fn model_folder(that: &str) -> impl FnMut(Arg) -> Arg {
-    let help = format!("Model folder {that} [default: the built-in model]");
+    let help = format!(
+        "Model folder {that} [default: KINDRED_MODEL, or the model of the settings file, or the built-in model]"
+    );
     move |argument| match argument.get_id() == "model" {
         true => argument.help(&help),
         false => argument,

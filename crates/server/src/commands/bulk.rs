@@ -3,7 +3,6 @@
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -15,14 +14,15 @@ use kindred::bulk::{
 use kindred::{Kindred, Options};
 use serde_json::json;
 
-use super::classify::no_classifier;
+use super::classify::classifier_of;
 use super::expand::{expander_of, wanted_terms};
 use super::prepare::watch_for_interrupt_keeping;
-use super::{CommandError, long_work, model_of_head, print};
+use super::{CommandError, heading, long_work, model_of_head, print};
 use crate::cli::{
     BulkAnalogyArguments, BulkClassifyArguments, BulkCommand, BulkEngine, BulkExpandArguments,
     BulkFiles, BulkNearestArguments, LabelArguments,
 };
+use crate::models::OneModel;
 
 /// Slots of the queue for a job in flight, eight for each row: a caller gets half of the queue, and a long text or a large k
 /// takes more than one.
@@ -60,35 +60,32 @@ fn search(
     options: &Options,
     work: fn(Options) -> BulkWork,
 ) -> Result<(), CommandError> {
-    run(files, engine, |_| Ok(work(options.clone())))
+    run(files, engine, |_| Ok((None, work(options.clone()))))
 }
 
 fn classify(arguments: &BulkClassifyArguments) -> Result<(), CommandError> {
     let BulkClassifyArguments { labels, files, engine } = arguments;
     let LabelArguments { head, top, threshold } = labels;
     let wanted = WantedLabels { top: top.map(|top| top.get()), threshold: *threshold };
-    run(files, engine, |kindred| {
-        let head = match head {
-            Some(folder) => kindred.head(folder)?,
-            None => kindred.built_in_head().ok_or_else(|| no_classifier(kindred.model().name()))?,
-        };
-        Ok(BulkWork::Classify(head, wanted))
+    run(files, engine, |one| {
+        let (name, head) = classifier_of(one, head.as_deref())?;
+        Ok((Some(name), BulkWork::Classify(head, wanted)))
     })
 }
 
 fn expand(arguments: &BulkExpandArguments) -> Result<(), CommandError> {
     let BulkExpandArguments { terms, format, files, engine } = arguments;
     let wanted = wanted_terms(terms)?;
-    run(files, engine, |kindred| {
-        let expander = expander_of(kindred, terms.head.as_deref())?;
-        Ok(BulkWork::Expand(expander, wanted, *format))
+    run(files, engine, |one| {
+        let (name, expander) = expander_of(one, terms.head.as_deref())?;
+        Ok((Some(name), BulkWork::Expand(expander, wanted, *format)))
     })
 }
 
 fn run(
     files: &BulkFiles,
     engine: &BulkEngine,
-    work: impl FnOnce(&Kindred) -> Result<BulkWork, CommandError>,
+    work: impl FnOnce(&OneModel) -> Result<(Option<String>, BulkWork), CommandError>,
 ) -> Result<(), CommandError> {
     let is_stream = |path: &Path| path == Path::new("-");
     let input = match is_stream(&files.input) {
@@ -110,11 +107,11 @@ fn run(
     };
     // Before the engine is made, which may take long.
     check_bulk_files(input, output, &options)?;
-    let model = model_of_head(&engine.model)?;
+    let one = model_of_head(&engine.model)?;
+    let (head, work) = work(&one)?;
     let settings = long_work::settings(&engine.devices, SLOTS_PER_JOB);
     let interrupted = watch_for_interrupt_keeping(KEPT)?;
-    let kindred = Kindred::start(Arc::clone(&model).into(), settings)?;
-    let work = work(&kindred)?;
+    let kindred = Kindred::start(one.model.into(), settings)?;
     let options = BulkOptions { jobs: long_work::jobs(&kindred, options.jobs), ..options };
     let mut display = Display::new();
     let done = kindred.bulk(&work, (input, output), &options, |progress| {
@@ -129,12 +126,16 @@ fn run(
         // As in `kindred bulk … --out - | head`.
         Err(BulkError::Closed) => Ok(()),
         Err(error) => Err(error.into()),
-        Ok(done) => print_summary(&done, &kindred, files.json, output == BulkOutput::Stdout),
+        Ok(done) => {
+            let is_piped = output == BulkOutput::Stdout;
+            print_summary(&done, head.as_deref(), &kindred, files.json, is_piped)
+        }
     }
 }
 
 fn print_summary(
     done: &BulkSummary,
+    head: Option<&str>,
     kindred: &Kindred,
     is_json: bool,
     is_piped: bool,
@@ -145,6 +146,9 @@ fn print_summary(
     let text = if is_json {
         let mut report = json!(done);
         report["engine"] = json!(engine);
+        if let Some(head) = head {
+            report["head"] = json!(head);
+        }
         report["rows_per_second"] = json!(rate);
         serde_json::to_string_pretty(&report).expect("numbers and names are JSON")
     } else {
@@ -163,7 +167,8 @@ fn print_summary(
             ),
         };
         format!(
-            "{}: {} rows{resumed}, {} answered, in {:.1} s{errors}\n{} rows asked for in {:.1} s, {} rows/s, by the engine {engine}",
+            "{}: {} rows{resumed}, {} answered, in {:.1} s{errors}\n{} rows asked for in {:.1} s, {} rows/s, \
+             by {} on the engine {engine}",
             done.output,
             HumanCount(done.rows),
             HumanCount(done.answered),
@@ -171,6 +176,7 @@ fn print_summary(
             HumanCount(asked),
             done.asking_seconds,
             HumanCount(rate as u64),
+            heading(head, &done.model, &done.version),
         )
     };
     if is_piped {

@@ -1,19 +1,21 @@
 //! `kindred classify`: the labels of texts.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use kindred::heads::{
-    Classification, Classifying, Description, Explanation, Head, Judged, Label, PRODUCTS_MEMORY,
-    Probabilities, ScoresNotFinite, Texts, ThreadPool, Tokenised, Vocabulary, built_in, explain,
-    labels,
+    BUILT_IN, Classification, Classifying, Description, Explanation, Head, HeadKind, Judged, Label,
+    PRODUCTS_MEMORY, Probabilities, ScoresNotFinite, Texts, ThreadPool, Tokenised, Vocabulary,
+    built_in, explain, labels,
 };
 use model_store::ModelStore;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{CommandError, each_batch, model_of_head, print, threads};
+use super::{CommandError, each_batch, heading, model_of_head, print, threads};
 use crate::cli::{ClassifyArguments, LabelArguments};
 use crate::console::explanation_lines;
 use crate::escape::escaped_lines;
+use crate::models::OneModel;
 
 /// Texts that are classified together.
 const TOGETHER: usize = 1024;
@@ -29,11 +31,9 @@ const SHOWN: usize = 80;
 /// # Errors
 /// If the head or the model can't be used, or a text has no label.
 pub fn classify(arguments: &ClassifyArguments) -> Result<(), CommandError> {
-    let model = model_of_head(&arguments.model)?;
-    let head = match &arguments.labels.head {
-        Some(folder) => Arc::new(Head::open(folder, &model)?),
-        None => built_in(&model).ok_or_else(|| no_classifier(model.name()))?,
-    };
+    let one = model_of_head(&arguments.model)?;
+    let (name, head) = classifier_of(&one, arguments.labels.head.as_deref())?;
+    let model = one.model;
     let mut asked = Asked {
         engine: Classifying::new(head.clone(), PRODUCTS_MEMORY),
         pool: threads(arguments.threads)?,
@@ -41,8 +41,12 @@ pub fn classify(arguments: &ClassifyArguments) -> Result<(), CommandError> {
         arguments,
         model: &model,
         head: &head,
+        name: &name,
         unanswered: 0,
     };
+    if !arguments.json {
+        eprintln!("{}", heading(Some(&name), model.name(), model.version()));
+    }
     each_batch(&arguments.texts, TOGETHER, |some| asked.answer(some))?;
     match asked.unanswered {
         0 => Ok(()),
@@ -52,11 +56,23 @@ pub fn classify(arguments: &ClassifyArguments) -> Result<(), CommandError> {
     }
 }
 
-/// The error of a model without a classifier of its own.
-pub(super) fn no_classifier(model: &str) -> CommandError {
-    CommandError::Usage(format!(
-        "the model {model} has no head of its own; train one with `kindred train classifier`, and name it with --head"
-    ))
+/// The classifier in this folder, or else that of the settings, or the model's own; and its name.
+pub(super) fn classifier_of(
+    one: &OneModel,
+    folder: Option<&Path>,
+) -> Result<(String, Arc<Head>), CommandError> {
+    if let Some(source) = one.head(folder, HeadKind::Classifier)? {
+        let folder = source.folder.as_deref().expect("a head has a folder");
+        return Ok((source.expected_name(), Arc::new(Head::open(folder, &one.model)?)));
+    }
+    let head = built_in(&one.model).ok_or_else(|| {
+        CommandError::Usage(format!(
+            "the model {} has no head of its own; train one with `kindred train classifier`, and name it \
+             with --head",
+            one.model.name()
+        ))
+    })?;
+    Ok((BUILT_IN.to_owned(), head))
 }
 
 struct Asked<'a> {
@@ -66,6 +82,7 @@ struct Asked<'a> {
     arguments: &'a ClassifyArguments,
     model: &'a ModelStore,
     head: &'a Head,
+    name: &'a str,
     unanswered: usize,
 }
 
@@ -82,8 +99,11 @@ impl Asked<'_> {
                     self.unanswered += 1;
                     let error = error.to_string();
                     match is_json {
-                        true => json!({"text": text, "error": error, "unknown": tokens.unknown})
-                            .to_string(),
+                        true => {
+                            let fields =
+                                [("error", json!(error)), ("unknown", json!(tokens.unknown))];
+                            self.object(text, fields).to_string()
+                        }
                         false => escaped_lines(&format!("{text}\n  {error}")),
                     }
                 }
@@ -117,11 +137,22 @@ impl Asked<'_> {
         Some(explain(self.model, self.head, text, tokens, label.class, REASONS))
     }
 
+    /// An answer to a text, with who gave it.
+    fn object<const N: usize>(&self, text: &str, fields: [(&str, Value); N]) -> Value {
+        let (model, version) = (self.model.name(), self.model.version());
+        let mut answer =
+            json!({"model": model, "version": version, "head": self.name, "text": text});
+        for (name, value) in fields {
+            answer[name] = value;
+        }
+        answer
+    }
+
     fn json(&self, text: &str, tokens: &Tokenised, labels: &[Label]) -> String {
         let wanted = self.wanted(labels).iter().map(|label| {
             json!({"label": self.name(label), "probability": label.probability, "score": label.score})
         });
-        let mut answer = json!({"text": text, "labels": wanted.collect::<Vec<_>>()});
+        let mut answer = self.object(text, [("labels", wanted.collect::<Vec<_>>().into())]);
         if !tokens.unknown.is_empty() {
             answer["unknown"] = json!(tokens.unknown);
         }

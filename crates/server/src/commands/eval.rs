@@ -10,8 +10,9 @@ use super::classify::evaluate;
 use super::eval_retrieval::eval_retrieval;
 use super::progress::bar;
 use super::train::{read_texts, texts_options};
-use super::{CommandError, model_of, print, threads};
+use super::{CommandError, heading, model_of, print, threads};
 use crate::cli::EvalArguments;
+use crate::config::ModelSource;
 use kindred::device::Placement;
 use kindred::engines::{self, EngineStartError, HadGpu, KeptHeads, Wanted};
 use kindred::evaluation::results::{
@@ -45,16 +46,17 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
         .iter()
         .map(|path| Ok((name(path), read_texts(path, &how)?)))
         .collect::<Result<_, CommandError>>()?;
-    let model = model_of(arguments.model.as_deref(), None)?;
+    let model = model_of(arguments.model.as_deref(), None)?.model;
     if let Some(folder) = &arguments.head {
         let head = Arc::new(Head::open(folder, &model)?);
         let pool = threads(arguments.threads)?;
         let results = texts.iter().map(|(set, texts)| evaluate(&model, &head, set, texts, &pool));
         let results: Vec<Classification> = results.collect::<Result<_, _>>()?;
+        let name = ModelSource::folder(folder).expected_name();
+        print_classifications(&results, &name, &model, arguments.json)?;
         if arguments.analogies.is_empty() && arguments.similarities.is_empty() {
-            return print_classifications(&results, arguments.json);
+            return Ok(());
         }
-        print_classifications(&results, arguments.json)?;
     }
     let mut engine = engine(&model, arguments)?;
     let description = engine.description();
@@ -111,11 +113,22 @@ pub(super) fn engine(
 }
 
 /// Prints how good a head is.
-fn print_classifications(results: &[Classification], is_json: bool) -> Result<(), CommandError> {
+fn print_classifications(
+    results: &[Classification],
+    head: &str,
+    model: &ModelStore,
+    is_json: bool,
+) -> Result<(), CommandError> {
+    let (name, version) = (model.name(), model.version());
     let mut text = match is_json {
-        true => serde_json::to_string_pretty(&json!({"classification": results}))
-            .expect("numbers and names are JSON"),
-        false => results.iter().map(classification).collect::<Vec<_>>().join("\n\n"),
+        true => serde_json::to_string_pretty(&json!({
+            "model": name, "version": version, "head": head, "classification": results,
+        }))
+        .expect("numbers and names are JSON"),
+        false => {
+            let tables = results.iter().map(classification).collect::<Vec<_>>().join("\n\n");
+            format!("{}\n\n{tables}", heading(Some(head), name, version))
+        }
     };
     text.push('\n');
     print(text.as_bytes())
@@ -189,7 +202,8 @@ fn read_pairs(path: &Path) -> Result<(String, Vec<similarities::Pair>), Evaluati
 
 /// The report as tables, for people.
 fn tables(report: &Report<'_>, methods: &[Method]) -> String {
-    let Model { name, version: _, rows, dim } = report.model;
+    let Model { name, version, rows, dim } = report.model;
+    let name = heading(None, name, version);
     let looked_up = match report.case {
         Case::Lower => "as written, then in lower case",
         Case::Exact => "as written",

@@ -24,7 +24,7 @@ use serde_json::json;
 
 use super::eval::{engine, width};
 use super::progress::bar;
-use super::{CommandError, model_of, print, read_text, threads};
+use super::{CommandError, heading, model_of, print, read_text, threads};
 use crate::cli::{EvalArguments, RetrievalArguments, RetrievalRun};
 
 /// Queries to the model in one pass.
@@ -48,6 +48,7 @@ pub(super) fn eval_retrieval(arguments: &EvalArguments) -> Result<(), CommandErr
     let has_neighbours = flags.runs.iter().any(|run| run.needs_model());
     let needs_model = has_neighbours || !flags.expanders.is_empty();
     let model = needs_model.then(|| model_of(arguments.model.as_deref(), None)).transpose()?;
+    let model = model.map(|one| one.model);
     let expansions: Vec<Box<dyn Expansion>> = match &model {
         Some(model) => {
             if has_neighbours {
@@ -81,7 +82,8 @@ pub(super) fn eval_retrieval(arguments: &EvalArguments) -> Result<(), CommandErr
         collection: collection.counts,
         stemming: !flags.no_stemming,
         stop_words: experiment.analyser().stop_words(),
-        model: model.map(|model| model.name().to_owned()),
+        model: model.as_ref().map(|model| model.name().to_owned()),
+        version: model.as_ref().map(|model| model.version().to_owned()),
         folds,
         repetitions,
         seed,
@@ -188,6 +190,9 @@ fn table(report: &Retrieval) -> String {
     lines.push(format!(
         "{stemming}, {stop_words} stop words; {repetitions} × {folds}-fold cross-validation; p by {permutations} permutations"
     ));
+    if let (Some(model), Some(version)) = (&report.model, &report.version) {
+        lines.push(format!("model {}", heading(None, model, version)));
+    }
     lines.push(String::new());
     let wide = width(runs.iter().map(|run| &run.name)).max("run".len());
     let measure = |name: &str| format!("  {name:>10} {:>8} {:>7}", "±", "p");

@@ -4,14 +4,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use contract::TermExpander as _;
-use kindred::heads::{Expander, Form, Formed, WantedTerms};
+use kindred::heads::{Expander, Form, Formed, HeadKind, WantedTerms, own_expander};
 use kindred::{Device, ImpliedTerms, Kindred, Model, Settings};
 use model_store::prepare::{Array, read_array};
 use serde_json::{Value, json};
 
-use super::{CommandError, each_batch, model_of_head, print};
+use super::{CommandError, each_batch, heading, model_of_head, print};
 use crate::cli::{ExpandArguments, TermArguments};
 use crate::escape::escaped_lines;
+use crate::models::OneModel;
 
 /// Texts that are expanded together.
 const TOGETHER: usize = 256;
@@ -22,16 +23,20 @@ const TOGETHER: usize = 256;
 /// If the head, the model or the file of vectors can't be used, or a text has no known word.
 pub fn expand(arguments: &ExpandArguments) -> Result<(), CommandError> {
     let wanted = wanted_terms(&arguments.terms)?;
-    let model = model_of_head(&arguments.model)?;
+    let one = model_of_head(&arguments.model)?;
     let settings = Settings {
         device: Device::Cpu,
         threads: arguments.threads,
         keep_tables: false,
         ..Settings::default()
     };
-    let kindred = Kindred::start(Model::from(model), settings)?;
-    let expander = expander_of(&kindred, arguments.terms.head.as_deref())?;
-    let mut asked = Asked { arguments, kindred: &kindred, expander, wanted, unanswered: 0 };
+    let (name, expander) = expander_of(&one, arguments.terms.head.as_deref())?;
+    let kindred = Kindred::start(Model::from(one.model), settings)?;
+    let mut asked = Asked { arguments, kindred: &kindred, name, expander, wanted, unanswered: 0 };
+    if asked.form().is_none() {
+        let model = kindred.model();
+        eprintln!("{}", heading(Some(&asked.name), model.name(), model.version()));
+    }
     if let Some(path) = &arguments.vectors {
         return asked.answer_vectors(path);
     }
@@ -44,20 +49,23 @@ pub fn expand(arguments: &ExpandArguments) -> Result<(), CommandError> {
     }
 }
 
-/// The expander in this folder; without one, the model's own.
+/// The expander in this folder, or else that of the settings, or the model's own; and its name.
 pub(super) fn expander_of(
-    kindred: &Kindred,
-    head: Option<&Path>,
-) -> Result<Arc<Expander>, CommandError> {
-    match head {
-        Some(folder) => Ok(kindred.expander(folder)?),
-        None => kindred.built_in_expander().ok_or_else(|| {
-            let name = kindred.model().name();
-            CommandError::Usage(format!(
-                "the model {name} has no expander of its own; make one with `kindred train expander`, and name it with --head"
-            ))
-        }),
+    one: &OneModel,
+    folder: Option<&Path>,
+) -> Result<(String, Arc<Expander>), CommandError> {
+    if let Some(source) = one.head(folder, HeadKind::Expander)? {
+        let folder = source.folder.as_deref().expect("a head has a folder");
+        return Ok((source.expected_name(), Arc::new(Expander::open(folder, &one.model)?)));
     }
+    let (name, head) = own_expander(&one.model).ok_or_else(|| {
+        CommandError::Usage(format!(
+            "the model {} has no expander of its own; make one with `kindred train expander`, and name it \
+             with --head",
+            one.model.name()
+        ))
+    })?;
+    Ok((name.to_owned(), head))
 }
 
 /// The terms that are wanted. Refuses bounds of weights that no term could keep.
@@ -76,6 +84,7 @@ pub(super) fn wanted_terms(terms: &TermArguments) -> Result<WantedTerms, Command
 struct Asked<'a> {
     arguments: &'a ExpandArguments,
     kindred: &'a Kindred,
+    name: String,
     expander: Arc<Expander>,
     wanted: WantedTerms,
     unanswered: usize,
@@ -91,7 +100,11 @@ impl Asked<'_> {
                 Err(error) => {
                     self.unanswered += 1;
                     let line = match self.form() {
-                        Some(_) => json!({"text": text, "error": error.to_string()}).to_string(),
+                        Some(_) => {
+                            let mut answer = self.named(asked);
+                            answer["error"] = json!(error.to_string());
+                            answer.to_string()
+                        }
                         None => escaped_lines(&format!("{text}\n  {error}")),
                     };
                     print((line + "\n").as_bytes())?;
@@ -141,10 +154,19 @@ impl Asked<'_> {
     /// Prints the terms of a text: below its title, or in JSON with what was asked.
     fn print(&self, title: &str, asked: Value, found: &ImpliedTerms) -> Result<(), CommandError> {
         let line = match self.form() {
-            Some(form) => self.json(asked, found, form),
+            Some(form) => self.json(self.named(asked), found, form),
             None => escaped_lines(&self.lines(title, found)),
         };
         print((line + "\n").as_bytes())
+    }
+
+    /// What was asked, with who answers.
+    fn named(&self, mut asked: Value) -> Value {
+        let model = self.kindred.model();
+        asked["model"] = json!(model.name());
+        asked["version"] = json!(model.version());
+        asked["head"] = json!(self.name);
+        asked
     }
 
     fn json(&self, mut answer: Value, found: &ImpliedTerms, form: Form) -> String {

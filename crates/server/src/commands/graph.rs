@@ -11,7 +11,7 @@ use kindred::graph::{GraphOptions, GraphProgress, GraphSummary, check_file};
 use serde_json::json;
 
 use super::prepare::watch_for_interrupt_keeping;
-use super::{CommandError, long_work, model_of, print};
+use super::{CommandError, heading, long_work, model_of, print};
 use crate::cli::GraphArguments;
 
 /// Slots of the queue for a job in flight, four for each row of a full job: a caller gets half of the queue, and a row with a
@@ -29,7 +29,7 @@ const KEPT: &str =
 pub fn graph(arguments: &GraphArguments) -> Result<(), CommandError> {
     // Before the engine is made, which may take long.
     check_file(&arguments.out, arguments.replace)?;
-    let model = model_of(arguments.model.as_deref(), None)?;
+    let model = model_of(arguments.model.as_deref(), None)?.model;
     let options = GraphOptions {
         k: arguments.k,
         first_rows: arguments.first_rows.map(|rows| rows.get()),
@@ -68,12 +68,13 @@ fn print_summary(
         return print((text + "\n").as_bytes());
     }
     let GraphSummary { file, rows, k, edges, resumed_rows, asking_seconds, seconds, .. } = made;
+    let model = heading(None, &made.model, &made.version);
     let resumed = match resumed_rows {
         0 => String::new(),
         rows => format!(", {} of them earlier", HumanCount(*rows)),
     };
     say!(
-        "{}: {} neighbours of {} rows{resumed}, k = {k}, in {seconds:.1} s",
+        "{}: {} neighbours of {} rows{resumed} of {model}, k = {k}, in {seconds:.1} s",
         file.display(),
         HumanCount(*edges),
         HumanCount(*rows),

@@ -30,7 +30,7 @@ pub fn import_head(arguments: &ImportHeadArguments) -> Result<(), CommandError> 
         }
         None => arguments.labels.clone(),
     };
-    let model = model_of_head(&arguments.model)?;
+    let model = model_of_head(&arguments.model)?.model;
     let options = ImportOptions {
         file: file_name(weights),
         labels,

@@ -33,7 +33,6 @@ mod watch;
 
 use std::io::{self, BufRead, Write};
 use std::path::Path;
-use std::sync::Arc;
 
 pub use api_key::api_key;
 pub use bulk::bulk;
@@ -55,10 +54,10 @@ pub use verify::verify;
 
 use crate::assembly::AssemblyError;
 use crate::cli::{ModelArguments, TokensArguments};
-use crate::config::ConfigError;
-use crate::console::ConsoleError;
+use crate::config::{ConfigError, ServeFlags};
+use crate::console::{ConsoleError, heading};
+use crate::models::{LoadError, OneModel};
 use kindred::bulk::BulkError;
-use kindred::demo;
 use kindred::engines::EngineStartError;
 use kindred::evaluation::EvaluationError;
 use kindred::graph::GraphError;
@@ -150,6 +149,12 @@ pub enum CommandError {
     DrainTimeout(u64),
 }
 
+impl From<LoadError> for CommandError {
+    fn from(error: LoadError) -> Self {
+        Self::Assembly(error.into())
+    }
+}
+
 impl From<ConsoleError> for CommandError {
     fn from(error: ConsoleError) -> Self {
         Self::Console(Box::new(error))
@@ -167,20 +172,19 @@ impl CommandError {
     }
 }
 
-/// The model in this folder, or the built-in one.
-fn model_of(
-    folder: Option<&Path>,
-    cache_dir: Option<&Path>,
-) -> Result<Arc<ModelStore>, CommandError> {
-    let model = match folder {
-        Some(folder) => ModelStore::open(folder)?,
-        None => demo::open(cache_dir.unwrap_or(Path::new("")))?,
+/// The model that a command asks: that of its flags, or of the environment, of the settings file, or the
+/// built-in one.
+fn model_of(model: Option<&str>, cache_dir: Option<&Path>) -> Result<OneModel, CommandError> {
+    let flags = ServeFlags {
+        model: model.map(str::to_owned).into_iter().collect(),
+        cache_dir: cache_dir.map(Path::to_owned),
+        ..ServeFlags::default()
     };
-    Ok(Arc::new(model))
+    Ok(OneModel::open(&flags)?)
 }
 
 /// The model of a head.
-fn model_of_head(arguments: &ModelArguments) -> Result<Arc<ModelStore>, CommandError> {
+fn model_of_head(arguments: &ModelArguments) -> Result<OneModel, CommandError> {
     model_of(arguments.model.as_deref(), arguments.cache_dir.as_deref())
 }
 

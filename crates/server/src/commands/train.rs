@@ -30,7 +30,7 @@ pub fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(), Comm
     let texts = read(&arguments.data)?;
     let dev = arguments.dev.as_deref().map(read).transpose()?;
     check_is_free(&arguments.out, arguments.replace)?;
-    let model = model_of_head(&arguments.model)?;
+    let model = model_of_head(&arguments.model)?.model;
     let options = options(arguments, &model);
     let pool = threads(arguments.threads)?;
     let labels = texts.labels();

@@ -31,7 +31,7 @@ pub fn train_expander(arguments: &TrainExpanderArguments) -> Result<(), CommandE
     let data = arguments.data.as_deref().map(read).transpose()?;
     let dev = arguments.dev.as_deref().map(read).transpose()?;
     check_is_free(&arguments.out, arguments.replace)?;
-    let model = model_of_head(&arguments.model)?;
+    let model = model_of_head(&arguments.model)?.model;
     let write = |description: &ExpanderDescription, weights: &ExpanderWeights| {
         write_expander(&arguments.out, arguments.replace, description, weights, &model)
     };

@@ -3,7 +3,7 @@
 
 use toml::Value;
 
-use super::spelling::did_you_mean;
+use super::spelling::{did_you_mean, likest};
 use super::{ConfigError, DEFAULTS};
 
 /// Begins the names of our variables.
@@ -61,10 +61,18 @@ impl Known {
         if self.0.contains_key(&key) {
             return Ok(key);
         }
-        let names = self.keys().map(|key| format!("{PREFIX}{}", key.to_uppercase()));
-        let names: Vec<String> = names.chain(others.iter().map(|&name| name.to_owned())).collect();
-        let hint = did_you_mean(variable, names.iter().map(String::as_str));
+        let hint = did_you_mean(variable, self.variables(others).iter().map(String::as_str));
         Err(self.unknown(origin_of(variable), &key, hint))
+    }
+
+    /// The variable that is most like this one, if one is.
+    pub(super) fn likest(&self, variable: &str, others: &[&str]) -> Option<String> {
+        likest(variable, self.variables(others).iter().map(String::as_str)).map(str::to_owned)
+    }
+
+    fn variables(&self, others: &[&str]) -> Vec<String> {
+        let names = self.keys().map(|key| format!("{PREFIX}{}", key.to_uppercase()));
+        names.chain(others.iter().map(|&name| name.to_owned())).collect()
     }
 
     /// Checks the kind of a variable's value.

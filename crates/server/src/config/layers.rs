@@ -74,13 +74,21 @@ fn ours(
     Ok(ours)
 }
 
-/// Checks the names of all `KINDRED_*` variables, for commands that use some and no setting: one that is
-/// misspelt would have no effect.
+/// Refuses a misspelt [`API_KEY_VARIABLE`] or [`URL_VARIABLE`], for commands that query a service. The
+/// names of settings, which are of no use to them, are not checked.
 pub(crate) fn check_variables() -> Result<(), ConfigError> {
     let known = Known::new();
     let ours = ours(std::env::vars_os())?;
+    let for_queries = |meant: &str| [API_KEY_VARIABLE, URL_VARIABLE].contains(&meant);
     let mut names = ours.keys().filter(|name| !NON_SETTINGS.contains(&name.as_str()));
-    names.try_for_each(|name| known.key(name, &NON_SETTINGS).map(drop))
+    names.try_for_each(|name| match known.key(name, &NON_SETTINGS) {
+        Err(error)
+            if known.likest(name, &NON_SETTINGS).is_some_and(|meant| for_queries(&meant)) =>
+        {
+            Err(error)
+        }
+        _ => Ok(()),
+    })
 }
 
 /// The value of a `KINDRED_*` variable that is not a setting; `None` if it is not set or empty.

@@ -42,6 +42,9 @@ pub(super) struct Input {
 /// An answer to `/classify` or `/expand`: the fields that are shown.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(super) struct OfText {
+    pub(super) model: String,
+    pub(super) version: String,
+    pub(super) head: String,
     #[serde(flatten)]
     pub(super) found: Found,
     /// Words that were left out.

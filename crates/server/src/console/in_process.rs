@@ -15,7 +15,7 @@ use super::service::{Reply, Service, Times};
 use crate::assembly::{Assembly, AssemblyError, engines_of, wanted_engine};
 use crate::cli::AnswerSource;
 use crate::config::{Config, ServeFlags};
-use crate::models::{MakeEngines, one_engine};
+use crate::models::{MakeEngines, OneModel, one_engine};
 
 /// The client's address, as the service sees it.
 const CALLER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -68,18 +68,11 @@ fn settings(source: &AnswerSource) -> Result<Config, ConsoleError> {
         cache_dir: source.cache_dir.clone(),
         ..ServeFlags::default()
     };
-    let loaded = Config::load(&flags)?;
+    let loaded = OneModel::settings(&flags).map_err(AssemblyError::from)?;
     Ok(Config {
-        // A name in the settings is for the model in the settings, not for one given as a flag.
-        name: if source.model.is_some() { String::new() } else { loaded.name },
-        // Heads in the settings may be of other models.
-        head: if loaded.model.len() <= 1 || !source.head.is_empty() {
-            loaded.head
-        } else {
-            Vec::new()
-        },
-        // Only the first model is queried.
-        model: loaded.model.into_iter().take(1).collect(),
+        name: loaded.name,
+        head: loaded.head,
+        model: loaded.model,
         device: loaded.device,
         placement: loaded.placement.into_iter().filter(|one| one.model.is_none()).collect(),
         threads: loaded.threads,

@@ -11,7 +11,7 @@ use rustyline::{CompletionType, Config, Editor};
 
 use super::completion::Words;
 use super::pipe::unread;
-use super::print::banner;
+use super::print::{banner, heading};
 use super::service::facts;
 use super::turn::{Fault, Then, Turn};
 use super::{ConsoleError, Form, Session};
@@ -27,6 +27,7 @@ const MAX_HISTORY: usize = 10_000;
 /// If the terminal can't be read or written, or the service does not describe its model.
 pub fn talk(session: &mut Session, form: Form, compat: bool) -> Result<(), ConsoleError> {
     let (facts, _) = facts(&*session.service)?;
+    session.named = Some(heading(None, &facts.name, &facts.version));
     let hint = if compat {
         "WORD FLAG, or WORD - WORD ! FLAG; Ctrl-D ends"
     } else {

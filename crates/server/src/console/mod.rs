@@ -26,6 +26,7 @@ pub use error::ConsoleError;
 pub use interactive::talk;
 pub use pipe::{answer_lines, answer_one};
 pub use print::Form;
+pub(crate) use print::heading;
 pub(crate) use print_text::explanation_lines;
 pub use question::Question;
 pub use session::Session;

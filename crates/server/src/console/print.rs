@@ -163,14 +163,20 @@ pub(super) fn help(out: &mut dyn Write) -> io::Result<()> {
     out.flush()
 }
 
+/// Who answers: `sentiment over demo (7fbc8351f31644a7)`, or without a head the model alone.
+pub(crate) fn heading(head: Option<&str>, model: &str, version: &str) -> String {
+    let over = head.map_or_else(String::new, |head| format!("{head} over "));
+    escaped(&format!("{over}{model} ({version})"))
+}
+
 /// The model, in one line.
 pub(super) fn banner(facts: &Facts) -> String {
-    let Facts { name, rows, dim, engine, .. } = facts;
+    let Facts { name, version, rows, dim, engine, .. } = facts;
     let rows = HumanCount(*rows);
     format!(
         "Kindred {}: {}, {rows} rows × {dim} dimensions, on the {} engine ({})",
         env!("CARGO_PKG_VERSION"),
-        escaped(name),
+        heading(None, name, version),
         escaped(&engine.name),
         escaped(&engine.detail)
     )

@@ -31,7 +31,7 @@ impl Form {
         if line.is_some() {
             writeln!(out, "{}", escaped(asked))?;
         }
-        let OfText { found, unknown, cut } = answer;
+        let OfText { found, unknown, cut, .. } = answer;
         match found {
             Found::Labels { labels, explanation } => {
                 self.labels(out, labels, explanation.as_ref())?;
@@ -147,7 +147,8 @@ mod tests {
             "{text}"
         );
         let none =
-            OfText { found: Found::Terms { terms: Vec::new() }, unknown: Vec::new(), cut: false };
+            serde_json::from_str(r#"{"model": "m", "version": "v", "head": "h", "terms": []}"#)
+                .unwrap();
         let mut out = Vec::new();
         let none = AnsweredText { body: Vec::new(), answer: none, times: None };
         pipe.of_text(&mut out, "frog", None, &none).unwrap();

@@ -30,6 +30,8 @@ pub struct Session {
     /// The head of each kind; `None` for the only one.
     classifier: Option<String>,
     expander: Option<String>,
+    /// Who answered last, as it was printed.
+    pub(super) named: Option<String>,
 }
 
 /// The reference, which is made when it is first needed.
@@ -101,6 +103,7 @@ impl Session {
             compare: false,
             classifier: None,
             expander: None,
+            named: None,
         };
         session.set_compare(compare)?;
         Ok(session)

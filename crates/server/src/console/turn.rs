@@ -2,9 +2,10 @@
 
 use std::io::{self, Write};
 
+use super::answer::OfText;
 use super::compare::Comparison;
 use super::line::{self, Command, Line};
-use super::print::{Form, help};
+use super::print::{Form, heading, help};
 use super::service::facts;
 use super::{ConsoleError, Question, Session, compat};
 
@@ -56,6 +57,8 @@ impl Turn<'_> {
             }
             Line::Text(kind, text) => {
                 let answered = self.session.ask_head(kind, text)?;
+                let OfText { model, version, head, .. } = &answered.answer;
+                self.name(Some(head), model, version);
                 self.form.of_text(self.out, text, self.number, &answered)?;
                 Ok(Then::Continue)
             }
@@ -82,6 +85,7 @@ impl Turn<'_> {
     /// Answers a question.
     pub(super) fn question(&mut self, question: &Question, asked: &str) -> Result<(), Fault> {
         let answered = self.session.ask(question)?;
+        self.name(None, &answered.answer.model, &answered.answer.version);
         self.form.answer(self.out, asked, self.number, &answered)?;
         match answered.comparison {
             Some(Comparison { difference: Some(difference), .. }) => {
@@ -126,6 +130,16 @@ impl Turn<'_> {
             Command::Quit => return Ok(Then::End),
         }
         Ok(Then::Continue)
+    }
+
+    /// Says on standard error who answers, if it is not who answered last. JSON says it itself.
+    fn name(&mut self, head: Option<&str>, model: &str, version: &str) {
+        let named = heading(head, model, version);
+        if !self.form.json && self.session.named.as_ref() != Some(&named) {
+            // Nothing depends on it.
+            let _ = writeln!(io::stderr(), "{named}");
+            self.session.named = Some(named);
+        }
     }
 
     /// Prints a message on a terminal, and nothing for a pipe.

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use contract::{TokenClassifier, TokenText};
 use kindred::heads::{
-    BUILT_IN, BUILT_IN_EXPANDER, Expander, Head, HeadError, HeadKind, OWN_TERMS, Token, about,
-    built_in, built_in_expander, own_terms,
+    BUILT_IN, Expander, Head, HeadError, HeadKind, Token, about, built_in, own_expander,
 };
 use model_store::{ModelError, ModelStore};
 
@@ -120,9 +119,7 @@ pub(super) fn open(model: &Arc<ModelStore>, config: &Config) -> Result<Vec<Serve
         heads.push(ServedHead { name: BUILT_IN.to_owned(), head });
     }
     if !has_expander {
-        let own = own_terms(model).map(|own| (OWN_TERMS, own));
-        let found = own.or_else(|| Some((BUILT_IN_EXPANDER, built_in_expander(model)?)));
-        if let Some((name, head)) = found {
+        if let Some((name, head)) = own_expander(model) {
             heads.push(ServedHead { name: name.to_owned(), head: AnyHead::Expander(head) });
         }
     }

@@ -14,7 +14,7 @@ use tracing::{info, warn};
 
 use super::readiness::NotReady;
 use super::{ServedModel, heads, warm};
-use crate::config::{Config, ModelSource};
+use crate::config::{Config, ConfigError, ModelSource};
 use kindred::background::in_background;
 use kindred::demo;
 use kindred::device::Placement;
@@ -63,12 +63,18 @@ const SHORTEST_HANG: Duration = Duration::from_secs(5);
 /// Why a model is not served.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
+    /// The settings, of a command that asks one model.
+    #[error(transparent)]
+    Settings(#[from] ConfigError),
     /// The model folder.
     #[error(transparent)]
     Model(#[from] ModelError),
     /// A head.
     #[error(transparent)]
     Head(#[from] HeadError),
+    /// Several heads in the settings that could answer.
+    #[error("the settings have several heads that could answer: {0}; choose one with --head DIR")]
+    SeveralHeads(String),
     /// The engine.
     #[error(transparent)]
     Engine(#[from] EngineStartError),
@@ -356,7 +362,8 @@ impl Loader {
     }
 }
 
-fn open(source: &ModelSource, config: &Config) -> Result<ModelStore, ModelError> {
+/// Opens a model, under its name.
+pub(super) fn open(source: &ModelSource, config: &Config) -> Result<ModelStore, ModelError> {
     let started = Instant::now();
     let model = match &source.folder {
         Some(folder) => ModelStore::open(folder)?,

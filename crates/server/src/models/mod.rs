@@ -6,6 +6,7 @@
 mod call;
 mod heads;
 mod load;
+mod one;
 mod readiness;
 mod reload;
 mod rolling;
@@ -18,6 +19,7 @@ mod words_as_json;
 
 pub use heads::{AnyHead, ServedClassifier, ServedHead};
 pub use load::{LoadError, Loader, MakeEngines, Making, one_engine};
+pub use one::OneModel;
 pub use reload::{
     Outcome, ReadSettings, ReloadError, ReloadFiles, Reloaded, ReloadedModel, Reloader,
 };

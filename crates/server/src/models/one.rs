@@ -1,0 +1,112 @@
+//! The model of a command that asks one, and its heads: those of the flags, or else of the environment, of
+//! the settings file, or else the built-in ones. All commands ask here, so that they agree.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use model_store::{ModelError, ModelStore};
+
+use super::{LoadError, load};
+use crate::config::{Config, ModelSource, ServeFlags};
+use kindred::device::Placement;
+use kindred::heads::{HeadError, HeadKind, about};
+
+/// The model that a command asks, and its settings.
+pub struct OneModel {
+    /// The settings. Their only model is this one, and their heads may be asked.
+    pub config: Config,
+    /// The model.
+    pub model: Arc<ModelStore>,
+}
+
+impl OneModel {
+    /// Reads the settings, and opens the model.
+    ///
+    /// # Errors
+    /// If the settings, the model's folder or a head's description can't be used.
+    pub fn open(flags: &ServeFlags) -> Result<Self, LoadError> {
+        let (mut config, of_others) = settings(flags)?;
+        let model = Arc::new(open(&config)?);
+        if of_others {
+            keep_own_heads(&mut config, &model)?;
+        }
+        Ok(Self { config, model })
+    }
+
+    /// The settings, for what opens the model by itself.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn settings(flags: &ServeFlags) -> Result<Config, LoadError> {
+        let (config, of_others) = settings(flags)?;
+        match of_others {
+            true => Ok(Self::open(flags)?.config),
+            false => Ok(config),
+        }
+    }
+
+    /// The head of this kind in this folder, or without one the only one in the settings: its name and its
+    /// folder. `None` if there is none: then the model's own may answer.
+    ///
+    /// # Errors
+    /// If the settings have several, or the description of one can't be read.
+    pub fn head(
+        &self,
+        folder: Option<&Path>,
+        kind: HeadKind,
+    ) -> Result<Option<ModelSource>, LoadError> {
+        if let Some(folder) = folder {
+            return Ok(Some(ModelSource::folder(folder)));
+        }
+        let mut found = Vec::new();
+        for source in &self.config.head {
+            if about(folder_of(source))?.kind == kind {
+                found.push(source.clone());
+            }
+        }
+        if found.len() > 1 {
+            let names = found.iter().map(ModelSource::expected_name).collect::<Vec<_>>().join(", ");
+            return Err(LoadError::SeveralHeads(names));
+        }
+        Ok(found.pop())
+    }
+}
+
+/// The settings with the first of their models, and whether their heads may be of other models.
+fn settings(flags: &ServeFlags) -> Result<(Config, bool), LoadError> {
+    let is_of_flag = !flags.model.is_empty();
+    let mut flags = flags.clone();
+    if is_of_flag {
+        // The settings' may name models of theirs.
+        flags.placement = vec![Placement::Auto.to_string()];
+    }
+    let config = Config::load(&flags)?;
+    let of_others = flags.head.is_empty() && (is_of_flag || config.model.len() > 1);
+    let has_heads = !config.head.is_empty();
+    let config = Config {
+        // A name in the settings is for the model in the settings, not for one given as a flag.
+        name: if is_of_flag { String::new() } else { config.name },
+        model: config.model.into_iter().take(1).collect(),
+        ..config
+    };
+    Ok((config, of_others && has_heads))
+}
+
+fn open(config: &Config) -> Result<ModelStore, ModelError> {
+    load::open(&config.sources()[0], config)
+}
+
+fn keep_own_heads(config: &mut Config, model: &ModelStore) -> Result<(), HeadError> {
+    let mut own = Vec::new();
+    for source in std::mem::take(&mut config.head) {
+        if about(folder_of(&source))?.model.version == model.version() {
+            own.push(source);
+        }
+    }
+    config.head = own;
+    Ok(())
+}
+
+fn folder_of(source: &ModelSource) -> &Path {
+    source.folder.as_deref().expect("the settings were checked")
+}

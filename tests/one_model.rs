@@ -1,0 +1,344 @@
+//! Which model a command asks: that of its flag, or else of the environment, of the settings file, or the
+//! built-in one; and that every answer names it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::support::{self, errors, kindred};
+use serde_json::Value;
+
+/// Folders of models under the metric dot, which expand to their own words, and classifiers of them.
+struct Models(tempfile::TempDir);
+
+/// What each model has that no other has.
+const OWN: [(&str, &str); 3] = [("first", "apple"), ("second", "banana"), ("third", "cherry")];
+
+impl Models {
+    fn new() -> Self {
+        let models = Self(tempfile::tempdir().unwrap());
+        for (name, word) in OWN {
+            let text = format!("{word} 1 0\nnorth 0 1\nsouth 0 -1\ngood 2 1\nbad -2 1\n");
+            std::fs::write(models.path("vectors.txt"), text).unwrap();
+            models.done(kindred(&["prepare", "--metric", "dot", "vectors.txt", "--out", name]));
+            let texts = "p\tgood\nn\tbad\n".repeat(20);
+            std::fs::write(models.path("texts.tsv"), texts).unwrap();
+            let mut train =
+                kindred(&["train", "classifier", "--data", "texts.tsv", "--epochs", "1"]);
+            train.args(["--model", name, "--channels", "2", "--out", &format!("head-of-{name}")]);
+            models.done(train);
+        }
+        std::fs::write(models.path("words.txt"), "north\n").unwrap();
+        std::fs::write(models.path("pairs.csv"), "north,south,1\ngood,bad,2\nnorth,good,3\n")
+            .unwrap();
+        models
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    fn run(&self, mut command: Command) -> Output {
+        command.current_dir(self.0.path()).env("XDG_CACHE_HOME", support::cache());
+        command.output().unwrap()
+    }
+
+    #[track_caller]
+    fn done(&self, command: Command) -> (String, String) {
+        let shown = format!("{command:?}");
+        let output = self.run(command);
+        assert!(output.status.success(), "{shown}: {}", errors(&output));
+        (String::from_utf8(output.stdout.clone()).unwrap(), errors(&output))
+    }
+
+    fn settings(&self, text: &str) -> String {
+        std::fs::write(self.path("kindred.toml"), text).unwrap();
+        self.text("kindred.toml")
+    }
+}
+
+/// A command that asks a model, how its flag names the model, and whether a head answers.
+struct Asks {
+    arguments: &'static [&'static str],
+    flag: &'static [&'static str],
+    has_head: bool,
+}
+
+const ASK: [Asks; 10] = [
+    Asks { arguments: &["nearest", "north"], flag: &["--model"], has_head: false },
+    Asks { arguments: &["analogy", "north - south"], flag: &["--model"], has_head: false },
+    Asks { arguments: &["expand", "north"], flag: &["--model"], has_head: true },
+    Asks { arguments: &["classify", "good"], flag: &["--model"], has_head: true },
+    Asks {
+        arguments: &["eval", "--similarities", "pairs.csv", "--case", "lower"],
+        flag: &[],
+        has_head: false,
+    },
+    Asks {
+        arguments: &["graph", "--out", "g.npz", "--replace"],
+        flag: &["--model"],
+        has_head: false,
+    },
+    Asks {
+        arguments: &["bulk", "nearest", "--in", "words.txt", "--out", "o.jsonl", "--replace"],
+        flag: &["--model"],
+        has_head: false,
+    },
+    Asks {
+        arguments: &["bulk", "analogy", "--in", "words.txt", "--out", "o.jsonl", "--replace"],
+        flag: &["--model"],
+        has_head: false,
+    },
+    Asks {
+        arguments: &["bulk", "expand", "--in", "words.txt", "--out", "o.jsonl", "--replace"],
+        flag: &["--model"],
+        has_head: true,
+    },
+    Asks {
+        arguments: &["bulk", "classify", "--in", "words.txt", "--out", "o.jsonl", "--replace"],
+        flag: &["--model"],
+        has_head: true,
+    },
+];
+
+impl Asks {
+    fn command(&self, model: Option<&str>) -> Command {
+        let mut command = kindred(self.arguments);
+        if let Some(model) = model {
+            command.args(self.flag).arg(model);
+        }
+        command
+    }
+
+    fn is_classifier(&self) -> bool {
+        self.arguments.contains(&"classify")
+    }
+}
+
+/// The name and version that JSON gives, wherever it has them.
+fn named(json: &str) -> (String, String) {
+    let first = json.lines().next().unwrap();
+    let value: Value = serde_json::from_str(json).or_else(|_| serde_json::from_str(first)).unwrap();
+    let (model, version) = match &value["model"] {
+        Value::Object(model) => (model["name"].clone(), model["version"].clone()),
+        model => (model.clone(), value["version"].clone()),
+    };
+    let text = |value: Value| value.as_str().unwrap_or_else(|| panic!("{json}")).to_owned();
+    (text(model), text(version))
+}
+
+fn version(folder: &Path) -> String {
+    model_store::ModelStore::open(folder).unwrap().version().to_owned()
+}
+
+#[test]
+fn every_command_asks_the_model_of_flag_environment_file_or_the_built_in_one() {
+    let models = Models::new();
+    let settings = models.settings(&format!(
+        "model = {:?}\nhead = {:?}",
+        models.text("first"),
+        models.text("head-of-first")
+    ));
+    for asks in &ASK {
+        let json = |command: &mut Command| {
+            command.arg("--json");
+        };
+        let of = |model: &str, variables: &[(&str, &str)], flag: Option<&str>| {
+            let mut command = asks.command(flag);
+            json(&mut command);
+            command.envs(variables.iter().copied());
+            let shown = format!("{command:?}");
+            let (answer, _) = models.done(command);
+            let expected = (model.to_owned(), version(&models.path(model)));
+            assert_eq!(named(&answer), expected, "{shown}: {answer}");
+        };
+        let head = |model: &str| models.text(&format!("head-of-{model}"));
+        of("first", &[("KINDRED_CONFIG", &settings)], None);
+        let second = [
+            ("KINDRED_CONFIG", &settings[..]),
+            ("KINDRED_MODEL", &models.text("second")),
+            ("KINDRED_HEAD", &head("second")),
+        ];
+        of("second", &second, None);
+        if asks.is_classifier() {
+            // The settings' heads are of another model, and this one has none of its own.
+            let mut command = asks.command(Some(&models.text("third")));
+            command.envs(second);
+            assert!(
+                errors(&models.run(command)).contains("the model third has no head of its own")
+            );
+            continue;
+        }
+        of("third", &second, Some(&models.text("third")));
+        // Without any: the built-in model, which knows the word as well.
+        let (answer, _) = {
+            let mut command = asks.command(None);
+            json(&mut command);
+            models.done(command)
+        };
+        assert_eq!(named(&answer).0, "demo", "{answer}");
+    }
+}
+
+#[test]
+fn heads_are_made_for_the_model_of_the_settings_and_retrieval_asks_it() {
+    let models = Models::new();
+    let model = models.text("second");
+    let with = |mut command: Command| {
+        command.env("KINDRED_MODEL", &model);
+        models.done(command).0
+    };
+    with(kindred(&["train", "expander", "--out", "nearby"]));
+    let train = ["train", "classifier", "--data", "texts.tsv", "--epochs", "1", "--out", "sides"];
+    with(kindred(&train));
+    for head in ["nearby", "sides"] {
+        let about = ::kindred::heads::about(&models.path(head)).unwrap();
+        assert_eq!(about.model.version, version(&models.path("second")), "{head}");
+    }
+    for (name, text) in [
+        ("docs.jsonl", r#"{"id": "1", "text": "north good"}"#),
+        (
+            "queries.jsonl",
+            "{\"id\": \"1\", \"text\": \"north\"}\n{\"id\": \"2\", \"text\": \"good\"}",
+        ),
+        ("qrels.tsv", "1 0 1 1\n2 0 1 1"),
+    ] {
+        std::fs::write(models.path(name), format!("{text}\n")).unwrap();
+    }
+    let retrieval = ["eval", "--retrieval", "--documents", "docs.jsonl", "--queries"];
+    let rest = ["queries.jsonl", "--qrels", "qrels.tsv", "--expanders", "nearby", "--runs", "bm25"];
+    let said = with(kindred(&[&retrieval[..], &rest, &["--json", "--folds", "2"]].concat()));
+    let report: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(report["retrieval"]["model"], "second");
+    assert_eq!(report["retrieval"]["version"], version(&models.path("second")));
+}
+
+#[test]
+fn of_several_models_the_first_is_asked_with_its_own_heads() {
+    let models = Models::new();
+    let of = |first: &str, second: &str| {
+        models.settings(&format!(
+            "model = ['one={}', {:?}]\nhead = [{:?}, 'mine={}']\nplacement = ['one=replicate', 'auto']",
+            models.text(first),
+            models.text(second),
+            models.text(&format!("head-of-{second}")),
+            models.text(&format!("head-of-{first}")),
+        ))
+    };
+    for (first, second) in [("first", "second"), ("second", "third")] {
+        let settings = of(first, second);
+        for asks in &ASK {
+            let mut command = asks.command(None);
+            command.arg("--json").env("KINDRED_CONFIG", &settings);
+            let (answer, _) = models.done(command);
+            let expected = ("one".to_owned(), version(&models.path(first)));
+            assert_eq!(named(&answer), expected, "{:?}: {answer}", asks.arguments);
+            if asks.is_classifier() {
+                assert!(answer.contains("\"mine\""), "{answer}");
+            }
+            // Settings about other models do not stand in the way of a flag.
+            if !asks.is_classifier() {
+                let mut command = asks.command(Some(&format!("x={}", models.text("first"))));
+                command.arg("--json").env("KINDRED_CONFIG", &settings);
+                assert_eq!(named(&models.done(command).0).0, "x");
+            }
+        }
+    }
+}
+
+#[test]
+fn settings_that_do_not_name_one_answer_are_refused() {
+    let models = Models::new();
+    let run = |asks: &Asks, settings: &str| {
+        let mut command = asks.command(None);
+        command.env("KINDRED_CONFIG", models.settings(settings));
+        errors(&models.run(command))
+    };
+    let classify = &ASK[3];
+    let (model, head, other) =
+        (models.text("first"), models.text("head-of-first"), models.text("head-of-second"));
+    let two = format!("model = {model:?}\nhead = ['a={head}', 'b={head}']");
+    let said = run(classify, &two);
+    assert!(
+        said.contains("several heads that could answer: a, b; choose one with --head"),
+        "{said}"
+    );
+    let said = run(classify, &format!("model = {model:?}\nhead = {other:?}"));
+    assert!(said.contains("was made for the model second"), "{said}");
+    for asks in &ASK {
+        let said = run(asks, "modle = 'x'");
+        assert!(said.contains("did you mean model?"), "{:?}: {said}", asks.arguments);
+        let said = run(asks, "model = '/no/such/folder'");
+        assert!(said.contains("/no/such/folder is not a Kindred model"), "{said}");
+    }
+}
+
+#[test]
+fn every_answer_names_who_gives_it() {
+    let models = Models::new();
+    let (model, head) = (models.text("first"), models.text("head-of-first"));
+    let version = version(&models.path("first"));
+    for asks in &ASK {
+        let mut command = asks.command(Some(&model));
+        let name = match (asks.is_classifier(), asks.has_head) {
+            (true, _) => "head-of-first over ",
+            (false, true) => "terms over ",
+            _ => "",
+        };
+        if asks.is_classifier() {
+            command.args(["--head", &head]);
+        }
+        let shown = format!("{command:?}");
+        let (stdout, stderr) = models.done(command);
+        let expected = format!("{name}first ({version})");
+        let reports = ["bulk", "graph", "eval"].contains(&asks.arguments[0]);
+        let said = if reports { &stdout } else { &stderr };
+        assert!(said.contains(&expected), "{shown}: {stdout}{stderr}");
+        // What is read by other programs has answers only.
+        assert_eq!(stdout.contains(&version), reports, "{shown}: {stdout}");
+        if asks.has_head {
+            let mut command = asks.command(Some(&model));
+            if asks.is_classifier() {
+                command.args(["--head", &head]);
+            }
+            command.arg("--json");
+            let answer: Value = serde_json::from_str(&models.done(command).0).unwrap();
+            assert_eq!(answer["head"], name.split(' ').next().unwrap(), "{answer}");
+        }
+    }
+    // Texts without an answer, too.
+    for command in ["expand", "classify"] {
+        let mut command = kindred(&[command, "?!", "--model", &model, "--json"]);
+        if command.get_args().any(|argument| argument == "classify") {
+            command.args(["--head", &head]);
+        }
+        let output = models.run(command);
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(answer["error"].is_string() && answer["version"] == version.as_str(), "{answer}");
+        assert!(answer["model"] == "first" && answer["head"].is_string(), "{answer}");
+    }
+    let texts = ["eval", &model, "--head", &head, "--classification", "texts.tsv"];
+    let (table, _) = models.done(kindred(&texts));
+    assert!(table.starts_with(&format!("head-of-first over first ({version})\n")), "{table}");
+    let (json, _) = models.done(kindred(&[&texts[..], &["--json"]].concat()));
+    assert_eq!(named(&json), ("first".to_owned(), version.clone()));
+    assert_eq!(serde_json::from_str::<Value>(&json).unwrap()["head"], "head-of-first");
+}
+
+#[test]
+fn the_console_says_who_answers_whenever_that_changes() {
+    let models = Models::new();
+    let model = models.text("first");
+    let version = version(&models.path("first"));
+    let lines = models.path("lines.txt");
+    std::fs::write(&lines, "north\nsouth\n:expand north\n:expand south\nnorth\n").unwrap();
+    let mut command = kindred(&["console", "--model", &model]);
+    command.stdin(std::fs::File::open(&lines).unwrap());
+    let (_, said) = models.done(command);
+    let named = |head: &str| format!("{head}first ({version})");
+    let expected = [named(""), named("terms over "), named("")];
+    assert_eq!(said.lines().collect::<Vec<_>>(), expected, "{said}");
+}
