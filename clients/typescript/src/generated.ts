@@ -486,7 +486,8 @@ export interface paths {
          * Readiness
          * @description Returns 200 if a probe, a query with a known answer, went through the queue and was
          *     answered correctly now or within the last second. Probes have their own slot, so a full
-         *     queue does not make the service unready. One working replica of each model is enough.
+         *     queue does not make the service unready. One working replica of each model is enough. Models
+         *     are verified in the background after the start; one that is damaged makes the service unready.
          */
         get: operations["getReady"];
         put?: never;
@@ -972,7 +973,7 @@ export interface components {
             base: number;
             /** @description The n-grams with the largest shares, largest first. */
             ngrams: {
-                /** @description As it is written. */
+                /** @description As it is written; after 512 bytes it is cut, and ends with `…`. */
                 text: string;
                 /** @description Its first byte in the text as UTF-8. For a list of words, in the words joined by spaces. */
                 start: number;
@@ -1142,11 +1143,12 @@ export interface components {
         /** @description How texts become tokens. */
         HeadTokens: {
             /**
-             * @description `ptb`: as in the Penn Treebank, `don't` becomes `do` and `n't`. `words`: as in searches
-             *     with `text`.
+             * @description `unicode`: as in searches with `text`; signs that the model has are tokens, too. `ptb`: as in
+             *     the Penn Treebank, `don't` becomes `do` and `n't`. `words`: pieces between white space, without
+             *     what is neither letter nor digit around them.
              * @enum {unknown}
              */
-            tokeniser: "ptb" | "words";
+            tokeniser: "unicode" | "ptb" | "words";
             /** @description Whether tokens are looked up in lower case. */
             lower_case: boolean;
             /** @description The most tokens of a text. */
@@ -1598,7 +1600,8 @@ export interface components {
             };
         };
         /**
-         * @description Not ready: the probe timed out or was answered wrongly (`not_ready`), the service is
+         * @description Not ready: the probe timed out or was answered wrongly, or a model's files are damaged
+         *     (`not_ready`), the service is
          *     stopping (`draining`), the engine failed (`engine_failed`), is restarting
          *     (`engine_restarting`), or is gone (`engine_gone`).
          */
