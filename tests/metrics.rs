@@ -298,6 +298,7 @@ fn the_guide_lists_what_there_is() {
     // Only a GPU's engine counts these, or a model with heads.
     let elsewhere = BTreeSet::from([
         "kindred_cut_texts_total",
+        "kindred_expanded_texts_total",
         "kindred_ranked_queries_total",
         "kindred_scan_retried_queries_total",
         "kindred_texts_with_unknown_words_total",

@@ -1,7 +1,7 @@
 //! An expansion between two slices.
 
 use super::{BestTerms, Expansion, Term, rank};
-use crate::{EngineError, FullPassPart, FullPassQuery, Hit, Query};
+use crate::{FullPassPart, FullPassQuery, Hit, Query};
 
 /// An expansion of which some tokens have been searched.
 #[derive(Debug)]
@@ -82,17 +82,15 @@ impl PartOfExpansion {
         self.scan = Some(Scan { hits, parts, from: 0 });
     }
 
-    /// Runs a slice of the full pass that was begun, by [`Engine::full_pass_part`], and adds the hits of its
+    /// Has an engine run a slice of the full pass that was begun, from a row on, and adds the hits of its
     /// tokens if it was the last.
     ///
     /// # Errors
     /// Those of `slice`.
-    ///
-    /// [`Engine::full_pass_part`]: crate::Engine::full_pass_part
-    pub fn scan(
+    pub fn scan<E>(
         &mut self,
-        slice: impl FnOnce(&mut [FullPassPart], usize) -> Result<Option<usize>, EngineError>,
-    ) -> Result<(), EngineError> {
+        slice: impl FnOnce(&mut [FullPassPart], usize) -> Result<Option<usize>, E>,
+    ) -> Result<(), E> {
         let Some(mut scan) = self.scan.take() else { return Ok(()) };
         if let Some(next) = slice(&mut scan.parts, scan.from)? {
             self.scan = Some(Scan { from: next, ..scan });
