@@ -18,8 +18,8 @@ fn state_dict(dim: usize) -> Vec<u8> {
     ])
 }
 
-/// One filter of one word, whose feature is the sum of the word's components times `weight`; then dense layers of one number, with
-/// weights of `factor`.
+/// One filter of one word, whose feature is the sum of the word's components times `weight`; then
+/// dense layers of one number, with weights of `factor`.
 fn deep(weight: f32, layers: usize, factor: f32) -> Vec<u8> {
     let mut tensors = vec![
         ("convs.0.weight".to_owned(), json!([1, 100, 1]), vec![weight; 100]),

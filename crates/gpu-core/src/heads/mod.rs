@@ -3,7 +3,8 @@
 //! A token's products with all filters are computed when a text has it for the first time (`products`), and a text's features are
 //! sums and maxima of what its tokens gave. Dense layers run on tensor cores (`pass`). A text has the same scores in every batch,
 //! because no sum depends on what is beside it. What overflows float16 becomes NaN, and texts with such scores are classified on
-//! the host, as are all texts of a classifier for which the device has no memory, or whose sums might overflow float32.
+//! the host, as are all texts of a classifier for which the device has no memory, or whose sums
+//! might overflow float32.
 
 pub(crate) mod abi;
 pub(crate) mod expand;

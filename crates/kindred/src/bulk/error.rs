@@ -13,7 +13,8 @@ use crate::Error;
 pub enum BulkError {
     /// The name of the input does not say its format.
     #[error(
-        "{}: the name does not say the format; give it: csv, tsv, jsonl, lines or parquet (with `kindred bulk`, --from FORMAT)",
+        "{}: the name does not say the format; give it: csv, tsv, jsonl, lines or parquet (with \
+         `kindred bulk`, --from FORMAT)",
         .0.display()
     )]
     InputName(PathBuf),
@@ -63,7 +64,8 @@ pub enum BulkError {
     },
     /// The input has two columns of this name, or two whose names differ from it in case only.
     #[error(
-        "{file}: `{column}` may be its column `{}` or its column `{}`; rename one (with `kindred bulk`, --column and --id name them)",
+        "{file}: `{column}` may be its column `{}` or its column `{}`; rename one (with `kindred \
+         bulk`, --column and --id name them)",
         found[0], found[1]
     )]
     Columns {
@@ -76,7 +78,8 @@ pub enum BulkError {
     },
     /// The row with the names of the columns is no such row.
     #[error(
-        "{file}: its first row, which names the columns, has a quote that is not closed, or is too large; correct it"
+        "{file}: its first row, which names the columns, has a quote that is not closed, or is \
+         too large; correct it"
     )]
     FirstRow {
         /// The input.

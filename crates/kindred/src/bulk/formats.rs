@@ -11,7 +11,8 @@ pub enum BulkFormat {
     Lines,
     /// Columns with names in the first line; quotes as in RFC 4180.
     Csv,
-    /// Columns with tabs between them, and with names in the first line; quotes are plain characters. Only to read.
+    /// Columns with tabs between them, and with names in the first line; quotes are plain
+    /// characters. Only to read.
     Tsv,
     /// A JSON object in each line.
     JsonLines,
@@ -93,8 +94,8 @@ impl BulkInput<'_> {
         }
     }
 
-    /// The format that is given, or else the one that the name asks for. Other names, such as `train.json`, are refused: read as
-    /// lines, they would give answers that nobody wants.
+    /// The format that is given, or else the one that the name asks for. Other names, such as
+    /// `train.json`, are refused: read as lines, they would give answers that nobody wants.
     pub(super) fn format(&self, given: Option<BulkFormat>) -> Result<BulkFormat, BulkError> {
         let found = match (given, self) {
             (Some(given), _) => given,

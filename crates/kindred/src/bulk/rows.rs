@@ -145,15 +145,15 @@ struct Field<'a> {
     /// Under exactly this name.
     exact: Option<&'a RawValue>,
     /// Under names that differ in case: at most two.
-    alike: Vec<(Cow<'a, str>, &'a RawValue)>,
+    alike: Vec<(String, &'a RawValue)>,
 }
 
 impl<'a> Field<'a> {
-    fn take(&mut self, wanted: &str, key: &Cow<'a, str>, value: &'a RawValue) {
+    fn take(&mut self, wanted: &str, key: &str, value: &'a RawValue) {
         if key == wanted {
             self.exact = Some(value);
         } else if same_in_any_case(key, wanted) && self.alike.len() < 2 {
-            self.alike.push((key.clone(), value));
+            self.alike.push((key.to_owned(), value));
         }
     }
 

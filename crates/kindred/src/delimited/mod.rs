@@ -1,8 +1,11 @@
-//! Rows of CSV and TSV, by the same rules wherever texts are read: for training, evaluation and bulk work.
+//! Rows of CSV and TSV, by the same rules wherever texts are read: for training, evaluation and
+//! bulk work.
 //!
-//! - A row ends with `\n`, `\r` or both. In CSV, quotes are those of RFC 4180; in TSV, a quote is a character as any other.
+//! - A row ends with `\n`, `\r` or both. In CSV, quotes are those of RFC 4180; in TSV, a quote is a
+//!   character as any other.
 //! - Columns are found by name in any case ([`find`]).
-//! - A row with more or fewer columns than the first one is bad: a cut text would pass for the whole one.
+//! - A row with more or fewer columns than the first one is bad: a cut text would pass for the
+//!   whole one.
 
 mod names;
 mod reader;

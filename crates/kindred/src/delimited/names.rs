@@ -9,7 +9,8 @@ pub(crate) enum NotFound {
     Several([usize; 2]),
 }
 
-/// The place of the column with this name; of one whose name differs in case, if none has exactly this.
+/// The place of the column with this name; of one whose name differs in case, if none has exactly
+/// this.
 pub(crate) fn find(names: &[impl AsRef<str>], wanted: &str) -> Result<usize, NotFound> {
     let only = |is_it: &dyn Fn(&str) -> bool| {
         let mut places = (0..names.len()).filter(|&place| is_it(names[place].as_ref().trim()));

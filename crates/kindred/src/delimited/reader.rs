@@ -26,7 +26,8 @@ pub(crate) trait Bytes {
     fn lines(&self) -> u64;
 }
 
-/// The ends of lines in bytes that follow others: `\n`, `\r` or both. `after_return`: whether the last byte was a `\r`.
+/// The ends of lines in bytes that follow others: `\n`, `\r` or both. `after_return`: whether the
+/// last byte was a `\r`.
 pub(crate) fn count_lines(bytes: &[u8], after_return: &mut bool) -> u64 {
     let [first, .., last] = *bytes else {
         let Some(&only) = bytes.first() else { return 0 };
@@ -85,7 +86,8 @@ impl Reader {
             Dialect::Csv => csv_core::Reader::new(),
             Dialect::Tsv => ReaderBuilder::new().delimiter(b'\t').quoting(false).build(),
         };
-        // A byte order mark in the middle of a file is text, and there a resumed run begins to read.
+        // A byte order mark in the middle of a file is text, and there a resumed run begins to
+        // read.
         let _ = core.read_record(b"\n", &mut [0], &mut [0]);
         Self { core, dialect, columns: None, fields: vec![0; 4096], ends: vec![0; 64] }
     }
@@ -161,7 +163,8 @@ impl Reader {
         Ok(Some(Row { line, columns, problem }))
     }
 
-    /// Ends the last row, as the end of a line would. Returns whether a quote is open: within quotes, that is text.
+    /// Ends the last row, as the end of a line would. Returns whether a quote is open: within
+    /// quotes, that is text.
     fn end(&mut self, filled: usize, columns: &mut usize) -> bool {
         // Room for a byte and a column.
         self.fields.resize(self.fields.len().max(filled + 1), 0);

@@ -37,7 +37,8 @@ pub fn best(numbers: &[f64]) -> usize {
 /// Class scores that are no numbers, or infinite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the class scores of this text are not finite, because the head's weights are too large; train it again with a lower \
+    "the class scores of this text are not finite, because the head's weights are too large; \
+     train it again with a lower \
      --learning-rate, or scale the weights down and import them again"
 )]
 pub struct ScoresNotFinite;

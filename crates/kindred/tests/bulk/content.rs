@@ -164,7 +164,8 @@ fn columns_ids_and_compression() {
     let ids: Vec<&str> = found.iter().map(|row| row["id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["a", "b,1", "c"]);
 
-    // The same rows with tabs and in lines of JSON, with names in any case. A row that is too long has no id.
+    // The same rows with tabs and in lines of JSON, with names in any case. A row that is too long
+    // has no id.
     let tabs = "KEY\ttext\tBody\na\tx\tgood film\nb,1\tx\t?!\nc\tx\tbad film\nd\tx\ty\tz\n";
     let (of_tabs, _) = scratch.answers(&kindred, &work, &scratch.file("in.tsv", tabs), &options);
     assert_eq!((&of_tabs[..3], &of_tabs[3]["id"]), (&found[..], &Value::Null));

@@ -34,8 +34,10 @@ pub(super) const BULK_EXAMPLES: &str = "\
 Each row of --in has an answer in --out, in the same order, with the same bits as a single answer. A row that can't be answered \
 has an `error` with the code and the text that the HTTP API gives, and does not end the work; --strict ends it there.
 
---in is .jsonl, .csv or .tsv with names in the first line, or .txt with a text in each line, plain or compressed as \
-`kindred prepare` reads it. --out is .jsonl, .csv, .jsonl.gz or .csv.gz. `-` is standard input or output. Both may be .parquet, in a \
+--in is .jsonl, .csv or .tsv with names in the first line, or .txt with a text in each line, \
+plain or compressed as \
+`kindred prepare` reads it. --out is .jsonl, .csv, .jsonl.gz or .csv.gz. `-` is standard input or \
+output. Both may be .parquet, in a \
 build with the Cargo feature `parquet`.
 
 --out is written atomically. Until then the work is in OUT.partial. After a kill, a failure or Ctrl-C, the same command goes on \
@@ -85,8 +87,8 @@ pub struct BulkFiles {
     /// File to write; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
-    /// Column of CSV, TSV or Parquet, or field of JSON lines, with the text, word or expression; its name in any case
-    /// [default: text; for nearest, word; for analogy, expression]
+    /// Column of CSV, TSV or Parquet, or field of JSON lines, with the text, word or expression;
+    /// its name in any case [default: text; for nearest, word; for analogy, expression]
     #[arg(long, value_name = "NAME", visible_alias = "field")]
     pub column: Option<String>,
     /// Column or field whose value is the `id` of an answer [default: the row's line in the input, from 1]

@@ -43,7 +43,8 @@ pub fn float32_holds(head: &dyn TokenClassifier, table: &Table<'_>) -> bool {
         })
 }
 
-/// A bound of the amount of products and of sums of as many as a window has, by the norms of tokens and filters.
+/// A bound of the amount of products and of sums of as many as a window has, by the norms of tokens
+/// and filters.
 fn largest_feature(head: &dyn TokenClassifier, table: &Table<'_>) -> f64 {
     let norm = |values: &[f32]| values.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
     let of_token = |token: u32| match head.source(Token(token)) {

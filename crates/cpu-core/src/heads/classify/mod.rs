@@ -5,7 +5,8 @@
 //! time: in float64, in the order of components, and rounded to float16 or float32 once. Every sum has one order, so a text's scores have
 //! the same bits in every batch, and with any number of threads.
 //!
-//! A classifier with weights so large that a sum might overflow float32 is computed by the formula instead.
+//! A classifier with weights so large that a sum might overflow float32 is computed by the formula
+//! instead.
 
 pub mod float16;
 mod loops;
@@ -247,7 +248,8 @@ impl Classifying {
     }
 }
 
-/// The class scores of a text in float64, by the formula: slower, and right where float32 overflows.
+/// The class scores of a text in float64, by the formula: slower, and right where float32
+/// overflows.
 fn formula(head: &dyn TokenClassifier, table: &Table<'_>, text: &[Token]) -> Vec<f64> {
     let vectors: Vec<_> = text.iter().map(|&token| head.vector(table, token)).collect();
     let vectors: Vec<&[f32]> = vectors.iter().map(|vector| &vector[..]).collect();

@@ -89,7 +89,8 @@ fn places(names: &[String], dialect: Dialect, options: &TextsOptions) -> Result<
         (None, None) => of_names(names, dialect, options)?,
         _ => {
             return Err(
-                "--text-column and --label-column must both be numbers, for columns without names, or both names"
+                "--text-column and --label-column must both be numbers, for columns without \
+                 names, or both names"
                     .to_owned(),
             );
         }
@@ -107,7 +108,8 @@ fn of_numbers(numbers: [usize; 2], columns: usize) -> Result<Places, String> {
     let place = |number: usize| {
         (1..=columns).contains(&number).then(|| number - 1).ok_or_else(|| {
             format!(
-                "it has no column {number}; --text-column and --label-column may be numbers from 1 to {columns}"
+                "it has no column {number}; --text-column and --label-column may be numbers from \
+                 1 to {columns}"
             )
         })
     };
@@ -124,7 +126,8 @@ fn of_names(names: &[String], dialect: Dialect, options: &TextsOptions) -> Resul
     // With a tab, the first line may be a text.
     let or_numbers = |what: String| match dialect {
         Dialect::Tsv => format!(
-            "{what} (if its first line is a text, give the numbers of the columns, such as --text-column 2 --label-column 1)"
+            "{what} (if its first line is a text, give the numbers of the columns, such as \
+             --text-column 2 --label-column 1)"
         ),
         Dialect::Csv => what,
     };
@@ -134,7 +137,8 @@ fn of_names(names: &[String], dialect: Dialect, options: &TextsOptions) -> Resul
             1 => Err("its first line has no tab; a line is a label, a tab and the text".to_owned()),
             2 => Ok(Places { text: 1, label: 0, first_line: FirstLine::Text }),
             columns => Err(or_numbers(format!(
-                "its first line has {columns} columns, none of which is named `text`, `sentence` or `label`; name two of them \
+                "its first line has {columns} columns, none of which is named `text`, `sentence` \
+                 or `label`; name two of them \
                  with --text-column and --label-column: {}",
                 names.join(", ")
             ))),
@@ -144,7 +148,8 @@ fn of_names(names: &[String], dialect: Dialect, options: &TextsOptions) -> Resul
     }
 }
 
-/// Why the first line seems to be names of columns: no other has its label, and it is two words among longer texts.
+/// Why the first line seems to be names of columns: no other has its label, and it is two words
+/// among longer texts.
 fn looks_like_names(taking: &Taking<'_>) -> Option<String> {
     const FEWEST: usize = 10;
     let [first, others @ ..] = &taking.found.texts[..] else { return None };
@@ -158,8 +163,10 @@ fn looks_like_names(taking: &Taking<'_>) -> Option<String> {
     is_alone.then(|| {
         let (label, text) = (&first.labels[0], &first.text);
         format!(
-            "its first line seems to name the columns, because no other has the label `{label}`; say so with --text-column {text} \
-             --label-column {label}, or, if it is a text, give the numbers of the columns: --text-column 2 --label-column 1"
+            "its first line seems to name the columns, because no other has the label `{label}`; \
+             say so with --text-column {text} \
+             --label-column {label}, or, if it is a text, give the numbers of the columns: \
+             --text-column 2 --label-column 1"
         )
     })
 }

@@ -9,8 +9,8 @@ use crate::delimited::same_in_any_case;
 /// The form in which a file has texts and labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Columns with tabs between them; quotes are plain characters. The first line may name them: without names there are two, the
-    /// label before the text.
+    /// Columns with tabs between them; quotes are plain characters. The first line may name them:
+    /// without names there are two, the label before the text.
     Tsv,
     /// Columns with names in the first line; quotes as in RFC 4180.
     Csv,
@@ -34,7 +34,8 @@ impl Format {
         }
     }
 
-    /// The format of this content, by its first line. If that says nothing, a file named `.csv` is one.
+    /// The format of this content, by its first line. If that says nothing, a file named `.csv` is
+    /// one.
     ///
     /// # Errors
     /// If that is none of them; says what the line should be.
@@ -76,8 +77,10 @@ impl Format {
                 file: file.to_owned(),
                 line: line as u64 + 1,
                 what: format!(
-                    "it has no tab after a label; lines are `label`, a tab and the text, or JSON objects with `label` and `text`, \
-                     or `{PREFIX}x text`, or CSV whose first line names the columns `label` and `text`, or those that \
+                    "it has no tab after a label; lines are `label`, a tab and the text, or JSON \
+                     objects with `label` and `text`, \
+                     or `{PREFIX}x text`, or CSV whose first line names the columns `label` and \
+                     `text`, or those that \
                      --label-column and --text-column name"
                 ),
             }),

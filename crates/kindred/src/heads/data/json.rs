@@ -60,7 +60,8 @@ pub(super) fn read(line: &str, options: &TextsOptions) -> Result<Labelled, Strin
         _ => {
             let found = names.join(", ");
             return Err(format!(
-                "it needs either `label` or `labels`, or the name of another field with --label-column: {found}"
+                "it needs either `label` or `labels`, or the name of another field with \
+                 --label-column: {found}"
             ));
         }
     };

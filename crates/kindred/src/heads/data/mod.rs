@@ -36,10 +36,12 @@ pub struct Texts {
 pub struct TextsOptions {
     /// Its format; `None`: the first line decides.
     pub format: Option<Format>,
-    /// The column or field with the text: its name in any case, or in CSV and TSV without names its number from 1.
+    /// The column or field with the text: its name in any case, or in CSV and TSV without names its
+    /// number from 1.
     /// `None`: `text`, or `sentence`.
     pub text: Option<String>,
-    /// The column or field with the label, or the list of labels. `None`: `label`, in JSON also `labels`.
+    /// The column or field with the label, or the list of labels. `None`: `label`, in JSON also
+    /// `labels`.
     pub label: Option<String>,
     /// Whether bad lines are skipped and counted.
     pub skip_bad_rows: bool,
@@ -74,7 +76,8 @@ impl Texts {
     /// Reads the content of a file.
     ///
     /// # Errors
-    /// If a line is bad and must not be skipped, no text is left, or the columns of text and label can't be told.
+    /// If a line is bad and must not be skipped, no text is left, or the columns of text and label
+    /// can't be told.
     pub fn parse(file: &str, content: &str, options: &TextsOptions) -> Result<Self, DataError> {
         // Some programs put a byte order mark before UTF-8.
         let content = content.strip_prefix('\u{feff}').unwrap_or(content);
@@ -117,8 +120,9 @@ impl Texts {
         counts.into_iter().collect()
     }
 
-    /// Why nothing can be learnt from the labels, if there are about as many of them as texts, so that they are rather texts or
-    /// ids. Few texts say nothing; and a text may have several labels, so that there are many of them.
+    /// Why nothing can be learnt from the labels, if there are about as many of them as texts, so
+    /// that they are rather texts or ids. Few texts say nothing; and a text may have several
+    /// labels, so that there are many of them.
     pub fn look_swapped(&self) -> Option<String> {
         const FEWEST: usize = 10;
         let labels = self.labels();
@@ -129,7 +133,8 @@ impl Texts {
         }
         let example: String = labels[0].0.chars().take(40).collect();
         Some(format!(
-            "{texts} texts have {} different labels, such as {example:?}, and most labels need several texts to be learnt; if \
+            "{texts} texts have {} different labels, such as {example:?}, and most labels need \
+             several texts to be learnt; if \
              the columns are swapped, name the right ones with --text-column and --label-column",
             labels.len()
         ))
@@ -213,7 +218,8 @@ impl<'a> Wanted<'a> {
                     let [first, second] = two.map(|place| &names[place]);
                     let Self { kind, flag, .. } = self;
                     return Err(format!(
-                        "`{wanted}` may be the {kind} `{first}` or the {kind} `{second}`; rename one, or name another with {flag}"
+                        "`{wanted}` may be the {kind} `{first}` or the {kind} `{second}`; rename \
+                         one, or name another with {flag}"
                     ));
                 }
             }

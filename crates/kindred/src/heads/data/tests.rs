@@ -39,8 +39,10 @@ fn every_format_is_known_by_its_first_line() {
         "id,text,label\n1,\"a \"\"fine\"\" film, it 's\",good\n2,dull,bad\n",
         "\"Text\",\"Label\"\n\"a \"\"fine\"\" film, it 's\",good\n , \ndull,bad\n",
         "Label , Sentence\ngood,\"a \"\"fine\"\" film, it 's\"\nbad,dull\n",
-        "{\"text\": \"a \\\"fine\\\" film, it 's\", \"label\": \"good\"}\n{\"label\": \"bad\", \"text\": \"dull\"}",
-        " {\"Sentence\": \"a \\\"fine\\\" film, it 's\", \"LABEL\": \"good\"}\n{\"labels\": [\"bad\"], \"Text\": \"dull\"}",
+        "{\"text\": \"a \\\"fine\\\" film, it 's\", \"label\": \"good\"}\n{\"label\": \"bad\", \
+         \"text\": \"dull\"}",
+        " {\"Sentence\": \"a \\\"fine\\\" film, it 's\", \"LABEL\": \"good\"}\n{\"labels\": \
+         [\"bad\"], \"Text\": \"dull\"}",
         "__label__good a \"fine\" film, it 's\n__label__bad dull",
         "__label__good\ta \"fine\" film, it 's\n__label__bad\tdull",
         "a \"fine\" film, it 's __label__good\ndull\t__label__bad\n",

@@ -47,7 +47,8 @@ pub enum ExpanderTrainError {
     Diverged(Diverged),
     /// A step would take more memory than anyone means.
     #[error(
-        "a step would give {found} terms to its texts; at most {most} are possible: lower --batch, --terms or --vocab"
+        "a step would give {found} terms to its texts; at most {most} are possible: lower \
+         --batch, --terms or --vocab"
     )]
     TooLarge {
         /// Terms of all texts of a step.
@@ -89,7 +90,8 @@ pub struct MadeExpander {
 /// Trains an expander whose terms are the first `terms` words of the model. The device changes nothing but the time.
 ///
 /// # Errors
-/// If there is nothing to learn from, a step would be too large, training diverges, or the GPU can't be used.
+/// If there is nothing to learn from, a step would be too large, training diverges, or the GPU
+/// can't be used.
 pub fn train_expander(
     model: &Arc<ModelStore>,
     [train_pairs, dev_pairs]: [&Pairs; 2],

@@ -97,8 +97,9 @@ pub enum TrainError {
 /// breaks, the best so far is made; `None` if there is none yet.
 ///
 /// # Errors
-/// If the texts have fewer than two labels (with sigmoids: none) or about as many labels as there are texts, `dev` has other labels,
-/// no text has a known word, the head would be too large, or training diverges.
+/// If the texts have fewer than two labels (with sigmoids: none) or about as many labels as there
+/// are texts, `dev` has other labels, no text has a known word, the head would be too large, or
+/// training diverges.
 pub fn train_classifier(
     model: &Arc<ModelStore>,
     train: &Texts,

@@ -15,15 +15,16 @@ use crate::cli::{one_of, thread_counts};
 
 pub(super) const TRAIN_EXAMPLES: &str = "\
 FILE has a text and its label in each line:
-  - TSV: a first line with the names `label` and `text` (or `sentence`), in any case and order, among other columns; or no names \
-and two columns, the label first. Quotes are plain characters.
+  - TSV: a first line with the names `label` and `text` (or `sentence`), in any case and order, \
+among other columns; or no names and two columns, the label first. Quotes are plain characters.
   - CSV: the same names in its first line. Quotes are those of RFC 4180.
   - JSON lines with `label` and `text`.
   - fastText: `__label__x` anywhere in a line.
-The format is detected from the first line. Columns and fields with other names are given with --text-column and --label-column.
+The format is detected from the first line. Columns and fields with other names are given with --text-column and \
+--label-column.
 
-If texts have several labels or none (a list `labels` in JSON lines, two labels of fastText), each label gets a \
-probability of its own, and F1 over all labels decides when to stop.
+If texts have several labels or none (a list `labels` in JSON lines, two labels of fastText), \
+each label gets a probability of its own, and F1 over all labels decides when to stop.
 
 The same data, options and seed give the same weights on every machine. Ctrl-C keeps the best weights so far.
 
@@ -37,11 +38,12 @@ Examples:
 /// The columns of files of texts with labels.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ColumnsArguments {
-    /// Column of CSV or TSV, or field of JSON lines, with the text: its name in any case, or its number from 1 if the
-    /// first line has no names [default: text, or else sentence]
+    /// Column of CSV or TSV, or field of JSON lines, with the text: its name in any case, or its
+    /// number from 1 if the first line has no names [default: text, or else sentence]
     #[arg(long, value_name = "NAME")]
     pub text_column: Option<String>,
-    /// Column or field with the label, or with a list of labels [default: label; in JSON lines also labels]
+    /// Column or field with the label, or with a list of labels [default: label; in JSON lines also
+    /// labels]
     #[arg(long, value_name = "NAME")]
     pub label_column: Option<String>,
 }
@@ -104,23 +106,28 @@ pub struct TrainClassifierArguments {
     )]
     pub widths: Vec<usize>,
     /// Channels of each width
-    #[arg(long, value_name = "N", default_value_t = 100, help_heading = "Training", value_parser = up_to(10_000))]
+    #[arg(long, value_name = "N", default_value_t = 100, help_heading = "Training")]
+    #[arg(value_parser = up_to(10_000))]
     pub channels: usize,
     /// The part of the features that each step leaves out
     #[arg(long, value_name = "X", default_value_t = 0.5, help_heading = "Training")]
     #[arg(value_parser = below_one())]
     pub dropout: f32,
     /// Texts of a step
-    #[arg(long, value_name = "N", default_value_t = 50, help_heading = "Training", value_parser = up_to(100_000))]
+    #[arg(long, value_name = "N", default_value_t = 50, help_heading = "Training")]
+    #[arg(value_parser = up_to(100_000))]
     pub batch: usize,
     /// The size of steps
-    #[arg(long, value_name = "X", default_value_t = 1e-3, help_heading = "Training", value_parser = above_zero())]
+    #[arg(long, value_name = "X", default_value_t = 1e-3, help_heading = "Training")]
+    #[arg(value_parser = above_zero())]
     pub learning_rate: f32,
     /// The most passes over the data
-    #[arg(long, value_name = "N", default_value_t = 12, help_heading = "Training", value_parser = up_to(MOST_EPOCHS))]
+    #[arg(long, value_name = "N", default_value_t = 12, help_heading = "Training")]
+    #[arg(value_parser = up_to(MOST_EPOCHS))]
     pub epochs: usize,
     /// Stop after this number of epochs without a better result
-    #[arg(long, value_name = "N", default_value_t = 4, help_heading = "Training", value_parser = up_to(MOST_EPOCHS))]
+    #[arg(long, value_name = "N", default_value_t = 4, help_heading = "Training")]
+    #[arg(value_parser = up_to(MOST_EPOCHS))]
     pub patience: usize,
     /// Seed of the random numbers
     #[arg(long, value_name = "S", default_value_t = 1, help_heading = "Training")]

@@ -70,10 +70,12 @@ pub struct TrainExpanderArguments {
     #[arg(requires = "data")]
     pub loss: String,
     /// What scores are divided by, for infonce
-    #[arg(long, value_name = "X", default_value_t = 4.0, help_heading = "Training", value_parser = above_zero())]
+    #[arg(long, value_name = "X", default_value_t = 4.0, help_heading = "Training")]
+    #[arg(value_parser = above_zero())]
     pub temperature: f32,
     /// How much higher the relevant text should score, for margin
-    #[arg(long, value_name = "X", default_value_t = 1.0, help_heading = "Training", value_parser = above_zero())]
+    #[arg(long, value_name = "X", default_value_t = 1.0, help_heading = "Training")]
+    #[arg(value_parser = above_zero())]
     pub margin: f32,
     /// How dear terms of queries are: the factor of their FLOPS
     #[arg(long, value_name = "X", default_value_t = 1e-3, help_heading = "Training", value_parser = not_negative())]
@@ -94,16 +96,20 @@ pub struct TrainExpanderArguments {
     #[arg(long, help_heading = "Training")]
     pub linear: bool,
     /// Pairs of a step
-    #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Training", value_parser = up_to(8192))]
+    #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Training")]
+    #[arg(value_parser = up_to(8192))]
     pub batch: usize,
     /// Passes over the data
-    #[arg(long, value_name = "N", default_value_t = 10, help_heading = "Training", value_parser = up_to(MOST_EPOCHS))]
+    #[arg(long, value_name = "N", default_value_t = 10, help_heading = "Training")]
+    #[arg(value_parser = up_to(MOST_EPOCHS))]
     pub epochs: usize,
     /// The size of steps of projection and vectors
-    #[arg(long, value_name = "X", default_value_t = 1e-3, help_heading = "Training", value_parser = above_zero())]
+    #[arg(long, value_name = "X", default_value_t = 1e-3, help_heading = "Training")]
+    #[arg(value_parser = above_zero())]
     pub learning_rate: f32,
     /// The size of steps of biases
-    #[arg(long, value_name = "X", default_value_t = 1e-2, help_heading = "Training", value_parser = above_zero())]
+    #[arg(long, value_name = "X", default_value_t = 1e-2, help_heading = "Training")]
+    #[arg(value_parser = above_zero())]
     pub bias_learning_rate: f32,
     /// Seed of the random numbers
     #[arg(long, value_name = "S", default_value_t = 1, help_heading = "Training")]

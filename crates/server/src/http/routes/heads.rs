@@ -117,7 +117,8 @@ enum TextAnswer<'a, T> {
 }
 
 impl<'a, T> HeadAnswer<'a, T> {
-    /// The answers that `found` gives to texts, and the errors of the others. The error of a single text is that of the request.
+    /// The answers that `found` gives to texts, and the errors of the others. The error of a single
+    /// text is that of the request.
     pub(super) fn new<K>(
         (served, head): (&'a ServedModel, &'a str),
         texts: &'a [Result<K, ApiError>],

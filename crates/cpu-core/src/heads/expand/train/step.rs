@@ -117,7 +117,8 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    /// Learns from some examples. `None` if the loss, or a weight that has changed, is not finite any more.
+    /// Learns from some examples. `None` if the loss, or a weight that has changed, is not finite
+    /// any more.
     pub(super) fn step(&mut self, examples: &[&Example]) -> Option<Means> {
         self.steps += 1;
         let gradients = self.gradients(&Batch::new(examples), self.flops_factors());
