@@ -96,7 +96,8 @@ fn what_can_not_be_served_is_said_with_the_cure() {
     }
     let output = kindred(&["serve"]).env("KINDRED_LISEN", "1").output().unwrap();
     assert!(said(&output).contains("KINDRED_LISEN"), "{}", said(&output));
-    // A variable that has no effect, because its name is misspelt, is an error wherever one could have one.
+    // A variable that has no effect, because its name is misspelt, is an error wherever one could
+    // have one.
     for command in [&["health"][..], &["nearest", "frog", "--url", "http://127.0.0.1:9"]] {
         let output = kindred(command).env("KINDRED_URLL", "http://127.0.0.1:9").output().unwrap();
         assert!(said(&output).contains("did you mean KINDRED_URL?"), "{}", said(&output));

@@ -1,5 +1,5 @@
-//! Which model a command asks: that of its flag, or else of the environment, of the settings file, or the
-//! built-in one; and that every answer names it.
+//! Which model a command asks: that of its flag, or else of the environment, of the settings file,
+//! or the built-in one; and that every answer names it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -7,7 +7,8 @@ use std::process::{Command, Output};
 use crate::support::{self, errors, kindred};
 use serde_json::Value;
 
-/// Folders of models under the metric dot, which expand to their own words, and classifiers of them.
+/// Folders of models under the metric dot, which expand to their own words, and classifiers of
+/// them.
 struct Models(tempfile::TempDir);
 
 /// What each model has that no other has.
@@ -324,7 +325,7 @@ fn every_answer_names_who_gives_it() {
     let (table, _) = models.done(kindred(&texts));
     assert!(table.starts_with(&format!("head-of-first over first ({version})\n")), "{table}");
     let (json, _) = models.done(kindred(&[&texts[..], &["--json"]].concat()));
-    assert_eq!(named(&json), ("first".to_owned(), version.clone()));
+    assert_eq!(named(&json), ("first".to_owned(), version));
     assert_eq!(serde_json::from_str::<Value>(&json).unwrap()["head"], "head-of-first");
 }
 

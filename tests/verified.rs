@@ -1,4 +1,5 @@
-//! What is served is verified: a damaged model does not start, or is not ready soon after the start.
+//! What is served is verified: a damaged model does not start, or is not ready soon after the
+//! start.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -210,8 +211,9 @@ fn labels_that_were_swapped_are_found_and_old_heads_are_named() {
     let checksum = old.as_object_mut().unwrap().remove("checksum").expect("it has one");
     fs::write(&path, old.to_string()).unwrap();
     assert!(expand().status.success(), "{:?}", expand());
-    let demo = fs::read_dir(cache.join("")).unwrap().flatten().map(|entry| entry.path());
-    let demo = demo.filter(|path| path.is_dir()).next().expect("the built-in model");
+    let mut cached = fs::read_dir(&cache).unwrap().flatten();
+    let is_demo = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with("demo-");
+    let demo = cached.find(is_demo).expect("the built-in model").path();
     let verified = kindred(&["verify"]).arg(demo).arg("--head").arg(&head).output().unwrap();
     let said = String::from_utf8(verified.stdout).unwrap();
     assert!(verified.status.success() && said.contains("has none of its own"), "{said}");

@@ -174,8 +174,8 @@ pub struct PrepareArguments {
     /// Model folder to write
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// File of the words, one per line in row order; needed for npy, safetensors, binary glove-norm and text of numbers
-    /// only, which contain no words
+    /// File of the words, one per line in row order; needed for npy, safetensors, binary glove-norm
+    /// and text of numbers only, which contain no words
     #[arg(long, value_name = "FILE")]
     pub words: Option<PathBuf>,
     /// Format of INPUT [default: detected from its content]
@@ -197,7 +197,8 @@ pub struct PrepareArguments {
     /// Components per row [default: from the file's header, or from its first line]
     #[arg(long, value_name = "N")]
     pub dim: Option<NonZeroUsize>,
-    /// Skip and count invalid rows instead of stopping at the first; more than half of the rows must be valid
+    /// Skip and count invalid rows instead of stopping at the first; more than half of the rows
+    /// must be valid
     #[arg(long)]
     pub skip_bad_rows: bool,
     /// Take the first field of each line for its word, even if all of these are numbers
@@ -338,8 +339,8 @@ Examples:
 #[derive(Debug, Clone, Args)]
 #[command(mut_args(of_classification))]
 pub struct EvalArguments {
-    /// Model folder written by `kindred prepare` [default: KINDRED_MODEL, or the model of the settings file, or the
-    /// built-in model]
+    /// Model folder written by `kindred prepare` [default: KINDRED_MODEL, or the model of the
+    /// settings file, or the built-in model]
     #[arg(value_name = "[NAME=]DIR")]
     pub model: Option<String>,
     /// Analogy sets: files, or folders of files

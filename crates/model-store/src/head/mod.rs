@@ -92,8 +92,8 @@ pub struct Parts {
 }
 
 impl Head {
-    /// Maps a head's folder. Checks the description and its checksum, that the head was made for this
-    /// model, all shapes, the checksum of the weights, and that they are finite.
+    /// Maps a head's folder. Checks the description and its checksum, that the head was made for
+    /// this model, all shapes, the checksum of the weights, and that they are finite.
     ///
     /// # Errors
     /// If the folder is no head, is damaged, or was made for another model. Each names the cure.

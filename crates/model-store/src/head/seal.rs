@@ -12,8 +12,8 @@ use crate::format::Checksum;
 /// The field with the checksum. Heads of earlier versions do not have it.
 const FIELD: &str = "checksum";
 
-/// The checksum of a description: of its JSON without this field, with sorted keys and without white
-/// space.
+/// The checksum of a description: of its JSON without this field, with sorted keys and without
+/// white space.
 pub(super) fn checksum_of(description: &impl Serialize) -> String {
     // By way of its text, in which a float32 has fewer digits than the same number in float64.
     let json = serde_json::to_string(description).expect("a description is JSON");

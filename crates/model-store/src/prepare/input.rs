@@ -88,8 +88,8 @@ impl<'a> Packed<'a> {
     }
 }
 
-/// Reads the first bytes. More than [`START_BYTES`] only where they matter: the writer of a pipe may
-/// wait for an answer.
+/// Reads the first bytes. More than [`START_BYTES`] only where they matter: the writer of a pipe
+/// may wait for an answer.
 fn read_start(reader: &mut impl Read, start: &mut Vec<u8>) -> io::Result<()> {
     reader.take(START_BYTES).read_to_end(start)?;
     if start.len() as u64 == START_BYTES && lfs::may_begin(start) {

@@ -16,8 +16,9 @@ pub use options::QuestionOptions;
 #[derive(Debug, Default, Clone, Args)]
 #[command(next_help_heading = "Model and engine")]
 pub struct AnswerSource {
-    /// Model folder written by `kindred prepare` [default: KINDRED_MODEL, or the model of the settings file, or the
-    /// built-in model]. With --url, only --compare uses it: give the folder that the service serves
+    /// Model folder written by `kindred prepare` [default: KINDRED_MODEL, or the model of the
+    /// settings file, or the built-in model]. With --url, only --compare uses it: give the folder
+    /// that the service serves
     #[arg(long, value_name = "[NAME=]DIR")]
     pub model: Option<String>,
     /// Query a running service: http(s)://HOST:PORT, or http(s)://HOST:PORT/models/NAME for one of several models

@@ -31,8 +31,8 @@ Examples:
 /// Arguments of `graph`.
 #[derive(Debug, Clone, Args)]
 pub struct GraphArguments {
-    /// Model folder written by `kindred prepare` [default: KINDRED_MODEL, or the model of the settings file, or the
-    /// built-in model]
+    /// Model folder written by `kindred prepare` [default: KINDRED_MODEL, or the model of the
+    /// settings file, or the built-in model]
     #[arg(long, value_name = "[NAME=]DIR")]
     pub model: Option<String>,
     /// Neighbours of each row

@@ -37,8 +37,8 @@ Example:
 /// The model of a head.
 #[derive(Debug, Clone, Args)]
 pub struct ModelArguments {
-    /// Model folder written by `kindred prepare` [default: KINDRED_MODEL, or the model of the settings file, or the
-    /// built-in model]
+    /// Model folder written by `kindred prepare` [default: KINDRED_MODEL, or the model of the
+    /// settings file, or the built-in model]
     #[arg(long, value_name = "[NAME=]DIR")]
     pub model: Option<String>,
     /// Folder in which the prepared built-in model is stored [default: the user's cache folder]

@@ -172,8 +172,8 @@ impl CommandError {
     }
 }
 
-/// The model that a command asks: that of its flags, or of the environment, of the settings file, or the
-/// built-in one.
+/// The model that a command asks: that of its flags, or of the environment, of the settings file,
+/// or the built-in one.
 fn model_of(model: Option<&str>, cache_dir: Option<&Path>) -> Result<OneModel, CommandError> {
     let flags = ServeFlags {
         model: model.map(str::to_owned).into_iter().collect(),

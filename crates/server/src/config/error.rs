@@ -22,14 +22,12 @@ pub enum ConfigError {
         source: toml::de::Error,
     },
     /// A key that does not exist.
-    #[error("{origin}: unknown setting `{key}`{hint}; known settings: {}", known.join(", "))]
+    #[error("{origin}: unknown setting {key}; known settings: {}", known.join(", "))]
     UnknownKey {
         /// The file or the variable.
         origin: String,
-        /// The key.
+        /// The key, and which one may be meant.
         key: String,
-        /// Which one may be meant.
-        hint: String,
         /// All keys.
         known: Vec<String>,
     },
@@ -42,12 +40,10 @@ pub enum ConfigError {
         part: &'static str,
     },
     /// A value of another kind, such as a fraction for a number of threads.
-    #[error("{origin}: the setting `{key}` is {found}; it must be {expected}")]
+    #[error("{setting} is {found}; it must be {expected}")]
     Kind {
-        /// The file or the variable.
-        origin: String,
-        /// The key.
-        key: String,
+        /// The file or the variable, and the key.
+        setting: String,
         /// The value, as it is written.
         found: String,
         /// What it must be.

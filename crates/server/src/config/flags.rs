@@ -168,7 +168,8 @@ pub struct ServeFlags {
     #[arg(long, value_name = "DIR")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_dir: Option<PathBuf>,
-    /// Log level: error, warn, info, debug, trace, off, or a filter per module, as in info,scheduler=debug [default: info]
+    /// Log level: error, warn, info, debug, trace, off, or a filter per module, as in
+    /// info,scheduler=debug [default: info]
     #[arg(long, value_name = "LEVEL")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_level: Option<String>,

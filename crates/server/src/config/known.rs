@@ -1,5 +1,5 @@
-//! The keys of all settings, and the kinds of their values: those of the defaults. The crate `config`
-//! would round fractions, and take numbers for switches and switches for numbers.
+//! The keys of all settings, and the kinds of their values: those of the defaults. The crate
+//! `config` would round fractions, and take numbers for switches and switches for numbers.
 
 use toml::Value;
 
@@ -25,16 +25,16 @@ impl Known {
         self.0.keys().map(String::as_str)
     }
 
-    fn unknown(&self, origin: String, key: &str, hint: String) -> ConfigError {
-        let (key, known) = (key.to_owned(), self.keys().map(str::to_owned).collect());
-        ConfigError::UnknownKey { origin, key, hint, known }
+    fn unknown(&self, origin: String, key: &str, hint: &str) -> ConfigError {
+        let (key, known) = (format!("`{key}`{hint}"), self.keys().map(str::to_owned).collect());
+        ConfigError::UnknownKey { origin, key, known }
     }
 
     /// Checks a key of a file, and the kind of its value. Texts and lists are checked later.
     pub(super) fn check(&self, origin: &str, key: &str, value: &Value) -> Result<(), ConfigError> {
         let Some(default) = self.0.get(key) else {
             let hint = did_you_mean(key, self.keys());
-            return Err(self.unknown(origin.to_owned(), key, hint));
+            return Err(self.unknown(origin.to_owned(), key, &hint));
         };
         let expected = match (default, value) {
             // A text is parsed like a variable's.
@@ -50,19 +50,18 @@ impl Known {
             Value::Boolean(switch) => switch.to_string(),
             other => other.type_str().to_owned(),
         };
-        let (origin, key) = (origin.to_owned(), key.to_owned());
-        Err(ConfigError::Kind { origin, key, found, expected })
+        Err(other_kind(origin, key, found, expected))
     }
 
-    /// Checks the name of a variable and returns the key of its setting; `others` are names of ours that
-    /// are no settings.
+    /// Checks the name of a variable and returns the key of its setting; `others` are names of ours
+    /// that are no settings.
     pub(super) fn key(&self, variable: &str, others: &[&str]) -> Result<String, ConfigError> {
         let key = variable[PREFIX.len()..].to_lowercase();
         if self.0.contains_key(&key) {
             return Ok(key);
         }
         let hint = did_you_mean(variable, self.variables(others).iter().map(String::as_str));
-        Err(self.unknown(origin_of(variable), &key, hint))
+        Err(self.unknown(origin_of(variable), &key, &hint))
     }
 
     /// The variable that is most like this one, if one is.
@@ -94,12 +93,15 @@ impl Known {
             Some(Value::Boolean(_)) => (SWITCHES.into_iter().any(text_is), SWITCH),
             _ => return Ok(()),
         };
-        let (origin, key, found) = (origin.to_owned(), key.to_owned(), format!("`{text}`"));
         match is_right {
             true => Ok(()),
-            false => Err(ConfigError::Kind { origin, key, found, expected }),
+            false => Err(other_kind(origin, key, format!("`{text}`"), expected)),
         }
     }
+}
+
+fn other_kind(origin: &str, key: &str, found: String, expected: &'static str) -> ConfigError {
+    ConfigError::Kind { setting: format!("{origin}: the setting `{key}`"), found, expected }
 }
 
 fn origin_of(variable: &str) -> String {

@@ -74,8 +74,8 @@ fn ours(
     Ok(ours)
 }
 
-/// Refuses a misspelt [`API_KEY_VARIABLE`] or [`URL_VARIABLE`], for commands that query a service. The
-/// names of settings, which are of no use to them, are not checked.
+/// Refuses a misspelt [`API_KEY_VARIABLE`] or [`URL_VARIABLE`], for commands that query a service.
+/// The names of settings, which are of no use to them, are not checked.
 pub(crate) fn check_variables() -> Result<(), ConfigError> {
     let known = Known::new();
     let ours = ours(std::env::vars_os())?;

@@ -11,8 +11,8 @@ const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 const LOGGERS: [&str; 9] =
     ["access", "server", "kindred", "scheduler", "h2", "rustls", "rustyline", "ureq", "ureq_proto"];
 
-/// Parses log levels. Modules that are not named log errors. If a module has several levels, the last
-/// one counts.
+/// Parses log levels. Modules that are not named log errors. If a module has several levels, the
+/// last one counts.
 ///
 /// # Errors
 /// Names what is no level or no module: otherwise a misspelt level would turn the log off.

@@ -118,10 +118,8 @@ pub(super) fn open(model: &Arc<ModelStore>, config: &Config) -> Result<Vec<Serve
         let head = AnyHead::Classifier(ServedClassifier::new(head, model));
         heads.push(ServedHead { name: BUILT_IN.to_owned(), head });
     }
-    if !has_expander {
-        if let Some((name, head)) = own_expander(model) {
-            heads.push(ServedHead { name: name.to_owned(), head: AnyHead::Expander(head) });
-        }
+    if !has_expander && let Some((name, head)) = own_expander(model) {
+        heads.push(ServedHead { name: name.to_owned(), head: AnyHead::Expander(head) });
     }
     // Texts have many words. No request waits for the table.
     if !heads.is_empty() {

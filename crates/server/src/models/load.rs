@@ -63,9 +63,9 @@ const SHORTEST_HANG: Duration = Duration::from_secs(5);
 /// Why a model is not served.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The settings, of a command that asks one model.
+    /// The settings, of a command that asks one model. Boxed, because it is the largest.
     #[error(transparent)]
-    Settings(#[from] ConfigError),
+    Settings(Box<ConfigError>),
     /// The model folder.
     #[error(transparent)]
     Model(#[from] ModelError),
@@ -112,6 +112,12 @@ pub enum LoadError {
     /// The thread that loads it did not start, or panicked.
     #[error("the model could not be loaded: {0}; see the log")]
     Broken(String),
+}
+
+impl From<ConfigError> for LoadError {
+    fn from(error: ConfigError) -> Self {
+        Self::Settings(Box::new(error))
+    }
 }
 
 impl From<NotReady> for LoadError {

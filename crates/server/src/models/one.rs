@@ -1,5 +1,6 @@
-//! The model of a command that asks one, and its heads: those of the flags, or else of the environment, of
-//! the settings file, or else the built-in ones. All commands ask here, so that they agree.
+//! The model of a command that asks one, and its heads: those of the flags, or else of the
+//! environment, of the settings file, or else the built-in ones. All commands ask here, so that
+//! they agree.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -45,8 +46,8 @@ impl OneModel {
         }
     }
 
-    /// The head of this kind in this folder, or without one the only one in the settings: its name and its
-    /// folder. `None` if there is none: then the model's own may answer.
+    /// The head of this kind in this folder, or without one the only one in the settings: its name
+    /// and its folder. `None` if there is none: then the model's own may answer.
     ///
     /// # Errors
     /// If the settings have several, or the description of one can't be read.

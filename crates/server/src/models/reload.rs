@@ -126,8 +126,8 @@ impl Reloader {
         &self.models
     }
 
-    /// Verifies the current models at low priority, while they are served. One that is damaged is logged,
-    /// and is not ready from then on.
+    /// Verifies the current models at low priority, while they are served. One that is damaged is
+    /// logged, and is not ready from then on.
     pub fn verify_in_background(&self) {
         verify_in_background(&self.models.current(), self.stopped.clone());
     }

@@ -1,6 +1,6 @@
-//! Verifies what is served since the start: every checksum of the models, and of the folders that their
-//! heads take terms from. Opening a model checks its header and sizes only, so that a start is quick; a
-//! reload verifies a model before it is served.
+//! Verifies what is served since the start: every checksum of the models, and of the folders that
+//! their heads take terms from. Opening a model checks its header and sizes only, so that a start
+//! is quick; a reload verifies a model before it is served.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -12,8 +12,8 @@ use super::heads::ServedHead;
 use super::{ModelSet, ServedModel, heads};
 use kindred::background::start_in_background;
 
-/// A model that is to be verified. It does not keep the engine: if the model is replaced meanwhile, its
-/// memory is freed soon.
+/// A model that is to be verified. It does not keep the engine: if the model is replaced meanwhile,
+/// its memory is freed soon.
 struct Pending {
     name: String,
     served: Weak<ServedModel>,
@@ -21,8 +21,8 @@ struct Pending {
     heads: Arc<Vec<ServedHead>>,
 }
 
-/// Verifies these models, one after another, at low priority, until `stopped` is set. A model that is
-/// damaged is not ready from then on.
+/// Verifies these models, one after another, at low priority, until `stopped` is set. A model that
+/// is damaged is not ready from then on.
 pub(super) fn verify_in_background(models: &ModelSet, stopped: Arc<AtomicBool>) {
     let pending: Vec<Pending> = models.models().iter().map(Pending::new).collect();
     let work = move || pending.into_iter().for_each(|one| one.verify(&stopped));

@@ -66,8 +66,8 @@ impl HasTable for Own {
 }
 
 impl Expander {
-    /// Opens an expander's folder. Checks the description and its checksum, that it was made for this
-    /// model, all shapes, the checksum of the weights, and that they are finite.
+    /// Opens an expander's folder. Checks the description and its checksum, that it was made for
+    /// this model, all shapes, the checksum of the weights, and that they are finite.
     ///
     /// # Errors
     /// If the folder is no expander, is damaged, or was made for another model. Each names the cure.
@@ -191,8 +191,8 @@ impl Expander {
         seal::missing(self.description.checksum.as_ref(), &self.description)
     }
 
-    /// The model folder that has the terms, if the expander's own model does not. Opening an expander
-    /// opens it, but does not verify all of it: [`ModelStore::verify`] does.
+    /// The model folder that has the terms, if the expander's own model does not. Opening an
+    /// expander opens it, but does not verify all of it: [`ModelStore::verify`] does.
     pub fn terms_folder(&self) -> Option<&Arc<ModelStore>> {
         matches!(self.description.terms, TermsFrom::Folder { .. }).then_some(&self.words)
     }

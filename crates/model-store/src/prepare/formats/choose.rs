@@ -194,7 +194,8 @@ fn table(
     })
 }
 
-/// The 2020 report's binary format: a float32 norm and float32 components per word, without a header.
+/// The 2020 report's binary format: a float32 norm and float32 components per word, without a
+/// header.
 fn norms_and_components(
     bytes_total: Option<u64>,
     options: &PrepareOptions,

@@ -1,8 +1,8 @@
 //! Tells words from the first column of a matrix without words.
 //!
-//! A vocabulary may have numbers, even as its first words. The words of a graph's nodes are often all
-//! numbers: whole ones, each once. A matrix has numbers only, and some of them are not whole, are
-//! negative, or are there twice.
+//! A vocabulary may have numbers, even as its first words. The words of a graph's nodes are often
+//! all numbers: whole ones, each once. A matrix has numbers only, and some of them are not whole,
+//! are negative, or are there twice.
 
 use super::text::Lines;
 use super::{Parsed, Parser as _};
@@ -50,14 +50,15 @@ impl FirstColumn {
                 Ok(_) if word.bytes().all(|byte| byte.is_ascii_digit()) => self.digits += 1,
                 // `nan` is a word of its own, and in a matrix a number that is missing.
                 Ok(_) => {
-                    self.infinite += u64::from(!word.bytes().any(|byte| byte.is_ascii_digit()))
+                    self.infinite += u64::from(!word.bytes().any(|byte| byte.is_ascii_digit()));
                 }
             }
         }
         self.components_are_whole &= parsed.components.iter().all(|x| x.fract() == 0.0);
     }
 
-    /// Why this is a matrix whatever follows, if so: no number of the first rows is one of digits only.
+    /// Why this is a matrix whatever follows, if so: no number of the first rows is one of digits
+    /// only.
     pub(super) fn is_surely_a_matrix(&self) -> Option<String> {
         let is_one = self.all_are_numbers && self.digits == 0 && self.infinite < self.words;
         is_one.then(|| self.reason())

@@ -233,8 +233,9 @@ Examples:
 /// The head that classifies, and which of its labels are wanted.
 #[derive(Debug, Clone, Args)]
 pub struct LabelArguments {
-    /// Head folder written by `kindred train classifier` or `kindred import-head` [default: KINDRED_HEAD, or the head of the
-    /// settings file, or the built-in head, with the built-in model]
+    /// Head folder written by `kindred train classifier` or `kindred import-head` [default:
+    /// KINDRED_HEAD, or the head of the settings file, or the built-in head, with the built-in
+    /// model]
     #[arg(long, value_name = "DIR")]
     pub head: Option<PathBuf>,
     /// Give at most this number of labels [default: all]

@@ -140,8 +140,9 @@ Examples:
 /// The head that expands, and which of its terms are wanted.
 #[derive(Debug, Clone, Args)]
 pub struct TermArguments {
-    /// Head folder written by `kindred train expander` [default: KINDRED_HEAD, or the head of the settings file, or the words
-    /// of a model under the metric dot, or those near a text's, with the built-in model]
+    /// Head folder written by `kindred train expander` [default: KINDRED_HEAD, or the head of the
+    /// settings file, or the words of a model under the metric dot, or those near a text's, with
+    /// the built-in model]
     #[arg(long, value_name = "DIR")]
     pub head: Option<PathBuf>,
     /// Give at most this number of terms

@@ -32,7 +32,8 @@ fn covers_a_route(entry: &str) -> bool {
     paths.any(|path| {
         let (mut path, mut wanted) = (path.split('/'), folder.split('/'));
         let mut matches = wanted.by_ref().all(|one| {
-            path.next().is_some_and(|part| part == one || (part.starts_with('{') && one != ""))
+            path.next()
+                .is_some_and(|part| part == one || (part.starts_with('{') && !one.is_empty()))
         });
         matches &= path.next().is_some() == is_folder;
         matches
