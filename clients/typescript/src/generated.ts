@@ -486,8 +486,9 @@ export interface paths {
          * Readiness
          * @description Returns 200 if a probe, a query with a known answer, went through the queue and was
          *     answered correctly now or within the last second. Probes have their own slot, so a full
-         *     queue does not make the service unready. One working replica of each model is enough. Models
-         *     are verified in the background after the start; one that is damaged makes the service unready.
+         *     queue does not make the service unready. One working replica of each model is enough.
+         *     Models are verified in the background after the start; one that is damaged makes the
+         *     service unready.
          */
         get: operations["getReady"];
         put?: never;
@@ -1601,9 +1602,8 @@ export interface components {
         };
         /**
          * @description Not ready: the probe timed out or was answered wrongly, or a model's files are damaged
-         *     (`not_ready`), the service is
-         *     stopping (`draining`), the engine failed (`engine_failed`), is restarting
-         *     (`engine_restarting`), or is gone (`engine_gone`).
+         *     (`not_ready`), the service is stopping (`draining`), the engine failed (`engine_failed`),
+         *     is restarting (`engine_restarting`), or is gone (`engine_gone`).
          */
         NotReady: {
             headers: {
