@@ -211,13 +211,18 @@ fn the_parts_of_a_text_are_cheap_requests_with_its_terms() {
     let costs = Costs::new(1 << 14);
     costs.set(engine.usual_costs());
     let workload = Expand { max_batch: 64, costs };
+    let long = TokenVectors::Rows((0..3000).map(Row).collect());
+    let long = Expansion::new(expander.clone(), &own.table(), long, 10, 0.0).unwrap();
+    let (parts, _) = workload.parts(vec![long; 100]);
+    let slots: usize = parts.iter().map(|part| workload.slots(part)).sum();
+    assert_eq!(slots, 2 * (1 << 14) / 16, "a job leaves most of the queue to others");
     for (tokens, top) in [(0u32, 10), (1, 10), (300, 10), (300, 150), (40, 3000)] {
         let rows = (0..tokens).map(|at| Row(at * 7 % 3000)).collect();
         let text =
             Expansion::new(expander.clone(), &own.table(), TokenVectors::Rows(rows), top, 0.0);
         let text = text.unwrap();
         let expected = text.terms(&own.table());
-        let (parts, terms) = workload.parts(text);
+        let (parts, mut terms) = workload.parts([text]);
         assert!(parts.len() >= tokens as usize / 8, "{} parts", parts.len());
         let device: &mut dyn Engine = &mut engine;
         let single = parts.len() == tokens.max(1) as usize;
@@ -234,7 +239,11 @@ fn the_parts_of_a_text_are_cheap_requests_with_its_terms() {
                 assert!(slices < 10_000, "it goes on");
             }
         }
-        assert_eq!(bits(&[terms.take()]), bits(&[expected]), "{tokens} tokens, {top} terms");
+        assert_eq!(
+            bits(&[terms.remove(0).take()]),
+            bits(&[expected]),
+            "{tokens} tokens, {top} terms"
+        );
     }
 }
 

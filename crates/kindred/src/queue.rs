@@ -245,13 +245,7 @@ impl QueueHandle {
         deadline: Instant,
         timeline: Option<&Arc<Timeline>>,
     ) -> Result<Expanded, SubmitError> {
-        let lane = self.expand.workload();
-        let (mut parts, mut terms) = (Vec::new(), Vec::with_capacity(texts.len()));
-        for text in texts {
-            let (of_text, found) = lane.parts(text);
-            parts.extend(of_text);
-            terms.push(found);
-        }
+        let (parts, terms) = self.expand.workload().parts(texts);
         let answered = self.expand.submit_timed(account, parts, deadline, timeline).await?;
         let terms = terms.into_iter().map(TermsOfText::take).collect();
         Ok(Expanded { terms, queued: answered.queued, engine: answered.device })

@@ -38,6 +38,12 @@ impl Costs {
         self.slots(query.scoring().vectors().len(), costs.map(|costs| costs.full_pass(query)))
     }
 
+    /// Slots that the texts of one job take together at most: as many as a large batch of plain queries. So a few callers with
+    /// long texts leave room for others.
+    pub(super) fn most_of_texts(&self) -> usize {
+        (2 * self.most).max(1)
+    }
+
     /// At least 1.
     pub(super) fn token(&self, text: &Expansion) -> usize {
         let costs = self.of_engine.get();

@@ -25,6 +25,8 @@ pub struct PartOfText {
     tokens: Expansion,
     /// The position of its first token in the text.
     first: u32,
+    /// Slots that it takes of the queue.
+    slots: usize,
     found: Arc<Mutex<BestTerms>>,
 }
 
@@ -41,17 +43,27 @@ impl TermsOfText {
 }
 
 impl Expand {
-    /// The parts of a text that are requests, and where its terms will be.
-    pub fn parts(&self, text: Expansion) -> (Vec<PartOfText>, TermsOfText) {
-        let found = Arc::new(Mutex::new(BestTerms::new(text.top())));
-        let tokens = (COST_OF_A_PART / self.costs.token(&text)).max(1);
-        let mut first = 0;
-        let part = |tokens: Expansion| {
-            let part = PartOfText { first, found: found.clone(), tokens };
-            first += part.tokens.tokens() as u32;
-            part
-        };
-        (text.cut(tokens).into_iter().map(part).collect(), TermsOfText(found))
+    /// The parts of the texts of a job, which are its requests, and where the terms of each text will be.
+    pub fn parts(
+        &self,
+        texts: impl IntoIterator<Item = Expansion>,
+    ) -> (Vec<PartOfText>, Vec<TermsOfText>) {
+        let (mut parts, mut terms) = (Vec::new(), Vec::new());
+        let mut left = self.costs.most_of_texts();
+        for text in texts {
+            let found = Arc::new(Mutex::new(BestTerms::new(text.top())));
+            let of_token = self.costs.token(&text);
+            let mut first = 0;
+            for tokens in text.cut((COST_OF_A_PART / of_token).max(1)) {
+                let count = tokens.tokens();
+                let slots = of_token.saturating_mul(count).max(1).min(left);
+                left -= slots;
+                parts.push(PartOfText { tokens, first, slots, found: found.clone() });
+                first += count as u32;
+            }
+            terms.push(TermsOfText(found));
+        }
+        (parts, terms)
     }
 }
 
@@ -83,7 +95,7 @@ impl Workload for Expand {
     }
 
     fn slots(&self, part: &PartOfText) -> usize {
-        self.costs.token(&part.tokens).saturating_mul(part.tokens.tokens()).max(1)
+        part.slots
     }
 
     fn cost(&self, engine: &Self::Device, part: &PartOfText) -> usize {

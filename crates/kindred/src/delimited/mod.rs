@@ -18,6 +18,10 @@ pub(crate) use whole::Whole;
 /// A row with more bytes is bad, so that a quote that is never closed does not take all memory.
 pub(crate) const MOST_ROW_BYTES: usize = 16 << 20;
 
+/// The error of a field that goes on after its quote.
+pub(crate) const TEXT_AFTER_QUOTE: &str = "a field goes on after the quote that closes it; close each \
+    quote before the next comma, and double the quotes within a field";
+
 /// Sign between columns, and quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {

@@ -52,6 +52,36 @@ pub(crate) struct Reader {
     fields: Vec<u8>,
     /// Where each field ends.
     ends: Vec<usize>,
+    quotes: Quotes,
+}
+
+/// Watches the quotes of a row, which the reader takes as they come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Quotes {
+    /// A field begins.
+    Start,
+    /// In a field without quotes.
+    Plain,
+    Within,
+    /// After a quote within quotes: the field is over, or the quote is doubled.
+    AfterQuote,
+    Broken,
+}
+
+impl Quotes {
+    fn see(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            *self = match (*self, byte) {
+                (Self::Broken, _) => return,
+                (Self::Within, b'"') => Self::AfterQuote,
+                (Self::Within, _) => Self::Within,
+                (Self::Start | Self::AfterQuote, b'"') => Self::Within,
+                (_, b',' | b'\n' | b'\r') => Self::Start,
+                (Self::AfterQuote, _) => Self::Broken,
+                _ => Self::Plain,
+            };
+        }
+    }
 }
 
 /// A row that was read.
@@ -71,6 +101,8 @@ pub(crate) enum Problem {
     TooLarge,
     /// A quote is opened and not closed.
     OpenQuote,
+    /// A field goes on after the quote that closes it. So it was perhaps not meant to be closed there, and encloses several rows.
+    TextAfterQuote,
     /// It has not as many columns as the first row.
     Columns {
         /// Its own.
@@ -89,7 +121,14 @@ impl Reader {
         // A byte order mark in the middle of a file is text, and there a resumed run begins to
         // read.
         let _ = core.read_record(b"\n", &mut [0], &mut [0]);
-        Self { core, dialect, columns: None, fields: vec![0; 4096], ends: vec![0; 64] }
+        Self {
+            core,
+            dialect,
+            columns: None,
+            fields: vec![0; 4096],
+            ends: vec![0; 64],
+            quotes: Quotes::Start,
+        }
     }
 
     pub(crate) fn dialect(&self) -> Dialect {
@@ -121,12 +160,16 @@ impl Reader {
         let line = bytes.lines() + 1;
         let (mut filled, mut columns) = (0, 0);
         let (mut is_too_large, mut is_open) = (false, false);
+        self.quotes = Quotes::Start;
         loop {
             let (result, used, out, ended) = self.core.read_record(
                 bytes.rest(),
                 &mut self.fields[filled..],
                 &mut self.ends[columns..],
             );
+            if self.dialect == Dialect::Csv {
+                self.quotes.see(&bytes.rest()[..used]);
+            }
             bytes.use_up_lines(used);
             (filled, columns) = (filled + out, columns + ended);
             match result {
@@ -157,6 +200,7 @@ impl Reader {
         let problem = match (is_too_large, is_open) {
             (true, _) => Some(Problem::TooLarge),
             (_, true) => Some(Problem::OpenQuote),
+            _ if self.quotes == Quotes::Broken => Some(Problem::TextAfterQuote),
             _ if columns != expected => Some(Problem::Columns { found: columns, expected }),
             _ => None,
         };

@@ -74,6 +74,11 @@ mod tests {
                 row(7, &["6", "open\n7,8\n"], Some(Problem::OpenQuote)),
             ]
         );
+        // Three rows between two quotes that were not meant to be one field.
+        let swallowed = "a,b\n1,\"x\n2,y\n3,\"z\"\n4,\"v\" \n5,\"w\"\"\"\n6,5\" disk\n";
+        let problems: Vec<_> = rows(Dialect::Csv, swallowed).into_iter().map(|row| row.2).collect();
+        let broken = Some(Problem::TextAfterQuote);
+        assert_eq!(problems, [None, broken, broken, None, None]);
         let tsv = "a\tb\n\"x, y\t\"1\"\r\"open\t\"\"\n\t";
         assert_eq!(
             rows(Dialect::Tsv, tsv),

@@ -7,7 +7,8 @@
 //! 2. without the signs around it, that is characters of the general categories P (punctuation), S (symbols) and
 //!    Cf (format): `film` of `«film»`, `*film*` and `film😀`;
 //! 3. its parts as the Penn Treebank splits it: `king` and `'s` of `king's`. A part of which the vocabulary has no form gives its
-//!    words by Unicode Standard Annex 29: `film` and `movie` of `film,movie`.
+//!    words by Unicode Standard Annex 29: `film` and `movie` of `film,movie`; before the letters of scripts without white space,
+//!    what is between two signs as a whole.
 //!
 //! Signs are judged by grapheme clusters (Annex 29): so marks, joiners and variation selectors stay with their letter.
 //! A piece of letters without white space may be as long as a text; then step 3 is the annex's words alone.
@@ -98,9 +99,15 @@ pub(crate) fn parts<'a, T: 'a>(
                 few.push(Part::unknown(at(part), true));
             } else {
                 let before = few.len();
-                few.extend(
-                    part.unicode_words().map(|word| Part::of(at(word), find_plain(word, find))),
-                );
+                for run in runs(part) {
+                    match known(run) {
+                        Some(whole) => few.push(whole),
+                        None => few.extend(
+                            run.unicode_words()
+                                .map(|word| Part::of(at(word), find_plain(word, find))),
+                        ),
+                    }
+                }
                 if few.len() == before {
                     few.push(Part::unknown(at(part), false));
                 }
@@ -163,6 +170,21 @@ fn without_signs(piece: &str) -> &str {
     let inner = &piece[first..];
     let last = inner.grapheme_indices(true).rfind(|(_, cluster)| !is_sign(cluster));
     last.map_or(inner, |(at, cluster)| &inner[..at + cluster.len()])
+}
+
+/// What is between the signs of a part: words by Annex 29 that follow one another, as the letters of scripts without white
+/// space do, are one run.
+fn runs(part: &str) -> impl Iterator<Item = &str> {
+    let mut segments = part.split_word_bound_indices().peekable();
+    std::iter::from_fn(move || {
+        let is_word = |segment: &str| segment.chars().any(char::is_alphanumeric);
+        let (start, first) = segments.find(|(_, segment)| is_word(segment))?;
+        let mut end = start + first.len();
+        while let Some((at, segment)) = segments.next_if(|(_, segment)| is_word(segment)) {
+            end = at + segment.len();
+        }
+        Some(&part[start..end])
+    })
 }
 
 /// What stands before and after a part of a piece.

@@ -1,7 +1,7 @@
 //! Rows of CSV and TSV.
 
 use super::{BulkError, Fault, Part, Reading, Source, too_large};
-use crate::delimited::{Dialect, Problem, Reader, Row};
+use crate::delimited::{Dialect, Problem, Reader, Row, TEXT_AFTER_QUOTE};
 
 /// Rows of CSV or TSV, of which two columns matter.
 pub(super) struct Columns {
@@ -48,6 +48,9 @@ impl Columns {
             Problem::OpenQuote => {
                 let detail = "it has a quote that is opened and not closed".to_owned();
                 (Fault { code: "not_csv", detail }, false)
+            }
+            Problem::TextAfterQuote => {
+                (Fault { code: "not_csv", detail: TEXT_AFTER_QUOTE.to_owned() }, false)
             }
             Problem::Columns { found, expected } => {
                 let detail = self.reader.dialect().other_width(found, expected);

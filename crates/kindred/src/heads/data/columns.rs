@@ -1,7 +1,7 @@
 //! Texts with labels in the columns of CSV and TSV.
 
 use super::{DataError, Format, Labelled, TEXT, Taking, TextsOptions, wanted};
-use crate::delimited::{Dialect, Problem, Reader, Whole};
+use crate::delimited::{Dialect, Problem, Reader, TEXT_AFTER_QUOTE, Whole};
 
 /// Where the text and the label are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +77,7 @@ fn said(problem: Problem, dialect: Dialect) -> String {
     match problem {
         Problem::TooLarge => "it is longer than 16 MiB".to_owned(),
         Problem::OpenQuote => "it has a quote that is opened and not closed".to_owned(),
+        Problem::TextAfterQuote => TEXT_AFTER_QUOTE.to_owned(),
         Problem::Columns { found, expected } => dialect.other_width(found, expected),
     }
 }

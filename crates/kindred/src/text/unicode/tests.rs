@@ -36,6 +36,7 @@ fn a_word_beside_any_sign_is_found() {
             "film†‡ film™ film© §film film… …film—movie",
             vec!["film", "film", "film", "film", "film", "film", "movie"],
         ),
+        ("สวัสดี,สวัสดี 电影/映画,film", vec!["สวัสดี", "สวัสดี", "电影", "映画", "film"]),
         (
             "film+movie film=movie film&movie",
             vec!["film", "movie", "film", "movie", "film", "movie"],
