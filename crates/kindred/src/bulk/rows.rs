@@ -144,6 +144,8 @@ struct Found<'a> {
 struct Field<'a> {
     /// Under exactly this name.
     exact: Option<&'a RawValue>,
+    /// Whether it is there again: which one counts?
+    is_twice: bool,
     /// Under names that differ in case: at most two.
     alike: Vec<(String, &'a RawValue)>,
 }
@@ -151,13 +153,17 @@ struct Field<'a> {
 impl<'a> Field<'a> {
     fn take(&mut self, wanted: &str, key: &str, value: &'a RawValue) {
         if key == wanted {
-            self.exact = Some(value);
+            self.is_twice = self.exact.replace(value).is_some();
         } else if same_in_any_case(key, wanted) && self.alike.len() < 2 {
             self.alike.push((key.to_owned(), value));
         }
     }
 
     fn value(&self, wanted: &str) -> Result<Option<&'a RawValue>, Fault> {
+        if self.is_twice {
+            let detail = format!("it has the field `{wanted}` twice");
+            return Err(Fault { code: "invalid_request", detail });
+        }
         match (self.exact, &self.alike[..]) {
             (None, [(first, _), (second, _), ..]) => {
                 let detail = format!(
@@ -236,11 +242,7 @@ mod tests {
                 r#"{"a": [1]}"#,
                 "",
             ),
-            (
-                r#" { "id" : "\u0041" , "te\u0078t" : "a" , "text" : "last" } "#,
-                r#""\u0041""#,
-                "last",
-            ),
+            (r#" { "id" : "\u0041" , "te\u0078t" : "last" } "#, r#""\u0041""#, "last"),
             (r#"{"ID": 1, "Text": "a", "TEXT": "b", "text": "c"}"#, "1", "c"),
             (r#"{"Id": 1, "TEXT": "b"}"#, "1", "b"),
         ] {
@@ -261,6 +263,12 @@ mod tests {
             ),
             ("\"a\"", "null", "not_json", "an object with the field `text`"),
             ("{\"id\": 1}", "1", "invalid_request", "it has no field `text`"),
+            (
+                "{\"id\": 1, \"text\": \"a\", \"text\": \"b\"}",
+                "1",
+                "invalid_request",
+                "it has the field `text` twice",
+            ),
             ("{\"text\": \"a\"}", "null", "invalid_request", "it has no field `id`"),
             ("{\"Text\": \"a\", \"TEXT\": \"b\", \"id\": 1}", "1", "invalid_request", "`Text`"),
             ("{\"text\": \"a\", \"ID\": 1, \"Id\": 2}", "null", "invalid_request", "`ID` or"),

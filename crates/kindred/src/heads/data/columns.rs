@@ -55,6 +55,11 @@ pub(super) fn read(
         if is_first && places.first_line == FirstLine::Names {
             continue;
         }
+        if row.problem == Some(Problem::OpenQuote) && taking.skips {
+            // It is the rest of the file, however many rows that was meant to be.
+            let what = said(Problem::OpenQuote, dialect);
+            return Err(taking.bad(format!("line {}: {what}; close it", row.line)));
+        }
         let one = match row.problem {
             Some(problem) => Err(said(problem, dialect)),
             None => Ok(Labelled {
@@ -86,7 +91,17 @@ fn said(problem: Problem, dialect: Dialect) -> String {
 fn places(names: &[String], dialect: Dialect, options: &TextsOptions) -> Result<Places, String> {
     let number = |name: &Option<String>| name.as_deref()?.parse::<usize>().ok();
     let places = match (number(&options.text), number(&options.label)) {
-        (Some(text), Some(label)) => of_numbers([text, label], names.len())?,
+        (Some(text), Some(label)) => {
+            if let Ok(Places { first_line: FirstLine::Names, .. }) =
+                of_names(names, dialect, &TextsOptions::default())
+            {
+                return Err(format!(
+                    "its first line has the names {}; leave out the numbers of the columns",
+                    names.join(" and ")
+                ));
+            }
+            of_numbers([text, label], names.len())?
+        }
         (None, None) => of_names(names, dialect, options)?,
         _ => {
             return Err(
@@ -124,6 +139,18 @@ fn of_names(names: &[String], dialect: Dialect, options: &TextsOptions) -> Resul
     let text_names = if given[0].is_some() { given[0].as_slice() } else { TEXT };
     let label_names = if given[1].is_some() { given[1].as_slice() } else { &["label"] };
     let [text, label] = wanted("column", [text_names, label_names]);
+    let bare = names.iter().map(|name| name.trim_matches('"').to_owned());
+    let bare: Vec<String> = bare.collect();
+    if dialect == Dialect::Tsv
+        && bare != names
+        && (text.place(&bare)?.is_some() || label.place(&bare)?.is_some())
+    {
+        return Err(
+            "its names are between quotes, which are characters as any other in TSV; write \
+                    it without (pandas: quoting=csv.QUOTE_NONE), or as CSV"
+                .to_owned(),
+        );
+    }
     // With a tab, the first line may be a text.
     let or_numbers = |what: String| match dialect {
         Dialect::Tsv => format!(

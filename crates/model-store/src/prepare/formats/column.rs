@@ -8,6 +8,10 @@ use super::text::Lines;
 use super::{Parsed, Parser as _};
 use crate::prepare::PrepareOptions;
 
+/// In a matrix, at most one of so many cells of the first column is no number, but for the first few.
+const OTHERS_OF: u64 = 10;
+const FEW_OTHERS: u64 = 2;
+
 /// What the words of a file look like so far.
 #[derive(Debug, Clone)]
 pub(in crate::prepare) struct FirstColumn {
@@ -15,7 +19,10 @@ pub(in crate::prepare) struct FirstColumn {
     has_header: bool,
     /// The first word, as long as all are numbers.
     first: Option<String>,
-    all_are_numbers: bool,
+    /// Words that are no numbers, such as `NA` for one that is missing.
+    others: u64,
+    /// Whether there are too many of these for a matrix.
+    has_words: bool,
     /// Words that are numbers as identifiers are: digits.
     digits: u64,
     words: u64,
@@ -29,7 +36,8 @@ impl FirstColumn {
         Self {
             has_header,
             first: None,
-            all_are_numbers: true,
+            others: 0,
+            has_words: false,
             digits: 0,
             words: 0,
             infinite: 0,
@@ -40,13 +48,19 @@ impl FirstColumn {
     /// Looks at more rows. Costs nothing once there was a word.
     pub(in crate::prepare) fn see(&mut self, parsed: &Parsed) {
         for word in parsed.words() {
-            if !self.all_are_numbers {
+            if self.has_words {
                 return;
             }
             self.words += 1;
-            self.first.get_or_insert_with(|| word.to_owned());
-            match word.parse::<f64>() {
-                Err(_) => self.all_are_numbers = false,
+            let number = word.parse::<f64>();
+            if number.is_ok() {
+                self.first.get_or_insert_with(|| word.to_owned());
+            }
+            match number {
+                Err(_) => {
+                    self.others += 1;
+                    self.has_words = self.others > FEW_OTHERS.max(self.words / OTHERS_OF);
+                }
                 Ok(_) if word.bytes().all(|byte| byte.is_ascii_digit()) => self.digits += 1,
                 // `nan` is a word of its own, and in a matrix a number that is missing.
                 Ok(_) => {
@@ -60,15 +74,21 @@ impl FirstColumn {
     /// Why this is a matrix whatever follows, if so: no number of the first rows is one of digits
     /// only.
     pub(super) fn is_surely_a_matrix(&self) -> Option<String> {
-        let is_one = self.all_are_numbers && self.digits == 0 && self.infinite < self.words;
+        let is_one = self.others == 0 && self.digits == 0 && self.infinite < self.words;
         is_one.then(|| self.reason())
     }
 
     /// Why the whole file is a matrix, if so; `repeated` words were there before.
     pub(in crate::prepare) fn is_a_matrix(&self, repeated: u64) -> Option<String> {
-        let numbers = self.words - self.infinite;
-        if !self.all_are_numbers || numbers == 0 {
+        let numbers = self.words - self.infinite - self.others;
+        if self.has_words || numbers == 0 {
             return None;
+        }
+        if self.others > 0 {
+            // A vocabulary may have a few words like this one, but not nearly all.
+            let fractions = numbers - self.digits;
+            let are_nearly_all = self.others * OTHERS_OF <= self.words;
+            return (are_nearly_all && 2 * fractions > self.words).then(|| self.reason());
         }
         let are_alike = self.components_are_whole && !self.has_header;
         (self.digits < numbers || repeated > 0 || are_alike).then(|| self.reason())
@@ -118,6 +138,24 @@ mod tests {
             column.see(&Lines { dim, with_norm: false, hint: "" }.parse(line.as_bytes(), 0));
         }
         column
+    }
+
+    #[test]
+    fn a_matrix_with_a_missing_number_is_one() {
+        let rows = |missing: &str, at: usize| -> String {
+            let cell = |row| if row == at { missing.to_owned() } else { format!("{}.5", row % 7) };
+            (0..40).map(|row| format!("{} 0.25\n", cell(row))).collect()
+        };
+        for missing in ["NA", "null", "-", "1,5"] {
+            for at in [0, 20, 39] {
+                let column = seen(&rows(missing, at), 1, false);
+                assert!(column.is_a_matrix(0).is_some(), "{missing} in row {at}");
+            }
+        }
+        let few = seen("NA 1\n0.5 1\n0.25 1", 1, false);
+        assert!(few.is_a_matrix(0).is_none(), "too few to tell");
+        let vocabulary: String = (0..40).map(|row| format!("{row} 0.25\n")).collect();
+        assert!(seen(&format!("the 1\n{vocabulary}"), 1, false).is_a_matrix(0).is_none());
     }
 
     #[test]
