@@ -97,6 +97,11 @@ fn what_does_not_fit_is_refused() {
     assert_eq!(terms(&large, &model), [(1, 0.5, 1)]);
 }
 
+/// As components of vectors of two.
+fn pairs(numbers: &[i8]) -> Vec<f32> {
+    numbers[..numbers.len() / 2 * 2].iter().map(|&n| f32::from(n)).collect()
+}
+
 proptest! {
     #[test]
     fn the_parts_of_a_text_have_its_terms_together(
@@ -106,13 +111,10 @@ proptest! {
         length in 1usize..9,
         twice: bool,
     ) {
-        let float = |numbers: &[i8]| -> Vec<f32> {
-            numbers[..numbers.len() / 2 * 2].iter().map(|&n| f32::from(n)).collect()
-        };
-        let terms = Arc::new(Numbers::new(float(&rows), 2, None));
+        let terms = Arc::new(Numbers::new(pairs(&rows), 2, None));
         let expander = Arc::new(Small { terms: terms.clone(), projection: None });
         let model = terms.table();
-        let vectors = TokenVectors::Vectors(float(&tokens));
+        let vectors = TokenVectors::Vectors(pairs(&tokens));
         let text = Expansion::new(expander, &model, vectors, top, 0.0).unwrap();
         let expected = text.terms(&model);
         let (mut best, mut first) = (BestTerms::new(top), 0);
@@ -135,13 +137,10 @@ proptest! {
         top in 0usize..12,
         least in prop_oneof![Just(0.0), Just(1.0), Just(2.0)],
     ) {
-        let float = |numbers: &[i8]| -> Vec<f32> {
-            numbers[..numbers.len() / 2 * 2].iter().map(|&n| f32::from(n)).collect()
-        };
-        let terms = Arc::new(Numbers::new(float(&rows), 2, None));
+        let terms = Arc::new(Numbers::new(pairs(&rows), 2, None));
         let expander = Arc::new(Small { terms: terms.clone(), projection: None });
         let model = terms.table();
-        let vectors = TokenVectors::Vectors(float(&tokens));
+        let vectors = TokenVectors::Vectors(pairs(&tokens));
         let expansion = Expansion::new(expander, &model, vectors, top, least).unwrap();
         let mut part = PartOfExpansion::new(expansion.clone());
         for position in 0..expansion.tokens() {

@@ -58,6 +58,7 @@ pub(crate) fn parts<'a, T: 'a>(
     let pieces = text.split(is_white).filter(|piece| !piece.is_empty());
     pieces.flat_map(move |piece| {
         let known = |part: &'a str| Some(Part::known(at(part), find_plain(part, find)?));
+        let word = move |word: &'a str| Part::of(at(word), find_plain(word, find));
         if let Some(whole) = known(piece) {
             return Parts::Few(vec![whole].into_iter());
         }
@@ -70,12 +71,6 @@ pub(crate) fn parts<'a, T: 'a>(
                 few.extend(each.filter_map(known));
             }
         };
-        if let Some(word) = known(inner).filter(|_| !inner.is_empty()) {
-            of_signs(&mut few, before);
-            few.push(word);
-            of_signs(&mut few, after);
-            return Parts::Few(few.into_iter());
-        }
         if inner.is_empty() {
             // Of several signs, such as `?!` or `:)`, the vocabulary may have each.
             of_signs(&mut few, piece);
@@ -84,8 +79,13 @@ pub(crate) fn parts<'a, T: 'a>(
             }
             return Parts::Few(few.into_iter());
         }
+        if let Some(found) = known(inner) {
+            of_signs(&mut few, before);
+            few.push(found);
+            of_signs(&mut few, after);
+            return Parts::Few(few.into_iter());
+        }
         if piece.len() > LONGEST_SPLIT {
-            let word = move |word: &'a str| Part::of(at(word), find_plain(word, find));
             return Parts::Many(piece.unicode_words().map(word));
         }
         for part in ptb::pieces(piece) {
@@ -102,10 +102,7 @@ pub(crate) fn parts<'a, T: 'a>(
                 for run in runs(part) {
                     match known(run) {
                         Some(whole) => few.push(whole),
-                        None => few.extend(
-                            run.unicode_words()
-                                .map(|word| Part::of(at(word), find_plain(word, find))),
-                        ),
+                        None => few.extend(run.unicode_words().map(word)),
                     }
                 }
                 if few.len() == before {
