@@ -238,6 +238,8 @@ fn connections_and_callers_that_go_are_seen() {
     let request = format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
     let mut hasty = service.connect();
     hasty.write_all(request.as_bytes()).unwrap();
+    // Beside a build the service may need long to see it, and then a moment to queue it.
+    eventually(&service, "kindred_requests_in_flight", 2.0);
     std::thread::sleep(Duration::from_millis(20));
     drop(hasty);
     eventually(&service, "kindred_requests_abandoned_total", 1.0);

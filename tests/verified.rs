@@ -244,3 +244,54 @@ fn a_stop_or_a_reload_does_not_wait_for_the_verification() {
     assert_ne!(service.get("/model").json()["version"], before);
     assert_eq!((service.get("/health/ready").status, damaged_files(&service, "m")), (200, 0.0));
 }
+
+#[test]
+fn a_command_that_writes_or_measures_refuses_a_damaged_model() {
+    let (scratch, model) = prepared(TINY);
+    let vectors = model.join("vectors.safetensors");
+    let length = fs::metadata(&vectors).unwrap().len() as usize;
+    let path = |name: &str| scratch.path().join(name).to_str().unwrap().to_owned();
+    fs::write(path("words.txt"), "east\nnorth\n").unwrap();
+    let texts: String = (0..20).map(|n| format!("{}\teast north\n", n % 2)).collect();
+    fs::write(path("texts.tsv"), texts).unwrap();
+    fs::write(path("pairs.tsv"), "east\tnorth\t9\neast\tEast\t10\n").unwrap();
+    let commands = |out: &str| {
+        let (words, texts, pairs) = (path("words.txt"), path("texts.tsv"), path("pairs.tsv"));
+        let vectors = format!("{out}.vec");
+        [
+            vec!["bulk", "nearest", "--in", &words, "--out", &format!("{out}.jsonl"), "--model"],
+            vec!["graph", "-k", "2", "--out", &format!("{out}.npz"), "--model"],
+            vec!["export", "--format", "word2vec", "--out", &vectors],
+            vec![
+                "train",
+                "classifier",
+                "--data",
+                &texts,
+                "--out",
+                &format!("{out}.head"),
+                "--model",
+            ],
+            vec!["eval", "--similarities", &pairs, "--model"],
+        ]
+        .map(|command| command.into_iter().map(str::to_owned).collect::<Vec<_>>())
+    };
+    let run = |arguments: &[String]| {
+        let mut command = kindred(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        command.arg(&model).output().unwrap()
+    };
+    for command in commands(&path("whole")) {
+        let done = run(&command);
+        assert!(done.status.success(), "{command:?}: {}", errors(&done));
+    }
+    // A norm: nothing but its checksum shows it.
+    flip(&vectors, length - 7 * 8 - 6 * 8, 0);
+    for command in commands(&path("damaged")) {
+        let refused = run(&command);
+        assert!(!refused.status.success(), "{command:?}");
+        let said = errors(&refused);
+        assert!(said.contains("the checksum of its norms"), "{command:?}: {said}");
+        assert!(said.contains("run it again with a whole one"), "{command:?}: {said}");
+        assert!(refused.stdout.is_empty(), "{command:?}");
+    }
+    assert!(!Path::new(&path("damaged.head")).exists());
+}

@@ -8,8 +8,8 @@ use contract::{
 };
 use kindred::evaluation::source::Source;
 use kindred::heads::{
-    Cut, Expander, Format, Head, ImportOptions, Padding, Pair, Pairs, Probabilities, Texts,
-    TextsOptions, Tokeniser, Tokens, import_head,
+    Cut, Expander, Format, Head, ImportOptions, MAX_UNKNOWN_WORDS, Padding, Pair, Pairs,
+    Probabilities, Texts, TextsOptions, Tokeniser, Tokens, Vocabulary, import_head,
 };
 use kindred::retrieval::analyse::Analyser;
 use kindred::retrieval::collection::Collection;
@@ -204,4 +204,33 @@ pub fn refused_or_imported(bytes: &[u8]) -> bool {
     let Ok(imported) = import_head(&MODEL, state, vocabulary, &options) else { return false };
     classifies(Head::from_memory(&imported.parts, &MODEL).expect("what was imported opens"));
     true
+}
+
+/// A text, split by each tokeniser. The places of its words are in order, and with Unicode's rules
+/// every letter and digit is in a word that is found or listed as unknown. Accepted if a word of
+/// the vocabulary is in it.
+pub fn words_are_in_order_and_complete(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    let mut accepted = false;
+    for tokeniser in [Tokeniser::Unicode, Tokeniser::Words, Tokeniser::Ptb] {
+        let limit = text.len() + 1;
+        let tokens = Tokens { tokeniser, lower_case: true, limit, cut: Cut::End };
+        let found = Vocabulary::of_model(&MODEL, &tokens).tokenise(text);
+        assert_eq!(found.tokens.len(), found.bytes.len());
+        assert!(!found.is_cut && found.unknown.len() <= MAX_UNKNOWN_WORDS);
+        let mut end = 0;
+        for bytes in found.bytes.iter().cloned().chain([text.len()..text.len()]) {
+            assert!(bytes.start >= end, "places are in order");
+            let between = text.get(end..bytes.start).expect("places are those of characters");
+            end = bytes.end;
+            if tokeniser != Tokeniser::Unicode || found.unknown.len() == MAX_UNKNOWN_WORDS {
+                continue;
+            }
+            let is_listed = |one: char| found.unknown.iter().any(|word| word.contains(one));
+            let mut letters = between.chars().filter(|one| one.is_alphanumeric());
+            assert!(letters.all(is_listed), "{between:?} is lost");
+        }
+        accepted |= !found.tokens.is_empty();
+    }
+    accepted
 }

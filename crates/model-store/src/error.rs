@@ -72,7 +72,7 @@ pub enum ModelError {
         path: PathBuf,
         /// The line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
     /// A row of a vectors file without lines can't be read.
@@ -84,7 +84,7 @@ pub enum ModelError {
         row: u64,
         /// Where it starts, such as `byte 1234`.
         byte: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
     /// A vectors file as a whole can't be read.
@@ -92,7 +92,7 @@ pub enum ModelError {
     BadInput {
         /// The vectors file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
     /// A model can't be exported losslessly in a format.

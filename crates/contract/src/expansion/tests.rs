@@ -62,7 +62,7 @@ fn values_are_maxima_above_zero_with_their_first_position() {
     let all = [(1, 2.5, 1), (3, 2.0, 1), (0, 1.0, 0), (2, 1.0, 0)];
     assert_eq!(terms(&new(tokens(), 9, 0.0), &model), all);
     assert_eq!(terms(&new(tokens(), 2, 0.0), &model), all[..2]);
-    assert_eq!(terms(&new(tokens(), 9, 2.0), &model), all[..2], "the least value is inclusive");
+    assert_eq!(terms(&new(tokens(), 9, 2.0), &model), all[..2], "the minimum is inclusive");
     assert_eq!(terms(&new(TokenVectors::Rows(vec![]), 9, 0.0), &model), []);
     let away = TokenVectors::Vectors(vec![-1.0, -1.0]);
     assert_eq!(terms(&new(away, 9, -5.0), &model), [], "never zero or less");

@@ -57,7 +57,7 @@ pub enum BulkError {
     Column {
         /// The input.
         file: String,
-        /// The column that was asked for.
+        /// The requested column.
         column: String,
         /// Those that it has.
         found: String,
@@ -71,7 +71,7 @@ pub enum BulkError {
     Columns {
         /// The input.
         file: String,
-        /// The column that was asked for.
+        /// The requested column.
         column: String,
         /// Those that it may be.
         found: [String; 2],
@@ -85,6 +85,11 @@ pub enum BulkError {
         /// The input.
         file: String,
     },
+    /// Lines of text that end with carriage returns only.
+    #[error(
+        "the input has no line feeds, but carriage returns between its lines; convert them: tr '\\r' '\\n' <IN >OUT"
+    )]
+    CarriageReturns,
     /// Options that do not go together, or have an impossible value.
     #[error("{0}")]
     Option(String),

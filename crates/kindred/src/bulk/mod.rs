@@ -50,6 +50,34 @@ pub enum BulkWork {
     Expand(Arc<Expander>, WantedTerms, Form),
 }
 
+impl BulkWork {
+    /// Refuses an output that can't have the form of the terms.
+    ///
+    /// # Errors
+    /// If another form is given than the columns of CSV and Parquet have, or the output's name does
+    /// not say its format.
+    pub fn check_output(
+        &self,
+        output: BulkOutput<'_>,
+        options: &BulkOptions,
+    ) -> Result<(), BulkError> {
+        let (format, _) = output.format(options.to)?;
+        match self {
+            Self::Expand(.., form)
+                if *form != Form::default() && format != BulkFormat::JsonLines =>
+            {
+                Err(BulkError::Option(format!(
+                    "{}: the form {} is for JSON lines; write .jsonl, or leave out the form: then \
+                     each term has its columns",
+                    output.name(),
+                    form.name(),
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Which labels of a text are wanted.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct WantedLabels {

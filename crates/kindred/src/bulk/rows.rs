@@ -139,7 +139,7 @@ struct Found<'a> {
     id: Field<'a>,
 }
 
-/// What a line has under a name, in any case.
+/// The value of a field of a line, by its name in any case.
 #[derive(Default)]
 struct Field<'a> {
     /// Under exactly this name.

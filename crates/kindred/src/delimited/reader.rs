@@ -90,7 +90,7 @@ pub(crate) struct Row {
     pub(crate) line: u64,
     /// The number of its fields.
     pub(crate) columns: usize,
-    /// What is wrong with it.
+    /// The fault.
     pub(crate) problem: Option<Problem>,
 }
 

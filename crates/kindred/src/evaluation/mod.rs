@@ -36,7 +36,7 @@ pub enum EvaluationError {
         file: String,
         /// The line, from 1.
         line: u64,
-        /// What is wrong with it, and the cure.
+        /// The fault, and the cure.
         what: String,
     },
     /// A file or folder has nothing to ask.

@@ -53,6 +53,7 @@ impl Kindred {
         options: &BulkOptions,
         mut on_progress: impl FnMut(BulkProgress) -> ControlFlow<()>,
     ) -> Result<BulkSummary, BulkError> {
+        work.check_output(files.1, options)?;
         let (plan, asked) = (self.plan(work)?, Asked { kindred: self, work });
         // A look-up of a word then takes a fraction of the time.
         self.store().words().make_table();

@@ -151,6 +151,31 @@ fn odd_inputs_lose_no_row() {
 }
 
 #[test]
+fn an_input_or_an_output_that_would_be_misread_is_refused() {
+    let (kindred, scratch) = (demo(), Scratch::new());
+    let refused = |work: &BulkWork, name: &str, content: &str, out: &str| {
+        let input = scratch.file(name, content);
+        let out = scratch.path(out);
+        run(&kindred, work, (&input, &out), &BulkOptions::default()).unwrap_err().to_string()
+    };
+    let labels = labels(&kindred);
+    for content in ["good\rbad", "\rgood\rbad\r"] {
+        let error = refused(&labels, "a.txt", content, "a.jsonl");
+        assert!(error.contains("carriage returns between its lines"), "{error}");
+    }
+    let expander = kindred.built_in_expander().unwrap();
+    let wanted = WantedTerms { top: 5, ..WantedTerms::default() };
+    let terms = |form| BulkWork::Expand(expander.clone(), wanted, form);
+    for form in Form::ALL.into_iter().filter(|form| *form != Form::Terms) {
+        let error = refused(&terms(form), "a.txt", "good\n", "a.csv");
+        assert!(error.contains(form.name()) && error.contains("JSON lines"), "{error}");
+    }
+    let input = scratch.file("a.txt", "good\n");
+    let files = (input.as_path(), scratch.path("a.csv"));
+    run(&kindred, &terms(Form::Terms), (files.0, &files.1), &BulkOptions::default()).unwrap();
+}
+
+#[test]
 fn columns_ids_and_compression() {
     let (kindred, scratch) = (demo(), Scratch::new());
     let work = labels(&kindred);

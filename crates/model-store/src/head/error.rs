@@ -29,7 +29,7 @@ pub enum HeadError {
     Description {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it, and where.
+        /// The fault, and its place.
         reason: String,
     },
     /// The head has another format version.

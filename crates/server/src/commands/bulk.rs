@@ -14,6 +14,7 @@ use kindred::bulk::{
 use kindred::{Kindred, Options};
 use serde_json::json;
 
+use super::beside::Verification;
 use super::classify::classifier_of;
 use super::expand::{expander_of, wanted_terms};
 use super::prepare::watch_for_interrupt_keeping;
@@ -109,6 +110,8 @@ fn run(
     check_bulk_files(input, output, &options)?;
     let one = model_of_head(&engine.model)?;
     let (head, work) = work(&one)?;
+    work.check_output(output, &options)?;
+    let verification = Verification::start(&one.model)?;
     let settings = long_work::settings(&engine.devices, SLOTS_PER_JOB);
     let interrupted = watch_for_interrupt_keeping(KEPT)?;
     let kindred = Kindred::start(one.model.into(), settings)?;
@@ -127,6 +130,7 @@ fn run(
         Err(BulkError::Closed) => Ok(()),
         Err(error) => Err(error.into()),
         Ok(done) => {
+            verification.finish()?;
             let is_piped = output == BulkOutput::Stdout;
             print_summary(&done, head.as_deref(), &kindred, files.json, is_piped)
         }

@@ -15,7 +15,7 @@ use super::{CommandError, each_batch, heading, model_of_head, print, threads};
 use crate::cli::{ClassifyArguments, LabelArguments};
 use crate::console::explanation_lines;
 use crate::escape::escaped_lines;
-use crate::models::OneModel;
+use crate::models::{OneModel, without_checksum};
 
 /// Texts that are classified together.
 const TOGETHER: usize = 1024;
@@ -63,7 +63,11 @@ pub(super) fn classifier_of(
 ) -> Result<(String, Arc<Head>), CommandError> {
     if let Some(source) = one.head(folder, HeadKind::Classifier)? {
         let folder = source.folder.as_deref().expect("a head has a folder");
-        return Ok((source.expected_name(), Arc::new(Head::open(folder, &one.model)?)));
+        let head = Head::open(folder, &one.model)?;
+        if head.missing_checksum().is_some() {
+            eprintln!("warning: {}", without_checksum(folder));
+        }
+        return Ok((source.expected_name(), Arc::new(head)));
     }
     let head = built_in(&one.model).ok_or_else(|| {
         CommandError::Usage(format!(

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use contract::{Engine, EngineError, Query, Row};
 use indicatif::HumanCount;
 
+use super::beside::Verification;
 use super::classify::evaluate;
 use super::eval_retrieval::eval_retrieval;
 use super::progress::bar;
@@ -47,16 +48,18 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
         .map(|path| Ok((name(path), read_texts(path, &how)?)))
         .collect::<Result<_, CommandError>>()?;
     let model = model_of(arguments.model.as_deref(), None)?.model;
+    let verification = Verification::start(&model)?;
     if let Some(folder) = &arguments.head {
         let head = Arc::new(Head::open(folder, &model)?);
         let pool = threads(arguments.threads)?;
         let results = texts.iter().map(|(set, texts)| evaluate(&model, &head, set, texts, &pool));
         let results: Vec<Classification> = results.collect::<Result<_, _>>()?;
         let name = ModelSource::folder(folder).expected_name();
-        print_classifications(&results, &name, &model, arguments.json)?;
         if arguments.analogies.is_empty() && arguments.similarities.is_empty() {
-            return Ok(());
+            verification.finish()?;
+            return print_classifications(&results, &name, &model, arguments.json);
         }
+        print_classifications(&results, &name, &model, arguments.json)?;
     }
     let mut engine = engine(&model, arguments)?;
     let description = engine.description();
@@ -91,6 +94,7 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
         report.similarities.push(evaluation.similarities(set, pairs));
     }
     bar.finish_and_clear();
+    verification.finish()?;
     let mut text = if arguments.json {
         serde_json::to_string_pretty(&report).expect("numbers and names are JSON")
     } else {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{CommandError, each_batch, heading, model_of_head, print};
 use crate::cli::{ExpandArguments, TermArguments};
 use crate::escape::escaped_lines;
-use crate::models::OneModel;
+use crate::models::{OneModel, without_checksum};
 
 /// Texts that are expanded together.
 const TOGETHER: usize = 256;
@@ -56,7 +56,11 @@ pub(super) fn expander_of(
 ) -> Result<(String, Arc<Expander>), CommandError> {
     if let Some(source) = one.head(folder, HeadKind::Expander)? {
         let folder = source.folder.as_deref().expect("a head has a folder");
-        return Ok((source.expected_name(), Arc::new(Expander::open(folder, &one.model)?)));
+        let expander = Expander::open(folder, &one.model)?;
+        if expander.missing_checksum().is_some() {
+            eprintln!("warning: {}", without_checksum(folder));
+        }
+        return Ok((source.expected_name(), Arc::new(expander)));
     }
     let (name, head) = own_expander(&one.model).ok_or_else(|| {
         CommandError::Usage(format!(

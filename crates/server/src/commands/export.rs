@@ -1,13 +1,15 @@
 //! `kindred export`: writes a model in the formats of other programs.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use indicatif::HumanCount;
 use model_store::ModelStore;
 use model_store::export::{ExportOptions, export as write};
 
-use super::CommandError;
+use super::beside::Verification;
 use super::progress::RowProgress;
+use super::{CommandError, heading};
 use crate::cli::ExportArguments;
 
 /// Writes a model in another format, and shows the progress.
@@ -28,7 +30,8 @@ pub fn export(arguments: &ExportArguments) -> Result<(), CommandError> {
         }
         _ => {}
     }
-    let store = ModelStore::open(model)?;
+    let store = Arc::new(ModelStore::open(model)?);
+    let verification = Verification::start(&store)?;
     let to_stdout = out.as_os_str() == "-";
     let progress = RowProgress::new(store.rows() as u64)?;
     let started = Instant::now();
@@ -42,13 +45,15 @@ pub fn export(arguments: &ExportArguments) -> Result<(), CommandError> {
     let result = write(&store, &options, &mut |rows| progress.show(rows as u64));
     progress.finish();
     result?;
+    verification.finish()?;
     if store.table().biases().is_some() && bias.is_none() {
         eprintln!("the model has biases, which were not written; --bias FILE writes them");
     }
     if !to_stdout {
         say!(
-            "{}: {} rows × {} dimensions as {name} in {:.1} s",
+            "{}: {}, {} rows × {} dimensions, as {name} in {:.1} s",
             out.display(),
+            heading(None, store.name(), store.version()),
             HumanCount(store.rows() as u64),
             store.dim(),
             started.elapsed().as_secs_f64()

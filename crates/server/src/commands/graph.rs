@@ -10,6 +10,7 @@ use kindred::Kindred;
 use kindred::graph::{GraphOptions, GraphProgress, GraphSummary, check_file};
 use serde_json::json;
 
+use super::beside::Verification;
 use super::prepare::watch_for_interrupt_keeping;
 use super::{CommandError, heading, long_work, model_of, print};
 use crate::cli::GraphArguments;
@@ -39,6 +40,7 @@ pub fn graph(arguments: &GraphArguments) -> Result<(), CommandError> {
     };
     let settings = long_work::settings(&arguments.devices, SLOTS_PER_JOB);
     let interrupted = watch_for_interrupt_keeping(KEPT)?;
+    let verification = Verification::start(&model)?;
     let kindred = Kindred::start(model.into(), settings)?;
     let options = GraphOptions { jobs: long_work::jobs(&kindred, options.jobs), ..options };
     let mut display = Display::new();
@@ -50,7 +52,9 @@ pub fn graph(arguments: &GraphArguments) -> Result<(), CommandError> {
         }
     });
     display.finish();
-    print_summary(&made?, &kindred, arguments.json)
+    let made = made?;
+    verification.finish()?;
+    print_summary(&made, &kindred, arguments.json)
 }
 
 fn print_summary(

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use kindred::heads::{ImportOptions, Imported, Probabilities, import_head as import};
 
+use super::beside::Verification;
 use super::{CommandError, check_is_free, model_of_head, read_text, tokens};
 use crate::cli::ImportHeadArguments;
 
@@ -31,6 +32,7 @@ pub fn import_head(arguments: &ImportHeadArguments) -> Result<(), CommandError> 
         None => arguments.labels.clone(),
     };
     let model = model_of_head(&arguments.model)?.model;
+    let verification = Verification::start(&model)?;
     let options = ImportOptions {
         file: file_name(weights),
         labels,
@@ -44,6 +46,7 @@ pub fn import_head(arguments: &ImportHeadArguments) -> Result<(), CommandError> 
         ignore: arguments.ignore.clone(),
     };
     let imported = import(&model, &state, vocabulary.as_deref(), &options)?;
+    verification.finish()?;
     imported.parts.write(&arguments.out, arguments.replace)?;
     if let Some(padding) = &imported.padding {
         eprintln!(

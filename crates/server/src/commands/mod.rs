@@ -9,6 +9,7 @@ macro_rules! say {
 }
 
 mod api_key;
+mod beside;
 mod bulk;
 mod classify;
 mod console;

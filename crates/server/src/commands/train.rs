@@ -11,8 +11,10 @@ use kindred::heads::{
 };
 use model_store::ModelStore;
 
+use super::beside::Verification;
 use super::{
-    CommandError, check_is_free, model_of_head, prepare, progress, read_text, threads, tokens,
+    CommandError, check_is_free, heading, model_of_head, prepare, progress, read_text, threads,
+    tokens,
 };
 use crate::cli::{ColumnsArguments, TrainClassifierArguments};
 
@@ -32,6 +34,7 @@ pub fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(), Comm
     check_is_free(&arguments.out, arguments.replace)?;
     let model = model_of_head(&arguments.model)?.model;
     let options = options(arguments, &model);
+    let verification = Verification::start(&model)?;
     let pool = threads(arguments.threads)?;
     let labels = texts.labels();
     let mut counts: Vec<String> =
@@ -77,15 +80,18 @@ pub fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(), Comm
         let message = "stopped before the first epoch was complete; nothing was written";
         return Err(CommandError::Usage(message.to_owned()));
     };
+    // Before the head is written: one learnt from a damaged model would look like any other.
+    verification.finish()?;
     made.parts.write(&arguments.out, arguments.replace)?;
     if made.empty > 0 {
         eprintln!("{} texts without a word of the model were left out", made.empty);
     }
     let Made { quality, calibration: [before, after], epoch, dev, .. } = &made;
     say!(
-        "{}: {measure} {:.2} % of {dev} texts after epoch {epoch}; calibration error {after:.3} (before scaling {before:.3}); \
-         {:.1} s",
+        "{}: a head of {}; {measure} {:.2} % of {dev} texts after epoch {epoch}; calibration error \
+         {after:.3} (before scaling {before:.3}); {:.1} s",
         arguments.out.display(),
+        heading(None, model.name(), model.version()),
         100.0 * quality,
         started.elapsed().as_secs_f64()
     )

@@ -13,6 +13,7 @@ use kindred::heads::{
 };
 use model_store::ModelStore;
 
+use super::beside::Verification;
 use super::{
     CommandError, check_is_free, model_of_head, prepare, progress, read_text, threads, tokens,
 };
@@ -32,6 +33,7 @@ pub fn train_expander(arguments: &TrainExpanderArguments) -> Result<(), CommandE
     let dev = arguments.dev.as_deref().map(read).transpose()?;
     check_is_free(&arguments.out, arguments.replace)?;
     let model = model_of_head(&arguments.model)?.model;
+    let verification = Verification::start(&model)?;
     let write = |description: &ExpanderDescription, weights: &ExpanderWeights| {
         write_expander(&arguments.out, arguments.replace, description, weights, &model)
     };
@@ -47,6 +49,7 @@ pub fn train_expander(arguments: &TrainExpanderArguments) -> Result<(), CommandE
             .map_err(|error| CommandError::Usage(error.to_string()))?;
         let (mut description, weights) = plain_expander(&model, tokens, reach);
         description.log1p = !arguments.linear;
+        verification.finish()?;
         write(&description, &weights)?;
         return say!(
             "{out}: {} terms; half of the frequent words have {terms} or more; reach {reach:.3}",
@@ -54,6 +57,7 @@ pub fn train_expander(arguments: &TrainExpanderArguments) -> Result<(), CommandE
         );
     };
     let made = learn(arguments, &model, &data, &dev.unwrap_or_default())?;
+    verification.finish()?;
     write(&made.description, &made.weights)?;
     if made.left_out > 0 {
         eprintln!(

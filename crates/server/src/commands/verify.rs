@@ -18,8 +18,10 @@ pub fn verify(arguments: &VerifyArguments) -> Result<(), CommandError> {
     model.verify(|step| drop(say!("checking {step}")))?;
     let (header, from) = (model.header(), &model.header().provenance);
     say!(
-        "{}: {} rows × {} dimensions, metric {}{}, prepared from {} by {} at {}; all checksums match",
+        "{}: version {}, {} rows × {} dimensions, metric {}{}, prepared from {} by {} at {}; all \
+         checksums match",
         arguments.model.display(),
+        model.version(),
         header.rows,
         header.dim,
         header.metric.name(),

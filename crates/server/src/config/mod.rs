@@ -193,6 +193,11 @@ impl Config {
     }
 
     fn check_names(&self) -> Result<(), ConfigError> {
+        let own_name = self.model.first().and_then(|first| first.name.as_ref());
+        if !self.name.is_empty() && own_name.is_some_and(|own| *own != self.name) {
+            let reason = "names the first model, which `model` gives another name; leave out one";
+            return Err(ConfigError::OutOfRange { key: "name", reason });
+        }
         let names: Vec<String> = self.sources().iter().map(ModelSource::expected_name).collect();
         let is_served = |one: &ModelPlacement| one.model.iter().all(|name| names.contains(name));
         if !self.placement.iter().all(is_served) {

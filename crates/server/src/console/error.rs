@@ -17,7 +17,7 @@ pub enum ConsoleError {
     BadUrl {
         /// As given.
         url: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
     /// The service can't be reached.
@@ -38,7 +38,7 @@ pub enum ConsoleError {
     NotKindred {
         /// As given.
         url: String,
-        /// What is wrong with its answer.
+        /// The fault of its answer.
         reason: String,
     },
     /// There are no certificates to trust.

@@ -9,6 +9,7 @@ use kindred::heads::{
     BUILT_IN, Expander, Head, HeadError, HeadKind, Token, about, built_in, own_expander,
 };
 use model_store::{ModelError, ModelStore};
+use tracing::warn;
 
 use crate::config::{Config, ModelSource};
 
@@ -103,13 +104,22 @@ pub(super) fn open(model: &Arc<ModelStore>, config: &Config) -> Result<Vec<Serve
         if about.model.version != model.version() {
             continue;
         }
+        let missing;
         let head = match about.kind {
             HeadKind::Classifier => {
                 let head = Arc::new(Head::open(folder, model)?);
+                missing = head.missing_checksum();
                 AnyHead::Classifier(ServedClassifier::new(head, model))
             }
-            HeadKind::Expander => AnyHead::Expander(Arc::new(Expander::open(folder, model)?)),
+            HeadKind::Expander => {
+                let expander = Arc::new(Expander::open(folder, model)?);
+                missing = expander.missing_checksum();
+                AnyHead::Expander(expander)
+            }
         };
+        if missing.is_some() {
+            warn!("{}", without_checksum(folder));
+        }
         heads.push(ServedHead { name: source.expected_name(), head });
     }
     let has = |kind| heads.iter().any(|one| one.head.kind() == kind);
@@ -126,6 +136,15 @@ pub(super) fn open(model: &Arc<ModelStore>, config: &Config) -> Result<Vec<Serve
         model.words().make_table();
     }
     Ok(heads)
+}
+
+/// Says that damage of this head is not found.
+pub(crate) fn without_checksum(folder: &Path) -> String {
+    format!(
+        "{0}: its head.json has no checksum, as those of earlier versions, so changed labels or \
+         settings are not noticed; `kindred verify MODEL --head {0}` prints the checksum to add",
+        folder.display()
+    )
 }
 
 /// Verifies what opening these heads does not: the folders that they take terms from.

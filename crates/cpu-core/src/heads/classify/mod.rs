@@ -28,8 +28,8 @@ pub use slots::{Assigned, Slots};
 /// The memory for the products of one classifier, in bytes, unless others are asked for. The system gives it when it is used.
 pub const PRODUCTS_MEMORY: usize = 2 << 30;
 
-/// Computing the products of a new token takes as long as one token that is loaded for each so many components of its
-/// vector: with 100 components, 65 times as long.
+/// The products of a new token take as long as `dim / COMPONENTS_OF_A_TOKEN` tokens whose products
+/// are there: 65 tokens at 100 components.
 const COMPONENTS_OF_A_TOKEN: f64 = 1.5;
 
 /// Computes the class scores of one classifier.

@@ -30,6 +30,9 @@ pub(super) fn next(
                 return Ok(false);
             }
         }
+        if found.is_none() && source.lines == 0 && is_one_line_of_several(source.rest()) {
+            return Err(BulkError::CarriageReturns);
+        }
         let (end, number) = (end.min(source.rest().len()), source.lines + 1);
         let line = &source.rest()[..end];
         let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -46,4 +49,10 @@ pub(super) fn next(
         }
         (searched, is_too_large) = (0, false);
     }
+}
+
+/// Whether a file without a line feed has lines that end with carriage returns, as those of old
+/// programs. Read as one text, they would get one answer.
+fn is_one_line_of_several(content: &[u8]) -> bool {
+    memchr(b'\r', content.trim_ascii()).is_some()
 }

@@ -52,8 +52,8 @@ impl Format {
         let given = [&options.text, &options.label].into_iter().flatten();
         let names: Vec<&str> =
             given.map(String::as_str).chain(TEXT.iter().copied()).chain(["label"]).collect();
-        let has_name = || {
-            let columns = first.split(',').map(|name| name.trim().trim_matches('"').trim());
+        let has_name_between = |sign: char| {
+            let columns = first.split(sign).map(|name| name.trim().trim_matches('"').trim());
             columns.into_iter().any(|own| names.iter().any(|name| same_in_any_case(own, name)))
         };
         let has_numbers = || {
@@ -71,8 +71,10 @@ impl Format {
         match first {
             _ if start.starts_with('{') || is_array() => Ok(Self::JsonLines),
             _ if has_label(first) => Ok(Self::FastText),
-            _ if first.contains('\t') => Ok(Self::Tsv),
-            _ if has_name() || has_numbers() || is_named_csv() => Ok(Self::Csv),
+            // A tab may be in a text of a file of commas.
+            _ if first.contains('\t') && !(is_named_csv() && first.contains(',')) => Ok(Self::Tsv),
+            _ if first.contains('\t') && has_name_between('\t') => Ok(Self::Tsv),
+            _ if has_name_between(',') || has_numbers() || is_named_csv() => Ok(Self::Csv),
             _ => Err(DataError::Line {
                 file: file.to_owned(),
                 line: line as u64 + 1,

@@ -66,6 +66,13 @@ pub(super) fn read(line: &str, options: &TextsOptions) -> Result<Labelled, Strin
         }
     };
     let of_type = |value: &Value| {
+        if let Some(number) = rounded(value) {
+            return Err(format!(
+                "the number {number} of `{}` has more digits than JSON numbers keep, so another \
+                 label may become the same; write labels in quotes",
+                names[place]
+            ));
+        }
         label_of(value).ok_or_else(|| {
             format!(
                 "`{}` must be a string, a number, true or false, or a list of them",
@@ -92,8 +99,14 @@ fn label_of(value: &Value) -> Option<String> {
 
 /// A whole number that is written as another, as pandas writes `1.0` for 1 in columns with gaps.
 fn whole(number: &Number) -> Option<String> {
+    let value = number.as_f64().filter(|_| number.is_f64())?;
+    (value.fract() == 0.0).then(|| (value as i64).to_string())
+}
+
+/// A number that is read as a float64 which is not the only one so near: two labels may become one.
+fn rounded(value: &Value) -> Option<&Number> {
     /// From here on, float64 has not all whole numbers.
     const LARGEST: f64 = 9_007_199_254_740_992.0;
-    let value = number.as_f64().filter(|_| number.is_f64())?;
-    (value.fract() == 0.0 && value.abs() < LARGEST).then(|| (value as i64).to_string())
+    let Value::Number(number) = value else { return None };
+    (number.is_f64() && number.as_f64()?.abs() >= LARGEST).then_some(number)
 }

@@ -85,8 +85,7 @@ impl Texts {
             Some(format) => format,
             None => Format::of(file, content, options)?,
         };
-        let mut taking =
-            Taking { file, skips: options.skip_bad_rows, found: Self::default(), first: None };
+        let mut taking = Taking { file, skips: options.skip_bad_rows, ..Taking::new(file) };
         match format {
             Format::Tsv | Format::Csv => columns::read(format, content, options, &mut taking)?,
             Format::JsonLines => {
@@ -98,9 +97,16 @@ impl Texts {
             }
             Format::FastText => taking.lines(content, fast_text::read)?,
         }
-        let found = taking.found;
+        let Taking { found, first_bad, .. } = taking;
+        if let Some(why) = first_bad.filter(|_| found.skipped > found.texts.len() as u64) {
+            let (bad, all) = (found.skipped, found.skipped + found.texts.len() as u64);
+            let what = format!(
+                "{bad} of its {all} lines are bad, so it is probably read in a wrong way; {why}"
+            );
+            return Err(DataError::File { file: file.to_owned(), what });
+        }
         if found.texts.is_empty() {
-            let what = format!("it has no texts ({} bad lines were skipped)", found.skipped);
+            let what = "it has no texts".to_owned();
             return Err(DataError::File { file: file.to_owned(), what });
         }
         Ok(found)
@@ -148,9 +154,15 @@ struct Taking<'a> {
     found: Texts,
     /// Whether the first line gave a text.
     first: Option<bool>,
+    /// The first line that was skipped, and why.
+    first_bad: Option<String>,
 }
 
-impl Taking<'_> {
+impl<'a> Taking<'a> {
+    fn new(file: &'a str) -> Self {
+        Self { file, skips: false, found: Texts::default(), first: None, first_bad: None }
+    }
+
     fn lines(
         &mut self,
         content: &str,
@@ -169,7 +181,10 @@ impl Taking<'_> {
         self.first.get_or_insert(found.is_ok());
         match found {
             Ok(text) => self.found.texts.push(text),
-            Err(_) if self.skips => self.found.skipped += 1,
+            Err(what) if self.skips => {
+                self.found.skipped += 1;
+                self.first_bad.get_or_insert_with(|| format!("line {line}: {what}"));
+            }
             Err(what) => return Err(DataError::Line { file: self.file.to_owned(), line, what }),
         }
         Ok(())

@@ -108,6 +108,27 @@ fn numbers_as_json_has_them_are_labels_as_people_write_them() {
 }
 
 #[test]
+fn numbers_that_json_rounds_are_no_labels() {
+    for json in ["18446744073709551616", "9007199254740993.0", "-1e300"] {
+        let content = format!("{{\"text\": \"x\", \"label\": {json}}}");
+        let error = refused("data", &content, &TextsOptions::default());
+        assert!(error.contains("write labels in quotes"), "{json}: {error}");
+    }
+}
+
+#[test]
+fn a_tab_in_a_file_of_commas_is_no_column() {
+    let content = "text,label\n\"a\tb\",x\n";
+    assert_eq!(pairs("d.csv", content, &TextsOptions::default())[0].1, "a\tb");
+    let error = refused("d.csv", "a\tb,x\nc\td,y\n", &TextsOptions::default());
+    assert!(error.contains("no column `text`"), "{error}");
+    let named = "label\ttext, or body\nx\tgood, bad\n";
+    assert!(refused("d.csv", named, &TextsOptions::default()).contains("no column"));
+    let tsv = "label\ttext\tof, a,b\nx\tgood, bad\t1\n";
+    assert_eq!(pairs("d.csv", tsv, &TextsOptions::default())[0].1, "good, bad");
+}
+
+#[test]
 fn columns_that_can_not_be_told_are_refused_with_the_cure() {
     let sentences = "sentence1\tsentence2\tlabel\nx\ty\t1\n";
     for (file, content, (text, label), expected) in [
@@ -268,8 +289,11 @@ fn a_bad_line_is_named_with_its_cure_or_skipped() {
         assert!(matches!(error, DataError::File { .. }), "{error}");
         assert!(error.to_string().contains(expected), "{error}");
     }
-    let none = refused("data", "a\t\nb\t", &skipping());
-    assert!(none.contains("2 bad lines were skipped"), "{none}");
+    for (content, bad) in [("a\t\nb\t", "2 of its 2 lines"), ("a\tx\nb\t\nc\n", "2 of its 3 lines")]
+    {
+        let none = refused("data", content, &skipping());
+        assert!(none.contains(bad) && none.contains("is empty"), "{none}");
+    }
     let tsv = TextsOptions { format: Some(Format::Tsv), ..TextsOptions::default() };
     assert!(refused("data", "1 x\n0 y\n", &tsv).contains("no tab"));
 }

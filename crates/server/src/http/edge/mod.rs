@@ -63,7 +63,7 @@ pub enum EdgeError {
         path: PathBuf,
         /// Its number, counted from 1.
         line: usize,
-        /// What is wrong with it, and what would be right.
+        /// The fault, and the cure.
         reason: &'static str,
     },
     /// The certificate.

@@ -27,14 +27,14 @@ pub enum ApiError {
     },
     /// The body is declared as an array, but can't be read as one.
     NotNpy {
-        /// What is wrong with it, and what would be right.
+        /// The fault, and the cure.
         reason: String,
     },
     /// One of several queries fails a request whose answer has no place for its error.
     InQuery {
         /// Its index in the batch, from 0.
         index: usize,
-        /// What is wrong with it.
+        /// The fault.
         error: Box<ApiError>,
     },
     /// The body could not be received.

@@ -38,7 +38,7 @@ pub enum TlsError {
         setting: &'static str,
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
 }
