@@ -185,7 +185,7 @@ fn every_command_asks_the_model_of_flag_environment_file_or_the_built_in_one() {
 }
 
 #[test]
-fn heads_are_made_for_the_model_of_the_settings_and_retrieval_asks_it() {
+fn heads_are_made_for_the_model_of_the_settings() {
     let models = Models::new();
     let model = models.text("second");
     let with = |mut command: Command| {
@@ -199,22 +199,6 @@ fn heads_are_made_for_the_model_of_the_settings_and_retrieval_asks_it() {
         let about = ::kindred::heads::about(&models.path(head)).unwrap();
         assert_eq!(about.model.version, version(&models.path("second")), "{head}");
     }
-    for (name, text) in [
-        ("docs.jsonl", r#"{"id": "1", "text": "north good"}"#),
-        (
-            "queries.jsonl",
-            "{\"id\": \"1\", \"text\": \"north\"}\n{\"id\": \"2\", \"text\": \"good\"}",
-        ),
-        ("qrels.tsv", "1 0 1 1\n2 0 1 1"),
-    ] {
-        std::fs::write(models.path(name), format!("{text}\n")).unwrap();
-    }
-    let retrieval = ["eval", "--retrieval", "--documents", "docs.jsonl", "--queries"];
-    let rest = ["queries.jsonl", "--qrels", "qrels.tsv", "--expanders", "nearby", "--runs", "bm25"];
-    let said = with(kindred(&[&retrieval[..], &rest, &["--json", "--folds", "2"]].concat()));
-    let report: Value = serde_json::from_str(&said).unwrap();
-    assert_eq!(report["retrieval"]["model"], "second");
-    assert_eq!(report["retrieval"]["version"], version(&models.path("second")));
 }
 
 #[test]

@@ -51,18 +51,6 @@ const EVALUATED: [&str; 6] = [
     SIMILARITIES[3].1,
 ];
 
-/// Documents, topics and judgements of the Cranfield collection.
-const CRANFIELD: [&str; 4] = [
-    VECTORS,
-    "retrieval/cranfield/cran.all.1400.xml",
-    "retrieval/cranfield/cran.qry.xml",
-    "retrieval/cranfield/cranqrel.trec.txt",
-];
-
-/// MAP on it as measured elsewhere with k1 2.5 and b 0.9, of BM25, RM3 and neighbours of each word, and how far ours may be.
-const MAP: [(&str, f64); 3] = [("BM25", 0.3131), ("RM3", 0.3366), ("neighbours", 0.3141)];
-const MAP_NEAR: f64 = 0.004;
-
 /// Sentences of films' reviews: to learn from, to decide when to stop, and to test. Each line begins with its label.
 const SST: [&str; 4] = [
     VECTORS,
@@ -86,7 +74,6 @@ pub(crate) fn trials() -> Vec<Trial> {
         ),
         trial("the_whole_google_analogy_set", &[VECTORS, ANALOGIES], the_whole_google_analogy_set),
         trial("evaluation_of_sections_and_similarity_sets", &EVALUATED, evaluation),
-        trial("retrieval_on_cranfield_is_as_good_as_elsewhere", &CRANFIELD, retrieval),
         trial("a_head_for_sst_2_is_right_as_often_as_pytorchs_and_by_the_formula", &SST, sentiment),
     ];
     let skipped = trials.iter().filter(|trial| trial.has_ignored_flag()).count();
@@ -365,67 +352,5 @@ fn sentiment() -> Result<(), Failed> {
         let formula = explanation["score"].as_f64().expect("the formula's score");
         assert!((first - formula).abs() < EPSILON && first >= second, "{answer}");
     }
-    Ok(())
-}
-
-/// Stemmed, BM25 is helped by RM3 and not by neighbours; without stems, neighbours help by 1 to 4 %.
-fn retrieval() -> Result<(), Failed> {
-    let runs = |more: &[&str]| -> Result<HashMap<String, Value>, Failed> {
-        let [documents, queries, qrels] = [1, 2, 3].map(|file| data(CRANFIELD[file]));
-        let mut eval = kindred(&["eval", "--retrieval", "--json"]);
-        if !more.contains(&"--device") {
-            eval.args(["--device", &device()]);
-        }
-        eval.arg(glove()).arg("--documents").arg(documents).arg("--queries").arg(queries);
-        let output = eval.arg("--qrels").arg(qrels).args(more).output()?;
-        if !output.status.success() {
-            return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
-        }
-        let report: Value = serde_json::from_slice(&output.stdout)?;
-        let report = &report["retrieval"];
-        let found = ["documents", "judged_queries", "without_relevant", "relevant"]
-            .map(|count| report["collection"][count].as_u64().expect("a count"));
-        assert_eq!(found, [1400, 225, 0, 1612]);
-        let runs = report["runs"].as_array().ok_or("a list")?.iter();
-        Ok(runs
-            .map(|run| (run["name"].as_str().expect("a name").to_owned(), run.clone()))
-            .collect())
-    };
-    let map = |run: &Value| run["map"].as_f64().expect("a number");
-    let p = |run: &Value| run["against_bm25"]["map"]["p"].as_f64().expect("a number");
-    for parameters in [&[][..], &["--k1", "2.5", "--b", "0.9"]] {
-        let found = runs(&[&["--query-ids", "position"], parameters].concat())?;
-        for (name, expected) in MAP {
-            let map = map(&found[name]);
-            println!("{name} {parameters:?}: MAP {map:.4}, elsewhere {expected}");
-            assert!((map - expected).abs() <= MAP_NEAR, "{name} {parameters:?}: {map}");
-        }
-        assert!(p(&found["RM3"]) < 0.01, "{}", found["RM3"]);
-        assert!(p(&found["neighbours"]) > 0.05, "{}", found["neighbours"]);
-    }
-    let plain = runs(&["--query-ids", "position", "--no-stemming"])?;
-    let gain = map(&plain["neighbours"]) / map(&plain["BM25"]) - 1.0;
-    println!("without stems: neighbours {:+.1} %", 100.0 * gain);
-    assert!((0.01..0.04).contains(&gain), "{gain}");
-
-    // An expander to near words neither helps nor harms.
-    let folder = tempfile::tempdir()?;
-    let head = folder.path().join("nearby");
-    let mut train = kindred(&["train", "expander", "--model"]);
-    let output = train.arg(glove()).arg("--out").arg(&head).output()?;
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let head = head.to_str().expect("UTF-8");
-    // GPUs expand no texts.
-    let options =
-        ["--query-ids", "position", "--runs", "bm25", "--device", "cpu", "--expanders", head];
-    let found = runs(&options)?;
-    let (bm25, nearby) = (map(&found["BM25"]), map(&found["nearby"]));
-    println!("nearby: MAP {nearby:.4}, BM25 {bm25:.4}");
-    assert!((nearby - bm25).abs() <= MAP_NEAR && p(&found["nearby"]) > 0.05, "{nearby} {bm25}");
-
-    // The judgements number the queries by position, which is not taken for their ids.
-    let refused = runs(&[]).map_err(|failed| failed.message().unwrap_or_default().to_owned());
-    let error = refused.err().ok_or("it is not refused")?;
-    assert!(error.contains("152 of 225") && error.contains("--query-ids position"), "{error}");
     Ok(())
 }

@@ -6,15 +6,10 @@ use std::sync::{Arc, LazyLock};
 use contract::{
     Expansion, Metric, Row, TermExpander, Token, TokenClassifier, TokenText, TokenVectors,
 };
-use kindred::evaluation::source::Source;
 use kindred::heads::{
     Cut, Expander, Format, Head, ImportOptions, MAX_UNKNOWN_WORDS, Padding, Pair, Pairs,
     Probabilities, Texts, TextsOptions, Tokeniser, Tokens, Vocabulary, import_head,
 };
-use kindred::retrieval::analyse::Analyser;
-use kindred::retrieval::collection::Collection;
-use kindred::retrieval::judgements::judgements;
-use kindred::retrieval::texts::{QueryIds, documents, queries};
 use model_store::ModelStore;
 use model_store::format::Checksum;
 use model_store::prepare::{Input, PrepareOptions, prepare_in_memory};
@@ -147,42 +142,6 @@ pub fn refused_or_pairs(bytes: &[u8]) -> bool {
         assert!(
             is_whole(query) && is_whole(relevant) && irrelevant.as_deref().is_none_or(is_whole)
         );
-    }
-    accepted
-}
-
-/// Documents, queries and judgements, with a form feed between them. What is not refused can be measured.
-pub fn refused_or_a_collection(bytes: &[u8]) -> bool {
-    let Ok(content) = std::str::from_utf8(bytes) else { return false };
-    let mut parts = content.splitn(3, '\u{c}');
-    let [texts, asked, judged] = [parts.next(), parts.next(), parts.next()].map(|part| Source {
-        file: "fuzzed".to_owned(),
-        name: "fuzzed".to_owned(),
-        text: part.unwrap_or(content).to_owned(),
-    });
-    let found = documents(&texts);
-    let analyser = Analyser::english();
-    for text in found.iter().flatten() {
-        assert!(!text.id.trim().is_empty() && text.line >= 1);
-        assert!(analyser.terms(&text.text).all(|term| !term.is_empty()));
-    }
-    let judged_pairs = judgements(&judged);
-    let mut accepted = false;
-    for ids in [None, Some(QueryIds::File), Some(QueryIds::Position)] {
-        let read = queries(&asked, ids.unwrap_or(QueryIds::File));
-        let (Ok(documents), Ok(queries), Ok(pairs)) = (&found, read, &judged_pairs) else {
-            continue;
-        };
-        let all = (documents.clone(), queries, pairs.clone());
-        let Ok(whole) = Collection::new(all.0, all.1, (&judged, all.2), ids) else { continue };
-        assert!(
-            !whole.queries.is_empty() && whole.counts.relevant > whole.counts.unknown_documents
-        );
-        for relevant in whole.queries.iter().flat_map(|query| &query.relevant) {
-            let is_known = |document: u32| (document as usize) < whole.documents.len();
-            assert!(relevant.grade > 0 && relevant.document.is_none_or(is_known));
-        }
-        accepted = true;
     }
     accepted
 }

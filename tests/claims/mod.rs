@@ -45,7 +45,6 @@ fn numbers_that_stand_in_several_places_are_the_same() {
 fn counts_are_those_of_what_is_counted() {
     let lines = |file: &str| read(file).lines().count();
     let count = |file: &str, part: &str| read(file).matches(part).count();
-    let stop_words = read("crates/kindred/src/retrieval/recorded/stop_words.txt");
     let routes = read("crates/server/src/http/routes/table.rs");
     let words = flate2::read::GzDecoder::new(
         std::fs::File::open(files::top().join("models/demo/demo-100d.txt.gz")).unwrap(),
@@ -70,11 +69,6 @@ fn counts_are_those_of_what_is_counted() {
         (dimensions, "README.md: 30,000 words × {} dimensions"),
         (dimensions, "CHANGELOG.md: 30,000 words × {} dimensions"),
         (dimensions, "docs/performance.md: The built-in model (30,000 × {},"),
-        (stop_words.split_whitespace().count(), "docs/retrieval.md: (the {} of NLTK"),
-        (
-            kindred::retrieval::analyse::Analyser::english().stop_words(),
-            "docs/retrieval.md: split in this way are {};",
-        ),
         (
             routes.matches("\n        .hot_route(").count(),
             "ARCHITECTURE.md: The {} hot routes bypass",

@@ -13,7 +13,7 @@
 //!
 //! Answers are exact: the same question has the same rows and the same score bits on every device. A [`Model`] alone
 //! answers what needs no search; [`Kindred`] is a model with an engine. The command line's other work is here as well:
-//! [`prepare`], [`export`], [`synth`], [`Model::verify`], [`graph`], [`bulk`], [`evaluation`] and [`retrieval`].
+//! [`prepare`], [`export`], [`synth`], [`Model::verify`], [`graph`], [`bulk`], and [`evaluation`].
 //!
 //! The server is a layer over the parts: [`demo`] and `model-store` open a model, [`engines`] makes the engine that
 //! searches it, the `scheduler` lets many callers share that engine. [`expression`] reads what people type;
@@ -46,7 +46,6 @@ pub mod options;
 pub mod placement;
 pub mod question;
 pub mod queue;
-pub mod retrieval;
 pub mod search;
 mod service;
 pub mod text;

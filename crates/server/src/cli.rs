@@ -5,7 +5,6 @@ mod bulk;
 mod devices;
 mod graph;
 mod heads;
-mod retrieval;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -40,7 +39,6 @@ pub use heads::{
     ModelArguments, TermArguments, TokensArguments, TrainClassifierArguments, TrainCommand,
     TrainExpanderArguments,
 };
-pub use retrieval::{RetrievalArguments, RetrievalRun};
 
 use crate::config::{MAX_THREADS, ServeFlags};
 use kindred::device::Device;
@@ -109,8 +107,7 @@ pub enum Command {
     /// Print the terms that texts imply, with weights
     #[command(after_help = EXPAND_EXAMPLES)]
     Expand(ExpandArguments),
-    /// Measure the quality of a model on analogy and similarity sets, of a head on texts with labels, or of expanded queries
-    /// in retrieval
+    /// Measure the quality of a model on analogy and similarity sets, or of a head on texts with labels
     #[command(after_help = EVAL_EXAMPLES)]
     Eval(Box<EvalArguments>),
     /// Write the exact graph of nearest neighbours of a whole model
@@ -321,19 +318,12 @@ with an optional header line.
 
 Texts with labels are classified by a head. Formats: those of `kindred train classifier`.
 
-Retrieval (--retrieval): BM25 finds documents for queries as they are, and for queries that are expanded: by terms of the \
-best documents (RM3), by the model's neighbours of each word, and by those of the words' sum. All parameters are tuned by \
-cross-validation over the queries. The table has MAP, nDCG@10, recall@100, and p: how probable such a difference from BM25 is \
-by chance. Formats: TREC and JSON lines (BEIR). See docs/retrieval.md.
-
 Examples:
   kindred eval models/glove.6B.50d --analogies questions-words.txt --similarities EN-RG-65.txt
   kindred eval models/glove.6B.50d --analogies BATS_3.0 --methods 3cosadd,3cosmul
   kindred eval --head heads/reviews --classification test.tsv    # the built-in model
   kindred eval models/mine --similarities SimLex-999.txt --json | jq '.similarities[0].spearman'
-  kindred eval models/glove.6B.50d --head heads/sentiment --classification test.tsv
-  kindred eval models/glove.6B.50d --retrieval --documents corpus.jsonl --queries queries.jsonl --qrels test.tsv
-  kindred eval --retrieval --documents docs.trec --queries topics.txt --qrels qrels.txt --runs rm3    # needs no model";
+  kindred eval models/glove.6B.50d --head heads/sentiment --classification test.tsv";
 
 /// Arguments of `eval`.
 #[derive(Debug, Clone, Args)]
@@ -344,10 +334,10 @@ pub struct EvalArguments {
     #[arg(value_name = "[NAME=]DIR")]
     pub model: Option<String>,
     /// Analogy sets: files, or folders of files
-    #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present_any = ["similarities", "classification", "retrieval"])]
+    #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present_any = ["similarities", "classification"])]
     pub analogies: Vec<PathBuf>,
     /// Similarity sets: word pairs with human scores
-    #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present_any = ["analogies", "classification", "retrieval"])]
+    #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present_any = ["analogies", "classification"])]
     pub similarities: Vec<PathBuf>,
     /// Files of texts with labels, for a head
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "head")]
@@ -358,9 +348,6 @@ pub struct EvalArguments {
     /// The columns of the files of texts with labels.
     #[command(flatten)]
     pub columns: ColumnsArguments,
-    /// Retrieval.
-    #[command(flatten)]
-    pub retrieval: RetrievalArguments,
     /// Analogy methods for `b - a + c`, comma-separated [default: 3cosadd,3cosmul,pairdirection; 3cosadd under the metric dot]
     #[arg(long, value_parser = methods(), value_delimiter = ',')]
     pub methods: Vec<Method>,

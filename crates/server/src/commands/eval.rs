@@ -8,7 +8,6 @@ use indicatif::HumanCount;
 
 use super::beside::Verification;
 use super::classify::evaluate;
-use super::eval_retrieval::eval_retrieval;
 use super::progress::bar;
 use super::train::{read_texts, texts_options};
 use super::{CommandError, heading, model_of, print, threads};
@@ -33,9 +32,6 @@ use serde_json::json;
 /// # Errors
 /// If a set, the model or the engine can't be used. Nothing is printed then.
 pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
-    if arguments.retrieval.retrieval {
-        return eval_retrieval(arguments);
-    }
     // All sets are read first, so that a fault in one is found before the long work.
     let analogies: Vec<_> =
         arguments.analogies.iter().map(|path| read_analogies(path)).collect::<Result<_, _>>()?;
@@ -105,7 +101,7 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
 }
 
 /// The engine of an evaluation. It leaves no files behind, so the engine does not save its derived table.
-pub(super) fn engine(
+fn engine(
     model: &Arc<ModelStore>,
     arguments: &EvalArguments,
 ) -> Result<Box<dyn Engine>, EngineStartError> {
@@ -263,6 +259,6 @@ fn add_analogies(result: &AnalogyResult, methods: &[Method], lines: &mut Vec<Str
 }
 
 /// The length of the longest name, in characters.
-pub(super) fn width<'a>(names: impl Iterator<Item = &'a String>) -> usize {
+fn width<'a>(names: impl Iterator<Item = &'a String>) -> usize {
     names.map(|name| name.chars().count()).max().unwrap_or_default()
 }

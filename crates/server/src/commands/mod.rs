@@ -14,7 +14,6 @@ mod bulk;
 mod classify;
 mod console;
 mod eval;
-mod eval_retrieval;
 mod expand;
 mod export;
 mod graph;

@@ -1,9 +1,0 @@
-//! Documents, queries and judgements of a collection.
-#![no_main]
-
-use kindred_fuzz::checks::refused_or_a_collection;
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|bytes: &[u8]| {
-    refused_or_a_collection(bytes);
-});
