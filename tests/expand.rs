@@ -322,108 +322,15 @@ fn texts_on_the_command_line_do_not_steer_a_terminal() {
 }
 
 #[test]
-fn an_expander_learns_which_words_are_relevant() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let number = |index: u64| {
-        let mixed = (index + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
-        (mixed >> 40) as f64 / f64::from(1 << 23) - 1.0
-    };
-    let row = |word: u64| -> String {
-        (0..32).map(|i| format!(" {:.3}", number(word * 32 + i))).collect()
-    };
-    // What people ask for, and what the documents say.
-    let (asked, said) = (|n: u64| format!("ask{n}"), |n: u64| format!("say{n}"));
-    let rows = (0..24).map(|n| format!("{}{}\n{}{}\n", asked(n), row(n), said(n), row(n + 500)));
-    fs::write(path("vectors.txt"), rows.collect::<String>()).unwrap();
-    let lines = (0..240).map(|n| format!("{}\t{}\n", asked(n % 24), said(n % 24)));
-    fs::write(path("pairs.tsv"), lines.collect::<String>()).unwrap();
-    fs::write(path("bad.tsv"), "a\tb\nc\n").unwrap();
-    let run = |arguments: &[&str]| {
-        let output = kindred(arguments).output().unwrap();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (output.status.success(), text(&output.stdout), text(&output.stderr))
-    };
-    let model = path("model");
-    assert!(run(&["prepare", &path("vectors.txt"), "--out", &model]).0);
-    let train = |data: &str, out: &str, options: &str| {
-        let (data, out) = (path(data), path(out));
-        let start = ["train", "expander", "--model", &model, "--data", &data, "--out", &out];
-        run(&start.into_iter().chain(options.split(' ')).collect::<Vec<_>>())
-    };
-    let options = "--terms 8 --warm-up 20 --epochs 40 --batch 24 --learning-rate 0.01 --threads";
-    for (out, threads) in [("learnt", 1), ("again", 2)] {
-        let (is_right, said, error) = train("pairs.tsv", out, &format!("{options} {threads}"));
-        let rank = said.split_once("mean reciprocal rank ").and_then(|(_, rest)| rest.get(..6));
-        let rank: f64 = rank.and_then(|rank| rank.parse().ok()).unwrap_or_default();
-        assert!(is_right && said.contains("learnt from 216 pairs") && rank > 0.95, "{said}{error}");
-        assert!(error.contains("epoch 40: loss"), "{error}");
-        assert!(said.contains(" on the CPU") || said.contains(" on a GPU"), "{said}");
-    }
-    let weights = |head: &str| fs::read(folder.path().join(head).join("weights.safetensors"));
-    let is_same = weights("learnt").unwrap() == weights("again").unwrap();
-    assert!(is_same, "the same weights with any number of threads");
-
-    // What was learnt is served: a projection, and biases.
-    let learnt = path("learnt");
-    let (_, printed, error) =
-        run(&["expand", "--model", &model, "--head", &learnt, "--json", "ask3"]);
-    let printed: Value = serde_json::from_str(&printed).unwrap_or_else(|_| panic!("{error}"));
-    let service = Service::start(&["--model", &model, "--head", &learnt, "--device", "cpu"]);
-    let served = service.post("/expand", &json!({"text": "ask3"})).json();
-    assert!(!terms(&served).is_empty() && printed["terms"] == served["terms"], "{served}");
-
-    let (is_right, _, error) = train("pairs.tsv", "x", "--loss margin");
-    assert!(!is_right && error.contains("240 of 240 have none"), "{error}");
-    // A GPU that is not there is not replaced in silence, and nothing is written.
-    let (is_right, _, error) = train("pairs.tsv", "x", "--device cuda:31");
-    assert!(
-        !is_right && error.contains("--device cuda:31: ") && error.contains("--device cpu"),
-        "{error}"
-    );
-    assert!(!Path::new(&path("x")).exists());
-    let (is_right, _, error) = train("bad.tsv", "x", "--batch 8");
-    assert!(!is_right && error.contains("line 2: it has 1 columns"), "{error}");
-    for (options, expected) in [
-        ("--batch 1000000000", "1..=8192"),
-        ("--epochs 9223372036854775808", "1..=1000000"),
-        ("--temperature NaN", "above 0"),
-        ("--flops-texts inf", "at least 0"),
-        ("--learning-rate 1e38", "training diverged in epoch 1"),
-        ("--bias-learning-rate 3e38", "lower --learning-rate or --bias-learning-rate"),
-    ] {
-        let (is_right, _, error) = train("pairs.tsv", "x", options);
-        assert!(!is_right && error.contains(expected), "{options}: {error}");
-        assert!(!error.contains("panicked") && !Path::new(&path("x")).exists(), "{error}");
-    }
-    let (is_right, _, error) =
-        run(&["train", "expander", "--model", &model, "--out", &path("x"), "--terms", "1000000"]);
-    assert!(!is_right && error.contains("words; ask for fewer"), "{error}");
-}
-
-#[test]
 fn the_commands_of_the_page_run() {
     let commands = page::commands("docs/expand.md", "## Gradients");
-    assert!((8..=20).contains(&commands.len()), "{commands:?}");
+    assert!((5..=20).contains(&commands.len()), "{commands:?}");
     let folder = tempfile::tempdir().unwrap();
-    let write = |name: &str, lines: Vec<String>| {
-        fs::write(folder.path().join(name), lines.join("\n")).unwrap();
-    };
-    // Labels with requests: a label is asked for, and the requests are what it finds.
     let requests = fs::read_to_string(top().join("examples/requests.tsv")).unwrap();
-    let requests: Vec<(&str, &str)> =
-        requests.lines().filter_map(|line| line.split_once('\t')).collect();
-    let all = |line: &dyn Fn(usize, &str, &str) -> String| -> Vec<String> {
-        let line = |(number, (label, text)): (usize, &(&str, &str))| line(number, label, text);
-        requests.iter().enumerate().map(line).collect()
-    };
-    write("pairs.tsv", all(&|_, label, text| format!("{label}\t{text}")));
-    write("documents.jsonl", all(&|n, _, text| json!({"id": n, "text": text}).to_string()));
-    let queries = all(&|n, label, _| json!({"id": n, "text": label}).to_string());
-    write("queries.jsonl", queries.into_iter().step_by(5).collect());
-    let judgements = all(&|n, _, _| format!("{n} 0 {} 1", n + 1));
-    write("qrels.txt", judgements.into_iter().step_by(5).collect());
+    let requests = requests.lines().filter_map(|line| line.split_once('\t'));
+    let documents = requests.zip(1..).map(|((_, text), id)| json!({"id": id, "text": text}));
+    let documents: String = documents.map(|line| format!("{line}\n")).collect();
+    fs::write(folder.path().join("documents.jsonl"), documents).unwrap();
     let replies = page::run(&commands, folder.path());
     let [reply] = &replies[..] else { panic!("one curl command: {commands:?}") };
     let answer = reply.json();

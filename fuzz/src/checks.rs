@@ -7,8 +7,7 @@ use contract::{
     Expansion, Metric, Row, TermExpander, Token, TokenClassifier, TokenText, TokenVectors,
 };
 use kindred::heads::{
-    Cut, Expander, Format, Head, ImportOptions, MAX_UNKNOWN_WORDS, Padding, Pair, Pairs,
-    Probabilities, Texts, TextsOptions, Tokeniser, Tokens, Vocabulary, import_head,
+    Cut, Expander, Format, Head, ImportOptions, MAX_UNKNOWN_WORDS, Padding, Probabilities, Texts, TextsOptions, Tokeniser, Tokens, Vocabulary, import_head,
 };
 use model_store::ModelStore;
 use model_store::format::Checksum;
@@ -121,27 +120,6 @@ pub fn refused_or_labelled_texts(bytes: &[u8]) -> bool {
             assert_eq!(parse(true), Ok(texts), "what is read strictly is read leniently");
             accepted = true;
         }
-    }
-    accepted
-}
-
-/// A file of pairs. If it is not refused, no part is empty, and skipping bad lines changes nothing.
-pub fn refused_or_pairs(bytes: &[u8]) -> bool {
-    let Ok(content) = std::str::from_utf8(bytes) else { return false };
-    let parse = |skips| Pairs::parse("fuzzed", content, skips);
-    let strict = parse(false);
-    let accepted = strict.is_ok();
-    if accepted {
-        assert_eq!(parse(true), strict, "what is read strictly is read leniently");
-        let content = content.trim_start_matches('\u{feff}');
-        let plain = Pairs::parse("fuzzed", content, false);
-        assert_eq!(Pairs::parse("fuzzed", &format!("\u{feff}{content}"), false), plain);
-    }
-    let is_whole = |text: &str| !text.is_empty() && text.trim() == text;
-    for Pair { query, relevant, irrelevant } in parse(true).iter().flat_map(|read| &read.pairs) {
-        assert!(
-            is_whole(query) && is_whole(relevant) && irrelevant.as_deref().is_none_or(is_whole)
-        );
     }
     accepted
 }

@@ -55,7 +55,7 @@ impl Model {
         Ok(Self { kindred: ManuallyDrop::new(kindred), process })
     }
 
-    fn kindred(&self) -> PyResult<&Kindred> {
+    pub(crate) fn kindred(&self) -> PyResult<&Kindred> {
         self.process.check()?;
         Ok(&self.kindred)
     }

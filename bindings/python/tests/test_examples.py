@@ -32,6 +32,16 @@ def test_training_a_splade_head():
     assert losses[0] == losses[1]
 
 
+def test_a_splade_head_of_pairs_is_saved(tmp_path):
+    pytest.importorskip("torch")
+    requests = (EXAMPLES.parent / "requests.tsv").read_text()
+    (tmp_path / "pairs.tsv").write_text(requests)
+    said = run("train_splade.py", "--pairs", tmp_path / "pairs.tsv", "--steps", "3", "--texts", "16", "--save", tmp_path / "head")
+    assert "pairs have known words on both sides" in said and "kindred serve --head" in said
+    terms = kindred.demo(device="cpu").expand("cheap flights", head=tmp_path / "head").terms
+    assert {"cheap", "flights"} <= {term.term for term in terms}
+
+
 def test_classifying_by_mpi(tmp_path):
     pytest.importorskip("mpi4py")
     # That of PyPI's MPICH is beside the interpreter. Open MPI's refuses to run as root.

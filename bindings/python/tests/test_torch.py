@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
+import subprocess
 import threading
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -16,7 +19,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are impl
 import kindred  # noqa: E402
 import kindred.torch as ours  # noqa: E402
 from kindred import _kindred  # noqa: E402
-from kindred.torch import SpladeHead, splade  # noqa: E402
+from kindred.torch import SpladeHead, splade, token_rows  # noqa: E402
+
+from service import Service, program  # noqa: E402
 
 GPU = pytest.param(
     "cuda",
@@ -355,4 +360,147 @@ def test_a_module_without_cuda_warns():
 
 
 def test_exported_names():
-    assert set(ours.__all__) == {"Splade", "SpladeHead", "Terms", "splade"}
+    assert set(ours.__all__) == {"Splade", "SpladeHead", "Terms", "splade", "token_rows"}
+
+
+def dot(a, b):
+    """The contract's product: 32 lanes, component i in lane i mod 32, folded by 16, 8, 4, 2, 1, in float64."""
+    products = np.zeros(-(-len(a) // 32) * 32)
+    products[: len(a)] = np.asarray(a, np.float64) * np.asarray(b, np.float64)
+    lanes = np.zeros(32)
+    for part in products.reshape(-1, 32):
+        lanes = lanes + part
+    while len(lanes) > 1:
+        lanes = lanes[: len(lanes) // 2] + lanes[len(lanes) // 2 :]
+    return lanes[0]
+
+
+def formula(model, rows, weight, bias, projection):
+    """The terms above zero of a text, by the contract's formula: each with its value."""
+    tokens = [model.vectors[row] for row in rows.tolist()]
+    if projection is not None:
+        tokens = [np.array([dot(line, token) for line in projection], np.float32) for token in tokens]
+    values = [max(dot(token, term) + np.float64(b) for token in tokens) for term, b in zip(weight, bias)]
+    return {term: value for term, value in enumerate(values) if value > 0}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A head that learnt from pairs, with its model and its folder."""
+    folder = tmp_path_factory.mktemp("trained")
+    numbers = np.random.default_rng(5)
+    words = [f"ask{n}" for n in range(24)] + [f"say{n}" for n in range(24)]
+    model = kindred.from_array(numbers.standard_normal((48, 20), dtype=np.float32), words, device="cpu")
+    torch.manual_seed(1)
+    head, turn = SpladeHead(48, 20, log1p=False), torch.nn.Linear(20, 20, bias=False)
+    vectors = torch.from_numpy(model.vectors.copy())
+    with torch.no_grad():
+        head.weight.copy_(torch.nn.functional.normalize(vectors))
+        head.bias.fill_(-2.0)
+        turn.weight.copy_(torch.eye(20))
+    queries = token_rows(model, [f"ask{n}" for n in range(24)])
+    texts = token_rows(model, [f"Say{n}!" for n in range(24)])
+    optimiser = torch.optim.Adam([*head.parameters(), *turn.parameters()], lr=0.03)
+    for _ in range(60):
+        asked, found = (head(turn(vectors[torch.stack(side)])) for side in (queries, texts))
+        scores = torch.sparse.mm(asked, found.T).to_dense()
+        loss = torch.nn.functional.cross_entropy(scores, torch.arange(24))
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    assert (scores.argmax(dim=1) == torch.arange(24)).float().mean() > 0.9
+    head.save(folder / "head", model, projection=turn, description={"pairs": 24})
+    return model, head, turn, folder
+
+
+@pytest.mark.parametrize("text", ["ask3", "say7 ask1", "Ask2, say20; unknown ask23"])
+def test_a_saved_head_has_the_terms_of_the_formula_to_the_bit(trained, text):
+    model, head, turn, folder = trained
+    weight, bias, projection = (one.detach().numpy() for one in (head.weight, head.bias, turn.weight))
+    [rows] = token_rows(model, [text])
+    expected = formula(model, rows, weight, bias, projection)
+    assert len(expected) > 3
+    found = model.expand(text, head=folder / "head", top=100)
+    assert {model.words.index(term.term): term.weight for term in found.terms} == expected
+    # PyTorch's own products are in float32.
+    ours = head(turn(torch.from_numpy(model.vectors.copy())[rows])[None]).to_dense()[0]
+    for term, value in expected.items():
+        assert abs(ours[term].item() - value) < 1e-4
+
+
+def test_a_saved_head_is_served_with_the_same_bits(trained, tmp_path):
+    model, head, turn, folder = trained
+    lines = (" ".join([word, *map(repr, map(float, row))]) for word, row in zip(model.words, model.vectors))
+    (tmp_path / "vectors.txt").write_text("\n".join(lines) + "\n")
+    kindred.prepare(tmp_path / "vectors.txt", tmp_path / "model")
+    same = kindred.open(tmp_path / "model", device="cpu")
+    head.save(tmp_path / "head", same, projection=turn)
+    text = "ask3 say9"
+    expected = [(term.term, term.weight) for term in same.expand(text, head=tmp_path / "head").terms]
+    service = Service("--model", str(tmp_path / "model"), "--head", str(tmp_path / "head"), "--device", "cpu")
+    try:
+        found = kindred.Client(service.url).expand(text)
+        assert [(term.term, term.weight) for term in found.terms] == expected
+    finally:
+        service.stop()
+    # The same by the state dict.
+    state = {"head.weight": head.weight, "head.bias": head.bias, "turn.weight": turn.weight}
+    (tmp_path / "state.safetensors").write_bytes(safetensors(state))
+    command = [program(), "import-head", "--expander", "--linear", "--weights", "state.safetensors", "--model", "model", "--out", "imported"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert [(term.term, term.weight) for term in same.expand(text, head=tmp_path / "imported").terms] == expected
+
+
+def safetensors(tensors):
+    """A file of float32 tensors: the length of a header, the header, the numbers."""
+    header, data = {}, b""
+    for name, tensor in tensors.items():
+        numbers = tensor.detach().numpy().tobytes()
+        header[name] = {"dtype": "F32", "shape": list(tensor.shape), "data_offsets": [len(data), len(data) + len(numbers)]}
+        data += numbers
+    header = json.dumps(header).encode()
+    return len(header).to_bytes(8, "little") + header + data
+
+
+def test_terms_may_be_some_words_in_any_order(trained, tmp_path):
+    model, *_ = trained
+    head = SpladeHead(3, 20)
+    words = ["say5", "ask0", "say1"]
+    with torch.no_grad():
+        head.weight.copy_(torch.from_numpy(model.vectors[[model.words.index(word) for word in words]]))
+    head.save(tmp_path / "head", model, terms=words)
+    assert model.expand("say1", head=tmp_path / "head", top=1).terms[0].term == "say1"
+    for terms, error, message in [
+        (["say5", "ask0"], kindred.ModelError, "2 words and 3 terms"),
+        (["say5", "ask0", "say5"], kindred.ModelError, "twice"),
+        (["say5", "ask0", "other"], kindred.ModelError, '"other"'),
+    ]:
+        with pytest.raises(error, match=message):
+            head.save(tmp_path / "other", model, terms=terms)
+    with pytest.raises(kindred.ModelError, match="replace"):
+        head.save(tmp_path / "head", model, terms=words)
+    head.save(tmp_path / "head", model, terms=words, replace=True)
+    assert not (tmp_path / "other").exists()
+
+
+def test_what_can_not_be_saved_is_refused(trained, tmp_path):
+    model, head, *_ = trained
+    with pytest.raises(ValueError, match="no biases"):
+        head.save(tmp_path / "x", model, projection=torch.nn.Linear(20, 20))
+    with pytest.raises(kindred.InvalidValueError, match="components"):
+        SpladeHead(48, 21).save(tmp_path / "x", model)
+    with pytest.raises(kindred.InvalidValueError, match="projection"):
+        head.save(tmp_path / "x", model, projection=torch.eye(19))
+    with pytest.raises(kindred.ModelError, match="give the words of the terms"):
+        SpladeHead(49, 20).save(tmp_path / "x", model)
+    with pytest.raises(kindred.InvalidValueError, match="cut"):
+        head.save(tmp_path / "x", model, cut="middle")
+    with pytest.raises(kindred.InvalidValueError, match="limit"):
+        head.save(tmp_path / "x", model, limit=0)
+    broken = SpladeHead(48, 20)
+    with torch.no_grad():
+        broken.weight[3, 3] = torch.nan
+    with pytest.raises(kindred.ModelError, match="not finite"):
+        broken.save(tmp_path / "x", model)
+    assert not (tmp_path / "x").exists()

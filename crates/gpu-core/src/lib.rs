@@ -44,7 +44,6 @@ use std::sync::Arc;
 
 pub use contract::Precision;
 use contract::{Engine, HasTable, Staging, Table};
-use cpu_core::heads::expand::train::Accelerator;
 
 pub use error::GpuError;
 
@@ -133,28 +132,5 @@ pub fn needed_memory(table: &Table<'_>, rows: usize) -> (u64, u64) {
     {
         let _ = (table, rows);
         (0, 0)
-    }
-}
-
-/// What trains an expander on a GPU: its terms' vectors `[terms, dim]` and biases `[terms]`, for tokens whose norm is about
-/// `token_norm`.
-///
-/// # Errors
-/// As [`engine`].
-///
-/// # Panics
-/// If there are no biases, or not as many vectors.
-pub fn accelerator(
-    vectors: &[f32],
-    biases: &[f32],
-    token_norm: f64,
-    options: Options<'_>,
-) -> Result<Box<dyn Accelerator>, GpuError> {
-    #[cfg(feature = "cuda")]
-    return Ok(Box::new(search::DeviceTerms::of_vectors(vectors, biases, token_norm, options)?));
-    #[cfg(not(feature = "cuda"))]
-    {
-        let _ = (vectors, biases, token_norm, options);
-        Err(GpuError::NotBuilt)
     }
 }

@@ -98,7 +98,7 @@ pub enum Command {
     /// Train a head: a small model over a model's rows
     #[command(subcommand, after_help = TRAIN_EXAMPLES)]
     Train(TrainCommand),
-    /// Make a head of a text classifier that was trained in PyTorch
+    /// Make a head of a text classifier or a SPLADE head that was trained in PyTorch
     #[command(after_help = IMPORT_HEAD_EXAMPLES)]
     ImportHead(Box<ImportHeadArguments>),
     /// Print the labels that a head gives to texts

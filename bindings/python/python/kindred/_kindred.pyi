@@ -125,4 +125,15 @@ def prepare(
     skip_bad_rows: bool,
     progress: Callable[[int, int | None], object] | None,
 ) -> dict[str, Any]: ...
+def token_rows(model: Model, texts: list[str], tokens: dict[str, Any]) -> list[npt.NDArray[np.int64]]: ...
+def write_expander(
+    model: Model,
+    out: Any,
+    weights: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32] | None, npt.NDArray[np.float32] | None],
+    words: list[str] | None,
+    log1p: bool,
+    tokens: dict[str, Any],
+    description: str,
+    replace: bool,
+) -> None: ...
 def content(folder: Any = None) -> tuple[str, int, int]: ...

@@ -9,7 +9,6 @@ use contract::certificate::Lift;
 use contract::expansion::LEAST;
 use contract::{HasTable, Metric, Table, score};
 use cpu_core::heads::expand::gradients::{Entry, Gradients, Touched, Way};
-use cpu_core::heads::expand::train::{Accelerator, Declined};
 use rayon::prelude::*;
 
 use super::CudaEngine;
@@ -247,33 +246,6 @@ impl Owned {
         let dim = components.len() / biases.len();
         let norms = components.par_chunks_exact(dim).map(score::norm).collect();
         Self { components, norms, biases, dim }
-    }
-}
-
-impl Accelerator for DeviceTerms {
-    fn touched(&mut self, vectors: &[f32], ends: &[usize]) -> Result<Vec<Touched>, Declined> {
-        if ends.len() > MAX_TEXTS {
-            return Err(Declined::TooMany);
-        }
-        Ok(Self::touched(self, vectors, ends)?)
-    }
-
-    fn gradients(&mut self, entries: &[Entry], of_terms: bool) -> Result<Gradients, Declined> {
-        Self::gradients(self, entries, None)?;
-        Ok(if of_terms { self.read_gradients()? } else { self.gradients.read_of_tokens()? })
-    }
-
-    fn replace(&mut self, terms: &[u32], biases: &[f32], vectors: &[f32]) -> Result<(), Declined> {
-        Ok(Self::replace(self, terms, biases, vectors)?)
-    }
-}
-
-impl From<GpuError> for Declined {
-    fn from(error: GpuError) -> Self {
-        match error {
-            GpuError::TooManyTerms { .. } => Self::TooMany,
-            error => Self::Failed(error.to_string()),
-        }
     }
 }
 

@@ -1,17 +1,10 @@
 //! What expanders are trained with: forward passes, gradients and changed rows on the device against the formulas on the CPU.
 
-use std::cell::RefCell;
-use std::ops::ControlFlow;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use contract::{HasTable, Table, score};
 use cpu_core::heads::expand::gradients::{
-    Entry, Gradients, Rows, TextVectors, Touched, Way, gradients, touched,
-};
-use cpu_core::heads::expand::train::{
-    Accelerator, Data, Declined, Example, Settings, StartBias, Terms as Which, Trained, train,
-    train_with,
+    Entry, Rows, TextVectors, Touched, Way, gradients, touched,
 };
 use gpu_core::driver::Array;
 use gpu_core::resident::BorrowedTable;
@@ -25,7 +18,6 @@ pub(crate) fn tests() -> Vec<(&'static str, fn())> {
         ("training_forward_is_the_formula", forward_is_the_formula as fn()),
         ("training_gradients_have_the_bits_of_the_cpu", gradients_have_the_bits_of_the_cpu),
         ("training_forward_after_steps_is_the_formula", forward_after_steps_is_the_formula),
-        ("training_learns_the_same_with_a_gpu", learns_the_same_with_a_gpu),
         (
             "training_borrowed_terms_are_searched_as_they_are",
             borrowed_terms_are_searched_as_they_are,
@@ -176,88 +168,6 @@ fn forward_after_steps_is_the_formula() {
                 }
             }
         }
-    }
-}
-
-/// Counts what the device computed, and what it left to the host.
-struct Counted {
-    device: DeviceTerms,
-    counts: Rc<RefCell<[usize; 2]>>,
-}
-
-impl Counted {
-    fn count<T>(&self, computed: Result<T, Declined>) -> Result<T, Declined> {
-        assert!(!matches!(computed, Err(Declined::Failed(_))), "it does not fail");
-        self.counts.borrow_mut()[usize::from(computed.is_err())] += 1;
-        computed
-    }
-}
-
-impl Accelerator for Counted {
-    fn touched(&mut self, vectors: &[f32], ends: &[usize]) -> Result<Vec<Touched>, Declined> {
-        let found = Accelerator::touched(&mut self.device, vectors, ends);
-        self.count(found)
-    }
-
-    fn gradients(&mut self, entries: &[Entry], of_terms: bool) -> Result<Gradients, Declined> {
-        let found = Accelerator::gradients(&mut self.device, entries, of_terms);
-        self.count(found)
-    }
-
-    fn replace(&mut self, terms: &[u32], biases: &[f32], vectors: &[f32]) -> Result<(), Declined> {
-        let replaced = Accelerator::replace(&mut self.device, terms, biases, vectors);
-        self.count(replaced)
-    }
-}
-
-/// The bits of all weights.
-fn bits_of(trained: &Trained) -> Vec<u32> {
-    let Trained { biases, projection, vectors, .. } = trained;
-    let others = projection.iter().chain(vectors).flatten();
-    biases.iter().chain(others).map(|x| x.to_bits()).collect()
-}
-
-/// Also where steps are so long that rows must be rounded again, or texts touch too many terms for the device.
-fn learns_the_same_with_a_gpu() {
-    let mut numbers = Numbers::new(64);
-    let (words, dim) = (3000, 40);
-    let vectors = numbers.vector(words * dim);
-    let mut text = |most: usize| -> Vec<u32> {
-        (0..1 + numbers.below(most)).map(|_| numbers.below(words) as u32).collect()
-    };
-    let mut example = || Example { query: text(4), relevant: text(12), irrelevant: Some(text(8)) };
-    let examples: Vec<Example> = (0..160).map(|_| example()).collect();
-    let (learned, dev) = examples.split_at(128);
-    let data = Data { train: learned, dev, vectors: &vectors, dim, terms: Which::First(2500) };
-    let pool = rayon::ThreadPoolBuilder::new().build().unwrap();
-    let go_on = &mut |_| ControlFlow::Continue(());
-    let plain = Settings {
-        bias: StartBias::TermsPerText(30.0),
-        epochs: 3,
-        batch: 16,
-        warm_up: 4,
-        ..Settings::default()
-    };
-    let long = Settings { own_vectors: true, learning_rate: 0.1, bias_learning_rate: 0.1, ..plain };
-    let many = Settings { bias: StartBias::TermsPerText(2400.0), batch: 512, ..long };
-    for (what, settings, declines) in [
-        ("plain", plain.clone(), Some(false)),
-        ("own vectors", Settings { own_vectors: true, ..plain }, Some(false)),
-        ("long steps", long, None),
-        ("many terms", many, Some(true)),
-    ] {
-        let expected = train(data, &settings, &pool, go_on).unwrap();
-        let counts = Rc::new(RefCell::new([0; 2]));
-        let accelerate = &mut |vectors: &[f32], biases: &[f32], norm: f64| {
-            let device = DeviceTerms::of_vectors(vectors, biases, norm, Options::default())?;
-            let counted = Counted { device, counts: counts.clone() };
-            Ok::<_, GpuError>(Some(Box::new(counted) as Box<dyn Accelerator>))
-        };
-        let found = train_with(data, &settings, &pool, accelerate, go_on).unwrap();
-        assert!(bits_of(&found) == bits_of(&expected) && found == expected, "{what}");
-        let [computed, declined] = *counts.borrow();
-        let as_expected = declines.is_none_or(|declines| (declined > 0) == declines);
-        assert!(computed > 0 && as_expected, "{what}: {computed}, {declined}");
     }
 }
 

@@ -4,7 +4,6 @@
 mod answer;
 mod built_in;
 mod data;
-mod expander_training;
 mod expansion;
 mod import;
 mod plain_expander;
@@ -23,15 +22,13 @@ pub use built_in::{
 pub use contract::Precision;
 pub use cpu_core::heads::Diverged;
 pub use cpu_core::heads::classify::{Classifying, PRODUCTS_MEMORY};
-pub use cpu_core::heads::expand::train::{
-    Loss as ExpanderLoss, Means as ExpanderMeans, Progress as ExpanderProgress,
-    Settings as ExpanderSettings, StartBias,
-};
 pub use cpu_core::heads::train::{Progress, Settings};
 pub use data::{DataError, Format, Labelled, Texts, TextsOptions};
-pub use expander_training::{ExpanderTrainError, MadeExpander, Pair, Pairs, train_expander};
 pub use expansion::{Cause, Form, Formed, Wanted as WantedTerms, cause, token_rows};
-pub use import::{ImportError, ImportOptions, Imported, Padding, import_head};
+pub use import::{
+    ExpanderImportOptions, ImportError, ImportOptions, Imported, ImportedExpander, Padding,
+    expander_weights, import_expander, import_head,
+};
 pub use model_store::head::{
     About, Cut, Description, Expander, ExpanderDescription, ExpanderWeights, Head, HeadError,
     HeadKind, MadeFor, Probabilities, TermsFrom, Token, Tokeniser, Tokens, about, write_expander,

@@ -25,7 +25,7 @@ pub enum TrainCommand {
     /// Train a text classifier
     #[command(after_help = classifiers::TRAIN_EXAMPLES)]
     Classifier(Box<TrainClassifierArguments>),
-    /// Make an expander: of texts to words near theirs, or learnt from queries with relevant texts
+    /// Make an expander of texts to words near theirs
     #[command(after_help = expanders::TRAIN_EXAMPLES)]
     Expander(Box<TrainExpanderArguments>),
 }
@@ -102,11 +102,6 @@ fn cuts() -> impl TypedValueParser<Value = Cut> {
 /// Parses a number above 0.
 fn above_zero() -> impl TypedValueParser<Value = f32> {
     number(|number| number > 0.0, "it must be above 0")
-}
-
-/// Parses a number of at least 0.
-fn not_negative() -> impl TypedValueParser<Value = f32> {
-    number(|number| number >= 0.0, "it must be at least 0")
 }
 
 fn number(is_right: fn(f32) -> bool, must_be: &'static str) -> impl TypedValueParser<Value = f32> {

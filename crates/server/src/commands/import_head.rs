@@ -1,8 +1,11 @@
-//! `kindred import-head`: heads of classifiers that were trained in PyTorch.
+//! `kindred import-head`: heads that were trained in PyTorch.
 
 use std::path::Path;
 
-use kindred::heads::{ImportOptions, Imported, Probabilities, import_head as import};
+use kindred::heads::{
+    ExpanderImportOptions, ImportOptions, Imported, Probabilities, import_expander,
+    import_head as import, write_expander,
+};
 
 use super::beside::Verification;
 use super::{CommandError, check_is_free, model_of_head, read_text, tokens};
@@ -24,6 +27,9 @@ pub fn import_head(arguments: &ImportHeadArguments) -> Result<(), CommandError> 
     let vocabulary = arguments.vocabulary.as_deref();
     let vocabulary = vocabulary.map(|path| read_text(path, "a file of words, one per line"));
     let vocabulary = vocabulary.transpose()?;
+    if arguments.expander {
+        return expander(arguments, &state, vocabulary.as_deref());
+    }
     let labels = match &arguments.labels_file {
         Some(path) => {
             let text = read_text(path, "a file of the classes' names, one per line")?;
@@ -55,6 +61,26 @@ pub fn import_head(arguments: &ImportHeadArguments) -> Result<(), CommandError> 
         );
     }
     say!("{}: {}", arguments.out.display(), summary(&imported))
+}
+
+fn expander(
+    arguments: &ImportHeadArguments,
+    state: &[u8],
+    vocabulary: Option<&str>,
+) -> Result<(), CommandError> {
+    let model = model_of_head(&arguments.model)?.model;
+    let verification = Verification::start(&model)?;
+    let options = ExpanderImportOptions {
+        file: file_name(&arguments.weights),
+        tokens: tokens(&model, arguments.tokens),
+        log1p: !arguments.linear,
+        map: arguments.map.clone(),
+        ignore: arguments.ignore.clone(),
+    };
+    let made = import_expander(&model, state, vocabulary, &options)?;
+    verification.finish()?;
+    write_expander(&arguments.out, arguments.replace, &made.description, &made.weights, &model)?;
+    say!("{}: {}", arguments.out.display(), made.summary())
 }
 
 /// A file's name without its folder, so that a head does not tell where it was made.

@@ -18,16 +18,40 @@ torch.Size([1000, 8])
 
 from __future__ import annotations
 
+import json
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
+from .. import _kindred
 from ._function import Splade, splade
 from ._terms import Terms
 
-__all__ = ["Splade", "SpladeHead", "Terms", "splade"]
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from .. import Model
+
+__all__ = ["Splade", "SpladeHead", "Terms", "splade", "token_rows"]
+
+# The most tokens of a text, as `kindred train` has it.
+_LIMIT = 512
+
+
+def token_rows(model: Model, texts: Iterable[str], *, limit: int = _LIMIT, cut: str = "end") -> list[torch.Tensor]:
+    """The rows of each text's tokens, int64 ``[tokens]``: those that a saved head takes of the same text. Unknown words have none.
+
+    >>> import kindred
+    >>> model = kindred.demo()
+    >>> [rows] = token_rows(model, ["the frog, a toad"])
+    >>> [model.words[row] for row in rows.tolist()]
+    ['the', 'frog', ',', 'a', 'toad']
+    """
+    rows = _kindred.token_rows(model._model, list(texts), {"limit": limit, "cut": cut})
+    return [torch.from_numpy(one) for one in rows]
 
 
 class SpladeHead(nn.Module):
@@ -103,6 +127,51 @@ class SpladeHead(nn.Module):
         """Says that the parameters may have changed in a way that PyTorch does not count, such as through ``weight.data``."""
         self._terms.changed()
 
+    def save(
+        self,
+        folder: str | os.PathLike[str],
+        model: Model,
+        *,
+        projection: nn.Linear | torch.Tensor | None = None,
+        terms: Sequence[str] | None = None,
+        limit: int = _LIMIT,
+        cut: str = "end",
+        description: Mapping[str, Any] | None = None,
+        replace: bool = False,
+    ) -> None:
+        """Writes the head as a folder that ``kindred serve --head``, ``kindred expand`` and `Model.expand` take.
+
+        Args:
+            folder: the folder to write; it appears complete or not at all.
+            model: the model whose words are the tokens and the terms.
+            projection: the matrix ``[components, components]`` that tokens' vectors are multiplied by before the head, or its linear
+                layer without biases; None if they are the model's own.
+            terms: the word of each term; None if they are the model's first rows.
+            limit, cut: the most tokens of a text, and the end (``start`` or ``end``) at which longer texts are cut.
+            description: about the training, for people; it must be JSON.
+            replace: whether a head that is there is replaced.
+
+        Raises:
+            InvalidValueError: if a shape or an option is wrong.
+            ModelError: if a term is no word of the model, a number is not finite, or the folder can't be written.
+        """
+        if isinstance(projection, nn.Linear):
+            if projection.bias is not None:
+                raise ValueError("a head's projection has no biases; make it with nn.Linear(..., bias=False)")
+            projection = projection.weight
+        weight, bias, matrix = (None if one is None else _numbers(one) for one in (self.weight, self.bias, projection))
+        tokens = {"limit": limit, "cut": cut}
+        about = json.dumps({"made_by": f"kindred.torch {_kindred.version}", **(description or {})})
+        words = None if terms is None else list(terms)
+        _kindred.write_expander(
+            model._model, folder, (weight, bias, matrix), words, self.log1p, tokens, about, replace
+        )
+
     def extra_repr(self) -> str:
         terms, components = self.weight.shape
         return f"terms={terms}, components={components}, bias={self.bias is not None}, log1p={self.log1p}, sparse_grad={self.sparse_grad}"
+
+
+def _numbers(tensor: torch.Tensor) -> Any:
+    """A copy as float32 in NumPy."""
+    return tensor.detach().to("cpu", torch.float32).contiguous().numpy().copy()

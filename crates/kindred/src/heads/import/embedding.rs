@@ -61,6 +61,11 @@ impl<'a> Vocabulary<'a> {
         Ok(Self { words })
     }
 
+    /// The words, in the order of the rows.
+    pub(super) fn words(&self) -> &[&'a str] {
+        &self.words
+    }
+
     /// Whether texts in lower case have all its words.
     pub(super) fn is_lower_case(&self) -> bool {
         let is_special = |word: &&&str| UNKNOWN.contains(word) || PADDING.contains(word);

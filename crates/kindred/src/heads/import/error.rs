@@ -67,8 +67,8 @@ pub enum ImportError {
     },
     /// A tensor has no place in a head.
     #[error(
-        "{file}: a head has no place for `{tensor}` {shape:?}; if it is a convolution, a dense layer or the embedding, \
-         say so with --map, as in --map convs.0={prefix}; if class scores do not depend on it, add --ignore {tensor}"
+        "{file}: a head has no place for `{tensor}` {shape:?}; if it is a part of the head, say so \
+         with --map, as in --map convs.0={prefix}; if answers do not depend on it, add --ignore {tensor}"
     )]
     Unused {
         /// The file.

@@ -2,10 +2,12 @@
 //!
 //! - `tensors`: the file's tensors, by name, and their numbers;
 //! - `embedding`: vectors of words;
-//! - here: which tensor is which part of the head.
+//! - `expander`: expanders;
+//! - here: which tensor is which part of a classifier.
 
 mod embedding;
 mod error;
+mod expander;
 mod tensors;
 
 use std::str::FromStr;
@@ -20,6 +22,9 @@ use serde_json::json;
 
 use embedding::{OwnVectors, Vocabulary, own_vectors};
 pub use error::ImportError;
+pub use expander::{
+    ExpanderImportOptions, ImportedExpander, expander_weights, import_expander,
+};
 use tensors::{StateDict, Tensor, floats, shape};
 
 /// The names of convolutions, each perhaps with a number: `convs.0`, `conv1`.

@@ -142,7 +142,7 @@ fn formats() -> impl TypedValueParser<Value = Format> {
 }
 
 pub(in crate::cli) const IMPORT_HEAD_EXAMPLES: &str = "\
-The model in PyTorch must be Kim's: convolutions over words, ReLU, the maximum over the text, and dense layers with ReLU \
+A classifier in PyTorch must be Kim's: convolutions over words, ReLU, the maximum over the text, and dense layers with ReLU \
 between them; dropout has no part in answers. FILE is its state dict, in F32, F64, F16 or BF16:
 
   safetensors.torch.save_file(model.state_dict(), 'state.safetensors')
@@ -155,7 +155,12 @@ With --vocabulary, rows for words of the model replace the model's vectors where
 become the head's own. <unk> (or [UNK]) is the vector for unknown words, and <pad> (or [PAD]) is left out. Words that only \
 the model has keep its vectors.
 
+With --expander, FILE has the terms' vectors head.weight [terms, dim] and biases head.bias [terms] (also weight and bias), \
+and perhaps projection.weight [dim, dim] (also turn), an nn.Linear without biases that tokens' vectors pass through. Terms are \
+the words of --vocabulary, or else the first rows of the model; without vectors they have those of the model.
+
 Examples:
+  kindred import-head --weights splade.safetensors --expander --out heads/learnt
   kindred import-head --weights state.safetensors --labels negative,positive --out heads/sentiment
   kindred import-head --model models/glove.6B.300d --weights kim.safetensors --vocabulary vocab.txt --labels neg,pos \
 --out heads/kim
@@ -183,7 +188,7 @@ pub struct ImportHeadArguments {
         long,
         value_name = "NAME",
         value_delimiter = ',',
-        required_unless_present = "labels_file"
+        required_unless_present_any = ["labels_file", "expander"]
     )]
     pub labels: Vec<String>,
     /// File of the classes' names, one per line
@@ -192,7 +197,13 @@ pub struct ImportHeadArguments {
     /// Any number of labels may be right: each has a probability of its own (BCEWithLogitsLoss)
     #[arg(long)]
     pub sigmoid: bool,
-    /// File of the embedding's words, one per line in row order [default: the rows are those of the model]
+    /// FILE is a SPLADE head: make an expander
+    #[arg(long, conflicts_with_all = ["labels", "labels_file", "sigmoid", "padding"])]
+    pub expander: bool,
+    /// Weights of terms are values, not logarithms of 1 + value
+    #[arg(long, requires = "expander")]
+    pub linear: bool,
+    /// File of the words of the embedding or of the terms, one per line in row order [default: the rows of the model]
     #[arg(long, value_name = "FILE", help_heading = "Tensors")]
     pub vocabulary: Option<PathBuf>,
     /// Zero vectors at each end of a text: none, same (odd widths only), full (one fewer than the width), a number, or a
