@@ -271,7 +271,7 @@ fn a_command_that_writes_or_measures_refuses_a_damaged_model() {
                 &format!("{out}.head"),
                 "--model",
             ],
-            vec!["eval", "--similarities", &pairs, "--model"],
+            vec!["eval", "--similarities", &pairs, "--"],
         ]
         .map(|command| command.into_iter().map(str::to_owned).collect::<Vec<_>>())
     };

@@ -9,7 +9,10 @@ mod heads;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
+use clap::builder::{
+    NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, RangedU64ValueParser,
+    TypedValueParser,
+};
 use clap::{Args, Parser, Subcommand};
 use contract::Metric;
 use model_store::export::ExportFormat;
@@ -331,7 +334,7 @@ Examples:
 pub struct EvalArguments {
     /// Model folder written by `kindred prepare` [default: KINDRED_MODEL, or the model of the
     /// settings file, or the built-in model]
-    #[arg(value_name = "[NAME=]DIR")]
+    #[arg(value_name = "[NAME=]DIR", value_parser = NonEmptyStringValueParser::new())]
     pub model: Option<String>,
     /// Analogy sets: files, or folders of files
     #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present_any = ["similarities", "classification"])]

@@ -18,6 +18,10 @@ use crate::row_limits::count_covering;
 /// Beyond this, a scan of all rows is better, because it can be cut into slices.
 const ABOVE_PER_CANDIDATE: usize = 8;
 
+/// The same for any room. Each such row takes some 250 ns, so a query with a low maximum would take
+/// as long as a full pass, and no other query of its pass would be answered before.
+pub(super) const MOST_ABOVE: usize = 2048;
+
 /// The candidates that one thread found, query by query.
 pub(crate) struct Found {
     candidates: Vec<Candidate>,
@@ -329,7 +333,7 @@ impl<'a> Worker<'a> {
         if self.candidates[query].len() > pass.room {
             self.make_room(query);
         }
-        if self.above[query] > ABOVE_PER_CANDIDATE * pass.room {
+        if self.above[query] > MOST_ABOVE.min(ABOVE_PER_CANDIDATE * pass.room) {
             self.give_up(query);
         }
     }

@@ -5,6 +5,7 @@ mod options;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use clap_complete::Shell;
 
 use super::methods;
@@ -19,7 +20,7 @@ pub struct AnswerSource {
     /// Model folder written by `kindred prepare` [default: KINDRED_MODEL, or the model of the
     /// settings file, or the built-in model]. With --url, only --compare uses it: give the folder
     /// that the service serves
-    #[arg(long, value_name = "[NAME=]DIR")]
+    #[arg(long, value_name = "[NAME=]DIR", value_parser = NonEmptyStringValueParser::new())]
     pub model: Option<String>,
     /// Query a running service: http(s)://HOST:PORT, or http(s)://HOST:PORT/models/NAME for one of several models
     #[arg(long, conflicts_with_all = ["device", "threads", "keep_tables"])]

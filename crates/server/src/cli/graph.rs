@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
-use clap::builder::RangedU64ValueParser;
+use clap::builder::{NonEmptyStringValueParser, RangedU64ValueParser};
 use kindred::options::{DEFAULT_K, MAX_K};
 
 use super::devices::DeviceArguments;
@@ -33,7 +33,7 @@ Examples:
 pub struct GraphArguments {
     /// Model folder written by `kindred prepare` [default: KINDRED_MODEL, or the model of the
     /// settings file, or the built-in model]
-    #[arg(long, value_name = "[NAME=]DIR")]
+    #[arg(long, value_name = "[NAME=]DIR", value_parser = NonEmptyStringValueParser::new())]
     pub model: Option<String>,
     /// Neighbours of each row
     #[arg(long, short = 'k', value_name = "N", default_value_t = DEFAULT_K as usize)]

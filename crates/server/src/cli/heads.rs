@@ -5,7 +5,9 @@ mod expanders;
 
 use std::path::PathBuf;
 
-use clap::builder::{RangedU64ValueParser, StringValueParser, TypedValueParser};
+use clap::builder::{
+    NonEmptyStringValueParser, RangedU64ValueParser, StringValueParser, TypedValueParser,
+};
 use clap::{Arg, Args, Subcommand};
 use kindred::heads::{Cut, Tokeniser, Tokens};
 
@@ -39,7 +41,7 @@ Example:
 pub struct ModelArguments {
     /// Model folder written by `kindred prepare` [default: KINDRED_MODEL, or the model of the
     /// settings file, or the built-in model]
-    #[arg(long, value_name = "[NAME=]DIR")]
+    #[arg(long, value_name = "[NAME=]DIR", value_parser = NonEmptyStringValueParser::new())]
     pub model: Option<String>,
     /// Folder in which the prepared built-in model is stored [default: the user's cache folder]
     #[arg(long, value_name = "DIR")]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use serde::Serialize;
 
 use super::{HeadPrecision, LogFormat};
@@ -13,7 +14,7 @@ use kindred::device::Device;
 pub struct ServeFlags {
     /// Model folder written by `kindred prepare`. Repeat the flag to serve several; the first is the default
     /// model [default: the built-in model]
-    #[arg(long, value_name = "[NAME=]DIR")]
+    #[arg(long, value_name = "[NAME=]DIR", value_parser = NonEmptyStringValueParser::new())]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub model: Vec<String>,
     /// Head folder written by `kindred train classifier`, for the served model that it was made for. Repeat the flag to

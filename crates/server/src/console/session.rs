@@ -13,6 +13,7 @@ use super::question::Question;
 use super::remote::Remote;
 use super::service::{Service, Times, answered};
 use crate::cli::AnswerSource;
+use crate::config::URL_VARIABLE;
 use kindred::Options;
 use kindred::heads::HeadKind;
 use kindred::method::Method;
@@ -92,7 +93,12 @@ impl Session {
                     if source.model.is_some() { Reference::Later } else { Reference::None };
                 (Rc::new(Remote::new(url, source)?), reference)
             }
-            None => (Rc::new(InProcess::with_engine(source)?), Reference::Later),
+            None => {
+                if std::env::var_os(URL_VARIABLE).is_some() {
+                    eprintln!("{URL_VARIABLE} is for `kindred health` alone; --url queries a service");
+                }
+                (Rc::new(InProcess::with_engine(source)?), Reference::Later)
+            }
         };
         let mut session = Self {
             service,

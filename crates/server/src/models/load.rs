@@ -194,6 +194,22 @@ impl Loader {
         Ok(heads::check_models(config, models.iter().map(|served| served.model()))?)
     }
 
+    /// Checks that each head of the settings was made for one of the models that are in their
+    /// folders now: otherwise a reload would drop it, and its callers would lose their answers.
+    ///
+    /// # Errors
+    /// If one does not. Models that can't be opened have errors of their own.
+    pub(super) fn check_heads_of_folders(config: &Config) -> Result<(), LoadError> {
+        if config.head.is_empty() {
+            return Ok(());
+        }
+        let sources = config.sources();
+        let opened: Result<Vec<ModelStore>, _> =
+            sources.iter().map(|source| open(source, config)).collect();
+        let Ok(models) = opened else { return Ok(()) };
+        Ok(heads::check_models(config, models.iter())?)
+    }
+
     /// Opens a model while the service runs, and verifies it: every checksum matches, and there is enough memory. `None`
     /// if this version is already served, undamaged.
     ///

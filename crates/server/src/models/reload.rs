@@ -46,6 +46,9 @@ pub enum ReloadError {
     /// The API keys or the certificates can't be used.
     #[error(transparent)]
     Files(Box<dyn Error + Send + Sync>),
+    /// A head fits none of the models in the settings.
+    #[error(transparent)]
+    Head(Box<LoadError>),
     /// Some models can't be used.
     #[error("{}{}", and_why(failed), and_loaded(loaded))]
     Models {
@@ -195,6 +198,7 @@ impl Reloader {
         let files = (self.reload_files)().map_err(ReloadError::Files)?;
         files.iter().for_each(|line| info!("reloaded: {line}"));
         let config = (self.read_settings)()?;
+        Loader::check_heads_of_folders(&config).map_err(|why| ReloadError::Head(Box::new(why)))?;
         let mut reloaded = Vec::new();
         let mut failed = Vec::new();
         let mut wanted: Vec<Arc<ServedModel>> = Vec::new();
