@@ -256,7 +256,7 @@ fn what_is_no_array_of_vectors_is_refused_with_the_reason_and_the_cure() {
         fails(&ask(&service, target, &[NPY], &right), status, code, says);
     }
     // Where no vectors are taken, an array is refused by its type.
-    for path in ["/analogy", "/rank", "/similarity", "/odd-one-out", "/evaluate", "/classify"] {
+    for path in ["/analogy", "/rank", "/similarity", "/odd-one-out", "/classify"] {
         fails(&ask(&service, path, &[NPY], &right), 415, "unsupported_media_type", "x-npy");
     }
     // Declared as JSON, it is none.

@@ -12,7 +12,6 @@ mod cli;
 mod console;
 mod edge;
 mod eval;
-mod evaluate;
 mod expand;
 mod explorer;
 mod files;

@@ -11,8 +11,8 @@ use crate::support::{Service, kindred};
 const VECTORS: &str = "a 1 2\nb 3 -1\nlong 20 30\nzero 0 0\nc -1 1\n";
 const BIASES: &str = "0.5\n-1\n-100\n4\n0\n";
 
-/// A service of these vectors, with or without the biases.
-fn serve(biases: Option<&str>) -> (tempfile::TempDir, Service) {
+/// A folder with the model `items` of these vectors, with or without the biases.
+fn prepare(biases: Option<&str>) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     fs::write(path("vectors.txt"), VECTORS).unwrap();
@@ -24,7 +24,14 @@ fn serve(biases: Option<&str>) -> (tempfile::TempDir, Service) {
     }
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let service = Service::start(&["--model", path("items").to_str().unwrap(), "--device", "cpu"]);
+    folder
+}
+
+/// A service of it.
+fn serve(biases: Option<&str>) -> (tempfile::TempDir, Service) {
+    let folder = prepare(biases);
+    let items = folder.path().join("items");
+    let service = Service::start(&["--model", items.to_str().unwrap(), "--device", "cpu"]);
     (folder, service)
 }
 
@@ -98,7 +105,6 @@ fn answers_are_as_documented() {
         ("/similarity", json!({"pairs": [["a", "long"], [["a", "b"], "c"], ["a", "none"]]})),
         ("/odd-one-out", json!({"words": ["a", "b", "c"]})),
         ("/expand", json!({"text": "a b", "explain": true})),
-        ("/evaluate", json!({"similarities": [{"name": "s", "pairs": [["a", "long", 1]]}]})),
     ] {
         contract.check("POST", path, &service.post(path, &body));
     }
@@ -125,21 +131,23 @@ fn what_needs_cosines_is_refused_with_the_reason() {
 
 #[test]
 fn analogies_by_formulas_of_cosines_are_refused_and_not_counted_wrong() {
-    let (folder, service) = serve(None);
-    let set = json!([{"name": "s", "questions": [["a", "b", "c", "long"]]}]);
-    for method in ["3cosmul", "pairdirection"] {
-        let reply = service.post("/evaluate", &json!({"analogies": set, "methods": [method]}));
-        let problem = reply.json();
-        assert_eq!(problem["code"], "method_mismatch", "{problem}");
-        assert!(problem["detail"].as_str().unwrap().contains("`--metric cosine`"), "{problem}");
-    }
-    let right = service.post("/evaluate", &json!({"analogies": set})).json();
-    assert_eq!(right["analogies"][0]["total"]["questions"], 1, "{right}");
+    let folder = prepare(None);
     let questions = folder.path().join("questions.txt");
     fs::write(&questions, ": s\na b c long\n").unwrap();
-    let mut command = kindred(&["eval", "--methods", "3cosmul", "--analogies"]);
-    let output =
-        command.arg(&questions).arg("--").arg(folder.path().join("items")).output().unwrap();
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && error.contains("prepare the vectors with"), "{error}");
+    let eval = |flags: &[&str]| {
+        let mut command = kindred(&["eval", "--json"]);
+        command.args(flags).arg("--analogies").arg(&questions);
+        command.arg("--").arg(folder.path().join("items")).output().unwrap()
+    };
+    for method in ["3cosmul", "pairdirection"] {
+        let output = eval(&["--methods", method]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && error.contains("`--metric cosine`"), "{error}");
+    }
+    let output = eval(&[]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let total = &report["analogies"][0]["total"];
+    assert_eq!(total["questions"], 1, "{report}");
+    assert_eq!(total["methods"].as_object().unwrap().len(), 1, "{report}");
 }

@@ -121,27 +121,6 @@ impl Maker {
         Asked::array("/nearest", target, to_search, wants_array)
     }
 
-    pub(crate) fn evaluate(&mut self) -> Asked {
-        let form = self.random.below(3);
-        // Full passes take most of the time.
-        let questions = self.random.size(if form == 0 { 500 } else { 64 });
-        let pairs = self.random.size(10_000);
-        let questions: Vec<Value> = (0..questions).map(|_| json!(self.any(4))).collect();
-        let pairs: Vec<Value> = (0..pairs)
-            .map(|_| json!([self.any_word(), self.any_word(), self.random.number()]))
-            .collect();
-        let analogies = json!([{"name": "analogies", "questions": questions}]);
-        let similarities = json!([{"name": "similarities", "pairs": pairs}]);
-        Asked::post(
-            "/evaluate",
-            &match form {
-                0 => json!({"analogies": analogies, "methods": ["3cosadd"]}),
-                1 => json!({"similarities": similarities, "case": "exact"}),
-                _ => json!({"analogies": analogies, "similarities": similarities}),
-            },
-        )
-    }
-
     pub(crate) fn get_nearest(&mut self) -> Asked {
         let target = if self.random.one_in(2) {
             format!("text={}", self.text().replace(' ', "+"))

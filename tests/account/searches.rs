@@ -24,7 +24,7 @@ pub(crate) struct Left {
 impl Maker {
     /// The request with this number: each route comes again and again.
     pub(crate) fn make(&mut self, number: usize) -> Asked {
-        let mut asked = match number % 20 {
+        let mut asked = match number % 18 {
             0 => self.get_nearest(),
             1 => self.get_analogy(),
             2 => self.single("/nearest"),
@@ -34,10 +34,9 @@ impl Maker {
             10 | 11 => self.rank(),
             12 => self.similarity(),
             13 => self.odd_one_out(),
-            14 | 15 => self.evaluate(),
-            16 => self.list_words(),
-            17 => self.one_word(),
-            18 => self.classify(),
+            14 => self.list_words(),
+            15 => self.one_word(),
+            16 => self.classify(),
             _ => self.large(),
         };
         if asked.accept.is_none() && self.random.one_in(4) {

@@ -275,19 +275,14 @@ def explain(model):
     return Request("POST", "/nearest", {"k": 1, "explain": True, "queries": queries})
 
 
-def cosmul(k, **options):
+def cosmul(k, words=32, **options):
     def make(model):
-        number = MAX_FULL_PASS_WORDS // 32
-        queries = [{"positive": model.random.sample(model.short[:1500], 32)} for _ in range(number)]
+        number = min(1024, MAX_FULL_PASS_WORDS // words)
+        queries = [{"positive": model.random.sample(model.short[:1500], words)} for _ in range(number)]
         common = {"k": min(k, model.rows), "method": "3cosmul", **options, "queries": queries}
         return Request("POST", "/analogy", common)
 
     return make
-
-
-def evaluate(model):
-    questions = [model.random.sample(model.short[:1500], 4) for _ in range(1000)]
-    return Request("POST", "/evaluate", {"analogies": [{"name": "a", "questions": questions}]})
 
 
 def exclude_many(model):
@@ -403,7 +398,6 @@ ATTACKS = {
     "explain1024": Loop("1,024 words, explained", explain),
     "cosmul128": Loop("128 analogies of 32 words by 3cosmul, k 512", cosmul(512)),
     "cosmulfill": Loop("128 analogies of 32 words by 3cosmul, k 1, explained", cosmul(1, explain=True)),
-    "evaluate": Loop("1,000 questions by all methods", evaluate),
     "exclude1024": Loop("1,024 words without 1,000 others, folded and explained", exclude_many),
     "get3cosmul": Loop("GET /analogy by 3cosmul", get_3cosmul),
     "getbrotli": Loop("GET /nearest with 1,000 vectors, in brotli", get_brotli),
@@ -433,7 +427,7 @@ SHAPES = {
     "rank": rank,
     "explain1024": explain,
     "cosmul128": cosmul(512),
-    "evaluate": evaluate,
+    "cosmul1024": cosmul(1, words=3),
     "exclude1024": exclude_many,
     "spaces of 6 MB": large_body,
     "vectors of 6 MB": lambda model: model.vectors(min(6_000_000, model.body_limit), 54),

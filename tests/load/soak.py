@@ -348,7 +348,7 @@ class Soak:
         ("POST", "/nearest", '{"vector": [1]}', 422),
         ("POST", "/nearest", '{"queries": []}', 422),
         ("POST", "/analogy", '{"expression": "a +"}', 400),
-        ("POST", "/evaluate", "[" * 200_000, 400),
+        ("POST", "/rank", "[" * 200_000, 400),
     ]
 
     def invalid(self, caller):

@@ -221,7 +221,7 @@ impl Case {
             serde_json::from_str(&body).map_err(|e| format!("no JSON ({e}): {body}"))?;
         self.expected.check(&problem)?;
         let path = self.target.split(|byte| *byte == b'?').next().unwrap_or_default();
-        if [&b"/nearest"[..], b"/analogy", b"/rank", b"/similarity", b"/odd-one-out", b"/evaluate"]
+        if [&b"/nearest"[..], b"/analogy", b"/rank", b"/similarity", b"/odd-one-out"]
             .contains(&path)
         {
             has_server_timing(&reply)?;

@@ -4,7 +4,6 @@
 mod bytes;
 mod case;
 mod comparisons;
-mod evaluations;
 mod expressions;
 mod fields;
 mod items;
@@ -17,7 +16,6 @@ use std::io::Write;
 use self::bytes::*;
 use self::case::Case;
 use self::comparisons::comparisons;
-use self::evaluations::evaluations;
 use self::expressions::bad_expressions;
 use self::fields::*;
 use self::items::items;
@@ -31,7 +29,7 @@ use serde_json::json;
 fn what_is_malformed_gets_its_documented_answer_and_the_process_lives() {
     let (_folder, model) = prepared(TINY);
     let mut service = Service::start(&["--model", model.to_str().unwrap(), "--device", "cpu"]);
-    let groups: [(&str, Vec<Case>); 15] = [
+    let groups: [(&str, Vec<Case>); 14] = [
         ("JSON syntax", json_syntax()),
         ("not UTF-8", not_utf8()),
         ("bad expressions", bad_expressions()),
@@ -42,7 +40,6 @@ fn what_is_malformed_gets_its_documented_answer_and_the_process_lives() {
         ("impossible queries", impossible_queries()),
         ("wrong fields of analogies", wrong_analogy_fields()),
         ("comparisons", comparisons()),
-        ("evaluations", evaluations()),
         ("query strings", query_strings()),
         ("unknown words", unknown_words()),
         ("routes and methods", routes_and_methods()),

@@ -154,7 +154,6 @@ pub(crate) fn routes_and_methods() -> Vec<Case> {
         method("a method in small letters", "get", "/nearest?word=east").allow(both),
         method("GET of ranks", "GET", "/rank").allow(&["POST"]),
         method("GET of a comparison", "GET", "/similarity").allow(&["POST"]),
-        method("GET of an evaluation", "GET", "/evaluate").allow(&["POST"]),
         method("GET of the odd one", "GET", "/odd-one-out").allow(&["POST"]),
         method("POST to the words", "POST", "/words").allow(reading),
         method("DELETE of a word", "DELETE", "/words/east").allow(reading),

@@ -232,12 +232,11 @@ def test_the_same_code_has_the_same_error(demo, client, ask):
 def test_the_methods_are_the_models():
     for kind in (kindred.Client, kindred.AsyncClient):
         for name in ("nearest", "nearest_text", "analogy", "explain", "rank", "similarity", "similarities", "odd_one_out", "row",
-                     "vector", "suggestions", "words_with_prefix", "classify", "expand", "evaluate"):  # fmt: skip
+                     "vector", "suggestions", "words_with_prefix", "classify", "expand"):  # fmt: skip
             ours, models = (inspect.signature(getattr(one, name)) for one in (kind, kindred.Model))
             assert list(ours.parameters) == list(models.parameters), name
-            if name != "evaluate":
-                defaults = [[parameter.default for parameter in one.parameters.values()] for one in (ours, models)]
-                assert defaults[0] == defaults[1], name
+            defaults = [[parameter.default for parameter in one.parameters.values()] for one in (ours, models)]
+            assert defaults[0] == defaults[1], name
 
 
 def test_what_the_model_is(demo, service):
@@ -259,13 +258,6 @@ def test_what_a_service_has_besides(client):
     assert client.live() is True and client.ready() is True
     assert "kindred_requests_total" in client.metrics()
     assert client.classify("frog", head="sentiment") == client.classify("frog")
-    report = client.evaluate(
-        analogies={"capitals": [("france", "paris", "japan", "tokyo")]},
-        similarities={"mine": [("frog", "toad", 9.5), ("frog", "car", 1)]},
-        methods=["3cosadd"],
-    )  # fmt: skip
-    assert report["analogies"][0]["total"]["methods"]["3CosAdd"]["right"] == 1
-    assert report["similarities"][0]["set"] == "mine" and report["similarities"][0]["spearman"] == pytest.approx(1)
 
 
 def test_what_a_service_refuses(client):
@@ -277,8 +269,6 @@ def test_what_a_service_refuses(client):
     assert (caught.value.field, caught.value.code) == ("head", "no_such_head")
     with pytest.raises(kindred.InvalidValueError, match="not a folder"):
         client.classify("frog", head=__file__.encode())
-    with pytest.raises(kindred.InvalidValueError, match="takes questions, not files"):
-        client.evaluate(analogies="questions-words.txt")
     with pytest.raises(kindred.InvalidValueError, match="`limit` must be"):
         client.words_with_prefix("fro", 5000)
     for ask in (lambda: client.odd_one_out(["frog", "toad"]), lambda: client.rank([], "frog")):
@@ -289,7 +279,7 @@ def test_what_a_service_refuses(client):
         client.vector(5)
 
 
-@pytest.mark.parametrize("name", ["nearest_rows", "scores", "vectors", "words", "knn_graph", "write_graph", "verify"])
+@pytest.mark.parametrize("name", ["nearest_rows", "scores", "vectors", "words", "knn_graph", "write_graph", "evaluate", "verify"])
 def test_what_a_service_can_not_do_is_said(name):
     for client in (kindred.Client("http://localhost:1"), kindred.AsyncClient("http://localhost:1")):
         assert hasattr(kindred.Model, name) and not hasattr(client, name)

@@ -120,18 +120,6 @@ export class Kindred {
   }
 
   /**
-   * How well the model answers analogy questions, and how well its similarities agree with people's.
-   *
-   * @example
-   * const questions = [["man", "woman", "king", "queen"]];
-   * const { analogies } = await kindred.evaluate({ analogies: [{ name: "royal", questions }], methods: ["3cosadd"] });
-   * console.log(analogies[0].total.methods["3CosAdd"].accuracy); // 1
-   */
-  evaluate(body: Types.EvaluateRequest, options?: CallOptions): Promise<Types.EvaluateAnswer> {
-    return this.#ofModel({ path: "evaluate", body }, options);
-  }
-
-  /**
    * The labels that a head gives to a `text` or to each of `texts`, the most probable first.
    *
    * @example

@@ -257,38 +257,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/evaluate": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Model quality on small sets
-         * @description Counts how many questions of `analogies` (a is to b as c is to d) the model answers
-         *     correctly with each of the `methods`. Compares the cosine similarities of the pairs of
-         *     `similarities` with human scores, by Spearman's rank correlation. The command `kindred
-         *     eval` gives the same numbers for the same sets, and also takes larger ones.
-         *
-         *     An unknown word is not an error: its question counts as wrong, and its pair is skipped.
-         *     `case` controls how words are looked up. The three words of a question are excluded as
-         *     answers.
-         *
-         *     Questions take turns with other callers' queries, so they do not block them. All
-         *     together have the timeout of one request. If it passes, the answer is 504; then send
-         *     fewer questions or methods at once. `3cosmul` and `pairdirection` take more time
-         *     than `3cosadd`. No query parameters.
-         */
-        post: operations["postEvaluate"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/words": {
         parameters: {
             query?: never;
@@ -1200,118 +1168,6 @@ export interface components {
             ranked: components["schemas"]["Neighbor"][];
             skipped?: components["schemas"]["Skipped"];
         };
-        /**
-         * @description Sets to evaluate: `analogies`, `similarities` or both, at most 64 sets together. No
-         *     field may be null.
-         */
-        EvaluateRequest: {
-            timeout_ms?: components["schemas"]["TimeoutMs"];
-            /** @description Sets of questions, with at most 1,000 questions in total. */
-            analogies?: components["schemas"]["AnalogySet"][];
-            /** @description Sets of pairs, with at most 10,000 pairs in total. */
-            similarities?: components["schemas"]["SimilaritySet"][];
-            /**
-             * @description The analogy methods. A repeated one counts once. By default all, but under the metric `dot` only `3cosadd`:
-             *     the others are refused there.
-             * @default [
-             *       "3cosadd",
-             *       "3cosmul",
-             *       "pairdirection"
-             *     ]
-             */
-            methods?: ("3cosadd" | "3cosmul" | "pairdirection")[];
-            /**
-             * @description How words are looked up: as written and then in lower case, or only as written.
-             * @default lower
-             * @enum {string}
-             */
-            case?: "lower" | "exact";
-        } | unknown | unknown;
-        /** @description A set of questions. */
-        AnalogySet: {
-            name: components["schemas"]["SetName"];
-            /** @description The questions. */
-            questions: components["schemas"]["Word"][][];
-        };
-        /** @description A set of word pairs with human scores. */
-        SimilaritySet: {
-            name: components["schemas"]["SetName"];
-            /** @description The pairs. */
-            pairs: [
-                components["schemas"]["Word"],
-                components["schemas"]["Word"],
-                number
-            ][];
-        };
-        /** @description The name of the set in the answer. */
-        SetName: string;
-        /** @description The results of an evaluation, as `kindred eval --json` prints them. */
-        EvaluateAnswer: {
-            /** @description The model. */
-            model: {
-                name: components["schemas"]["ModelName"];
-                version: components["schemas"]["Version"];
-                /** @description Number of words. */
-                rows: number;
-                /** @description Number of components per vector. */
-                dim: number;
-            };
-            engine: components["schemas"]["EngineDescription"];
-            /**
-             * @description How words were looked up.
-             * @enum {string}
-             */
-            case: "lower" | "exact";
-            /** @description One for each set of `analogies`, in their order. */
-            analogies: {
-                set: components["schemas"]["SetName"];
-                /** @description Its sections. Here there is one, with the set's name; sets of the command may have more. */
-                sections: components["schemas"]["SectionResult"][];
-                total: components["schemas"]["SectionResult"];
-            }[];
-            /** @description One for each set of `similarities`, in their order. */
-            similarities: {
-                set: components["schemas"]["SetName"];
-                /** @description Number of pairs. */
-                pairs: number;
-                /**
-                 * @description Number of pairs whose two words the model has, with non-zero
-                 *     vectors. The others are skipped.
-                 */
-                found: number;
-                /**
-                 * @description Spearman's rank correlation of cosine similarities and scores, where
-                 *     equal numbers share their average rank; from -1 to 1, up to
-                 *     rounding. Null for fewer than two pairs, or if one side does not
-                 *     vary.
-                 */
-                spearman: number | null;
-            }[];
-        };
-        /** @description The result for some questions. */
-        SectionResult: {
-            /** @description The section's name; `total` for all of a set. */
-            name: string;
-            /** @description Number of questions. */
-            questions: number;
-            /** @description Number of questions with all four words in the model. The others count as wrong. */
-            in_vocabulary: number;
-            /** @description The result of each requested method, by its usual name. */
-            methods: {
-                "3CosAdd"?: components["schemas"]["MethodResult"];
-                "3CosMul"?: components["schemas"]["MethodResult"];
-                PairDirection?: components["schemas"]["MethodResult"];
-            };
-        };
-        /** @description The result of a method. */
-        MethodResult: {
-            /** @description Number of questions whose best word is correct. */
-            right: number;
-            /** @description The share of all questions that are correct. */
-            accuracy: number;
-            /** @description Time taken, including queueing. */
-            seconds: number;
-        };
         /** @description Words with the same prefix. */
         WordList: {
             model: components["schemas"]["ModelName"];
@@ -2190,7 +2046,7 @@ export interface operations {
                      *       GET  /nearest?word=frog&k=5
                      *       GET  /analogy?expression=king+-+man+%2B+woman
                      *       POST /nearest, /analogy   the same as JSON, one query or a batch
-                     *       POST /rank, /similarity, /odd-one-out, /evaluate
+                     *       POST /rank, /similarity, /odd-one-out
                      *       GET  /words?prefix=fro    words of the model
                      *       GET  /models, /model      models served; each has its own routes, such as /models/NAME/nearest
                      *       GET  /health/live, /health/ready
@@ -2775,48 +2631,6 @@ export interface operations {
             429: components["responses"]["OverLimit"];
             431: components["responses"]["HeadersTooLarge"];
             501: components["responses"]["UnknownTransferCoding"];
-            504: components["responses"]["DeadlinePassed"];
-        };
-    };
-    postEvaluate: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Timeout of the request, in milliseconds. Decimal digits. */
-                "Request-Timeout-Ms"?: components["parameters"]["Request-Timeout-Ms"];
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["EvaluateRequest"];
-            };
-        };
-        responses: {
-            /** @description The results, set by set. */
-            200: {
-                headers: {
-                    "Server-Timing": components["headers"]["Server-Timing"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["EvaluateAnswer"];
-                };
-            };
-            400: components["responses"]["NearestBadBody"];
-            401: components["responses"]["Unauthorized"];
-            405: components["responses"]["PostMethodNotAllowed"];
-            406: components["responses"]["SearchNotAcceptable"];
-            408: components["responses"]["BodyTimeout"];
-            413: components["responses"]["BodyTooLarge"];
-            414: components["responses"]["UriTooLong"];
-            415: components["responses"]["UnsupportedMediaType"];
-            422: components["responses"]["SearchUnprocessable"];
-            429: components["responses"]["QueueFull"];
-            431: components["responses"]["HeadersTooLarge"];
-            501: components["responses"]["UnknownTransferCoding"];
-            503: components["responses"]["SearchUnavailable"];
             504: components["responses"]["DeadlinePassed"];
         };
     };

@@ -112,18 +112,6 @@ export type WordRequest = { word: string; with_vector?: boolean };
 /** Row, norm, vector and similarly spelt words. */
 export type WordAnswer = Schemas["WordAnswer"];
 
-type AnalogySet = { name: string; questions: readonly (readonly [string, string, string, string])[] };
-type SimilaritySet = { name: string; pairs: readonly (readonly [string, string, number])[] };
-/** Analogy questions, pairs of words with human scores, or both. */
-export type EvaluateRequest = ({ analogies: readonly AnalogySet[] } | { similarities: readonly SimilaritySet[] }) & {
-  analogies?: readonly AnalogySet[];
-  similarities?: readonly SimilaritySet[];
-  methods?: readonly Schemas["Method"][];
-  case?: Schemas["EvaluateAnswer"]["case"];
-};
-/** Accuracies by method, and rank correlations, for each set. */
-export type EvaluateAnswer = Schemas["EvaluateAnswer"];
-
 // ---- Heads.
 
 /** A text, or its words one by one. */

@@ -91,8 +91,8 @@ test("a page of an origin that the service allows: answers, errors, ids, aborts 
     const unknown = await kindred.nearest({ word: "Frog" }).catch((error) => error);
     const signal = AbortSignal.abort();
     const aborted = await kindred.model({ signal }).catch((error) => error === signal.reason);
-    const questions = Array(1000).fill(["man", "woman", "king", "queen"]);
-    const late = await kindred.evaluate({ analogies: [{ name: "a", questions }] }, { timeoutMs: 50 }).catch(({ name }) => name);
+    const queries = Array(1024).fill({ expression: "king - man + woman" });
+    const late = await kindred.analogy({ queries, explain: true }, { timeoutMs: 50 }).catch(({ name }) => name);
     return {
       word: answer.neighbors[0].word, metadata: metadata(answer), models: (await kindred.models()).default,
       unknown: [unknown instanceof UnknownWordError, unknown.unknown, unknown.requestId.length], aborted, late,

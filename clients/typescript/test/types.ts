@@ -81,14 +81,8 @@ export async function words(): Promise<void> {
   const { vector } = await kindred.word({ word: odd_one_out, with_vector: true });
   if (vector) await kindred.nearest({ vector });
   (await kindred.words({ prefix: "" })).words[0]?.row.toFixed(scores[0]);
-  await kindred.evaluate({ analogies: [{ name: "a", questions: [["a", "b", "c", "d"]] }], case: "exact" });
-  await kindred.evaluate({ similarities: [{ name: "a", pairs: [["a", "b", 1]] }] });
   // @ts-expect-error -- three sides
   await kindred.similarity({ pairs: [["a", "b", "c"]] });
-  // @ts-expect-error -- a question of three words
-  await kindred.evaluate({ analogies: [{ name: "a", questions: [["a", "b", "c"]] }] });
-  // @ts-expect-error -- nothing to evaluate
-  await kindred.evaluate({ methods: ["3cosadd"] });
 }
 
 export async function heads(): Promise<void> {

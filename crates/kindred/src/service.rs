@@ -480,7 +480,7 @@ impl Kindred {
         Answering::new(&self.shared.timer, async move {
             let evaluation = Evaluation { model: self.store(), case, methods };
             evaluation.check()?;
-            let mut answers = QueueAnswers::new(asking, |_| ());
+            let mut answers = QueueAnswers(asking);
             Ok(evaluation.analogies(&mut answers, set, sections, |_| ()).await?)
         })
     }

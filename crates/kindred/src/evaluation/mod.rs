@@ -1,14 +1,14 @@
 //! How good a model is: the standard sets of analogies and of similarities that people judged.
 //!
 //! The path of the data: a [`source`] is read; [`analogies`] and [`similarities`] make questions of it, in the forms in
-//! which such sets come; [`run`] asks an engine and counts what is right, [`scheduled`] asks through the queue;
+//! which such sets come; [`run`] asks an engine and counts what is right, `scheduled` asks through the queue;
 //! [`spearman`] compares rankings; [`results`] has the numbers.
 
 pub mod analogies;
 mod fields;
 pub mod results;
 pub mod run;
-pub mod scheduled;
+pub(crate) mod scheduled;
 pub mod similarities;
 pub mod source;
 pub mod spearman;

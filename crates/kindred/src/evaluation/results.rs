@@ -6,13 +6,13 @@ use std::str::FromStr;
 
 use contract::EngineDescription;
 use model_store::ModelStore;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::method::Method;
 
 /// How words of a set are looked up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase", try_from = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Case {
     /// As written, then in lower case
     Lower,
@@ -24,7 +24,7 @@ impl Case {
     /// All, the default first.
     pub const ALL: [Self; 2] = [Self::Lower, Self::Exact];
 
-    /// Its name on the command line and in requests.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lower => "lower",
@@ -45,14 +45,6 @@ impl FromStr for Case {
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-impl TryFrom<String> for Case {
-    type Error = String;
-
-    fn try_from(name: String) -> Result<Self, String> {
-        name.parse()
     }
 }
 

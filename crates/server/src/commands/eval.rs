@@ -75,7 +75,7 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
         evaluation.check()?;
     }
     let mut report = Report::new(&model, &description, case);
-    // An evaluation is asynchronous, because in the service it waits for the queue. Here the engine answers
+    // An evaluation is asynchronous, because in the facade it waits for the queue. Here the engine answers
     // immediately.
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime

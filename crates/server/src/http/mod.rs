@@ -16,7 +16,6 @@ pub mod transport;
 
 pub use error::{ApiError, UnknownWord};
 pub use front::Front;
-pub use parse::evaluation::{MAX_QUESTIONS, MAX_SCORED_PAIRS, MAX_SETS};
 pub use parse::limits::{
     MAX_EXPLAINED_TERMS, MAX_FULL_PASS_WORDS, MAX_PAIRS, MAX_QUERIES, MAX_RESULTS,
     MAX_VECTOR_COMPONENTS,

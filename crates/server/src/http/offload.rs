@@ -63,13 +63,6 @@ impl Work {
         Self(numbers as u64 * NUMBER)
     }
 
-    /// The work of making n queries from words that are already looked up, and of taking their answers.
-    pub(super) fn queries(queries: usize, dim: usize) -> Self {
-        const QUERY: usize = 4000;
-        const COMPONENT: usize = 10;
-        Self((queries * (QUERY + dim * COMPONENT)) as u64)
-    }
-
     /// The work of compressing n bytes.
     pub(super) fn of_compressing(bytes: u64) -> Self {
         const BYTE: u64 = 12;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
 from .._errors import KindredError
@@ -163,14 +163,6 @@ class AsyncClient:
     ) -> Any:
         """As `Client.expand`."""
         return await self._ask(questions.expand(texts, top, min_weight, max_ratio, head))
-
-    async def evaluate(
-        self, *, analogies: Mapping[str, Iterable[Sequence[str]]] | None = None,
-        similarities: Mapping[str, Iterable[tuple[str, str, float]]] | None = None, methods: Sequence[str] = (),
-        case: str = "lower",
-    ) -> dict[str, Any]:  # fmt: skip
-        """As `Client.evaluate`."""
-        return await self._ask(questions.evaluate(analogies, similarities, methods, case))
 
     # The service
 

@@ -58,6 +58,7 @@ NOT_ON_THE_WIRE = {
     "words": "a service does not send all its words; words_with_prefix() gives the most frequent ones",
     "knn_graph": "a service makes no graphs; open the model in process, or run `kindred graph`",
     "write_graph": "a service makes no graphs; open the model in process, or run `kindred graph`",
+    "evaluate": "a service measures no models; open the model in process, or run `kindred eval`",
     "verify": "a service checks its own files; ready() asks whether it answers correctly",
 }
 
@@ -359,22 +360,6 @@ def metrics() -> Question[str]:
     """The metrics as text."""
     request = Request("/metrics", lambda answer: answer.body.decode(), accepts="text/plain", is_of_model=False, is_probe=True)
     return one(request)
-
-
-def evaluate(analogies: Any, similarities: Any, methods: Sequence[str], case: str) -> Question[dict[str, Any]]:
-    """The report of an evaluation."""
-    for name, sets in (("analogies", analogies), ("similarities", similarities)):
-        if sets and not isinstance(sets, Mapping):
-            expected = "a mapping from the names of sets to lists; a service takes questions, not files"
-            raise InvalidValueError(f"`{name}` must be {expected}", field=name, expected=expected)
-    asked: dict[str, Any] = {"case": case}
-    if methods:
-        asked["methods"] = list(methods)
-    if analogies:
-        asked["analogies"] = [{"name": name, "questions": [list(each) for each in listed]} for name, listed in analogies.items()]
-    if similarities:
-        asked["similarities"] = [{"name": name, "pairs": [list(each) for each in listed]} for name, listed in similarities.items()]
-    return one(_posted("/evaluate", asked, lambda answer: dict(answer.json())))
 
 
 # Requests

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
@@ -248,20 +248,6 @@ class Client:
         As `Model.expand`; ``head`` is the name of one of `heads`.
         """
         return self._ask(questions.expand(texts, top, min_weight, max_ratio, head))
-
-    def evaluate(
-        self, *, analogies: Mapping[str, Iterable[Sequence[str]]] | None = None,
-        similarities: Mapping[str, Iterable[tuple[str, str, float]]] | None = None, methods: Sequence[str] = (),
-        case: str = "lower",
-    ) -> dict[str, Any]:  # fmt: skip
-        """How good the model is. In process it takes files; here what is in them, at most 1,000 questions and 10,000 pairs.
-
-        Args:
-            analogies: questions of four words, by the name of their set.
-            similarities: two words and people's score, by the name of their set.
-            methods, case: as of `Model.evaluate`.
-        """
-        return self._ask(questions.evaluate(analogies, similarities, methods, case))
 
     # The service
 

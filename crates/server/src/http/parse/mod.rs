@@ -1,6 +1,6 @@
 //! From bytes to questions: the fields that requests may have and what each must be.
 //!
-//! [`query_string`] reads GET requests, and the options of arrays; [`bodies`], [`classification`], [`comparisons`], [`evaluation`]
+//! [`query_string`] reads GET requests, and the options of arrays; [`bodies`], [`classification`], [`comparisons`]
 //! and [`expansion`] read JSON; [`arrays`] reads vectors in NumPy's format; all produce [`targets`]; [`limits`] bounds one request. The facade (`kindred`) decides what a question means, and whether its
 //! words and options are valid.
 
@@ -10,7 +10,6 @@ pub(super) mod bodies;
 pub(super) mod body;
 pub(super) mod classification;
 pub(super) mod comparisons;
-pub(super) mod evaluation;
 pub(super) mod expansion;
 pub(super) mod limits;
 pub(super) mod negotiation;
@@ -27,12 +26,6 @@ pub(super) fn expected(field: &str) -> &'static str {
     let name = field.rsplit('.').next().unwrap_or(field);
     let (name, is_element) = name.split_once('[').map_or((name, false), |(name, _)| (name, true));
     match (name, is_element) {
-        ("pairs", false) if is_scored(field) => {
-            "a list of pairs with their scores, such as [[\"king\", \"queen\", 8.5]]"
-        }
-        ("pairs", true) if is_scored(field) => {
-            "two words and their score, such as [\"king\", \"queen\", 8.5]"
-        }
         ("exclude" | "words", true) | ("word" | "prefix", _) => "a string",
         ("vector", false) => "a list of numbers, one for each dimension of the model",
         ("vector", true) => "a finite number",
@@ -64,19 +57,6 @@ pub(super) fn expected(field: &str) -> &'static str {
         ("weight", _) => "a finite number",
         ("limit", _) => option("k"),
         ("with_vector", _) => option("with_vectors"),
-        ("methods", true) => option("method"),
-        ("methods", false) => "a list of 1 to 3 of `3cosadd`, `3cosmul` and `pairdirection`",
-        ("case", _) => "`lower` or `exact`",
-        ("name", _) => "a string",
-        ("analogies" | "similarities", false) => "a list of 1 to 64 sets",
-        ("analogies", true) => "an object with `name` and `questions`",
-        ("similarities", true) => "an object with `name` and `pairs`",
-        ("questions", false) => {
-            "a list of questions, such as [[\"man\", \"king\", \"woman\", \"queen\"]]"
-        }
-        ("questions", true) => {
-            "four words, the answer last, such as [\"man\", \"king\", \"woman\", \"queen\"]"
-        }
         ("Request-Timeout-Ms", _) => option("timeout_ms"),
         ("queries", _) => "a list of 1 to 1024 queries",
         (name, _) => option(name),
@@ -85,11 +65,6 @@ pub(super) fn expected(field: &str) -> &'static str {
 
 fn option(name: &str) -> &'static str {
     must_be(name).unwrap_or("a different value")
-}
-
-/// Whether a field belongs to a set of similarities, whose pairs have scores.
-fn is_scored(field: &str) -> bool {
-    field.starts_with("similarities[")
 }
 
 pub(super) fn invalid(field: &str) -> ApiError {

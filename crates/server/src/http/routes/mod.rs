@@ -3,7 +3,6 @@
 mod classify;
 mod compare;
 mod docs;
-mod evaluate;
 mod expand;
 mod explorer;
 mod heads;
@@ -326,7 +325,7 @@ Kindred finds the exact nearest neighbours of words in a table of word vectors.
   GET  /nearest?word=frog&k=5
   GET  /analogy?expression=king+-+man+%2B+woman
   POST /nearest, /analogy   the same as JSON, one query or a batch
-  POST /rank, /similarity, /odd-one-out, /evaluate
+  POST /rank, /similarity, /odd-one-out
   POST /classify            labels of texts, by a trained head
   POST /expand              terms that texts imply, with weights
   GET  /words?prefix=fro    words of the model

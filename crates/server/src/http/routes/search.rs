@@ -267,7 +267,7 @@ fn to_write<'a>(found: &'a SearchResult, served: &'a ServedModel) -> Neighbors<'
     }
 }
 
-pub(super) fn timing(Times { queue, engine }: Times) -> Timing {
+fn timing(Times { queue, engine }: Times) -> Timing {
     Timing { queue, engine, ..Timing::default() }
 }
 
@@ -277,7 +277,7 @@ pub(super) fn encoding(queue: Duration, engine: Duration) -> Timing {
 }
 
 /// The queue's answer, with its error converted.
-pub(super) fn answered<T>(call: &Call, answer: Result<T, SubmitError>) -> Result<T, ApiError> {
+fn answered<T>(call: &Call, answer: Result<T, SubmitError>) -> Result<T, ApiError> {
     answer.map_err(|why| match why {
         SubmitError::EngineGone if call.service().is_draining() => ApiError::Draining,
         why => why.into(),

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use axum::routing::{MethodRouter, get, post};
 
 use super::{
-    classify, compare, docs, evaluate, expand, explorer, heads, info, operations, rank, search,
-    words,
+    classify, compare, docs, expand, explorer, heads, info, operations, rank, search, words,
 };
 use crate::models::Reloader;
 
@@ -45,11 +44,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route::new(Post, "/odd-one-out", || post(compare::post_odd_one_out))
         .of_a_model()
         .searches()
-        .on_next_line(),
-    Route::new(Post, "/evaluate", || post(evaluate::post_evaluate))
-        .of_a_model()
-        .searches()
-        .line("/evaluate", ""),
+        .line("/odd-one-out", ""),
     Route::new(Post, "/classify", || post(classify::post_classify))
         .of_a_model()
         .searches()
