@@ -1,7 +1,6 @@
 //! Expanding texts over HTTP and on the command line: terms, forms, options and faults.
 
 use std::fs;
-use std::path::Path;
 
 use serde_json::{Value, json};
 

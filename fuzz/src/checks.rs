@@ -7,7 +7,8 @@ use contract::{
     Expansion, Metric, Row, TermExpander, Token, TokenClassifier, TokenText, TokenVectors,
 };
 use kindred::heads::{
-    Cut, Expander, Format, Head, ImportOptions, MAX_UNKNOWN_WORDS, Padding, Probabilities, Texts, TextsOptions, Tokeniser, Tokens, Vocabulary, import_head,
+    Cut, Expander, Format, Head, ImportOptions, MAX_UNKNOWN_WORDS, Padding, Probabilities, Texts,
+    TextsOptions, Tokeniser, Tokens, Vocabulary, import_head,
 };
 use model_store::ModelStore;
 use model_store::format::Checksum;

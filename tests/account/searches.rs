@@ -112,6 +112,10 @@ impl Maker {
         if random.one_in(4) {
             set("min_score", json!(random.number()));
         }
+        if random.one_in(5) {
+            // Below most of what is found, so that many rows are above it.
+            set("max_score", json!(random.number() * 0.7));
+        }
         if random.one_in(2) {
             set("unknown", json!("skip"));
         }

@@ -285,6 +285,16 @@ def cosmul(k, words=32, **options):
     return make
 
 
+def max_score(limit):
+    """Nearly all rows are above the maximum, so no bound of a score rules them out."""
+
+    def make(model):
+        queries = [{"word": word} for word in model.short[:1024]]
+        return Request("POST", "/nearest", {"max_score": limit, "queries": queries})
+
+    return make
+
+
 def exclude_many(model):
     queries = [{"word": word} for word in model.short[:1024]]
     options = {"fold_case": True, "explain": True, "exclude": model.short[100:1100]}
@@ -399,6 +409,7 @@ ATTACKS = {
     "cosmul128": Loop("128 analogies of 32 words by 3cosmul, k 512", cosmul(512)),
     "cosmulfill": Loop("128 analogies of 32 words by 3cosmul, k 1, explained", cosmul(1, explain=True)),
     "exclude1024": Loop("1,024 words without 1,000 others, folded and explained", exclude_many),
+    "maxscore1024": Loop("1,024 words with a maximum score of −0.2", max_score(-0.2)),
     "get3cosmul": Loop("GET /analogy by 3cosmul", get_3cosmul),
     "getbrotli": Loop("GET /nearest with 1,000 vectors, in brotli", get_brotli),
     "rank75": Streams("POST /rank of 1,000 words, 75 at once", 75, rank),

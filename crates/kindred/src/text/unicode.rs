@@ -5,7 +5,8 @@
 //!
 //! 1. the piece as it was typed: `u.s.`, `:)`, `don't` where a vocabulary has it;
 //! 2. without the signs around it, that is characters of the general categories P (punctuation), S (symbols) and
-//!    Cf (format): `film` of `«film»`, `*film*` and `film😀`;
+//!    Cf (format): `film` of `«film»`, `*film*` and `film😀`. With up to three of them, if the vocabulary has that: `c++` of
+//!    `(C++),`, `u.s.` of `U.S.,`, `.net` of `.NET!`;
 //! 3. its parts as the Penn Treebank splits it: `king` and `'s` of `king's`. A part of which the vocabulary has no form gives its
 //!    words by Unicode Standard Annex 29: `film` and `movie` of `film,movie`; before the letters of scripts without white space,
 //!    what is between two signs as a whole.
@@ -37,12 +38,15 @@ pub(crate) struct Part<T> {
 pub(crate) enum Signs {
     /// For classifiers and expanders: an exclamation mark may say something.
     Kept,
-    /// For the mean of a text's words.
+    /// For the mean of a text's words: emoji alone are kept.
     Dropped,
 }
 
 /// Longer pieces, in bytes, are not split as the Treebank does.
 const LONGEST_SPLIT: usize = 256;
+
+/// Signs on one side of a word that may belong to it.
+const MOST_SIGNS: usize = 3;
 
 /// The parts of a text, in order, each with what `find` has for it, or for its form with plain quotes and dashes.
 pub(crate) fn parts<'a, T: 'a>(
@@ -66,9 +70,18 @@ pub(crate) fn parts<'a, T: 'a>(
         let (before, after) = around(piece, inner);
         let mut few = Vec::new();
         let of_signs = |few: &mut Vec<_>, around: &'a str| {
-            if signs == Signs::Kept && around.len() <= LONGEST_SPLIT {
-                let each = ptb::pieces(around).map(|one| &around[one.bytes]);
-                few.extend(each.filter_map(known));
+            if around.len() > LONGEST_SPLIT {
+                return;
+            }
+            match signs {
+                Signs::Kept => {
+                    let each = ptb::pieces(around).map(|one| &around[one.bytes]);
+                    few.extend(each.filter_map(known));
+                }
+                // An emoji is a word that needs no white space.
+                Signs::Dropped => {
+                    few.extend(around.graphemes(true).filter(is_picture).filter_map(known));
+                }
             }
         };
         if inner.is_empty() {
@@ -79,7 +92,9 @@ pub(crate) fn parts<'a, T: 'a>(
             }
             return Parts::Few(few.into_iter());
         }
-        if let Some(found) = known(inner) {
+        let with_signs = with_some_signs(piece, before, after);
+        if let Some(found) = with_signs.into_iter().chain([inner]).find_map(known) {
+            let (before, after) = around(piece, &text[found.bytes.clone()]);
             of_signs(&mut few, before);
             few.push(found);
             of_signs(&mut few, after);
@@ -169,6 +184,22 @@ fn without_signs(piece: &str) -> &str {
     last.map_or(inner, |(at, cluster)| &inner[..at + cluster.len()])
 }
 
+/// A piece without the signs around it but for a few: those that follow the word, most first, then
+/// those before it.
+fn with_some_signs<'a>(piece: &'a str, before: &'a str, after: &'a str) -> Vec<&'a str> {
+    let (start, end) = (before.len(), piece.len() - after.len());
+    // Most words have no signs, or one that is there as typed.
+    if before.len() + after.len() < 2 || piece.len() > LONGEST_SPLIT {
+        return Vec::new();
+    }
+    let ends = after.grapheme_indices(true).take(MOST_SIGNS);
+    let ends: Vec<usize> = ends.map(|(at, sign)| end + at + sign.len()).collect();
+    let starts = before.grapheme_indices(true).rev().take(MOST_SIGNS);
+    let starts: Vec<usize> = starts.map(|(at, _)| at).collect();
+    let longest_first = ends.into_iter().rev().map(|end| &piece[start..end]);
+    longest_first.chain(starts.into_iter().rev().map(|start| &piece[start..end])).collect()
+}
+
 /// What is between the signs of a part: words by Annex 29 that follow one another, as the letters of scripts without white
 /// space do, are one run.
 fn runs(part: &str) -> impl Iterator<Item = &str> {
@@ -195,6 +226,12 @@ fn is_sign(cluster: &str) -> bool {
     let first = cluster.chars().next().map(kind);
     matches!(first, Some(Kind::Punctuation | Kind::Symbol | Kind::Format))
         && !cluster.chars().any(|c| kind(c) == Kind::Word)
+}
+
+/// Whether a grapheme cluster is a picture, such as an emoji.
+fn is_picture(cluster: &&str) -> bool {
+    let first = cluster.chars().next().map(get_general_category);
+    first == Some(Category::OtherSymbol)
 }
 
 /// Whether a piece has neither words nor symbols.

@@ -95,7 +95,9 @@ impl Session {
             }
             None => {
                 if std::env::var_os(URL_VARIABLE).is_some() {
-                    eprintln!("{URL_VARIABLE} is for `kindred health` alone; --url queries a service");
+                    eprintln!(
+                        "{URL_VARIABLE} is for `kindred health` alone; --url queries a service"
+                    );
                 }
                 (Rc::new(InProcess::with_engine(source)?), Reference::Later)
             }

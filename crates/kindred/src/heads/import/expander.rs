@@ -8,7 +8,7 @@ use model_store::head::{ExpanderDescription, ExpanderWeights, Tokens};
 
 use super::embedding::Vocabulary;
 use super::tensors::{StateDict, Tensor, floats, shape};
-use super::{ImportError, layer_name, missing, origin};
+use super::{ImportError, missing, origin};
 
 /// The names of the terms' vectors and biases; the last is that of a head saved by itself.
 const TERMS: [&str; 5] = ["head", "terms", "decoder", "splade", ""];

@@ -22,9 +22,7 @@ use serde_json::json;
 
 use embedding::{OwnVectors, Vocabulary, own_vectors};
 pub use error::ImportError;
-pub use expander::{
-    ExpanderImportOptions, ImportedExpander, expander_weights, import_expander,
-};
+pub use expander::{ExpanderImportOptions, ImportedExpander, expander_weights, import_expander};
 use tensors::{StateDict, Tensor, floats, shape};
 
 /// The names of convolutions, each perhaps with a number: `convs.0`, `conv1`.

@@ -108,6 +108,35 @@ fn signs_that_the_vocabulary_has_are_kept_for_heads_only() {
 }
 
 #[test]
+fn the_longest_form_with_signs_is_taken() {
+    let words =
+        ["c++", "c", "u.s.", "u.s", "u", "s", ".net", "net", "'em", "em", "inc.", "inc", ","];
+    for (text, expected) in [
+        ("C++, (C++). C++! c,", "c++ , c++ c++ c ,"),
+        ("U.S., (U.S.) «U.S.»", "u.s. , u.s. u.s."),
+        (".NET, (.net)", ".net , .net"),
+        ("Inc.), inc)", "inc. , inc"),
+        ("C#, c+++++", "c , c"),
+        ("(c++)—c", "c++ c"),
+    ] {
+        assert_eq!(found(&words, text, Signs::Kept).join(" "), expected, "{text}");
+    }
+}
+
+#[test]
+fn emoji_of_the_vocabulary_are_kept_beside_words() {
+    let words = ["cat", "😀", "❤\u{fe0f}", "!", "5", "%"];
+    for (text, expected) in [
+        ("cat😀", "cat 😀"),
+        ("😀cat❤\u{fe0f}!", "😀 cat ❤\u{fe0f}"),
+        ("(😀) 😀😀 5%", "😀 😀 😀 5"),
+        ("cat🐈", "cat"),
+    ] {
+        assert_eq!(found(&words, text, Signs::Dropped).join(" "), expected, "{text}");
+    }
+}
+
+#[test]
 fn long_pieces_without_white_space_take_no_memory_at_once() {
     let long = "映画film!".repeat(1 << 18);
     let mut parts = parts(&long, |word| (word == "film").then_some(()), Signs::Kept);
