@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write as _;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
@@ -170,6 +171,32 @@ fn what_is_wrong_with_data_and_options_is_said() {
     fs::write(scratch.path("latin.tsv"), b"a\tx\nb\t\xff\n").unwrap();
     let said = refused(&["--dev", scratch.path("latin.tsv").to_str().unwrap()]);
     assert!(said.contains("line 2: it is not UTF-8"), "{said}");
+    let content = "a\tx\nb\ty\n";
+    let little = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(content.as_bytes()).unwrap();
+    for (name, bytes, expected) in [
+        (
+            "marked.tsv",
+            little(&format!("\u{feff}{content}")),
+            "it is UTF-16 text; convert it first",
+        ),
+        ("bare.tsv", little(content), "iconv -f UTF-16LE"),
+        (
+            "texts.tsv.gz",
+            gzip.finish().unwrap(),
+            "it is compressed with gzip; unpack it first: gunzip",
+        ),
+    ] {
+        fs::write(scratch.path(name), bytes).unwrap();
+        let path = scratch.path(name);
+        let said = refused(&["--dev", path.to_str().unwrap()]);
+        assert!(said.contains(name) && said.contains(expected), "{said}");
+        let mut eval = kindred(&["eval"]);
+        eval.arg(&scratch.model).arg("--head").arg("none").arg("--classification").arg(&path);
+        let said = errors(&eval.output().unwrap());
+        assert!(said.contains(name) && said.contains(expected), "{said}");
+    }
 }
 
 /// The small data of `data()` in other forms.

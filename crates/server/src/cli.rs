@@ -201,8 +201,9 @@ pub struct PrepareArguments {
     /// must be valid
     #[arg(long)]
     pub skip_bad_rows: bool,
-    /// Take the first field of each line for its word, even if all of these are numbers
-    #[arg(long, conflicts_with = "words")]
+    /// Take the first field of each line for its word, even if all of these are numbers; with
+    /// --words, each line of that file, even if all of these end in numbers
+    #[arg(long)]
     pub allow_numeric_words: bool,
     /// Replace an existing model in DIR
     #[arg(long)]

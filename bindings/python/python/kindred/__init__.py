@@ -155,7 +155,8 @@ def prepare(
         member: the member of a zip archive, if it has several.
         dim: components per row, if the file does not say.
         skip_bad_rows: whether invalid rows are counted and left out, instead of an error; more than half must be valid.
-        allow_numeric_words: whether the first field of each line is its word, even if all of these are numbers.
+        allow_numeric_words: whether the first field of each line is its word, even if all of these are numbers; with ``words``,
+            each line of that file, even if all of these end in numbers.
 
     Returns:
         What was read: ``format``, ``rows``, ``dim``, ``bad_rows_skipped``, ``first_bad_row``, ``duplicate_words_dropped``.

@@ -85,6 +85,14 @@ pub enum BulkError {
         /// The input.
         file: String,
     },
+    /// The input is text in another encoding.
+    #[error("{file}: {reason}")]
+    Encoding {
+        /// The input.
+        file: String,
+        /// The encoding, and the cure.
+        reason: String,
+    },
     /// Lines of text that end with carriage returns only.
     #[error(
         "the input has no line feeds, but carriage returns between its lines; convert them: tr '\\r' '\\n' <IN >OUT"

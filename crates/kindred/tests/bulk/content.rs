@@ -176,6 +176,48 @@ fn an_input_or_an_output_that_would_be_misread_is_refused() {
 }
 
 #[test]
+fn utf16_is_refused_whole() {
+    let (kindred, scratch) = (demo(), Scratch::new());
+    let work = labels(&kindred);
+    let little = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    let big = |text: &str| text.encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<u8>>();
+    let json = "{\"text\": \"good\"}\n{\"text\": \"bad\"}\n";
+    for (name, text) in [
+        ("a.txt", "a good film\r\nbad\r\n"),
+        ("long.txt", &"“dull”, très dull\n".repeat(20_000)),
+        ("other.txt", "хороший фильм\nплохой и очень скучный\n"),
+        ("a.csv", "text,x\ngood,1\nbad,2\n"),
+        ("a.tsv", "x\ttext\n1\tgood\n2\tbad\n"),
+        ("a.jsonl", json),
+    ] {
+        let marked = format!("\u{feff}{text}");
+        for (content, cure) in [
+            (little(text), "iconv -f UTF-16LE"),
+            (big(text), "iconv -f UTF-16BE"),
+            (little(&marked), "iconv -f UTF-16 "),
+            (big(&marked), "iconv -f UTF-16 "),
+        ] {
+            let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+            gzip.write_all(&content).unwrap();
+            let packed = scratch.file(&format!("{name}.gz"), gzip.finish().unwrap());
+            for input in [scratch.file(name, &content), packed] {
+                let out = scratch.path("utf16.jsonl");
+                let refused = run(&kindred, &work, (&input, &out), &BulkOptions::default());
+                let error = refused.unwrap_err().to_string();
+                assert!(error.contains(name) && error.contains("it is UTF-16 text"), "{error}");
+                assert!(error.contains(cure), "{error}");
+                assert!(!out.exists() && !scratch.path("utf16.jsonl.partial").exists());
+            }
+        }
+    }
+    // Characters that are NUL here and there are part of their texts.
+    let some = "good\0\nbad\0bad\n\0\0dull film\0\n".repeat(100);
+    let (found, done) =
+        scratch.answers(&kindred, &work, &scratch.file("a.txt", some), &BulkOptions::default());
+    assert_eq!((found.len(), done.rows), (300, 300));
+}
+
+#[test]
 fn columns_ids_and_compression() {
     let (kindred, scratch) = (demo(), Scratch::new());
     let work = labels(&kindred);

@@ -30,6 +30,7 @@ mod input;
 mod lines;
 mod options;
 mod pipeline;
+mod plain_text;
 mod rows;
 mod unpack;
 mod vectors_file;
@@ -48,6 +49,7 @@ pub use formats::VectorsFormat;
 use formats::{Expected, MAX_RECORD_BYTES, Plan, plan};
 pub(crate) use formats::{MAX_WORD_BYTES, ends_in_a_number};
 pub use options::{Input, PrepareOptions, Progress, Summary};
+pub use plain_text::{not_plain_reason, utf16_reason};
 use rows::Rows;
 pub use unpack::Unpacked;
 use words_file::WordList;
@@ -132,7 +134,7 @@ fn read_rows<W: Write + Seek>(
     on_progress: OnProgress<'_>,
     can_not_write: impl Fn(io::Error) -> ModelError + Copy,
 ) -> Result<(ModelWriter<W>, Summary, Provenance), ModelError> {
-    let words = options.words.as_deref().map(WordList::read).transpose()?;
+    let words = options.words.as_deref().map(|path| WordList::read(path, options)).transpose()?;
     if let (Metric::Cosine, Some(path)) = (options.metric, &options.biases) {
         let reason =
             "biases are added to dot products; add --metric dot, or omit --bias".to_owned();

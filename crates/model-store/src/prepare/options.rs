@@ -39,9 +39,11 @@ pub struct PrepareOptions {
     pub tensor: Option<String>,
     /// The member of a zip archive; by default the only one.
     pub member: Option<String>,
-    /// Components per row; by default from the header, or the number of fields in the first line minus one.
+    /// Components per row; by default from the header, or the number of fields in the first line minus one. If it is
+    /// given, the first column of a matrix is never an index of its rows.
     pub dim: Option<NonZeroUsize>,
-    /// Take the first field of each line for its word, even if all of them are numbers.
+    /// Take the first field of each line for its word, even if all of them are numbers; and each line of the file of
+    /// the words for a word, even if all of them end in numbers.
     pub allow_numeric_words: bool,
     /// Skip and count invalid rows, instead of stopping at the first.
     pub skip_bad_rows: bool,

@@ -3,7 +3,7 @@
 use std::io::{self, Seek, Write};
 
 use super::biases::Biases;
-use super::formats::{BadRecord, FirstColumn, Parsed, Unit};
+use super::formats::{BadRecord, Parsed, Unit, Watch};
 use super::pipeline::{Position, byte_name};
 use super::unpack::{ReadSoFar, file_name};
 use super::{ModelWriter, PrepareOptions, Progress, Summary};
@@ -16,8 +16,8 @@ pub(super) struct Rows<W> {
     pub(super) biases: Option<Biases>,
     unit: Unit,
     pub(super) so_far: ReadSoFar,
-    /// What the words look like, if they may be numbers of a matrix.
-    column: Option<FirstColumn>,
+    /// What the first column may be instead of what it is taken for.
+    column: Option<Watch>,
     skips: bool,
     dim_is_of_line_1: bool,
     first_bad: Option<(u64, String)>,
@@ -31,7 +31,7 @@ impl<W: Write + Seek> Rows<W> {
         biases: Option<Biases>,
         unit: Unit,
         so_far: ReadSoFar,
-        column: Option<FirstColumn>,
+        column: Option<Watch>,
         options: &PrepareOptions,
     ) -> Self {
         Self {
@@ -138,7 +138,7 @@ impl<W: Write + Seek> Rows<W> {
                 bad + kept
             )));
         }
-        if let Some(reason) = column.and_then(|column| column.is_a_matrix(repeated)) {
+        if let Some(reason) = column.and_then(|column| column.reason(repeated)) {
             return Err(so_far.bad(reason));
         }
         let (source_bytes, source_checksum) = so_far.finish()?;

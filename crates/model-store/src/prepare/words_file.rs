@@ -1,11 +1,12 @@
 //! A file of words, one per line, for vectors without words.
 
+use std::collections::HashSet;
 use std::path::Path;
 
-use super::Input;
 use super::formats::{MAX_WORD_BYTES, utf8};
 use super::lines::for_each_line;
 use super::unpack::{self, file_name};
+use super::{Input, PrepareOptions};
 use crate::ModelError;
 
 /// Words in row order.
@@ -18,11 +19,15 @@ pub(super) struct WordList {
 
 impl WordList {
     /// Reads a file, compressed or not.
-    pub(super) fn read(path: &Path) -> Result<Self, ModelError> {
+    pub(super) fn read(path: &Path, options: &PrepareOptions) -> Result<Self, ModelError> {
         let mut list = Self { name: file_name(path), text: String::new(), ends: Vec::new() };
         unpack::read(Input::File(path), None, |unpacked| {
             let what = "a words file has one word per line";
-            for_each_line(unpacked, Vec::new(), true, MAX_WORD_BYTES, what, |line| list.add(line))
+            for_each_line(unpacked, Vec::new(), true, MAX_WORD_BYTES, what, |line| list.add(line))?;
+            match list.have_counts().filter(|_| !options.allow_numeric_words) {
+                Some(reason) => Err(unpacked.progress().bad(reason)),
+                None => Ok(()),
+            }
         })?;
         Ok(list)
     }
@@ -31,6 +36,27 @@ impl WordList {
         self.text.push_str(utf8(line)?);
         self.ends.push(self.text.len());
         Ok(())
+    }
+
+    /// Why the lines are words with their counts, if so, as in the `vocab.txt` of GloVe. Words that
+    /// are the same but for their numbers, such as `item 1` and `item 2`, are no such lines.
+    fn have_counts(&self) -> Option<String> {
+        /// Fewer lines say nothing.
+        const FEWEST: usize = 3;
+        if self.len() < FEWEST {
+            return None;
+        }
+        let words = (0..self.len()).map(|row| before_count(self.get(row)));
+        // Ends at the first line without a count.
+        let words: HashSet<&str> = words.collect::<Option<_>>()?;
+        let cut = if self.get(0).contains('\t') { "cut -f1" } else { "cut -d' ' -f1" };
+        (words.len() == self.len()).then(|| {
+            format!(
+                "each line is a word and a whole number, such as its count, but a words file has \
+                 one word per line; drop the numbers: {cut} FILE; if they belong to the words, add \
+                 --allow-numeric-words"
+            )
+        })
     }
 
     /// The file's name, for messages.
@@ -48,4 +74,20 @@ impl WordList {
         let start = if row == 0 { 0 } else { self.ends[row - 1] };
         &self.text[start..self.ends[row]]
     }
+}
+
+/// The word of a line that has a whole number after it. Only before a tab may it have spaces:
+/// titles with their years are words as they are.
+fn before_count(line: &str) -> Option<&str> {
+    let (word, count) = match line.rsplit_once('\t') {
+        Some((word, count)) => (word.trim_ascii_end(), count),
+        None => {
+            let (word, count) = line.trim_ascii_end().rsplit_once(' ')?;
+            let word = word.trim_ascii_end();
+            (!word.contains(' ')).then_some((word, count))?
+        }
+    };
+    let count = count.trim_ascii();
+    let is_whole = !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit());
+    (is_whole && !word.is_empty()).then_some(word)
 }

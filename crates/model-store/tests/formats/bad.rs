@@ -253,11 +253,41 @@ fn words_that_are_not_utf8() {
     let said = Scratch::new().refused(&spaced, &skipping);
     says(&said, &["row ", "byte ", "contains a space"]);
     assert!(!said.contains("--skip-bad-rows"), "{said}");
-    says(&refused(b"\xff\xfea\0 \x001\0\n\0"), &["UTF-16", "iconv"]);
     let scratch = Scratch::new();
     let options = scratch.with_words(b"the\nna\xefve\nzero\nZ\n");
     let said = scratch.refused(npy("<f4", "False", "(4, 3)", &components()), &options);
     assert!(said.contains("words.any: line 2") && said.contains("byte 3"), "{said}");
+}
+
+#[test]
+fn utf16_is_refused_with_or_without_its_mark() {
+    says(&refused(b"\xff\xfea\0 \x001\0\n\0"), &["UTF-16", "iconv"]);
+    let little = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    let big = |text: &str| text.encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<u8>>();
+    let vectors = glove(" ", "\r\n");
+    let headed = format!("4 3\n{vectors}");
+    for (bytes, name) in [
+        (little(&vectors), "-f UTF-16LE"),
+        (big(&vectors), "-f UTF-16BE"),
+        (little(&format!("\u{feff}{vectors}")), "-f UTF-16 "),
+        (big(&format!("\u{feff}{headed}")), "-f UTF-16 "),
+        (little(&headed), "-f UTF-16LE"),
+        (big(&headed), "-f UTF-16BE"),
+    ] {
+        for packing in [Packing::Plain, Packing::Gzip] {
+            says(&refused(packing.pack(&bytes)), &["UTF-16 text", "iconv", name]);
+            // Neither rows of norms and components.
+            says(&refused_with_words(packing.pack(&bytes)), &["UTF-16 text", "iconv", name]);
+        }
+    }
+    let array = npy("<f4", "False", "(4, 3)", &components());
+    let words = words_text();
+    for bytes in [little(&words), big(&words), little(&format!("\u{feff}{words}"))] {
+        let scratch = Scratch::new();
+        let options = scratch.with_words(bytes);
+        let said = scratch.refused(&array, &options);
+        assert!(said.contains("words.any: it is UTF-16 text") && said.contains("iconv"), "{said}");
+    }
 }
 
 #[test]

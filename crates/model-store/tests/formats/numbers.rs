@@ -117,7 +117,7 @@ fn a_large_matrix_keeps_its_words_in_order() {
     let mut options = scratch.with_words(words);
     let line = |row: usize| match row {
         70_000 => "0.5 x 1\n".to_owned(),
-        row => format!("{row} 0.123456789 -{row}.5\n"),
+        row => format!("{row}.25 0.123456789 -{row}.5\n"),
     };
     options.skip_bad_rows = true;
     let matrix: String = (0..rows).map(line).collect();
@@ -128,9 +128,109 @@ fn a_large_matrix_keeps_its_words_in_order() {
     let model = scratch.open();
     for row in [0, 1, 69_999, 70_001, 100_000, rows - 1] {
         let found = model.words().row(&format!("w{row}")).unwrap();
-        assert_eq!(model.table().row(found)[0], row as f32);
+        assert_eq!(model.table().row(found)[0], row as f32 + 0.25);
     }
     assert_eq!(model.words().row("w70000"), None);
+}
+
+#[test]
+fn an_index_of_the_rows_is_no_component() {
+    let scratch = Scratch::new();
+    let options = scratch.with_words("the\nof\nand\nto\n");
+    for (content, cure) in [
+        ("0 0.5 2\n1 0.25 1\n2 -1 3\n3 0 1\n", "from 0 on.*drop it: cut -d' ' -f2- FILE;"),
+        ("1 0.5\n2 0.25\n3 -1\n4 0\n", "from 1 on.*drop it: cut -d' ' -f2- FILE;"),
+        ("0,0.5,2\n1,0.25,1\n2,-1,3\n3,0,1", "from 0 on.*drop it: cut -d, -f2- FILE;"),
+        ("0\t5\t2\r\n1\t2\t1\r\n2\t1\t3\r\n3\t0\t1\r\n", "from 0 on.*cut -f2- FILE;"),
+        ("0; 5; 2\n1; 2; 1\n2; 1; 3\n3; 0; 1\n", "from 0 on.*cut -d';' -f2- FILE;"),
+        ("  0  0.5\n  1 -1.0\n  2  1.5\n  3  0.0\n", "from 0 on.*awk '{ $1 = \"\"; print }' FILE;"),
+        ("0.0e+00 0.5\n1.0e+00 1\n2.0e+00 3\n3.0e+00 3\n", "from 0 on.*cut -d' '"),
+        ("4 3\n1 0.5 2\n2 0.25 1\n3 -1 3\n4 0 1\n", "from 1 on.*tail -n +2 FILE | cut -d' ' -f2-;"),
+    ] {
+        for packing in [Packing::Plain, Packing::Gzip] {
+            let error = scratch.refused(packing.pack(content.as_bytes()), &options);
+            for part in cure.split(".*").chain(["vectors.any: its first column", "add --dim"]) {
+                assert!(error.contains(part), "{content:?}: {part:?} is missing: {error}");
+            }
+        }
+    }
+    // A bad row has a number, too.
+    let bad = "0 0.5 2\n1 x 1\n2 -1 3\n3 0 1\n";
+    let error = scratch.refused(bad, &PrepareOptions { skip_bad_rows: true, ..options.clone() });
+    assert!(error.contains("its first column counts the rows"), "{error}");
+
+    // Who says how many components there are means it.
+    let dim = |dim| PrepareOptions { dim: std::num::NonZeroUsize::new(dim), ..options.clone() };
+    let whole = "0 0.5 2\n1 0.25 1\n2 -1 3\n3 0 1\n";
+    assert_eq!(scratch.prepare(whole, &dim(3)).unwrap().dim, 3);
+    let replacing = PrepareOptions { replace: true, ..options };
+    for content in [
+        "0 0.5\n1 0.25\n2 -1\n4 0\n",
+        "1 0.5\n1 0.25\n2 -1\n3 0\n",
+        "2 0.5\n3 0.25\n4 -1\n5 0\n",
+        "0 0.5\n1 0.25\n2.5 -1\n3 0\n",
+        // One column is all that there is.
+        "0\n1\n2\n3\n",
+    ] {
+        assert_eq!(scratch.prepare(content, &replacing).unwrap().rows, 4, "{content:?}");
+    }
+    let two = Scratch::new();
+    assert_eq!(two.prepare("0 0.5\n1 2\n", &two.with_words("the\nof\n")).unwrap().dim, 2);
+}
+
+#[test]
+fn an_index_of_many_rows_is_found_at_their_end() {
+    let rows = 200_000;
+    let scratch = Scratch::new();
+    let words: String = (0..rows).map(|row| format!("w{row}\n")).collect();
+    let options = scratch.with_words(words);
+    // `last` is the number of the last row, which is in another chunk than the first ones.
+    let matrix = |first: usize, last: usize| -> String {
+        let number = |row: usize| if row + 1 == rows { last } else { first + row };
+        (0..rows).map(|row| format!("{} 0.123456789 -{row}.5\n", number(row))).collect()
+    };
+    let error = scratch.refused(matrix(1, rows), &options);
+    assert!(error.contains("its first column counts the rows from 1 on"), "{error}");
+    assert_eq!(scratch.prepare(matrix(0, 7), &options).unwrap().rows, rows);
+}
+
+#[test]
+fn words_with_their_counts_are_no_words() {
+    let matrix = "0.5 1\n0.25 2\n-1 3\n";
+    for (words, cut) in [
+        ("the 1061396\nof 593677\nand 416629\n", "cut -d' ' -f1 FILE"),
+        ("the\t1061396\nof\t593677\nand\t416629", "cut -f1 FILE"),
+        ("\u{feff}the   12 \r\nof 7\r\n1990 7\r\n", "cut -d' ' -f1 FILE"),
+        ("new york\t12\n. . .\t7\nthe\t0\n", "cut -f1 FILE"),
+    ] {
+        for packing in [Packing::Plain, Packing::Zstd] {
+            let scratch = Scratch::new();
+            let options = scratch.with_words(packing.pack(words.as_bytes()));
+            let error = scratch.refused(matrix, &options);
+            for part in ["words.any: each line is a word and a whole number", cut, "add --allow"] {
+                assert!(error.contains(part), "{words:?}: {part:?} is missing: {error}");
+            }
+            let allowed = PrepareOptions { allow_numeric_words: true, ..options };
+            assert_eq!(scratch.prepare(matrix, &allowed).unwrap().rows, 3);
+        }
+    }
+    for words in [
+        "the 1061396\nof 593677\nand\n",
+        "the\nof 593677\nand 416629\n",
+        "the 5\nof 3.5\nand 1\n",
+        "the 5\nof -3\nand 1\n",
+        "1061396\n593677\n416629\n",
+        "item 1\nitem 2\nitem 3\n",
+        "route 66\nthe matrix 1999\napollo 11\n",
+        "5 the\n3 of\n1 and\n",
+    ] {
+        let scratch = Scratch::new();
+        scratch.prepare(matrix, &scratch.with_words(words)).unwrap();
+        let last = words.lines().last().unwrap();
+        assert_eq!(scratch.open().words().row(last), Some(contract::Row(2)), "{words:?}");
+    }
+    let two = Scratch::new();
+    two.prepare("0.5 1\n1 2\n", &two.with_words("the 5\nof 3\n")).unwrap();
 }
 
 #[test]

@@ -67,7 +67,9 @@ fn numbers_that_are_none_name_their_line() {
         (b"1\n1e39\n3\n", ["line 2: the bias is outside the range of float32", "1e39"]),
         (b"1\n\n3\n", ["line 2: it is empty", "one finite number per line"]),
         (b"1\n  \n3\n", ["line 2: it is empty", "one finite number per line"]),
-        (b"\xff\xfe1\x00\n", ["line 1: the bias is not a number", "one finite number per line"]),
+        (b"\xff1\n2\n3\n", ["line 1: the bias is not a number", "one finite number per line"]),
+        (b"\xff\xfe1\0\n\x002\0\n\x003\0\n\0", ["it is UTF-16 text", "iconv -f UTF-16 "]),
+        (b"1\0\n\x002\0\n\x003\0\n\0", ["it is UTF-16 text", "iconv -f UTF-16LE"]),
         (&[b'1'; 10_000], ["line 1: the line is longer than 4096 bytes", "one finite number"]),
     ] {
         let said = refused(biases);

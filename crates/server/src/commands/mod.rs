@@ -65,6 +65,7 @@ use kindred::heads::{
     self, DataError, HeadError, ImportError, ThreadPool, Tokens, TrainError, has_no_capitals,
 };
 use kindred::queue::EngineLost;
+use model_store::prepare::not_plain_reason;
 use model_store::{ModelError, ModelStore};
 
 /// Why a command failed, for the person who typed it.
@@ -208,6 +209,9 @@ fn read_text(path: &Path, what: &str) -> Result<String, CommandError> {
     let name = path.display();
     let content = std::fs::read(path)
         .map_err(|error| CommandError::Usage(format!("can't read {name}: {error}; give {what}")))?;
+    if let Some(reason) = not_plain_reason(&content) {
+        return Err(CommandError::Usage(format!("{name}: {reason}")));
+    }
     String::from_utf8(content).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let line = 1 + error.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count();

@@ -9,7 +9,7 @@ mod parquet;
 
 use std::ops::{ControlFlow, Range};
 
-use model_store::prepare::{Input, read_unpacked};
+use model_store::prepare::{Input, read_unpacked, utf16_reason};
 
 use super::source::{Position, Source};
 use super::{BulkError, BulkFormat, BulkInput, Fault};
@@ -132,6 +132,9 @@ impl Reading<'_> {
         };
         read_unpacked(input, |unpacked| {
             let mut source = Source::new(unpacked)?;
+            if let Some(reason) = utf16_reason(source.rest()) {
+                return Err(BulkError::Encoding { file: self.input.name(), reason });
+            }
             let dialect = match self.format {
                 BulkFormat::Csv => Some(Dialect::Csv),
                 BulkFormat::Tsv => Some(Dialect::Tsv),

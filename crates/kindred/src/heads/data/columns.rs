@@ -1,7 +1,7 @@
 //! Texts with labels in the columns of CSV and TSV.
 
 use super::{DataError, Format, Labelled, TEXT, Taking, TextsOptions, wanted};
-use crate::delimited::{Dialect, Problem, Reader, TEXT_AFTER_QUOTE, Whole};
+use crate::delimited::{Dialect, Problem, Reader, TEXT_AFTER_QUOTE, Whole, same_in_any_case};
 
 /// Where the text and the label are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +32,7 @@ pub(super) fn read(
     let dialect = if format == Format::Csv { Dialect::Csv } else { Dialect::Tsv };
     let (mut reader, mut bytes) = (Reader::new(dialect), Whole::new(content.as_bytes()));
     let mut found: Option<Places> = None;
+    let mut names: Vec<String> = Vec::new();
     loop {
         let Ok(row) = reader.next(&mut bytes);
         let Some(row) = row else { break };
@@ -43,8 +44,7 @@ pub(super) fn read(
         let places = match found {
             Some(places) => places,
             None => {
-                let names: Vec<String> =
-                    (0..row.columns).map(|column| field(column).trim().to_owned()).collect();
+                names = (0..row.columns).map(|column| field(column).trim().to_owned()).collect();
                 let places = match row.problem {
                     Some(problem) => Err(format!("its first line: {}", said(problem, dialect))),
                     None => places(&names, dialect, options),
@@ -60,8 +60,16 @@ pub(super) fn read(
             let what = said(Problem::OpenQuote, dialect);
             return Err(taking.bad(format!("line {}: {what}; close it", row.line)));
         }
+        let is_name =
+            |(column, name): (usize, &String)| same_in_any_case(field(column).trim(), name);
         let one = match row.problem {
             Some(problem) => Err(said(problem, dialect)),
+            // As where files were joined that both have names.
+            None if places.first_line == FirstLine::Names
+                && names.iter().enumerate().all(is_name) =>
+            {
+                Err("it repeats the names of the columns; remove it".to_owned())
+            }
             None => Ok(Labelled {
                 labels: vec![field(places.label).to_owned()],
                 text: field(places.text).trim().to_owned(),
@@ -177,24 +185,45 @@ fn of_names(names: &[String], dialect: Dialect, options: &TextsOptions) -> Resul
 }
 
 /// Why the first line seems to be names of columns: no other has its label, and it is two words
-/// among longer texts.
+/// among longer texts, or a few words among texts that are nearly all longer and have no other
+/// label that is given only once.
 fn looks_like_names(taking: &Taking<'_>) -> Option<String> {
     const FEWEST: usize = 10;
+    const MOST_WORDS: usize = 3;
     let [first, others @ ..] = &taking.found.texts[..] else { return None };
-    let is_long = |text: &str| text.trim().contains(char::is_whitespace);
     let is_alone = taking.first == Some(true)
         && others.len() >= FEWEST
-        && others.iter().all(|one| one.labels != first.labels)
-        && !is_long(&first.text)
-        && !is_long(&first.labels[0])
-        && 2 * others.iter().filter(|one| is_long(&one.text)).count() > others.len();
-    is_alone.then(|| {
-        let (label, text) = (&first.labels[0], &first.text);
+        && others.iter().all(|one| one.labels != first.labels);
+    if !is_alone {
+        return None;
+    }
+    let (label, text) = (&first.labels[0], &first.text);
+    let words = |text: &str| text.split_whitespace().count();
+    let long = others.iter().filter(|one| words(&one.text) > 1).count();
+    let are_words = words(text) == 1 && words(label) == 1 && 2 * long > others.len();
+    let are_few_words = || {
+        let length = |text: &str| text.chars().count();
+        let longer = others.iter().filter(|one| length(&one.text) > length(text)).count();
+        let alone = taking.found.labels().iter().filter(|(_, count)| *count == 1).count();
+        let most = words(text).max(words(label));
+        most <= MOST_WORDS && 4 * longer > 3 * others.len() && alone == 1
+    };
+    (are_words || are_few_words()).then(|| {
         format!(
             "its first line seems to name the columns, because no other has the label `{label}`; \
-             say so with --text-column {text} \
-             --label-column {label}, or, if it is a text, give the numbers of the columns: \
-             --text-column 2 --label-column 1"
+             say so with --text-column {} --label-column {}, or, if it is a text, give the numbers \
+             of the columns: --text-column 2 --label-column 1",
+            quoted(text),
+            quoted(label)
         )
     })
+}
+
+/// A name as a shell takes it for one argument.
+fn quoted(name: &str) -> String {
+    let is_plain = |one: char| one.is_alphanumeric() || matches!(one, '_' | '-' | '.');
+    match name.chars().all(is_plain) {
+        true => name.to_owned(),
+        false => format!("'{}'", name.replace('\'', r"'\''")),
+    }
 }

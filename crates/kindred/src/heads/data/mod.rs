@@ -9,7 +9,10 @@ mod fast_text;
 mod format;
 mod json;
 
+use std::borrow::Cow;
+
 pub use format::Format;
+use model_store::prepare::utf16_reason;
 
 use crate::delimited::{NotFound, find};
 
@@ -76,11 +79,15 @@ impl Texts {
     /// Reads the content of a file.
     ///
     /// # Errors
-    /// If a line is bad and must not be skipped, no text is left, or the columns of text and label
-    /// can't be told.
+    /// If a line is bad and must not be skipped, no text is left, the columns of text and label
+    /// can't be told, or it is UTF-16.
     pub fn parse(file: &str, content: &str, options: &TextsOptions) -> Result<Self, DataError> {
-        // Some programs put a byte order mark before UTF-8.
-        let content = content.strip_prefix('\u{feff}').unwrap_or(content);
+        // UTF-16 of ASCII is also UTF-8: with a NUL character beside each letter.
+        if let Some(what) = utf16_reason(content.as_bytes()) {
+            return Err(DataError::File { file: file.to_owned(), what });
+        }
+        let content = without_marks(content);
+        let content = content.as_ref();
         let format = match options.format {
             Some(format) => format,
             None => Format::of(file, content, options)?,
@@ -145,6 +152,18 @@ impl Texts {
             labels.len()
         ))
     }
+}
+
+/// The content without the byte order marks that some programs put before UTF-8: also at the start
+/// of other lines, where files were joined. There they would become part of a label.
+fn without_marks(content: &str) -> Cow<'_, str> {
+    const MARK: char = '\u{feff}';
+    let content = content.trim_start_matches(MARK);
+    if !content.contains("\n\u{feff}") && !content.contains("\r\u{feff}") {
+        return Cow::Borrowed(content);
+    }
+    let lines = content.split_inclusive(['\n', '\r']);
+    Cow::Owned(lines.map(|line| line.trim_start_matches(MARK)).collect())
 }
 
 /// Takes what lines give.

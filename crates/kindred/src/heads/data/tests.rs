@@ -210,6 +210,114 @@ fn a_first_line_of_names_is_no_text() {
 }
 
 #[test]
+fn a_first_line_of_a_few_words_each_is_no_text() {
+    let reviews = ["a good film with a slow start", "dull from its start to its end, and loud"];
+    let lines = |first: &str| {
+        let rows = |n: usize| format!("{}\t{}\n", ["pos", "neg"][n % 2], reviews[n % 2]);
+        format!("{first}\n{}", (0..12).map(rows).collect::<String>())
+    };
+    for (first, cure) in [
+        ("Sentiment\tReview text", "--text-column 'Review text' --label-column Sentiment,"),
+        ("# label\tthe text", "--text-column 'the text' --label-column '# label',"),
+        ("customer class\tcustomer message", "--label-column 'customer class',"),
+        ("the class\tcomment", "--text-column comment --label-column 'the class',"),
+        (" Kind of it \t What they said ", "--text-column 'What they said' --label-column 'Kind"),
+        ("customer's mood\tmessage", r"--label-column 'customer'\''s mood',"),
+    ] {
+        let error = refused("d", &lines(first), &TextsOptions::default());
+        assert!(error.contains("seems to name the columns") && error.contains(cure), "{error}");
+        // The cure works.
+        let [label, text] = [0, 1].map(|at| first.split('\t').nth(at).unwrap().trim());
+        assert_eq!(pairs("d", &lines(first), &named(text, label)).len(), 12, "{first}");
+        assert_eq!(pairs("d", &lines(first), &named("2", "1")).len(), 13, "{first}");
+    }
+    for first in [
+        // Another text has its label.
+        "pos\tReview text",
+        // Longer than names are.
+        "mixed\ta film that I saw twice",
+        "not sure of it\tit is fine",
+        "mixed\tunforgettable performances throughout",
+    ] {
+        let found = pairs("d", &lines(first), &TextsOptions::default());
+        assert_eq!(found.len(), 13, "{first}");
+    }
+    // A file in which a label is given once has perhaps another one.
+    let rare = lines("mixed\tso so") + "odd\ta film about a film about films\n";
+    assert_eq!(pairs("d", &rare, &TextsOptions::default()).len(), 14);
+    // Texts that are no longer than names.
+    let short = format!("mixed\tso so\n{}", "pos\tfine\nneg\tdull one\npos\tgood\n".repeat(4));
+    assert_eq!(pairs("d", &short, &TextsOptions::default()).len(), 13);
+    let few = "Sentiment\tReview text\n".to_owned() + &"pos\ta very good film\n".repeat(9);
+    assert_eq!(pairs("d", &few, &TextsOptions::default()).len(), 10, "too few to tell");
+}
+
+#[test]
+fn names_that_come_again_are_no_text() {
+    for (content, options, line) in [
+        ("label\ttext\na\tx\nlabel\ttext\nb\ty\n", TextsOptions::default(), 3),
+        ("Text,Label\nx,a\ny,b\n\nText,Label\nz,a\n", TextsOptions::default(), 5),
+        ("\"text\",\"label\"\nx,a\n\"text\",\"label\"\n", TextsOptions::default(), 3),
+        ("id\ttext\tlabel\n1\tx\ta\n ID \tTEXT\tLabel\n", TextsOptions::default(), 3),
+        ("topic,body\na,x\nb,\"y\nz\"\ntopic,body\n", named("body", "topic"), 5),
+        // The second file began with a byte order mark.
+        ("\u{feff}label\ttext\na\tx\n\u{feff}label\ttext\nb\ty\n", TextsOptions::default(), 3),
+        ("text,label\r\nx,a\r\n\u{feff}\"text\",\"label\"\r\n", TextsOptions::default(), 3),
+    ] {
+        let error = Texts::parse("data", content, &options).unwrap_err();
+        let DataError::Line { line: found, what, .. } = &error else { panic!("{error}") };
+        assert!(*found == line && what.contains("repeats the names"), "{content:?}: {error}");
+        assert!(what.ends_with("remove it"), "{error}");
+        let skipping = TextsOptions { skip_bad_rows: true, ..options };
+        assert_eq!(Texts::parse("data", content, &skipping).unwrap().skipped, 1, "{content:?}");
+    }
+    // One name alone is a text or a label as any other.
+    let content = "label\ttext\nlabel\tx\na\ttext\ntext\tlabel\n";
+    assert_eq!(pairs("d", content, &TextsOptions::default()).len(), 3);
+    let twice = "a\tx\nb\ty\na\tx\n";
+    assert_eq!(pairs("d", twice, &TextsOptions::default()).len(), 3);
+}
+
+#[test]
+fn a_byte_order_mark_in_the_middle_is_part_of_no_label() {
+    let expected = [("a", "x"), ("b", "y \u{feff}z"), ("a", "z")];
+    let expected = expected.map(|(label, text)| (label.to_owned(), text.to_owned()));
+    for content in [
+        "a\tx\nb\ty \u{feff}z\n\u{feff}a\tz\n",
+        "\u{feff}\u{feff}a\tx\r\n\u{feff}b\ty \u{feff}z\r\n\r\n\u{feff}\u{feff}a\tz\r\n",
+        "label\ttext\ra\tx\r\u{feff}b\ty \u{feff}z\ra\tz\r\u{feff}",
+        "label,text\na,x\n\u{feff}\"b\",\"y \u{feff}z\"\n\u{feff}a,z\n",
+        "text,label\nx,a\n\u{feff}\"y \u{feff}z\",b\n\u{feff}z,a\n",
+        "{\"text\": \"x\", \"label\": \"a\"}\n\
+         \u{feff}{\"text\": \"y \u{feff}z\", \"label\": \"b\"}\n\
+         \u{feff}\n{\"text\": \"z\", \"label\": \"a\"}\n",
+        "__label__a x\n\u{feff}__label__b y \u{feff}z\n\u{feff}z __label__a\n",
+    ] {
+        assert_eq!(pairs("d", content, &TextsOptions::default()), expected, "{content:?}");
+    }
+}
+
+#[test]
+fn utf16_that_passes_for_utf8_is_refused() {
+    let little = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    let big = |text: &str| text.encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<u8>>();
+    for text in
+        ["good\ta film\nbad\tdull\n", "label,text\r\ngood,a film\r\n", "pos\tфильм не плох\n"]
+    {
+        for (bytes, name) in [(little(text), "UTF-16LE"), (big(text), "UTF-16BE")] {
+            let content = String::from_utf8(bytes).unwrap();
+            for format in Format::ALL.into_iter().map(Some).chain([None]) {
+                let error = refused("d.csv", &content, &TextsOptions { format, ..skipping() });
+                let cure = format!("iconv -f {name}");
+                assert!(error.contains("d.csv: it is UTF-16") && error.contains(&cure), "{error}");
+            }
+        }
+    }
+    let nul = "good\ta film\0\nbad\t\0dull\0\n\0bad\tso so\n";
+    assert_eq!(pairs("d", nul, &TextsOptions::default()).len(), 3, "single ones are characters");
+}
+
+#[test]
 fn what_would_be_read_otherwise_than_meant_is_refused() {
     let numbers = TextsOptions {
         text: Some("2".to_owned()),

@@ -8,7 +8,7 @@ use super::detect::{detect, first_line, without_mark};
 use super::fixed::{FixedFraming, FixedRows};
 use super::header::{NumbersHeader, Word2vecHeader};
 use super::matrix::{is_numbers, matrix, no_words};
-use super::plan::{Expected, Plan, Unit};
+use super::plan::{Expected, Plan, Unit, Watch};
 use super::text::{LineFraming, Lines, spaces};
 use super::word2vec::{RowFraming, Rows};
 use crate::lfs;
@@ -47,7 +47,7 @@ pub(in crate::prepare) fn plan(
         (
             VectorsFormat::Glove | VectorsFormat::Word2vec | VectorsFormat::Word2vecBinary,
             Some(words),
-        ) => matrix(head, format, words)?,
+        ) => matrix(head, format, words, options)?,
         (VectorsFormat::Glove, None) => glove(head, false, options)?,
         (VectorsFormat::GloveNorm, None) => glove(head, true, options)?,
         (VectorsFormat::Word2vec, None) => word2vec_text(head, options)?,
@@ -98,7 +98,7 @@ fn glove(head: &[u8], with_norm: bool, options: &PrepareOptions) -> Result<Plan,
     };
     let lines = Lines { dim: dim.min(MAX_DIM), with_norm, hint };
     Ok(Plan {
-        first_column: first_column(&lines, text, false, options)?,
+        first_column: first_column(&lines, text, false, options)?.map(Watch::Words),
         description: if with_norm { "glove text with norms" } else { "glove text" }.into(),
         dim,
         skip: skip as u64,
@@ -131,7 +131,7 @@ fn word2vec_text(head: &[u8], options: &PrepareOptions) -> Result<Plan, String> 
     // A table of two columns may begin like a header.
     let first_column = first_column(&lines, &head[skip as usize..], dim > 1, options)?;
     Ok(Plan {
-        first_column,
+        first_column: first_column.map(Watch::Words),
         description: "word2vec text".into(),
         dim,
         skip,

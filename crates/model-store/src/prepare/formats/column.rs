@@ -46,7 +46,7 @@ impl FirstColumn {
     }
 
     /// Looks at more rows. Costs nothing once there was a word.
-    pub(in crate::prepare) fn see(&mut self, parsed: &Parsed) {
+    pub(super) fn see(&mut self, parsed: &Parsed) {
         for word in parsed.words() {
             if self.has_words {
                 return;
@@ -79,7 +79,7 @@ impl FirstColumn {
     }
 
     /// Why the whole file is a matrix, if so; `repeated` words were there before.
-    pub(in crate::prepare) fn is_a_matrix(&self, repeated: u64) -> Option<String> {
+    pub(super) fn is_a_matrix(&self, repeated: u64) -> Option<String> {
         let numbers = self.words - self.infinite - self.others;
         if self.has_words || numbers == 0 {
             return None;

@@ -4,6 +4,7 @@ use super::header::Word2vecHeader;
 use super::text::{Lines, spaces};
 use super::{Parser, VectorsFormat};
 use crate::prepare::MAX_DIM;
+use crate::prepare::plain_text::utf16_reason;
 use crate::prepare::unpack::Packing;
 
 /// The byte order mark that some Windows programs write at the start of text.
@@ -42,6 +43,9 @@ pub(super) fn detect(head: &[u8], has_words: bool) -> Result<VectorsFormat, Stri
         return Ok(if is_text { VectorsFormat::Word2vec } else { VectorsFormat::Word2vecBinary });
     }
     let is_text = is_text(head) || begins_with_a_line(text, spaces(first_line(text)));
+    if !is_text && let Some(reason) = utf16_reason(head) {
+        return Err(reason);
+    }
     if has_words && !is_text {
         return Ok(VectorsFormat::GloveNorm);
     }
@@ -88,8 +92,6 @@ fn foreign(head: &[u8]) -> Option<String> {
          KeyedVectors.load(path).save_word2vec_format('vectors.bin', binary=True)"
     } else if head.starts_with(b"\x89HDF\r\n") {
         "it is an HDF5 file; save its array with numpy.save and its words as text, one per line"
-    } else if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
-        "it is UTF-16 text; convert it first: iconv -f UTF-16 -t UTF-8"
     } else if head.starts_with(b"BZh") && head[3..].get(1..7) == Some(b"1AY&SY") {
         "it is compressed with bzip2; decompress it first: bunzip2"
     } else {

@@ -6,11 +6,12 @@ use memchr::{memchr, memchr_iter};
 
 use super::detect::{first_line, without_mark};
 use super::header::Word2vecHeader;
-use super::plan::{Expected, Plan, Unit};
+use super::index::IndexColumn;
+use super::plan::{Expected, Plan, Unit, Watch};
 use super::text::{LineFraming, parse_component};
 use super::{BadBytes, Framing, Parsed, Parser, VectorsFormat};
-use crate::prepare::MAX_DIM;
 use crate::prepare::words_file::WordList;
+use crate::prepare::{MAX_DIM, PrepareOptions};
 
 /// The numbers of a line, separated by commas, semicolons or white space.
 fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -46,7 +47,12 @@ pub(super) fn no_words() -> String {
 ///
 /// # Errors
 /// If it has words of its own.
-pub(super) fn matrix(head: &[u8], format: VectorsFormat, words: WordList) -> Result<Plan, String> {
+pub(super) fn matrix(
+    head: &[u8],
+    format: VectorsFormat,
+    words: WordList,
+    options: &PrepareOptions,
+) -> Result<Plan, String> {
     let (text, mut skip) = without_mark(head);
     let dim_of = |text| fields(first_line(text)).count();
     let header = Word2vecHeader::read(text).filter(|header| {
@@ -68,6 +74,11 @@ pub(super) fn matrix(head: &[u8], format: VectorsFormat, words: WordList) -> Res
     let dim = dim_of(line);
     let rows = words.len() as u64;
     let said = format!("{} has {rows} words, one for each row", words.name());
+    // Who says how many components there are has counted the columns.
+    let index = match options.dim {
+        Some(_) => None,
+        None => IndexColumn::new(line, dim, header.is_some()),
+    };
     Ok(Plan {
         description: "text of numbers".into(),
         dim,
@@ -76,7 +87,7 @@ pub(super) fn matrix(head: &[u8], format: VectorsFormat, words: WordList) -> Res
         framing: Box::new(CountedLines { found: 0 }),
         parser: Arc::new(NumberLines { dim: dim.min(MAX_DIM), words: Arc::new(words) }),
         expected: Some(Expected { rows, said, cure: "give one word for each row" }),
-        first_column: None,
+        first_column: index.map(Watch::Index),
     })
 }
 

@@ -6,6 +6,7 @@ mod column;
 mod detect;
 mod fixed;
 mod header;
+mod index;
 mod matrix;
 mod numbers;
 mod plan;
@@ -15,9 +16,8 @@ mod word2vec;
 use std::fmt;
 
 pub(super) use choose::plan;
-pub(super) use column::FirstColumn;
 pub(super) use detect::BYTE_ORDER_MARK;
-pub(super) use plan::{Expected, Plan, Unit};
+pub(super) use plan::{Expected, Plan, Unit, Watch};
 pub(crate) use text::ends_in_a_number;
 pub(super) use text::parse_component;
 

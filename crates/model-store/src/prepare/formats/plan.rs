@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::column::FirstColumn;
-use super::{Framing, Parser};
+use super::index::IndexColumn;
+use super::{Framing, Parsed, Parser};
 
 /// How to read a file, from its first bytes and the user's options.
 pub(in crate::prepare) struct Plan {
@@ -17,8 +18,35 @@ pub(in crate::prepare) struct Plan {
     pub(in crate::prepare) parser: Arc<dyn Parser>,
     /// The number of records, if it is known and the framing does not check it.
     pub(in crate::prepare) expected: Option<Expected>,
-    /// For lines that begin with their word.
-    pub(in crate::prepare) first_column: Option<FirstColumn>,
+    /// What the first column may be instead of what it is taken for.
+    pub(in crate::prepare) first_column: Option<Watch>,
+}
+
+/// Watches the first column while rows are read. What it is shows at their end only.
+#[derive(Debug, Clone)]
+pub(in crate::prepare) enum Watch {
+    /// Of lines that begin with their word.
+    Words(FirstColumn),
+    /// Of lines of numbers only.
+    Index(IndexColumn),
+}
+
+impl Watch {
+    /// Looks at more rows.
+    pub(in crate::prepare) fn see(&mut self, parsed: &Parsed) {
+        match self {
+            Self::Words(column) => column.see(parsed),
+            Self::Index(column) => column.see(parsed),
+        }
+    }
+
+    /// Why the column is something else, if so; `repeated` words were there before.
+    pub(in crate::prepare) fn reason(&self, repeated: u64) -> Option<String> {
+        match self {
+            Self::Words(column) => column.is_a_matrix(repeated),
+            Self::Index(column) => column.reason(),
+        }
+    }
 }
 
 /// A number of records that is known.
