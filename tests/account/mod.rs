@@ -292,6 +292,7 @@ fn ask_model(found: &mut Found, arguments: &[&str], seed: u64) {
 
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "only Linux says what each thread took")]
+#[cfg_attr(not(optimised), ignore = "the program is not optimised (CONTRIBUTING.md)")]
 fn no_request_takes_more_than_three_times_what_is_accounted() {
     let seed = std::env::var("TEST_SEED").map_or(SEED, |seed| seed.parse().expect("a number"));
     println!("seed {seed}");

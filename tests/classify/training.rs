@@ -105,7 +105,7 @@ fn texts_with_several_labels_or_none() {
         errors(&output)
     );
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(said.contains("head: F1 9"), "{said}");
+    assert!(said.contains("head: a head of tiny (") && said.contains("; F1 9"), "{said}");
     let head = scratch.path("head");
 
     let output =

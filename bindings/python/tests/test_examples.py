@@ -42,6 +42,29 @@ def test_a_splade_head_of_pairs_is_saved(tmp_path):
     assert {"cheap", "flights"} <= {term.term for term in terms}
 
 
+def test_expansions_are_measured(tmp_path):
+    for package in ("bm25s", "Stemmer", "ir_measures", "scipy"):
+        pytest.importorskip(package)
+    animals = ["frog", "toad", "salamander", "lizard", "snake", "turtle"]
+    rivers = ["river", "lake", "creek", "stream", "ocean", "coast"]
+    texts = [f"the {one} and the {other}" for words in (animals, rivers) for one, other in zip(words, words[1:])]
+    documents = "".join(f"<doc><docno>d{n}</docno><text>{text}</text></doc>\n" for n, text in enumerate(texts))
+    queries = [words[n] for words in (animals, rivers) for n in range(5)]
+    topics = "".join(f"<top><num>{7 * n}</num><title>a {query}</title></top>\n" for n, query in enumerate(queries))
+    (tmp_path / "documents").write_text(documents)
+    (tmp_path / "queries").write_text(topics)
+    (tmp_path / "qrels").write_text("".join(f"{n + 1} 0 d{n} 1\n" for n in range(10)))
+    files = [word for name in ("documents", "queries", "qrels") for word in (f"--{name}", str(tmp_path / name))]
+    said = run("retrieval.py", *files, "--query-ids", "position")
+    rows = [line.split(" | ") for line in said.splitlines()[2:]]
+    assert [row[0] for row in rows] == ["| BM25", "| rm3", "| neighbours", "| centroid"]
+    # A query's own document has its word.
+    assert float(rows[0][1]) > 0.5 and float(rows[0][5]) == 1
+    # The numbers of the judgements are not the queries' ids.
+    refused = subprocess.run([sys.executable, EXAMPLES / "retrieval.py", *files], capture_output=True, text=True, timeout=300)
+    assert refused.returncode != 0 and "--query-ids position" in refused.stderr
+
+
 def test_classifying_by_mpi(tmp_path):
     pytest.importorskip("mpi4py")
     # That of PyPI's MPICH is beside the interpreter. Open MPI's refuses to run as root.

@@ -25,7 +25,7 @@ fn of_target(target: &str) -> Vec<(Option<VectorsFormat>, bool)> {
         // Requests, not files.
         "expression" | "npy_body" | "post_body" | "query_string" => vec![],
         // What heads are made of: the crate `kindred` runs them.
-        "head" | "biases" | "labelled_texts" | "import_head" => vec![],
+        "head" | "words" | "biases" | "labelled_texts" | "import_head" => vec![],
         other => panic!("{other}: which format is that?"),
     }
 }
