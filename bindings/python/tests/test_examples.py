@@ -39,7 +39,7 @@ def test_a_splade_head_of_pairs_is_saved(tmp_path):
     said = run("train_splade.py", "--pairs", tmp_path / "pairs.tsv", "--steps", "3", "--texts", "16", "--save", tmp_path / "head")
     assert "pairs have known words on both sides" in said and "kindred serve --head" in said
     terms = kindred.demo(device="cpu").expand("cheap flights", head=tmp_path / "head").terms
-    assert {"cheap", "flights"} <= {term.term for term in terms}
+    assert {"cheap", "flights"} <= {term.word for term in terms}
 
 
 def test_expansions_are_measured(tmp_path):

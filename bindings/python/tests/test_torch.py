@@ -421,7 +421,7 @@ def test_a_saved_head_has_the_terms_of_the_formula_to_the_bit(trained, text):
     expected = formula(model, rows, weight, bias, projection)
     assert len(expected) > 3
     found = model.expand(text, head=folder / "head", top=100)
-    assert {model.words.index(term.term): term.weight for term in found.terms} == expected
+    assert {model.words.index(term.word): term.weight for term in found.terms} == expected
     # PyTorch's own products are in float32.
     ours = head(turn(torch.from_numpy(model.vectors.copy())[rows])[None]).to_dense()[0]
     for term, value in expected.items():
@@ -436,11 +436,11 @@ def test_a_saved_head_is_served_with_the_same_bits(trained, tmp_path):
     same = kindred.open(tmp_path / "model", device="cpu")
     head.save(tmp_path / "head", same, projection=turn)
     text = "ask3 say9"
-    expected = [(term.term, term.weight) for term in same.expand(text, head=tmp_path / "head").terms]
+    expected = [(term.word, term.weight) for term in same.expand(text, head=tmp_path / "head").terms]
     service = Service("--model", str(tmp_path / "model"), "--head", str(tmp_path / "head"), "--device", "cpu")
     try:
         found = kindred.Client(service.url).expand(text)
-        assert [(term.term, term.weight) for term in found.terms] == expected
+        assert [(term.word, term.weight) for term in found.terms] == expected
     finally:
         service.stop()
     # The same by the state dict.
@@ -449,7 +449,7 @@ def test_a_saved_head_is_served_with_the_same_bits(trained, tmp_path):
     command = [program(), "import-head", "--expander", "--linear", "--weights", "state.safetensors", "--model", "model", "--out", "imported"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert [(term.term, term.weight) for term in same.expand(text, head=tmp_path / "imported").terms] == expected
+    assert [(term.word, term.weight) for term in same.expand(text, head=tmp_path / "imported").terms] == expected
 
 
 def safetensors(tensors):
@@ -470,7 +470,7 @@ def test_terms_may_be_some_words_in_any_order(trained, tmp_path):
     with torch.no_grad():
         head.weight.copy_(torch.from_numpy(model.vectors[[model.words.index(word) for word in words]]))
     head.save(tmp_path / "head", model, terms=words)
-    assert model.expand("say1", head=tmp_path / "head", top=1).terms[0].term == "say1"
+    assert model.expand("say1", head=tmp_path / "head", top=1).terms[0].word == "say1"
     for terms, error, message in [
         (["say5", "ask0"], kindred.ModelError, "2 words and 3 terms"),
         (["say5", "ask0", "say5"], kindred.ModelError, "twice"),
