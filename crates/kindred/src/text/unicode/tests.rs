@@ -116,7 +116,7 @@ fn the_longest_form_with_signs_is_taken() {
         ("U.S., (U.S.) «U.S.»", "u.s. , u.s. u.s."),
         (".NET, (.net)", ".net , .net"),
         ("Inc.), inc)", "inc. , inc"),
-        ("C#, c+++++", "c , c"),
+        ("C#, c+++++", "c , c++"),
         ("(c++)—c", "c++ c"),
     ] {
         assert_eq!(found(&words, text, Signs::Kept).join(" "), expected, "{text}");
