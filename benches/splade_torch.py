@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch's SPLADE head at the shapes of `cargo bench -p gpu-core --bench expand`, for comparison: forward, forward and backward,
+"""PyTorch's SPLADE head at the shapes of `bindings/python/benches/splade.py`, for comparison: forward, forward and backward,
 and peak memory beside the inputs, in float32 and bfloat16. Needs torch and an NVIDIA GPU.
 
 --cpu: the forward pass in float32 on a processor, at the shape of `cargo bench -p cpu-core --bench expand`, on as many threads as

@@ -9,9 +9,6 @@
 #include "rotation.cuh"
 #include "tile_scale.cuh"
 
-// A changed row whose square is above this may be longer than 1.
-constexpr double LONGEST_SQUARE = 1.0 - 1e-9;
-
 // Reads a row as a vector that is at most 1 long into shared memory and rotates it. Called by all threads.
 __device__ void lifted_row(const TableView& table, const LiftView& lift, uint32_t row, double* values) {
     __syncthreads();
@@ -127,46 +124,4 @@ extern "C" __global__ void quantise_rows(const QuantiseRowsParams params) {
             params.residuals4[blockIdx.x] = full ? __double2float_ru(residual4 * (1.0 + 1e-9) + 1e-9) : UNBOUNDED_RESIDUAL;
         }
     }
-}
-
-// Changes some rows and their biases (metric `dot`), and rounds those rows again in their places. Their tiles' steps stay; the tiles'
-// residuals grow if they must. Grid: (rows). Dynamic shared memory: [lift.dim] float64.
-extern "C" __global__ void change_rows(const ChangeRowsParams params) {
-    extern __shared__ double values[];
-    __shared__ double space[32];
-    const TableView& table = params.table;
-    const LiftView& lift = params.lift;
-    const uint32_t row = params.rows[blockIdx.x], slot = params.slots[blockIdx.x];
-    float* const components = params.components + static_cast<size_t>(row) * table.dim;
-    const auto changed = [&](float value, float by) { return params.is_step != 0 ? fmaf(-params.rate, by, value) : by; };
-    if (blockIdx.x < params.vectors) {
-        const float* const by = params.components_by + static_cast<size_t>(blockIdx.x) * table.dim;
-        for (int i = threadIdx.x; i < table.dim; i += blockDim.x) components[i] = changed(components[i], by[i]);
-    }
-    if (threadIdx.x == 0) params.biases[row] = changed(params.biases[row], params.biases_by[blockIdx.x]);
-    lifted_row(table, lift, row, values);
-    TileScale& scale = params.scales[slot / TILE_ROWS];
-    const float step = scale.step;
-    const int chunks = (lift.dim + CHUNK8 - 1) / CHUNK8;
-    uint8_t* const tile = params.tiles8 + static_cast<size_t>(slot / TILE_ROWS) * chunks * TILE_ROWS * CHUNK_BYTES;
-    double square = 0.0, length = 0.0;
-    for (int i = threadIdx.x; i < lift.dim; i += blockDim.x) {
-        const double y = values[i];
-        const int n = max(-127, min(127, __double2int_rn(y / step)));
-        const double rest = y - static_cast<double>(n) * step;
-        square += rest * rest;
-        length += y * y;
-        tile[(i / CHUNK8) * (TILE_ROWS * CHUNK_BYTES) + slot % TILE_ROWS * CHUNK_BYTES + i % CHUNK8] =
-            static_cast<uint8_t>(static_cast<int8_t>(n));
-    }
-    const auto sum = [](double a, double b) { return a + b; };
-    square = block_combine(square, space, sum);
-    length = block_combine(length, space, sum);
-    if (threadIdx.x != 0) return;
-    // Negated, so that NaN is too long as well.
-    if (!(length <= LONGEST_SQUARE)) atomicExch(params.too_long, 1u);
-    const float residual = __double2float_ru(sqrt(square) * (1.0 + 1e-9) + 1e-9);
-    // Floats above zero have the order of their bits.
-    atomicMax(reinterpret_cast<unsigned*>(&scale.residual), __float_as_uint(residual));
-    atomicMax(reinterpret_cast<unsigned*>(&scale.residual_over_step), __float_as_uint(__fdiv_ru(residual, step)));
 }

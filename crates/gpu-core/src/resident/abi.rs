@@ -116,37 +116,12 @@ abi! {
             /// As in `RowPeaksParams`.
             longest_square: DevicePointerMut<f64>,
         }
-        struct ChangeRowsParams {
-            table: TableView,
-            lift: LiftView,
-            /// `[changed]`: the rows, and their slots.
-            rows: DevicePointer<u32>,
-            slots: DevicePointer<u32>,
-            /// `[vectors, dim]` and `[changed]`: gradients if `is_step`, else new values.
-            components_by: DevicePointer<f32>,
-            biases_by: DevicePointer<f32>,
-            /// `[rows, dim]` and `[rows]`: the table's.
-            components: DevicePointerMut<f32>,
-            biases: DevicePointerMut<f32>,
-            /// As in `QuantiseRowsParams`.
-            tiles8: DevicePointerMut<u8>,
-            scales: DevicePointerMut<TileScale>,
-            /// `[1]`: set to 1 if a row becomes longer than 1, so that all must be divided by more.
-            too_long: DevicePointerMut<u32>,
-            /// How many of the rows, from the first, have new vectors; the others have new biases alone.
-            vectors: u32,
-            is_step: u32,
-            /// What gradients are multiplied by.
-            rate: f32,
-            unused: u32,
-        }
     }
     files {
         "" / quantise_rows for Every {
             // The maximum; launches use fewer threads for rows of few components.
             (256) row_peaks: RowPeaksParams;
             (256) quantise_rows: QuantiseRowsParams;
-            (256) change_rows: ChangeRowsParams;
         }
         "" / round_again for Every {
             (256) round_again_1, round_again_2, round_again_4, round_again_8, round_again_16, round_again_32: RoundAgainParams;

@@ -2,7 +2,6 @@
 //! from them there. Workloads share them by reference.
 
 pub(crate) mod abi;
-mod change;
 pub(crate) mod fit;
 mod quantise;
 mod round_again;
@@ -23,7 +22,6 @@ use crate::driver::{Array, Gpu, new_stream};
 pub(crate) use abi::{
     CHUNK_BYTES, CHUNK4, CHUNK8, LiftView, Metric, NOT_A_ROW, TILE_ROWS, TableView, TileScale,
 };
-pub(crate) use change::RowChanges;
 pub(crate) use fit::{Derived, table_bytes};
 pub(crate) use quantise::Rounding;
 pub(crate) use round_again::RoundAgain;
@@ -159,15 +157,6 @@ impl Resident {
         let mut resident = Self { components, norms, biases, lift, quantised, rows, dim, gpu, of };
         resident.quantised = quantise::quantise(&resident, stream, false)?;
         Ok(resident)
-    }
-
-    /// Reads the table's components and biases.
-    ///
-    /// # Errors
-    /// If the device fails.
-    pub(crate) fn read(&self) -> Result<(Vec<f32>, Option<Vec<f32>>), GpuError> {
-        let biases = self.biases.as_ref().map(Array::read).transpose()?;
-        Ok((self.components.read()?, biases))
     }
 
     /// Whether a table's components are those of this one: the same in the host's memory.

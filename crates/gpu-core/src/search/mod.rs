@@ -5,7 +5,7 @@
 //!   in, answers out; `pace`: how many queries to take;
 //! - `every_hit`: queries for every row from a minimum score on; `expand`: texts as searches for their tokens;
 //!   `expanders`: whose terms;
-//! - `training`: forward and gradients of an expander whose terms change; `borrowed`: the same for terms in another library's memory;
+//! - `borrowed`: forward and sums of rows for an expander whose terms are in another library's memory and change;
 //! - `cost`: what requests cost;
 //! - `plan`: the sizes of a pass; `pass`: its kernels in order; `launches`: each kernel's parameters and grid;
 //! - `kernels`: the kernels for this device; `workspace`: every buffer; `abi`: what is shared with CUDA.
@@ -28,7 +28,6 @@ mod pass;
 mod paths;
 mod plan;
 mod start;
-mod training;
 mod workspace;
 
 use std::collections::{HashMap, VecDeque};
@@ -60,7 +59,6 @@ use pace::Pace;
 use pass::Pass;
 pub use paths::{Counters, Paths};
 pub(crate) use start::memory;
-pub use training::DeviceTerms;
 use workspace::{MAX_BATCH, Sizes, Workspace};
 
 /// Searches a model's table in the memory of an NVIDIA GPU.

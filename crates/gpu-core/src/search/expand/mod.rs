@@ -40,8 +40,6 @@ pub(crate) struct Tokens<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum TokenVectors<'a> {
     Host(&'a [f32]),
-    /// Those that were [uploaded](CudaEngine::upload_tokens) last.
-    Uploaded,
     /// At an address on the device, in the memory of another library. They do not change during the pass.
     Borrowed(DevicePointer<f32>),
 }
@@ -150,22 +148,6 @@ impl CudaEngine {
         self.token_passes.take().map_or_else(TokenPasses::new, Ok)
     }
 
-    /// Uploads the vectors of tokens only.
-    pub(super) fn upload_tokens(&mut self, vectors: &[f32]) -> Result<(), GpuError> {
-        let mut passes = self.take_token_passes()?;
-        // SAFETY: no pass is under way, and the stream is synchronised here.
-        let started = unsafe { passes.vectors.upload(vectors, &self.stream) };
-        self.token_passes = Some(passes);
-        started?;
-        self.stream.synchronize().doing("uploading tokens")
-    }
-
-    /// The vectors of the tokens of the last pass, on the device.
-    pub(super) fn token_vectors(&self) -> DevicePointer<f32> {
-        let passes = self.token_passes.as_ref().expect("a pass has run");
-        passes.vectors.pointer()
-    }
-
     /// # Safety
     /// Until the stream has been synchronised, nothing else uses the buffers or the workspace.
     unsafe fn launch_tokens(
@@ -180,7 +162,6 @@ impl CudaEngine {
         assert!(texts <= MAX_TEXTS && leasts.len() == texts, "{texts} texts");
         let components = match vectors {
             TokenVectors::Host(vectors) => vectors.len(),
-            TokenVectors::Uploaded => passes.vectors.values().len(),
             TokenVectors::Borrowed(_) => count * resident.dim,
         };
         assert_eq!(components, count * resident.dim, "texts end with the last token");
@@ -201,7 +182,7 @@ impl CudaEngine {
         }
         let vectors = match vectors {
             TokenVectors::Borrowed(vectors) => vectors,
-            TokenVectors::Host(_) | TokenVectors::Uploaded => passes.vectors.pointer(),
+            TokenVectors::Host(_) => passes.vectors.pointer(),
         };
         let params = TokenQueriesParams {
             table: resident.view(),
