@@ -6,26 +6,6 @@ use contract::{HasTable, Table, TermExpander, score};
 use model_store::synth::split_mix;
 use rayon::prelude::*;
 
-#[derive(Clone, Copy)]
-pub(crate) struct Shape {
-    pub(crate) texts: usize,
-    pub(crate) tokens: usize,
-    pub(crate) dim: usize,
-    pub(crate) terms: usize,
-    /// Of all terms: what makes `f` sparse.
-    pub(crate) bias: f32,
-}
-
-pub(crate) const fn shape(
-    texts: usize,
-    tokens: usize,
-    dim: usize,
-    terms: usize,
-    bias: f32,
-) -> Shape {
-    Shape { texts, tokens, dim, terms, bias }
-}
-
 #[derive(Debug)]
 pub(crate) struct Terms {
     components: Vec<f32>,
@@ -35,11 +15,11 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// Rows of norm 1, about: scores of tokens have unit variance.
-    pub(crate) fn new(shape: &Shape) -> Self {
-        let components = normal(1, shape.terms * shape.dim, (shape.dim as f32).sqrt().recip());
-        let norms = components.par_chunks_exact(shape.dim).map(score::norm).collect();
-        Self { components, norms, biases: vec![shape.bias; shape.terms], dim: shape.dim }
+    /// Rows of norm 1, about: scores of tokens have unit variance. All have the same bias.
+    pub(crate) fn new(terms: usize, dim: usize, bias: f32) -> Self {
+        let components = normal(1, terms * dim, (dim as f32).sqrt().recip());
+        let norms = components.par_chunks_exact(dim).map(score::norm).collect();
+        Self { components, norms, biases: vec![bias; terms], dim }
     }
 }
 

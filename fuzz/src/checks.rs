@@ -157,7 +157,7 @@ pub fn words_are_in_order_and_complete(bytes: &[u8]) -> bool {
         assert_eq!(found.tokens.len(), found.bytes.len());
         assert!(!found.is_cut && found.unknown.len() <= MAX_UNKNOWN_WORDS);
         let mut end = 0;
-        for bytes in found.bytes.iter().cloned().chain([text.len()..text.len()]) {
+        for bytes in found.bytes.iter().cloned().chain(Some(text.len()..text.len())) {
             assert!(bytes.start >= end, "places are in order");
             let between = text.get(end..bytes.start).expect("places are those of characters");
             end = bytes.end;

@@ -7,23 +7,25 @@ use std::time::Instant;
 use contract::{Engine, Expansion, HasTable, TermExpander, TokenVectors};
 use cpu_core::{CpuEngine, InstructionSet, Options};
 use model_store::ModelStore;
-use random_terms::{Plain, Shape, Terms, normal, shape};
+use random_terms::{Plain, Terms, normal};
 
 #[path = "../../../benches/random_terms.rs"]
 mod random_terms;
 
-const SHAPE: Shape = shape(8, 16, 300, 400_000, -4.2);
+/// Texts, tokens of each, components, and terms, whose bias makes few of them touched.
+const SHAPE: [usize; 4] = [8, 16, 300, 400_000];
+const BIAS: f32 = -4.2;
 
 /// Repetitions, of which the median is printed.
 const TIMES: usize = 9;
 
 fn main() {
     let threads = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(0);
-    let Shape { texts, tokens, dim, terms, .. } = SHAPE;
+    let [texts, tokens, dim, terms] = SHAPE;
     let row = vec![1.0; dim];
     let own = ModelStore::from_rows("own", dim, [("word", &row[..])]).expect("a row that fits");
     let own = Arc::new(own);
-    let table: Arc<dyn HasTable> = Arc::new(Terms::new(&SHAPE));
+    let table: Arc<dyn HasTable> = Arc::new(Terms::new(terms, dim, BIAS));
     let expander: Arc<dyn TermExpander> = Arc::new(Plain(table));
     let vectors = normal(2, texts * tokens * dim, 1.0);
     let text = |vectors: &[f32]| {

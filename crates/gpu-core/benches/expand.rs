@@ -12,7 +12,7 @@ use gpu_core::driver::Gpu;
 use gpu_core::search::{CudaEngine, Paths};
 use model_store::ModelStore;
 use model_store::synth::split_mix;
-use random_terms::{Plain, Terms, normal, shape};
+use random_terms::{Plain, Terms, normal};
 use rayon::prelude::*;
 
 #[path = "../../../benches/random_terms.rs"]
@@ -31,12 +31,12 @@ fn main() {
 
 /// Compares random texts of 1 to 12 tokens, rows and vectors, on both engines with the formula: rows, bits and positions.
 fn compare(count: usize) {
-    let shape = shape(1, 1, 50, 20_000, -3.0);
-    let own = normal(3, 5_000 * shape.dim, 1.0);
+    let dim = 50;
+    let own = normal(3, 5_000 * dim, 1.0);
     let words: Vec<String> = (0..5_000).map(|row| format!("w{row}")).collect();
-    let rows = words.iter().map(String::as_str).zip(own.chunks_exact(shape.dim));
-    let own = Arc::new(ModelStore::from_rows("own", shape.dim, rows).unwrap());
-    let expander: Arc<dyn TermExpander> = Arc::new(Plain(Arc::new(Terms::new(&shape))));
+    let rows = words.iter().map(String::as_str).zip(own.chunks_exact(dim));
+    let own = Arc::new(ModelStore::from_rows("own", dim, rows).unwrap());
+    let expander: Arc<dyn TermExpander> = Arc::new(Plain(Arc::new(Terms::new(20_000, dim, -3.0))));
     let table = own.table();
     let text = |text: usize| {
         let random = |what: u64| split_mix(what << 32 | text as u64) as usize;
@@ -46,7 +46,7 @@ fn compare(count: usize) {
                 (0..tokens).map(|at| Row((random(9 + at as u64) % 5_000) as u32)).collect(),
             )
         } else {
-            TokenVectors::Vectors(normal(100 + text as u64, tokens * shape.dim, 1.0))
+            TokenVectors::Vectors(normal(100 + text as u64, tokens * dim, 1.0))
         };
         let top = [1, 10, 50, 500, usize::MAX][random(2) % 5];
         let least = [0.0, 0.0, 0.5, 1.0][random(3) % 4];

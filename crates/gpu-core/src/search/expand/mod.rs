@@ -13,7 +13,7 @@ use super::launches::{LISTING_PARTS, Source};
 use super::workspace::MAX_BATCH;
 use crate::GpuError;
 use crate::abi::{DevicePointer, DevicePointerMut};
-use crate::driver::{Array, Doing, Kernel, Modules, Pinned, Room, Shape, start_clearing};
+use crate::driver::{Array, Kernel, Modules, Pinned, Room, Shape, start_clearing};
 use crate::resident::Quantised;
 use abi::{ListTermsParams, MergeTermsParams, NOT_MERGED, TextTerms, TokenQueriesParams, entries};
 

@@ -251,7 +251,10 @@ mod tests {
         ExpanderImportOptions { file, tokens, log1p: false, map: vec![], ignore: vec![] }
     }
 
-    fn file(tensors: &[(&str, &[usize], &[f32])]) -> Vec<u8> {
+    /// Name, shape and numbers.
+    type Tensor<'a> = (&'a str, &'a [usize], &'a [f32]);
+
+    fn file(tensors: &[Tensor<'_>]) -> Vec<u8> {
         let bytes: Vec<Vec<u8>> = tensors
             .iter()
             .map(|(.., values)| values.iter().flat_map(|value| value.to_le_bytes()).collect())
@@ -263,7 +266,7 @@ mod tests {
     }
 
     fn refused(
-        tensors: &[(&str, &[usize], &[f32])],
+        tensors: &[Tensor<'_>],
         words: Option<&str>,
         options: &ExpanderImportOptions,
     ) -> String {
@@ -290,7 +293,7 @@ mod tests {
     #[test]
     fn a_head_by_itself_and_one_of_all_rows_without_vectors() {
         let identity = [1.0, 0.0, 0.0, 1.0];
-        let all: [(&str, &[usize], &[f32]); 2] =
+        let all: [Tensor<'_>; 2] =
             [("bias", &[3], &[-0.5; 3]), ("turn.weight", &[2, 2], &identity)];
         let made = import_expander(&model(), &file(&all), None, &options()).unwrap();
         assert_eq!((made.terms, made.weights.rows, made.weights.vectors), (3, None, None));
@@ -300,15 +303,14 @@ mod tests {
             ignore: vec!["step".to_owned()],
             ..options()
         };
-        let other: [(&str, &[usize], &[f32]); 2] =
-            [("out.weight", &[1, 2], &[1.0, 2.0]), ("step", &[1], &[9.0])];
+        let other: [Tensor<'_>; 2] = [("out.weight", &[1, 2], &[1.0, 2.0]), ("step", &[1], &[9.0])];
         assert_eq!(import_expander(&model(), &file(&other), None, &options).unwrap().terms, 1);
     }
 
     #[test]
     fn what_does_not_fit_is_refused_with_the_cure() {
         let (five, four) = (&[0.0; 5][..], &[0.0; 4][..]);
-        let all: [(&[(&str, &[usize], &[f32])], Option<&str>, &str); 9] = [
+        let all: [(&[Tensor<'_>], Option<&str>, &str); 9] = [
             (&[], None, "has no tensor `head.weight`"),
             (&[("head.weight", &[1, 5], five)], None, "[terms, 2], as many components"),
             (&[("head.weight", &[0, 2], &[])], None, "[terms, 2]"),
