@@ -320,6 +320,72 @@ fn texts_on_the_command_line_do_not_steer_a_terminal() {
     }
 }
 
+/// A file of safetensors with these float32 tensors.
+fn safetensors(tensors: &[(&str, &[usize], &[f32])]) -> Vec<u8> {
+    let (mut header, mut data) = (json!({}), Vec::new());
+    for (name, shape, values) in tensors {
+        let start = data.len();
+        data.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        header[name] = json!({"dtype": "F32", "shape": shape, "data_offsets": [start, data.len()]});
+    }
+    let header = header.to_string();
+    [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &data].concat()
+}
+
+#[test]
+fn a_state_dict_becomes_an_expander_that_is_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let run = |arguments: &[&str]| {
+        let output = kindred(arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned() + &errors(&output);
+        (output.status.success(), said)
+    };
+    fs::write(path("vectors.txt"), "cat 1 0\ndog 0 1\nsun 2 1\nsea -1 1\n").unwrap();
+    let model = path("model");
+    assert!(run(&["prepare", &path("vectors.txt"), "--out", &model]).0);
+    // Two terms, whose tokens' vectors are turned by a quarter.
+    let state = safetensors(&[
+        ("head.weight", &[2, 2], &[1.0, 0.5, 0.25, -2.0]),
+        ("head.bias", &[2], &[-0.25, 0.5]),
+        ("turn.weight", &[2, 2], &[0.0, -1.0, 1.0, 0.0]),
+    ]);
+    fs::write(path("state.safetensors"), state).unwrap();
+    fs::write(path("words.txt"), "sun\ncat\n").unwrap();
+    let import = |out: &str, more: &[&str]| {
+        let (state, out) = (path("state.safetensors"), path(out));
+        let start = ["import-head", "--expander", "--model", &model, "--weights", &state];
+        run(&[&start[..], &["--out", &out], more].concat())
+    };
+    let (is_right, said) = import("head", &["--linear", "--vocabulary", &path("words.txt")]);
+    assert!(
+        is_right && said.contains("an expander of 2 terms, with vectors of their own"),
+        "{said}"
+    );
+    let service = Service::start(&["--model", &model, "--head", &path("head"), "--device", "cpu"]);
+    let answer = service.post("/expand", &json!({"text": "cat dog"})).json();
+    // cat (1, 0) turns to (0, 1): sun 0.5 − 0.25, cat −2 + 0.5. dog (0, 1) turns to (−1, 0): sun
+    // −1.25, cat −0.25 + 0.5.
+    assert_eq!(terms(&answer), [("cat", 0.25), ("sun", 0.25)], "{answer}");
+    let (_, said) =
+        run(&["expand", "--model", &model, "--head", &path("head"), "--json", "cat dog"]);
+    assert_eq!(terms(&serde_json::from_str(&said).unwrap()), terms(&answer));
+
+    let (is_right, said) = import("first", &[]);
+    assert!(is_right, "{said}");
+    for (more, expected) in [
+        (&["--labels", "a"][..], "cannot be used with"),
+        (&["--map", "head=other"], "has no tensor other"),
+        (&["--ignore", "turn", "--map", "head=head"], "exists"),
+    ] {
+        let (is_right, said) = import("first", more);
+        assert!(!is_right && said.contains(expected), "{more:?}: {said}");
+    }
+    let plain = ["import-head", "--weights", &path("state.safetensors"), "--out", &path("x")];
+    let (is_right, said) = run(&plain);
+    assert!(!is_right && said.contains("--labels"), "{said}");
+}
+
 #[test]
 fn the_commands_of_the_page_run() {
     let commands = page::commands("docs/expand.md", "## Gradients");

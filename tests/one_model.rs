@@ -327,3 +327,20 @@ fn the_console_says_who_answers_whenever_that_changes() {
     let expected = [named(""), named("terms over "), named("")];
     assert_eq!(said.lines().collect::<Vec<_>>(), expected, "{said}");
 }
+
+#[test]
+fn a_model_without_a_name_is_refused() {
+    let models = Models::new();
+    for command in [
+        &["nearest", "frog", "--model", ""][..],
+        &["classify", "good", "--model="],
+        &["serve", "--model", ""],
+        &["eval", "", "--similarities", "x"],
+    ] {
+        let mut command = kindred(command);
+        command.env("KINDRED_MODEL", models.text("first"));
+        let refused = command.output().unwrap();
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success() && said.contains("a value is required"), "{said}");
+    }
+}

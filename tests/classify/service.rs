@@ -127,6 +127,19 @@ fn a_head_of_another_model_is_refused_and_one_that_was_trained_again_is_reloaded
     let reloaded = service.send("POST", b"/admin/reload", &[], b"");
     assert_eq!(reloaded.status, 200, "{}", reloaded.text());
     assert_eq!(seed(), 7);
+
+    // A model that the head was not made for does not take the head away.
+    let before = service.get("/model").json()["version"].clone();
+    let other = scratch.path("other.txt");
+    std::fs::write(&other, "a 1 0\nb 0 1\n").unwrap();
+    let mut prepare = kindred(&["prepare", "--replace"]);
+    let replaced = prepare.arg(other).arg("--out").arg(&scratch.model).output().unwrap();
+    assert!(replaced.status.success(), "{}", errors(&replaced));
+    let refused = service.send("POST", b"/admin/reload", &[], b"");
+    assert_eq!(refused.status, 422, "{}", refused.text());
+    assert!(refused.text().contains("was made for the model"), "{}", refused.text());
+    assert_eq!(service.get("/model").json()["version"], before);
+    assert_eq!(seed(), 7);
 }
 
 #[test]
