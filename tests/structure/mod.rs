@@ -1,6 +1,8 @@
-//! The structure of the repository: which crate and which module may use which, as ARCHITECTURE.md draws it; that every
-//! source file begins with what it is for; and that every path that a document names exists.
+//! The structure of the repository: which crate and which module may use which, as ARCHITECTURE.md
+//! draws it; that no two files import each other; that every source file begins with what it is for;
+//! and that every path that a document names exists.
 
+mod circles;
 pub(crate) mod files;
 mod heads;
 mod modules;
@@ -42,6 +44,20 @@ fn modules_use_only_those_below_them() {
         }
     }
     assert!(faults.is_empty(), "by \"{SECTION}\" of ARCHITECTURE.md:\n{}", faults.join("\n"));
+}
+
+#[test]
+fn no_two_files_import_each_other() {
+    let mut folders: Vec<_> = crates().iter().map(|name| Path::new("crates").join(name)).collect();
+    folders.push("bindings/python".into());
+    let mut faults = Vec::new();
+    for folder in folders {
+        for (one, other) in circles::of_crate(&files::top(), &folder).strangers {
+            let (source, one, other) = (folder.join("src"), one.display(), other.display());
+            faults.push(format!("{}: {one} and {other}", source.display()));
+        }
+    }
+    assert!(faults.is_empty(), "move what both need into a third file:\n{}", faults.join("\n"));
 }
 
 #[test]

@@ -26,20 +26,25 @@ pub(crate) struct Modules {
 /// Reads the library of the crate in this folder.
 pub(crate) fn of_crate(top: &Path, folder: &Path) -> Modules {
     let source = folder.join("src");
-    let files: Vec<(PathBuf, String)> = files::below(top, &source, |name| name.ends_with(".rs"))
-        .into_iter()
-        .map(|path| (path.strip_prefix(&source).expect("below it").to_owned(), path))
-        // A program is a crate of its own.
-        .filter(|(inside, _)| inside != Path::new("main.rs") && !inside.starts_with("bin"))
-        .map(|(inside, path)| (inside, files::read(top, &path)))
-        .collect();
-    let mut modules = of_files(&files);
+    let mut modules = of_files(&files_of_crate(top, folder));
     modules.uses = modules
         .uses
         .into_iter()
         .map(|found| Use { file: source.join(&found.file), ..found })
         .collect();
     modules
+}
+
+/// The files of the library of the crate in this folder, by their paths below `src`.
+pub(crate) fn files_of_crate(top: &Path, folder: &Path) -> Vec<(PathBuf, String)> {
+    let source = folder.join("src");
+    files::below(top, &source, |name| name.ends_with(".rs"))
+        .into_iter()
+        .map(|path| (path.strip_prefix(&source).expect("below it").to_owned(), path))
+        // A program is a crate of its own.
+        .filter(|(inside, _)| inside != Path::new("main.rs") && !inside.starts_with("bin"))
+        .map(|(inside, path)| (inside, files::read(top, &path)))
+        .collect()
 }
 
 /// Reads files, by their paths below `src`.
@@ -70,7 +75,7 @@ pub(crate) fn of_files(files: &[(PathBuf, String)]) -> Modules {
 }
 
 /// The modules of a file, from the top; none for `lib.rs`.
-fn module_path(file: &Path) -> Vec<String> {
+pub(crate) fn module_path(file: &Path) -> Vec<String> {
     let mut parts: Vec<String> =
         file.iter().map(|part| part.to_str().expect("UTF-8").to_owned()).collect();
     let last = parts.pop().expect("a name");
@@ -134,7 +139,7 @@ impl Root {
 
 /// Reads what stands behind `::` or `use`: a path, or a group of them. For each its line, its parts and the name that
 /// it has afterwards.
-fn read_tree(
+pub(crate) fn read_tree(
     tokens: &[(usize, Token)],
     at: &mut usize,
     parts: &mut Vec<String>,

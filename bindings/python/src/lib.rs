@@ -12,6 +12,7 @@ mod prepare;
 mod process;
 #[cfg(feature = "cuda")]
 mod terms;
+mod training;
 mod waiting;
 
 use pyo3::prelude::*;
@@ -28,8 +29,8 @@ fn _kindred(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<terms::BorrowedTerms>()?;
     module.add_function(wrap_pyfunction!(prepare::prepare, module)?)?;
     module.add_function(wrap_pyfunction!(prepare::content, module)?)?;
-    module.add_function(wrap_pyfunction!(heads::token_rows, module)?)?;
-    module.add_function(wrap_pyfunction!(heads::write_expander, module)?)?;
+    module.add_function(wrap_pyfunction!(training::token_rows, module)?)?;
+    module.add_function(wrap_pyfunction!(training::write_expander, module)?)?;
     module.add("OPTIONS", options::names())?;
     module.add("has_cuda", cfg!(feature = "cuda"))?;
     module.add("has_parquet", cfg!(feature = "parquet"))?;

@@ -3,8 +3,6 @@
 use contract::certificate::SLACK;
 
 #[cfg(doc)]
-use super::kernels::Purpose;
-#[cfg(doc)]
 use super::layout::ZERO_LEVEL;
 
 /// An upper bound on the rounding error of a number below 8. Adding it needs no branch, unlike [`round_up`].
@@ -61,7 +59,7 @@ impl QueryBounds {
         [(least - error) as f32, (most + error) as f32]
     }
 
-    /// The lowest possible score of a row, from a sample's lower bound ([`Purpose::Sample`]).
+    /// The lowest possible score of a row, from the lower bound that a scan for a sample found.
     pub(crate) fn of_sample(&self, bound: f32) -> f32 {
         let error = self.residual + f64::from(SLACK) + TO_FLOAT32;
         (f64::from(bound) * self.step - error) as f32

@@ -3,6 +3,7 @@
 
 pub(crate) mod bounds;
 mod cache;
+mod candidates;
 mod columns;
 mod cost;
 mod derive;
@@ -31,6 +32,7 @@ use crate::full_scan::{FullScanEngine, StartError};
 use crate::row_limits::most_rows_first;
 use crate::threads::Workers;
 pub(crate) use cache::KeepIn;
+use candidates::Found;
 pub(crate) use cost::Costs;
 use cost::{SHORT_FULL_SCAN, expected_hits};
 use derive::{Deriving, TableBytes};
@@ -40,7 +42,6 @@ use pass::Pass;
 use rescore::Rescored;
 use score::Scorer;
 use tables::Tables;
-use worker::Found;
 
 /// Maximum number of queries per pass, or of half-spaces of their formulas; a larger batch takes several passes.
 const MAX_PASS: usize = 256;

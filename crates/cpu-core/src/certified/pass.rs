@@ -10,15 +10,15 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use contract::certificate::Unit;
-use contract::{FilterParts, Query, Ranking, Row, Table};
+use contract::{FilterParts, Query, Ranking, Table};
 
 use super::bounds::{round_down, round_up};
+use super::candidates::{Candidate, Found};
 use super::columns::{self, Column};
 use super::floor::Floor;
 use super::query::PreparedQueries;
 use super::sample::{self, Findings, Sampled};
 use super::tables::Tables;
-use super::worker::Found;
 use crate::InstructionSet;
 use crate::threads::Workers;
 
@@ -36,14 +36,6 @@ pub enum FirstLook {
     FourBits,
     /// All 8 bits: far fewer rows need a second comparison.
     EightBits,
-}
-
-/// A row that may be in a query's answer.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Candidate {
-    pub(crate) row: Row,
-    /// An upper bound on its score.
-    pub(crate) upper: f32,
 }
 
 /// A query's maximum score, between two float32. Rows above it can't be in the answer.

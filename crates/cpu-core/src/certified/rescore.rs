@@ -3,7 +3,7 @@
 use contract::certificate::Unit;
 use contract::{Hit, Query, TopK};
 
-use super::pass::Candidate;
+use super::candidates::Candidate;
 use super::score::{ROWS, Scorer};
 
 /// An answer and its cost.

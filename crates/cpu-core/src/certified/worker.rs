@@ -5,11 +5,12 @@ use std::sync::atomic::Ordering;
 use contract::Row;
 
 use super::bounds::{Threshold, round_down, round_up};
+use super::candidates::{Candidate, Found};
 use super::columns::Column;
 use super::floor::Floor;
 use super::kernels::{Flagged, Purpose, Space, Strips};
 use super::layout::{BLOCK_ROWS, Line, RowScale, STRIP_BLOCKS, STRIP_ROWS, Sums};
-use super::pass::{Candidate, FirstLook, Pass};
+use super::pass::{FirstLook, Pass};
 use super::query::{PreparedBounds, PreparedQueries};
 use super::score::{ROWS, Scorer};
 use crate::row_limits::count_covering;
@@ -21,25 +22,6 @@ const ABOVE_PER_CANDIDATE: usize = 8;
 /// The same for any room. Each such row takes some 250 ns, so a query with a low maximum would take
 /// as long as a full pass, and no other query of its pass would be answered before.
 pub(super) const MOST_ABOVE: usize = 2048;
-
-/// The candidates that one thread found, query by query.
-pub(crate) struct Found {
-    candidates: Vec<Candidate>,
-    /// Where each query's candidates end, `[queries]`.
-    ends: Vec<usize>,
-}
-
-impl Found {
-    /// The number of candidates of all queries.
-    pub(super) fn len(&self) -> usize {
-        self.candidates.len()
-    }
-
-    pub(super) fn of_query(&self, query: usize) -> &[Candidate] {
-        let start = query.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.candidates[start..self.ends[query]]
-    }
-}
 
 /// One thread's share of a pass: takes tasks until none are left.
 pub(super) fn run_tasks(pass: &Pass<'_>) -> Found {
@@ -107,12 +89,10 @@ impl<'a> Worker<'a> {
 
     /// The candidates that the floors leave now: few of those that were taken while the floors rose.
     fn finish(self) -> Found {
-        let mut found =
-            Found { candidates: Vec::new(), ends: Vec::with_capacity(self.floors.len()) };
+        let mut found = Found::with_capacity(self.floors.len());
         for (candidates, floor) in self.candidates.into_iter().zip(&self.pass.floors) {
             let floor = floor.get();
-            found.candidates.extend(candidates.into_iter().filter(|row| row.upper >= floor));
-            found.ends.push(found.candidates.len());
+            found.push(candidates.into_iter().filter(|row| row.upper >= floor));
         }
         found
     }

@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use contract::{Hit, Query, Ranking};
+use contract::{Hit, Query};
 
-use super::abi::MAX_K;
-use super::exchange::{fits_list, listed};
+use super::demand::{fits_device_lists, is_formula, listed, slots};
 use super::plan::Class;
 use super::workspace::{MAX_BATCH, MAX_EXCLUDED};
 use super::{CudaEngine, GraphKey, Path};
@@ -305,18 +304,4 @@ impl CudaEngine {
         }
         Ok(())
     }
-}
-
-/// The slots of a pass that a query takes: one for each column.
-pub(super) fn slots(query: &Query) -> usize {
-    query.columns().unwrap_or(1)
-}
-
-pub(super) fn is_formula(query: &Query) -> bool {
-    matches!(query.ranking(), Ranking::Formula(_))
-}
-
-/// Whether a query's hits and excluded rows fit the device's lists.
-pub(super) fn fits_device_lists(query: &Query) -> bool {
-    query.k() <= MAX_K && fits_list(query)
 }

@@ -6,8 +6,7 @@ use contract::{
 };
 
 use super::abi::MAX_K;
-use super::answer::{fits_device_lists, is_formula, slots};
-use super::exchange::fits_list;
+use super::demand::{fits_device_lists, fits_list, is_formula, slots};
 use super::formula;
 use super::plan::Class;
 use crate::ranks::Ranks;

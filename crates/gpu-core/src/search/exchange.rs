@@ -7,9 +7,10 @@ use contract::{
 
 use super::CudaEngine;
 use super::abi::{ANSWERED, FEW_EXCLUDED, NOT_A_FORMULA, QueryHeader, QueryResult, ScoredRow};
+use super::demand::{fits_list, slots};
 use super::formula::{formula, words};
 use super::pass::Pass;
-use super::workspace::{Exchange, MAX_BATCH, MAX_EXCLUDED, Uploads};
+use super::workspace::{Exchange, MAX_BATCH, Uploads};
 use crate::driver::Registered;
 use crate::resident::{NOT_A_ROW, Resident};
 
@@ -159,20 +160,6 @@ fn factor(lift: &Lift, query: &Query) -> Factor {
     }
 }
 
-/// Whether a query fits the list of a pass.
-pub(super) fn fits_list(query: &Query) -> bool {
-    listed(query) <= MAX_EXCLUDED
-}
-
-/// The most elements of the list that a query needs: excluded rows and their slots, and words.
-pub(super) fn listed(query: &Query) -> usize {
-    let words = match query.ranking() {
-        Ranking::Vector(_) => 0,
-        Ranking::Formula(_) => query.vectors().len(),
-    };
-    words + 2 * query.filter().excluded().len()
-}
-
 impl CudaEngine {
     /// Writes queries into an exchange, and empty ones up to `width`. `indices` are the positions of the pass's queries in
     /// the batch. No pass that is under way uses this exchange.
@@ -224,7 +211,7 @@ impl CudaEngine {
         for &index in indices {
             let answer =
                 &self.workspace.exchanges[exchange].answers[slot * (1 + stride)..][..1 + stride];
-            slot += super::answer::slots(batch[index]);
+            slot += slots(batch[index]);
             let result: QueryResult = bytemuck::cast(answer[0]);
             self.counters.candidates += u64::from(result.candidates);
             self.counters.survivors += u64::from(result.survivors);

@@ -6,7 +6,7 @@
 //! - `every_hit`: queries for every row from a minimum score on; `expand`: texts as searches for their tokens;
 //!   `expanders`: whose terms;
 //! - `borrowed`: forward and sums of rows for an expander whose terms are in another library's memory and change;
-//! - `cost`: what requests cost;
+//! - `cost`: what requests cost; `demand`: what a query takes of a pass;
 //! - `plan`: the sizes of a pass; `pass`: its kernels in order; `launches`: each kernel's parameters and grid;
 //! - `kernels`: the kernels for this device; `workspace`: every buffer; `abi`: what is shared with CUDA.
 
@@ -14,6 +14,7 @@ pub(crate) mod abi;
 mod answer;
 mod borrowed;
 mod cost;
+mod demand;
 mod every_hit;
 mod exchange;
 pub(crate) mod expand;

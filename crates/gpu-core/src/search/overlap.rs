@@ -11,7 +11,7 @@ use std::time::Instant;
 use contract::{FullPassPart, Hit, Query, TokenClassifier, TokenText};
 use cust::event::{Event, EventFlags, EventStatus};
 
-use super::answer::is_formula;
+use super::demand::is_formula;
 use super::plan::Class;
 use super::workspace::EXCHANGES;
 use super::{CudaEngine, Started, Work};

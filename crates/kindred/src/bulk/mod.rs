@@ -16,6 +16,7 @@ mod render;
 mod rows;
 mod run;
 mod shape;
+mod sink;
 mod source;
 mod turns;
 mod work;

@@ -1,6 +1,5 @@
-//! The work as a whole: what it is, where its answers go, how it begins and ends.
+//! The work as a whole: what it is, how it begins and ends.
 
-use std::io::{self, Write as _};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
@@ -11,6 +10,7 @@ use super::ask::Asker;
 use super::journal::{Done, Identity};
 use super::read::Reading;
 use super::render::Rendering;
+use super::sink::Sink;
 use super::turns::Run;
 use super::work::{AsParquet, Work};
 use super::{
@@ -39,40 +39,6 @@ impl Plan {
     /// Rows that are answered together. Their answers take a few megabytes.
     fn rows_per_part(&self) -> usize {
         (65_536 / self.most_per_row.max(1)).clamp(64, 1024)
-    }
-}
-
-/// Where answers go.
-pub(super) enum Sink {
-    Folder(Work),
-    Stdout,
-}
-
-impl Sink {
-    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), BulkError> {
-        match self {
-            Self::Folder(work) => work.write(bytes),
-            Self::Stdout => {
-                let mut stdout = io::stdout().lock();
-                stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| {
-                    match error.kind() {
-                        io::ErrorKind::BrokenPipe => BulkError::Closed,
-                        _ => BulkError::io("write", Path::new("standard output"))(error),
-                    }
-                })
-            }
-        }
-    }
-
-    /// Before the first rows there is nothing to go on from.
-    pub(super) fn commit(&mut self, done: &Done, beside: bool) -> Result<(), BulkError> {
-        match self {
-            Self::Folder(work) if done.input.rows > 0 => match beside {
-                true => work.commit_beside(done.clone()),
-                false => work.commit(done.clone()),
-            },
-            _ => Ok(()),
-        }
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::ask::{Asker, Told, Written};
 use super::journal::Done;
 use super::read::{Ended, Part, Reading};
-use super::run::Sink;
+use super::sink::Sink;
 use super::source::Position;
 use super::{BulkError, BulkFormat, BulkInput, BulkProgress};
 use crate::jobs::StopAtEnd;

@@ -10,7 +10,7 @@ use model_store::ModelStore;
 
 use super::journal::Done;
 use super::npz::Rows;
-use super::work::Tables;
+use super::tables::Tables;
 use super::{GraphError, Identity, Told};
 use crate::asking::Asking;
 use crate::jobs::{Early, Jobs, Stop};

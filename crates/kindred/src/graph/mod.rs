@@ -10,6 +10,7 @@ mod journal;
 mod npz;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod tables;
 mod work;
 
 use std::ops::ControlFlow;

@@ -16,7 +16,7 @@ use parquet::schema::parser::parse_message_type;
 
 use super::Identity;
 use super::npz::{Layout, Rows};
-use super::work::read_at;
+use super::tables::read_at;
 
 /// Edges in a row group: what DuckDB reads in one thread. It bounds the memory.
 const EDGES_PER_GROUP: u64 = 122_880;

@@ -15,6 +15,7 @@ use rayon::prelude::*;
 use super::ask::Open;
 use super::journal::{self, Done};
 use super::npz::{Layout, Rows};
+use super::tables::{Tables, read_at, write_at};
 use super::{GraphError, GraphFormat, GraphProgress, Identity};
 
 /// The file of both tables, in the folder.
@@ -40,26 +41,6 @@ pub(super) struct Work {
     first_open: usize,
     /// Done, but not in the journal yet.
     uncommitted: String,
-}
-
-/// Both tables, for threads that write rows.
-pub(super) struct Tables {
-    file: File,
-    layout: Layout,
-    folder: PathBuf,
-}
-
-impl Tables {
-    pub(super) fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    /// Writes rows of a table, and returns their checksum.
-    pub(super) fn write(&self, table: Rows, row: u64, bytes: &[u8]) -> Result<u32, GraphError> {
-        write_at(&self.file, self.layout.at(table, row), bytes)
-            .map_err(GraphError::io("write", &self.folder))?;
-        Ok(crc32fast::hash(bytes))
-    }
 }
 
 /// The folder of the work on a file.
@@ -309,20 +290,4 @@ fn checksums(
         *checksum = crc32fast::hash(bytes);
     }
     Ok(checksums)
-}
-
-/// Writes at this place, beside other threads that write at others.
-fn write_at(file: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
-    #[cfg(unix)]
-    return std::os::unix::fs::FileExt::write_all_at(file, bytes, at);
-    #[cfg(not(unix))]
-    compile_error!("writing at a place of a file");
-}
-
-/// Reads from this place.
-pub(super) fn read_at(file: &File, at: u64, bytes: &mut [u8]) -> io::Result<()> {
-    #[cfg(unix)]
-    return std::os::unix::fs::FileExt::read_exact_at(file, bytes, at);
-    #[cfg(not(unix))]
-    compile_error!("reading at a place of a file");
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use contract::Hit;
 use model_store::Words;
 
-use super::prepare::Excluded;
+use super::excluded::Excluded;
 
 /// Keeps the best `k` hits of different words, and leaves some words out.
 #[derive(Debug, Clone)]

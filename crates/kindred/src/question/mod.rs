@@ -4,6 +4,7 @@
 //! `formula` (how rows are scored) → [`prepare`] (a checked query) → `search` (through the queue) → `explain`.
 
 mod compare;
+mod excluded;
 mod explain;
 mod fold;
 mod formula;

@@ -1,7 +1,7 @@
 //! From targets and options to checked queries.
 
 use std::collections::HashSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use contract::{
     Filter, FilterParts, FullPassQuery, Query, QueryError, QueryVector, Row, ScoringVector,
@@ -9,41 +9,14 @@ use contract::{
 };
 use model_store::ModelStore;
 
+use super::excluded::Excluded;
 use super::fold::Fold;
 use super::formula::{Formula, check_form};
 use super::look_up::{LookedUp, leave_out, look_up, unknown_words};
 use super::target::Target;
 use super::text::{Token, tokens};
-use crate::options::{DEFAULT_K, MAX_EXCLUDED, Unknown, must_be};
+use crate::options::{DEFAULT_K, Unknown};
 use crate::{Error, Method, Options};
-
-/// The words that queries exclude, looked up once for all queries that share them.
-#[derive(Debug, Default)]
-pub(super) struct Excluded {
-    words: Vec<String>,
-    /// Ascending.
-    rows: Vec<Row>,
-    /// The words in lower case, made when a query needs them.
-    folded: OnceLock<HashSet<String>>,
-}
-
-impl Excluded {
-    /// Looks the words up. Those that the model does not have can't be found anyway.
-    pub(super) fn new(model: &ModelStore, words: Vec<String>) -> Result<Arc<Self>, Error> {
-        if words.len() > MAX_EXCLUDED {
-            return Err(Error::invalid("exclude", must_be("exclude").unwrap_or_default()));
-        }
-        let mut rows: Vec<Row> = words.iter().filter_map(|word| model.words().row(word)).collect();
-        rows.sort_unstable();
-        rows.dedup();
-        Ok(Arc::new(Self { words, rows, folded: OnceLock::new() }))
-    }
-
-    /// The words in lower case, each once.
-    pub(super) fn folded(&self) -> &HashSet<String> {
-        self.folded.get_or_init(|| self.words.iter().map(|word| word.to_lowercase()).collect())
-    }
-}
 
 /// Options of a whole request, for its queries without their own.
 #[derive(Debug, Default)]
@@ -119,7 +92,7 @@ impl Checked {
                 let mut own = Excluded::new(model, words)?;
                 if !fold_case && let Some(own) = Arc::get_mut(&mut own) {
                     // Only folding needs them, and dropping thousands of words later would take a while.
-                    own.words = Vec::new();
+                    own.drop_words();
                 }
                 Some(own)
             }
@@ -169,13 +142,13 @@ impl Checked {
 
     /// How many rows these options exclude, besides the words of the query.
     pub fn excluded_rows(&self) -> usize {
-        self.excluded.as_ref().map_or(0, |excluded| excluded.rows.len())
+        self.excluded.as_ref().map_or(0, |excluded| excluded.rows().len())
     }
 
     /// The filter of these options. It also excludes the words of the query, unless `include_query` is set.
     pub(super) fn filter(&self, inputs: Vec<Row>) -> Filter {
         let left_out = if self.include_query { Vec::new() } else { inputs };
-        let excluded = self.excluded.as_ref().map_or(&[][..], |excluded| &excluded.rows);
+        let excluded = self.excluded.as_ref().map_or(&[][..], |excluded| excluded.rows());
         let mut filter = Filter::excluding_besides(excluded, left_out);
         filter.first_rows = self.vocab_limit;
         filter.min_score = self.min_score;

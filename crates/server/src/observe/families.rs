@@ -5,13 +5,26 @@ use std::sync::atomic::Ordering;
 
 use super::counter::{Counter, Durations};
 use super::engine_figures::COUNTERS;
-use super::exposition::{Family, Known, Labels, Samples};
+use super::family::{Family, Labels, Samples};
 use super::labels::{METHOD_COUNT, STATUS_COUNT, method_name, status_name};
 use super::thread_figures::ThreadFigures;
 use super::{EngineFigures, Histogram, LaneFigures, Observer, process};
 use crate::traces::TraceFigures;
 use scheduler::ReplicaState;
 use scheduler::account::{Memory, Pool};
+
+/// Figures that are known rather than counted.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    /// The engine that searches.
+    pub engine: &'a str,
+    /// Whether the service is ready, as `/health/ready` says.
+    pub is_ready: bool,
+    /// The memory of requests and answers.
+    pub memory: &'a Memory,
+    /// What became of spans; `None` if nothing is traced.
+    pub traces: Option<TraceFigures>,
+}
 
 /// All families, in the order in which they are written.
 pub(super) fn all(observer: &Observer, known: Known<'_>, models: &[EngineFigures]) -> Vec<Family> {

@@ -5,7 +5,7 @@ use contract::classifier::Layer;
 use model_store::from_float16;
 
 use super::Shape;
-use super::products::View;
+use super::view::View;
 use crate::instruction_set::dispatched;
 use crate::prefetch::{Cache, prefetch};
 

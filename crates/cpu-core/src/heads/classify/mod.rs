@@ -12,6 +12,7 @@ pub mod float16;
 mod loops;
 mod products;
 mod slots;
+mod view;
 
 use std::sync::Arc;
 
@@ -22,8 +23,9 @@ use rayon::prelude::*;
 
 use crate::InstructionSet;
 use loops::Sums;
-use products::{Products, Views};
+use products::Products;
 pub use slots::{Assigned, Slots};
+use view::Views;
 
 /// The memory for the products of one classifier, in bytes, unless others are asked for. The system gives it when it is used.
 pub const PRODUCTS_MEMORY: usize = 2 << 30;

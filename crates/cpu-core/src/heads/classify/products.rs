@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use super::loops::Block;
 use super::slots::{Assigned, Slots};
+use super::view::{View, Views};
 use super::{Shape, float16};
 use crate::InstructionSet;
 
@@ -22,27 +23,6 @@ pub(super) struct Products {
     /// In huge pages, because rows of random words are read.
     values: MappedMut,
     slots: Slots,
-}
-
-/// The products, to read.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct View<'a, T> {
-    pub(super) shapes: &'a [Shape],
-    columns: usize,
-    values: &'a [T],
-}
-
-/// The products, as they are kept.
-pub(super) enum Views<'a> {
-    Float16(View<'a, u16>),
-    Float32(View<'a, f32>),
-}
-
-impl<'a, T> View<'a, T> {
-    #[inline(always)]
-    pub(super) fn row(&self, slot: u32) -> &'a [T] {
-        &self.values[slot as usize * self.columns..][..self.columns]
-    }
 }
 
 impl Products {

@@ -8,7 +8,8 @@ use super::arrays::{Array, TokenArray};
 use super::at_most::{AtMost, present};
 use super::classification::{Text, read_text};
 use super::limits::{MAX_RESULTS, MAX_TEXTS, MAX_TOKEN_VECTORS};
-use super::{invalid, not_exactly_one, query_string};
+use super::query_string::Parameters;
+use super::{invalid, not_exactly_one};
 use crate::http::ApiError;
 use crate::http::parse::body::JsonBody;
 
@@ -17,28 +18,28 @@ use crate::http::parse::body::JsonBody;
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct ExpandBody<'a> {
     #[serde(default, deserialize_with = "present", borrow)]
-    pub(super) text: Option<&'a RawValue>,
+    text: Option<&'a RawValue>,
     #[serde(default, deserialize_with = "present", borrow)]
-    pub(super) texts: Option<AtMost<&'a RawValue, MAX_TEXTS>>,
+    texts: Option<AtMost<&'a RawValue, MAX_TEXTS>>,
     #[serde(default, deserialize_with = "present", borrow)]
-    pub(super) vectors: Option<&'a RawValue>,
+    vectors: Option<&'a RawValue>,
     #[serde(default, deserialize_with = "present")]
-    pub(super) head: Option<String>,
+    head: Option<String>,
     #[serde(default, deserialize_with = "present")]
-    pub(super) top: Option<u64>,
+    top: Option<u64>,
     #[serde(default, deserialize_with = "present")]
-    pub(super) min_weight: Option<f64>,
+    min_weight: Option<f64>,
     #[serde(default, deserialize_with = "present")]
-    pub(super) max_ratio: Option<f64>,
+    max_ratio: Option<f64>,
     #[serde(default, deserialize_with = "present")]
-    pub(super) format: Option<String>,
+    format: Option<String>,
     #[serde(default, deserialize_with = "present")]
-    pub(super) explain: Option<bool>,
+    explain: Option<bool>,
     #[serde(default, deserialize_with = "present")]
-    pub(super) timeout_ms: Option<u64>,
+    timeout_ms: Option<u64>,
     /// The vectors of a body that is an array.
     #[serde(skip)]
-    pub(super) array: Option<TokenArray>,
+    array: Option<TokenArray>,
 }
 
 impl<'a> JsonBody<'a> for ExpandBody<'a> {}
@@ -86,7 +87,7 @@ struct WithVectors<'a> {
 impl<'a> ExpandBody<'a> {
     /// A body that is an array; `query` has everything but its texts.
     pub(in crate::http) fn of_array(array: &Array<'_>, query: &str) -> Result<Self, ApiError> {
-        let options = query_string::expansion(query)?;
+        let options = of_query(query)?;
         Ok(Self { array: Some(array.tokens()?), ..options })
     }
 
@@ -141,6 +142,31 @@ impl<'a> ExpandBody<'a> {
         let wanted = WantedTerms { top, min_weight, max_ratio };
         Ok(ExpandRequest { texts, is_single, head: self.head, wanted, form, explain })
     }
+}
+
+/// The parameters of a `POST /expand` whose body is an array: everything of a JSON body but its texts.
+fn of_query(query: &str) -> Result<ExpandBody<'static>, ApiError> {
+    let mut parameters = Parameters::decode(query)?;
+    let body = ExpandBody {
+        head: parameters.take_one("head")?,
+        top: parameters.take_parsed("top")?,
+        min_weight: parameters.take_parsed("min_weight")?,
+        max_ratio: parameters.take_parsed("max_ratio")?,
+        format: parameters.take_one("format")?,
+        explain: parameters.take_parsed("explain")?,
+        timeout_ms: parameters.take_parsed("timeout_ms")?,
+        ..ExpandBody::default()
+    };
+    parameters.only(&[
+        "head",
+        "top",
+        "min_weight",
+        "max_ratio",
+        "format",
+        "explain",
+        "timeout_ms",
+    ])?;
+    Ok(body)
 }
 
 impl Unread<'_> {

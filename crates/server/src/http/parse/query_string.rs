@@ -9,7 +9,6 @@ use kindred::{Error, Method, Options, Unknown, expression, with_options};
 use percent_encoding::percent_decode;
 
 use super::bodies::Parts;
-use super::expansion::ExpandBody;
 use super::invalid;
 use super::targets::{RawTarget, WeightedWord};
 use crate::http::ApiError;
@@ -76,31 +75,6 @@ pub(in crate::http) fn options_of_vectors(query: &str) -> Result<Options, ApiErr
     let options = parameters.options_of_nearest()?;
     parameters.only(with_options! { nearest: names! {} })?;
     Ok(options)
-}
-
-/// The parameters of a `POST /expand` whose body is an array: everything of a JSON body but its texts.
-pub(in crate::http) fn expansion(query: &str) -> Result<ExpandBody<'static>, ApiError> {
-    let mut parameters = Parameters::decode(query)?;
-    let body = ExpandBody {
-        head: parameters.take_one("head")?,
-        top: parameters.take_parsed("top")?,
-        min_weight: parameters.take_parsed("min_weight")?,
-        max_ratio: parameters.take_parsed("max_ratio")?,
-        format: parameters.take_one("format")?,
-        explain: parameters.take_parsed("explain")?,
-        timeout_ms: parameters.take_parsed("timeout_ms")?,
-        ..ExpandBody::default()
-    };
-    parameters.only(&[
-        "head",
-        "top",
-        "min_weight",
-        "max_ratio",
-        "format",
-        "explain",
-        "timeout_ms",
-    ])?;
-    Ok(body)
 }
 
 /// The parameter `timeout_ms`, if it is there and is a number.
@@ -191,10 +165,10 @@ pub(in crate::http) fn nothing(query: &str) -> Result<(), ApiError> {
 }
 
 /// The decoded names and values, in order.
-struct Parameters<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+pub(super) struct Parameters<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
 impl<'a> Parameters<'a> {
-    fn decode(query: &'a str) -> Result<Self, ApiError> {
+    pub(super) fn decode(query: &'a str) -> Result<Self, ApiError> {
         let pairs = query.split('&').filter(|pair| !pair.is_empty());
         let decoded = pairs.map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -218,11 +192,14 @@ impl<'a> Parameters<'a> {
             .collect()
     }
 
-    fn take_one(&mut self, name: &str) -> Result<Option<String>, ApiError> {
+    pub(super) fn take_one(&mut self, name: &str) -> Result<Option<String>, ApiError> {
         at_most_one(name, self.take(name))
     }
 
-    fn take_parsed<T: std::str::FromStr>(&mut self, name: &str) -> Result<Option<T>, ApiError> {
+    pub(super) fn take_parsed<T: std::str::FromStr>(
+        &mut self,
+        name: &str,
+    ) -> Result<Option<T>, ApiError> {
         self.take_one(name)?.map(|value| value.parse().map_err(|_| invalid(name))).transpose()
     }
 
@@ -253,7 +230,7 @@ impl<'a> Parameters<'a> {
     }
 
     /// Checks that nothing is left, for a route that has only these parameters.
-    fn only(self, known: &[&str]) -> Result<(), ApiError> {
+    pub(super) fn only(self, known: &[&str]) -> Result<(), ApiError> {
         match self.0.into_iter().next() {
             None => Ok(()),
             Some((field, _)) => Err(ApiError::UnknownField {
