@@ -94,7 +94,11 @@ impl Costs {
         let part = asked.saturating_mul(LARGEST_PART) <= filter.row_limit(self.rows);
         let fast = match query.ranking() {
             Ranking::Vector(_) => part,
-            Ranking::Formula(_) => part && self.estimate(query) <= LARGEST_FORMULA,
+            // No sample says how many rows are above a maximum, and each of them is scored.
+            Ranking::Formula(_) => {
+                part && filter.parts().max_score.is_none()
+                    && self.estimate(query) <= LARGEST_FORMULA
+            }
         };
         query.k() > 0 && (fast || self.always_certify) && query.columns().is_some()
     }
