@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import pickle
 import subprocess
 import threading
@@ -13,8 +14,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-# PyTorch says so once, of all sparse tensors.
-pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
+# PyTorch says so once, of all sparse tensors, and of their products.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled"),
+    pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state"),
+]
 
 import kindred  # noqa: E402
 import kindred.torch as ours  # noqa: E402
@@ -396,12 +400,12 @@ def trained(tmp_path_factory):
     vectors = torch.from_numpy(model.vectors.copy())
     with torch.no_grad():
         head.weight.copy_(torch.nn.functional.normalize(vectors))
-        head.bias.fill_(-2.0)
+        head.bias.fill_(-0.5)
         turn.weight.copy_(torch.eye(20))
     queries = token_rows(model, [f"ask{n}" for n in range(24)])
     texts = token_rows(model, [f"Say{n}!" for n in range(24)])
-    optimiser = torch.optim.Adam([*head.parameters(), *turn.parameters()], lr=0.03)
-    for _ in range(60):
+    optimiser = torch.optim.Adam([*head.parameters(), *turn.parameters()], lr=0.02)
+    for _ in range(150):
         asked, found = (head(turn(vectors[torch.stack(side)])) for side in (queries, texts))
         scores = torch.sparse.mm(asked, found.T).to_dense()
         loss = torch.nn.functional.cross_entropy(scores, torch.arange(24))
@@ -419,7 +423,7 @@ def test_a_saved_head_has_the_terms_of_the_formula_to_the_bit(trained, text):
     weight, bias, projection = (one.detach().numpy() for one in (head.weight, head.bias, turn.weight))
     [rows] = token_rows(model, [text])
     expected = formula(model, rows, weight, bias, projection)
-    assert len(expected) > 3
+    assert expected
     found = model.expand(text, head=folder / "head", top=100)
     assert {model.words.index(term.word): term.weight for term in found.terms} == expected
     # PyTorch's own products are in float32.
@@ -447,7 +451,8 @@ def test_a_saved_head_is_served_with_the_same_bits(trained, tmp_path):
     state = {"head.weight": head.weight, "head.bias": head.bias, "turn.weight": turn.weight}
     (tmp_path / "state.safetensors").write_bytes(safetensors(state))
     command = [program(), "import-head", "--expander", "--linear", "--weights", "state.safetensors", "--model", "model", "--out", "imported"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("KINDRED_")}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert [(term.word, term.weight) for term in same.expand(text, head=tmp_path / "imported").terms] == expected
 

@@ -159,13 +159,12 @@ class SpladeHead(nn.Module):
             if projection.bias is not None:
                 raise ValueError("a head's projection has no biases; make it with nn.Linear(..., bias=False)")
             projection = projection.weight
-        weight, bias, matrix = (None if one is None else _numbers(one) for one in (self.weight, self.bias, projection))
+        bias, matrix = (None if one is None else _numbers(one) for one in (self.bias, projection))
         tokens = {"limit": limit, "cut": cut}
         about = json.dumps({"made_by": f"kindred.torch {_kindred.version}", **(description or {})})
         words = None if terms is None else list(terms)
-        _kindred.write_expander(
-            model._model, folder, (weight, bias, matrix), words, self.log1p, tokens, about, replace
-        )
+        weights = (_numbers(self.weight), bias, matrix)
+        _kindred.write_expander(model._model, folder, weights, words, self.log1p, tokens, about, replace)
 
     def extra_repr(self) -> str:
         terms, components = self.weight.shape
