@@ -443,7 +443,8 @@ def test_a_saved_head_is_served_with_the_same_bits(trained, tmp_path):
     expected = [(term.word, term.weight) for term in same.expand(text, head=tmp_path / "head").terms]
     service = Service("--model", str(tmp_path / "model"), "--head", str(tmp_path / "head"), "--device", "cpu")
     try:
-        found = kindred.Client(service.url).expand(text)
+        with kindred.Client(service.url) as client:
+            found = client.expand(text)
         assert [(term.word, term.weight) for term in found.terms] == expected
     finally:
         service.stop()
