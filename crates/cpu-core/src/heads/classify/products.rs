@@ -23,6 +23,35 @@ pub(super) struct Products {
     /// In huge pages, because rows of random words are read.
     values: MappedMut,
     slots: Slots,
+    places: Places,
+}
+
+/// Where the products of each slot are: in the order in which slots were used first. The system
+/// clears a whole page when something is written to it first, which takes as long as hundreds of
+/// words; in this order, there is one such page for all of these words.
+#[derive(Debug)]
+struct Places {
+    /// `[slots]`: [`NOWHERE`](Self::NOWHERE) before their first use.
+    of_slots: Vec<u32>,
+    used: u32,
+}
+
+impl Places {
+    const NOWHERE: u32 = u32::MAX;
+
+    fn new(slots: usize) -> Self {
+        Self { of_slots: vec![Self::NOWHERE; slots], used: 0 }
+    }
+
+    /// The place of a slot that is used now.
+    fn place(&mut self, slot: u32) -> usize {
+        let place = &mut self.of_slots[slot as usize];
+        if *place == Self::NOWHERE {
+            *place = self.used;
+            self.used += 1;
+        }
+        *place as usize
+    }
 }
 
 impl Products {
@@ -41,7 +70,8 @@ impl Products {
         // Memory that the system gives on first use.
         let values = MappedMut::zeroed((slots.count() * columns * bytes).max(1));
         let values = values.expect("address space").in_huge_pages();
-        Self { shapes, columns, filters, instructions, precision, values, slots }
+        let places = Places::new(slots.count());
+        Self { shapes, columns, filters, instructions, precision, values, slots, places }
     }
 
     pub(super) fn shapes(&self) -> &[Shape] {
@@ -61,8 +91,8 @@ impl Products {
         }
     }
 
-    /// Computes what is missing for these texts, as many as there is room for, at least one. `None` if `go_on` said
-    /// to stop before all of it was computed; some of it was.
+    /// Computes what is missing for these texts, as many as there is room for, at least one, and gives the places of their
+    /// tokens for slots. `None` if `go_on` said to stop before all of it was computed; some of it was.
     pub(super) fn load(
         &mut self,
         table: &Table<'_>,
@@ -73,7 +103,7 @@ impl Products {
     ) -> Option<Assigned> {
         /// Tokens whose products are computed between two looks at the time: about half a millisecond's work.
         const TOGETHER: usize = 16;
-        let assigned = self.slots.assign(texts);
+        let mut assigned = self.slots.assign(texts);
         let mut done = 0;
         for some in assigned.missing.chunks(TOGETHER) {
             if done > 0 && !go_on() {
@@ -82,6 +112,9 @@ impl Products {
             }
             self.compute(table, head, some, pool);
             done += some.len();
+        }
+        for slot in &mut assigned.slots {
+            *slot = self.places.of_slots[*slot as usize];
         }
         Some(assigned)
     }
@@ -106,7 +139,8 @@ impl Products {
             });
         });
         for (&(_, slot), products) in some.iter().zip(products.chunks_exact(columns)) {
-            let own = slot as usize * columns..(slot as usize + 1) * columns;
+            let place = self.places.place(slot);
+            let own = place * columns..(place + 1) * columns;
             match precision {
                 Precision::Float16 => {
                     let values = &mut bytemuck::cast_slice_mut(&mut self.values[..])[own];
