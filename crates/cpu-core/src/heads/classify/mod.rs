@@ -222,7 +222,7 @@ impl Classifying {
         scores
     }
 
-    /// The class scores of a text, as slots of its tokens.
+    /// The class scores of a text, as places of its tokens.
     fn score(&self, text: &[u32], space: &mut Space, scores: &mut [f64]) {
         match self.products.view() {
             Views::Float16(view) => {
