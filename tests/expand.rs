@@ -373,12 +373,12 @@ fn a_state_dict_becomes_an_expander_that_is_served() {
 
     let (is_right, said) = import("first", &[]);
     assert!(is_right, "{said}");
-    for (more, expected) in [
-        (&["--labels", "a"][..], "cannot be used with"),
-        (&["--map", "head=other"], "has no tensor other"),
-        (&["--ignore", "turn", "--map", "head=head"], "exists"),
+    for (out, more, expected) in [
+        ("second", &["--labels", "a"][..], "cannot be used with"),
+        ("second", &["--map", "head=other"], "has no tensor other"),
+        ("first", &["--ignore", "turn"], "exists"),
     ] {
-        let (is_right, said) = import("first", more);
+        let (is_right, said) = import(out, more);
         assert!(!is_right && said.contains(expected), "{more:?}: {said}");
     }
     let plain = ["import-head", "--weights", &path("state.safetensors"), "--out", &path("x")];
