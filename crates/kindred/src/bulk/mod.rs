@@ -55,8 +55,8 @@ impl BulkWork {
     /// Refuses an output that can't have the form of the terms.
     ///
     /// # Errors
-    /// If another form is given than the columns of CSV and Parquet have, or the output's name does
-    /// not say its format.
+    /// If another form is given than the columns of CSV have, or the output's name does not say its
+    /// format.
     pub fn check_output(
         &self,
         output: BulkOutput<'_>,
@@ -64,12 +64,10 @@ impl BulkWork {
     ) -> Result<(), BulkError> {
         let (format, _) = output.format(options.to)?;
         match self {
-            Self::Expand(.., form)
-                if *form != Form::default() && format != BulkFormat::JsonLines =>
-            {
+            Self::Expand(.., form) if *form != Form::default() && format == BulkFormat::Csv => {
                 Err(BulkError::Option(format!(
-                    "{}: the form {} is for JSON lines; write .jsonl, or leave out the form: then \
-                     each term has its columns",
+                    "{}: CSV has no place for the form {}; write .jsonl or .parquet, or leave out the \
+                     form: then each term has its columns",
                     output.name(),
                     form.name(),
                 )))

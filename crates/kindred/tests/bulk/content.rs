@@ -168,7 +168,7 @@ fn an_input_or_an_output_that_would_be_misread_is_refused() {
     let terms = |form| BulkWork::Expand(expander.clone(), wanted, form);
     for form in Form::ALL.into_iter().filter(|form| *form != Form::Terms) {
         let error = refused(&terms(form), "a.txt", "good\n", "a.csv");
-        assert!(error.contains(form.name()) && error.contains("JSON lines"), "{error}");
+        assert!(error.contains(form.name()) && error.contains("CSV has no place"), "{error}");
     }
     let input = scratch.file("a.txt", "good\n");
     let files = (input.as_path(), scratch.path("a.csv"));

@@ -147,7 +147,7 @@ pub struct BulkExpandArguments {
     /// The head, and its terms.
     #[command(flatten)]
     pub terms: TermArguments,
-    /// Form of the terms in JSON lines: terms, impacts, rank_features, sparse_vector, qdrant or vespa
+    /// Form of the terms in JSON lines or Parquet: terms, impacts, rank_features, sparse_vector, qdrant or vespa
     #[arg(long, value_name = "FORM", default_value_t, value_parser = str::parse::<Form>)]
     pub format: Form,
     /// The files.
