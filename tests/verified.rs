@@ -290,7 +290,7 @@ fn a_command_that_writes_or_measures_refuses_a_damaged_model() {
         assert!(!refused.status.success(), "{command:?}");
         let said = errors(&refused);
         assert!(said.contains("the checksum of its norms"), "{command:?}: {said}");
-        assert!(said.contains("run it again with a whole one"), "{command:?}: {said}");
+        assert!(said.contains("again with a whole model"), "{command:?}: {said}");
         assert!(refused.stdout.is_empty(), "{command:?}");
     }
     assert!(!Path::new(&path("damaged.head")).exists());

@@ -116,7 +116,8 @@ def main() -> None:
             print(f"step {step + 1}: loss {loss:.3f}, {right:.0%} of the texts are found, {terms:.0f} terms a text, {1e3 * each:.1f} ms a step")
     if arguments.save:
         encoder.head.save(arguments.save, model, projection=encoder.turn, description={"steps": arguments.steps})
-        print(f"{arguments.save}: a head of {len(vectors)} terms; to serve it: kindred serve --head {arguments.save}")
+        served = f"--model {arguments.model} --head {arguments.save}" if arguments.model else f"--head {arguments.save}"
+        print(f"{arguments.save}: a head of {len(vectors)} terms; to serve it: kindred serve {served}")
     if device == "cuda":
         print(f"at most {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB, of which the vectors and weights are {2 * vectors.nbytes / 2**30:.1f}")
 

@@ -37,7 +37,7 @@ def test_a_splade_head_of_pairs_is_saved(tmp_path):
     requests = (EXAMPLES.parent / "requests.tsv").read_text()
     (tmp_path / "pairs.tsv").write_text(requests)
     said = run("train_splade.py", "--pairs", tmp_path / "pairs.tsv", "--steps", "3", "--texts", "16", "--save", tmp_path / "head")
-    assert "pairs have known words on both sides" in said and "kindred serve --head" in said
+    assert "pairs have known words on both sides" in said and "kindred serve --head " in said
     terms = kindred.demo(device="cpu").expand("cheap flights", head=tmp_path / "head").terms
     assert {"cheap", "flights"} <= {term.word for term in terms}
 

@@ -486,14 +486,20 @@ def test_terms_may_be_some_words_in_any_order(trained, tmp_path):
             head.save(tmp_path / "other", model, terms=terms)
     with pytest.raises(kindred.ModelError, match="replace"):
         head.save(tmp_path / "head", model, terms=words)
+    with torch.no_grad():
+        head.weight.mul_(2)
+    before = model.expand("say1", head=tmp_path / "head", top=1).terms[0].weight
     head.save(tmp_path / "head", model, terms=words, replace=True)
+    assert model.expand("say1", head=tmp_path / "head", top=1).terms[0].weight > before
     assert not (tmp_path / "other").exists()
 
 
 def test_what_can_not_be_saved_is_refused(trained, tmp_path):
     model, head, *_ = trained
-    with pytest.raises(ValueError, match="no biases"):
+    with pytest.raises(kindred.InvalidValueError, match="no biases"):
         head.save(tmp_path / "x", model, projection=torch.nn.Linear(20, 20))
+    with pytest.raises(kindred.InvalidValueError, match="must be a matrix"):
+        head.save(tmp_path / "x", model, projection=torch.zeros(20))
     with pytest.raises(kindred.InvalidValueError, match="components"):
         SpladeHead(48, 21).save(tmp_path / "x", model)
     with pytest.raises(kindred.InvalidValueError, match="projection"):

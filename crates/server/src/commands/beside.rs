@@ -2,6 +2,8 @@
 //! sizes only, so that a single question is quick; work that writes a file or a report verifies
 //! everything meanwhile.
 
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -12,7 +14,7 @@ use model_store::{ModelError, ModelStore};
 
 /// A verification that has begun. If it is dropped, it stops.
 pub(super) struct Verification {
-    thread: Option<JoinHandle<Result<(), CommandError>>>,
+    thread: Option<JoinHandle<io::Result<Result<(), ModelError>>>>,
     stopped: Arc<AtomicBool>,
 }
 
@@ -26,20 +28,20 @@ impl Verification {
         let is_stopped = stopped.clone();
         let verify = move || {
             let goes_on = || !is_stopped.load(Ordering::Relaxed);
-            let verified = in_background(|| model.verify_while(|_| (), goes_on));
-            verified.map_err(no_thread)?.map_err(|error| damaged(&error))
+            in_background(|| model.verify_while(|_| (), goes_on))
         };
         let thread = thread::Builder::new().spawn(verify).map_err(no_thread)?;
         Ok(Self { thread: Some(thread), stopped })
     }
 
-    /// Waits for its end.
+    /// Waits for its end. `written` is the file that is there by now, from this model.
     ///
     /// # Errors
     /// If the model is damaged: then so is what was computed from it.
-    pub(super) fn finish(mut self) -> Result<(), CommandError> {
+    pub(super) fn finish(mut self, written: Option<&Path>) -> Result<(), CommandError> {
         let thread = self.thread.take().expect("it is taken here only");
-        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        let verified = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        verified.map_err(no_thread)?.map_err(|error| damaged(&error, written))
     }
 }
 
@@ -49,15 +51,19 @@ impl Drop for Verification {
     }
 }
 
-fn no_thread(source: std::io::Error) -> CommandError {
+fn no_thread(source: io::Error) -> CommandError {
     CommandError::System { doing: "can't verify the model beside the work", source }
 }
 
-fn damaged(error: &ModelError) -> CommandError {
-    CommandError::Usage(format!(
-        "{error}; results and files of this command are from the damaged model: delete them, and run \
-         it again with a whole one"
-    ))
+fn damaged(error: &ModelError, written: Option<&Path>) -> CommandError {
+    CommandError::Usage(match written {
+        None => format!("{error}; nothing was written: run the command again with a whole model"),
+        Some(file) => format!(
+            "{error}; {} is from the damaged model: delete it, and run the command again with a \
+             whole model",
+            file.display()
+        ),
+    })
 }
 
 #[cfg(test)]
@@ -70,15 +76,19 @@ mod tests {
         let input = Input::Bytes { name: "m", bytes: b"a 1 0\nb 0 1\n" };
         let files = prepare_in_memory(input, &PrepareOptions::default()).unwrap();
         let whole = Arc::new(ModelStore::from_memory("m", &files).unwrap());
-        Verification::start(&whole).unwrap().finish().unwrap();
+        Verification::start(&whole).unwrap().finish(None).unwrap();
         let mut files = files;
         // Before it are 3 offsets of words, and the other norm.
         let norm = files.vectors.len() - 3 * 8 - 8;
         files.vectors[norm] ^= 1;
         let damaged = Arc::new(ModelStore::from_memory("m", &files).unwrap());
-        let error = Verification::start(&damaged).unwrap().finish().unwrap_err().to_string();
-        assert!(error.contains("the checksum of its norms"), "{error}");
-        assert!(error.contains("run it again with a whole one"), "{error}");
+        for (written, part) in
+            [(None, "nothing was written"), (Some(Path::new("out.csv")), "out.csv is from")]
+        {
+            let found = Verification::start(&damaged).unwrap().finish(written);
+            let error = found.unwrap_err().to_string();
+            assert!(error.contains("the checksum of its norms") && error.contains(part), "{error}");
+        }
         drop(Verification::start(&whole).unwrap());
     }
 }

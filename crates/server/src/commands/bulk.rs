@@ -130,7 +130,7 @@ fn run(
         Err(BulkError::Closed) => Ok(()),
         Err(error) => Err(error.into()),
         Ok(done) => {
-            verification.finish()?;
+            verification.finish(Some(&files.out))?;
             let is_piped = output == BulkOutput::Stdout;
             print_summary(&done, head.as_deref(), &kindred, files.json, is_piped)
         }

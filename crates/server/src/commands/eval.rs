@@ -44,18 +44,19 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
         .map(|path| Ok((name(path), read_texts(path, &how)?)))
         .collect::<Result<_, CommandError>>()?;
     let model = model_of(arguments.model.as_deref(), None)?.model;
-    let verification = Verification::start(&model)?;
+    let mut verification = Some(Verification::start(&model)?);
+    let mut finish = || verification.take().map_or(Ok(()), |own| own.finish(None));
     if let Some(folder) = &arguments.head {
         let head = Arc::new(Head::open(folder, &model)?);
         let pool = threads(arguments.threads)?;
         let results = texts.iter().map(|(set, texts)| evaluate(&model, &head, set, texts, &pool));
         let results: Vec<Classification> = results.collect::<Result<_, _>>()?;
         let name = ModelSource::folder(folder).expected_name();
-        if arguments.analogies.is_empty() && arguments.similarities.is_empty() {
-            verification.finish()?;
-            return print_classifications(&results, &name, &model, arguments.json);
-        }
+        finish()?;
         print_classifications(&results, &name, &model, arguments.json)?;
+        if arguments.analogies.is_empty() && arguments.similarities.is_empty() {
+            return Ok(());
+        }
     }
     let mut engine = engine(&model, arguments)?;
     let description = engine.description();
@@ -90,7 +91,7 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
         report.similarities.push(evaluation.similarities(set, pairs));
     }
     bar.finish_and_clear();
-    verification.finish()?;
+    finish()?;
     let mut text = if arguments.json {
         serde_json::to_string_pretty(&report).expect("numbers and names are JSON")
     } else {

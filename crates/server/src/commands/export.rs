@@ -45,7 +45,7 @@ pub fn export(arguments: &ExportArguments) -> Result<(), CommandError> {
     let result = write(&store, &options, &mut |rows| progress.show(rows as u64));
     progress.finish();
     result?;
-    verification.finish()?;
+    verification.finish(Some(out))?;
     if store.table().biases().is_some() && bias.is_none() {
         eprintln!("the model has biases, which were not written; --bias FILE writes them");
     }

@@ -53,7 +53,7 @@ pub fn graph(arguments: &GraphArguments) -> Result<(), CommandError> {
     });
     display.finish();
     let made = made?;
-    verification.finish()?;
+    verification.finish(Some(&arguments.out))?;
     print_summary(&made, &kindred, arguments.json)
 }
 

@@ -52,7 +52,7 @@ pub fn import_head(arguments: &ImportHeadArguments) -> Result<(), CommandError> 
         ignore: arguments.ignore.clone(),
     };
     let imported = import(&model, &state, vocabulary.as_deref(), &options)?;
-    verification.finish()?;
+    verification.finish(None)?;
     imported.parts.write(&arguments.out, arguments.replace)?;
     if let Some(padding) = &imported.padding {
         eprintln!(
@@ -78,7 +78,7 @@ fn expander(
         ignore: arguments.ignore.clone(),
     };
     let made = import_expander(&model, state, vocabulary, &options)?;
-    verification.finish()?;
+    verification.finish(None)?;
     write_expander(&arguments.out, arguments.replace, &made.description, &made.weights, &model)?;
     say!("{}: {}", arguments.out.display(), made.summary())
 }

@@ -81,7 +81,7 @@ pub fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(), Comm
         return Err(CommandError::Usage(message.to_owned()));
     };
     // Before the head is written: one learnt from a damaged model would look like any other.
-    verification.finish()?;
+    verification.finish(None)?;
     made.parts.write(&arguments.out, arguments.replace)?;
     if made.empty > 0 {
         eprintln!("{} texts without a word of the model were left out", made.empty);

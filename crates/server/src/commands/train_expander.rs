@@ -29,7 +29,7 @@ pub fn train_expander(arguments: &TrainExpanderArguments) -> Result<(), CommandE
         .map_err(|error| CommandError::Usage(error.to_string()))?;
     let (mut description, weights) = plain_expander(&model, tokens, reach);
     description.log1p = !arguments.linear;
-    verification.finish()?;
+    verification.finish(None)?;
     write_expander(&arguments.out, arguments.replace, &description, &weights, &model)?;
     say!(
         "{}: an expander over {}, {} terms; half of the frequent words have {terms} or more; reach \

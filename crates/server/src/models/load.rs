@@ -198,15 +198,14 @@ impl Loader {
     /// folders now: otherwise a reload would drop it, and its callers would lose their answers.
     ///
     /// # Errors
-    /// If one does not. Models that can't be opened have errors of their own.
+    /// If one does not, or a model can't be opened: then nothing is known of its heads.
     pub(super) fn check_heads_of_folders(config: &Config) -> Result<(), LoadError> {
         if config.head.is_empty() {
             return Ok(());
         }
         let sources = config.sources();
-        let opened: Result<Vec<ModelStore>, _> =
-            sources.iter().map(|source| open(source, config)).collect();
-        let Ok(models) = opened else { return Ok(()) };
+        let opened = sources.iter().map(|source| open(source, config));
+        let models = opened.collect::<Result<Vec<ModelStore>, _>>()?;
         Ok(heads::check_models(config, models.iter())?)
     }
 

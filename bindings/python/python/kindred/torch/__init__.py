@@ -20,17 +20,18 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from .. import _kindred
+from .._errors import InvalidValueError
 from ._function import Splade, splade
 from ._terms import Terms
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Mapping, Sequence
 
     from .. import Model
@@ -157,14 +158,18 @@ class SpladeHead(nn.Module):
         """
         if isinstance(projection, nn.Linear):
             if projection.bias is not None:
-                raise ValueError("a head's projection has no biases; make it with nn.Linear(..., bias=False)")
+                raise InvalidValueError("a head's projection has no biases; make it with nn.Linear(..., bias=False)", field="projection")
             projection = projection.weight
+        if projection is not None and projection.dim() != 2:
+            raise InvalidValueError("`projection` must be a matrix [components, components]", field="projection")
         bias, matrix = (None if one is None else _numbers(one) for one in (self.bias, projection))
         tokens = {"limit": limit, "cut": cut}
         about = json.dumps({"made_by": f"kindred.torch {_kindred.version}", **(description or {})})
         words = None if terms is None else list(terms)
         weights = (_numbers(self.weight), bias, matrix)
         _kindred.write_expander(model._model, folder, weights, words, self.log1p, tokens, about, replace)
+        # What the model keeps of a folder is of the head that was there.
+        model._expanders.pop(os.fspath(folder), None)
 
     def extra_repr(self) -> str:
         terms, components = self.weight.shape

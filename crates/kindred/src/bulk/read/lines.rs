@@ -30,7 +30,10 @@ pub(super) fn next(
                 return Ok(false);
             }
         }
-        if found.is_none() && source.lines == 0 && is_one_line_of_several(source.rest()) {
+        // JSON may have them between its tokens.
+        let is_text = !skips_blank;
+        if is_text && found.is_none() && source.lines == 0 && is_one_line_of_several(source.rest())
+        {
             return Err(BulkError::CarriageReturns);
         }
         let (end, number) = (end.min(source.rest().len()), source.lines + 1);

@@ -118,7 +118,8 @@ pub fn import_expander(
 /// rows: `vectors` `[terms, dim]` and `biases` `[terms]`, in the words' order.
 ///
 /// # Errors
-/// If a term is no word of the model, or is there twice, or there are too few or too many words.
+/// If a term is no word of the model, or is there twice, or there are too few or too many words or
+/// numbers.
 pub fn expander_weights(
     model: &ModelStore,
     words: Option<&[&str]>,
@@ -129,6 +130,18 @@ pub fn expander_weights(
         return Err(ImportError::Vocabulary(format!(
             "the term {word:?} is there twice; each term needs a word of its own"
         )));
+    }
+    let dim = model.dim();
+    for (name, found, needed) in [
+        ("weight", weights.vectors.as_ref(), terms * dim),
+        ("bias", weights.biases.as_ref(), terms),
+    ] {
+        if let Some(found) = found.filter(|found| found.len() != needed) {
+            return Err(ImportError::Option(format!(
+                "the {name} has {} numbers, but {terms} terms of {dim} components need {needed}",
+                found.len()
+            )));
+        }
     }
     let (rows, order) = rows_of(model, words, terms)?;
     Ok(in_order(weights, rows, &order))

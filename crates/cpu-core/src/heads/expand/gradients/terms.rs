@@ -53,7 +53,7 @@ impl Way {
     ///
     /// Going through the entries in order reads a text's tokens while they are in a cache, and groups nothing. That pays only if
     /// each term has many entries, as where nearly every `f` is above zero; otherwise the sums of all terms leave the cache between
-    /// two entries. `examples/time_expander.rs`, two threads with AVX2, milliseconds for texts × tokens × components × terms
+    /// two entries. Two threads with AVX2, milliseconds for texts × tokens × components × terms
     /// (touched by a text):
     ///
     /// | shape | entries a term | by term | by component |
