@@ -1,4 +1,4 @@
-//! What training an expander needs: the rows of texts' tokens, and a folder for what was trained.
+//! For training expanders: the rows of texts' tokens, and the folder of a trained head.
 
 use std::path::PathBuf;
 

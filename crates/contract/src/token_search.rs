@@ -77,7 +77,8 @@ pub fn is_same<T: ?Sized>(terms: &Arc<dyn HasTable>, own: &Arc<T>) -> bool {
 /// The mean norm of usual tokens of an expander: of some rows of the model, as the terms are compared with them; of
 /// the first rows more, because frequent words come first. `None` if tokens are no rows of the model.
 ///
-/// It is computed from the model's rows alone: tables derived with it outlive a request, so no request may influence it.
+/// It is computed from the model's rows alone: tables derived with it outlive a request, so no
+/// request may influence it.
 pub fn usual_norm(expander: &dyn TermExpander, model: &Table<'_>) -> Option<f64> {
     if model.dim() != expander.token_dim() || model.rows() == 0 {
         return None;

@@ -8,9 +8,9 @@
 //! fifth of a hit if it is one of the nearest, as when searching for a next page, and almost nothing otherwise; an
 //! eighth is between the two.
 //!
-//! Rows above a maximum score are taken one by one, 250 ns each on the first machine; after a few thousand of them the query is left
-//! to a full pass. Before that limit, one query with a maximum of −0.2 took 51 ms in a table of 400,000 × 50, and 1,024 in one request
-//! let other callers wait for 1.1 s.
+//! Rows above a maximum score are taken one by one, 250 ns each; after a few thousand of them the
+//! query is left to a full pass. Before there was that limit, one query with a maximum of −0.2 took
+//! 51 ms in a table of 400,000 × 50, and 1,024 in one request let other callers wait for 1.1 s.
 //!
 //! A formula takes a pass over its columns, and then its candidates are scored by all of its words. Of 3CosMul with 3, 5
 //! and 9 words and of PairDirection there were 20 to 74 of these for k = 1 and 10, 240 to 490 for 100 and 680 to 1,800 for

@@ -1,4 +1,4 @@
-//! What a query takes of a pass: slots, and elements of its lists.
+//! The demand of a query on a pass: slots, and elements of its lists.
 
 use contract::{Query, Ranking};
 

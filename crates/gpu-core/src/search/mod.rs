@@ -5,8 +5,8 @@
 //!   in, answers out; `pace`: how many queries to take;
 //! - `every_hit`: queries for every row from a minimum score on; `expand`: texts as searches for their tokens;
 //!   `expanders`: whose terms;
-//! - `borrowed`: forward and sums of rows for an expander whose terms are in another library's memory and change;
-//! - `cost`: what requests cost; `demand`: what a query takes of a pass;
+//! - `borrowed`: forward and sums of rows for an expander in another library's memory;
+//! - `cost`: what requests cost; `demand`: the slots and lists that a query needs;
 //! - `plan`: the sizes of a pass; `pass`: its kernels in order; `launches`: each kernel's parameters and grid;
 //! - `kernels`: the kernels for this device; `workspace`: every buffer; `abi`: what is shared with CUDA.
 

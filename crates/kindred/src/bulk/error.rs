@@ -95,7 +95,8 @@ pub enum BulkError {
     },
     /// Lines of text that end with carriage returns only.
     #[error(
-        "the input has no line feeds, but carriage returns between its lines; convert them: tr '\\r' '\\n' <IN >OUT"
+        "the input has no line feeds, but carriage returns between its lines; convert them: \
+         tr '\\r' '\\n' <IN >OUT"
     )]
     CarriageReturns,
     /// Options that do not go together, or have an impossible value.

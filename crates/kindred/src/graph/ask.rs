@@ -87,7 +87,7 @@ impl Asker<'_, '_> {
         let mut jobs = match Jobs::new(self.asking, self.stop, together, (number, threads)) {
             Ok(jobs) => jobs,
             Err(source) => {
-                let error = GraphError::io("start a thread for", self.tables.folder())(source);
+                let error = GraphError::io("start a thread for", &self.tables.folder)(source);
                 let _ = tell.send(Err(error));
                 return;
             }

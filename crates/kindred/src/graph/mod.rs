@@ -243,7 +243,7 @@ fn ask_for_all<'a>(
             let started = thread.spawn_scoped(scope, move || asker.run(number, threads, &tell));
             if let Err(source) = started {
                 stop.stop();
-                return Err(GraphError::io("start a thread for", tables.folder())(source));
+                return Err(GraphError::io("start a thread for", &tables.folder)(source));
             }
         }
         drop(tell);

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::GraphError;
 use super::npz::{Layout, Rows};
@@ -15,10 +15,6 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    pub(super) fn folder(&self) -> &Path {
-        &self.folder
-    }
-
     /// Writes rows of a table, and returns their checksum.
     pub(super) fn write(&self, table: Rows, row: u64, bytes: &[u8]) -> Result<u32, GraphError> {
         write_at(&self.file, self.layout.at(table, row), bytes)

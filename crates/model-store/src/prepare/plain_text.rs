@@ -2,7 +2,7 @@
 
 use super::unpack::Packing;
 
-/// What is wrong with a text that begins like this, if it is UTF-16. Read as UTF-8, it would be
+/// The fault of a text that begins like this, if it is UTF-16. Read as UTF-8, it would be
 /// letters with NUL characters between them.
 pub fn utf16_reason(start: &[u8]) -> Option<String> {
     let name = match start {
@@ -12,7 +12,7 @@ pub fn utf16_reason(start: &[u8]) -> Option<String> {
     Some(format!("it is UTF-16 text; convert it first: iconv -f {name} -t UTF-8"))
 }
 
-/// What is wrong with a text file that begins like this, if it is compressed or UTF-16: for files
+/// The fault of a text file that begins like this, if it is compressed or UTF-16: for files
 /// that are read as they are.
 pub fn not_plain_reason(start: &[u8]) -> Option<String> {
     let Some(packing) = Packing::of(start) else { return utf16_reason(start) };

@@ -17,7 +17,7 @@ pub struct ServeFlags {
     #[arg(long, value_name = "[NAME=]DIR", value_parser = NonEmptyStringValueParser::new())]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub model: Vec<String>,
-    /// Head folder written by `kindred train classifier`, for the served model that it was made for. Repeat the flag to
+    /// Head folder, of a classifier or an expander, for the served model that it was made for. Repeat the flag to
     /// serve several [default: none]
     #[arg(long, value_name = "[NAME=]DIR")]
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -194,33 +194,18 @@ impl Loader {
         Ok(heads::check_models(config, models.iter().map(|served| served.model()))?)
     }
 
-    /// Checks that each head of the settings was made for one of the models that are in their
-    /// folders now: otherwise a reload would drop it, and its callers would lose their answers.
+    /// Verifies an opened model while the service runs: every checksum matches, and there is enough memory. `None` if this
+    /// version is already served, undamaged.
     ///
     /// # Errors
-    /// If one does not, or a model can't be opened: then nothing is known of its heads.
-    pub(super) fn check_heads_of_folders(config: &Config) -> Result<(), LoadError> {
-        if config.head.is_empty() {
-            return Ok(());
-        }
-        let sources = config.sources();
-        let opened = sources.iter().map(|source| open(source, config));
-        let models = opened.collect::<Result<Vec<ModelStore>, _>>()?;
-        Ok(heads::check_models(config, models.iter())?)
-    }
-
-    /// Opens a model while the service runs, and verifies it: every checksum matches, and there is enough memory. `None`
-    /// if this version is already served, undamaged.
-    ///
-    /// # Errors
-    /// If the folder is not a valid model, or one of these checks fails.
-    pub(super) fn open_while_running(
+    /// If one of these checks fails.
+    pub(super) fn verify_while_running(
         &self,
         source: &ModelSource,
+        model: Arc<ModelStore>,
         config: &Config,
         served: Option<&ServedModel>,
     ) -> Result<Option<Arc<ModelStore>>, LoadError> {
-        let model = Arc::new(open(source, config)?);
         let broken = |error: io::Error| LoadError::Broken(error.to_string());
         let is_unchanged = |served: &&ServedModel| {
             served.model.version() == model.version() && served.readiness.damaged_files() == 0

@@ -10,9 +10,10 @@ use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
 use tracing::{error, info, warn};
 
 use super::verification::verify_in_background;
-use super::{LoadError, Loader, ModelSet, Models, ServedModel, rolling};
+use super::{LoadError, Loader, ModelSet, Models, ServedModel, heads, load, rolling};
 use crate::config::{Config, ConfigError, ModelSource};
 use kindred::queue::EngineLost;
+use model_store::{ModelError, ModelStore};
 
 /// Reads the settings again on each call.
 pub type ReadSettings = Box<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;
@@ -46,7 +47,7 @@ pub enum ReloadError {
     /// The API keys or the certificates can't be used.
     #[error(transparent)]
     Files(Box<dyn Error + Send + Sync>),
-    /// A head fits none of the models in the settings.
+    /// A head fits none of the models in the settings, or that can't be known.
     #[error(transparent)]
     Head(Box<LoadError>),
     /// Some models can't be used.
@@ -198,13 +199,18 @@ impl Reloader {
         let files = (self.reload_files)().map_err(ReloadError::Files)?;
         files.iter().for_each(|line| info!("reloaded: {line}"));
         let config = (self.read_settings)()?;
-        Loader::check_heads_of_folders(&config).map_err(|why| ReloadError::Head(Box::new(why)))?;
+        let sources = config.sources();
+        let opened = sources.iter().map(|source| load::open(source, &config).map(Arc::new));
+        let opened = check_heads(&config, opened.collect())?;
         let mut reloaded = Vec::new();
         let mut failed = Vec::new();
         let mut wanted: Vec<Arc<ServedModel>> = Vec::new();
-        for source in &config.sources() {
+        for (source, opened) in sources.iter().zip(opened) {
             let started = Instant::now();
-            match self.reload_one(source, &config) {
+            let result = opened
+                .map_err(LoadError::from)
+                .and_then(|model| self.reload_one(source, model, &config));
+            match result {
                 Ok((served, outcome)) => {
                     reloaded.push(ReloadedModel {
                         name: served.name().to_owned(),
@@ -242,12 +248,13 @@ impl Reloader {
     fn reload_one(
         &self,
         source: &ModelSource,
+        model: Arc<ModelStore>,
         config: &Config,
     ) -> Result<(Arc<ServedModel>, Outcome), LoadError> {
         let current = self.models.current();
         let before = current.named(&source.expected_name());
-        let opened = self.loader.open_while_running(source, config, before.map(|b| &**b))?;
-        let Some(model) = opened else {
+        let served = before.map(|b| &**b);
+        let Some(model) = self.loader.verify_while_running(source, model, config, served)? else {
             let unchanged = before.expect("only a model that is served can be unchanged").clone();
             return Ok((unchanged, Outcome::Unchanged));
         };
@@ -269,4 +276,21 @@ impl Reloader {
         }
         Ok((served, Outcome::Loaded))
     }
+}
+
+type Opened = Result<Arc<ModelStore>, ModelError>;
+
+/// Checks that each head of the settings was made for one of these models: otherwise a reload would
+/// drop it, and its callers would lose their answers. If a model can't be opened, that is not known.
+fn check_heads(config: &Config, mut opened: Vec<Opened>) -> Result<Vec<Opened>, ReloadError> {
+    if config.head.is_empty() {
+        return Ok(opened);
+    }
+    let failed = |why: LoadError| ReloadError::Head(Box::new(why));
+    if let Some(at) = opened.iter().position(Result::is_err) {
+        return opened.swap_remove(at).map_err(|why| failed(why.into())).map(|_| opened);
+    }
+    let models = opened.iter().flatten().map(|model| &**model);
+    heads::check_models(config, models).map_err(|why| failed(why.into()))?;
+    Ok(opened)
 }

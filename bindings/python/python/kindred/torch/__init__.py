@@ -148,7 +148,8 @@ class SpladeHead(nn.Module):
             projection: the matrix ``[components, components]`` that tokens' vectors are multiplied by before the head, or its linear
                 layer without biases; None if they are the model's own.
             terms: the word of each term; None if they are the model's first rows.
-            limit, cut: the most tokens of a text, and the end (``start`` or ``end``) at which longer texts are cut.
+            limit: the maximum number of tokens of a text.
+            cut: the end at which longer texts are cut, ``start`` or ``end``.
             description: about the training, for people; it must be JSON.
             replace: whether a head that is there is replaced.
 
@@ -168,7 +169,7 @@ class SpladeHead(nn.Module):
         words = None if terms is None else list(terms)
         weights = (_numbers(self.weight), bias, matrix)
         _kindred.write_expander(model._model, folder, weights, words, self.log1p, tokens, about, replace)
-        # What the model keeps of a folder is of the head that was there.
+        # The model may have opened the head that was there before.
         model._expanders.pop(os.fspath(folder), None)
 
     def extra_repr(self) -> str:

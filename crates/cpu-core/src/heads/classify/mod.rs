@@ -201,10 +201,10 @@ impl Classifying {
         let mut done = 0;
         while done < texts.len() {
             let loaded = self.products.load(table, &*self.head, &texts[done..], pool, go_on);
-            let Some(Assigned { texts: count, slots, ends, .. }) = loaded else { break };
+            let Some(Assigned { texts: count, slots: places, ends, .. }) = loaded else { break };
             let starts = std::iter::once(0).chain(ends.iter().copied());
             let texts: Vec<&[u32]> =
-                starts.zip(&ends).map(|(start, &end)| &slots[start..end]).collect();
+                starts.zip(&ends).map(|(start, &end)| &places[start..end]).collect();
             let scores = &mut scores[done * classes..][..count * classes];
             let this = &*self;
             pool.install(|| {

@@ -91,8 +91,9 @@ impl Products {
         }
     }
 
-    /// Computes what is missing for these texts, as many as there is room for, at least one, and gives the places of their
-    /// tokens for slots. `None` if `go_on` said to stop before all of it was computed; some of it was.
+    /// Computes what is missing for these texts, as many as there is room for, at least one. In the
+    /// slots of the result are the places of the tokens' products. `None` if `go_on` said to stop
+    /// before all of it was computed; some of it was.
     pub(super) fn load(
         &mut self,
         table: &Table<'_>,

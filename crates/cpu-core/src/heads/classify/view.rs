@@ -18,7 +18,7 @@ pub(super) enum Views<'a> {
 
 impl<'a, T> View<'a, T> {
     #[inline(always)]
-    pub(super) fn row(&self, slot: u32) -> &'a [T] {
-        &self.values[slot as usize * self.columns..][..self.columns]
+    pub(super) fn row(&self, place: u32) -> &'a [T] {
+        &self.values[place as usize * self.columns..][..self.columns]
     }
 }

@@ -92,7 +92,7 @@ impl Texts {
             Some(format) => format,
             None => Format::of(file, content, options)?,
         };
-        let mut taking = Taking { file, skips: options.skip_bad_rows, ..Taking::new(file) };
+        let mut taking = Taking::new(file, options.skip_bad_rows);
         match format {
             Format::Tsv | Format::Csv => columns::read(format, content, options, &mut taking)?,
             Format::JsonLines => {
@@ -178,8 +178,8 @@ struct Taking<'a> {
 }
 
 impl<'a> Taking<'a> {
-    fn new(file: &'a str) -> Self {
-        Self { file, skips: false, found: Texts::default(), first: None, first_bad: None }
+    fn new(file: &'a str, skips: bool) -> Self {
+        Self { file, skips, found: Texts::default(), first: None, first_bad: None }
     }
 
     fn lines(

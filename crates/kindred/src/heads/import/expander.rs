@@ -15,12 +15,12 @@ const TERMS: [&str; 5] = ["head", "terms", "decoder", "splade", ""];
 /// The names of the layer that turns the tokens' vectors.
 const PROJECTIONS: [&str; 4] = ["projection", "turn", "dense", "linear"];
 
-/// How a state dict becomes an expander.
+/// Options for making an expander of a state dict.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExpanderImportOptions {
     /// The name of the file, for errors and for the head's description.
     pub file: String,
-    /// How texts become tokens.
+    /// The splitting of texts into tokens.
     pub tokens: Tokens,
     /// Whether weights are `log(1 + value)`, as in SPLADE.
     pub log1p: bool,
@@ -58,9 +58,7 @@ pub fn import_expander(
 ) -> Result<ImportedExpander, ImportError> {
     let (file, dim) = (&options.file[..], model.dim());
     let vocabulary = vocabulary.map(Vocabulary::parse).transpose()?;
-    let mut dict = StateDict::read(file, state)?;
-    dict.ignore(&options.ignore)?;
-    dict.map(&options.map)?;
+    let mut dict = StateDict::with_names(file, state, &options.ignore, &options.map)?;
     let vectors = take(&mut dict, &TERMS, "weight", |tensor| match *tensor.shape() {
         [terms, found] if found == dim && terms > 0 => Ok((floats(file, tensor)?, terms)),
         _ => Err(shape(
@@ -104,13 +102,12 @@ pub fn import_expander(
         biases: biases.map(|(biases, _)| biases),
         projection,
     };
-    let (rows, order) = rows_of(model, words, terms)?;
+    let weights = expander_weights(model, words, terms, weights)?;
     let description = ExpanderDescription {
         log1p: options.log1p,
         training: origin(file, state),
         ..ExpanderDescription::of_model(model, options.tokens.clone())
     };
-    let weights = in_order(weights, rows, &order);
     Ok(ImportedExpander { description, weights, terms })
 }
 
@@ -225,7 +222,7 @@ fn rows_of(
 }
 
 impl ImportedExpander {
-    /// What became of the tensors, in a line.
+    /// The tensors that were found, in a line.
     pub fn summary(&self) -> String {
         let Self { weights: ExpanderWeights { vectors, biases, projection, .. }, terms, .. } = self;
         let has = |there: bool, what: &str, otherwise: &str| match there {

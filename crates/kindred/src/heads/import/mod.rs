@@ -113,9 +113,7 @@ pub fn import_head(
     let file = &options.file[..];
     check_labels(options)?;
     let vocabulary = vocabulary.map(Vocabulary::parse).transpose()?;
-    let mut dict = StateDict::read(file, state)?;
-    dict.ignore(&options.ignore)?;
-    dict.map(&options.map)?;
+    let mut dict = StateDict::with_names(file, state, &options.ignore, &options.map)?;
 
     let mut imported = Names::default();
     let convolutions = convolutions(file, &mut dict, model, &options.padding, &mut imported)?;

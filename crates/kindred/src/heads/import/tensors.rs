@@ -35,8 +35,21 @@ impl Tensor<'_> {
 }
 
 impl<'a> StateDict<'a> {
+    /// Reads a file, leaves out the tensors to `ignore`, and gives the others the names of `map`.
+    pub(super) fn with_names(
+        file: &'a str,
+        bytes: &'a [u8],
+        ignore: &[String],
+        map: &[(String, String)],
+    ) -> Result<Self, ImportError> {
+        let mut dict = Self::read(file, bytes)?;
+        dict.ignore(ignore)?;
+        dict.map(map)?;
+        Ok(dict)
+    }
+
     /// `file` is for errors.
-    pub(super) fn read(file: &'a str, bytes: &'a [u8]) -> Result<Self, ImportError> {
+    fn read(file: &'a str, bytes: &'a [u8]) -> Result<Self, ImportError> {
         let unreadable = |reason: String| ImportError::Unreadable { file: file.to_owned(), reason };
         // A zip archive, or a pickle.
         if bytes.starts_with(b"PK") || bytes.starts_with(&[0x80, 2]) {
@@ -58,7 +71,7 @@ impl<'a> StateDict<'a> {
     }
 
     /// Gives the tensors below a name of the file the name that Kindred knows.
-    pub(super) fn map(&mut self, names: &[(String, String)]) -> Result<(), ImportError> {
+    fn map(&mut self, names: &[(String, String)]) -> Result<(), ImportError> {
         for (known, name) in names {
             let mut is_there = false;
             for tensor in &mut self.tensors {
@@ -87,7 +100,7 @@ impl<'a> StateDict<'a> {
     }
 
     /// Leaves out the tensors with these names, or below them.
-    pub(super) fn ignore(&mut self, names: &[String]) -> Result<(), ImportError> {
+    fn ignore(&mut self, names: &[String]) -> Result<(), ImportError> {
         for name in names {
             let before = self.tensors.len();
             self.tensors.retain(|tensor| below(&tensor.name, name).is_none());

@@ -4,7 +4,7 @@ use memchr::memchr;
 
 use super::Parsed;
 
-/// What the first column of a matrix looks like so far. It is an index if it counts the rows, from
+/// The first column of a matrix, as far as it was seen. It is an index if it counts the rows, from
 /// 0 or 1 on.
 #[derive(Debug, Clone)]
 pub(in crate::prepare) struct IndexColumn {

@@ -18,11 +18,11 @@ pub(in crate::prepare) struct Plan {
     pub(in crate::prepare) parser: Arc<dyn Parser>,
     /// The number of records, if it is known and the framing does not check it.
     pub(in crate::prepare) expected: Option<Expected>,
-    /// What the first column may be instead of what it is taken for.
+    /// The watch on a first column that may be something else.
     pub(in crate::prepare) first_column: Option<Watch>,
 }
 
-/// Watches the first column while rows are read. What it is shows at their end only.
+/// Watches the first column while rows are read; only their end shows its kind.
 #[derive(Debug, Clone)]
 pub(in crate::prepare) enum Watch {
     /// Of lines that begin with their word.
