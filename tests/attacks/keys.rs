@@ -83,7 +83,7 @@ fn look_ups_over_several_connections_count_together() {
 
 #[test]
 fn queries_over_several_connections_count_together() {
-    let (service, other) = with_two_keys(&[]);
+    let (service, other) = with_two_keys(&["--queue-capacity-queries", "128"]);
     let own = service.key.clone().unwrap();
     let analogies =
         analogies(&words(&service, 1000)).with("authorization", &format!("Bearer {own}"));

@@ -1,6 +1,6 @@
 -- Asks about random words of a file with one word a line (a model's words.txt):
 --
---     wrk -t8 -c256 -d10s --latency -s tests/load/requests.lua http://127.0.0.1:8080 -- words.txt [KIND]
+--     wrk -t8 -c256 -d10s --latency -s tests/load/requests.lua http://127.0.0.1:8080 -- words.txt [KIND [problems]]
 --
 -- KIND: get    GET /nearest?word=…, the default
 --       post   POST /nearest {"word": …}
@@ -9,6 +9,7 @@
 --       NAME:PERCENT   get, with this share of another request: 3cosmul, pairdirection, analogy, rank (of 10 words),
 --              vocab_limit (of 200,000), k100, exclude (50 words), min_score or max_score (of 0.5), classify (a text of
 --              16 words), texts (1,024 of them), expand (a text of 8 words)
+-- With `problems`, answers with a status of 300 and above are shown as they come, on standard error.
 -- Ends with one line for scripts: "result", requests/s, p50 and p99 in ms, errors.
 
 -- A request costs little the second time: making one must not cost more than answering it.
@@ -31,11 +32,17 @@ end
 local words, bytes, kind, rare, percent
 local requests, next_one = {}, 0
 
+-- wrk reads a header field and body only for a function named `response`, which takes time.
+local function show_problem(status, _, body)
+   if status >= 300 then io.stderr:write(status, " ", body, "\n") end
+end
+
 -- Nothing here may take long, such as reading the file: wrk starts its threads one after the other, and
 -- counts what the first ones asked before the last one was ready as if it had been asked in its time.
 function init(args)
    local path = assert(args[1], "which file of words? wrk ... URL -- words.txt [get|post|mixed]")
    kind = args[2] or "get"
+   if args[3] == "problems" then response = show_problem end
    rare, percent = kind:match("^(%w[%w_]*):([%d.]+)$")
    assert(rare or kind == "get" or kind == "post" or kind == "mixed", "KIND is get, post, mixed or NAME:PERCENT")
    percent = tonumber(percent)

@@ -96,8 +96,8 @@ impl<W: Workload> Lane<W> {
         // Before the slots: a caller without time left must not be told to retry.
         self.check_time(now, deadline)?;
         self.shared().check_devices()?;
-        let slots = requests.iter().map(|request| self.workload.slots(request)).sum();
-        let slots = self.shared().admit(&self.lane, account, slots)?;
+        let usual = requests.iter().map(|request| self.workload.slots(request)).sum();
+        let slots = self.shared().admit(&self.lane, account, requests.len(), usual)?;
         let (reply, answer) = oneshot::channel();
         let times = timeline.map(|one| one.enter(self.workload.name(), requests.len(), now));
         let ticket = Ticket {

@@ -20,8 +20,9 @@
 //!
 //! **Admission** has one rule for jobs of one request or a thousand. A job takes as many slots as its workload says and
 //! keeps them until it is answered, fails or is dropped. It is admitted if that many slots are free and its caller then
-//! holds no more than it leaves free ([`account`]). A job that needs more than half of the slots counts as half. A
-//! refusal says how long the devices will need for the slots that are taken, at their present rate.
+//! holds no more than it leaves free ([`account`]). A job that needs more than half of the slots counts as half, and one
+//! that needs more than an eighth only because its requests are dear counts as an eighth. A refusal says how long the
+//! devices will need for the slots that are taken, at their present rate.
 //!
 //! **Several workers** take from the same lanes. Callers write to shards and to a few atomics. The lock of `dispatch`
 //! is for workers and the timer; callers never take it. So no lock is taken by all callers and all workers for every

@@ -82,14 +82,18 @@ impl Shared {
         let _ = self.devices.set((0..workers).map(|_| DeviceCounters::default()).collect());
     }
 
-    /// Takes slots for a job, if they are free and the caller does not hold too much already. A job that needs more
-    /// than half of the queue counts as half.
+    /// Takes slots for a job of n requests, whose costs are `usual` slots together, if they are free and the caller does
+    /// not hold too much already. What dear requests cost beyond one slot each counts up to an eighth of the queue:
+    /// otherwise two callers with a dear job each would fill it. A job that needs more than half of the queue counts as
+    /// half.
     pub(crate) fn admit(
         &self,
         lane: &LaneShared,
         account: &Arc<Account>,
-        slots: usize,
+        requests: usize,
+        usual: usize,
     ) -> Result<Slots, SubmitError> {
+        let slots = usual.min(requests.max(self.capacity as usize / 8));
         // No more than the capacity, which is a u32.
         let asked = at_most_half(slots as u64, self.capacity.into()) as u32;
         // Counted first, so that two requests of one caller can't both be its first.

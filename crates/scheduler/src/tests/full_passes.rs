@@ -63,22 +63,21 @@ async fn full_passes_take_as_many_queries_as_share_64_vectors() {
 
 #[tokio::test]
 async fn both_lanes_share_the_places_and_a_full_pass_takes_one_for_each_vector() {
-    let setup = setup(10);
-    let first = setup.full_pass(full([1, 2], 2), later());
+    let setup = setup(16);
+    let first = setup.full_pass(full([1], 2), later());
     setup.until_passes(1).await;
-    let second = setup.submit(2..=5, later());
+    let second = setup.submit(2..=9, later());
+    let third = setup.submit(10..=14, later());
     settle().await;
-    let refused = setup.full_pass(full([3], 3), later()).await.unwrap();
+    let refused = setup.full_pass(full([3], 2), later()).await.unwrap();
     assert!(matches!(refused, Err(SubmitError::Full { .. })), "{refused:?}");
-    let third = setup.full_pass(full([4], 2), later());
+    let fourth = setup.full_pass(full([4], 1), later());
     settle().await;
     let refused = setup.submit([5], later()).await.unwrap();
     assert!(matches!(refused, Err(SubmitError::Full { .. })), "{refused:?}");
-    (0..3).for_each(|_| setup.order(Order::Answer));
-    let answers = answered(vec![first, second, third]).await;
-    assert_eq!(answers, [vec![1, 2], vec![2, 3, 4, 5], vec![4]]);
-    setup.order(Order::Answer);
-    assert_eq!(setup.full_pass(full([6], 10), later()).await.unwrap(), Ok(vec![6]));
+    drop(setup.go);
+    let answers = answered(vec![first, second, third, fourth]).await;
+    assert_eq!(answers, [vec![1], (2..=9).collect(), (10..=14).collect(), vec![4]]);
 }
 
 #[tokio::test]

@@ -34,8 +34,8 @@ impl Calculator {
     }
 }
 
-/// Squares numbers, up to 4 in a pass, each pass as long as given.
-struct Squares(&'static str, Duration);
+/// Squares numbers, up to 4 in a pass, each pass as long as given. A number takes this many slots.
+struct Squares(&'static str, Duration, usize);
 
 impl Workload for Squares {
     type Device = Calculator;
@@ -49,7 +49,7 @@ impl Workload for Squares {
     }
 
     fn slots(&self, _: &u64) -> usize {
-        1
+        self.2
     }
 
     fn cost(&self, _: &Calculator, _: &u64) -> usize {
@@ -157,8 +157,8 @@ struct Three {
 
 fn three() -> Three {
     let mut scheduler = Scheduler::new(Limits { capacity_slots: 100_000, ..LIMITS });
-    let cheap = scheduler.lane(Squares("cheap", Duration::from_micros(500)));
-    let dear = scheduler.lane(Squares("dear", Duration::from_millis(5)));
+    let cheap = scheduler.lane(Squares("cheap", Duration::from_micros(500), 1));
+    let dear = scheduler.lane(Squares("dear", Duration::from_millis(5), 1));
     let counting = scheduler.lane(CountUp);
     let worked = Arc::<Mutex<HashMap<_, _>>>::default();
     let device = worked.clone();
@@ -209,6 +209,47 @@ async fn whoever_leaves_a_pass_between_its_slices_leaves_the_others_their_own_st
     let patient = tokio::spawn(async move { lane.submit(&account, vec![10, 80], later()).await });
     assert_eq!(impatient.await.unwrap().unwrap_err(), SubmitError::DeadlinePassed);
     assert_eq!(patient.await.unwrap().unwrap().responses, [10, 80]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dear_jobs_leave_room_for_other_callers() {
+    let mut scheduler = Scheduler::new(Limits { capacity_slots: 64, ..LIMITS });
+    let lane = scheduler.lane(Squares("dear", Duration::ZERO, 5));
+    let worked = Arc::<Mutex<HashMap<_, _>>>::default();
+    let device = worked.clone();
+    let make = move || -> Result<_, &str> { Ok(Box::new(Calculator { worked: device.clone() })) };
+    let timer = runtime::Handle::current();
+    let workers = scheduler.start(&timer, Until::All, None, vec![make]).unwrap();
+    // Whoever has this lock holds up the device.
+    let held_up = worked.lock().unwrap();
+    let ask = |numbers: Vec<u64>| {
+        let lane = lane.clone();
+        tokio::spawn(async move { lane.submit(&Account::new(), numbers, later()).await })
+    };
+    let until = |is_so: &dyn Fn() -> bool| {
+        let deadline = later();
+        while !is_so() {
+            assert!(Instant::now() < deadline, "{:?}", lane.statistics());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    let waiting: Vec<_> = (0..6).map(|_| ask(vec![2; 4])).collect();
+    let single = ask(vec![3]);
+    until(&|| lane.statistics().slots_taken == 6 * 8 + 5);
+    let many = ask((0..11).collect());
+    until(&|| lane.statistics().slots_taken == 64);
+    let refused = ask(vec![1]);
+    until(&|| refused.is_finished());
+    drop(held_up);
+    let refused = refused.await.unwrap();
+    assert!(matches!(refused, Err(SubmitError::Full { asked: 5, free: 0, .. })), "{refused:?}");
+    for job in waiting {
+        assert_eq!(job.await.unwrap().unwrap().responses, [4; 4]);
+    }
+    assert_eq!(single.await.unwrap().unwrap().responses, [9]);
+    assert_eq!(many.await.unwrap().unwrap().responses.len(), 11);
+    drop(lane);
+    ended(workers).await;
 }
 
 /// While callers of both kinds wait, each has half of the device's time, though one's passes take ten times as long.

@@ -46,8 +46,10 @@ impl Size {
         let k = options.k().min(served.model.rows());
         // If variants of words are folded, more hits are examined.
         let folded = if prepared.fold.is_some() { 16 * k } else { 0 };
+        // A neighbour is a word, which is rarely in a cache, and two numbers: 60 ns on a Xeon with 2 MB of L2 a core, 150
+        // on an EPYC with 0.5 MB.
         Self {
-            numbers: k * (1 + components + terms * (4 + dim / 32)) + folded,
+            numbers: k * (2 + components + terms * (4 + dim / 32)) + folded,
             bytes: k * bytes + BYTES_PER_QUERY + terms * BYTES_PER_TERM,
         }
     }

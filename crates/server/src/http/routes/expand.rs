@@ -81,10 +81,13 @@ pub(in crate::http) async fn post_expand(call: Call, received: Received) -> Answ
     let timing = encoding(timed.queued, timed.engine);
     let size: Size =
         known.iter().map(|one| one.as_ref().map_or_else(Size::of_error, text_size)).sum();
-    let size = size + timed.terms.iter().map(|terms| Size::of_rows(terms.len())).sum();
+    // With its cause, a term is twice as long.
+    let (name, expander, wanted, form, explain) = asked;
+    let rows_per_term = if explain { 2 } else { 1 };
+    let of_terms = |terms: &Vec<Term>| Size::of_rows(rows_per_term * terms.len());
+    let size = size + timed.terms.iter().map(of_terms).sum();
     let (room, served) = (size.room(&call)?, call.served().clone());
     let write = move |patience: &Patience| {
-        let (name, expander, wanted, form, explain) = asked;
         let shown = Shown { expander: &expander, wanted, form, explain };
         let mut terms = timed.terms.iter();
         let terms = |text| {
