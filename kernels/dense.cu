@@ -56,7 +56,8 @@ struct Stage {
 // Shared memory in bytes that the host asks for.
 static_assert(sizeof(Stage) == 2 * DENSE_INPUTS * (HEAD_TEXTS + DENSE_OUTPUTS));
 
-// On tensor cores. Grid: (tiles of outputs, tiles of texts). Dynamic shared memory: DENSE_STAGES stages.
+// On tensor cores. Grid: (tiles of outputs, tiles of texts). Dynamic shared memory: DENSE_STAGES
+// stages.
 extern "C" __global__ void dense_half(const DenseParams params) {
     extern __shared__ __align__(128) unsigned char memory[];
     Stage* const stages = reinterpret_cast<Stage*>(memory);
@@ -116,7 +117,8 @@ extern "C" __global__ void dense_half(const DenseParams params) {
     }
 }
 
-// In float32, 64 texts x 64 outputs in a block, 4 x 4 in a thread. Grid: (tiles of 64 outputs, tiles of 64 texts).
+// In float32, 64 texts x 64 outputs in a block, 4 x 4 in a thread. Grid: (tiles of 64 outputs,
+// tiles of 64 texts).
 extern "C" __global__ void dense_float(const DenseParams params) {
     constexpr int TILE = 64, STEP = 16, EACH = 4;
     __shared__ float texts[STEP][TILE + 4], weights[STEP][TILE + 4];

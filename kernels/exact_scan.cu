@@ -1,7 +1,7 @@
-// Scans of the float32 table. They answer every query on every table. `exact_scan` scores every row by the
-// contract's float64 formula: it is the device's own oracle. `float32_scan` first computes a float32 score,
-// which rules most rows out; it takes tables of cosines only. They are the last fallback, and the only path for small tables
-// and very many hits.
+// Scans of the float32 table. They answer every query on every table. `exact_scan` scores every row
+// by the contract's float64 formula: it is the device's own oracle. `float32_scan` first computes a
+// float32 score, which rules most rows out; it takes tables of cosines only. They are the last
+// fallback, and the only path for small tables and very many hits.
 #include <cuda/std/type_traits>
 
 #include "float32_bound.cuh"
@@ -22,9 +22,9 @@ __device__ __forceinline__ float from_ordered(uint32_t key) {
     return __uint_as_float(key & 0x80000000u ? key & 0x7fffffffu : ~key);
 }
 
-// Finds the best k rows of one part of the table for one query. With FLOAT32_FIRST, the blocks of a query
-// share a floor: the highest of the k-th best scores that each block has found in its own part. It is a lower
-// bound of the k-th best score of all rows.
+// Finds the best k rows of one part of the table for one query. With FLOAT32_FIRST, the blocks of a
+// query share a floor: the highest of the k-th best scores that each block has found in its own
+// part. It is a lower bound of the k-th best score of all rows.
 template <bool FLOAT32_FIRST>
 __device__ __forceinline__ void scan_part(const ExactScanParams& params) {
     using First = cuda::std::conditional_t<FLOAT32_FIRST, float, double>;
@@ -94,8 +94,8 @@ extern "C" __global__ void exact_scan(const ExactScanParams params) { scan_part<
 // Grid and shared memory as for exact_scan.
 extern "C" __global__ void float32_scan(const ExactScanParams params) { scan_part<true>(params); }
 
-// Merges the best rows of the parts into each query's answer. Grid: (batch). Dynamic shared memory: the
-// TopKList.
+// Merges the best rows of the parts into each query's answer. Grid: (batch). Dynamic shared memory:
+// the TopKList.
 extern "C" __global__ void merge_parts(const MergePartsParams params) {
     extern __shared__ __align__(16) unsigned char memory[];
     TopKList& list = *reinterpret_cast<TopKList*>(memory);

@@ -1,10 +1,12 @@
-// Expands texts: the queries of tokens, whose vectors are on the device, and the terms of texts from the hits of their tokens.
+// Expands texts: the queries of tokens, whose vectors are on the device, and the terms of texts
+// from the hits of their tokens.
 #include "abi/search/expand.cuh"
 #include "launch.cuh"
 #include "listing.cuh"
 #include "rotation.cuh"
 
-// Makes the query of each token: every row above the least value of its text. Grid: (tokens with padding).
+// Makes the query of each token: every row above the least value of its text. Grid: (tokens with
+// padding).
 extern "C" __global__ void token_queries(const TokenQueriesParams params) {
     __shared__ double space[32];
     const int token = blockIdx.x;
@@ -27,8 +29,8 @@ extern "C" __global__ void token_queries(const TokenQueriesParams params) {
     const double unit = sqrt(square + last * last) * lift.longest;
     // Without a unit all scores are zero, and no row is above.
     if (unit > 0.0) {
-        // As `Unit::factor` and `Factor::minimum` of contract's certificate/lift.rs. Units a rounding apart may have different
-        // factors: any factor leaves scores exact.
+        // As `Unit::factor` and `Factor::minimum` of contract's certificate/lift.rs. Units a
+        // rounding apart may have different factors: any factor leaves scores exact.
         query.factor = scalbn(1.0, -ilogb(unit) - 1);
         query.norm = 1.0 / (query.factor * lift.longest);
         const uint32_t text = params.texts[token];
@@ -48,7 +50,8 @@ extern "C" __global__ void token_queries(const TokenQueriesParams params) {
 // Set in the count of a text whose terms can't be merged.
 constexpr uint32_t TEXT_FAILED = 1u << 30;
 
-// Adds the hits of tokens to those of their texts, in any order. Grid: (batch, parts of a query's candidates).
+// Adds the hits of tokens to those of their texts, in any order. Grid: (batch, parts of a query's
+// candidates).
 extern "C" __global__ void list_terms(const ListTermsParams params) {
     __shared__ uint32_t first;
     wait_for_previous();
@@ -69,13 +72,15 @@ extern "C" __global__ void list_terms(const ListTermsParams params) {
     });
 }
 
-// Whether a hit comes before another one of its text: by row, then the higher score, then the earlier token.
+// Whether a hit comes before another one of its text: by row, then the higher score, then the
+// earlier token.
 __device__ __forceinline__ bool comes_before(const ScoredRow& a, const ScoredRow& b) {
     if (a.row != b.row) return a.row < b.row;
     return a.score > b.score || (a.score == b.score && a.query < b.query);
 }
 
-// Merges the hits of a text: of each row the highest score, with its first token; in the order of rows. Grid: (texts).
+// Merges the hits of a text: of each row the highest score, with its first token; in the order of
+// rows. Grid: (texts).
 extern "C" __global__ void merge_terms(const MergeTermsParams params) {
     __shared__ ScoredRow hits[MERGED_HITS];
     __shared__ uint32_t of_warps[32], first;

@@ -1,12 +1,14 @@
-// Full passes: every row's score by the contract's formula, for queries that no other pass answers. The cosine of each row with
-// each vector (under the metric `dot`, the score) is computed once; then each query takes its own, and keeps or counts rows by its formula.
+// Full passes: every row's score by the contract's formula, for queries that no other pass answers.
+// The cosine of each row with each vector (under the metric `dot`, the score) is computed once;
+// then each query takes its own, and keeps or counts rows by its formula.
 #include "abi/full_pass.cuh"
 #include "formula_score.cuh"
 #include "metric.cuh"
 
-// Sums each of 2 STEP values over a warp's lanes: in the end lane i has the sum of the i-th of 32. In the contract's order: by 16,
-// 8, 4, 2, 1; additions commute. In each step a lane gives away half of its values and gets the other lane's half of them, so
-// that 31 exchanges do the work of 160.
+// Sums each of 2 STEP values over a warp's lanes: in the end lane i has the sum of the i-th of 32.
+// In the contract's order: by 16, 8, 4, 2, 1; additions commute. In each step a lane gives away
+// half of its values and gets the other lane's half of them, so that 31 exchanges do the work of
+// 160.
 template <int STEP>
 __device__ __forceinline__ double fold(const double (&values)[2 * STEP]) {
     const bool is_upper = threadIdx.x & STEP;
@@ -134,8 +136,8 @@ __device__ __forceinline__ void add_together(uint32_t* counters, uint32_t index,
     if (threadIdx.x % WARP == __ffs(same) - 1) atomicAdd(counters + index, static_cast<uint32_t>(__popc(same)));
 }
 
-// Keeps the rows that are hits of a query, as far as is known, and counts those that rank before its ranked rows. Grid:
-// (blocks of rows, queries).
+// Keeps the rows that are hits of a query, as far as is known, and counts those that rank before
+// its ranked rows. Grid: (blocks of rows, queries).
 extern "C" __global__ void take_rows(const TakeRowsParams params) {
     const PassQuery& query = params.queries[blockIdx.y];
     const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x, row = params.first + i;

@@ -1,17 +1,20 @@
-// Classifies texts: products of tokens with all filters, features of texts from these products, and class scores.
+// Classifies texts: products of tokens with all filters, features of texts from these products, and
+// class scores.
 //
-// Convolution is linear in the tokens' vectors. So a token's products are computed once, and the sum of a filter at a
-// position is the sum of one product of each token that it covers.
+// Convolution is linear in the tokens' vectors. So a token's products are computed once, and the
+// sum of a filter at a position is the sum of one product of each token that it covers.
 #include <cuda_fp16.h>
 
 #include "abi/heads.cuh"
 
-// The texts of a tile are side by side, piece by piece: dense layers copy them to shared memory as they are.
+// The texts of a tile are side by side, piece by piece: dense layers copy them to shared memory as
+// they are.
 __device__ __forceinline__ size_t piece_index(uint32_t text, uint32_t piece, uint32_t pieces) {
     return (static_cast<size_t>(text / HEAD_TEXTS) * pieces + piece) * HEAD_TEXTS + text % HEAD_TEXTS;
 }
 
-// A tile of tokens times a tile of columns; each thread has 4 x 4 products. Grid: (tiles of columns, tiles of tokens).
+// A tile of tokens times a tile of columns; each thread has 4 x 4 products. Grid: (tiles of
+// columns, tiles of tokens).
 extern "C" __global__ void multiply_tokens(const ProductsParams params) {
     constexpr int TILE = PRODUCT_TILE, STEP = 16, EACH = 4;
     __shared__ float vectors[STEP][TILE + 4], filters[STEP][TILE + 4];
@@ -115,7 +118,8 @@ struct Text {
     __device__ const unsigned char* of(int token) const { return of_slot(__ldg(tokens + token)); }
 };
 
-// Window after window. Those narrower than WIDTH use the last taps only. All products of a window are on their way together.
+// Window after window. Those narrower than WIDTH use the last taps only. All products of a window
+// are on their way together.
 template <class Products, int WIDTH>
 __device__ __forceinline__ void window_maxima(const FeaturesParams& params, const Text<Products>& text, const float (&bias)[HEAD_GROUP],
                                               float (&best)[HEAD_GROUP]) {
@@ -234,7 +238,8 @@ __device__ __forceinline__ void unpack(const float4& piece, float (&values)[4]) 
     values[0] = piece.x, values[1] = piece.y, values[2] = piece.z, values[3] = piece.w;
 }
 
-// The last dense layer. A warp has SCORE_TEXTS texts and every n-th piece of their inputs. Grid: (blocks of texts, classes).
+// The last dense layer. A warp has SCORE_TEXTS texts and every n-th piece of their inputs. Grid:
+// (blocks of texts, classes).
 template <class Piece, int VALUES>
 __device__ __forceinline__ void scores(const ScoresParams& params) {
     constexpr int WARPS = 8;

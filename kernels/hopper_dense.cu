@@ -1,6 +1,8 @@
-// Hidden dense layers as dense.cu has them, with Hopper's own instructions (compute capability 9.0a).
+// Hidden dense layers as dense.cu has them, with Hopper's own instructions (compute capability
+// 9.0a).
 //
-// One warp copies tiles of texts and of weights to a ring in shared memory. Two warpgroups multiply them, 64 texts each.
+// One warp copies tiles of texts and of weights to a ring in shared memory. Two warpgroups multiply
+// them, 64 texts each.
 #include "dense.cuh"
 #include "hopper.cuh"
 

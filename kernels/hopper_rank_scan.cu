@@ -1,8 +1,9 @@
 // Counts ranks as rank_scan.cu does, with Hopper's own instructions (compute capability 9.0a).
 //
-// One warpgroup copies rows to shared memory, some chunks ahead. One splits them into float16 and puts these into a ring,
-// beside the queries' operands, which come by bulk copies. One or two multiply each chunk of a tile by 64 queries each, and
-// put the sums into bins. So all of this happens at the same time.
+// One warpgroup copies rows to shared memory, some chunks ahead. One splits them into float16 and
+// puts these into a ring, beside the queries' operands, which come by bulk copies. One or two
+// multiply each chunk of a tile by 64 queries each, and put the sums into bins. So all of this
+// happens at the same time.
 #include "hopper.cuh"
 #include "ranks.cuh"
 
@@ -27,7 +28,8 @@ struct Space {
 static_assert(sizeof(Space<1>) <= RANK_HOPPER_SHARED + 64 * RANK_HOPPER_SHARED_PER_QUERY);
 static_assert(sizeof(Space<2>) <= RANK_HOPPER_SHARED + 128 * RANK_HOPPER_SHARED_PER_QUERY);
 
-// For each place of the ring, or of the rows on their way: whether it was filled, and whether it was emptied.
+// For each place of the ring, or of the rows on their way: whether it was filled, and whether it
+// was emptied.
 template <int PLACES>
 struct Barriers {
     uint64_t filled[PLACES], emptied[PLACES];
@@ -125,8 +127,8 @@ __device__ __forceinline__ void split_rows(const RankScanParams& params, Space<W
                     make_uint4(bits(halves[0].low), bits(halves[1].low), bits(halves[2].low), bits(halves[3].low));
             }
             if (chunk + 1 == chunks) stage.masks[row] = row_mask(scale);
-            // Products read shared memory by another way than threads write it. The fence waits for all copies of its thread,
-            // so other threads copy rows.
+            // Products read shared memory by another way than threads write it. The fence waits for
+            // all copies of its thread, so other threads copy rows.
             asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
             __syncwarp();
             if (row % WARP == 0) {
@@ -140,8 +142,8 @@ __device__ __forceinline__ void split_rows(const RankScanParams& params, Space<W
 // The row of a tile in which a thread has its n-th sum of a query.
 __device__ __forceinline__ uint32_t row_of(int n) { return n / 2 * 8 + threadIdx.x % 4 * 2 + n % 2; }
 
-// Puts a query's sums of a tile into bins. `first` is the index of the query's first accumulator. Returns the sums in doubt, as
-// bits.
+// Puts a query's sums of a tile into bins. `first` is the index of the query's first accumulator.
+// Returns the sums in doubt, as bits.
 template <class Stage>
 __device__ __forceinline__ uint32_t count(float (&sums)[64], const Stage& stage, const Thresholds& own, int first, uint32_t tile,
                                           float error, uint32_t (&counts)[BINS / 2]) {
@@ -208,8 +210,9 @@ __device__ __forceinline__ void consume(const RankScanParams& params, Space<WARP
             turn.wait_filled(barriers);
             const uint64_t rows[2] = {tile_descriptor(stage.high), tile_descriptor(stage.low)};
             const uint64_t queries[2] = {queries_descriptor(stage.queries[warpgroup][0]), queries_descriptor(stage.queries[warpgroup][1])};
-            // The small products first, so that they lose nothing; and each chunk by itself, because tensor cores may
-            // truncate. What a chunk loses is then a part of its own products, not of all before it.
+            // The small products first, so that they lose nothing; and each chunk by itself,
+            // because tensor cores may truncate. What a chunk loses is then a part of its own
+            // products, not of all before it.
             float products[64];
             products_begin();
 #pragma unroll
@@ -276,7 +279,7 @@ __device__ __forceinline__ void scan(const RankScanParams& params) {
     }
 }
 
-// Grid: any; the batch is as wide as the kernel's name says. Dynamic shared memory: RANK_HOPPER_SHARED, and
-// RANK_HOPPER_SHARED_PER_QUERY for each.
+// Grid: any; the batch is as wide as the kernel's name says. Dynamic shared memory:
+// RANK_HOPPER_SHARED, and RANK_HOPPER_SHARED_PER_QUERY for each.
 extern "C" __global__ void hopper_rank_scan_64(const RankScanParams params) { scan<1>(params); }
 extern "C" __global__ void hopper_rank_scan_128(const RankScanParams params) { scan<2>(params); }

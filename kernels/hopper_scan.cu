@@ -1,9 +1,9 @@
 // Scans the 8-bit table with Hopper's own instructions (compute capability 9.0a).
 //
-// One thread copies tiles into a ring in shared memory by bulk copies; one or two warpgroups multiply each
-// tile by 64 or 128 queries per warpgroup. The queries stay in registers, as operand A, for the whole scan.
-// With 128 queries, the next product runs while the accumulators of the last one are compared. The output has
-// the form of int8_scan.cu's.
+// One thread copies tiles into a ring in shared memory by bulk copies; one or two warpgroups
+// multiply each tile by 64 or 128 queries per warpgroup. The queries stay in registers, as operand
+// A, for the whole scan. With 128 queries, the next product runs while the accumulators of the last
+// one are compared. The output has the form of int8_scan.cu's.
 #include "hopper_compare.cuh"
 #include "launch.cuh"
 
@@ -23,9 +23,9 @@ __device__ __forceinline__ void multiply(int (&d)[64], const uint4 (&a)[STEPS], 
     products_commit();
 }
 
-// STEPS: steps of 32 components. Past the tile's own chunks operand A is zero, so the data there does not
-// matter.
-// WARPGROUPS: warpgroups that multiply; one more copies. WIDE: 128 queries per warpgroup instead of 64.
+// STEPS: steps of 32 components. Past the tile's own chunks operand A is zero, so the data there
+// does not matter. WARPGROUPS: warpgroups that multiply; one more copies. WIDE: 128 queries per
+// warpgroup instead of 64.
 template <int STEPS, int WARPGROUPS, bool WIDE, bool SAMPLING>
 __device__ __forceinline__ void scan(const HopperScanParams& params) {
     const ScanOutput& out = params.out;
@@ -60,8 +60,8 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
                 if (++stage == stages) stage = 0, parity ^= 1;
             }
         }
-        // The table never changes, so the copies need not wait for earlier kernels. But this kernel must end
-        // after them, because later kernels rely on that.
+        // The table never changes, so the copies need not wait for earlier kernels. But this kernel
+        // must end after them, because later kernels rely on that.
         wait_for_previous();
         let_next_start();
         return;
@@ -134,8 +134,9 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
     if constexpr (!SAMPLING) empty(out, gathered, count);
 }
 
-// Grid: a multiple of query_groups; blocks of 128 * (WARPGROUPS + 1) threads. Dynamic shared memory:
-// stages * chunks * 2048 bytes, and 2048 for each chunk that the last product reads past the end.
+// Grid: a multiple of query_groups; blocks of 128 * (WARPGROUPS + 1) threads. Dynamic shared
+// memory: stages * chunks * 2048 bytes, and 2048 for each chunk that the last product reads past
+// the end.
 #define HOPPER_SCAN(NAME, STEPS, WARPGROUPS, WIDE, SAMPLING)                              \
     extern "C" __global__ void NAME##_##STEPS(const HopperScanParams params) { \
         scan<STEPS, WARPGROUPS, WIDE, SAMPLING>(params);                                  \

@@ -1,9 +1,10 @@
-// Scans the 8-bit table with Hopper's own instructions (compute capability 9.0a), for rows of more components than fit
-// beside the queries in registers.
+// Scans the 8-bit table with Hopper's own instructions (compute capability 9.0a), for rows of more
+// components than fit beside the queries in registers.
 //
-// The queries stay in shared memory, as operand A. One thread copies tiles, a slice of 128 components at a time, into a ring
-// beside them; each warpgroup multiplies the slices by its own 64 queries. While one compares a tile's products, the others
-// multiply. The output has the form of int8_scan.cu's.
+// The queries stay in shared memory, as operand A. One thread copies tiles, a slice of 128
+// components at a time, into a ring beside them; each warpgroup multiplies the slices by its own 64
+// queries. While one compares a tile's products, the others multiply. The output has the form of
+// int8_scan.cu's.
 #include "hopper_compare.cuh"
 #include "launch.cuh"
 
@@ -51,8 +52,8 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
                 }
             }
         }
-        // The table never changes, so its copies need not wait for earlier kernels. But this kernel must end after them,
-        // because later kernels rely on that.
+        // The table never changes, so its copies need not wait for earlier kernels. But this kernel
+        // must end after them, because later kernels rely on that.
         wait_for_previous();
         let_next_start();
         if (thread == 32) {
@@ -101,8 +102,9 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
     if constexpr (!SAMPLING) empty(out, gathered, count);
 }
 
-// Grid: a multiple of query_groups; blocks of 128 * (WARPGROUPS + 1) threads, for 64 * WARPGROUPS queries. Dynamic shared
-// memory: for each slice, QUERIES_SLICE_BYTES per warpgroup; then stages * SLICE_BYTES.
+// Grid: a multiple of query_groups; blocks of 128 * (WARPGROUPS + 1) threads, for 64 * WARPGROUPS
+// queries. Dynamic shared memory: for each slice, QUERIES_SLICE_BYTES per warpgroup; then stages *
+// SLICE_BYTES.
 #define HOPPER_WIDE_SCAN(NAME, WARPGROUPS, SAMPLING) \
     extern "C" __global__ void NAME(const HopperScanParams params) { scan<WARPGROUPS, SAMPLING>(params); }
 HOPPER_WIDE_SCAN(hopper_wide_sample_64, 1, true)

@@ -1,8 +1,9 @@
-// Searches the 4-bit table, which has half the bytes of the 8-bit table, for a query that comes alone.
+// Searches the 4-bit table, which has half the bytes of the 8-bit table, for a query that comes
+// alone.
 //
-// `int4_scan` writes the integer dot product of every row (4 bytes per row) and the best row of each block.
-// `int4_threshold` scores the best of these rows in float64, which gives a threshold. `int4_rescore` scores
-// all rows that may reach the threshold in float64.
+// `int4_scan` writes the integer dot product of every row (4 bytes per row) and the best row of
+// each block. `int4_threshold` scores the best of these rows in float64, which gives a threshold.
+// `int4_rescore` scores all rows that may reach the threshold in float64.
 #include "bounds.cuh"
 #include "finish.cuh"
 #include "launch.cuh"
@@ -10,9 +11,9 @@
 
 constexpr int CANDIDATE_CAPACITY = 2048;  // rows in doubt that a block of the last kernel can hold
 
-// A block sets this bit in the count of candidates if its own candidates do not fit. It is a bit and not an
-// addend, because several addends could sum to a valid count. The counts themselves, at most 2048 per block,
-// never reach it.
+// A block sets this bit in the count of candidates if its own candidates do not fit. It is a bit
+// and not an addend, because several addends could sum to a valid count. The counts themselves, at
+// most 2048 per block, never reach it.
 constexpr uint32_t BLOCK_OVERFLOWED = 1u << 31;
 
 // Adds the products of eight components of 4 bits and eight of 8 bits to `sum`.
@@ -21,9 +22,10 @@ __device__ __forceinline__ int dot8(uint32_t levels, uint32_t low, uint32_t high
     return __dp4a(static_cast<int>(levels >> 4 & 0x0f0f0f0fu), static_cast<int>(high), sum);
 }
 
-// dots [tiles * TILE_ROWS]: the sum of (2n - 15) * z, where n are a row's levels and z the query's integers.
-// best [blocks]: each block's best dot product, shifted to be positive, in the upper 32 bits, and its slot in
-// the lower 32. One lane per row. Dynamic shared memory: the query's bytes, [32 * chunks].
+// dots [tiles * TILE_ROWS]: the sum of (2n - 15) * z, where n are a row's levels and z the query's
+// integers. best [blocks]: each block's best dot product, shifted to be positive, in the upper 32
+// bits, and its slot in the lower 32. One lane per row. Dynamic shared memory: the query's bytes,
+// [32 * chunks].
 extern "C" __global__ void int4_scan(const Int4ScanParams params) {
     const int chunks = params.chunks;
     const uint32_t tiles = params.tiles;
@@ -34,8 +36,8 @@ extern "C" __global__ void int4_scan(const Int4ScanParams params) {
     const uint32_t warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
     const uint4* const rows = reinterpret_cast<const uint4*>(params.levels);
     // Memory is idle while the query is still being prepared, so prefetch the first rows into the
-    // second-level cache: 512 bytes of each chunk, which are four lines.
-    // A warp takes 32 rows, a quarter of a tile, at a time; in large tables, the four of a tile one after the other.
+    // second-level cache: 512 bytes of each chunk, which are four lines. A warp takes 32 rows, a
+    // quarter of a tile, at a time; in large tables, the four of a tile one after the other.
     constexpr uint32_t QUARTERS = TILE_ROWS / WARP;
     const uint32_t quarters = tiles * QUARTERS, each = tiles >= warps ? QUARTERS : 1;
     const uint32_t first = warp * each;
@@ -85,9 +87,9 @@ extern "C" __global__ void int4_scan(const Int4ScanParams params) {
     }
 }
 
-// The threshold: the k-th best exact score of INT4_THRESHOLD_ROWS rows, which are the best two of each warp's share of the
-// blocks' best rows. Grid: one block of 1024 threads, with one warp for every 64 blocks of the scan; `blocks` is at most
-// INT4_MAX_BLOCKS.
+// The threshold: the k-th best exact score of INT4_THRESHOLD_ROWS rows, which are the best two of
+// each warp's share of the blocks' best rows. Grid: one block of 1024 threads, with one warp for
+// every 64 blocks of the scan; `blocks` is at most INT4_MAX_BLOCKS.
 extern "C" __global__ void int4_threshold(const Int4ThresholdParams params) {
     static_assert(INT4_MAX_BLOCKS == 2 * 1024 && INT4_THRESHOLD_ROWS == 2 * 1024 / WARP, "two keys a thread, two rows a warp");
     const TableView& table = params.table;
@@ -98,7 +100,8 @@ extern "C" __global__ void int4_threshold(const Int4ThresholdParams params) {
     wait_for_previous();
     const QueryHeader query = params.queries.headers[0];
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    // A small table has few blocks, which are spread over all warps. One without rows leaves 0, which is never a key.
+    // A small table has few blocks, which are spread over all warps. One without rows leaves 0,
+    // which is never a key.
     const uint32_t first = lane * (1024 / WARP) + warp, second = first + 1024;
     unsigned long long keys[2] = {first < blocks ? __ldcg(best + first) : 0, second < blocks ? __ldcg(best + second) : 0};
     uint32_t rows[2];
@@ -137,8 +140,8 @@ extern "C" __global__ void int4_threshold(const Int4ThresholdParams params) {
     }
 }
 
-// Scores all rows whose upper bounds reach the threshold; the last block ranks them. Dynamic shared memory:
-// the TopKList.
+// Scores all rows whose upper bounds reach the threshold; the last block ranks them. Dynamic shared
+// memory: the TopKList.
 extern "C" __global__ void int4_rescore(const Int4RescoreParams params) {
     const uint32_t tiles = params.tiles;
     extern __shared__ __align__(16) unsigned char memory[];

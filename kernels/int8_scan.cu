@@ -1,10 +1,11 @@
-// Scans the 8-bit table with the tensor-core instructions of every supported device (mma.sync). It computes
-// one integer dot product for each query and row. When sampling, it writes the best lower bound of each group
-// of rows; otherwise the rows that reach the query's threshold. All other dot products never leave the
-// registers.
+// Scans the 8-bit table with the tensor-core instructions of every supported device (mma.sync). It
+// computes one integer dot product for each query and row. When sampling, it writes the best lower
+// bound of each group of rows; otherwise the rows that reach the query's threshold. All other dot
+// products never leave the registers.
 //
-// A warp multiplies half a tile (64 rows) by 16, 32 or 64 queries. Rows come directly from device memory:
-// each lane loads 16 bytes, which are four operands. Queries come from the first-level cache.
+// A warp multiplies half a tile (64 rows) by 16, 32 or 64 queries. Rows come directly from device
+// memory: each lane loads 16 bytes, which are four operands. Queries come from the first-level
+// cache.
 #include "bounds.cuh"
 #include "launch.cuh"
 #include "tile_walk.cuh"
@@ -32,8 +33,8 @@ __device__ __forceinline__ void multiply(int (&d)[4], const uint4& a, uint32_t b
 #endif
 }
 
-// MTILES: tiles of 16 queries. SAMPLING: write group bounds instead of candidates. For each column tile, a
-// thread holds the products of two rows of the table with query g and with query g + 8.
+// MTILES: tiles of 16 queries. SAMPLING: write group bounds instead of candidates. For each column
+// tile, a thread holds the products of two rows of the table with query g and with query g + 8.
 template <int MTILES, bool SAMPLING>
 __device__ __forceinline__ void scan(const Int8ScanParams& params) {
     const ScanOutput& out = params.out;
@@ -96,7 +97,8 @@ __device__ __forceinline__ void scan(const Int8ScanParams& params) {
             for (int up = 0; up < 2; up++) {
                 const int q = first_query + m * 16 + up * 8 + g;
                 if (SAMPLING) {
-                    // A product has at most 4096 * 127 * 127 < 2^26, so its row's index fits beside it.
+                    // A product has at most 4096 * 127 * 127 < 2^26, so its row's index fits beside
+                    // it.
                     int best = INT_MIN;
 #pragma unroll
                     for (int n = 0; n < COLUMN_TILES; n++) {

@@ -1,12 +1,13 @@
-// Prepares queries for the scans: gathers them from the table or the host's memory, scales them to at most unit length,
-// rotates them, rounds them to 8 bits and lays them out as the next scan needs them.
+// Prepares queries for the scans: gathers them from the table or the host's memory, scales them to
+// at most unit length, rotates them, rounds them to 8 bits and lays them out as the next scan needs
+// them.
 #include "bounds.cuh"
 #include "formula_normal.cuh"
 #include "launch.cuh"
 #include "round_query.cuh"
 
-// Copies the query's list of excluded rows, and of their slots, from the host's memory for the kernels that follow.
-// Called by all threads.
+// Copies the query's list of excluded rows, and of their slots, from the host's memory for the
+// kernels that follow. Called by all threads.
 __device__ __forceinline__ void copy_list(const PrepareQueriesParams& params, const QueryHeader& query) {
     if (query.excluded_count < 2) return;
     const uint32_t count = query.excluded_count > FEW_EXCLUDED ? 2 * query.excluded_count : query.excluded_count;
@@ -15,8 +16,8 @@ __device__ __forceinline__ void copy_list(const PrepareQueriesParams& params, co
     }
 }
 
-// A query as the scans compare it with rows, in `values`: its unit vector, or under the metric `dot` its lifted vector, which is
-// at most 1 long. Called by all threads.
+// A query as the scans compare it with rows, in `values`: its unit vector, or under the metric
+// `dot` its lifted vector, which is at most 1 long. Called by all threads.
 __device__ __forceinline__ void lifted_vector(const PrepareQueriesParams& params, const QueryHeader& query, double* values) {
     const int dim = params.table.dim;
     const double inverse_norm = 1.0 / query.norm;
@@ -26,7 +27,8 @@ __device__ __forceinline__ void lifted_vector(const PrepareQueriesParams& params
         for (int i = threadIdx.x; i < dim; i += blockDim.x) values[i] = static_cast<double>(row[i]) * inverse_norm;
     } else {
         const size_t first = static_cast<size_t>(query.vector) * dim;
-        // Each wait for the host's memory takes microseconds, so several components are loaded in one.
+        // Each wait for the host's memory takes microseconds, so several components are loaded in
+        // one.
         constexpr int TOGETHER = 8;
         for (int i = threadIdx.x; i < dim; i += TOGETHER * blockDim.x) {
             float components[TOGETHER];
@@ -47,8 +49,8 @@ __device__ __forceinline__ void lifted_vector(const PrepareQueriesParams& params
     __syncthreads();
 }
 
-// The first normal of a column of a formula, in `normal`, for the sample: with what that finds, `first_formula_thresholds`
-// makes a better one. Called by all threads.
+// The first normal of a column of a formula, in `normal`, for the sample: with what that finds,
+// `first_formula_thresholds` makes a better one. Called by all threads.
 __device__ __forceinline__ void first_normal(const PrepareQueriesParams& params, const QueryHeader& query, double* normal) {
     __shared__ Formula formula;
     __shared__ uint32_t words[FORMULA_WORDS];

@@ -1,15 +1,18 @@
-// Builds the derived tables, which certified passes scan: the rotated rows in 8 and in 4 bits, as unit vectors, or lifted under the
-// metric `dot` (docs/certificate.md, theorem 7). Below, `dim` is that of lifted rows.
+// Builds the derived tables, which certified passes scan: the rotated rows in 8 and in 4 bits, as
+// unit vectors, or lifted under the metric `dot` (docs/certificate.md, theorem 7). Below, `dim` is
+// that of lifted rows.
 //
-// The rows of a tile have similar largest rotated components, so that a tile can share one step with little loss.
-// A tile of the 8-bit table is [chunks][TILE_ROWS][CHUNK_BYTES] with chunks = ceil(dim / CHUNK8); a tile of the
-// 4-bit table is the same with ceil(dim / CHUNK4). In both, the rows of a chunk are adjacent, so a warp reads
-// contiguous bytes. This is also the layout that wgmma needs in shared memory.
+// The rows of a tile have similar largest rotated components, so that a tile can share one step
+// with little loss. A tile of the 8-bit table is [chunks][TILE_ROWS][CHUNK_BYTES] with chunks =
+// ceil(dim / CHUNK8); a tile of the 4-bit table is the same with ceil(dim / CHUNK4). In both, the
+// rows of a chunk are adjacent, so a warp reads contiguous bytes. This is also the layout that
+// wgmma needs in shared memory.
 #include "abi/resident.cuh"
 #include "rotation.cuh"
 #include "tile_scale.cuh"
 
-// Reads a row as a vector that is at most 1 long into shared memory and rotates it. Called by all threads.
+// Reads a row as a vector that is at most 1 long into shared memory and rotates it. Called by all
+// threads.
 __device__ void lifted_row(const TableView& table, const LiftView& lift, uint32_t row, double* values) {
     __syncthreads();
     const double divisor = table.metric == Metric::Cosine ? table.norms[row] : lift.longest;
@@ -20,8 +23,9 @@ __device__ void lifted_row(const TableView& table, const LiftView& lift, uint32_
     rotate(values, lift.dim);
 }
 
-// Writes the largest absolute component of each rotated row; -1 for rows that have no scores. Writes the largest square of all rows,
-// too. Any grid: blocks take rows in turn. Dynamic shared memory: [lift.dim] float64.
+// Writes the largest absolute component of each rotated row; -1 for rows that have no scores.
+// Writes the largest square of all rows, too. Any grid: blocks take rows in turn. Dynamic shared
+// memory: [lift.dim] float64.
 extern "C" __global__ void row_peaks(const RowPeaksParams params) {
     const TableView& table = params.table;
     float* const peaks = params.peaks;
@@ -46,15 +50,16 @@ extern "C" __global__ void row_peaks(const RowPeaksParams params) {
         // Nothing is above NaN, so it stays.
         if (square > longest_square || isnan(square)) longest_square = square;
     }
-    // The bits of numbers that are not negative have the order of the numbers, and those of NaN come last.
+    // The bits of numbers that are not negative have the order of the numbers, and those of NaN
+    // come last.
     if (params.longest_square != nullptr && threadIdx.x == 0) {
         const auto bits = static_cast<unsigned long long>(__double_as_longlong(fabs(longest_square)));
         atomicMax(reinterpret_cast<unsigned long long*>(params.longest_square), bits);
     }
 }
 
-// Quantises one tile. Grid: (tiles). Dynamic shared memory: [lift.dim] float64 and [CHUNK4 * ceil(lift.dim / CHUNK4)]
-// bytes.
+// Quantises one tile. Grid: (tiles). Dynamic shared memory: [lift.dim] float64 and [CHUNK4 *
+// ceil(lift.dim / CHUNK4)] bytes.
 extern "C" __global__ void quantise_rows(const QuantiseRowsParams params) {
     static_assert(CHUNK8 == CHUNK_BYTES && CHUNK4 == 2 * CHUNK_BYTES, "8 and 4 bits a component");
     const TableView& table = params.table;
@@ -109,8 +114,8 @@ extern "C" __global__ void quantise_rows(const QuantiseRowsParams params) {
         }
         square4 = block_combine(square4, space, sum);
         if (there) residual4 = fmax(residual4, sqrt(square4));
-        // Word w of the 4-bit table has components 8w to 8w + 7. The low halves of its four bytes are the
-        // first four components, so that a mask and a shift give two words of bytes.
+        // Word w of the 4-bit table has components 8w to 8w + 7. The low halves of its four bytes
+        // are the first four components, so that a mask and a shift give two words of bytes.
         for (int b = threadIdx.x; b < chunks4 * CHUNK_BYTES; b += blockDim.x) {
             const int first = 8 * (b / 4) + b % 4;
             tile4[(b / CHUNK_BYTES) * (TILE_ROWS * CHUNK_BYTES) + j * CHUNK_BYTES + b % CHUNK_BYTES] =
@@ -118,7 +123,8 @@ extern "C" __global__ void quantise_rows(const QuantiseRowsParams params) {
         }
     }
     if (threadIdx.x == 0) {
-        // 1e-9 more than covers the float64 roundings of rotation, quotient and sum (docs/certificate.md).
+        // 1e-9 more than covers the float64 roundings of rotation, quotient and sum
+        // (docs/certificate.md).
         params.scales[blockIdx.x] = tile_scale(step, __double2float_ru(residual8 * (1.0 + 1e-9) + 1e-9), full);
         if (params.tiles4 != nullptr) {
             params.residuals4[blockIdx.x] = full ? __double2float_ru(residual4 * (1.0 + 1e-9) + 1e-9) : UNBOUNDED_RESIDUAL;

@@ -1,8 +1,10 @@
-// Counts the rows that rank before given rows of the table, for many queries in one pass over the float32 table.
+// Counts the rows that rank before given rows of the table, for many queries in one pass over the
+// float32 table.
 //
-// The scan computes cosines on tensor cores: each component as the sum of two float16. Its error is proven
-// (docs/certificate.md, theorem 6). Rows that are surely between two thresholds are counted where they are. The few that
-// are nearer to one than the error are scored by the contract's formula afterwards.
+// The scan computes cosines on tensor cores: each component as the sum of two float16. Its error is
+// proven (docs/certificate.md, theorem 6). Rows that are surely between two thresholds are counted
+// where they are. The few that are nearer to one than the error are scored by the contract's
+// formula afterwards.
 #include "launch.cuh"
 #include "ranks.cuh"
 
@@ -19,7 +21,8 @@ __device__ __forceinline__ const float* components(const RankQuery& query, const
                                   : vectors + static_cast<size_t>(query.vector) * table.dim;
 }
 
-// The row of a threshold, for ties. Nothing ranks before a maximum score, or a given one, by its row.
+// The row of a threshold, for ties. Nothing ranks before a maximum score, or a given one, by its
+// row.
 __device__ __forceinline__ uint32_t threshold_row(uint32_t probe) { return probe == NOT_A_ROW ? 0u : probe; }
 
 // Scores each query's probes, and puts its thresholds and its operands in place. Grid: (batch).
@@ -95,7 +98,8 @@ __device__ __forceinline__ void multiply(float (&d)[4], const uint4& a, uint32_t
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
 #else
-    // Compute capability 7.5 has only m16n8k8; two of them give the same sum, up to roundings that the error covers.
+    // Compute capability 7.5 has only m16n8k8; two of them give the same sum, up to roundings that
+    // the error covers.
     const auto half = [&](uint32_t a0, uint32_t a1, uint32_t b) {
         asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
                      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a0), "r"(a1), "r"(b));
@@ -206,7 +210,8 @@ __device__ __forceinline__ void wait_for_copies() {
 #endif
 }
 
-// Blocks take tiles of rows in turns. QUERY_WARPS: of 32 queries each; the rest of a block's warps divide the rows.
+// Blocks take tiles of rows in turns. QUERY_WARPS: of 32 queries each; the rest of a block's warps
+// divide the rows.
 template <int QUERY_WARPS>
 __device__ __forceinline__ void scan(const RankScanParams& params) {
     constexpr int QUERIES = QUERY_WARPS * 32;
@@ -306,8 +311,9 @@ __device__ __forceinline__ void scan(const RankScanParams& params) {
                         load_rows(b[n][0], &space.high[buffer][row][chunk * RANK_CHUNK]);
                         load_rows(b[n][1], &space.low[buffer][row][chunk * RANK_CHUNK]);
                     }
-                    // The small products first, so that they lose nothing; and each chunk by itself, because tensor cores
-                    // may truncate. What a chunk loses is then a part of its own products, not of all before it.
+                    // The small products first, so that they lose nothing; and each chunk by
+                    // itself, because tensor cores may truncate. What a chunk loses is then a part
+                    // of its own products, not of all before it.
                     float products[TOGETHER][2][4] = {};
 #pragma unroll
                     for (int turn = 0; turn < 3; turn++) {
@@ -347,8 +353,8 @@ extern "C" __global__ void rank_scan_32(const RankScanParams params) { scan<1>(p
 extern "C" __global__ void rank_scan_64(const RankScanParams params) { scan<2>(params); }
 extern "C" __global__ void rank_scan_128(const RankScanParams params) { scan<4>(params); }
 
-// Scores the rows in doubt by the contract's formula, and puts them into their bins. A query with more than there was room
-// for gets no counts that mean anything. Grid: (batch, any).
+// Scores the rows in doubt by the contract's formula, and puts them into their bins. A query with
+// more than there was room for gets no counts that mean anything. Grid: (batch, any).
 extern "C" __global__ void count_doubtful(const CountDoubtfulParams params) {
     tell_host(params.almost_over);
     const TableView& table = params.table;

@@ -1,4 +1,5 @@
-// Reads an array once and does nothing with it. Benchmarks compare scans with the time that this takes.
+// Reads an array once and does nothing with it. Benchmarks compare scans with the time that this
+// takes.
 #include "abi/baselines.cuh"
 
 // A grid-stride loop; each thread has four loads of 16 bytes in flight.

@@ -1,4 +1,5 @@
-// Scores the candidates that are still in doubt by the contract's formula; the best k of them are the answer.
+// Scores the candidates that are still in doubt by the contract's formula; the best k of them are
+// the answer.
 #include "exact_floor.cuh"
 #include "finish.cuh"
 #include "formula_floor.cuh"
@@ -76,7 +77,8 @@ __device__ __forceinline__ void rescore_few(const RescoreParams& params, const Q
     finish_list(list, 1, query, {0, ANSWERED, found, static_cast<uint32_t>(scored)}, params.stride, answer_of(params, q));
 }
 
-// Scores a share of the candidates of a query with many hits; the block that finishes last ranks them.
+// Scores a share of the candidates of a query with many hits; the block that finishes last ranks
+// them.
 __device__ __forceinline__ void rescore_many(const RescoreParams& params, const QueryHeader& query, int q, Share share,
                                              void* memory) {
     __shared__ uint32_t doubtful[CANDIDATE_CAPACITY];
@@ -162,7 +164,8 @@ __device__ __forceinline__ void rescore_formula(const RescoreParams& params, int
             floors[threadIdx.x] = many ? column_floor(params.columns[column], formula.power, least) : params.floors[column];
         }
         __syncthreads();
-        // A warp looks at a few candidates, and scores those in doubt two at a time: few, so that all warps have some.
+        // A warp looks at a few candidates, and scores those in doubt two at a time: few, so that
+        // all warps have some.
         constexpr int TOGETHER = 2;
         const uint32_t looks = min(static_cast<uint32_t>(WARP), max(2u, found / (share.parts * warps) + 1));
         const uint32_t stride = share.parts * warps * looks;
@@ -209,8 +212,8 @@ __device__ __forceinline__ void rescore_cosine(const RescoreParams& params, int 
     else if (blockIdx.y == 0) rescore_few(params, query, q, *static_cast<TopKList*>(memory));
 }
 
-// Grid: (batch, parts of queries with many hits). Dynamic shared memory: LIST_BYTES, first for what finds a floor, then for
-// the TopKList.
+// Grid: (batch, parts of queries with many hits). Dynamic shared memory: LIST_BYTES, first for what
+// finds a floor, then for the TopKList.
 extern "C" __global__ void rescore(const RescoreParams params) {
     extern __shared__ __align__(16) unsigned char memory[];
     tell_host(params.almost_over);
@@ -218,8 +221,8 @@ extern "C" __global__ void rescore(const RescoreParams params) {
     rescore_cosine(params, blockIdx.x, memory);
 }
 
-// For passes with formulas. Grid: as above, with `formula_blocks` more in x, which come first because they take longest. They
-// divide the candidates of all formulas among themselves.
+// For passes with formulas. Grid: as above, with `formula_blocks` more in x, which come first
+// because they take longest. They divide the candidates of all formulas among themselves.
 extern "C" __global__ void rescore_formulas(const RescoreParams params) {
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ Formula formula;
@@ -241,8 +244,8 @@ extern "C" __global__ void rescore_formulas(const RescoreParams params) {
     }
 }
 
-// Lists every row that reaches the minimum score of a query, in any order, with its true score. Grid: (batch, parts of a query's
-// candidates).
+// Lists every row that reaches the minimum score of a query, in any order, with its true score.
+// Grid: (batch, parts of a query's candidates).
 extern "C" __global__ void list_hits(const ListHitsParams params) {
     __shared__ uint32_t first;
     tell_host(params.almost_over);

@@ -1,11 +1,12 @@
-// Rounds all rows of a table again after they have changed, much faster than they were rounded at first (docs/certificate.md): a row
-// stays in its slot, a tile's step is made from the largest component that the tile had before, and the rotation is in float32.
+// Rounds all rows of a table again after they have changed, much faster than they were rounded at
+// first (docs/certificate.md): a row stays in its slot, a tile's step is made from the largest
+// component that the tile had before, and the rotation is in float32.
 #include "abi/resident.cuh"
 #include "rotation.cuh"
 #include "tile_scale.cuh"
 
-// By how much a row rotated in float32 may differ from the rotated row, which is at most 1 long: 2 * (10 levels + 2 for the scale) + 2
-// for the lifting, each 2^-24, is less.
+// By how much a row rotated in float32 may differ from the rotated row, which is at most 1 long: 2
+// * (10 levels + 2 for the scale) + 2 for the lifting, each 2^-24, is less.
 constexpr float ROTATION_ERROR = 2e-6f;
 
 // Covers the roundings of sums of squares.
@@ -14,7 +15,8 @@ constexpr float SQUARE_ERROR = 1e-5f;
 // The least peak of a tile: zero stands for no peak.
 constexpr float LEAST_PEAK = 0x1p-126f;
 
-// One signed, normalised Hadamard transform of 32 * VALUES values of a warp: lane + 32 j is `values[j]`. The signs of a lane are bits.
+// One signed, normalised Hadamard transform of 32 * VALUES values of a warp: lane + 32 j is
+// `values[j]`. The signs of a lane are bits.
 template <int VALUES>
 __device__ __forceinline__ void warp_hadamard(float (&values)[VALUES], uint32_t signs, float scale) {
     const int lane = threadIdx.x % 32;
@@ -40,7 +42,8 @@ __device__ __forceinline__ void warp_hadamard(float (&values)[VALUES], uint32_t 
     }
 }
 
-// Dynamic shared memory: [warps of a block, lift.dim] float32. Grid: (tiles). `lift.dim` is from 32 * VALUES to 64 * VALUES - 1.
+// Dynamic shared memory: [warps of a block, lift.dim] float32. Grid: (tiles). `lift.dim` is from 32
+// * VALUES to 64 * VALUES - 1.
 template <int VALUES>
 __device__ __forceinline__ void round_again(const RoundAgainParams& params) {
     constexpr int SIZE = 32 * VALUES;
@@ -109,7 +112,8 @@ __device__ __forceinline__ void round_again(const RoundAgainParams& params) {
     const float residual = __fadd_ru(sqrtf(residual_square) * (1.0f + SQUARE_ERROR), ROTATION_ERROR);
     params.scales[blockIdx.x] = tile_scale(step, residual, full);
     params.tile_peaks[blockIdx.x] = fmaxf(peak, LEAST_PEAK);
-    // The bits of numbers that are not negative have the order of the numbers, and those of NaN come last.
+    // The bits of numbers that are not negative have the order of the numbers, and those of NaN
+    // come last.
     const auto bits = static_cast<unsigned long long>(__double_as_longlong(fabs(static_cast<double>(longest_square))));
     atomicMax(reinterpret_cast<unsigned long long*>(params.longest_square), bits);
 }

@@ -1,8 +1,9 @@
 // Computes each query's threshold: a certified lower bound of its k-th best cosine.
 //
-// For few hits, it is the k-th best of some exact scores. For more, it is the k-th best lower bound. With e excluded rows,
-// if they are few, that is the (k + e)-th, which is at most the k-th of the rows that are not excluded. Other rows that a
-// query's filter leaves out do not count. Grid: (batch).
+// For few hits, it is the k-th best of some exact scores. For more, it is the k-th best lower
+// bound. With e excluded rows, if they are few, that is the (k + e)-th, which is at most the k-th
+// of the rows that are not excluded. Other rows that a query's filter leaves out do not count.
+// Grid: (batch).
 #include "exact_floor.cuh"
 #include "formula_floor.cuh"
 #include "formula_normal.cuh"
@@ -21,8 +22,8 @@ __device__ void set_threshold(const QueryHeader& query, const QueryScale& scale,
     *thresholds = make_threshold(scale, floor);
 }
 
-// The groups of a sample's tile, as the scans cut them: both have the rows of a quad's lane together, and the portable scan
-// has two halves.
+// The groups of a sample's tile, as the scans cut them: both have the rows of a quad's lane
+// together, and the portable scan has two halves.
 struct Groups {
     const TileWalk& sample;
     uint32_t per_tile;
@@ -76,8 +77,8 @@ __device__ __forceinline__ float floor_of_groups(const FirstThresholdsParams& pa
     });
 }
 
-// The first threshold of a query, from the bounds of a sample: the best lower bound of each group of rows. Groups share no
-// rows. Called by all threads of a block.
+// The first threshold of a query, from the bounds of a sample: the best lower bound of each group
+// of rows. Groups share no rows. Called by all threads of a block.
 __device__ __forceinline__ void set_first_threshold(const FirstThresholdsParams& params, const QueryHeader& query) {
     const QueryScale scale = params.scales[blockIdx.x];
     float* const bounds = params.group_bounds + static_cast<size_t>(blockIdx.x) * params.groups;
@@ -104,8 +105,9 @@ extern "C" __global__ void first_thresholds(const FirstThresholdsParams params) 
     if (query.norm != 0.0) set_first_threshold(params, query);
 }
 
-// For passes with formulas. Each column's block finds the formula's floor, which makes a better guess of the k-th best score,
-// and rounds the column's normal again. Dynamic shared memory: [dim] float64.
+// For passes with formulas. Each column's block finds the formula's floor, which makes a better
+// guess of the k-th best score, and rounds the column's normal again. Dynamic shared memory: [dim]
+// float64.
 extern "C" __global__ void first_formula_thresholds(const FirstThresholdsParams params) {
     extern __shared__ double normal[];
     let_next_start();
@@ -132,7 +134,8 @@ extern "C" __global__ void first_formula_thresholds(const FirstThresholdsParams 
         formula_floor(space, params.table, params.queries.excluded, words, params.slot_rows, formula, query, found_for);
     const double floor = fmax(found, query.min_score);
     if (!(floor > 0.0)) {
-        // The half-spaces have all rows. So there is no certificate, and no row reaches the threshold.
+        // The half-spaces have all rows. So there is no certificate, and no row reaches the
+        // threshold.
         if (threadIdx.x == 0) {
             params.candidate_counts[counter(q)] = FORMULA_FAILED;
             params.thresholds[q] = UNREACHABLE;
@@ -153,7 +156,8 @@ extern "C" __global__ void first_formula_thresholds(const FirstThresholdsParams 
     params.thresholds[q] = column.norm > LEAST_NORMAL ? make_threshold(scale, params.floors[q]) : UNREACHABLE;
 }
 
-// Raises the threshold of a query from the candidates found so far. Called by all threads of a block.
+// Raises the threshold of a query from the candidates found so far. Called by all threads of a
+// block.
 __device__ __forceinline__ void raise(const RaiseThresholdsParams& params, const QueryHeader& query) {
     const QueryScale scale = params.scales[blockIdx.x];
     const Candidate* const mine = params.candidates + static_cast<size_t>(blockIdx.x) * params.capacity;
@@ -177,8 +181,8 @@ __device__ __forceinline__ void raise(const RaiseThresholdsParams& params, const
     }
 }
 
-// The same for all columns of a formula, if it has many candidates: fewer are scored in less time than a floor takes. Called
-// by all threads of one block, for the formula's first column.
+// The same for all columns of a formula, if it has many candidates: fewer are scored in less time
+// than a floor takes. Called by all threads of one block, for the formula's first column.
 __device__ __forceinline__ void raise_formula(const RaiseThresholdsParams& params, const QueryHeader& query) {
     __shared__ FormulaSpace space;
     __shared__ Formula formula;
@@ -222,7 +226,8 @@ extern "C" __global__ void raise_formula_thresholds(const RaiseThresholdsParams 
     else if (query.column == 0) raise_formula(params, query);
 }
 
-// Sets the thresholds of queries for every row from their minimum score on. Grid: enough blocks for the batch.
+// Sets the thresholds of queries for every row from their minimum score on. Grid: enough blocks for
+// the batch.
 extern "C" __global__ void minimum_thresholds(const MinimumThresholdsParams params) {
     let_next_start();
     wait_for_previous();
@@ -231,8 +236,8 @@ extern "C" __global__ void minimum_thresholds(const MinimumThresholdsParams para
     set_threshold(params.headers[q], params.scales[q], -INFINITY, params.floors + q, params.thresholds + q);
 }
 
-// Gives up queries that have so many candidates in a part of the table that all of them will not fit: each of their
-// candidates would cost time. Grid: as above.
+// Gives up queries that have so many candidates in a part of the table that all of them will not
+// fit: each of their candidates would cost time. Grid: as above.
 extern "C" __global__ void stop_queries(const StopQueriesParams params) {
     let_next_start();
     wait_for_previous();

@@ -9,7 +9,8 @@ use std::time::Duration;
 use crate::support::{Reply, TINY, kindred, prepared, read_reply};
 use serde_json::{Value, json};
 
-/// Asks a service of its own, one request after the other on one connection, and returns what it logged.
+/// Asks a service of its own, one request after the other on one connection, and returns what it
+/// logged.
 fn logged(model: &Path, arguments: &[&str], requests: &[&str]) -> (Vec<Reply>, String) {
     let mut command = kindred(&["serve", "--listen", "127.0.0.1:0", "--device", "cpu"]);
     command.args(["--http-threads", "1", "--model"]).arg(model).args(arguments);

@@ -2,7 +2,8 @@
 
 use crate::support::Service;
 
-/// Where a browser goes from this path by a relative address (RFC 3986, section 5.2, as far as it is needed).
+/// Where a browser goes from this path by a relative address (RFC 3986, section 5.2, as far as it
+/// is needed).
 fn resolve(from: &str, address: &str) -> String {
     assert!(!address.starts_with('/') && !address.contains("//"), "not relative: {address}");
     let mut folders: Vec<&str> = from.split('/').collect();

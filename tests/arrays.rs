@@ -1,5 +1,5 @@
-//! Arrays of vectors over HTTP, in NumPy's format (.npy): the same answers as in JSON, bit for bit, and every way to send a
-//! wrong one.
+//! Arrays of vectors over HTTP, in NumPy's format (.npy): the same answers as in JSON, bit for bit,
+//! and every way to send a wrong one.
 
 use crate::support::{Reply, Service, TINY, prepared, random_vectors};
 use serde_json::{Value, json};

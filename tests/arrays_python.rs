@@ -1,4 +1,5 @@
-//! Arrays over HTTP in NumPy: what docs/http.md shows prints what it says, and a plain product of matrices finds the same neighbours.
+//! Arrays over HTTP in NumPy: what docs/http.md shows prints what it says, and a plain product of
+//! matrices finds the same neighbours.
 //!
 //! Without a Python that has NumPy (TEST_NUMPY, or python3), this test is reported as ignored.
 

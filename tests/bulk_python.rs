@@ -1,4 +1,5 @@
-//! Parquet of bulk work in pyarrow: what it writes is answered, and what is written it reads, with the values of JSON lines.
+//! Parquet of bulk work in pyarrow: what it writes is answered, and what is written it reads, with
+//! the values of JSON lines.
 //!
 //! Without a Python that has pyarrow (TEST_PYARROW, or python3), this test is reported as ignored.
 

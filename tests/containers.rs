@@ -1,4 +1,5 @@
-//! What of docker/ can be checked without pulling an image: `scripts/check-containers`, with the program under test.
+//! What of docker/ can be checked without pulling an image: `scripts/check-containers`, with the
+//! program under test.
 
 use std::process::Command;
 

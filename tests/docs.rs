@@ -1,8 +1,9 @@
-//! What the documents show is what the program says: every `curl` command of a ```` ```console ```` block is sent to
-//! the service with the built-in model, and its output is compared character for character.
+//! What the documents show is what the program says: every `curl` command of a ````
+//! ```console ```` block is sent to the service with the built-in model, and its output is compared character for character.
 //!
-//! The commands are read here, so that this needs no curl; where there is one that knows their options (7.84 or
-//! later) it runs them too. `UPDATE_DOCS=1 cargo test -p server --test conditional docs::` writes what came into the
+//! The commands are read here, so that this needs no curl; where there is one that knows their
+//! options (7.84 or later) it runs them too.
+//! `UPDATE_DOCS=1 cargo test -p server --test conditional docs::` writes what came into the
 //! documents.
 
 use std::fs;
@@ -229,7 +230,8 @@ fn commands_are_found_and_taken_apart() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Settings, fields and metrics: what stands in backticks and has an underscore, and the keys of settings files.
+/// Settings, fields and metrics: what stands in backticks and has an underscore, and the keys of
+/// settings files.
 fn names_exist() -> Result<(), Failed> {
     let read = |name: &str| fs::read_to_string(top().join(name));
     let settings: toml::Table = read("config/kindred.toml")?.parse()?;

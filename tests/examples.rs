@@ -1,8 +1,8 @@
-//! The programs in `examples` against the real service, as docs/embedding.md shows them; and against services that
-//! are busy or not there.
+//! The programs in `examples` against the real service, as docs/embedding.md shows them; and
+//! against services that are busy or not there.
 //!
-//! Without python3 or node (18 or later, in the PATH or where scripts/install-node puts it) the tests of the one or
-//! the other are reported as ignored.
+//! Without python3 or node (18 or later, in the PATH or where scripts/install-node puts it) the
+//! tests of the one or the other are reported as ignored.
 
 use std::fs;
 use std::io::{Read, Write};

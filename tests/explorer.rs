@@ -1,4 +1,5 @@
-//! The explorer's files as HTTP serves them. What the page does is tested in a browser (tests/browser).
+//! The explorer's files as HTTP serves them. What the page does is tested in a browser
+//! (tests/browser).
 
 use crate::support::{Reply, Service, api_key};
 

@@ -1,4 +1,5 @@
-//! `prepare` and `export` as people type them: pipes, full disks, and what is left when they are killed.
+//! `prepare` and `export` as people type them: pipes, full disks, and what is left when they are
+//! killed.
 
 use std::fs;
 use std::io::Write;

@@ -8,7 +8,8 @@ use contract::{Hit, Row};
 use model_store::ModelStore;
 use serde_json::{Value, json};
 
-/// Every word of up to three letters out of `aAbBéÉ`, the most frequent ones in no order of their cases.
+/// Every word of up to three letters out of `aAbBéÉ`, the most frequent ones in no order of their
+/// cases.
 fn short_words() -> Vec<String> {
     let letters = ["b", "A", "É", "a", "B", "é"];
     let mut words: Vec<String> = letters.map(str::to_owned).to_vec();

@@ -1,4 +1,5 @@
-//! `kindred graph`: killed and interrupted it goes on where it was, and what can't be is said with the cure.
+//! `kindred graph`: killed and interrupted it goes on where it was, and what can't be is said with
+//! the cure.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! A graph in NumPy and SciPy: what docs/graph.md shows loads what the program wrote, and a plain product of matrices finds the
-//! same neighbours.
+//! A graph in NumPy and SciPy: what docs/graph.md shows loads what the program wrote, and a plain
+//! product of matrices finds the same neighbours.
 //!
 //! Without a Python that has both (TEST_NUMPY, or python3), these tests are reported as ignored.
 

@@ -1,6 +1,8 @@
-//! The program from outside: each module is a file of tests. `cargo test -p server --test integration http::` runs one.
+//! The program from outside: each module is a file of tests.
+//! `cargo test -p server --test integration http::` runs one.
 //!
-//! Tests that measure time or memory are in `measured.rs`, tests that may be skipped in `conditional.rs`.
+//! Tests that measure time or memory are in `measured.rs`, tests that may be skipped in
+//! `conditional.rs`.
 
 mod access_log;
 mod api_docs;

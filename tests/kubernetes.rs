@@ -1,4 +1,5 @@
-//! What the Helm chart relies on: files of Secrets that are replaced by links, and an end of the process that loses no request.
+//! What the Helm chart relies on: files of Secrets that are replaced by links, and an end of the
+//! process that loses no request.
 
 use std::fs;
 use std::io::Write;
@@ -15,7 +16,8 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use crate::support::{Reply, Service, Stops, TINY, api_key, kindred, prepared, read_reply};
 use crate::tls::client_config;
 
-/// A volume as Kubernetes makes it of a Secret: files are links into `..data`, which is a link to the folder of one version.
+/// A volume as Kubernetes makes it of a Secret: files are links into `..data`, which is a link to
+/// the folder of one version.
 struct Volume {
     folder: tempfile::TempDir,
     version: usize,
@@ -129,7 +131,8 @@ fn a_certificate_of_a_secret_that_changes_is_served_without_a_signal() {
     assert!(is_served(&second));
 }
 
-/// A request on a connection that stays open. `None` if the other side refused, or closed without an answer.
+/// A request on a connection that stays open. `None` if the other side refused, or closed without
+/// an answer.
 fn ask(connection: &mut TcpStream) -> Option<Reply> {
     connection.write_all(b"GET /nearest?word=east HTTP/1.1\r\nHost: h\r\n\r\n").ok()?;
     // An answer has a first byte at least.
@@ -139,8 +142,8 @@ fn ask(connection: &mut TcpStream) -> Option<Reply> {
     Some(read_reply(connection))
 }
 
-/// Stops a replica while clients ask it, which learn a little later that they should ask another. Returns the numbers of
-/// requests answered by the one that stops after it was told to, and lost.
+/// Stops a replica while clients ask it, which learn a little later that they should ask another.
+/// Returns the numbers of requests answered by the one that stops after it was told to, and lost.
 fn stop_under_load(delay_ms: &str) -> (usize, usize) {
     /// How long clients still open connections to a replica that stops.
     const ENDPOINTS_LAG: Duration = Duration::from_millis(500);
@@ -175,7 +178,8 @@ fn stop_under_load(delay_ms: &str) -> (usize, usize) {
                     if std::ptr::eq(*to, &stops) {
                         let counter = if was_told { &after } else { &before };
                         counter.fetch_add(1, Ordering::SeqCst);
-                        // (Without a delay, what was in flight at the signal may be answered a little later.)
+                        // (Without a delay, what was in flight at the signal may be answered a
+                        // little later.)
                         assert!(!was_told || closes || delay_ms == "0", "clients are told to go");
                     }
                     if closes {

@@ -1,5 +1,6 @@
-//! Every link of every Markdown file leads somewhere: files and images exist and lie in the repository, anchors are
-//! headings of the file they name. Addresses on the web are not asked, only held to `https`.
+//! Every link of every Markdown file leads somewhere: files and images exist and lie in the
+//! repository, anchors are headings of the file they name. Addresses on the web are not asked, only
+//! held to `https`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

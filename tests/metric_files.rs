@@ -1,4 +1,5 @@
-//! Models under the metric dot, as people make them: `prepare`, `export` and `synth` with biases, and what tells of them.
+//! Models under the metric dot, as people make them: `prepare`, `export` and `synth` with biases,
+//! and what tells of them.
 
 use std::fs;
 use std::path::Path;

@@ -289,8 +289,8 @@ fn no_request_fails_and_no_answer_is_mixed_while_models_are_swapped() {
     for caller in seen {
         assert_eq!(caller.keys().collect::<BTreeSet<_>>(), versions.iter().collect());
     }
-    // The engines of all versions but the last have ended, and that is no fault: for longer than the process would
-    // go on without one.
+    // The engines of all versions but the last have ended, and that is no fault: for longer than
+    // the process would go on without one.
     std::thread::sleep(Duration::from_millis(1500));
     assert_eq!(service.get("/health/ready").status, 200);
     assert!(!Path::new(&folder.path("m.cpu-table")).exists(), "small tables are not kept");

@@ -432,7 +432,8 @@ fn the_examples_are_requests_that_are_answered() {
     assert!(examples >= 4, "{examples}");
 }
 
-/// What a page of documentation asks at the touch of a button: each parameter's example or, without one, its default.
+/// What a page of documentation asks at the touch of a button: each parameter's example or, without
+/// one, its default.
 #[test]
 fn every_get_with_its_examples_and_defaults_is_answered() {
     let (contract, service) = (Contract::read(), Service::with_default_model());
@@ -498,8 +499,8 @@ fn a_stopping_service_answers_as_documented() {
     let head = "POST /nearest HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json";
     let request = format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
     slow.write_all(request.as_bytes()).unwrap();
-    // Connections are taken in their order: once a later one is answered, the slow one has been taken, and a
-    // little later its request as well.
+    // Connections are taken in their order: once a later one is answered, the slow one has been
+    // taken, and a little later its request as well.
     assert_eq!(service.get("/health/live").status, 200);
     std::thread::sleep(std::time::Duration::from_millis(20));
     service.signal("TERM");

@@ -1,7 +1,7 @@
 //! docker/prometheus and docker/grafana against a real Prometheus that scrapes a real service.
 //!
-//! `prometheus` and `promtool` are looked for in the PATH and where scripts/install-prometheus puts them;
-//! without them these tests are reported as ignored.
+//! `prometheus` and `promtool` are looked for in the PATH and where scripts/install-prometheus puts
+//! them; without them these tests are reported as ignored.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -85,8 +85,8 @@ fn service() -> Service {
     service
 }
 
-/// It reads the text form, and finds fault with names and helps that are not as they should be. OpenMetrics is
-/// what a scrape asks for.
+/// It reads the text form, and finds fault with names and helps that are not as they should be.
+/// OpenMetrics is what a scrape asks for.
 fn metrics_as_text() -> Result<(), Failed> {
     let said = promtool(&["check", "metrics"], service().get("/metrics").text())?;
     assert!(said.trim().is_empty(), "{said}");

@@ -1,7 +1,7 @@
 //! Classifiers of PyTorch: `kindred import-head` makes heads of them that answer the same.
 //!
-//! `tests/pytorch/recorded` has what the scripts beside it wrote. Where Python has PyTorch (TEST_PYTORCH, or python3), they run
-//! again; otherwise those tests are reported as ignored.
+//! `tests/pytorch/recorded` has what the scripts beside it wrote. Where Python has PyTorch
+//! (TEST_PYTORCH, or python3), they run again; otherwise those tests are reported as ignored.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! Real vectors and real questions against answers that were computed elsewhere.
 //!
-//! The data is not part of this repository. It is looked for in the folder that TEST_DATA_DIR names,
-//! or in `../shared/data` beside the checkout; without it these tests are reported as ignored.
-//! TEST_DEVICE says which engine answers: `cpu`, if not set.
+//! The data is not part of this repository. It is looked for in the folder that TEST_DATA_DIR
+//! names, or in `../shared/data` beside the checkout; without it these tests are reported as
+//! ignored. TEST_DEVICE says which engine answers: `cpu`, if not set.
 
 use std::collections::HashMap;
 use std::fs;
@@ -51,7 +51,8 @@ const EVALUATED: [&str; 6] = [
     SIMILARITIES[3].1,
 ];
 
-/// Sentences of films' reviews: to learn from, to decide when to stop, and to test. Each line begins with its label.
+/// Sentences of films' reviews: to learn from, to decide when to stop, and to test. Each line
+/// begins with its label.
 const SST: [&str; 4] = [
     VECTORS,
     "sentiment/stsa.binary.train",
@@ -172,7 +173,8 @@ fn check_neighbours(answer: &Value, expected: &[Value]) -> Result<(), String> {
     Ok(())
 }
 
-/// The graph of the first rows, against those of the expected neighbours that are among them, and against the service.
+/// The graph of the first rows, against those of the expected neighbours that are among them, and
+/// against the service.
 fn graph() -> Result<(), Failed> {
     const ROWS: usize = 4000;
     const K: usize = 20;
@@ -232,8 +234,8 @@ fn graph() -> Result<(), Failed> {
     Ok(())
 }
 
-/// a is to b as c is to d: 3CosAdd with b − a + c must find d. A question with a word that the model
-/// does not have counts as wrong.
+/// a is to b as c is to d: 3CosAdd with b − a + c must find d. A question with a word that the
+/// model does not have counts as wrong.
 fn the_whole_google_analogy_set() -> Result<(), Failed> {
     let text = fs::read_to_string(data(ANALOGIES))?.to_lowercase();
     let questions: Vec<Vec<&str>> = text
@@ -304,8 +306,8 @@ fn evaluation() -> Result<(), Failed> {
     Ok(())
 }
 
-/// One seed; docs/classify.md has the mean of five. Every text's class scores are compared with those of the formula in float64,
-/// which an explanation has.
+/// One seed; docs/classify.md has the mean of five. Every text's class scores are compared with
+/// those of the formula in float64, which an explanation has.
 fn sentiment() -> Result<(), Failed> {
     const EPSILON: f64 = 1e-5;
     let folder = tempfile::tempdir()?;

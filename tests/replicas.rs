@@ -1,4 +1,5 @@
-//! Three replicas of an engine (the example `faulty`): one fails, hangs or is replaced under load, and no request notices.
+//! Three replicas of an engine (the example `faulty`): one fails, hangs or is replaced under load,
+//! and no request notices.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -146,7 +147,8 @@ fn a_version_that_does_not_fit_beside_the_old_one_takes_one_device_after_another
 
 #[test]
 fn a_new_version_of_which_one_replica_does_not_start_leaves_the_old_one_with_all_replicas() {
-    // Attempts 1 to 3 start the service, 4 to 6 fail for lack of memory; then one device after another is taken.
+    // Attempts 1 to 3 start the service, 4 to 6 fail for lack of memory; then one device after
+    // another is taken.
     for (fails, said) in [("7=error", "replica 1 of 3"), ("8=panic", "replica 2 of 3")] {
         let faulty = rolling("3", &["--fail-start", fails]);
         let service = &faulty.service;

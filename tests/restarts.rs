@@ -1,4 +1,5 @@
-//! A service that is killed and started again, under callers that try again: nothing wrong is ever answered.
+//! A service that is killed and started again, under callers that try again: nothing wrong is ever
+//! answered.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};

@@ -1,5 +1,5 @@
-//! The service over an engine that fails as it is told (the example `faulty`): which requests hear of it, what
-//! readiness says, whether right answers come again, and how the process ends.
+//! The service over an engine that fails as it is told (the example `faulty`): which requests hear
+//! of it, what readiness says, whether right answers come again, and how the process ends.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 /// It takes the self-check's 4 passes until the service listens: the first request makes this one.
 const FIRST_PASS: u32 = 5;
 
-/// The example, which `cargo test` builds beside the program unless it is told which tests to build.
+/// The example, which `cargo test` builds beside the program unless it is told which tests to
+/// build.
 fn faulty() -> PathBuf {
     let path = program().parent().expect("the program is in a folder").join("examples/faulty");
     assert!(

@@ -1,4 +1,5 @@
-//! The console on a terminal: `tests/support/terminal.py` types, on a pseudo-terminal of the system's.
+//! The console on a terminal: `tests/support/terminal.py` types, on a pseudo-terminal of the
+//! system's.
 //!
 //! Without Python 3 these tests are reported as ignored.
 
@@ -136,7 +137,8 @@ fn talk_by_url() -> Result<(), Failed> {
     let arguments = ["console", "--url", &service.url("")];
     let said = talk(&Terminal::new()?, &arguments, "--compare runs the reference")?;
     assert_eq!(said.matches("round trip").count(), 2, "{said}");
-    // A service that is gone is said, twice; completion does not wait for it, and the console goes on to its end.
+    // A service that is gone is said, twice; completion does not wait for it, and the console goes
+    // on to its end.
     let gone = "is the service running there";
     let steps = [
         wait(PROMPT),

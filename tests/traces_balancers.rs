@@ -1,7 +1,8 @@
-//! A trace from end to end: a client's trace through HAProxy or Envoy, over HTTP/1.1 and HTTP/2, to two services and a collector.
+//! A trace from end to end: a client's trace through HAProxy or Envoy, over HTTP/1.1 and HTTP/2, to
+//! two services and a collector.
 //!
-//! The programs are those of `scripts/install-balancers`, or what HAPROXY and ENVOY name, or in the PATH. The test of one that is
-//! missing is reported as ignored.
+//! The programs are those of `scripts/install-balancers`, or what HAPROXY and ENVOY name, or in the
+//! PATH. The test of one that is missing is reported as ignored.
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -13,7 +14,8 @@ use crate::support::collector::{Collector, attribute, hexadecimal, requests};
 use crate::support::{Service, TINY, kindred, prepared, top};
 use libtest_mimic::{Failed, Trial};
 
-/// A balancer, and how it is started at an address in front of two services, with its files in a folder.
+/// A balancer, and how it is started at an address in front of two services, with its files in a
+/// folder.
 struct Balancer {
     name: &'static str,
     start: fn(&Path, &str, [&str; 2], &Path) -> Result<Command, Failed>,
@@ -154,7 +156,8 @@ fn through(balancer: &Balancer, program: &Path) -> Result<(), Failed> {
     let mut told = BTreeSet::new();
     for number in 0..ASKED {
         let flags = if number % 2 == 0 { "01" } else { "00" };
-        // Two at a time, which go to a server each if they go in turn, so that both get some that are traced.
+        // Two at a time, which go to a server each if they go in turn, so that both get some that
+        // are traced.
         for _ in 0..2 {
             let sent = format!("00-{}-00f067aa0ba902b7-{flags}", trace(number));
             let asked = ureq::get(format!("http://{address}/nearest?word=east"));

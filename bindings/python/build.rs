@@ -1,6 +1,8 @@
-//! Builds the program `kindred`, which the wheel carries beside the module. The module does not link it.
+//! Builds the program `kindred`, which the wheel carries beside the module. The module does not
+//! link it.
 //!
-//! Only release builds do; `KINDRED_EXECUTABLE` names one that is there already, and `none` leaves it out.
+//! Only release builds do; `KINDRED_EXECUTABLE` names one that is there already, and `none` leaves
+//! it out.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,7 +29,8 @@ fn copy(program: &Path, out: &Path) {
     }
 }
 
-/// Builds the program with the same features. It has a folder of its own, because cargo holds the lock of this one.
+/// Builds the program with the same features. It has a folder of its own, because cargo holds the
+/// lock of this one.
 fn build() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     for source in

@@ -1,6 +1,6 @@
-//! Prepares the files that are compiled into the program: lists the explorer's files, and takes the Swagger UI files
-//! for the page at `/docs` from the archive inside a crate. Packs the latter with gzip, the form that nearly every
-//! browser requests. Needs no network.
+//! Prepares the files that are compiled into the program: lists the explorer's files, and takes the
+//! Swagger UI files for the page at `/docs` from the archive inside a crate. Packs the latter with
+//! gzip, the form that nearly every browser requests. Needs no network.
 
 use std::env;
 use std::error::Error;
@@ -13,7 +13,8 @@ use flate2::write::GzEncoder;
 use utoipa_swagger_ui_vendored::SWAGGER_UI_VENDORED;
 use zip::ZipArchive;
 
-/// Each packed file, and the files of the archive that it is concatenated from. Their paths leave out the top folder.
+/// Each packed file, and the files of the archive that it is concatenated from. Their paths leave
+/// out the top folder.
 const FILES: [(&str, &[&str]); 4] = [
     ("swagger-ui.css", &["dist/swagger-ui.css"]),
     ("swagger-ui-bundle.js", &["dist/swagger-ui-bundle.js"]),

@@ -1,7 +1,9 @@
-// Gradients of an expander: sums of rows with weights. `dW[v]` is a sum of tokens' vectors, and `dX[l]` one of terms' vectors.
+// Gradients of an expander: sums of rows with weights. `dW[v]` is a sum of tokens' vectors, and
+// `dX[l]` one of terms' vectors.
 //
-// A group of entries is one sum, in float64 from +0.0 in the order of its entries, rounded to float32 once. The product of two
-// float32 is exact in float64. So both ways, and the CPU, give the same bits.
+// A group of entries is one sum, in float64 from +0.0 in the order of its entries, rounded to
+// float32 once. The product of two float32 is exact in float64. So both ways, and the CPU, give the
+// same bits.
 #include "abi/heads/expand.cuh"
 
 // Where the sum of a group goes.
@@ -20,8 +22,9 @@ __device__ __forceinline__ void sum_weights(const SumRowsParams& params, uint32_
 // Entries whose rows a warp loads before it adds them.
 constexpr int AHEAD = 2;
 
-// A warp has a group and part of its components, several for each lane, so that their loads overlap: 32 would wait for memory ten
-// times as often. Grid: (groups / warps of a block, components / (32 * SUMMED_TOGETHER)).
+// A warp has a group and part of its components, several for each lane, so that their loads
+// overlap: 32 would wait for memory ten times as often. Grid: (groups / warps of a block,
+// components / (32 * SUMMED_TOGETHER)).
 extern "C" __global__ void sum_by_group(const SumRowsParams params) {
     constexpr int TOGETHER = SUMMED_TOGETHER;
     const uint32_t group = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
@@ -56,8 +59,9 @@ extern "C" __global__ void sum_by_group(const SumRowsParams params) {
     if (first == 0 && params.totals != nullptr) sum_weights(params, group, begin, end);
 }
 
-// A block has 32 components of some groups, one warp each: so all blocks that run read the same part of the rows, which stays in
-// the second-level cache if it is used again. Grid: (groups / warps of a block, components / 32).
+// A block has 32 components of some groups, one warp each: so all blocks that run read the same
+// part of the rows, which stays in the second-level cache if it is used again. Grid: (groups /
+// warps of a block, components / 32).
 extern "C" __global__ void sum_by_component(const SumRowsParams params) {
     const uint32_t group = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     const int i = blockIdx.y * 32 + threadIdx.x % 32;

@@ -22,13 +22,15 @@ __device__ __forceinline__ int integer_threshold(const Threshold& query, const T
     return __float2int_rd(a - b - ((fabsf(a) + fabsf(b)) * 1e-6f + 1.0f));
 }
 
-// A group's best lower bound, a little lower still, with the index of its row among the group's in the last bits.
+// A group's best lower bound, a little lower still, with the index of its row among the group's in
+// the last bits.
 constexpr uint32_t GROUP_INDEX_MASK = 31;
 __device__ __forceinline__ float group_bound(float bound, uint32_t index) {
     return __uint_as_float((__float_as_uint(bound - fabsf(bound) * 1e-5f) & ~GROUP_INDEX_MASK) | index);
 }
 
-// A lower bound of a candidate's cosine, for a threshold; -infinity if the query's filter may leave the row out.
+// A lower bound of a candidate's cosine, for a threshold; -infinity if the query's filter may leave
+// the row out.
 __device__ __forceinline__ float threshold_bound(const QueryHeader& query, const uint32_t* excluded,
                                                  const uint32_t* slot_rows, const Candidate& candidate, float error) {
     if (query.is_filtered != 0) {
@@ -38,8 +40,8 @@ __device__ __forceinline__ float threshold_bound(const QueryHeader& query, const
     return candidate.score - error;
 }
 
-// Adds a row to a query's candidates. Beyond the capacity only the count grows; a count above the capacity
-// means that the query has no certificate.
+// Adds a row to a query's candidates. Beyond the capacity only the count grows; a count above the
+// capacity means that the query has no certificate.
 __device__ __forceinline__ void add_candidate(const ScanOutput& out, int query, uint32_t slot, float score) {
     const uint32_t index = atomicAdd(out.candidate_counts + counter(query), 1u);
     if (index < out.capacity) out.candidates[static_cast<size_t>(query) * out.capacity + index] = {slot, score};

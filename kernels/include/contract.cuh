@@ -6,21 +6,24 @@
 constexpr int WARP = 32;
 constexpr unsigned ALL_LANES = 0xffffffffu;
 
-// Components that a lane loads together. A warp then loads 320, so a row of 300 waits for memory only once.
+// Components that a lane loads together. A warp then loads 320, so a row of 300 waits for memory
+// only once.
 constexpr int DOT_STEP = 10;
 
-// The product of two float32 is exact in float64, so the fused multiply-add rounds as the contract does.
+// The product of two float32 is exact in float64, so the fused multiply-add rounds as the contract
+// does.
 __device__ __forceinline__ double multiply_add(float a, float b, double sum) {
     return __fma_rn(static_cast<double>(a), static_cast<double>(b), sum);
 }
 __device__ __forceinline__ double add(double a, double b) { return __dadd_rn(a, b); }
 
-// The same in float32: not the contract's bits, but within a proven error of them (float32_bound.cuh).
+// The same in float32: not the contract's bits, but within a proven error of them
+// (float32_bound.cuh).
 __device__ __forceinline__ float multiply_add(float a, float b, float sum) { return __fmaf_rn(a, b, sum); }
 __device__ __forceinline__ float add(float a, float b) { return __fadd_rn(a, b); }
 
-// Dot products of ROWS rows with VECTORS vectors, each of `dim` float32, by one warp; every lane gets the results.
-// It takes several together, so that their loads overlap.
+// Dot products of ROWS rows with VECTORS vectors, each of `dim` float32, by one warp; every lane
+// gets the results. It takes several together, so that their loads overlap.
 //
 // Component i goes to lane i mod 32 in ascending order; then the lanes fold by 16, 8, 4, 2, 1.
 // A butterfly adds the same pairs as the fold (addition commutes), so all lanes hold lane 0's bits.
@@ -34,8 +37,8 @@ __device__ __forceinline__ void warp_dots(const float* const (&rows)[ROWS], cons
         float x[ROWS][DOT_STEP], q[VECTORS][DOT_STEP];
 #pragma unroll
         for (int j = 0; j < DOT_STEP; j++) {
-            // Past the end, the last component is read again and multiplied by zero. This changes no bit of a
-            // sum that started at +0, and no load waits for a branch.
+            // Past the end, the last component is read again and multiplied by zero. This changes
+            // no bit of a sum that started at +0, and no load waits for a branch.
             const int i = first + WARP * j, within = min(i, dim - 1);
 #pragma unroll
             for (int v = 0; v < VECTORS; v++) {
@@ -92,7 +95,8 @@ __device__ __forceinline__ bool ranks_before(double score, uint32_t row, double 
     return score > other_score || (score == other_score && row < other_row);
 }
 
-// How many of `count` scores rank before that of index `own`, if the lower index ranks first between equal scores.
+// How many of `count` scores rank before that of index `own`, if the lower index ranks first
+// between equal scores.
 __device__ __forceinline__ uint32_t ranked_before(const double* scores, int count, int own) {
     const double score = scores[own];
     uint32_t before = 0;

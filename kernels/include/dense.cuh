@@ -4,7 +4,8 @@
 
 #include "abi/heads.cuh"
 
-// NaN stays NaN, and what float16 can't hold becomes NaN. So a class score is finite only if nothing overflowed on the way.
+// NaN stays NaN, and what float16 can't hold becomes NaN. So a class score is finite only if
+// nothing overflowed on the way.
 __device__ __forceinline__ float relu(float x) { return x < 0.0f ? 0.0f : x; }
 __device__ __forceinline__ __half2 activation(float x, float y) {
     const auto held = [](float z) { return relu(z) <= 65504.0f ? relu(z) : __int_as_float(0x7fffffff); };

@@ -1,7 +1,7 @@
 // A floor of a query's k-th best score, from the exact scores of a few rows.
 //
-// It is higher than the k-th best lower bound by the whole width of a bound. In float vectors of 300 components, several
-// times fewer rows reach it.
+// It is higher than the k-th best lower bound by the whole width of a bound. In float vectors of
+// 300 components, several times fewer rows reach it.
 #pragma once
 #include "bounds.cuh"
 #include "contract.cuh"
@@ -16,7 +16,8 @@ struct FloorSpace {
     double floor;
 };
 
-// The index of the best of a warp's lanes, which gives it up; negative if they have none. Called by all lanes.
+// The index of the best of a warp's lanes, which gives it up; negative if they have none. Called by
+// all lanes.
 __device__ __forceinline__ int take_best(float& best, int& best_index) {
     float most = best;
 #pragma unroll
@@ -27,7 +28,8 @@ __device__ __forceinline__ int take_best(float& best, int& best_index) {
     return index;
 }
 
-// Rows that a pass found: `count`, each with a guess of how good it is and a slot; of none if the guess is -infinity.
+// Rows that a pass found: `count`, each with a guess of how good it is and a slot; of none if the
+// guess is -infinity.
 template <class Guess, class Slot>
 struct FoundRows {
     int count;
@@ -43,9 +45,9 @@ __device__ __forceinline__ auto found_candidates(const Candidate* candidates, in
     return found_rows(count, [=](int i) { return candidates[i].score; }, [=](int i) { return candidates[i].slot; });
 }
 
-// The k-th best score of some of the rows found, of those whose guess is at most `most`: each thread takes the best of its
-// share by its guess, and each warp the best two of these. Any choice gives a floor; better rows give a higher one. NO_SCORE
-// if the filter admits fewer than k of them.
+// The k-th best score of some of the rows found, of those whose guess is at most `most`: each
+// thread takes the best of its share by its guess, and each warp the best two of these. Any choice
+// gives a floor; better rows give a higher one. NO_SCORE if the filter admits fewer than k of them.
 template <class Guess, class Slot>
 __device__ __forceinline__ double floor_below(FloorSpace& space, const TableView& table, const QueriesView& queries,
                                               const uint32_t* slot_rows, const QueryHeader& query,
@@ -94,10 +96,11 @@ __device__ __forceinline__ double floor_below(FloorSpace& space, const TableView
     return space.floor;
 }
 
-// The floor of a query with k <= FLOOR_HITS. Called by all FLOOR_THREADS threads of a block; ends with a barrier.
+// The floor of a query with k <= FLOOR_HITS. Called by all FLOOR_THREADS threads of a block; ends
+// with a barrier.
 //
-// The best rows below the maximum score by their guesses may be above it by their scores. If that leaves too few, others are
-// taken, whose guesses are below it by `error`.
+// The best rows below the maximum score by their guesses may be above it by their scores. If that
+// leaves too few, others are taken, whose guesses are below it by `error`.
 template <class Guess, class Slot>
 __device__ __forceinline__ double exact_floor(FloorSpace& space, const TableView& table, const QueriesView& queries,
                                               const uint32_t* slot_rows, const QueryHeader& query,

@@ -1,10 +1,12 @@
-// The end of a certified search: rows in doubt are scored in float64, and the last block ranks them.
+// The end of a certified search: rows in doubt are scored in float64, and the last block ranks
+// them.
 #pragma once
 #include "query.cuh"
 #include "top_k_list.cuh"
 
-// Scores `count` rows by the contract's formula, and gives those that pass the query's filter to `add(score, row)`. Each
-// warp scores two rows together, so that their loads overlap. Called by all threads.
+// Scores `count` rows by the contract's formula, and gives those that pass the query's filter to
+// `add(score, row)`. Each warp scores two rows together, so that their loads overlap. Called by all
+// threads.
 template <class Add>
 __device__ __forceinline__ void score_rows(const TableView& table, const float* vector, const QueryHeader& query,
                                            const uint32_t* excluded, const uint32_t* rows, int count, Add add) {
@@ -41,8 +43,8 @@ __device__ __forceinline__ void score_survivors(const TableView& table, const fl
     });
 }
 
-// Whether this block is the last of `blocks` blocks to call this. If so, it sees what the others wrote before
-// their calls. Called by all threads.
+// Whether this block is the last of `blocks` blocks to call this. If so, it sees what the others
+// wrote before their calls. Called by all threads.
 __device__ __forceinline__ bool last_block(uint32_t* ticket, uint32_t blocks) {
     __shared__ bool last;
     __threadfence();
@@ -53,8 +55,8 @@ __device__ __forceinline__ bool last_block(uint32_t* ticket, uint32_t blocks) {
     return last;
 }
 
-// Writes the hits of a list, best first, as the answer. A row may be in the list up to `copies` times. `result` lacks only the
-// number of hits. Called by all threads of one block.
+// Writes the hits of a list, best first, as the answer. A row may be in the list up to `copies`
+// times. `result` lacks only the number of hits. Called by all threads of one block.
 __device__ __forceinline__ void finish_list(TopKList& list, int copies, const QueryHeader& query, QueryResult result, int stride,
                                             Answer* answer) {
     __syncthreads();
@@ -78,7 +80,8 @@ __device__ __forceinline__ void finish_list(TopKList& list, int copies, const Qu
         if (threadIdx.x == 0) answer->result = result;
         return;
     }
-    // Copies of a row have the same score, so they are next to each other. One warp leaves them out.
+    // Copies of a row have the same score, so they are next to each other. One warp leaves them
+    // out.
     if (threadIdx.x >= WARP) return;
     int hits = 0;
     for (int first = 0; first < list.count && hits < k; first += WARP) {
@@ -93,8 +96,9 @@ __device__ __forceinline__ void finish_list(TopKList& list, int copies, const Qu
     if (threadIdx.x == 0) answer->result = result;
 }
 
-// Ranks the survivors and writes the answer. A row may be among them up to `copies` times. Called by all threads of one
-// block. Loads bypass the first-level cache, because other blocks wrote the survivors.
+// Ranks the survivors and writes the answer. A row may be among them up to `copies` times. Called
+// by all threads of one block. Loads bypass the first-level cache, because other blocks wrote the
+// survivors.
 __device__ __forceinline__ void finish_query(TopKList& list, const QueryHeader& query, int copies,
                                              const ScoredRow* survivors,
                                              const uint32_t& survivor_count, uint32_t capacity, uint32_t candidates,

@@ -1,17 +1,20 @@
-// Formulas of several cosines: 3CosMul and PairDirection. Their half-spaces are in docs/certificate.md, theorem 5.
+// Formulas of several cosines: 3CosMul and PairDirection. Their half-spaces are in
+// docs/certificate.md, theorem 5.
 #pragma once
 #include "contract.cuh"
 #include "formula_score.cuh"
 #include "query.cuh"
 
-// The scores of ROWS rows, by one warp, together so that their loads overlap. `words` are the formula's. Lane i gets the
-// score of row i % ROWS; NaN if the row has none. With Sum = double these are the contract's bits.
+// The scores of ROWS rows, by one warp, together so that their loads overlap. `words` are the
+// formula's. Lane i gets the score of row i % ROWS; NaN if the row has none. With Sum = double
+// these are the contract's bits.
 template <typename Sum, int ROWS>
 __device__ __forceinline__ double formula_score(const Formula& formula, const TableView& table, const uint32_t* words,
                                                 const uint32_t (&rows)[ROWS]) {
     constexpr int TOGETHER = 3;  // words; most formulas have three
     const int lane = threadIdx.x % WARP, own = lane % ROWS;
-    // Lanes divide the words' cosines among themselves: a division takes as long for one as for all.
+    // Lanes divide the words' cosines among themselves: a division takes as long for one as for
+    // all.
     const uint32_t own_word = lane / ROWS % TOGETHER;
     const float* addresses[ROWS];
     double row_norm = 0.0;
@@ -57,7 +60,8 @@ __device__ __forceinline__ double formula_power(double x, double power) {
     return power == 1.0 ? x : power == 0.5 ? sqrt(x) : pow(x, power);
 }
 
-// A lower bound of the cosine between a column's vector and every row of its piece whose score is at least `floor`.
+// A lower bound of the cosine between a column's vector and every row of its piece whose score is
+// at least `floor`.
 // -infinity if there is none.
 __device__ __forceinline__ float column_floor(const FormulaColumn& column, double power, double floor) {
     if (!(floor > 0.0)) return -INFINITY;
@@ -71,8 +75,8 @@ __device__ __forceinline__ void copy_words(uint32_t (&to)[FORMULA_WORDS], const 
     if (threadIdx.x < FORMULA_WORDS) to[threadIdx.x] = excluded[query.words + threadIdx.x];
 }
 
-// Copies a formula into shared memory: in registers it would take as many as a row. Called by all threads; ends with a
-// barrier.
+// Copies a formula into shared memory: in registers it would take as many as a row. Called by all
+// threads; ends with a barrier.
 __device__ __forceinline__ void copy_formula(Formula& to, const Formula& from) {
     constexpr int PARTS = sizeof(Formula) / sizeof(double);
     if (threadIdx.x < PARTS) reinterpret_cast<double*>(&to)[threadIdx.x] = reinterpret_cast<const double*>(&from)[threadIdx.x];

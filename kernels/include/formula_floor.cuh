@@ -9,16 +9,18 @@ struct FormulaSpace {
     double floor;
 };
 
-// The candidates of a column, which is query `q`; none if it has no certificate, because not all of them were written.
+// The candidates of a column, which is query `q`; none if it has no certificate, because not all of
+// them were written.
 __device__ __forceinline__ auto found_for_column(const Candidate* candidates, const uint32_t* counts, uint32_t capacity, int q) {
     const uint32_t count = counts[counter(q)];
     return found_candidates(candidates + static_cast<size_t>(q) * capacity, count <= capacity ? count : 0);
 }
 
-// The k-th best score of some of the rows found for a formula's columns: each thread takes the best of its share, and each
-// warp the best of these. Any choice gives a floor; better rows give a higher one. -infinity if the filter admits fewer
-// than k of them. `words` are the formula's, and `found_for(c)` the FoundRows of column c. Called by all FLOOR_THREADS
-// threads of a block; ends with a barrier.
+// The k-th best score of some of the rows found for a formula's columns: each thread takes the best
+// of its share, and each warp the best of these. Any choice gives a floor; better rows give a
+// higher one. -infinity if the filter admits fewer than k of them. `words` are the formula's, and
+// `found_for(c)` the FoundRows of column c. Called by all FLOOR_THREADS threads of a block; ends
+// with a barrier.
 template <class FoundFor>
 __device__ __forceinline__ double formula_floor(FormulaSpace& space, const TableView& table, const uint32_t* excluded,
                                                 const uint32_t* words, const uint32_t* slot_rows, const Formula& formula,

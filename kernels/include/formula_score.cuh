@@ -3,8 +3,9 @@
 #include "abi/formulas.cuh"
 #include "contract.cuh"
 
-// A formula's score, from a row's cosines in the order of its words. Sums and products are rounded one by one, as
-// the contract's are (crates/contract/src/scoring). A Formula has `kind`, `positive`, `at_c` and `length`.
+// A formula's score, from a row's cosines in the order of its words. Sums and products are rounded
+// one by one, as the contract's are (crates/contract/src/scoring). A Formula has `kind`,
+// `positive`, `at_c` and `length`.
 template <class Formula>
 struct FormulaScore {
     const Formula& formula;

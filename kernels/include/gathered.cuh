@@ -1,18 +1,18 @@
-// Gathers the candidates of a warp in shared memory before they are appended to the queries' lists. An append
-// takes an atomic addition and the wait for its result: about a thousand cycles in which the warp multiplies
-// nothing. Appending 32 candidates together costs no more than appending one.
+// Gathers the candidates of a warp in shared memory before they are appended to the queries' lists.
+// An append takes an atomic addition and the wait for its result: about a thousand cycles in which
+// the warp multiplies nothing. Appending 32 candidates together costs no more than appending one.
 #pragma once
 #include "bounds.cuh"
 
-// The gathered candidates of one warp, in shared memory: fewer than 32 between two calls of `gather`, and up
-// to 32 more within a call.
+// The gathered candidates of one warp, in shared memory: fewer than 32 between two calls of
+// `gather`, and up to 32 more within a call.
 struct Gathered {
     Candidate candidate[64];
     int query[64];
 };
 
-// Adds the candidates of the lanes in which `mine` is set. Called by all lanes of a warp. `count` is the
-// number of gathered candidates: 0 at first, and the same in all lanes.
+// Adds the candidates of the lanes in which `mine` is set. Called by all lanes of a warp. `count`
+// is the number of gathered candidates: 0 at first, and the same in all lanes.
 __device__ __forceinline__ void gather(const ScanOutput& out, Gathered& gathered, int& count, bool mine, int query,
                                        uint32_t slot, float score) {
     const uint32_t lane = threadIdx.x % 32;

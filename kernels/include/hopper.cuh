@@ -1,6 +1,6 @@
-// Instructions of compute capability 9.0a as small functions: bulk copies that complete on a barrier in
-// shared memory, and the warpgroup's matrix products. See "mbarrier", "cp.async.bulk" and "wgmma" in the
-// PTX ISA.
+// Instructions of compute capability 9.0a as small functions: bulk copies that complete on a
+// barrier in shared memory, and the warpgroup's matrix products. See "mbarrier", "cp.async.bulk"
+// and "wgmma" in the PTX ISA.
 #pragma once
 #include <cstdint>
 
@@ -29,7 +29,8 @@ __device__ __forceinline__ void barrier_arrive(uint64_t* barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
 
-// Copies `bytes` (a multiple of 16) into shared memory; the barrier's phase completes when they are there.
+// Copies `bytes` (a multiple of 16) into shared memory; the barrier's phase completes when they are
+// there.
 __device__ __forceinline__ void bulk_copy(void* to, const void* from, uint32_t bytes, uint64_t* barrier) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                  : "memory");
@@ -38,8 +39,9 @@ __device__ __forceinline__ void bulk_copy(void* to, const void* from, uint32_t b
                  : "memory");
 }
 
-// An operand in shared memory: vectors K-major without swizzle, as 8 x 16-byte core matrices. Chunks of 16 components (the
-// leading dimension) are `chunk_bytes` apart, groups of 8 vectors 128 bytes.
+// An operand in shared memory: vectors K-major without swizzle, as 8 x 16-byte core matrices.
+// Chunks of 16 components (the leading dimension) are `chunk_bytes` apart, groups of 8 vectors 128
+// bytes.
 __device__ __forceinline__ uint64_t descriptor(const void* vectors, uint32_t chunk_bytes) {
     return static_cast<uint64_t>((shared_address(vectors) & 0x3ffff) >> 4) | static_cast<uint64_t>(chunk_bytes >> 4) << 16 |
            static_cast<uint64_t>(128 >> 4) << 32;
@@ -69,8 +71,8 @@ __device__ __forceinline__ void products_done(float (&d)[64]) {
     for (int i = 0; i < 64; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
 
-// The instruction of this SHAPE up to its operands: d, in 64 registers, comes first. PREDICATE is the number of the operand
-// that says whether to add to d.
+// The instruction of this SHAPE up to its operands: d, in 64 registers, comes first. PREDICATE is
+// the number of the operand that says whether to add to d.
 #define PRODUCT(SHAPE, PREDICATE)                                                  \
     "{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, " PREDICATE ", 0;\n"        \
     "wgmma.mma_async.sync.aligned." SHAPE " {"                                     \
@@ -84,7 +86,8 @@ __device__ __forceinline__ void products_done(float (&d)[64]) {
     ACCUMULATORS_8(KIND, D, 0), ACCUMULATORS_8(KIND, D, 8), ACCUMULATORS_8(KIND, D, 16), ACCUMULATORS_8(KIND, D, 24),     \
         ACCUMULATORS_8(KIND, D, 32), ACCUMULATORS_8(KIND, D, 40), ACCUMULATORS_8(KIND, D, 48), ACCUMULATORS_8(KIND, D, 56)
 
-// d (64 queries x 128 rows) = or += a (64 queries x 32 components, in registers) * b (32 x 128 rows).
+// d (64 queries x 128 rows) = or += a (64 queries x 32 components, in registers) * b (32 x 128
+// rows).
 __device__ __forceinline__ void product_64x128x32(int (&d)[64], const uint4& a, uint64_t b, bool accumulate) {
     asm volatile(PRODUCT("m64n128k32.s32.s8.s8", "%69") "{%64,%65,%66,%67}, %68, accumulate;\n}"
                  : ACCUMULATORS_64("+r", d)
@@ -98,7 +101,8 @@ __device__ __forceinline__ void product_64x128x32(int (&d)[64], uint64_t a, uint
                  : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
 }
 
-// The same for 16 components in float16. Descriptors and their steps are those of 32 components of one byte.
+// The same for 16 components in float16. Descriptors and their steps are those of 32 components of
+// one byte.
 __device__ __forceinline__ void product_64x128x16(float (&d)[64], uint64_t a, uint64_t b, bool accumulate) {
     asm volatile(PRODUCT("m64n128k16.f32.f16.f16", "%66") "%64, %65, accumulate, 1, 1, 0, 0;\n}"
                  : ACCUMULATORS_64("+f", d)

@@ -1,4 +1,5 @@
-// What both Hopper scans do with the products of a tile and 64 queries: bounds for a sample, or candidates.
+// What both Hopper scans do with the products of a tile and 64 queries: bounds for a sample, or
+// candidates.
 #pragma once
 #include "gathered.cuh"
 #include "hopper.cuh"
@@ -6,8 +7,8 @@
 
 static_assert(CHUNK_BYTES == 16 && HOPPER_GROUPS == 4, "the descriptor's core matrices; four lanes of a quad");
 
-// What a thread needs to compare one product's accumulators. They belong to two queries, g and g + 8 of its
-// warp.
+// What a thread needs to compare one product's accumulators. They belong to two queries, g and g +
+// 8 of its warp.
 struct QueryPair {
     int query[2];
     Threshold threshold[2];
@@ -27,8 +28,9 @@ __device__ __forceinline__ QueryPair compared(const ScanOutput& out, int first_q
     return c;
 }
 
-// d[4j + 2 * up + i] is the product of query `up` and row 8j + 2t + i of the tile, where t is the lane's
-// index in its quad. `index` is that of the tile in the walk. Before tile `lowest_end` no query ends.
+// d[4j + 2 * up + i] is the product of query `up` and row 8j + 2t + i of the tile, where t is the
+// lane's index in its quad. `index` is that of the tile in the walk. Before tile `lowest_end` no
+// query ends.
 template <bool SAMPLING>
 __device__ __forceinline__ void compare(int (&d)[64], const QueryPair& c, const TileScale& scale, uint32_t tile,
                                         uint32_t index, uint32_t lowest_end, const ScanOutput& out, Gathered& gathered, int& count) {

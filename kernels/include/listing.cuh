@@ -3,9 +3,10 @@
 #include "bounds.cuh"
 #include "finish.cuh"
 
-// Gives the rows of a part of query q's candidates that reach its minimum score to `list(hits, count)`, a few at a time, with their
-// true scores. The query has no more candidates than there is room for. Called by all threads of a block of up to 256; blockIdx.y
-// is the part. `list` is called by all threads, between barriers.
+// Gives the rows of a part of query q's candidates that reach its minimum score to
+// `list(hits, count)`, a few at a time, with their true scores. The query has no more candidates
+// than there is room for. Called by all threads of a block of up to 256; blockIdx.y is the part.
+// `list` is called by all threads, between barriers.
 template <class List>
 __device__ __forceinline__ void score_candidates(const TableView& table, const QueriesView& queries, const CandidatesView& all,
                                                  int q, List list) {

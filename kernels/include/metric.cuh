@@ -3,7 +3,8 @@
 #include "abi/resident.cuh"
 #include "contract.cuh"
 
-// What the score of a row is made of, beside the dot product: its norm, or under the metric `dot` its bias.
+// What the score of a row is made of, beside the dot product: its norm, or under the metric `dot`
+// its bias.
 __device__ __forceinline__ double norm_or_bias(const TableView& table, uint32_t row) {
     if (table.metric == Metric::Cosine) return table.norms[row];
     return table.biases != nullptr ? static_cast<double>(table.biases[row]) : 0.0;

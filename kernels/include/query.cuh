@@ -4,8 +4,8 @@
 #include "abi/search.cuh"
 #include "metric.cuh"
 
-// Counters of different queries are in different cache lines: many blocks add to them at the same time, and
-// additions to one line wait for one another.
+// Counters of different queries are in different cache lines: many blocks add to them at the same
+// time, and additions to one line wait for one another.
 __host__ __device__ constexpr size_t counter(int query) { return static_cast<size_t>(query) * COUNTER_STRIDE; }
 
 // Whether a row may be a neighbour if its score is in range. `NOT_A_ROW` may not.
@@ -21,7 +21,8 @@ __device__ __forceinline__ bool admits_row(const QueryHeader& query, const uint3
     return low == query.excluded + query.excluded_count || excluded[low] != row;
 }
 
-// Whether a row with this score may be a neighbour. The score is checked first, because that is cheapest.
+// Whether a row with this score may be a neighbour. The score is checked first, because that is
+// cheapest.
 __device__ __forceinline__ bool admits(const QueryHeader& query, const uint32_t* excluded, uint32_t row,
                                        double score) {
     // Negated, so that a minimum of NaN admits nothing, as on the CPU.

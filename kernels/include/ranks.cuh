@@ -25,13 +25,14 @@ __device__ __forceinline__ float unit_scale(double norm) {
     return static_cast<float>(static_cast<double>(RANK_SCALE) / norm);
 }
 
-// The scale of a row, by its norm, 0 for no row: zero if the row does not count, negative zero if it is always in doubt.
+// The scale of a row, by its norm, 0 for no row: zero if the row does not count, negative zero if
+// it is always in doubt.
 __device__ __forceinline__ float row_scale(double norm) {
     return has_inverse(norm) ? unit_scale(norm) : norm > 0.0 ? -0.0f : 0.0f;
 }
 
-// What is added to the scores of a row of this scale: rows that do not count are below every threshold; NaN is always in
-// doubt.
+// What is added to the scores of a row of this scale: rows that do not count are below every
+// threshold; NaN is always in doubt.
 __device__ __forceinline__ float row_mask(float scale) {
     if (scale > 0.0f) return 0.0f;
     return signbit(scale) ? __int_as_float(0x7fc00000) : -NO_THRESHOLD;
@@ -61,9 +62,9 @@ struct Bins {
     uint32_t low = 0, high = 0;
 };
 
-// Finds the bins of COUNT scores of a query: the n-th bin has the scores that n thresholds are not above. Returns those in
-// doubt, as bits, which no bin has; NaN always is. All scores take each step together, because the next needs what shared
-// memory answers.
+// Finds the bins of COUNT scores of a query: the n-th bin has the scores that n thresholds are not
+// above. Returns those in doubt, as bits, which no bin has; NaN always is. All scores take each
+// step together, because the next needs what shared memory answers.
 template <int COUNT>
 __device__ __forceinline__ uint32_t find_bins(const Thresholds& own, const float (&scores)[COUNT], float error, Bins& bins) {
     static_assert(COUNT <= 15);
@@ -94,11 +95,13 @@ __device__ __forceinline__ uint32_t find_bins(const Thresholds& own, const float
     return doubtful;
 }
 
-// Four registers have the counts of 16 bins as bytes: of bins 0, 2, 4, 6; 1, 3, 5, 7; 8, 10, ... Of the j-th half register,
-// every other byte, the bin of the first; that of the second is four bins further.
+// Four registers have the counts of 16 bins as bytes: of bins 0, 2, 4, 6; 1, 3, 5, 7; 8, 10, ... Of
+// the j-th half register, every other byte, the bin of the first; that of the second is four bins
+// further.
 __device__ __forceinline__ int bin_of(int j) { return j / 4 * 8 + j / 2 % 2 + j % 2 * 2; }
 
-// Adds the j-th half register of all lanes of a quad, two bins in 16 bits each, to a query's bins. Called by all lanes.
+// Adds the j-th half register of all lanes of a quad, two bins in 16 bits each, to a query's bins.
+// Called by all lanes.
 __device__ __forceinline__ void add_to_bins(uint32_t* bins, int j, uint32_t two) {
     const int t = threadIdx.x % 4;
     two += __shfl_xor_sync(ALL_LANES, two, 1);
@@ -108,7 +111,8 @@ __device__ __forceinline__ void add_to_bins(uint32_t* bins, int j, uint32_t two)
     if (t / 2 == j % 2 && count != 0) atomicAdd(bins + bin_of(j) + t % 2 * 4, count);
 }
 
-// Takes room in a query's list for rows in doubt, of which `doubtful` has a bit each. Returns the index of the first.
+// Takes room in a query's list for rows in doubt, of which `doubtful` has a bit each. Returns the
+// index of the first.
 __device__ __forceinline__ uint32_t take_room(const RankScanParams& params, int query, uint32_t doubtful) {
     return doubtful == 0 ? 0 : atomicAdd(params.doubtful_counts + query, static_cast<uint32_t>(__popc(doubtful)));
 }

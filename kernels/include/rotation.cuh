@@ -1,11 +1,11 @@
-// A fixed random rotation of a vector: signs, then a Hadamard transform, over the first p components and
-// again over the last p, where p is the largest power of two that is at most `dim`. It is the rotation of
-// contract's certificate/rotation.rs, with the same constants.
+// A fixed random rotation of a vector: signs, then a Hadamard transform, over the first p
+// components and again over the last p, where p is the largest power of two that is at most `dim`.
+// It is the rotation of contract's certificate/rotation.rs, with the same constants.
 //
-// It is orthogonal, so cosines do not change. It spreads a heavy component over many others, so that 8 or 4
-// bits represent the vector better. It is computed in float64: a component has at most 2 * (12 + 2)
-// roundings, each of at most 2^-53 of the norm, so the result for a unit vector is within 2^-47 of the exact
-// one (docs/certificate.md).
+// It is orthogonal, so cosines do not change. It spreads a heavy component over many others, so
+// that 8 or 4 bits represent the vector better. It is computed in float64: a component has at most
+// 2 * (12 + 2) roundings, each of at most 2^-53 of the norm, so the result for a unit vector is
+// within 2^-47 of the exact one (docs/certificate.md).
 #pragma once
 #include "abi/resident.cuh"
 
@@ -19,7 +19,8 @@ __device__ __forceinline__ double rotation_sign(uint32_t component, uint32_t hal
     return h & 1u ? 1.0 : -1.0;
 }
 
-// One signed, normalised Hadamard transform of `size` values (a power of two), in place, by a block.
+// One signed, normalised Hadamard transform of `size` values (a power of two), in place, by a
+// block.
 __device__ __forceinline__ void hadamard(double* values, int size, uint32_t half) {
     const double scale = rsqrt(static_cast<double>(size));
     // Steps within a warp's values need neither shared memory nor barriers.
@@ -51,7 +52,8 @@ __device__ __forceinline__ void rotate(double* values, int dim) {
     if (size < dim) hadamard(values + dim - size, size, 2);
 }
 
-// The sum or maximum of one value per thread, over the whole block. `space` has one value for each warp.
+// The sum or maximum of one value per thread, over the whole block. `space` has one value for each
+// warp.
 template <class Value, class Combine>
 __device__ __forceinline__ Value block_combine(Value value, Value* space, Combine combine) {
 #pragma unroll

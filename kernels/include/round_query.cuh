@@ -3,12 +3,13 @@
 #include "query.cuh"
 #include "rotation.cuh"
 
-// The index of the byte of component `i` of query `q`; `padded` is the number of components with padding.
+// The index of the byte of component `i` of query `q`; `padded` is the number of components with
+// padding.
 __device__ __forceinline__ size_t byte_index(Layout layout, int q, int i, int padded) {
     const int chunk = i / 16, in_chunk = i % 16;
     if (layout == Layout::Fragments16) {
-        // 64 components are two steps of 32. Lane t of a quad has the whole chunk 4 * (i / 64) + t, whose
-        // four words are both halves of both steps.
+        // 64 components are two steps of 32. Lane t of a quad has the whole chunk 4 * (i / 64) + t,
+        // whose four words are both halves of both steps.
         const int t = chunk % 4, word = in_chunk / 4, step = 2 * (i / 64) + word / 2;
         const int lane = (q % 8) * 4 + t, reg = 2 * (word % 2) + q % 16 / 8;
         return ((static_cast<size_t>(q / 16) * (padded / 32) + step) * 32 + lane) * 16 + reg * 4 + i % 4;
@@ -24,8 +25,9 @@ __device__ __forceinline__ size_t byte_index(Layout layout, int q, int i, int pa
     return static_cast<size_t>(q) * padded + i;
 }
 
-// Rounds the unit vector `values`, [dim] in shared memory, which it overwrites, to the bytes of query `q`. `padded` is the
-// number of components with padding. Returns its scale, in thread 0. Called by all threads, at most 512.
+// Rounds the unit vector `values`, [dim] in shared memory, which it overwrites, to the bytes of
+// query `q`. `padded` is the number of components with padding. Returns its scale, in thread 0.
+// Called by all threads, at most 512.
 __device__ __forceinline__ QueryScale round_query(double* values, int dim, int padded, Layout layout, uint8_t* bytes, int q) {
     __shared__ double space[16];
     __shared__ int sum_space[16];

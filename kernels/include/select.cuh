@@ -2,7 +2,8 @@
 #pragma once
 #include "contract.cuh"
 
-// Lower bounds of cosines become integers, called keys: steps of 2^-20 from -2 up, clamped at both ends.
+// Lower bounds of cosines become integers, called keys: steps of 2^-20 from -2 up, clamped at both
+// ends.
 constexpr int SELECT_BITS = 11;  // for each of the two digits
 constexpr int SELECT_BINS = 1 << SELECT_BITS;
 constexpr float NO_THRESHOLD = -2.0f;  // below every score
@@ -28,8 +29,8 @@ __device__ __forceinline__ float key_edge(unsigned key) {
     return key <= 1u ? NO_THRESHOLD : static_cast<float>(static_cast<int>(key) - 1 - (2 << 20)) * (1.0f / 1048576.0f);
 }
 
-// Finds the bin of the histogram that contains the k-th largest key. Called by all threads: 256 or more, a
-// multiple of 32 that divides SELECT_BINS.
+// Finds the bin of the histogram that contains the k-th largest key. Called by all threads: 256 or
+// more, a multiple of 32 that divides SELECT_BINS.
 __device__ __forceinline__ void find_bin(SelectSpace& space, unsigned k) {
     const int threads = blockDim.x, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const int each = SELECT_BINS / threads;
@@ -62,8 +63,8 @@ __device__ __forceinline__ void find_bin(SelectSpace& space, unsigned k) {
     __syncthreads();
 }
 
-// The k-th largest (k from 1) of the keys `key(0)` to `key(count - 1)`, or 0 if there are fewer than k.
-// Called by all threads.
+// The k-th largest (k from 1) of the keys `key(0)` to `key(count - 1)`, or 0 if there are fewer
+// than k. Called by all threads.
 template <class Key>
 __device__ unsigned select_key(SelectSpace& space, int count, unsigned k, Key key) {
     if (k == 0 || count < 0 || static_cast<unsigned>(count) < k) return 0;
@@ -100,8 +101,8 @@ __device__ unsigned select_key(SelectSpace& space, int count, unsigned k, Key ke
     return high;
 }
 
-// The k-th largest of `count` lower bounds, rounded down by at most 2^-19; NO_THRESHOLD if there are fewer
-// than k.
+// The k-th largest of `count` lower bounds, rounded down by at most 2^-19; NO_THRESHOLD if there
+// are fewer than k.
 template <class Bound>
 __device__ float select_bound(SelectSpace& space, int count, unsigned k, Bound bound) {
     return key_edge(select_key(space, count, k, [&](int i) { return bound_key(bound(i)); }));

@@ -2,12 +2,12 @@
 #pragma once
 #include "abi/resident.cuh"
 
-// The least step, for rows that are much shorter than the longest (metric `dot`): thresholds in smaller steps would overflow
-// float32. What rounding to it loses is below `SLACK`.
+// The least step, for rows that are much shorter than the longest (metric `dot`): thresholds in
+// smaller steps would overflow float32. What rounding to it loses is below `SLACK`.
 constexpr float LEAST_STEP = 0x1p-24f;
 
-// The residual of tiles that are empty or not full. It is so large that none of their rows is ever skipped
-// and none raises a threshold.
+// The residual of tiles that are empty or not full. It is so large that none of their rows is ever
+// skipped and none raises a threshold.
 constexpr float UNBOUNDED_RESIDUAL = 4.0f;
 
 // The step for rows whose largest component this is.

@@ -1,5 +1,5 @@
-// The best k of a stream of hits, kept by one block in shared memory. Hits are appended in any order; when
-// room runs short, the list is sorted and cut back to k.
+// The best k of a stream of hits, kept by one block in shared memory. Hits are appended in any
+// order; when room runs short, the list is sorted and cut back to k.
 #pragma once
 #include "abi/search.cuh"
 #include "contract.cuh"
@@ -24,7 +24,8 @@ struct TopKList {
         __syncthreads();
     }
 
-    // Called by any thread; at most LIST_ROUND times by the whole block between two calls of `make_room`.
+    // Called by any thread; at most LIST_ROUND times by the whole block between two calls of
+    // `make_room`.
     __device__ void append(double s, uint32_t r) {
         if (ranks_before(s, r, worst_score, worst_row)) {
             const int index = atomicAdd(&count, 1);
@@ -36,8 +37,8 @@ struct TopKList {
     // Called by all threads, between rounds.
     __device__ void make_room() { cut_beyond(LIST_CAPACITY); }
 
-    // As `make_room`, but cuts to k hits as soon as there are more than `hits`. Returns whether it cut.
-    // Called by all threads, between rounds.
+    // As `make_room`, but cuts to k hits as soon as there are more than `hits`. Returns whether it
+    // cut. Called by all threads, between rounds.
     __device__ bool cut_beyond(int hits) {
         __syncthreads();
         const bool cut = count > min(hits, LIST_CAPACITY - LIST_ROUND);
@@ -46,8 +47,8 @@ struct TopKList {
         return cut;
     }
 
-    // Sorts the hits, best first, and keeps the best k: a bitonic sort, padded to the next power of two with
-    // hits that rank after all others. Called by all threads.
+    // Sorts the hits, best first, and keeps the best k: a bitonic sort, padded to the next power of
+    // two with hits that rank after all others. Called by all threads.
     __device__ void sort_and_cut() {
         __syncthreads();
         const int filled = count;

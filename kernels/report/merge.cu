@@ -1,10 +1,13 @@
-// Finds the best k of all scores as the 2020 report did (README.md): pieces of k elements are sorted, then
-// merged in pairs. Of each pair only the best k elements are kept, until one piece is left.
+// Finds the best k of all scores as the 2020 report did (README.md): pieces of k elements are
+// sorted, then merged in pairs. Of each pair only the best k elements are kept, until one piece is
+// left.
 //
-// Piece p has the elements from p * k to p * k + k, or to `rows`: only the last piece can be shorter. The
-// best come first; equal scores keep their order, so the lower position stays first. Scores are never NaN.
+// Piece p has the elements from p * k to p * k + k, or to `rows`: only the last piece can be
+// shorter. The best come first; equal scores keep their order, so the lower position stays first.
+// Scores are never NaN.
 //
-// Version 1 of the report works in global memory, the later versions in private arrays of the thread.
+// Version 1 of the report works in global memory, the later versions in private arrays of the
+// thread.
 #include "abi/baselines.cuh"
 
 constexpr int BLOCK = 256;  // threads a block
@@ -41,7 +44,8 @@ __device__ __forceinline__ void copy(const float* from_scores, const uint32_t* f
     }
 }
 
-// Sorts each piece in place, one thread per piece. Grid: ceil(ceil(rows / k) / 256) blocks. No shared memory.
+// Sorts each piece in place, one thread per piece. Grid: ceil(ceil(rows / k) / 256) blocks. No
+// shared memory.
 extern "C" __global__ void first_merge_v1(const SortPiecesParams params) {
     const auto [scores, positions, rows, k] = params;
     const size_t begin = thread_number() * k;
@@ -49,8 +53,8 @@ extern "C" __global__ void first_merge_v1(const SortPiecesParams params) {
     insertion_sort(scores + begin, positions + begin, piece_length(begin, rows, k));
 }
 
-// As first_merge_v1, but the piece is sorted in private memory and written back once. Grid: ceil(ceil(rows /
-// k) / 256) blocks. No shared memory.
+// As first_merge_v1, but the piece is sorted in private memory and written back once. Grid:
+// ceil(ceil(rows / k) / 256) blocks. No shared memory.
 extern "C" __global__ void first_merge(const SortPiecesParams params) {
     const auto [scores, positions, rows, k] = params;
     float own_scores[REPORT_MAX_K];
@@ -63,8 +67,8 @@ extern "C" __global__ void first_merge(const SortPiecesParams params) {
     copy(own_scores, own_positions, length, scores + begin, positions + begin);
 }
 
-// Merges the best k elements of two sorted pieces into `best_*`. The left piece has k elements, because
-// another piece follows it, so only the right one can run out.
+// Merges the best k elements of two sorted pieces into `best_*`. The left piece has k elements,
+// because another piece follows it, so only the right one can run out.
 __device__ __forceinline__ void merge(const float* scores, const uint32_t* positions, size_t left, size_t right,
                                       int right_length, int k, float* best_scores, uint32_t* best_positions) {
     int taken = 0;  // from the right piece
@@ -77,17 +81,17 @@ __device__ __forceinline__ void merge(const float* scores, const uint32_t* posit
     }
 }
 
-// One round: each thread merges two neighbours among the pieces 0, stride, 2 * stride, ... into the left one.
-// A last piece without a neighbour stays as it is. No thread touches another thread's pieces, so a round
-// needs no second copy of the scores. The rounds run one after another in one stream, with stride 1, 2, 4,
-// ... while stride < ceil(rows / k). Then piece 0 is the answer.
+// One round: each thread merges two neighbours among the pieces 0, stride, 2 * stride, ... into the
+// left one. A last piece without a neighbour stays as it is. No thread touches another thread's
+// pieces, so a round needs no second copy of the scores. The rounds run one after another in one
+// stream, with stride 1, 2, 4, ... while stride < ceil(rows / k). Then piece 0 is the answer.
 //
 // Grid: ceil(pairs / 256) blocks, where
 //   pairs = ceil(ceil(rows / k) / stride) / 2, rounded down.
 // No shared memory.
 //
-// Version 1: the merged piece is built in global memory, in scratch_scores and scratch_positions, at the left
-// piece's index.
+// Version 1: the merged piece is built in global memory, in scratch_scores and scratch_positions,
+// at the left piece's index.
 extern "C" __global__ void botched_merge_sort_v1(const MergePiecesParams params) {
     const auto [scores, positions, scratch_scores, scratch_positions, rows, k, stride] = params;
     const size_t step = static_cast<size_t>(stride) * k;

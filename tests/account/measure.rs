@@ -65,7 +65,8 @@ impl Measured {
         format!("/proc/{}/{file}", self.service.child.id())
     }
 
-    /// CPU time so far, once all threads sleep: what is left of a request is done behind its answer.
+    /// CPU time so far, once all threads sleep: what is left of a request is done behind its
+    /// answer.
     fn cpu(&mut self) -> Cost {
         let mut last = self.cpu_now();
         for _ in 0..100 {

@@ -1,8 +1,10 @@
-//! The account is true: requests of every route, shape and option, at random, take no more than three times what the
-//! service accounted for them, beside small constants. What is accounted decides what is admitted, whose turn it is
-//! and what leaves the threads of HTTP, so a new feature that takes more than is accounted for it is an attack.
+//! The account is true: requests of every route, shape and option, at random, take no more than
+//! three times what the service accounted for them, beside small constants. What is accounted
+//! decides what is admitted, whose turn it is and what leaves the threads of HTTP, so a new feature
+//! that takes more than is accounted for it is an attack.
 //!
-//! CPU time is what the system says of each thread, so that it does not matter what else the machine does.
+//! CPU time is what the system says of each thread, so that it does not matter what else the
+//! machine does.
 
 mod asked;
 mod measure;
@@ -37,8 +39,8 @@ const NEW_WORDS: usize = 3;
 /// The same for explanations of texts with one very long word.
 const LONG_WORDS: usize = 3;
 
-/// What a usual request takes may change by this factor, after requests of all kinds: whatever they contained, nothing
-/// that lasts depends on it.
+/// What a usual request takes may change by this factor, after requests of all kinds: whatever they
+/// contained, nothing that lasts depends on it.
 const CHANGES: f64 = 2.0;
 
 /// What a request takes may be this many times what was accounted.
@@ -48,9 +50,11 @@ const TIMES: f64 = 3.0;
 const BESIDES: Cost = Cost {
     // A pass over a table for one query, which shares it with no other, and threads that wake up.
     engine: 3e6,
-    // Connection, head, and the short stages of a GET, which are up to 0.4 ms by the estimate and not counted.
+    // Connection, head, and the short stages of a GET, which are up to 0.4 ms by the estimate and
+    // not counted.
     outside: 2e6,
-    // Stacks, the connection's buffers, bodies and answers too small to be counted, and what the allocator keeps.
+    // Stacks, the connection's buffers, bodies and answers too small to be counted, and what the
+    // allocator keeps.
     memory: 4e6,
 };
 
@@ -154,8 +158,8 @@ struct Found {
 }
 
 impl Found {
-    /// What is accounted, and the time, is measured of one service, and memory of another like it whose allocator
-    /// gives back at once what is free.
+    /// What is accounted, and the time, is measured of one service, and memory of another like it
+    /// whose allocator gives back at once what is free.
     fn check(&mut self, services: &mut [Measured; 2], units: &Units, asked: &Asked) {
         self.check_each(services, units, std::iter::repeat_n(asked, REPETITIONS));
     }

@@ -74,7 +74,8 @@ pub(crate) enum Event {
     Reset,
 }
 
-/// A connection. Everything happens in [`events`](Self::events); it reads answers or lets none through.
+/// A connection. Everything happens in [`events`](Self::events); it reads answers or lets none
+/// through.
 pub(crate) struct Client {
     socket: TcpStream,
     outgoing: Vec<u8>,
@@ -96,7 +97,8 @@ impl Client {
         socket.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
         socket.set_write_timeout(Some(Duration::from_millis(5))).unwrap();
         let window = if reads { LARGEST_WINDOW } else { 0 };
-        // SETTINGS_HEADER_TABLE_SIZE 0, so that each head can be read alone; SETTINGS_INITIAL_WINDOW_SIZE.
+        // SETTINGS_HEADER_TABLE_SIZE 0, so that each head can be read alone;
+        // SETTINGS_INITIAL_WINDOW_SIZE.
         let settings = [&[0, 1, 0, 0, 0, 0, 0, 4][..], &window.to_be_bytes()].concat();
         let mut client = Self {
             socket,

@@ -1,4 +1,5 @@
-//! Requests on one HTTP/2 connection, again and again: as soon as one is answered, it is asked once more.
+//! Requests on one HTTP/2 connection, again and again: as soon as one is answered, it is asked once
+//! more.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Attacks on memory: bodies from which much more is made than they are, and bodies that never come.
+//! Attacks on memory: bodies from which much more is made than they are, and bodies that never
+//! come.
 
 use std::io::Write;
 use std::time::Instant;
@@ -9,7 +10,8 @@ use super::client::{Client, Event, Request};
 use super::{becomes, large_answers, ms, others_are_served, post, serve, serve_within};
 use crate::support::{Service, read_reply};
 
-/// From now on, the most memory that the service has taken, in bytes; none where the system does not say.
+/// From now on, the most memory that the service has taken, in bytes; none where the system does
+/// not say.
 pub(crate) fn peak_since(service: &Service) -> impl Fn() -> u64 {
     let index = format!("/proc/{}", service.child.id());
     // The peak begins anew.
@@ -86,7 +88,8 @@ fn what_attackers_took_is_given_back() {
     let service = serve(&["--answer-memory-mb", "64", "--body-memory-mb", "64"]);
     let large = large_answers(40);
     for _ in 0..2 {
-        // Answers that nobody reads, bodies that end early, long ones, and clients that are gone at once.
+        // Answers that nobody reads, bodies that end early, long ones, and clients that are gone at
+        // once.
         let mut deaf = Client::begin(service.connect(), false);
         let mut half = Client::begin(service.connect(), true);
         let unfinished = Request::unfinished("/nearest", &" ".repeat(6_000), 6_900_000);

@@ -1,5 +1,6 @@
-//! Callers that try to end the service, or to keep it from the others. Each has one connection or one API key, and each
-//! of its requests is valid. One attack runs at a time: they measure what others feel.
+//! Callers that try to end the service, or to keep it from the others. Each has one connection or
+//! one API key, and each of its requests is valid. One attack runs at a time: they measure what
+//! others feel.
 
 mod client;
 mod engine;
@@ -89,7 +90,8 @@ fn post(path: &str, headers: &str, body: &Value) -> Vec<u8> {
     .into_bytes()
 }
 
-/// What somebody else gets who asks the same again and again: answers, and how long each took, the quickest first.
+/// What somebody else gets who asks the same again and again: answers, and how long each took, the
+/// quickest first.
 fn others(service: &Service, path: &str, number: usize) -> (Vec<Reply>, Vec<Duration>) {
     let mut connection = service.connect();
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");

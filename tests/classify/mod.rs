@@ -1,4 +1,5 @@
-//! Heads from data to answers: `kindred train`, `import-head`, `classify`, `eval` and `verify`, and `/classify`.
+//! Heads from data to answers: `kindred train`, `import-head`, `classify`, `eval` and `verify`, and
+//! `/classify`.
 
 mod import;
 mod service;

@@ -83,7 +83,8 @@ fn a_head_from_data_to_answers() {
 #[test]
 fn texts_with_several_labels_or_none() {
     let scratch = Scratch::new();
-    // The requests, without the label `technical`, and with another where the text speaks of `my` things.
+    // The requests, without the label `technical`, and with another where the text speaks of `my`
+    // things.
     let content: String = fs::read_to_string(data())
         .unwrap()
         .lines()

@@ -19,8 +19,8 @@ fn serve(arguments: &[&str]) -> Service {
     Service::start(&[&["--cache-dir", cache.to_str().expect("a UTF-8 path")], arguments].concat())
 }
 
-/// Waits until the other side closes the connection; gives what it said and how long it took. Both ends of a
-/// closed connection count: a reset says that bytes were left unread.
+/// Waits until the other side closes the connection; gives what it said and how long it took. Both
+/// ends of a closed connection count: a reset says that bytes were left unread.
 fn until_closed(connection: &mut TcpStream) -> (String, Duration) {
     let begun = Instant::now();
     let mut said = Vec::new();

@@ -1,6 +1,6 @@
 //! The structure of the repository: which crate and which module may use which, as ARCHITECTURE.md
-//! draws it; that no two files import each other; that every source file begins with what it is for;
-//! and that every path that a document names exists.
+//! draws it; that no two files import each other; that every source file begins with what it is
+//! for; and that every path that a document names exists.
 
 mod circles;
 pub(crate) mod files;
@@ -75,7 +75,8 @@ fn crates_use_only_those_below_them() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// What goes against the order in a crate's manifest. Tests may also use what stands beside their crate.
+/// What goes against the order in a crate's manifest. Tests may also use what stands beside their
+/// crate.
 fn faults_of_manifest(order: &Order, name: &str, manifest: &str) -> Vec<String> {
     let manifest: toml::Table = toml::from_str(manifest).expect("a manifest is TOML");
     let mut faults = Vec::new();

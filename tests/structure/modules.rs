@@ -1,5 +1,5 @@
-//! Which top-level module of a crate uses which, read out of its source: `use` declarations with all their groups, paths
-//! in expressions and types, test code, and links in documentation.
+//! Which top-level module of a crate uses which, read out of its source: `use` declarations with
+//! all their groups, paths in expressions and types, test code, and links in documentation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -137,8 +137,8 @@ impl Root {
     }
 }
 
-/// Reads what stands behind `::` or `use`: a path, or a group of them. For each its line, its parts and the name that
-/// it has afterwards.
+/// Reads what stands behind `::` or `use`: a path, or a group of them. For each its line, its parts
+/// and the name that it has afterwards.
 pub(crate) fn read_tree(
     tokens: &[(usize, Token)],
     at: &mut usize,
@@ -189,7 +189,8 @@ pub(crate) fn read_tree(
     parts.truncate(depth);
 }
 
-/// All paths in a file that begin with `crate` or leave their module by `super`, from the top of the crate.
+/// All paths in a file that begin with `crate` or leave their module by `super`, from the top of
+/// the crate.
 fn paths(module: &[String], text: &str) -> Vec<(usize, Vec<String>)> {
     let mut found = Vec::new();
     let tokens = tokens(text);

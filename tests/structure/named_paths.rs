@@ -12,7 +12,8 @@ const HISTORY: [&str; 1] = ["CHANGELOG.md"];
 /// Documents that also name code as it was, by the ends of its paths.
 const TRIED: [&str; 1] = ["docs/tried.md"];
 
-/// Folders at the top in which readers keep files of their own, as examples show, and which tools make.
+/// Folders at the top in which readers keep files of their own, as examples show, and which tools
+/// make.
 const NOT_OURS: [&str; 3] = ["models", "target", ".tools"];
 
 /// The paths that do not exist, each with its document.

@@ -83,7 +83,8 @@ fn cycle(modules: &Modules) -> Option<Vec<&str>> {
     modules.names.iter().any(|name| visit(name, &uses, &mut way, &mut done)).then_some(way)
 }
 
-/// The orders of a section of ARCHITECTURE.md: in its indented lines, `NAME: a < b, c < d`, each as long as it likes.
+/// The orders of a section of ARCHITECTURE.md: in its indented lines, `NAME: a < b, c < d`, each as
+/// long as it likes.
 pub(crate) fn drawn(document: &str, heading: &str) -> BTreeMap<String, Order> {
     let section =
         document.split(&format!("\n## {heading}\n")).nth(1).expect("the section is there");

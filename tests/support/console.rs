@@ -1,5 +1,5 @@
-//! What documents show of a terminal: blocks of ```` ```console ````, in which a line behind `$ ` is a command and
-//! what follows, up to the next one, is its output.
+//! What documents show of a terminal: blocks of ```` ```console ````, in which a line behind `$
+//! ` is a command and what follows, up to the next one, is its output.
 
 use std::fs;
 
@@ -10,7 +10,8 @@ use super::top;
 pub struct Shown {
     /// Its first line in the document, from 1.
     pub line: usize,
-    /// As a shell would be given it; over several lines if a quote is open or the line ends in a backslash.
+    /// As a shell would be given it; over several lines if a quote is open or the line ends in a
+    /// backslash.
     pub command: String,
     /// Where the output stands: its first line and the one behind it, from 0.
     pub output_lines: (usize, usize),
@@ -64,7 +65,8 @@ pub fn commands(document: &str) -> Vec<Shown> {
     found
 }
 
-/// The words of a command line, by the shell's rules for single quotes and for backslashes at the ends of lines.
+/// The words of a command line, by the shell's rules for single quotes and for backslashes at the
+/// ends of lines.
 pub fn words(command: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

@@ -16,7 +16,8 @@ pub fn start(mut command: Command) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Waits until the work has more lines in its journal than this. Returns the number; `None` if it is over before.
+/// Waits until the work has more lines in its journal than this. Returns the number; `None` if it
+/// is over before.
 pub fn wait_for_journal(child: &mut Child, journal: &Path, more_than: usize) -> Option<usize> {
     let deadline = Instant::now() + Duration::from_secs(120);
     while Instant::now() < deadline {
@@ -32,8 +33,8 @@ pub fn wait_for_journal(child: &mut Child, journal: &Path, more_than: usize) -> 
     panic!("nothing is written to the journal");
 }
 
-/// Ctrl-C in the middle: the work on `out` says how far it is and how to go on. Other work is refused, with these `differences`
-/// named; the same goes on. Returns what that says.
+/// Ctrl-C in the middle: the work on `out` says how far it is and how to go on. Other work is
+/// refused, with these `differences` named; the same goes on. Returns what that says.
 #[cfg(unix)]
 pub fn interrupted_it_goes_on(
     command: impl Fn(&[&str]) -> Command,

@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Sets it when it goes: threads that work until then also end where a test fails, and the failure is told.
+/// Sets it when it goes: threads that work until then also end where a test fails, and the failure
+/// is told.
 pub struct Stops<'a>(pub &'a AtomicBool);
 
 impl Drop for Stops<'_> {
@@ -317,7 +318,8 @@ pub fn prepared(text: &str) -> (tempfile::TempDir, PathBuf) {
     (scratch, out)
 }
 
-/// Words for analogies. The first component is alike in all, the second is sex, the third is rank, the fourth is age.
+/// Words for analogies. The first component is alike in all, the second is sex, the third is rank,
+/// the fourth is age.
 pub const ROYAL: &str = "\
 man 1 0 0 0
 woman 1 1 0 0

@@ -1,11 +1,13 @@
-//! The commands of a page of the documentation, run as a reader would type them one after the other.
+//! The commands of a page of the documentation, run as a reader would type them one after the
+//! other.
 
 use std::path::Path;
 use std::process::Command;
 
 use super::{Reply, Service, errors, kindred, program, top};
 
-/// The commands of a page before a heading: its indented lines, joined where one goes on in the next.
+/// The commands of a page before a heading: its indented lines, joined where one goes on in the
+/// next.
 pub fn commands(page: &str, heading: &str) -> Vec<String> {
     let page = std::fs::read_to_string(top().join(page)).expect("the page can be read");
     let (part, _) = page.split_once(heading).expect("the page has the heading");
@@ -22,7 +24,8 @@ pub fn commands(page: &str, heading: &str) -> Vec<String> {
     commands
 }
 
-/// Runs commands in a folder, which has the data. The last `kindred serve` answers the `curl` commands after it; returns their replies.
+/// Runs commands in a folder, which has the data. The last `kindred serve` answers the `curl`
+/// commands after it; returns their replies.
 pub fn run(commands: &[String], folder: &Path) -> Vec<Reply> {
     let (mut service, mut replies) = (None, Vec::new());
     for line in commands {

@@ -12,7 +12,8 @@ pub fn that_imports(variable: &str, modules: &str) -> Option<PathBuf> {
     found.is_ok_and(|output| output.status.success()).then_some(python)
 }
 
-/// A test with such a Python. Where there is none, it is reported as ignored, and `what` says which packages it needs.
+/// A test with such a Python. Where there is none, it is reported as ignored, and `what` says which
+/// packages it needs.
 pub fn trial(
     name: &str,
     (variable, modules, what): (&str, &str, &'static str),

@@ -1,5 +1,5 @@
-//! Traces, with the feature `traces`: what a collector gets, whom the service traces, and that a collector which is not
-//! there costs no request anything.
+//! Traces, with the feature `traces`: what a collector gets, whom the service traces, and that a
+//! collector which is not there costs no request anything.
 
 mod callers;
 mod exporting;

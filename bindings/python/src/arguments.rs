@@ -84,7 +84,8 @@ impl From<Words> for Side {
     }
 }
 
-/// Which terms are wanted: at most this number, of at least this weight, of at least this part of the largest weight.
+/// Which terms are wanted: at most this number, of at least this weight, of at least this part of
+/// the largest weight.
 #[derive(FromPyObject)]
 pub(crate) struct Wanted(usize, f64, f64);
 

@@ -17,7 +17,8 @@ struct Held {
     _array: Py<PyArray2<f32>>,
 }
 
-// SAFETY: the memory belongs to an array that `_array` keeps alive and that nobody writes to: `share` requires it.
+// SAFETY: the memory belongs to an array that `_array` keeps alive and that nobody writes to:
+// `share` requires it.
 #[allow(unsafe_code)]
 unsafe impl Send for Held {}
 // SAFETY: as above; it is only read.
@@ -27,7 +28,8 @@ unsafe impl Sync for Held {}
 impl AsRef<[f32]> for Held {
     #[allow(unsafe_code)]
     fn as_ref(&self) -> &[f32] {
-        // SAFETY: pointer and length are those of a C-contiguous array, which `_array` keeps alive. Nobody writes to it.
+        // SAFETY: pointer and length are those of a C-contiguous array, which `_array` keeps alive.
+        // Nobody writes to it.
         unsafe { std::slice::from_raw_parts(self.components, self.len) }
     }
 }
@@ -35,8 +37,8 @@ impl AsRef<[f32]> for Held {
 /// The components of an array `[rows, dim]`, without a copy.
 ///
 /// # Safety
-/// Nobody may write to the array's memory from now on: `kindred._arrays.frozen` gives a private copy, unless the array and all its
-/// bases are read-only.
+/// Nobody may write to the array's memory from now on: `kindred._arrays.frozen` gives a private
+/// copy, unless the array and all its bases are read-only.
 #[allow(unsafe_code)]
 pub(crate) unsafe fn share(
     array: &Bound<'_, PyArray2<f32>>,
@@ -75,7 +77,8 @@ pub(crate) fn arrays(
 /// A view of a table `[rows, dim]` that `owner` keeps.
 ///
 /// # Safety
-/// The components must live as long as `owner`. The caller makes the view read-only before anybody sees it.
+/// The components must live as long as `owner`. The caller makes the view read-only before anybody
+/// sees it.
 #[allow(unsafe_code)]
 pub(crate) unsafe fn view<'py>(
     components: &[f32],

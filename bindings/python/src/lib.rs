@@ -1,5 +1,6 @@
-//! The extension module `kindred._kindred`: the facade for Python. Documentation, types and defaults are in the Python files of
-//! the package; this module converts arguments, releases the interpreter's lock, asks, and converts answers.
+//! The extension module `kindred._kindred`: the facade for Python. Documentation, types and
+//! defaults are in the Python files of the package; this module converts arguments, releases the
+//! interpreter's lock, asks, and converts answers.
 
 mod answers;
 mod arguments;

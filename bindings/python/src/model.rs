@@ -152,7 +152,8 @@ impl Model {
         how: How,
     ) -> PyResult<Self> {
         let metric = self::metric(metric)?;
-        // SAFETY: the only caller is `kindred.from_array`, which gives what `_arrays.frozen` returned.
+        // SAFETY: the only caller is `kindred.from_array`, which gives what `_arrays.frozen`
+        // returned.
         let (components, dim) = unsafe { arrays::share(array) }?;
         let rows = ArrayRows { components, dim, words, metric, biases };
         Self::start(py, how, || Ok(ModelStore::of_array(name, rows).map_err(errors::model)?.into()))
@@ -263,7 +264,8 @@ impl Model {
         self.neighbors(py, Ok(Target::Word(word)), given)
     }
 
-    /// Where the time of `times` searches for a word went, each in seconds: in the queue, in the engine, in all. For benchmarks.
+    /// Where the time of `times` searches for a word went, each in seconds: in the queue, in the
+    /// engine, in all. For benchmarks.
     fn timed(&self, py: Python<'_>, word: &str, times: usize) -> PyResult<Vec<(f64, f64, f64)>> {
         let kindred = self.kindred()?;
         let once = |_| {

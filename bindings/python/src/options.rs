@@ -1,4 +1,5 @@
-//! Options of questions, from keyword arguments. They are declared in the facade, and read here by their names.
+//! Options of questions, from keyword arguments. They are declared in the facade, and read here by
+//! their names.
 
 use kindred::{Method, Options, Unknown, with_options};
 use pyo3::exceptions::PyTypeError;

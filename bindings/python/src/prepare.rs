@@ -82,7 +82,8 @@ pub(crate) fn prepare<'py>(
     Ok(dict)
 }
 
-/// The version, rows and components of a model folder, or of the built-in model: without an engine, so it is cheap for any size.
+/// The version, rows and components of a model folder, or of the built-in model: without an engine,
+/// so it is cheap for any size.
 #[pyfunction]
 #[pyo3(signature = (folder=None))]
 pub(crate) fn content(py: Python<'_>, folder: Option<PathBuf>) -> PyResult<(String, usize, usize)> {

@@ -1,4 +1,5 @@
-//! An expander's terms in PyTorch's memory, for `kindred.torch`, which checks tensors and gives their addresses.
+//! An expander's terms in PyTorch's memory, for `kindred.torch`, which checks tensors and gives
+//! their addresses.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -14,7 +15,8 @@ use crate::process::Process;
 /// What the owner thread does.
 type Work = Box<dyn FnOnce(&mut Terms) + Send>;
 
-/// Terms on a GPU, with a thread that owns what is there. Methods may be called from any thread; each waits for its work.
+/// Terms on a GPU, with a thread that owns what is there. Methods may be called from any thread;
+/// each waits for its work.
 #[pyclass(frozen, module = "kindred._kindred")]
 pub(crate) struct BorrowedTerms {
     // Dropped before the thread is waited for, which ends then.
@@ -41,8 +43,9 @@ type Touched<'py> = (
     Vec<u32>,
 );
 
-// SAFETY of all below: `kindred.torch` promises what the functions of `Terms` ask for: the addresses are those of tensors with these
-// shapes and types, which it keeps until the call returns, and the stream is PyTorch's current one on their device.
+// SAFETY of all below: `kindred.torch` promises what the functions of `Terms` ask for: the
+// addresses are those of tensors with these shapes and types, which it keeps until the call
+// returns, and the stream is PyTorch's current one on their device.
 #[allow(unsafe_code)]
 #[pymethods]
 impl BorrowedTerms {
@@ -95,7 +98,8 @@ impl BorrowedTerms {
         self.run(py, move |terms| unsafe { terms.round_again(table.into(), stream) })
     }
 
-    /// The text, the term, the token and the value of each touched term, and the texts that touch too many.
+    /// The text, the term, the token and the value of each touched term, and the texts that touch
+    /// too many.
     fn touched<'py>(
         &self,
         py: Python<'py>,
@@ -118,8 +122,8 @@ impl BorrowedTerms {
         Ok((texts, ids, tokens, PyArray1::from_vec(py, values), over))
     }
 
-    /// Starts sums of rows: `entries` are indices, weights and begins, `to` are sums `[groups, dim]` and
-    /// totals.
+    /// Starts sums of rows: `entries` are indices, weights and begins, `to` are sums
+    /// `[groups, dim]` and totals.
     fn sum(
         &self,
         py: Python<'_>,

@@ -55,7 +55,8 @@ impl Signals {
     }
 }
 
-/// Asks, waits for the answer and makes its Python object. While other threads of this process fill the queue, it asks again.
+/// Asks, waits for the answer and makes its Python object. While other threads of this process fill
+/// the queue, it asks again.
 pub(crate) fn wait<'a, T: Send, R>(
     py: Python<'_>,
     ask: impl Fn() -> Answering<'a, Result<T, Error>> + Sync + Send,

@@ -47,9 +47,11 @@ pub enum AnalogyError {
 pub struct AnalogySum {
     /// The query vector, `[dim]`.
     pub vector: Vec<f32>,
-    /// What `Σ weight · (x / norm(x))` was divided by: its norm, above zero. 1 under [`Metric::Dot`].
+    /// What `Σ weight · (x / norm(x))` was divided by: its norm, above zero. 1 under
+    /// [`Metric::Dot`].
     pub norm: f64,
-    /// The distinct words, in order of first appearance, with their weights in the sum; no weight is 0.
+    /// The distinct words, in order of first appearance, with their weights in the sum; no weight
+    /// is 0.
     pub words: Vec<WeightedWord>,
 }
 
@@ -76,8 +78,9 @@ pub fn analogy_vector(table: &Table<'_>, words: &[WeightedWord]) -> Result<Vec<f
 }
 
 /// Computes the sum of an analogy. Equal words are merged (weights are added in order of first
-/// appearance) and weights of 0 are dropped. `Σ weight · (x / norm(x))` is computed in float64 in that
-/// order, divided by its norm, and rounded to float32 once. Under [`Metric::Dot`] it is `Σ weight · x`, and not divided.
+/// appearance) and weights of 0 are dropped. `Σ weight · (x / norm(x))` is computed in float64 in
+/// that order, divided by its norm, and rounded to float32 once. Under [`Metric::Dot`] it is
+/// `Σ weight · x`, and not divided.
 ///
 /// The norm of the sum uses the contract's order of summation, without fused multiply-adds.
 ///

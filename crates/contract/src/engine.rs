@@ -20,8 +20,9 @@ pub trait Engine {
     /// The engine's name and details, for logs and clients.
     fn description(&self) -> EngineDescription;
 
-    /// The preferred batch size for the next pass when `waiting` queries are waiting; at least 1. Beyond it, a
-    /// larger batch adds more latency than throughput. The engine answers larger batches too.
+    /// The preferred batch size for the next pass when `waiting` queries are waiting; at least 1.
+    /// Beyond it, a larger batch adds more latency than throughput. The engine answers larger
+    /// batches too.
     fn preferred_batch(&self, waiting: usize) -> usize;
 
     /// The engine's counters since it started, as names and counts. Empty if there are none.
@@ -36,13 +37,14 @@ pub trait Engine {
     /// engine's table has an answer.
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError>;
 
-    /// Like [`search`](Self::search), for a caller with other work to do. The engine calls `meanwhile`, possibly
-    /// more than once, while a device searches. Without a device it calls it first. If there is nothing to
-    /// search, or on an error, it does not call it.
+    /// Like [`search`](Self::search), for a caller with other work to do. The engine calls
+    /// `meanwhile`, possibly more than once, while a device searches. Without a device it calls it
+    /// first. If there is nothing to search, or on an error, it does not call it.
     ///
-    /// Returns `None` for a query that would take far longer than a search should, because it has no
-    /// certificate or asks for too large a part of the table. The caller then runs it as a full pass, which can
-    /// be cut into slices, with [`FullPassQuery::of_search`]: the answer is the same.
+    /// Returns `None` for a query that would take far longer than a search should, because it has
+    /// no certificate or asks for too large a part of the table. The caller then runs it as a full
+    /// pass, which can be cut into slices, with [`FullPassQuery::of_search`]: the answer is the
+    /// same.
     ///
     /// # Errors
     /// See [`search`](Self::search).
@@ -60,12 +62,13 @@ pub trait Engine {
         false
     }
 
-    /// Starts a search and returns while the device works on it, after searches that were started before. Returns
-    /// `false`, and starts nothing, if that is not possible for this batch, or with this engine.
+    /// Starts a search and returns while the device works on it, after searches that were started
+    /// before. Returns `false`, and starts nothing, if that is not possible for this batch, or with
+    /// this engine.
     ///
-    /// Every started search is [finished](Self::finish_search), in the order of their starts; while there is one,
-    /// [`search`](Self::search) and [`search_overlapped`](Self::search_overlapped) are not called. After an error none of
-    /// them needs to be finished.
+    /// Every started search is [finished](Self::finish_search), in the order of their starts; while
+    /// there is one, [`search`](Self::search) and [`search_overlapped`](Self::search_overlapped)
+    /// are not called. After an error none of them needs to be finished.
     ///
     /// # Errors
     /// See [`search`](Self::search).
@@ -74,8 +77,8 @@ pub trait Engine {
         Ok(false)
     }
 
-    /// Waits until the search that was started first is almost over: when it is time to start another, so that the device
-    /// does not have to wait.
+    /// Waits until the search that was started first is almost over: when it is time to start
+    /// another, so that the device does not have to wait.
     ///
     /// # Errors
     /// See [`search`](Self::search).
@@ -83,8 +86,8 @@ pub trait Engine {
         Ok(())
     }
 
-    /// Waits for the search that was started first, which was for this batch. Returns its answers, as
-    /// [`search_overlapped`](Self::search_overlapped) does.
+    /// Waits for the search that was started first, which was for this batch. Returns its answers,
+    /// as [`search_overlapped`](Self::search_overlapped) does.
     ///
     /// # Errors
     /// See [`search`](Self::search).
@@ -95,8 +98,8 @@ pub trait Engine {
         self.search_overlapped(batch, &mut || ())
     }
 
-    /// Estimates the cost of this query in a search pass, in plain queries (k = 10, all rows) of a full batch. At
-    /// least 1.
+    /// Estimates the cost of this query in a search pass, in plain queries (k = 10, all rows) of a
+    /// full batch. At least 1.
     fn search_cost(&self, query: &Query) -> usize {
         let _ = query;
         1
@@ -107,18 +110,20 @@ pub trait Engine {
         None
     }
 
-    /// Runs a slice of a full pass: processes rows from `from` on for all these queries. There may be any number of
-    /// queries; vectors that they share are compared with each row once. All of them have processed exactly the
-    /// rows before `from`, but for those that are [answered](FullPassPart::is_answered): the engine leaves these out.
+    /// Runs a slice of a full pass: processes rows from `from` on for all these queries. There may
+    /// be any number of queries; vectors that they share are compared with each row once. All of
+    /// them have processed exactly the rows before `from`, but for those that are
+    /// [answered](FullPassPart::is_answered): the engine leaves these out.
     ///
-    /// The engine calls `go_on` between small pieces of work, possibly from several threads. The slice ends soon
-    /// after `go_on` returns `false`, but not before at least one piece is done. Returns the row where the next slice
-    /// starts; that is `from` again while slices are spent on the rows whose ranks are requested. Returns `None` when
-    /// all rows are processed and each part has its [answer](FullPassPart::into_answer).
+    /// The engine calls `go_on` between small pieces of work, possibly from several threads. The
+    /// slice ends soon after `go_on` returns `false`, but not before at least one piece is done.
+    /// Returns the row where the next slice starts; that is `from` again while slices are spent on
+    /// the rows whose ranks are requested. Returns `None` when all rows are processed and each part
+    /// has its [answer](FullPassPart::into_answer).
     ///
     /// # Errors
-    /// See [`search`](Self::search). [`EngineError::SearchOnly`] if the engine has no full pass; it must be joined
-    /// with one that has. After an error the parts can't be used.
+    /// See [`search`](Self::search). [`EngineError::SearchOnly`] if the engine has no full pass; it
+    /// must be joined with one that has. After an error the parts can't be used.
     fn full_pass_part(
         &mut self,
         parts: &mut [FullPassPart],
@@ -134,16 +139,18 @@ pub trait Engine {
         FULL_PASS_VECTORS
     }
 
-    /// Estimates the cost of this query in a full pass, in components of vectors that each row is multiplied with. A query
-    /// costs as much less as it shares vectors with others of the pass.
+    /// Estimates the cost of this query in a full pass, in components of vectors that each row is
+    /// multiplied with. A query costs as much less as it shares vectors with others of the pass.
     fn full_pass_cost(&self, query: &FullPassQuery) -> usize {
         query.scoring().vectors().len() * COMPONENTS_OF_A_VECTOR + query.row_work()
     }
 
-    /// Starts counting the ranks of these queries and returns while the device works on it, after searches and countings that
-    /// were started before. Returns `false`, and starts nothing, if that is not possible for all of them, or with this engine.
+    /// Starts counting the ranks of these queries and returns while the device works on it, after
+    /// searches and countings that were started before. Returns `false`, and starts nothing, if
+    /// that is not possible for all of them, or with this engine.
     ///
-    /// It is [finished](Self::finish_ranks) like a [started search](Self::start_search), in the order of all starts.
+    /// It is [finished](Self::finish_ranks) like a [started search](Self::start_search), in the
+    /// order of all starts.
     ///
     /// # Errors
     /// See [`search`](Self::search).
@@ -152,8 +159,8 @@ pub trait Engine {
         Ok(false)
     }
 
-    /// Waits for the counting that was started first, which was for these queries. Those that are not
-    /// [answered](FullPassPart::is_answered) need a full pass.
+    /// Waits for the counting that was started first, which was for these queries. Those that are
+    /// not [answered](FullPassPart::is_answered) need a full pass.
     ///
     /// # Errors
     /// See [`search`](Self::search).
@@ -164,7 +171,8 @@ pub trait Engine {
         Ok(queries.iter().map(|&query| FullPassPart::new(query.clone())).collect())
     }
 
-    /// Runs a full pass in one slice: for each query, in order, its best rows and the requested ranks.
+    /// Runs a full pass in one slice: for each query, in order, its best rows and the requested
+    /// ranks.
     ///
     /// # Errors
     /// See [`full_pass_part`](Self::full_pass_part).
@@ -176,7 +184,8 @@ pub trait Engine {
         self.full_pass_of(parts.collect())
     }
 
-    /// The same for parts of which no row was processed; those that are [answered](FullPassPart::is_answered) stay as they are.
+    /// The same for parts of which no row was processed; those that are
+    /// [answered](FullPassPart::is_answered) stay as they are.
     ///
     /// # Errors
     /// See [`full_pass_part`](Self::full_pass_part).
@@ -191,8 +200,9 @@ pub trait Engine {
         Ok(parts.into_iter().map(FullPassPart::into_answer).collect())
     }
 
-    /// The class scores of each text, in order. What is computed from a classifier's weights is made when it is asked for the first
-    /// time, and dropped when nobody else has the classifier any more.
+    /// The class scores of each text, in order. What is computed from a classifier's weights is
+    /// made when it is asked for the first time, and dropped when nobody else has the classifier
+    /// any more.
     ///
     /// # Errors
     /// See [`search`](Self::search). [`EngineError::NoHeads`] if the engine classifies no texts.
@@ -201,11 +211,12 @@ pub trait Engine {
         Err(EngineError::NoHeads(self.description().name))
     }
 
-    /// Runs a slice of a pass that classifies texts. Returns the class scores of the first of these texts: of all if
-    /// `go_on` stays true; perhaps of none if what is computed from a classifier's weights is not ready, but then a part
-    /// of that is done.
+    /// Runs a slice of a pass that classifies texts. Returns the class scores of the first of these
+    /// texts: of all if `go_on` stays true; perhaps of none if what is computed from a classifier's
+    /// weights is not ready, but then a part of that is done.
     ///
-    /// The engine calls `go_on` between small pieces of work. The slice ends soon after it returns `false`.
+    /// The engine calls `go_on` between small pieces of work. The slice ends soon after it returns
+    /// `false`.
     ///
     /// # Errors
     /// As [`classify`](Self::classify).
@@ -223,10 +234,12 @@ pub trait Engine {
         text.tokens().len()
     }
 
-    /// Starts classifying these texts and returns while the device works on them, after passes that were started before. Returns
-    /// `false`, and starts nothing, if that is not possible for all of them, or with this engine.
+    /// Starts classifying these texts and returns while the device works on them, after passes that
+    /// were started before. Returns `false`, and starts nothing, if that is not possible for all of
+    /// them, or with this engine.
     ///
-    /// It is [finished](Self::finish_classify) like a [started search](Self::start_search), in the order of all starts.
+    /// It is [finished](Self::finish_classify) like a [started search](Self::start_search), in the
+    /// order of all starts.
     ///
     /// # Errors
     /// See [`search`](Self::search).
@@ -235,7 +248,8 @@ pub trait Engine {
         Ok(false)
     }
 
-    /// Waits for the texts that were started first, which were these. Returns the class scores of each.
+    /// Waits for the texts that were started first, which were these. Returns the class scores of
+    /// each.
     ///
     /// # Errors
     /// See [`search`](Self::search).
@@ -249,16 +263,18 @@ pub trait Engine {
         TOKENS_PER_PASS
     }
 
-    /// Runs a slice of a pass that expands texts: searches for the terms of tokens that have not been searched, and
-    /// [adds](PartOfExpansion::add) what it finds. All tokens have been searched in the end if `go_on` stays true.
+    /// Runs a slice of a pass that expands texts: searches for the terms of tokens that have not
+    /// been searched, and [adds](PartOfExpansion::add) what it finds. All tokens have been searched
+    /// in the end if `go_on` stays true.
     ///
-    /// The engine calls `go_on` between small pieces of work. The slice ends soon after it returns `false`, but not before at least
-    /// one piece is done. What is derived from an expander's terms is made when it is asked for the first time, and dropped when
-    /// nobody else has the expander any more.
+    /// The engine calls `go_on` between small pieces of work. The slice ends soon after it returns
+    /// `false`, but not before at least one piece is done. What is derived from an expander's terms
+    /// is made when it is asked for the first time, and dropped when nobody else has the expander
+    /// any more.
     ///
     /// # Errors
-    /// See [`search`](Self::search). [`EngineError::NoExpander`] if the engine expands no texts, or none of an expander. After an
-    /// error the parts can't be used.
+    /// See [`search`](Self::search). [`EngineError::NoExpander`] if the engine expands no texts, or
+    /// none of an expander. After an error the parts can't be used.
     fn expand_part(
         &mut self,
         parts: &mut [PartOfExpansion],
@@ -269,7 +285,8 @@ pub trait Engine {
         Err(EngineError::NoExpander(reason))
     }
 
-    /// Estimates the cost of expanding this text, in plain queries (k = 10, all rows) of a full batch.
+    /// Estimates the cost of expanding this text, in plain queries (k = 10, all rows) of a full
+    /// batch.
     fn expansion_cost(&self, text: &Expansion) -> usize {
         text.tokens()
     }

@@ -3,7 +3,8 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-/// The index of a row of the table, from 0, in the order of the vectors file (most frequent word first).
+/// The index of a row of the table, from 0, in the order of the vectors file (most frequent word
+/// first).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Row(pub u32);
 
@@ -20,10 +21,11 @@ impl fmt::Display for Row {
     }
 }
 
-/// A neighbour: a row and its score, which is the cosine similarity to a query or the result of a `Scoring`.
+/// A neighbour: a row and its score, which is the cosine similarity to a query or the result of a
+/// `Scoring`.
 ///
-/// Hits are ordered by rank: the smaller hit is the better one, with the higher score or, between equal
-/// scores, the lower row. Scores are never NaN or −0.0, so this is a total order.
+/// Hits are ordered by rank: the smaller hit is the better one, with the higher score or, between
+/// equal scores, the lower row. Scores are never NaN or −0.0, so this is a total order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hit {
     /// The row.

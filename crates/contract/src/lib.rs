@@ -14,7 +14,8 @@
 //! - [`token_search`]: which tokens of texts engines search for together;
 //! - [`certificate`]: the common parts of engines that scan rounded copies of the table.
 //!
-//! There is no I/O and there are no threads: this crate defines what is correct, the others implement it.
+//! There is no I/O and there are no threads: this crate defines what is correct, the others
+//! implement it.
 
 pub mod analogy;
 pub mod certificate;

@@ -2,8 +2,8 @@
 
 use super::{Hit, QueryError, QueryVector, Row, Scoring, ScoringVector, Table};
 
-/// A query: what rows are ranked by, the number of neighbours, and which rows may be neighbours. It is checked
-/// against its table when it is created.
+/// A query: what rows are ranked by, the number of neighbours, and which rows may be neighbours. It
+/// is checked against its table when it is created.
 ///
 /// ```
 /// use contract::{Filter, Query, QueryBatch, QueryError, QueryVector, Row, Table};
@@ -51,8 +51,8 @@ pub struct Filter {
     pub max_score: Option<f64>,
 }
 
-/// A filter's fields, for engines. An engine destructures it without `..`, so that a new field does not
-/// compile until the engine handles it.
+/// A filter's fields, for engines. An engine destructures it without `..`, so that a new field does
+/// not compile until the engine handles it.
 ///
 /// ```
 /// use contract::{Filter, FilterParts, Row};
@@ -88,8 +88,8 @@ impl Filter {
         Self { excluded, ..Self::default() }
     }
 
-    /// A filter that excludes the rows of `ascending`, which are distinct and which many queries share, and those of
-    /// `more`.
+    /// A filter that excludes the rows of `ascending`, which are distinct and which many queries
+    /// share, and those of `more`.
     pub fn excluding_besides(ascending: &[Row], more: Vec<Row>) -> Self {
         if ascending.is_empty() {
             return Self::excluding(more);
@@ -139,8 +139,8 @@ impl From<FilterParts<'_>> for Filter {
 }
 
 impl Query {
-    /// Creates a query for the `k` best rows of `table` that pass `filter`. If `k` exceeds the number of rows,
-    /// the answer is all rows that pass.
+    /// Creates a query for the `k` best rows of `table` that pass `filter`. If `k` exceeds the
+    /// number of rows, the answer is all rows that pass.
     ///
     /// # Errors
     /// A vector of the wrong dimension, not finite or zero; a row that does not exist.
@@ -158,8 +158,8 @@ impl Query {
         Self { ranking: Ranking::Vector(vector), k, filter }
     }
 
-    /// Creates a query for the `k` best rows by `scoring` that pass `filter`. The vectors of the scoring are not
-    /// excluded unless `filter` excludes them.
+    /// Creates a query for the `k` best rows by `scoring` that pass `filter`. The vectors of the
+    /// scoring are not excluded unless `filter` excludes them.
     pub fn by(scoring: Scoring, k: usize, filter: Filter) -> Self {
         let ranking = match scoring.single_vector() {
             Some(vector) => Ranking::Vector(vector.clone()),
@@ -173,7 +173,8 @@ impl Query {
         Self { k, ..self }
     }
 
-    /// The same query with other sources of the same vectors, and another filter: for a part of its table.
+    /// The same query with other sources of the same vectors, and another filter: for a part of its
+    /// table.
     #[must_use]
     pub fn moved(&self, vector: impl Fn(&ScoringVector) -> ScoringVector, filter: Filter) -> Self {
         let ranking = match &self.ranking {
@@ -188,7 +189,8 @@ impl Query {
         &self.ranking
     }
 
-    /// The vectors whose scores with a row, by the model's metric, decide the row's score; at least one.
+    /// The vectors whose scores with a row, by the model's metric, decide the row's score; at least
+    /// one.
     pub fn vectors(&self) -> &[ScoringVector] {
         match &self.ranking {
             Ranking::Vector(vector) => std::slice::from_ref(vector),
@@ -196,8 +198,9 @@ impl Query {
         }
     }
 
-    /// The number of vectors that a certified pass scans for: one, or one for each half-space of a formula's
-    /// [cover](Scoring::cover). `None` if the formula has no cover, so that no certified pass takes the query.
+    /// The number of vectors that a certified pass scans for: one, or one for each half-space of a
+    /// formula's [cover](Scoring::cover). `None` if the formula has no cover, so that no certified
+    /// pass takes the query.
     pub fn columns(&self) -> Option<usize> {
         match &self.ranking {
             Ranking::Vector(_) => Some(1),
@@ -258,8 +261,8 @@ impl<'a> QueryBatch<'a> {
         self.queries.is_empty()
     }
 
-    /// Completes what was found for these queries: `search` answers those without an answer, as a batch of their
-    /// own.
+    /// Completes what was found for these queries: `search` answers those without an answer, as a
+    /// batch of their own.
     ///
     /// # Errors
     /// As `search` says.
@@ -280,8 +283,8 @@ impl<'a> QueryBatch<'a> {
         Ok(answers)
     }
 
-    /// Whether every query fits a table of this shape, so that a query made for one table can't read past
-    /// the end of another.
+    /// Whether every query fits a table of this shape, so that a query made for one table can't
+    /// read past the end of another.
     pub fn fits(&self, table: &Table<'_>) -> bool {
         self.queries.iter().all(|query| query.vectors().iter().all(|vector| vector.fits(table)))
     }

@@ -27,8 +27,8 @@ pub fn dot(a: &[f32], b: &[f32]) -> f64 {
     fold(lanes)
 }
 
-/// The sum of the lanes, folded by halves: all [`LANES`] by 16, 8, 4, 2 and 1, `lanes[l] += lanes[l +
-/// step]`. Fewer lanes, a power of two, are the result of earlier folds.
+/// The sum of the lanes, folded by halves: all [`LANES`] by 16, 8, 4, 2 and 1,
+/// `lanes[l] += lanes[l + step]`. Fewer lanes, a power of two, are the result of earlier folds.
 pub fn fold<const N: usize>(mut lanes: [f64; N]) -> f64 {
     const { assert!(N.is_power_of_two(), "halves of halves down to one lane") };
     let mut step = N / 2;

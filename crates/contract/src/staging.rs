@@ -1,12 +1,13 @@
-//! Memory in which callers put many vectors together, where a device can fetch them without the help of its engine's thread.
+//! Memory in which callers put many vectors together, where a device can fetch them without the
+//! help of its engine's thread.
 
 use std::sync::{Arc, Mutex, TryLockError};
 
 /// Components of a page of memory: devices take whole pages.
 const PAGE: usize = 4096 / size_of::<f32>();
 
-/// A few blocks of components. A caller fills one that nobody uses, and its queries refer to it; when they are gone, it is free
-/// again. An engine may make the blocks known to its device.
+/// A few blocks of components. A caller fills one that nobody uses, and its queries refer to it;
+/// when they are gone, it is free again. An engine may make the blocks known to its device.
 ///
 /// The addresses of the blocks never change.
 #[derive(Debug)]
@@ -43,8 +44,9 @@ impl Staging {
         self.blocks.iter().map(|block| (block.address, self.len * size_of::<f32>()))
     }
 
-    /// Lets `fill` write the first `components` of a block that nobody uses. Returns the memory, the index of the first component in
-    /// it, and what `fill` returns; `None` if there is no such block.
+    /// Lets `fill` write the first `components` of a block that nobody uses. Returns the memory,
+    /// the index of the first component in it, and what `fill` returns; `None` if there is no such
+    /// block.
     pub fn fill<R>(
         &self,
         components: usize,

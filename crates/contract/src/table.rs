@@ -35,8 +35,8 @@ impl Metric {
     }
 }
 
-/// A borrowed view of a model's numbers: `rows × dim` float32 components, row by row, one float64 norm per row, and under
-/// [`Metric::Dot`] one float32 bias per row.
+/// A borrowed view of a model's numbers: `rows × dim` float32 components, row by row, one float64
+/// norm per row, and under [`Metric::Dot`] one float32 bias per row.
 #[derive(Debug, Clone, Copy)]
 pub struct Table<'a> {
     components: &'a [f32],
@@ -62,7 +62,8 @@ impl<'a> Table<'a> {
         Self { components, norms, dim, metric: Metric::Cosine, biases: None }
     }
 
-    /// The same numbers under [`Metric::Dot`], with these biases `[rows]`, which are finite; without any they are zero.
+    /// The same numbers under [`Metric::Dot`], with these biases `[rows]`, which are finite;
+    /// without any they are zero.
     ///
     /// # Panics
     /// If there is not one bias for each row.
@@ -149,8 +150,8 @@ impl<'a> Table<'a> {
         self.score_of_dot(score::dot(query, self.row(row)), query_norm, row)
     }
 
-    /// How similar two rows are: their cosine similarity, or under [`Metric::Dot`] their dot product, without a bias. `None` if one
-    /// has norm zero under [`Metric::Cosine`].
+    /// How similar two rows are: their cosine similarity, or under [`Metric::Dot`] their dot
+    /// product, without a bias. `None` if one has norm zero under [`Metric::Cosine`].
     ///
     /// # Panics
     /// If there is no such row.
@@ -162,7 +163,8 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The contract's score of one row from the dot product of the query and the row ([`score::dot`]).
+    /// The contract's score of one row from the dot product of the query and the row
+    /// ([`score::dot`]).
     ///
     /// # Panics
     /// If there is no such row.

@@ -72,7 +72,8 @@ fn scaled(row: &[f32], scale: f32) -> Vec<f32> {
 pub enum Precision {
     /// The fast one.
     Float16,
-    /// Twice the memory, and about twice the time; much more on a GPU if there are hidden dense layers.
+    /// Twice the memory, and about twice the time; much more on a GPU if there are hidden dense
+    /// layers.
     #[default]
     Float32,
 }
@@ -86,8 +87,8 @@ impl Precision {
         }
     }
 
-    /// The bound of the difference between a class score and its formula in float64, for heads whose features are of the size that
-    /// training gives them.
+    /// The bound of the difference between a class score and its formula in float64, for heads
+    /// whose features are of the size that training gives them.
     pub const fn score_error(self) -> f64 {
         match self {
             Self::Float16 => 1e-3,

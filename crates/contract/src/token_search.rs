@@ -1,4 +1,5 @@
-//! Expands texts by searches: which tokens are searched for together, and what becomes of their hits.
+//! Expands texts by searches: which tokens are searched for together, and what becomes of their
+//! hits.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -29,7 +30,8 @@ pub trait TermSearch {
     /// If the engine fails.
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Option<Vec<Hit>>>, EngineError>;
 
-    /// Runs a slice of a full pass over the terms; see [`Engine::full_pass_part`](crate::Engine::full_pass_part).
+    /// Runs a slice of a full pass over the terms; see
+    /// [`Engine::full_pass_part`](crate::Engine::full_pass_part).
     ///
     /// # Errors
     /// If the engine fails.
@@ -41,9 +43,10 @@ pub trait TermSearch {
     ) -> Result<Option<usize>, EngineError>;
 }
 
-/// Searches for tokens of texts, as many as are best searched for together: of the first text that is not complete, and of later
-/// ones of the same expander, whose terms `search` has. Tokens without a certificate take a full pass, a slice of
-/// it at a time, which lasts as long as `go_on` says. `model` is the table whose rows tokens may be.
+/// Searches for tokens of texts, as many as are best searched for together: of the first text that
+/// is not complete, and of later ones of the same expander, whose terms `search` has. Tokens
+/// without a certificate take a full pass, a slice of it at a time, which lasts as long as `go_on`
+/// says. `model` is the table whose rows tokens may be.
 ///
 /// # Errors
 /// If the engine fails.
@@ -74,8 +77,9 @@ pub fn is_same<T: ?Sized>(terms: &Arc<dyn HasTable>, own: &Arc<T>) -> bool {
     std::ptr::addr_eq(Arc::as_ptr(terms), Arc::as_ptr(own))
 }
 
-/// The mean norm of usual tokens of an expander: of some rows of the model, as the terms are compared with them; of
-/// the first rows more, because frequent words come first. `None` if tokens are no rows of the model.
+/// The mean norm of usual tokens of an expander: of some rows of the model, as the terms are
+/// compared with them; of the first rows more, because frequent words come first. `None` if tokens
+/// are no rows of the model.
 ///
 /// It is computed from the model's rows alone: tables derived with it outlive a request, so no
 /// request may influence it.
@@ -97,7 +101,8 @@ pub fn usual_norm(expander: &dyn TermExpander, model: &Table<'_>) -> Option<f64>
 struct Piece {
     /// Texts, and their tokens.
     tokens: Vec<(usize, Range<usize>)>,
-    /// The queries of the tokens, in the same order: the index of a query, or `None` if the token has no terms.
+    /// The queries of the tokens, in the same order: the index of a query, or `None` if the token
+    /// has no terms.
     indices: Vec<Option<usize>>,
     queries: Vec<Query>,
 }
@@ -141,8 +146,8 @@ impl Piece {
         piece
     }
 
-    /// Adds what is found to the texts. From the first token of a text on that has no certificate, some tokens
-    /// are left to a full pass, and the rest are searched for another time.
+    /// Adds what is found to the texts. From the first token of a text on that has no certificate,
+    /// some tokens are left to a full pass, and the rest are searched for another time.
     fn search(
         self,
         parts: &mut [PartOfExpansion],

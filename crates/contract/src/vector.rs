@@ -14,7 +14,8 @@ pub enum QueryVector {
     Components(Components),
 }
 
-/// Components from the caller, `[dim]`: those of one vector, or of one among many that were copied together.
+/// Components from the caller, `[dim]`: those of one vector, or of one among many that were copied
+/// together.
 #[derive(Debug, Clone)]
 pub struct Components {
     of: Arc<Vec<f32>>,
@@ -89,7 +90,8 @@ impl QueryVector {
     /// Its norm: above zero under [`Metric::Cosine`].
     ///
     /// # Errors
-    /// A vector of the wrong dimension or not finite, under [`Metric::Cosine`] also zero; a row that does not exist.
+    /// A vector of the wrong dimension or not finite, under [`Metric::Cosine`] also zero; a row
+    /// that does not exist.
     pub fn norm(&self, table: &Table<'_>) -> Result<f64, QueryError> {
         let norm = match self {
             Self::Row(row) => *table
@@ -111,7 +113,8 @@ impl QueryVector {
     /// Whether a vector of the table's dimension, with this norm, can be compared with rows.
     fn check_norm(&self, table: &Table<'_>, norm: f64) -> Result<(), QueryError> {
         match self {
-            // A finite component's square is finite in float64, so the norm is finite if and only if all of them are.
+            // A finite component's square is finite in float64, so the norm is finite if and only
+            // if all of them are.
             Self::Components(components) if !norm.is_finite() => {
                 let index = components.iter().position(|c| !c.is_finite()).unwrap_or(0);
                 Err(QueryError::NotFinite { index })

@@ -1,9 +1,11 @@
-//! Texts classified in a second by the CPU's threads, and whether their labels are those of the formula.
+//! Texts classified in a second by the CPU's threads, and whether their labels are those of the
+//! formula.
 //!
-//! `cargo bench -p cpu-core --bench classify -- [--check | --check-large]`. Kim's shape: 400,000 words × 300 components, widths 3, 4, 5 ×
-//! 100 channels, two classes, 20 uniform tokens. `--check` compares the labels of a million random texts, with 50 components, with
-//! those of float64 sums of float64 products, which are first compared with the formula's plain loops. `--check-large` compares 200
-//! texts at the large shape, four widths and four dense layers, with these loops.
+//! `cargo bench -p cpu-core --bench classify -- [--check | --check-large]`. Kim's shape: 400,000
+//! words × 300 components, widths 3, 4, 5 × 100 channels, two classes, 20 uniform tokens. `--check`
+//! compares the labels of a million random texts, with 50 components, with those of float64 sums of
+//! float64 products, which are first compared with the formula's plain loops. `--check-large`
+//! compares 200 texts at the large shape, four widths and four dense layers, with these loops.
 //! `benches/textcnn_torch.py --cpu` measures PyTorch at the same shape.
 
 use std::sync::Arc;

@@ -1,5 +1,6 @@
-//! Texts expanded on the CPU: token vectors to all terms above zero. `cargo bench -p cpu-core --bench expand -- [THREADS]`;
-//! `benches/splade_torch.py --cpu` measures PyTorch at the same shape.
+//! Texts expanded on the CPU: token vectors to all terms above zero.
+//! `cargo bench -p cpu-core --bench expand -- [THREADS]`; `benches/splade_torch.py --cpu` measures
+//! PyTorch at the same shape.
 
 use std::sync::Arc;
 use std::time::Instant;

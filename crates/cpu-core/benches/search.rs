@@ -1,7 +1,9 @@
-//! Compares the CPU engines with each other and with the time to read their tables, as ratios within one run.
+//! Compares the CPU engines with each other and with the time to read their tables, as ratios
+//! within one run.
 //!
-//! `cargo bench -p cpu-core --bench search`; a regular expression as argument selects benchmarks, such as
-//! `400000x50` or `certified|AVX2`. `BENCH_MODEL=DIR` uses the model in that folder instead of synthetic ones.
+//! `cargo bench -p cpu-core --bench search`; a regular expression as argument selects benchmarks,
+//! such as `400000x50` or `certified|AVX2`. `BENCH_MODEL=DIR` uses the model in that folder instead
+//! of synthetic ones.
 
 use std::path::PathBuf;
 use std::sync::Arc;

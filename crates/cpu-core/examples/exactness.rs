@@ -1,10 +1,11 @@
-//! Compares the CPU engine with the plain reference on a model folder, and reports how many rows it scored. Half of
-//! the queries are words, half random vectors; k = 1, 10, 100 and 1000; one by one and in batches.
+//! Compares the CPU engine with the plain reference on a model folder, and reports how many rows it
+//! scored. Half of the queries are words, half random vectors; k = 1, 10, 100 and 1000; one by one
+//! and in batches.
 //!
 //!     cargo run --release -p cpu-core --example exactness -- MODEL_DIR [QUERIES]
 //!
-//! The reference is slow: on two cores, 2,000 queries (the default) over 2.2 million rows × 300 take about a quarter
-//! of an hour.
+//! The reference is slow: on two cores, 2,000 queries (the default) over 2.2 million rows × 300
+//! take about a quarter of an hour.
 
 use std::error::Error;
 use std::sync::Arc;

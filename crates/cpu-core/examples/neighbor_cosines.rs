@@ -1,6 +1,6 @@
-//! Prints how close a model's words are to their neighbours, as Markdown tables: quantiles of the cosines between 1,000
-//! random words and their neighbours of rank 1, 5 and 10, then norms by rank and the heaviest components.
-//! docs/synth.md shows some of them.
+//! Prints how close a model's words are to their neighbours, as Markdown tables: quantiles of the
+//! cosines between 1,000 random words and their neighbours of rank 1, 5 and 10, then norms by rank
+//! and the heaviest components. docs/synth.md shows some of them.
 //!
 //!     cargo run --release -p cpu-core --example neighbor_cosines -- models/glove.6B.50d
 

@@ -1,10 +1,10 @@
-//! Measures the CPU engine's cost per query by batch size: CPU time of all threads, wall time, and the engine's
-//! counters.
+//! Measures the CPU engine's cost per query by batch size: CPU time of all threads, wall time, and
+//! the engine's counters.
 //!
 //!     cargo run --release -p cpu-core --example time_batches -- MODEL_DIR [SECONDS [BATCH[:K]...]]
 //!
-//! Uses random words, k = 10 unless given, each excluding itself, like `scripts/load-http`. Needs Linux, which counts each thread's
-//! time in nanoseconds.
+//! Uses random words, k = 10 unless given, each excluding itself, like `scripts/load-http`. Needs
+//! Linux, which counts each thread's time in nanoseconds.
 
 use std::error::Error;
 use std::sync::Arc;

@@ -1,10 +1,12 @@
-//! Measures the CPU engine on a model folder, for `benches/peers/compare`, which runs the same on other programs.
+//! Measures the CPU engine on a model folder, for `benches/peers/compare`, which runs the same on
+//! other programs.
 //!
 //!     cargo run --release -p cpu-core --example time_search -- MODEL_DIR THREADS ROWS...
 //!
-//! ROWS are word queries, k = 10. Prints one JSON object: `one`, the seconds of each query alone; `batch`, the
-//! seconds of a pass for all of them, five times; `read_float32` and `read_8_bit`, the seconds that the same number
-//! of threads takes to read the table and the engine's derived table; `rows`, the answers.
+//! ROWS are word queries, k = 10. Prints one JSON object: `one`, the seconds of each query alone;
+//! `batch`, the seconds of a pass for all of them, five times; `read_float32` and `read_8_bit`, the
+//! seconds that the same number of threads takes to read the table and the engine's derived table;
+//! `rows`, the answers.
 
 use std::error::Error;
 use std::hint::black_box;

@@ -1,5 +1,6 @@
-//! The instruction sets of the machine (AMX, AVX-512 VNNI, AVX-512, AVX-VNNI, AVX2, or none of these), and how a
-//! function is chosen by them: [`dispatched`] makes one function from its versions.
+//! The instruction sets of the machine (AMX, AVX-512 VNNI, AVX-512, AVX-VNNI, AVX2, or none of
+//! these), and how a function is chosen by them: [`dispatched`] makes one function from its
+//! versions.
 
 use std::fmt;
 #[cfg(target_arch = "x86_64")]
@@ -66,7 +67,8 @@ impl InstructionSet {
         Self::available()[0]
     }
 
-    /// Beyond this many queries, larger batches gain nothing: the arithmetic takes the time, not the table.
+    /// Beyond this many queries, larger batches gain nothing: the arithmetic takes the time, not
+    /// the table.
     pub(crate) fn preferred_batch(self) -> usize {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
@@ -75,8 +77,9 @@ impl InstructionSet {
         }
     }
 
-    /// Products of a component and a query per thread before another thread is woken: about a third of a millisecond.
-    /// Waking and waiting costs a tenth of that, and takes a core from the HTTP threads.
+    /// Products of a component and a query per thread before another thread is woken: about a third
+    /// of a millisecond. Waking and waiting costs a tenth of that, and takes a core from the HTTP
+    /// threads.
     pub(crate) fn thread_share(self) -> usize {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
@@ -114,7 +117,8 @@ fn processor_has_amx() -> bool {
     __cpuid(0).eax >= 7 && __cpuid_count(7, 0).edx & (TILE | INT8) == TILE | INT8
 }
 
-/// The system must save 8 kB of tile registers per thread, so a process must request them (Linux 5.16 or later).
+/// The system must save 8 kB of tile registers per thread, so a process must request them (Linux
+/// 5.16 or later).
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[allow(unsafe_code)]
 fn system_permits_amx() -> bool {
@@ -129,8 +133,8 @@ fn system_permits_amx() -> bool {
     false
 }
 
-/// Functions with versions for some of the sets, as methods of [`InstructionSet`]. Each arm names the version for a
-/// set.
+/// Functions with versions for some of the sets, as methods of [`InstructionSet`]. Each arm names
+/// the version for a set.
 macro_rules! dispatched {
     ($(
         $(#[$meta:meta])*
@@ -144,8 +148,8 @@ macro_rules! dispatched {
                 pub(crate) fn $name(self, $($argument: $type),*) {
                     use $crate::instruction_set::Kind;
                     match self.kind() {
-                        // SAFETY: only `available` creates such a value, after it has detected all features that
-                        // the version is compiled for.
+                        // SAFETY: only `available` creates such a value, after it has detected all
+                        // features that the version is compiled for.
                         #[cfg(target_arch = "x86_64")]
                         Kind::Amx => unsafe { $amx($($argument),*) },
                         // SAFETY: as above.

@@ -1,11 +1,11 @@
 //! Exact search on the CPU: three engines behind one interface, the contract's [`Engine`].
 //!
-//! - [`ReferenceEngine`] is an obviously correct loop. Every other engine, here and on the GPU, is tested against
-//!   it, to the bit.
+//! - [`ReferenceEngine`] is an obviously correct loop. Every other engine, here and on the GPU, is
+//!   tested against it, to the bit.
 //! - [`FullScanEngine`] scores every row by the formula, for a whole batch together, on all cores.
-//! - [`CpuEngine`] scans a table of 8 or 4 bits per component, proves for nearly all rows that they are not in the
-//!   answer, and scores the rest. Without a certificate it declines, and its caller asks for a full pass;
-//!   [`Engine::search`] scores every row itself.
+//! - [`CpuEngine`] scans a table of 8 or 4 bits per component, proves for nearly all rows that they
+//!   are not in the answer, and scores the rest. Without a certificate it declines, and its caller
+//!   asks for a full pass; [`Engine::search`] scores every row itself.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Norms of many vectors, while they are copied: what an array of queries needs before it can wait for an engine.
+//! Norms of many vectors, while they are copied: what an array of queries needs before it can wait
+//! for an engine.
 
 use contract::score::{LANES, fold};
 
@@ -11,7 +12,8 @@ dispatched! {
         amx avx2, vnni512 avx2, avx512 avx2, vnni avx2, avx2 avx2, portable portable;
 }
 
-/// Copies vectors `[n, dim]` to `copy`, and returns the [norm](contract::score::norm) of each, `[n]`, with the contract's bits.
+/// Copies vectors `[n, dim]` to `copy`, and returns the [norm](contract::score::norm) of each,
+/// `[n]`, with the contract's bits.
 ///
 /// # Panics
 /// If `dim` is 0, the last vector is incomplete, or the copy has another length.
@@ -23,7 +25,8 @@ pub fn copy_with_norms(vectors: &[f32], dim: usize, copy: &mut [f32]) -> Vec<f64
     norms
 }
 
-/// The copy is made vector by vector, so that each is still in the nearest cache when its norm is taken.
+/// The copy is made vector by vector, so that each is still in the nearest cache when its norm is
+/// taken.
 #[inline(always)]
 fn portable(vectors: &[f32], dim: usize, copy: &mut [f32], norms: &mut Vec<f64>) {
     for (vector, copy) in vectors.chunks_exact(dim).zip(copy.chunks_exact_mut(dim)) {
@@ -32,7 +35,8 @@ fn portable(vectors: &[f32], dim: usize, copy: &mut [f32], norms: &mut Vec<f64>)
     }
 }
 
-/// The contract's norm, in whole chunks: with the contract's own loop, whose last chunk is shorter, AVX2 would be no faster.
+/// The contract's norm, in whole chunks: with the contract's own loop, whose last chunk is shorter,
+/// AVX2 would be no faster.
 #[inline(always)]
 fn norm(vector: &[f32]) -> f64 {
     let mut lanes = [0.0; LANES];

@@ -21,8 +21,8 @@ impl Filtered for FullPassQuery {
     }
 }
 
-/// Sorts indices into `batch` by the number of rows that the queries cover, most first, so that the queries of a row
-/// are always a prefix, see [`count_covering`].
+/// Sorts indices into `batch` by the number of rows that the queries cover, most first, so that the
+/// queries of a row are always a prefix, see [`count_covering`].
 pub(crate) fn most_rows_first<Q: Filtered>(batch: &[&Q], indices: &mut [usize], rows: usize) {
     indices.sort_by_key(|&index| Reverse(batch[index].filter().row_limit(rows)));
 }

@@ -6,7 +6,8 @@ use rayon::ThreadPool;
 
 use crate::InstructionSet;
 
-/// Runs the same work on this thread and on others of the pool, n in total, and returns the results.
+/// Runs the same work on this thread and on others of the pool, n in total, and returns the
+/// results.
 pub(crate) fn on_threads<T: Send>(
     pool: &ThreadPool,
     threads: usize,

@@ -1,4 +1,5 @@
-//! Tables designed to break the certificate of the CPU engine: tests every path against the plain reference.
+//! Tables designed to break the certificate of the CPU engine: tests every path against the plain
+//! reference.
 
 use std::f32::consts::FRAC_1_SQRT_2;
 use std::sync::Arc;
@@ -20,8 +21,8 @@ fn random_row(row: usize, dim: usize) -> Vec<f32> {
     (0..dim).map(|i| number((row * 4099 + i) as u64)).collect()
 }
 
-/// Checks every instruction set and every first look, with all queries in one batch. Returns the last engine's
-/// counters.
+/// Checks every instruction set and every first look, with all queries in one batch. Returns the
+/// last engine's counters.
 fn holds(model: &Arc<ModelStore>, queries: &[Query], room: Option<usize>) -> Counters {
     let batch: QueryBatch<'_> = queries.iter().collect();
     let expected = expected(model, &batch);
@@ -103,7 +104,8 @@ fn norms_over_12_orders_of_magnitude_under_dot() {
 fn huge_biases_under_dot() {
     let rows: Vec<Vec<f32>> = (0..2000).map(|row| random_row(row, 40)).collect();
     for size in [1e3, 1e10, 3e38] {
-        // Many with the same, so that only the dot product tells them apart, and rounding may hide it.
+        // Many with the same, so that only the dot product tells them apart, and rounding may hide
+        // it.
         let bias =
             |row: usize| if row.is_multiple_of(3) { size } else { size * number(row as u64) };
         let biases: Vec<f32> = (0..2000).map(bias).collect();
@@ -251,7 +253,8 @@ fn filters_of_one_batch_do_not_meet() {
     let model = Arc::new(model(48, &rows));
     let queries: Vec<Query> = (0..60usize)
         .map(|i| {
-            // The best rows are excluded; the limits are within and at the ends of blocks, strips and tasks.
+            // The best rows are excluded; the limits are within and at the ends of blocks, strips
+            // and tasks.
             let mut filter =
                 Filter::excluding((0..i as u32 * 40).map(|row| Row(row * 7 % 3000)).collect());
             filter.first_rows =
@@ -276,8 +279,8 @@ fn every_dimension_around_the_widths_of_lines() {
     }
 }
 
-/// Every score of these rows is shared by many rows. A range that ends at such a score includes all of its rows or
-/// none, and rows above a maximum do not take the places of those below.
+/// Every score of these rows is shared by many rows. A range that ends at such a score includes all
+/// of its rows or none, and rows above a maximum do not take the places of those below.
 #[test]
 fn minimum_and_maximum_scores_are_inclusive_at_ties() {
     let model = Arc::new(repeating_model());
@@ -319,7 +322,8 @@ fn minimum_and_maximum_scores_are_inclusive_at_ties() {
     assert!(counted(&queries[5]) == 200 && counted(&queries[8]) == 200);
 }
 
-/// Thousands of rows just above the maximum: none of them may raise the floor, nor stay a candidate.
+/// Thousands of rows just above the maximum: none of them may raise the floor, nor stay a
+/// candidate.
 #[test]
 fn rows_above_the_maximum_raise_no_floor() {
     let dim = 40;

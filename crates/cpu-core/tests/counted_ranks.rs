@@ -1,4 +1,5 @@
-//! Full passes of an engine that counts some ranks by itself, as a GPU does: it scores rows only for the others.
+//! Full passes of an engine that counts some ranks by itself, as a GPU does: it scores rows only
+//! for the others.
 
 use std::sync::Arc;
 
@@ -10,7 +11,8 @@ use contract::{
 use cpu_core::FullScanEngine;
 use model_store::ModelStore;
 
-/// Says of every ranked row, for queries without hits, that 41 rows are before it. Everything else is the full scan's.
+/// Says of every ranked row, for queries without hits, that 41 rows are before it. Everything else
+/// is the full scan's.
 struct CountsRanks {
     model: Arc<ModelStore>,
     rest: FullScanEngine,

@@ -1,5 +1,5 @@
-//! Tests the multi-threaded engines, with every instruction set of this machine, against the plain reference: the
-//! same rows and score bits, always.
+//! Tests the multi-threaded engines, with every instruction set of this machine, against the plain
+//! reference: the same rows and score bits, always.
 
 use std::sync::Arc;
 
@@ -57,7 +57,8 @@ proptest! {
                 Ranking::Formula(scoring) => scoring.cover_len().is_some(),
             };
             let without = queries.iter().filter(|query| !has_cover(query)).count();
-            // Under dot, a zero query has the same score with all rows, or only that of their biases.
+            // Under dot, a zero query has the same score with all rows, or only that of their
+            // biases.
             let all_suit = model.table().metric() == Metric::Cosine;
             prop_assert!(!always_certify || !all_suit || counted.full == without as u64);
         }

@@ -1,4 +1,5 @@
-//! Expansions on the certified engine: the same rows, values, bits and positions as the formula, in every batch and piece.
+//! Expansions on the certified engine: the same rows, values, bits and positions as the formula, in
+//! every batch and piece.
 
 use std::sync::Arc;
 
@@ -202,7 +203,8 @@ fn tokens_without_a_certificate_take_a_full_pass_that_may_be_cut() {
     }
 }
 
-/// As requests, a text is parts that cost little, whatever it costs itself; they may be answered in any order, and twice.
+/// As requests, a text is parts that cost little, whatever it costs itself; they may be answered in
+/// any order, and twice.
 #[test]
 fn the_parts_of_a_text_are_cheap_requests_with_its_terms() {
     let own = Arc::new(model_under_dot(16, &random_rows(3000, 16), None));

@@ -1,5 +1,5 @@
-//! Full passes: tests the plain reference against numbers computed by hand, and the engines with every instruction
-//! set against the reference, to the bit.
+//! Full passes: tests the plain reference against numbers computed by hand, and the engines with
+//! every instruction set against the reference, to the bit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -79,8 +79,8 @@ fn bits(answers: &[FullPassAnswer]) -> Vec<Bits> {
     answers.iter().map(answer).collect()
 }
 
-/// The answers of a pass in slices, and the number of slices. Each slice must end when it has called `go_on` this
-/// many times; the last number holds for all following slices.
+/// The answers of a pass in slices, and the number of slices. Each slice must end when it has
+/// called `go_on` this many times; the last number holds for all following slices.
 fn in_slices(
     engine: &mut dyn Engine,
     queries: &[FullPassQuery],
@@ -250,7 +250,8 @@ fn the_reference_gives_what_the_formulas_give_by_hand() {
     ];
     assert_eq!(answer.ranks, ranks);
 
-    // Both ends are inclusive; rows above the maximum are no hits, have no rank, and do not count for other ranks.
+    // Both ends are inclusive; rows above the maximum are no hits, have no rank, and do not count
+    // for other ranks.
     let mut filter = Filter::default();
     (filter.min_score, filter.max_score) = (Some(0.9 / 0.801), Some(1.0 / 0.501));
     let answer = ask(mul(), 9, filter, &[c, d, e]);
@@ -268,7 +269,8 @@ fn the_reference_gives_what_the_formulas_give_by_hand() {
     let answer = ask(direction, 9, Filter::default(), &[c]);
     let found: Vec<Row> = answer.hits.iter().map(|hit| hit.row).collect();
     assert_eq!(found, [b, d, e, a]);
-    // (1 − 0) − (0 − −1) = 0 for b: the step from c to b is at right angles to the step from a to b.
+    // (1 − 0) − (0 − −1) = 0 for b: the step from c to b is at right angles to the step from a to
+    // b.
     assert_eq!(answer.hits[0].score.to_bits(), 0.0f64.to_bits());
     assert_eq!(answer.ranks, [rank(c, None, None)]);
 }
@@ -325,8 +327,8 @@ fn a_slice_ends_soon_after_it_is_told_to() {
     }
 }
 
-/// 75 queries for the ranks of 1,000 words over one vector: a pass of a single vector, and yet one of 1.5 billion
-/// comparisons, if each row is compared with each ranked one.
+/// 75 queries for the ranks of 1,000 words over one vector: a pass of a single vector, and yet one
+/// of 1.5 billion comparisons, if each row is compared with each ranked one.
 #[test]
 fn a_thousand_ranks_cost_little_more_than_ten() {
     let component = |i: u64| (split_mix(i) >> 40) as f32 / (1 << 23) as f32 - 1.0;

@@ -1,5 +1,6 @@
-//! Tests rows that the sample of a certified pass must not count: excluded rows, rows of norm zero, and rows beyond a
-//! query's limit. If they counted, the floor would rise above the scores of the answer.
+//! Tests rows that the sample of a certified pass must not count: excluded rows, rows of norm zero,
+//! and rows beyond a query's limit. If they counted, the floor would rise above the scores of the
+//! answer.
 
 use std::sync::Arc;
 
@@ -27,8 +28,8 @@ fn axis() -> QueryVector {
     QueryVector::from((0..DIM).map(|i| f32::from(u8::from(i == 0))).collect::<Vec<f32>>())
 }
 
-/// Checks the same query for each `k`, all in one batch and the first alone. A large `k` gets no floor from the
-/// sample.
+/// Checks the same query for each `k`, all in one batch and the first alone. A large `k` gets no
+/// floor from the sample.
 fn holds(model: &Arc<ModelStore>, filter: &Filter, ks: &[usize]) {
     let queries: Vec<Query> = ks
         .iter()

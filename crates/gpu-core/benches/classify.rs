@@ -1,8 +1,9 @@
 //! Texts classified in a second: token ids on the host to class scores on the host.
 //!
-//! `cargo bench -p gpu-core --features cuda --bench classify -- [--check] [--gpus=0,1] [SHAPE]`. `--check` also compares the scores and
-//! labels of 200 texts of each shape with the formula in float64. `--gpus`: an engine on each of these GPUs, first each alone, then all
-//! together. `benches/textcnn_torch.py` measures PyTorch at the same shapes.
+//! `cargo bench -p gpu-core --features cuda --bench classify -- [--check] [--gpus=0,1] [SHAPE]`.
+//! `--check` also compares the scores and labels of 200 texts of each shape with the formula in
+//! float64. `--gpus`: an engine on each of these GPUs, first each alone, then all together.
+//! `benches/textcnn_torch.py` measures PyTorch at the same shapes.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,7 +24,8 @@ const BATCH: usize = 16_384;
 /// Batches of a measurement.
 const BATCHES: usize = 40;
 
-/// Measurements of several GPUs are longer: they are at work at the same time for all of it but the ends.
+/// Measurements of several GPUs are longer: they are at work at the same time for all of it but the
+/// ends.
 const BATCHES_OF_SEVERAL: usize = 600;
 
 const SHAPES: [Shape; 2] = [KIM, LARGE];

@@ -1,7 +1,8 @@
 //! Compares random texts on the CUDA engine and on the CPU's with the formula.
 //!
-//! `cargo bench -p gpu-core --features cuda --bench expand -- [--texts=10000]`. `bindings/python/benches/splade.py` measures the
-//! time of forward passes and gradients, and PyTorch's.
+//! `cargo bench -p gpu-core --features cuda --bench expand -- [--texts=10000]`.
+//! `bindings/python/benches/splade.py` measures the time of forward passes and gradients, and
+//! PyTorch's.
 
 use std::sync::Arc;
 
@@ -29,7 +30,8 @@ fn main() {
     compare(texts.map_or(TEXTS, |texts| texts.parse().expect("a number of texts")));
 }
 
-/// Compares random texts of 1 to 12 tokens, rows and vectors, on both engines with the formula: rows, bits and positions.
+/// Compares random texts of 1 to 12 tokens, rows and vectors, on both engines with the formula:
+/// rows, bits and positions.
 fn compare(count: usize) {
     let dim = 50;
     let own = normal(3, 5_000 * dim, 1.0);

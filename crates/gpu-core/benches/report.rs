@@ -1,5 +1,5 @@
-//! Reproduces the tables of the 2020 report on this GPU: its four versions beside a sequential search on the
-//! CPU and today's engine. The answers of all versions are compared with the CPU's.
+//! Reproduces the tables of the 2020 report on this GPU: its four versions beside a sequential
+//! search on the CPU and today's engine. The answers of all versions are compared with the CPU's.
 //!
 //! `report [MODEL_DIR | ROWS DIM]`: a folder, or a synthetic table in memory (2,196,016 x 300).
 //! Without a device it says so and exits with 0, because measurements can't fail.
@@ -127,7 +127,8 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// One version's times, each the median over all queries, and the number of queries with the CPU's answer.
+/// One version's times, each the median over all queries, and the number of queries with the CPU's
+/// answer.
 fn measure_version(
     model: &ModelStore,
     version: Version,
@@ -155,8 +156,8 @@ fn measure_version(
     (times, same)
 }
 
-/// Whether the words are the same in the same order, except for neighbours whose scores are closer than
-/// [`TIE`].
+/// Whether the words are the same in the same order, except for neighbours whose scores are closer
+/// than [`TIE`].
 fn is_same(model: &ModelStore, query: Row, found: &[Row], expected: &Words) -> bool {
     let table = model.table();
     let score = |row: Row| table.score(table.row(query), table.norm(query), row).unwrap_or(-2.0);

@@ -1,14 +1,15 @@
-//! Measures the CUDA engine on a model folder: device and host time by batch size. Answers are compared with
-//! the device's own float64 pass, and that pass with the CPU.
+//! Measures the CUDA engine on a model folder: device and host time by batch size. Answers are
+//! compared with the device's own float64 pass, and that pass with the CPU.
 //!
 //! `search [MODEL_DIR | ROWS DIM] [--portable] [--float32] [--batches=1,32] [--with=3cosmul:10] [--queries=10000]`:
-//! a folder, or a synthetic table in memory. `--portable`: only what every supported device runs; `--float32`:
-//! without derived tables; `--batches`: words and vectors in these batches only; `--with`: that percentage of them of
-//! another kind (`3cosmul`, `pairdirection`, `k100`, `limit`), whose answers are not compared; `--overlapped`: each
-//! batch starts before the last one is over, and answers are not compared; `--ranks`: queries for the ranks of ten random
-//! rows, of which one of each batch is compared; `--queries`: this number of random
-//! queries, in batches of 1024 and one by one, compared and not timed. Without a device it says so and exits with 0,
-//! because measurements can't fail.
+//! a folder, or a synthetic table in memory. `--portable`: only what every supported device runs;
+//! `--float32`: without derived tables; `--batches`: words and vectors in these batches only;
+//! `--with`: that percentage of them of another kind (`3cosmul`, `pairdirection`, `k100`, `limit`),
+//! whose answers are not compared; `--overlapped`: each batch starts before the last one is over,
+//! and answers are not compared; `--ranks`: queries for the ranks of ten random rows, of which one
+//! of each batch is compared; `--queries`: this number of random queries, in batches of 1024 and
+//! one by one, compared and not timed. Without a device it says so and exits with 0, because
+//! measurements can't fail.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -387,7 +388,8 @@ fn line(
     );
 }
 
-/// Compares random words and vectors with the float64 pass: the first tenth one by one, the rest in batches.
+/// Compares random words and vectors with the float64 pass: the first tenth one by one, the rest in
+/// batches.
 fn compare(
     model: &ModelStore,
     engine: &mut CudaEngine,

@@ -1,9 +1,11 @@
-//! Measures several GPUs: replicas for throughput, shards for latency and size. Answers of shards are compared with those of one GPU.
+//! Measures several GPUs: replicas for throughput, shards for latency and size. Answers of shards
+//! are compared with those of one GPU.
 //!
-//! `several [MODEL_DIR | ROWS DIM] [--gpus=0,1,2,3] [--shards=1,2,4] [--shards-only] [--check=10000]`: a folder, or a synthetic table in
-//! memory. `--gpus`: all that there are, if it is not said; a GPU may be repeated. `--shards`: the numbers of shards, on the first GPUs of
-//! the list; 1 is one GPU. `--check`: this number of random queries of all kinds is compared, of each GPU and of the shards with the
-//! first GPU, and nothing is timed. Without a device it says so and exits with 0.
+//! `several [MODEL_DIR | ROWS DIM] [--gpus=0,1,2,3] [--shards=1,2,4] [--shards-only] [--check=10000]`:
+//! a folder, or a synthetic table in memory. `--gpus`: all that there are, if it is not said; a GPU
+//! may be repeated. `--shards`: the numbers of shards, on the first GPUs of the list; 1 is one GPU.
+//! `--check`: this number of random queries of all kinds is compared, of each GPU and of the shards
+//! with the first GPU, and nothing is timed. Without a device it says so and exits with 0.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -127,7 +129,8 @@ fn one_batch(engine: &mut dyn Engine, mut asked: impl FnMut() -> Vec<Query>) -> 
     times[times.len() / 2]
 }
 
-/// Runs batches, each started before the last one is over, until `until`; returns the number of queries answered.
+/// Runs batches, each started before the last one is over, until `until`; returns the number of
+/// queries answered.
 fn run(engine: &mut dyn Engine, asked: &[Vec<Query>], until: Instant) -> usize {
     let mut before: Option<QueryBatch<'_>> = None;
     let mut answered = 0;
@@ -243,7 +246,8 @@ fn any_query(model: &ModelStore, numbers: &mut Numbers) -> Query {
     Query::by(scoring.unwrap_or_else(word), k, filter)
 }
 
-/// Compares random queries of all kinds, and ranks, with the answers of `first`, and those of some with the CPU's.
+/// Compares random queries of all kinds, and ranks, with the answers of `first`, and those of some
+/// with the CPU's.
 fn check(model: &Arc<ModelStore>, first: &[u32], gpus: &[u32], count: usize) {
     let bits = |hits: &[Hit]| -> Vec<(u32, u64)> {
         hits.iter().map(|hit| (hit.row.0, hit.score.to_bits())).collect()

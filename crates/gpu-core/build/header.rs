@@ -51,8 +51,9 @@ fn header(interface: &Interface) -> Result<String, std::fmt::Error> {
         structure(&mut text, record)?;
     }
     writeln!(text)?;
-    // Parameters are not `__grid_constant__`: with it, nvcc 13 moves conditions out of fewer loops and spills
-    // registers. No kernel keeps the address of its parameters, so they are read in place either way.
+    // Parameters are not `__grid_constant__`: with it, nvcc 13 moves conditions out of fewer loops
+    // and spills registers. No kernel keeps the address of its parameters, so they are read in
+    // place either way.
     for kernel in interface.files.iter().flat_map(|file| &file.kernels) {
         let bounds: Vec<String> = kernel.bounds.iter().map(u32::to_string).collect();
         writeln!(

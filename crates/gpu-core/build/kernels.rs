@@ -1,5 +1,5 @@
-//! Compiles the kernel files, each for its target. Each file is declared in one `src/*/abi.rs` and has exactly
-//! the kernels that are declared there.
+//! Compiles the kernel files, each for its target. Each file is declared in one `src/*/abi.rs` and
+//! has exactly the kernels that are declared there.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

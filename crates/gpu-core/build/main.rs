@@ -1,8 +1,10 @@
-//! With the feature `cuda`: compiles the kernels, and functions that look the driver's functions up at run
-//! time.
+//! With the feature `cuda`: compiles the kernels, and functions that look the driver's functions up
+//! at run time.
 //!
-//! - `header.rs`: writes the declarations of `src/*/abi.rs` as headers for nvcc and as assertions for rustc;
-//! - `kernels.rs`: compiles each kernel file for its target, and checks that it has the declared kernels;
+//! - `header.rs`: writes the declarations of `src/*/abi.rs` as headers for nvcc and as assertions
+//!   for rustc;
+//! - `kernels.rs`: compiles each kernel file for its target, and checks that it has the declared
+//!   kernels;
 //! - `nvcc.rs`: finds and runs the compiler.
 
 #[cfg(feature = "cuda")]
@@ -99,8 +101,8 @@ mod driver {
         PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"))
     }
 
-    /// Builds a static library with the driver's functions, and a `libcuda` for the `-lcuda` that cust
-    /// requests.
+    /// Builds a static library with the driver's functions, and a `libcuda` for the `-lcuda` that
+    /// cust requests.
     pub(crate) fn functions() {
         println!("cargo:rerun-if-changed=driver");
         let names = fs::read_to_string("driver/functions.txt").expect("driver/functions.txt");

@@ -19,7 +19,8 @@ impl Nvcc {
             return Self(PathBuf::from(nvcc));
         }
         let mut candidates = Vec::new();
-        // Where scripts/install-nvcc installs it: .tools/cuda/lib/pythonX.Y/site-packages/nvidia/cu13/bin/nvcc
+        // Where scripts/install-nvcc installs it:
+        // .tools/cuda/lib/pythonX.Y/site-packages/nvidia/cu13/bin/nvcc
         if let Ok(pythons) = fs::read_dir(workspace.join(".tools/cuda/lib")) {
             candidates.extend(
                 pythons
@@ -92,8 +93,8 @@ fn architectures(target: Target) -> Vec<OsString> {
     let list = env::var("CUDA_ARCHITECTURES").unwrap_or_else(|_| ARCHITECTURES.to_owned());
     let list: Vec<&str> = list.split(',').map(str::trim).filter(|a| !a.is_empty()).collect();
     let code = list.iter().map(|a| format!("-gencode=arch=compute_{a},code=sm_{a}").into());
-    // PTX of the last architecture is for later ones, PTX of Hopper for those in between that have no machine
-    // code.
+    // PTX of the last architecture is for later ones, PTX of Hopper for those in between that have
+    // no machine code.
     let ptx = list.iter().filter(|a| **a == "90" || Some(*a) == list.last());
     code.chain(ptx.map(|a| format!("-gencode=arch=compute_{a},code=compute_{a}").into())).collect()
 }

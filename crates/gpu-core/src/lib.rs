@@ -3,15 +3,16 @@
 //! The modules with the feature `cuda`, from the top down; each uses only those below it:
 //!
 //! - `search`: the engine, certified search over resident tables;
-//! - `ranks`: counts of the rows that rank before given ones; `full_pass`: every row's score by a formula. Beside them is
-//!   `baselines`, for comparisons in benchmarks;
+//! - `ranks`: counts of the rows that rank before given ones; `full_pass`: every row's score by a
+//!   formula. Beside them is `baselines`, for comparisons in benchmarks;
 //! - `heads`: class scores of texts;
 //! - `formulas`: formulas of several cosines;
 //! - `resident`: a model's tables on one device, which workloads share;
 //! - `driver`: the CUDA driver behind checked functions;
 //! - `abi`: declarations that Rust and CUDA share.
 //!
-//! Without the feature, [`engine`] returns an error, so that callers need not know how the crate was built.
+//! Without the feature, [`engine`] returns an error, so that callers need not know how the crate
+//! was built.
 
 #[cfg(feature = "cuda")]
 #[macro_use]
@@ -58,17 +59,19 @@ pub struct Options<'a> {
     pub precision: Precision,
     /// The most memory for the products of a classifier, in bytes; half of what is free if `None`.
     pub products: Option<u64>,
-    /// Whether too little memory for the derived tables is an error. If not, some queries are slower.
+    /// Whether too little memory for the derived tables is an error. If not, some queries are
+    /// slower.
     pub at_full_speed: bool,
     /// Memory that callers fill with vectors: the device fetches them from there by itself.
     pub staging: Option<Arc<Staging>>,
 }
 
-/// Uploads a table to a GPU and returns the engine that searches it. Must be called on the thread that will own the
-/// engine.
+/// Uploads a table to a GPU and returns the engine that searches it. Must be called on the thread
+/// that will own the engine.
 ///
 /// # Errors
-/// If the program was built without the engine, there is no driver or GPU, or the table does not fit.
+/// If the program was built without the engine, there is no driver or GPU, or the table does not
+/// fit.
 pub fn engine(table: Arc<dyn HasTable>, options: Options<'_>) -> Result<Box<dyn Engine>, GpuError> {
     #[cfg(feature = "cuda")]
     return Ok(Box::new(search::CudaEngine::over(table, options)?));
@@ -103,7 +106,8 @@ pub struct GpuMemory {
     pub total: u64,
 }
 
-/// Asks GPUs for their memory, all at the same time: for each, in order, its memory, or the error of [`engine`].
+/// Asks GPUs for their memory, all at the same time: for each, in order, its memory, or the error
+/// of [`engine`].
 pub fn memory_of(ordinals: &[u32]) -> Vec<Result<GpuMemory, GpuError>> {
     #[cfg(feature = "cuda")]
     return std::thread::scope(|scope| {
@@ -123,8 +127,8 @@ pub fn memory_of(ordinals: &[u32]) -> Vec<Result<GpuMemory, GpuError>> {
     }
 }
 
-/// Bytes that an engine for n rows of this table takes on a GPU: the least with which it starts, and those with which it has its
-/// full speed. Zero if the program was built without the engine.
+/// Bytes that an engine for n rows of this table takes on a GPU: the least with which it starts,
+/// and those with which it has its full speed. Zero if the program was built without the engine.
 pub fn needed_memory(table: &Table<'_>, rows: usize) -> (u64, u64) {
     #[cfg(feature = "cuda")]
     return search::memory(table, rows);

@@ -1,9 +1,11 @@
-//! What a graph costs beside the search: an engine that makes up its answers, so that only the host's part is left.
+//! What a graph costs beside the search: an engine that makes up its answers, so that only the
+//! host's part is left.
 //!
 //!     cargo run --release -p kindred --example graph_host_cost -- 2196016 10 16 0 FOLDER
 //!
-//! Rows, k, jobs in flight, microseconds of a pass (in which the engine sleeps, as the host does while a GPU works), and a folder
-//! for the file. Prints the time, and the time of all cores, for a row, and how full passes were.
+//! Rows, k, jobs in flight, microseconds of a pass (in which the engine sleeps, as the host does
+//! while a GPU works), and a folder for the file. Prints the time, and the time of all cores, for a
+//! row, and how full passes were.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

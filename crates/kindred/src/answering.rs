@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-/// A pending answer: await it on any executor, or [`wait`](Self::wait) for it. Dropping it abandons the question:
-/// what has not been searched by then never will be.
+/// A pending answer: await it on any executor, or [`wait`](Self::wait) for it. Dropping it abandons
+/// the question: what has not been searched by then never will be.
 #[must_use = "await it, or call `wait`"]
 pub struct Answering<'a, T> {
     future: Pin<Box<dyn Future<Output = T> + Send + 'a>>,
@@ -34,8 +34,8 @@ impl<'a, T> Answering<'a, T> {
         answer.expect("nothing ended the waiting")
     }
 
-    /// As [`wait`](Self::wait), but wakes up each time `every` has passed and asks whether to go on. After a break the
-    /// question is abandoned, and there is no answer.
+    /// As [`wait`](Self::wait), but wakes up each time `every` has passed and asks whether to go
+    /// on. After a break the question is abandoned, and there is no answer.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -54,8 +54,8 @@ impl<'a, T> Answering<'a, T> {
         every: Duration,
         go_on: impl FnMut() -> ControlFlow<()>,
     ) -> Option<T> {
-        // A thread of another runtime could not hand the answer out while it waits. On a thread without one, the engine's thread
-        // wakes this one directly, which is one step fewer.
+        // A thread of another runtime could not hand the answer out while it waits. On a thread
+        // without one, the engine's thread wakes this one directly, which is one step fewer.
         let _within = Handle::try_current().is_ok().then(|| self.timer.enter());
         block_on(self.future.as_mut(), self.watch.as_deref(), every, go_on)
     }
@@ -78,8 +78,8 @@ impl<T> fmt::Debug for Answering<'_, T> {
     }
 }
 
-/// A thread that watches deadlines, and on which answers are handed out to callers without a runtime of tokio. It ends
-/// when this is dropped.
+/// A thread that watches deadlines, and on which answers are handed out to callers without a
+/// runtime of tokio. It ends when this is dropped.
 pub(crate) struct Timer {
     handle: Handle,
     watch: Option<Arc<Watch>>,
@@ -106,17 +106,19 @@ impl Timer {
         &self.handle
     }
 
-    /// From now on, a caller that waits alone watches for its answer for a while, which takes a core.
+    /// From now on, a caller that waits alone watches for its answer for a while, which takes a
+    /// core.
     pub(crate) fn let_one_watch(&mut self) {
         self.watch = Some(Arc::default());
     }
 }
 
-/// How long a caller watches for its answer before it sleeps: longer than a GPU takes for 1,024 queries.
+/// How long a caller watches for its answer before it sleeps: longer than a GPU takes for 1,024
+/// queries.
 const WATCHING: Duration = Duration::from_millis(2);
 
-/// Whether a caller watches for its answer. To wake one that sleeps takes tens of microseconds. Only one watches, so that many
-/// callers do not take all cores.
+/// Whether a caller watches for its answer. To wake one that sleeps takes tens of microseconds.
+/// Only one watches, so that many callers do not take all cores.
 #[derive(Default)]
 struct Watch(AtomicBool);
 
@@ -148,13 +150,14 @@ impl Watch {
     }
 }
 
-/// Waits for an answer on this thread, outside of any runtime: so it comes from the engine's thread, whether a runtime runs
-/// or not. `None` if it takes longer.
+/// Waits for an answer on this thread, outside of any runtime: so it comes from the engine's
+/// thread, whether a runtime runs or not. `None` if it takes longer.
 pub fn wait_at_most<F: Future>(longest: Duration, answer: F) -> Option<F::Output> {
     block_on(answer, None, longest, || ControlFlow::Break(()))
 }
 
-/// Runs a future on this thread. Each time `every` has passed, it asks `go_on`; after a break it returns `None`.
+/// Runs a future on this thread. Each time `every` has passed, it asks `go_on`; after a break it
+/// returns `None`.
 fn block_on<F: Future>(
     future: F,
     watch: Option<&Watch>,

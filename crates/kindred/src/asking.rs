@@ -100,7 +100,8 @@ impl<'a> Asking<'a> {
         self.queue.expand(self.account, texts, self.deadline, self.timeline)
     }
 
-    /// Both kinds of queries. The searches come first: together they could need more slots than one caller may take.
+    /// Both kinds of queries. The searches come first: together they could need more slots than one
+    /// caller may take.
     pub(crate) async fn both(
         self,
         searches: Vec<Query>,
@@ -116,7 +117,8 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// A queue with an engine thread of its own. Dropping it ends the engine, so that its device is released in order.
+/// A queue with an engine thread of its own. Dropping it ends the engine, so that its device is
+/// released in order.
 pub(crate) struct OwnQueue {
     /// `None` only while it is dropped.
     handle: Option<QueueHandle>,

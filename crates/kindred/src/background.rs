@@ -5,16 +5,16 @@ use std::{io, thread};
 
 const NAME: &str = "kindred-verify";
 
-/// Lowers the priority of this thread and of those that it starts: they get a tenth of the time if others want all of
-/// it. Only on Linux; elsewhere nothing changes.
+/// Lowers the priority of this thread and of those that it starts: they get a tenth of the time if
+/// others want all of it. Only on Linux; elsewhere nothing changes.
 pub fn give_way() {
     // On Linux this is the calling thread's priority, and threads that it starts inherit it.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::setpriority_process(None, 10);
 }
 
-/// Like [`give_way`], for threads whose work is waited for, but less urgently: they get a third of the time that
-/// others get.
+/// Like [`give_way`], for threads whose work is waited for, but less urgently: they get a third of
+/// the time that others get.
 pub fn give_way_a_little() {
     #[cfg(target_os = "linux")]
     let _ = rustix::process::setpriority_process(None, 5);

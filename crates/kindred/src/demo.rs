@@ -16,8 +16,8 @@ const INPUT: Input<'_> = Input::Bytes { name: "demo-100d.txt.gz", bytes: VECTORS
 /// The model's name.
 pub const NAME: &str = "demo";
 
-/// Opens the built-in model from the cache, where its first use prepares it. If that is not possible, it is prepared in
-/// memory, by the same code.
+/// Opens the built-in model from the cache, where its first use prepares it. If that is not
+/// possible, it is prepared in memory, by the same code.
 ///
 /// # Errors
 /// If the system has no memory left.

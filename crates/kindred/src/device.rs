@@ -1,4 +1,5 @@
-//! The devices that search, as `--device` names them, and how a model is placed on several: `--placement`.
+//! The devices that search, as `--device` names them, and how a model is placed on several:
+//! `--placement`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,14 +25,15 @@ pub enum Gpus {
     First,
     /// All that the driver knows.
     All,
-    /// Those with these indices of the driver's, from 0. An index that is repeated gives the GPU several engines: with that, what
-    /// happens on several GPUs can be tried on one.
+    /// Those with these indices of the driver's, from 0. An index that is repeated gives the GPU
+    /// several engines: with that, what happens on several GPUs can be tried on one.
     These(Vec<u32>),
 }
 
 impl Device {
-    /// Calls `make` with the first GPU that is asked for: its index, or `None` for the first that there is. Returns `None` if the CPU
-    /// is to be used: it was asked for, or `auto` found no GPU. In the second case `why_not` gets the error.
+    /// Calls `make` with the first GPU that is asked for: its index, or `None` for the first that
+    /// there is. Returns `None` if the CPU is to be used: it was asked for, or `auto` found no GPU.
+    /// In the second case `why_not` gets the error.
     ///
     /// # Errors
     /// That of `make`, if a GPU was asked for.
@@ -126,12 +128,14 @@ impl TryFrom<String> for Device {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Placement {
-    /// A copy on each GPU if all have room for one. Otherwise shards on all of them, in as many equal groups as possible.
+    /// A copy on each GPU if all have room for one. Otherwise shards on all of them, in as many
+    /// equal groups as possible.
     #[default]
     Auto,
     /// A copy on each GPU, for throughput.
     Replicate,
-    /// A part of the rows on each GPU, for tables that one GPU does not hold, and for lower latency.
+    /// A part of the rows on each GPU, for tables that one GPU does not hold, and for lower
+    /// latency.
     Shard,
 }
 

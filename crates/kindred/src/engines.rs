@@ -88,13 +88,14 @@ pub struct Wanted {
     pub staging: Option<Arc<Staging>>,
 }
 
-/// Whether an engine was made on a GPU. Clones share it; [`makers`] sets and reads it. With it, a service that started on a GPU
-/// with [`Device::Auto`] does not continue on the CPU unnoticed.
+/// Whether an engine was made on a GPU. Clones share it; [`makers`] sets and reads it. With it, a
+/// service that started on a GPU with [`Device::Auto`] does not continue on the CPU unnoticed.
 #[derive(Debug, Clone, Default)]
 pub struct HadGpu(Arc<AtomicBool>);
 
 impl Wanted {
-    /// The same, but `auto` means a GPU if an engine was made on one. If there is none any more, the error says why.
+    /// The same, but `auto` means a GPU if an engine was made on one. If there is none any more,
+    /// the error says why.
     fn insisting_if_had_gpu(mut self) -> Self {
         if self.had_gpu.0.load(Ordering::Relaxed) {
             self.insist_on_gpu();
@@ -114,14 +115,16 @@ impl Wanted {
 /// How an engine keeps classifiers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct KeptHeads {
-    /// The most memory for what is computed from a classifier, in bytes. `None`: 2 GiB for the CPU, half of what is free on a GPU.
+    /// The most memory for what is computed from a classifier, in bytes. `None`: 2 GiB for the CPU,
+    /// half of what is free on a GPU.
     pub memory: Option<u64>,
-    /// How it is kept. `None`: as float16 on a GPU, as float32 for the CPU, where all machines then give the same bits.
+    /// How it is kept. `None`: as float16 on a GPU, as float32 for the CPU, where all machines then
+    /// give the same bits.
     pub precision: Option<Precision>,
 }
 
-/// Makes the engine for a model, on one device. To be called on the thread that will own it. Drops `warm` when the engine has reached
-/// its full speed.
+/// Makes the engine for a model, on one device. To be called on the thread that will own it. Drops
+/// `warm` when the engine has reached its full speed.
 ///
 /// # Errors
 /// If the device that was asked for is not there.
@@ -178,8 +181,8 @@ fn say(report: &TablesReport) {
     }
 }
 
-/// Makes the engine for a table on a GPU, and logs the progress of its upload. If it must be `at_full_speed`, too little memory for the
-/// tables that it derives is an error.
+/// Makes the engine for a table on a GPU, and logs the progress of its upload. If it must be
+/// `at_full_speed`, too little memory for the tables that it derives is an error.
 fn on_gpu(
     table: Arc<dyn HasTable>,
     ordinal: Option<u32>,

@@ -1,4 +1,5 @@
-//! Asks for very many searches: a job after another on each of some threads, again where the queue is full or a pass failed.
+//! Asks for very many searches: a job after another on each of some threads, again where the queue
+//! is full or a pass failed.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -76,9 +77,9 @@ pub(crate) struct Jobs<'s, 'a> {
 impl<'s, 'a> Jobs<'s, 'a> {
     /// Jobs of up to `together` queries.
     ///
-    /// Jobs that wait together share each pass. If the jobs of all threads began together, they would also end together, and the
-    /// engine would wait until their answers are written. So the first job of thread `number` of `threads` is cut, each at
-    /// another place.
+    /// Jobs that wait together share each pass. If the jobs of all threads began together, they
+    /// would also end together, and the engine would wait until their answers are written. So the
+    /// first job of thread `number` of `threads` is cut, each at another place.
     ///
     /// # Errors
     /// If the system has no room for what a thread waits on.
@@ -93,7 +94,8 @@ impl<'s, 'a> Jobs<'s, 'a> {
         Ok(Self { asking, stop, runtime, retry: Retry::new(together), first })
     }
 
-    /// Asks for all queries of `range`. `queries` makes some of them; `put` takes their answers, in the same order.
+    /// Asks for all queries of `range`. `queries` makes some of them; `put` takes their answers, in
+    /// the same order.
     ///
     /// # Errors
     /// If `queries` fails, the engine does not answer, or the work is stopped.
@@ -132,7 +134,8 @@ impl<'s, 'a> Jobs<'s, 'a> {
     }
 }
 
-/// What becomes of jobs that were not answered: they are asked again, with fewer queries, after a pause, or not at all.
+/// What becomes of jobs that were not answered: they are asked again, with fewer queries, after a
+/// pause, or not at all.
 pub(crate) struct Retry {
     /// Halved where the queue has no room for them.
     together: usize,

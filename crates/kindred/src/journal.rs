@@ -1,11 +1,13 @@
-//! Lines of a journal, each after the CRC-32 of the rest of the line: a line that was torn, and what follows it, does not count.
+//! Lines of a journal, each after the CRC-32 of the rest of the line: a line that was torn, and
+//! what follows it, does not count.
 
 /// A line with this text, which has no end of line.
 pub(crate) fn line(text: &str) -> String {
     format!("{:08x} {text}\n", crc32fast::hash(text.as_bytes()))
 }
 
-/// The texts of the lines up to the first that is not whole, each with the place where its line ends.
+/// The texts of the lines up to the first that is not whole, each with the place where its line
+/// ends.
 pub(crate) fn whole_lines(bytes: &[u8]) -> impl Iterator<Item = (&str, usize)> {
     let mut end = 0;
     bytes.split_inclusive(|&byte| byte == b'\n').map_while(move |line| {

@@ -11,14 +11,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Answers are exact: the same question has the same rows and the same score bits on every device. A [`Model`] alone
-//! answers what needs no search; [`Kindred`] is a model with an engine. The command line's other work is here as well:
-//! [`prepare`], [`export`], [`synth`], [`Model::verify`], [`graph`], [`bulk`], and [`evaluation`].
+//! Answers are exact: the same question has the same rows and the same score bits on every device.
+//! A [`Model`] alone answers what needs no search; [`Kindred`] is a model with an engine. The
+//! command line's other work is here as well: [`prepare`], [`export`], [`synth`],
+//! [`Model::verify`], [`graph`], [`bulk`], and [`evaluation`].
 //!
-//! The server is a layer over the parts: [`demo`] and `model-store` open a model, [`engines`] makes the engine that
-//! searches it, the `scheduler` lets many callers share that engine. [`expression`] reads what people type;
-//! [`question`] makes checked queries of it, with the options that are declared in [`options`]; [`asking`] and
-//! [`search`] put them to the engine.
+//! The server is a layer over the parts: [`demo`] and `model-store` open a model, [`engines`] makes
+//! the engine that searches it, the `scheduler` lets many callers share that engine. [`expression`]
+//! reads what people type; [`question`] makes checked queries of it, with the options that are
+//! declared in [`options`]; [`asking`] and [`search`] put them to the engine.
 #![forbid(unsafe_code)]
 
 mod answer;

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// How an analogy is answered; see the contract (`contract`) for the formulas.
 ///
-/// It is read by the name that the command line and requests have for it, and written by its usual name.
+/// It is read by the name that the command line and requests have for it, and written by its usual
+/// name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Method {

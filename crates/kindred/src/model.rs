@@ -12,7 +12,8 @@ use crate::options::Unknown;
 use crate::question::{Side, odd_one_out, similarity};
 use crate::{Error, demo};
 
-/// A model: a table of word vectors, `[rows, dim]` float32, and the word of each row. Clones share it.
+/// A model: a table of word vectors, `[rows, dim]` float32, and the word of each row. Clones share
+/// it.
 ///
 /// ```
 /// use kindred::Model;
@@ -28,8 +29,8 @@ use crate::{Error, demo};
 pub struct Model(Arc<ModelStore>);
 
 impl Model {
-    /// Opens a model folder, as [`prepare_folder`](crate::prepare::prepare_folder) writes it. Its vectors are mapped,
-    /// not read.
+    /// Opens a model folder, as [`prepare_folder`](crate::prepare::prepare_folder) writes it. Its
+    /// vectors are mapped, not read.
     ///
     /// # Errors
     /// If the folder is no model folder, was written by another version, or is damaged.
@@ -37,8 +38,8 @@ impl Model {
         ModelStore::open(folder.as_ref()).map(Self::from)
     }
 
-    /// The built-in model: 30,000 English words × 100 dimensions. Its first use prepares it in the user's cache folder;
-    /// where that is not possible it is prepared in memory.
+    /// The built-in model: 30,000 English words × 100 dimensions. Its first use prepares it in the
+    /// user's cache folder; where that is not possible it is prepared in memory.
     ///
     /// ```
     /// let model = kindred::Model::demo()?;
@@ -58,8 +59,8 @@ impl Model {
     /// If the system has no memory left.
     ///
     /// # Panics
-    /// If there are no rows, a row has another number of components than the first or none, or a word is empty or holds
-    /// a line feed.
+    /// If there are no rows, a row has another number of components than the first or none, or a
+    /// word is empty or holds a line feed.
     pub fn from_rows<W: AsRef<str>, V: AsRef<[f32]>>(
         name: &str,
         rows: &[(W, V)],
@@ -130,19 +131,20 @@ impl Model {
         self.0.words().suggestions(word)
     }
 
-    /// How alike two words or sets of words are: the contract's cosine, from −1 to 1. A set is the sum of the unit
-    /// vectors of its words.
+    /// How alike two words or sets of words are: the contract's cosine, from −1 to 1. A set is the
+    /// sum of the unit vectors of its words.
     ///
     /// # Errors
-    /// [`Error::UnknownWord`] with suggestions; [`Error::ZeroQuery`] if a word or a sum is a zero vector;
-    /// [`Error::InvalidValue`] if a set is empty or has more than 256 words.
+    /// [`Error::UnknownWord`] with suggestions; [`Error::ZeroQuery`] if a word or a sum is a zero
+    /// vector; [`Error::InvalidValue`] if a set is empty or has more than 256 words.
     pub fn similarity(&self, a: impl Into<Side>, b: impl Into<Side>) -> Result<f64, Error> {
         let similarity = similarity(&self.0, [a.into(), b.into()], Unknown::Error);
         similarity.map(|found| found.score).map_err(|error| error.with_suggestions(&self.0))
     }
 
-    /// The score of every row for a vector `[dim]`, by the contract's formula, on all cores; NaN for a row that has none. For a few
-    /// rows or many, in no order; a search finds the best far faster.
+    /// The score of every row for a vector `[dim]`, by the contract's formula, on all cores; NaN
+    /// for a row that has none. For a few rows or many, in no order; a search finds the best far
+    /// faster.
     ///
     /// ```
     /// use kindred::Model;
@@ -162,7 +164,8 @@ impl Model {
         Ok((0..self.rows() as u32).into_par_iter().map(score).collect())
     }
 
-    /// Some words with their cosine to the mean of all of them, highest first: the odd one is the last.
+    /// Some words with their cosine to the mean of all of them, highest first: the odd one is the
+    /// last.
     ///
     /// ```
     /// let model = kindred::Model::demo()?;
@@ -172,8 +175,8 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] unless there are 3 to 256 words; [`Error::UnknownWord`] with suggestions;
-    /// [`Error::ZeroQuery`] if a word or their sum is a zero vector.
+    /// [`Error::InvalidValue`] unless there are 3 to 256 words; [`Error::UnknownWord`] with
+    /// suggestions; [`Error::ZeroQuery`] if a word or their sum is a zero vector.
     pub fn odd_one_out<W: Into<String>>(
         &self,
         words: impl IntoIterator<Item = W>,

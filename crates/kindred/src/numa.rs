@@ -1,7 +1,9 @@
-//! Nodes of memory on machines with several processors (NUMA): an engine on each reads its table from memory near its cores.
+//! Nodes of memory on machines with several processors (NUMA): an engine on each reads its table
+//! from memory near its cores.
 //!
-//! Threads inherit the cores of the thread that starts them, and memory is taken from the node of the thread that writes it first. So an
-//! engine that is made on a thread of one node has its threads and its derived table there.
+//! Threads inherit the cores of the thread that starts them, and memory is taken from the node of
+//! the thread that writes it first. So an engine that is made on a thread of one node has its
+//! threads and its derived table there.
 
 /// The cores of each node that this process may use; one list if the system does not say.
 pub fn nodes() -> Vec<Vec<usize>> {

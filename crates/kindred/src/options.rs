@@ -1,8 +1,10 @@
-//! The options of questions, declared once: name, type, bounds, what a value must be, and the command line's flag.
+//! The options of questions, declared once: name, type, bounds, what a value must be, and the
+//! command line's flag.
 //!
-//! From [`with_options!`](crate::with_options) follow [`Options`] and its checks here, and in the server the parameters
-//! of GET requests, the fields of JSON bodies, and the flags of the command line and the console. A new option is a
-//! new entry; `question::Checked` then does not compile until it is used.
+//! From [`with_options!`](crate::with_options) follow [`Options`] and its checks here, and in the
+//! server the parameters of GET requests, the fields of JSON bodies, and the flags of the command
+//! line and the console. A new option is a new entry; `question::Checked` then does not compile
+//! until it is used.
 //!
 //! One long file: the declaration is read together with the macros that hand it out.
 
@@ -62,8 +64,9 @@ impl TryFrom<String> for Unknown {
 
 /// Passes the options to another macro, after its other arguments.
 ///
-/// The columns in brackets say what takes an option: searches for a word, text or vector; analogies; ranks. After
-/// `nearest:`, `analogy:` or `rank:` the other macro gets the options of that kind of question alone.
+/// The columns in brackets say what takes an option: searches for a word, text or vector;
+/// analogies; ranks. After `nearest:`, `analogy:` or `rank:` the other macro gets the options of
+/// that kind of question alone.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! with_options {

@@ -23,7 +23,8 @@ pub struct Shard {
     pub name: String,
     /// The rows.
     pub rows: Range<usize>,
-    /// Memory that the engine takes there for these rows, in bytes; if it is not at full speed, at least this.
+    /// Memory that the engine takes there for these rows, in bytes; if it is not at full speed, at
+    /// least this.
     pub bytes: u64,
     /// Whether that is enough for full speed. If not, some queries are slower.
     pub at_full_speed: bool,
@@ -102,8 +103,8 @@ impl fmt::Display for Placed {
     }
 }
 
-/// Places a model of n rows on these GPUs, one of which may be there several times. `memory` is what an engine for some rows takes, in
-/// bytes: the least, and for full speed.
+/// Places a model of n rows on these GPUs, one of which may be there several times. `memory` is
+/// what an engine for some rows takes, in bytes: the least, and for full speed.
 ///
 /// # Errors
 /// If there is no way.
@@ -172,7 +173,8 @@ impl Ask<'_> {
         Err(DoesNotFit { each: lacks, cure })
     }
 
-    /// Equal shards on these GPUs; if one has too little memory for its own, shards in proportion to their free memory.
+    /// Equal shards on these GPUs; if one has too little memory for its own, shards in proportion
+    /// to their free memory.
     fn in_shards(&self, gpus: &[GpuMemory], at_full_speed: bool) -> Result<Vec<Shard>, Vec<Lack>> {
         self.these(gpus, &shards::split_evenly(self.rows, gpus.len()), at_full_speed).or_else(
             |lacks| {
@@ -288,7 +290,8 @@ mod tests {
 
     #[test]
     fn a_reload_counts_no_memory_that_nobody_has() {
-        // All tables take 69.75 GB; 67 are free, of which an engine with some of the tables takes 63.5.
+        // All tables take 69.75 GB; 67 are free, of which an engine with some of the tables takes
+        // 63.5.
         let memory = |rows: usize| (50_000 * rows as u64 + GB, 68_750 * rows as u64 + GB);
         let first = place(&gpus(&[67]), 1_000_000, memory, Placement::Replicate).unwrap();
         assert!(!first.replicas[0][0].at_full_speed);

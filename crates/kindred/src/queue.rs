@@ -18,7 +18,8 @@ pub use scheduler::{
 /// Bounds of the queue and of its engine.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Slots: plain queries that may wait or be in work at the same time. Others take as many as they usually cost.
+    /// Slots: plain queries that may wait or be in work at the same time. Others take as many as
+    /// they usually cost.
     pub capacity_queries: u32,
     /// Queries that one search pass takes at most; the engine may prefer fewer.
     pub max_batch_queries: usize,
@@ -26,10 +27,11 @@ pub struct Limits {
     pub engine_max_restarts: u32,
     /// How long a pass, or making the engine again, may take before the engine is given up.
     pub engine_hang_timeout: Duration,
-    /// How long a pass may take while another replica works, which is then asked instead. At most `engine_hang_timeout`.
+    /// How long a pass may take while another replica works, which is then asked instead. At most
+    /// `engine_hang_timeout`.
     pub engine_hang_timeout_beside_others: Duration,
-    /// How long an engine's thread without work looks for some before it sleeps. Good for callers that ask one question after the other,
-    /// and costs a core that time.
+    /// How long an engine's thread without work looks for some before it sleeps. Good for callers
+    /// that ask one question after the other, and costs a core that time.
     pub linger: Duration,
 }
 
@@ -101,9 +103,10 @@ pub struct QueueStatistics {
     pub counted: Counted,
 }
 
-/// Starts a thread for each of these makers, makes an engine on each, waits for those that `until` names, and returns both ends:
-/// the queue to put jobs in and the threads to join in the end. Callers may wait on any runtime; their deadlines are watched on
-/// `timer`. If an engine fails, its maker is called again. `within` bounds the wait.
+/// Starts a thread for each of these makers, makes an engine on each, waits for those that `until`
+/// names, and returns both ends: the queue to put jobs in and the threads to join in the end.
+/// Callers may wait on any runtime; their deadlines are watched on `timer`. If an engine fails, its
+/// maker is called again. `within` bounds the wait.
 ///
 /// # Errors
 /// If a thread can't be started or an engine that is waited for can't be made.
@@ -160,12 +163,13 @@ where
 }
 
 impl QueueHandle {
-    /// Waits for the answers to some queries. Dropping the future abandons them: what has not been searched by then
-    /// never will be. Notes in the timeline, if there is one, when jobs enter the queue, and their passes.
+    /// Waits for the answers to some queries. Dropping the future abandons them: what has not been
+    /// searched by then never will be. Notes in the timeline, if there is one, when jobs enter the
+    /// queue, and their passes.
     ///
     /// # Errors
-    /// Immediately if the deadline has passed, the queue is full or there is no working engine; later if the deadline
-    /// passes or the engine fails.
+    /// Immediately if the deadline has passed, the queue is full or there is no working engine;
+    /// later if the deadline passes or the engine fails.
     #[inline]
     pub async fn submit(
         &self,
@@ -202,7 +206,8 @@ impl QueueHandle {
         Ok(())
     }
 
-    /// As [`submit`](Self::submit), for queries that take a full pass. They wait in a lane of their own.
+    /// As [`submit`](Self::submit), for queries that take a full pass. They wait in a lane of their
+    /// own.
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
@@ -218,7 +223,8 @@ impl QueueHandle {
         Ok(FullPassAnswers { answers: answered.responses, queued, engine })
     }
 
-    /// As [`submit`](Self::submit), for texts that are classified. They wait in a lane of their own.
+    /// As [`submit`](Self::submit), for texts that are classified. They wait in a lane of their
+    /// own.
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
@@ -251,8 +257,8 @@ impl QueueHandle {
         Ok(Expanded { terms, queued: answered.queued, engine: answered.device })
     }
 
-    /// As [`submit`](Self::submit), through the slot that is kept for readiness checks. Only one may be under way: a
-    /// second takes the slot of the first.
+    /// As [`submit`](Self::submit), through the slot that is kept for readiness checks. Only one
+    /// may be under way: a second takes the slot of the first.
     ///
     /// # Errors
     /// As [`submit`](Self::submit), but never because the queue is full.

@@ -1,4 +1,5 @@
-//! From prepared queries to what was found, in as many rounds through the queue as folding case needs.
+//! From prepared queries to what was found, in as many rounds through the queue as folding case
+//! needs.
 
 use crate::queue::SubmitError;
 use contract::{FullPassQuery, Hit, Query, RankedRow};
@@ -31,9 +32,9 @@ impl SearchResult {
     }
 }
 
-/// A search for several queries together. Each [`round`](Self::round) asks the open queries. While it returns hits to
-/// fold, the caller folds them on a thread where that delays nobody, gives them [back](Self::take) and runs another
-/// round.
+/// A search for several queries together. Each [`round`](Self::round) asks the open queries. While
+/// it returns hits to fold, the caller folds them on a thread where that delays nobody, gives them
+/// [back](Self::take) and runs another round.
 ///
 /// A single query without folding and explanation needs none of this: see [`Asking::search`].
 pub struct Search {
@@ -74,7 +75,8 @@ impl Search {
         Self { open, folding, found, times: None }
     }
 
-    /// Asks the open queries. `Some`: hits to fold before the next round. `None`: the search is done.
+    /// Asks the open queries. `Some`: hits to fold before the next round. `None`: the search is
+    /// done.
     ///
     /// # Errors
     /// If the queue is full, the deadline passes or the engine fails.
@@ -138,8 +140,8 @@ impl ToFold {
         self.0.iter().map(|(_, hits)| hits.len()).sum()
     }
 
-    /// Folds the hits of each query. `go_on` is asked before each query; its error ends the work. Finished queries are
-    /// dropped here: they may have a thousand words to exclude.
+    /// Folds the hits of each query. `go_on` is asked before each query; its error ends the work.
+    /// Finished queries are dropped here: they may have a thousand words to exclude.
     ///
     /// # Errors
     /// As `go_on` says.

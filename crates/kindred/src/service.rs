@@ -79,9 +79,9 @@ impl Default for Settings {
     }
 }
 
-/// A model with an engine on a thread of its own and a scheduler in front: any number of threads and tasks can ask it
-/// at the same time, and queries that wait together are answered together. Clones share the engine; it ends with the
-/// last of them.
+/// A model with an engine on a thread of its own and a scheduler in front: any number of threads
+/// and tasks can ask it at the same time, and queries that wait together are answered together.
+/// Clones share the engine; it ends with the last of them.
 ///
 /// ```
 /// use kindred::{Kindred, Model, Options, Settings};
@@ -117,7 +117,8 @@ struct Shared {
 }
 
 impl Kindred {
-    /// Starts the engine for a model. Before this returns, the engine has answered queries whose answers are known.
+    /// Starts the engine for a model. Before this returns, the engine has answered queries whose
+    /// answers are known.
     ///
     /// # Errors
     /// If the device that was asked for is not there, or its engine gives wrong answers.
@@ -132,8 +133,8 @@ impl Kindred {
         Self::with_makers(model, &settings, own, makers.collect())
     }
 
-    /// Like [`start`](Self::start), with your own engine. `make` runs on the engine's thread, and again whenever the
-    /// engine fails.
+    /// Like [`start`](Self::start), with your own engine. `make` runs on the engine's thread, and
+    /// again whenever the engine fails.
     ///
     /// ```
     /// use cpu_core::ReferenceEngine;
@@ -183,7 +184,8 @@ impl Kindred {
         Ok(Self { shared: Arc::new(shared), account: Account::new() })
     }
 
-    /// Another caller of the same engine: the scheduler shares the engine's time fairly between callers.
+    /// Another caller of the same engine: the scheduler shares the engine's time fairly between
+    /// callers.
     #[must_use]
     pub fn another_caller(&self) -> Self {
         Self { shared: self.shared.clone(), account: Account::new() }
@@ -204,7 +206,8 @@ impl Kindred {
         self.shared.queue.statistics()
     }
 
-    /// The nearest neighbours of a word by its exact bytes, of a vector `[dim]`, or of any other [`Target`].
+    /// The nearest neighbours of a word by its exact bytes, of a vector `[dim]`, or of any other
+    /// [`Target`].
     ///
     /// ```
     /// use kindred::{Kindred, Model, Options, Settings, Target};
@@ -229,7 +232,8 @@ impl Kindred {
         self.ask(Ok(target.into()), options)
     }
 
-    /// The words nearest to an expression, in the grammar of [`expression`](crate::expression) and by any [`Method`].
+    /// The words nearest to an expression, in the grammar of [`expression`](crate::expression) and
+    /// by any [`Method`].
     ///
     /// ```
     /// use kindred::{Kindred, Method, Model, Options, Settings};
@@ -264,8 +268,9 @@ impl Kindred {
         })
     }
 
-    /// Many questions together, each with options of its own: one pass answers those that fit into it. Returns an
-    /// answer or an error for each, in order. The earliest of their deadlines holds for all.
+    /// Many questions together, each with options of its own: one pass answers those that fit into
+    /// it. Returns an answer or an error for each, in order. The earliest of their deadlines holds
+    /// for all.
     ///
     /// ```
     /// use kindred::{Kindred, Model, Options, Settings};
@@ -361,8 +366,8 @@ impl Kindred {
         })
     }
 
-    /// The labels that a head gives to some texts, each the most probable first. A text without a word that the head knows is an
-    /// error of its own.
+    /// The labels that a head gives to some texts, each the most probable first. A text without a
+    /// word that the head knows is an error of its own.
     ///
     /// ```
     /// use kindred::{Kindred, Model, Settings};
@@ -376,7 +381,8 @@ impl Kindred {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotAnswered`] for all of them; [`Error::InvalidValue`] if the head was made for another model.
+    /// [`Error::NotAnswered`] for all of them; [`Error::InvalidValue`] if the head was made for
+    /// another model.
     pub fn classify<T: AsRef<str>>(
         &self,
         head: &Arc<Head>,
@@ -425,7 +431,8 @@ impl Kindred {
         })
     }
 
-    /// The expander of the built-in model, or of a model under the metric `dot`; `None` for other models.
+    /// The expander of the built-in model, or of a model under the metric `dot`; `None` for other
+    /// models.
     pub fn built_in_expander(&self) -> Option<Arc<Expander>> {
         own_expander(self.shared.model.store()).map(|(_, expander)| expander)
     }

@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 use std::sync::mpsc;
 
-/// A new engine keeps this until it is warm: at its full speed. A reload waits until this is dropped before it replaces
-/// the old engine.
+/// A new engine keeps this until it is warm: at its full speed. A reload waits until this is
+/// dropped before it replaces the old engine.
 #[derive(Debug)]
 pub struct WarmUp {
     beside_others: bool,
@@ -12,8 +12,8 @@ pub struct WarmUp {
 }
 
 impl WarmUp {
-    /// One to give to an engine, and a receiver that disconnects when that engine is warm. `beside_others`: others are
-    /// served meanwhile, so warming up should have a low priority.
+    /// One to give to an engine, and a receiver that disconnects when that engine is warm.
+    /// `beside_others`: others are served meanwhile, so warming up should have a low priority.
     pub fn new(beside_others: bool) -> (Self, mpsc::Receiver<Infallible>) {
         let (until_dropped, is_warm) = mpsc::channel();
         (Self { beside_others, _until_dropped: Some(until_dropped) }, is_warm)

@@ -118,8 +118,8 @@ fn questions_together_have_an_answer_or_an_error_each() {
     assert_eq!(words(answers[2].as_ref().unwrap()), ["TOAD"]);
 }
 
-/// An engine whose searches wait while a test holds the lock, and for which a full pass usually costs as much as 30
-/// plain queries.
+/// An engine whose searches wait while a test holds the lock, and for which a full pass usually
+/// costs as much as 30 plain queries.
 struct Held(ReferenceEngine, Arc<Mutex<()>>, Arc<AtomicUsize>);
 
 /// The rows served by such an engine, its lock, and how many searches it has begun.

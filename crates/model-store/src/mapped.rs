@@ -9,23 +9,26 @@ use memmap2::{Advice, Mmap, MmapMut};
 
 use crate::{ModelError, lfs};
 
-/// Shared, read-only bytes that never move: a mapped file, or anonymous memory. They are page-aligned.
+/// Shared, read-only bytes that never move: a mapped file, or anonymous memory. They are
+/// page-aligned.
 #[derive(Debug, Clone)]
 pub struct Mapped(Arc<Mmap>);
 
 impl Mapped {
-    /// Maps a whole file, which must not change while it is mapped. Files of a model folder, and files that an engine
-    /// saves beside it, are written under a temporary name, renamed into place, and never changed.
+    /// Maps a whole file, which must not change while it is mapped. Files of a model folder, and
+    /// files that an engine saves beside it, are written under a temporary name, renamed into
+    /// place, and never changed.
     ///
     /// # Errors
     /// If the file can't be opened or mapped.
     #[allow(unsafe_code)]
     pub fn open(path: &Path) -> Result<Self, ModelError> {
         let file = File::open(path).map_err(ModelError::io("open", path))?;
-        // SAFETY: the bytes of a mapping must not change while it is borrowed. A model folder is written under a
-        // temporary name, renamed into place, and never changed (`prepare` replaces the folder, not its files). Engines
-        // do the same with their files. This mapping is private and read-only. Editing the files of a served model
-        // would break this; the documentation forbids it.
+        // SAFETY: the bytes of a mapping must not change while it is borrowed. A model folder is
+        // written under a temporary name, renamed into place, and never changed (`prepare` replaces
+        // the folder, not its files). Engines do the same with their files. This mapping is private
+        // and read-only. Editing the files of a served model would break this; the documentation
+        // forbids it.
         let map = unsafe { Mmap::map(&file) }.map_err(ModelError::io("map", path))?;
         if let Some(reason) = lfs::reason(&map) {
             return Err(ModelError::BadInput { path: path.to_owned(), reason });
@@ -61,8 +64,8 @@ impl AsRef<[u8]> for Mapped {
     }
 }
 
-/// Anonymous, zeroed memory that is filled and then becomes [`Mapped`]. A page is allocated when it is first written,
-/// near the core that writes it.
+/// Anonymous, zeroed memory that is filled and then becomes [`Mapped`]. A page is allocated when it
+/// is first written, near the core that writes it.
 #[derive(Debug)]
 pub struct MappedMut(MmapMut);
 

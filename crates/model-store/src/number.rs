@@ -65,8 +65,8 @@ pub fn from_float16(bits: u16) -> f32 {
     let magnitude = match rest >> 23 {
         // Infinity, or no number.
         0x1f => f32::from_bits(rest | 0x7f80_0000),
-        // The same exponent bits stand for 2^112 times as much as in a float32. The product is exact, even for
-        // subnormals.
+        // The same exponent bits stand for 2^112 times as much as in a float32. The product is
+        // exact, even for subnormals.
         _ => f32::from_bits(rest) * f32::from_bits((112 + 127) << 23),
     };
     f32::from_bits(magnitude.to_bits() | sign)

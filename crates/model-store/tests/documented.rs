@@ -18,7 +18,8 @@ use serde_json::Value;
 
 use crate::metric::support::with_biases;
 
-/// The cells of the tables below a line of the document, up to the next text that is neither a table nor empty.
+/// The cells of the tables below a line of the document, up to the next text that is neither a
+/// table nor empty.
 fn rows_below(line: &str) -> Vec<Vec<String>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats.md");
     let page = fs::read_to_string(path).unwrap();
@@ -34,7 +35,8 @@ fn names(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-/// Checks that the tables name the fields of these objects, and those inside of them, and no others.
+/// Checks that the tables name the fields of these objects, and those inside of them, and no
+/// others.
 fn check_fields(lines: [&str; 2], written: &[Value]) {
     let rows = lines.map(rows_below).concat();
     let documented: BTreeSet<&str> = rows.iter().flat_map(|row| names(&row[0])).collect();

@@ -1,4 +1,5 @@
-//! Vectors files, model folders and words through the public interface: each module is a file of tests.
+//! Vectors files, model folders and words through the public interface: each module is a file of
+//! tests.
 
 mod damage;
 mod documented;

@@ -1,15 +1,16 @@
 //! Chooses the requests of the next pass: how the waiting jobs of a lane share it.
 //!
-//! A pass has room for a certain cost, and callers share it by max-min fairness: each caller gets all that it has left,
-//! up to a level that is the same for all and as high as the room allows. The jobs of one caller share its part in the
-//! same way. So a batch of a thousand gets what others leave: all of the room if it is alone, but a single request
-//! never waits for the next pass if the pass has room for one request of each caller.
+//! A pass has room for a certain cost, and callers share it by max-min fairness: each caller gets
+//! all that it has left, up to a level that is the same for all and as high as the room allows. The
+//! jobs of one caller share its part in the same way. So a batch of a thousand gets what others
+//! leave: all of the room if it is alone, but a single request never waits for the next pass if the
+//! pass has room for one request of each caller.
 //!
-//! If requests share work or differ in cost, room is left over. The jobs fill it in turns, one request each, until
-//! nothing more fits.
+//! If requests share work or differ in cost, room is left over. The jobs fill it in turns, one
+//! request each, until nothing more fits.
 //!
-//! A job that a pass leaves unfinished goes behind the jobs that had no room in it. So jobs take turns as well if more
-//! of them wait than fit.
+//! A job that a pass leaves unfinished goes behind the jobs that had no room in it. So jobs take
+//! turns as well if more of them wait than fit.
 
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
@@ -38,8 +39,8 @@ pub(crate) struct Waiting<W: Workload> {
 }
 
 impl<W: Workload> Waiting<W> {
-    /// Notes that a device failed while it had these requests. Returns whether they may be asked again: no other device
-    /// has failed while it had them, or others of their job.
+    /// Notes that a device failed while it had these requests. Returns whether they may be asked
+    /// again: no other device has failed while it had them, or others of their job.
     pub(crate) fn may_be_asked_again(&mut self, failure: Failure) -> bool {
         match &self.asker {
             Asker::Whole(_) => *self.failed_in.get_or_insert(failure) == failure,
@@ -102,7 +103,8 @@ impl Level {
     }
 }
 
-/// The jobs of one caller: what each has left, in order, how they share the caller's part, and what they were given.
+/// The jobs of one caller: what each has left, in order, how they share the caller's part, and what
+/// they were given.
 #[derive(Default)]
 pub(crate) struct OfCaller {
     left: Vec<usize>,
@@ -181,8 +183,9 @@ pub(crate) fn by_level<W: Workload>(
     }
 }
 
-/// As [`by_level`] where every caller's level is 1 or 0: the first request of each caller, in turn. It looks at no more jobs than it
-/// chooses, however many wait: with thousands of connections the lock of `dispatch` is held for this.
+/// As [`by_level`] where every caller's level is 1 or 0: the first request of each caller, in turn.
+/// It looks at no more jobs than it chooses, however many wait: with thousands of connections the
+/// lock of `dispatch` is held for this.
 fn one_of_each_caller<W: Workload>(
     pass: &mut Gathering<'_, W>,
     waiting: &mut VecDeque<Waiting<W>>,

@@ -1,4 +1,5 @@
-//! What the workers of one scheduler share, and what the timer watches: callers that wait too long, devices that hang.
+//! What the workers of one scheduler share, and what the timer watches: callers that wait too long,
+//! devices that hang.
 
 use std::mem::take;
 use std::sync::Arc;
@@ -49,8 +50,8 @@ struct WorkerState {
     /// Whether it is told to retire.
     retires: Arc<AtomicBool>,
     now: Mutex<Doing>,
-    /// The answers of its last pass, to be handed out once the device works on the next one. Kept here, so that they
-    /// are not lost if the device hangs before that.
+    /// The answers of its last pass, to be handed out once the device works on the next one. Kept
+    /// here, so that they are not lost if the device hangs before that.
     finished: Mutex<Option<Box<dyn HandOut>>>,
 }
 
@@ -105,7 +106,8 @@ impl<D: ?Sized> Core<D> {
         self.inboxes.iter().any(|inbox| inbox.is_filled())
     }
 
-    /// Notes whether the lanes have jobs left and releases their lock. If they have, wakes another worker.
+    /// Notes whether the lanes have jobs left and releases their lock. If they have, wakes another
+    /// worker.
     pub(crate) fn update_waiting(&self, dispatch: MutexGuard<'_, Dispatch<D>>) {
         let waits = !dispatch.is_empty();
         self.waits.store(waits, Ordering::SeqCst);
@@ -158,8 +160,8 @@ impl<D: ?Sized> Core<D> {
         }
     }
 
-    /// Called before a worker does something that may take long. Until [`end`](Self::end), [`watch`](Self::watch)
-    /// answers these callers when their deadlines pass.
+    /// Called before a worker does something that may take long. Until [`end`](Self::end),
+    /// [`watch`](Self::watch) answers these callers when their deadlines pass.
     pub(crate) fn begin(
         &self,
         worker: usize,
@@ -193,8 +195,8 @@ impl<D: ?Sized> Core<D> {
         }
     }
 
-    /// Answers callers whose deadline has passed, and gives up a device that hangs. `false` when there is nothing more
-    /// to watch.
+    /// Answers callers whose deadline has passed, and gives up a device that hangs. `false` when
+    /// there is nothing more to watch.
     pub(crate) fn watch(&self, now: Instant) -> bool {
         for index in 0..self.workers.len() {
             self.check_hang(index, now);
@@ -203,7 +205,8 @@ impl<D: ?Sized> Core<D> {
         self.shared.state() != DeviceState::Lost && !self.shared.parking.are_callers_gone()
     }
 
-    /// Gives up a device that hangs. While another works, its jobs are asked again; otherwise it is lost.
+    /// Gives up a device that hangs. While another works, its jobs are asked again; otherwise it is
+    /// lost.
     pub(crate) fn check_hang(&self, worker: usize, now: Instant) {
         let mut state = lock(&self.workers[worker].now);
         let Some((doing, since)) = state.busy.filter(|_| !state.is_given_up) else { return };
@@ -232,11 +235,13 @@ impl<D: ?Sized> Core<D> {
         self.ask_again(lent);
     }
 
-    /// A device failed while it had these jobs: others answer those that it worked on, and begin the others again.
+    /// A device failed while it had these jobs: others answer those that it worked on, and begin
+    /// the others again.
     pub(crate) fn ask_again(&self, jobs: Vec<Box<dyn Lent>>) {
         let failure = self.failures.fetch_add(1, Ordering::Relaxed);
         let mut dispatch = self.dispatch();
-        // Under the lock: whoever loses the last device from now on finds these jobs in their lanes.
+        // Under the lock: whoever loses the last device from now on finds these jobs in their
+        // lanes.
         let is_lost = self.shared.state() == DeviceState::Lost;
         for jobs in jobs {
             let why = match jobs.is_on_device() {

@@ -1,5 +1,5 @@
-//! Whose turn it is: all lanes, and the clocks of all callers. Its lock is for workers, once before and once after each
-//! slice, and for the timer; callers never take it.
+//! Whose turn it is: all lanes, and the clocks of all callers. Its lock is for workers, once before
+//! and once after each slice, and for the timer; callers never take it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,11 +12,11 @@ use crate::shared::LaneShared;
 
 /// The minimum time of a slice, because beginning a slice takes time too.
 const SHORTEST_SLICE: Duration = Duration::from_micros(100);
-/// A pass that has taken less time than this takes turns with other lanes, whatever its callers have used: otherwise one that
-/// has begun would be in the way of others of its lane.
+/// A pass that has taken less time than this takes turns with other lanes, whatever its callers
+/// have used: otherwise one that has begun would be in the way of others of its lane.
 const SHORT_PASS: Duration = Duration::from_micros(2500);
-/// The maximum time of a slice, even if nobody else waits: between slices, jobs of callers that hung up or are late
-/// are dropped.
+/// The maximum time of a slice, even if nobody else waits: between slices, jobs of callers that
+/// hung up or are late are dropped.
 pub(crate) const LONGEST_SLICE: Duration = Duration::from_millis(10);
 
 pub(crate) struct Dispatch<D: ?Sized> {
@@ -55,8 +55,8 @@ impl<D: ?Sized> Dispatch<D> {
         self.lanes.iter().map(|lane| lane.shared()).collect()
     }
 
-    /// Takes in what has arrived, and drops what nobody waits for any more. `hung_up`: how many callers have hung up
-    /// so far.
+    /// Takes in what has arrived, and drops what nobody waits for any more. `hung_up`: how many
+    /// callers have hung up so far.
     pub(crate) fn collect(&mut self, device: &D, now: Instant, hung_up: u64) {
         let somebody_hung_up = std::mem::replace(&mut self.hung_up, hung_up) != hung_up;
         for lane in &mut self.lanes {
@@ -75,8 +75,9 @@ impl<D: ?Sized> Dispatch<D> {
         self.lanes.iter_mut().for_each(|lane| lane.drop_expired(now, true));
     }
 
-    /// Chooses the next slice of a worker that has these passes under way, at most one for each lane. Begins a pass if
-    /// the chosen lane has none and the worker may begin one. `None` if nothing waits for this worker.
+    /// Chooses the next slice of a worker that has these passes under way, at most one for each
+    /// lane. Begins a pass if the chosen lane has none and the worker may begin one. `None` if
+    /// nothing waits for this worker.
     pub(crate) fn next(
         &mut self,
         device: &D,
@@ -129,11 +130,13 @@ impl<D: ?Sized> Dispatch<D> {
     /// Notes the time of a slice of a pass, and charges its callers.
     pub(crate) fn note_slice(&mut self, turn: &Turn, pass: &dyn AnyPass<D>, took: Duration) {
         self.lanes[turn.lane].note_slice(took);
-        // A pass that is over in one slice and kept nobody waiting is not charged: nobody got more than its share.
+        // A pass that is over in one slice and kept nobody waiting is not charged: nobody got more
+        // than its share.
         if turn.is_contended || !pass.had_one_slice() || took >= LONGEST_SLICE {
             if !turn.beside_others {
-                // `next` chose without clocks. Its callers have used time that no other lane wanted, so whoever comes next
-                // starts where they are; and clocks that are behind can be forgotten.
+                // `next` chose without clocks. Its callers have used time that no other lane
+                // wanted, so whoever comes next starts where they are; and clocks that are behind
+                // can be forgotten.
                 self.turns.begin(pass.first_clock(&self.turns));
             }
             pass.charge(&mut self.turns, took);

@@ -33,8 +33,9 @@ pub(crate) struct Done<W: Workload> {
 
 /// The answers of a pass, whatever its workload is.
 pub(crate) trait HandOut: Send {
-    /// Starts sending the answers. That costs about as much as all other host work for the requests, so it happens on
-    /// the callers' runtimes: one task for each runtime, which wakes each thread once and not once for each caller.
+    /// Starts sending the answers. That costs about as much as all other host work for the
+    /// requests, so it happens on the callers' runtimes: one task for each runtime, which wakes
+    /// each thread once and not once for each caller.
     fn hand_out(self: Box<Self>, statistics: &Arc<Statistics>);
 }
 
@@ -82,7 +83,8 @@ impl<W: Workload> HandOut for Finished<W> {
                     let queued = started.saturating_duration_since(ticket.entered);
                     let answered = Answered { responses: own, queued, device: took };
                     Done::<W> { ticket, deadline, answered }.answer(now, &statistics);
-                    // The requests may be large. Their callers have their answers, so dropping them delays no one.
+                    // The requests may be large. Their callers have their answers, so dropping them
+                    // delays no one.
                     drop(requests);
                 }
                 split.into_iter().for_each(|done| done.answer(now, &statistics));

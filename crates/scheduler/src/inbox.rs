@@ -1,7 +1,7 @@
 //! Where callers put jobs of one workload, and workers find them.
 //!
-//! An inbox has shards with a lock each: callers on one runtime use one shard, and workers visit all shards once per
-//! pass. So no lock is taken by all callers and all workers for every request.
+//! An inbox has shards with a lock each: callers on one runtime use one shard, and workers visit
+//! all shards once per pass. So no lock is taken by all callers and all workers for every request.
 
 use contract::Workload;
 
@@ -15,8 +15,9 @@ pub(crate) struct Inbox<W: Workload> {
     probe: Shard<W>,
 }
 
-/// A bit for each shard that may have jobs, and one for the probe. Outside the locks, because workers read it often;
-/// on a cache line of its own. Callers write it only when they fill an empty shard.
+/// A bit for each shard that may have jobs, and one for the probe. Outside the locks, because
+/// workers read it often; on a cache line of its own. Callers write it only when they fill an empty
+/// shard.
 #[repr(align(128))]
 struct Filled(AtomicU64);
 
@@ -57,8 +58,9 @@ impl<W: Workload> Inbox<W> {
         let was_empty = jobs.waiting.is_empty();
         jobs.waiting.push(job);
         if was_empty {
-            // Set under the shard's lock, so that the worker that empties the shard next sees the bit. Sequentially
-            // consistent, like what a worker does before it sleeps (`parking.rs`).
+            // Set under the shard's lock, so that the worker that empties the shard next sees the
+            // bit. Sequentially consistent, like what a worker does before it sleeps
+            // (`parking.rs`).
             self.filled.0.fetch_or(1 << shard, Ordering::SeqCst);
         }
         Ok(())
@@ -86,8 +88,8 @@ impl<W: Workload> Inbox<W> {
         self.filled.0.load(Ordering::SeqCst) != 0
     }
 
-    /// Takes all jobs, shard by shard, and the probe last. Passes each to `each`, with whether it is the probe.
-    /// `spare` is empty before and after.
+    /// Takes all jobs, shard by shard, and the probe last. Passes each to `each`, with whether it
+    /// is the probe. `spare` is empty before and after.
     pub(crate) fn take(&self, spare: &mut Vec<Job<W>>, mut each: impl FnMut(Job<W>, bool)) {
         let mut filled = self.filled.0.swap(0, Ordering::SeqCst);
         while filled != 0 {

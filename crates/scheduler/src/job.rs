@@ -3,9 +3,10 @@
 //! From the call to the answer a job has these forms, and its [`Ticket`] goes along:
 //!
 //! - `Job`: in the inbox, from `Lane::submit` until a worker collects it.
-//! - `Waiting` (`choose.rs`): in the lane, under the lock of `dispatch`; then in the pass that takes all of it, held
-//!   by a worker; then in `Finished`, until it is handed out on the caller's runtime. A pass that takes a part of a
-//!   job gets a `Waiting` of its own, and both share a [`Split`].
+//! - `Waiting` (`choose.rs`): in the lane, under the lock of `dispatch`; then in the pass that
+//!   takes all of it, held by a worker; then in `Finished`, until it is handed out on the caller's
+//!   runtime. A pass that takes a part of a job gets a `Waiting` of its own, and both share a
+//!   [`Split`].
 //! - `Done` (`hand_out.rs`): a job of several passes, once all of its responses are there.
 
 use std::sync::{Arc, Mutex};
@@ -71,7 +72,8 @@ impl<R> Default for Answered<R> {
     }
 }
 
-/// Counts errors, and sends an answer: who has it finds it counted. If the caller has hung up, nothing is counted.
+/// Counts errors, and sends an answer: who has it finds it counted. If the caller has hung up,
+/// nothing is counted.
 pub(crate) fn tell<R>(
     reply: Option<Reply<R>>,
     result: Result<Answered<R>, SubmitError>,
@@ -122,7 +124,8 @@ impl<R> Split<R> {
         Arc::new(Self(Mutex::new(Parts { ticket, responses, missing, queued, device, failed_in })))
     }
 
-    /// Notes that a device failed while it had some of the requests. Returns whether it is the only one so far.
+    /// Notes that a device failed while it had some of the requests. Returns whether it is the only
+    /// one so far.
     pub(crate) fn note_failure(&self, failure: Failure) -> bool {
         *self.lock().failed_in.get_or_insert(failure) == failure
     }
@@ -142,8 +145,8 @@ impl<R> Split<R> {
         tell(reply, Err(error), statistics);
     }
 
-    /// Takes the responses to the requests from index `first` on. Returns the ticket and the whole answer once all are
-    /// there.
+    /// Takes the responses to the requests from index `first` on. Returns the ticket and the whole
+    /// answer once all are there.
     pub(crate) fn deliver(
         &self,
         first: usize,
@@ -203,8 +206,8 @@ impl<R> Asker<R> {
         }
     }
 
-    /// Ends this part of the job with an error: frees its slots, unless other passes still hold them, and tells the
-    /// caller if it has nothing yet.
+    /// Ends this part of the job with an error: frees its slots, unless other passes still hold
+    /// them, and tells the caller if it has nothing yet.
     pub(crate) fn end(self, error: SubmitError, shared: &Shared, lane: &LaneShared) {
         let (reply, slots) = match self {
             Self::Whole(ticket) => (ticket.reply, ticket.slots),

@@ -17,8 +17,8 @@ use crate::statistics::{Counted, LaneStatistics};
 use crate::sync::Home;
 use crate::timeline::Timeline;
 
-/// Where callers submit requests of one workload. Clones share it. When all clones of all lanes are gone, the workers
-/// end.
+/// Where callers submit requests of one workload. Clones share it. When all clones of all lanes are
+/// gone, the workers end.
 pub struct Lane<W: Workload> {
     workload: Arc<W>,
     inbox: Arc<Inbox<W>>,
@@ -61,14 +61,15 @@ impl<W: Workload> Lane<W> {
         &self.callers.0
     }
 
-    /// Waits for the responses to some requests. Dropping the future abandons them: requests that have not run by then
-    /// never will.
+    /// Waits for the responses to some requests. Dropping the future abandons them: requests that
+    /// have not run by then never will.
     ///
-    /// A caller on a tokio runtime gets the answer from a task there, any other caller from the worker.
+    /// A caller on a tokio runtime gets the answer from a task there, any other caller from the
+    /// worker.
     ///
     /// # Errors
-    /// Immediately if the deadline has passed, the queue is full or no device works; later if the deadline passes or
-    /// the device fails.
+    /// Immediately if the deadline has passed, the queue is full or no device works; later if the
+    /// deadline passes or the device fails.
     pub fn submit(
         &self,
         account: &Arc<Account>,
@@ -78,7 +79,8 @@ impl<W: Workload> Lane<W> {
         self.submit_timed(account, requests, deadline, None)
     }
 
-    /// As [`submit`](Self::submit). Notes in the timeline, if there is one, when the job enters the queue, and its passes.
+    /// As [`submit`](Self::submit). Notes in the timeline, if there is one, when the job enters the
+    /// queue, and its passes.
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
@@ -111,8 +113,8 @@ impl<W: Workload> Lane<W> {
         self.wait(answer).await
     }
 
-    /// As [`submit`](Self::submit), through the slot that is kept for readiness checks. Only one may be under way: a
-    /// second takes the slot of the first.
+    /// As [`submit`](Self::submit), through the slot that is kept for readiness checks. Only one
+    /// may be under way: a second takes the slot of the first.
     ///
     /// # Errors
     /// As [`submit`](Self::submit), but never because the queue is full.
@@ -196,8 +198,8 @@ impl<W: Workload> Lane<W> {
     }
 }
 
-/// A caller that waits. It is dropped after its receiver: once its hang-up is counted, workers see that its job is
-/// abandoned.
+/// A caller that waits. It is dropped after its receiver: once its hang-up is counted, workers see
+/// that its job is abandoned.
 struct Caller<'a> {
     shared: &'a Shared,
     is_answered: bool,

@@ -22,7 +22,8 @@ pub(crate) trait AnyLane<D: ?Sized>: Send {
     /// The inbox, to see whether jobs wait there.
     fn inbox(&self) -> Arc<dyn Filled>;
     fn is_empty(&self) -> bool;
-    /// Drops jobs whose callers no longer wait. Checks for callers that hung up only if `somebody_hung_up`.
+    /// Drops jobs whose callers no longer wait. Checks for callers that hung up only if
+    /// `somebody_hung_up`.
     fn drop_expired(&mut self, now: Instant, somebody_hung_up: bool);
     /// The lowest clock of the waiting callers, if anybody waits. A probe comes before all.
     fn first_clock(&self, turns: &Turns) -> Option<u64>;
@@ -45,7 +46,8 @@ pub(crate) trait AnyLane<D: ?Sized>: Send {
 pub(crate) enum Back {
     /// The device failed in another pass: they begin again.
     Unfinished,
-    /// The device failed while it had them: they are asked again, apart from others, if this is their first failure.
+    /// The device failed while it had them: they are asked again, apart from others, if this is
+    /// their first failure.
     Failed(Failure),
     /// Nobody will answer them: they get this error.
     Over(SubmitError),
@@ -74,8 +76,9 @@ pub(crate) struct LaneState<W: Workload> {
     shared: Arc<Shared>,
     /// In the order of their turns.
     waiting: VecDeque<Waiting<W>>,
-    /// Jobs that are asked again, each in a pass of its own. One of them may be the reason why a device failed: alone it
-    /// takes no other jobs with it when it fails the next device, and gets its error then.
+    /// Jobs that are asked again, each in a pass of its own. One of them may be the reason why a
+    /// device failed: alone it takes no other jobs with it when it fails the next device, and gets
+    /// its error then.
     again: VecDeque<Waiting<W>>,
     /// The passes apart since the last pass of other jobs.
     apart_in_a_row: u8,
@@ -134,9 +137,11 @@ impl<W: Workload> LaneState<W> {
     }
 }
 
-/// Takes the chosen requests out. What stays: jobs that got no room, then the rest of jobs that were split.
+/// Takes the chosen requests out. What stays: jobs that got no room, then the rest of jobs that
+/// were split.
 fn take_chosen<W: Workload>(waiting: &mut VecDeque<Waiting<W>>) -> VecDeque<Waiting<W>> {
-    // Most passes take whole jobs from the front. Then the others, perhaps thousands, stay where they are.
+    // Most passes take whole jobs from the front. Then the others, perhaps thousands, stay where
+    // they are.
     let is_whole = |job: &Waiting<W>| job.chosen == job.requests.len();
     let whole = waiting.iter().position(|job| !is_whole(job)).unwrap_or(waiting.len());
     if waiting.iter().skip(whole).all(|job| job.chosen == 0) {

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering, lock, wait_at_most};
 
-/// Waking a thread costs microseconds. So callers look at one number first, and only one caller wakes a worker that
-/// sleeps.
+/// Waking a thread costs microseconds. So callers look at one number first, and only one caller
+/// wakes a worker that sleeps.
 pub(crate) struct Parking {
     /// Workers that sleep and have not been told to wake up. Written under the lock.
     asleep: AtomicUsize,
@@ -30,8 +30,8 @@ impl Parking {
 
     /// There is work: wakes one worker, if one sleeps.
     pub(crate) fn wake_one(&self) {
-        // Either this sees a worker that is about to sleep, or that one sees the work: both first write and then read,
-        // in one order that all threads agree on.
+        // Either this sees a worker that is about to sleep, or that one sees the work: both first
+        // write and then read, in one order that all threads agree on.
         if self.asleep.load(Ordering::SeqCst) == 0 {
             return;
         }

@@ -51,8 +51,8 @@ pub(crate) trait AnyPass<D: ?Sized> {
     fn first_clock(&self, turns: &Turns) -> u64;
     /// Runs a slice. Returns whether it was the last.
     fn run(&mut self, device: &mut D, slice: Slice<'_>) -> Result<bool, PassError>;
-    /// Starts the pass as a whole, if the device can, and if it is not too long where requests of other workloads wait. Returns
-    /// whether it did.
+    /// Starts the pass as a whole, if the device can, and if it is not too long where requests of
+    /// other workloads wait. Returns whether it did.
     fn start(&mut self, device: &mut D, beside_others: bool) -> Result<bool, PassError>;
     /// Waits for it.
     fn complete(&mut self, device: &mut D) -> Result<(), PassError>;
@@ -67,15 +67,16 @@ pub(crate) trait AnyPass<D: ?Sized> {
     fn charge(&self, turns: &mut Turns, took: Duration);
     /// Drops shares that nobody waits for. Returns whether nothing is left of the pass.
     fn drop_expired(&mut self, now: Instant, somebody_hung_up: bool) -> bool;
-    /// Lends its jobs to the timer, so that it can answer late callers while this thread runs the slice, and ask
-    /// others if the device hangs. `is_on_device`: whether the device is at work on them.
+    /// Lends its jobs to the timer, so that it can answer late callers while this thread runs the
+    /// slice, and ask others if the device hangs. `is_on_device`: whether the device is at work on
+    /// them.
     fn lend(&mut self, is_on_device: bool) -> Box<dyn Lent>;
     /// Takes back the jobs.
     fn take_back(&mut self, lent: Box<dyn Lent>);
     /// Gives up the pass and returns its jobs, to be taken back by their lane.
     fn give_up(self: Box<Self>, is_on_device: bool) -> Box<dyn Lent>;
-    /// After the last slice, which this worker ran: counts the pass, frees slots, and returns the answers, ready to be
-    /// handed out.
+    /// After the last slice, which this worker ran: counts the pass, frees slots, and returns the
+    /// answers, ready to be handed out.
     fn finish(self: Box<Self>, worker: usize) -> Box<dyn HandOut>;
     /// Fails its jobs, each as a whole.
     fn fail(self: Box<Self>, error: SubmitError);
@@ -85,7 +86,8 @@ pub(crate) trait AnyPass<D: ?Sized> {
 pub(crate) trait Lent: Send {
     /// The index of their lane.
     fn lane(&self) -> usize;
-    /// Whether the device is at work on them. Otherwise it had them at most in slices that are over.
+    /// Whether the device is at work on them. Otherwise it had them at most in slices that are
+    /// over.
     fn is_on_device(&self) -> bool;
     /// Answers callers whose deadline has passed.
     fn answer_expired(&mut self, now: Instant, statistics: &Statistics);

@@ -1,5 +1,5 @@
-//! Retires single workers of a running scheduler, and starts them again: so that a new version can take their devices one
-//! after another.
+//! Retires single workers of a running scheduler, and starts them again: so that a new version can
+//! take their devices one after another.
 
 use std::io;
 use std::sync::{Arc, Weak, mpsc};
@@ -24,7 +24,8 @@ pub(crate) fn spawn(alive: &Alive, work: impl FnOnce() + Send + 'static) -> io::
     std::thread::Builder::new().name("kindred-engine".into()).spawn(work).map(drop)
 }
 
-/// The workers of a scheduler. Clones are for the same workers; they keep neither the workers nor their devices.
+/// The workers of a scheduler. Clones are for the same workers; they keep neither the workers nor
+/// their devices.
 #[derive(Clone)]
 pub struct Replicas {
     core: Weak<dyn Control>,
@@ -104,12 +105,12 @@ impl Replicas {
         self.core.upgrade().map(|core| core.states()).unwrap_or_default()
     }
 
-    /// Retires a worker: it finishes what it has begun, leaves other jobs to the others, and drops its device; then its
-    /// thread ends. Returns when the device is dropped.
+    /// Retires a worker: it finishes what it has begun, leaves other jobs to the others, and drops
+    /// its device; then its thread ends. Returns when the device is dropped.
     ///
     /// # Errors
-    /// If no other works, and nothing happens. If it takes longer than `timeout`: then it may still retire later, until
-    /// it is told to [start again](Self::start_again).
+    /// If no other works, and nothing happens. If it takes longer than `timeout`: then it may still
+    /// retire later, until it is told to [start again](Self::start_again).
     pub fn retire(&self, replica: usize, timeout: Duration) -> Result<(), NotRetired> {
         let core = self.core.upgrade().ok_or(NotRetired::Ended)?;
         if !core.retire(replica) {
@@ -121,7 +122,8 @@ impl Replicas {
         Ok(())
     }
 
-    /// Starts a retired worker again, or keeps one from retiring. Its maker is called until it has made a device.
+    /// Starts a retired worker again, or keeps one from retiring. Its maker is called until it has
+    /// made a device.
     pub fn start_again(&self, replica: usize) {
         if let (Some(core), Some(alive)) = (self.core.upgrade(), self.alive.upgrade()) {
             core.start_again(replica, &alive, self.max_restarts);
@@ -134,7 +136,8 @@ impl Replicas {
         core.is_some_and(|core| core.wait(replica, ReplicaState::Working, timeout))
     }
 
-    /// Waits until all threads have ended and all devices are dropped. `false` if that takes longer than `timeout`.
+    /// Waits until all threads have ended and all devices are dropped. `false` if that takes longer
+    /// than `timeout`.
     pub fn until_ended(&self, timeout: Duration) -> bool {
         let until = std::time::Instant::now() + timeout;
         while self.alive.strong_count() > 0 {

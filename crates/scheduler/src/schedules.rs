@@ -1,7 +1,7 @@
-//! Tests the scheduler's protocol (its locks, and what is lent, freed and given up) with a model checker: the
-//! scheduler runs with shuttle's locks and threads under thousands of random schedules. A caller that is never
-//! answered is a deadlock, which shuttle reports with the schedule that led there. Built by the package
-//! `crates/scheduler/schedules`.
+//! Tests the scheduler's protocol (its locks, and what is lent, freed and given up) with a model
+//! checker: the scheduler runs with shuttle's locks and threads under thousands of random
+//! schedules. A caller that is never answered is a deadlock, which shuttle reports with the
+//! schedule that led there. Built by the package `crates/scheduler/schedules`.
 
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Waker};
@@ -31,7 +31,8 @@ const LIMITS: Limits = Limits {
     linger: Duration::ZERO,
 };
 
-/// Answers each query with the row of its k, and fails in one pass. Two of three searches it starts and finishes later.
+/// Answers each query with the row of its k, and fails in one pass. Two of three searches it starts
+/// and finishes later.
 #[derive(Default)]
 struct Rows {
     passes: usize,
@@ -80,8 +81,8 @@ struct Setup {
     workers: Vec<JoinHandle<()>>,
 }
 
-/// A set-up with one worker. Its first engine fails in this pass, from 1; then this many attempts to make another
-/// fail.
+/// A set-up with one worker. Its first engine fails in this pass, from 1; then this many attempts
+/// to make another fail.
 fn setup(fails_in: usize, failed_attempts: usize) -> Setup {
     setup_with(&[(fails_in, failed_attempts)])
 }
@@ -150,8 +151,8 @@ fn ask(lane: &Lane<Search>, ks: std::ops::Range<usize>) -> Option<SubmitError> {
     }
 }
 
-/// Starts a thread for each list, which submits jobs of these sizes one after another. Each thread returns the
-/// errors.
+/// Starts a thread for each list, which submits jobs of these sizes one after another. Each thread
+/// returns the errors.
 fn callers(setup: &Setup, jobs: [&[usize]; 3]) -> Vec<JoinHandle<Vec<Option<SubmitError>>>> {
     let caller = |(caller, sizes): (usize, &[usize])| {
         let (lane, sizes) = (setup.lane.clone(), sizes.to_vec());

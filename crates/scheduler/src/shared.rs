@@ -1,4 +1,5 @@
-//! What callers and workers share: the slots that are taken, the state of the devices, the workers that sleep.
+//! What callers and workers share: the slots that are taken, the state of the devices, the workers
+//! that sleep.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -82,10 +83,10 @@ impl Shared {
         let _ = self.devices.set((0..workers).map(|_| DeviceCounters::default()).collect());
     }
 
-    /// Takes slots for a job of n requests, whose costs are `usual` slots together, if they are free and the caller does
-    /// not hold too much already. What dear requests cost beyond one slot each counts up to an eighth of the queue:
-    /// otherwise two callers with a dear job each would fill it. A job that needs more than half of the queue counts as
-    /// half.
+    /// Takes slots for a job of n requests, whose costs are `usual` slots together, if they are
+    /// free and the caller does not hold too much already. What dear requests cost beyond one slot
+    /// each counts up to an eighth of the queue: otherwise two callers with a dear job each would
+    /// fill it. A job that needs more than half of the queue counts as half.
     pub(crate) fn admit(
         &self,
         lane: &LaneShared,

@@ -1,4 +1,5 @@
-//! Starts the workers: a thread for each device, which makes it, owns it and makes it again if it fails.
+//! Starts the workers: a thread for each device, which makes it, owns it and makes it again if it
+//! fails.
 
 use std::fmt::Display;
 use std::sync::{Arc, mpsc};
@@ -28,10 +29,11 @@ pub struct Limits {
     pub max_restarts: u32,
     /// How long a slice, or making a device again, may take before the device is given up.
     pub hang_timeout: Duration,
-    /// How long a slice may take while another device works: the jobs are then asked again of it. At most `hang_timeout`.
+    /// How long a slice may take while another device works: the jobs are then asked again of it.
+    /// At most `hang_timeout`.
     pub hang_timeout_beside_others: Duration,
-    /// How long a worker without work looks for some before it sleeps; a core has nothing else to do meanwhile. To wake a worker that
-    /// sleeps takes its caller tens of microseconds.
+    /// How long a worker without work looks for some before it sleeps; a core has nothing else to
+    /// do meanwhile. To wake a worker that sleeps takes its caller tens of microseconds.
     pub linger: Duration,
 }
 
@@ -40,8 +42,8 @@ pub struct Limits {
 pub enum Until {
     /// All of them.
     All,
-    /// The first. The other makers may still work, or wait for something. If one of them fails, it is called again, like that of a
-    /// device that failed.
+    /// The first. The other makers may still work, or wait for something. If one of them fails, it
+    /// is called again, like that of a device that failed.
     First,
 }
 
@@ -59,8 +61,8 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
         Self { limits, callers, lanes: Vec::new() }
     }
 
-    /// Adds a lane for the requests of a workload. Requests may be submitted immediately; they are answered once
-    /// there are workers.
+    /// Adds a lane for the requests of a workload. Requests may be submitted immediately; they are
+    /// answered once there are workers.
     pub fn lane<W: Workload<Device = D>>(&mut self, workload: W) -> Lane<W> {
         let (workload, inbox) = (Arc::new(workload), Arc::new(Inbox::new()));
         let (lane, shared) = (Arc::new(LaneShared::new()), self.callers.0.clone());
@@ -79,13 +81,13 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
         Arc::new(Core::new(shared, dispatch, states, hang_timeouts, linger))
     }
 
-    /// Starts a worker for each of these makers, waits until the devices that `until` names are made, and returns what joins the
-    /// workers in the end. Callers' deadlines are watched on `timer`. If a device fails, its maker is called again. `within`
-    /// bounds the wait.
+    /// Starts a worker for each of these makers, waits until the devices that `until` names are
+    /// made, and returns what joins the workers in the end. Callers' deadlines are watched on
+    /// `timer`. If a device fails, its maker is called again. `within` bounds the wait.
     ///
     /// # Errors
-    /// If a thread can't be started or a device that is waited for can't be made. The devices that were made are dropped by
-    /// then, unless that takes longer than `within`.
+    /// If a thread can't be started or a device that is waited for can't be made. The devices that
+    /// were made are dropped by then, unless that takes longer than `within`.
     ///
     /// # Panics
     /// If there is no maker.
@@ -156,7 +158,8 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
             match description {
                 Ok(description) => descriptions.push(description),
                 Err(e) => {
-                    // The others must not stand in the way of whoever tries next, with the memory of their devices.
+                    // The others must not stand in the way of whoever tries next, with the memory
+                    // of their devices.
                     core.shared.parking.callers_are_gone();
                     let left = deadline.map_or(limits.hang_timeout, |deadline| {
                         deadline.saturating_duration_since(Instant::now())
@@ -191,14 +194,14 @@ impl DeviceThreads {
         &self.replicas
     }
 
-    /// Waits for `timeout` at most until all jobs are answered and the threads have ended. They end once every [`Lane`]
-    /// is gone, unless a device hangs. Returns whether they ended.
+    /// Waits for `timeout` at most until all jobs are answered and the threads have ended. They end
+    /// once every [`Lane`] is gone, unless a device hangs. Returns whether they ended.
     pub fn join(self, timeout: Duration) -> bool {
         self.ended.recv_timeout(timeout) == Err(mpsc::RecvTimeoutError::Disconnected)
     }
 
-    /// Waits until there is no device any more; returns why. All waiting jobs have got an error by then. `None` if the
-    /// threads end in order before that.
+    /// Waits until there is no device any more; returns why. All waiting jobs have got an error by
+    /// then. `None` if the threads end in order before that.
     pub fn lost(&self) -> impl Future<Output = Option<EngineLost>> + Send + use<> {
         let mut lost = self.lost.clone();
         async move { lost.wait_for(Option::is_some).await.ok().and_then(|lost| lost.clone()) }
@@ -210,8 +213,9 @@ impl DeviceThreads {
     }
 }
 
-/// Answers callers whose deadline has passed, at most `EVERY` later, and gives up a device whose slice takes too long.
-/// One timer serves all callers: with one for each, all HTTP threads would take the timers' lock twice a request.
+/// Answers callers whose deadline has passed, at most `EVERY` later, and gives up a device whose
+/// slice takes too long. One timer serves all callers: with one for each, all HTTP threads would
+/// take the timers' lock twice a request.
 async fn watch<D: ?Sized>(core: Arc<Core<D>>) {
     const EVERY: Duration = Duration::from_millis(10);
     while core.watch(Instant::now()) {

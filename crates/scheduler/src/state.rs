@@ -28,7 +28,8 @@ pub enum ReplicaState {
         /// When the next attempt should be over.
         retry_after: Duration,
     },
-    /// Its device neither answers nor fails. Others work; if the call returns after all, the device is made again.
+    /// Its device neither answers nor fails. Others work; if the call returns after all, the device
+    /// is made again.
     Hanging,
     /// It failed for good: the process is about to end.
     Lost,
@@ -67,7 +68,8 @@ pub enum EngineLost {
         /// The last failure.
         last: String,
     },
-    /// It neither answers nor fails. Its thread can't be stopped, and its memory and its device are in use.
+    /// It neither answers nor fails. Its thread can't be stopped, and its memory and its device are
+    /// in use.
     #[error(
         "the engine hangs: {doing} took longer than engine_hang_timeout_ms ({milliseconds} ms)"
     )]

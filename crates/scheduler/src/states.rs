@@ -39,7 +39,8 @@ impl States {
         Self { working, all, changed: Condvar::new() }
     }
 
-    /// Begins with these states. Returns, for each replica, whether it is told to retire, from now on.
+    /// Begins with these states. Returns, for each replica, whether it is told to retire, from now
+    /// on.
     pub(crate) fn start(&self, states: &[ReplicaState]) -> Vec<Arc<AtomicBool>> {
         let mut all = lock(&self.all);
         let replica = |&state: &ReplicaState| Replica {
@@ -121,7 +122,8 @@ impl States {
         let mut all = lock(&self.all);
         let others_work = others(&all, replica).any(|one| one.state == ReplicaState::Working);
         if others_work {
-            // Those that work must stay, if all of them are about to retire: nobody else would answer.
+            // Those that work must stay, if all of them are about to retire: nobody else would
+            // answer.
             if !others(&all, replica).any(Replica::stays) {
                 all.iter().for_each(|one| one.retires.store(false, Ordering::SeqCst));
             }
@@ -131,8 +133,8 @@ impl States {
         others_work
     }
 
-    /// A replica failed more often than it may. Returns whether it goes on trying nevertheless: while another works, or
-    /// may soon work, because it has not failed too often itself.
+    /// A replica failed more often than it may. Returns whether it goes on trying nevertheless:
+    /// while another works, or may soon work, because it has not failed too often itself.
     pub(crate) fn may_go_on(&self, replica: usize) -> bool {
         let mut all = lock(&self.all);
         all[replica].fails_too_often = true;
@@ -153,8 +155,8 @@ impl States {
         others_work
     }
 
-    /// A replica without a device retires, if it is told to and not to start again by now. Calls `leave` if it retires,
-    /// before anybody can tell it to start again.
+    /// A replica without a device retires, if it is told to and not to start again by now. Calls
+    /// `leave` if it retires, before anybody can tell it to start again.
     pub(crate) fn retires_now(&self, replica: usize, leave: impl FnOnce()) -> bool {
         let mut all = lock(&self.all);
         let retires = all[replica].retires.load(Ordering::SeqCst);
@@ -166,7 +168,8 @@ impl States {
         retires
     }
 
-    /// Tells a replica not to retire. Returns whether it has retired already, so that it must be started again.
+    /// Tells a replica not to retire. Returns whether it has retired already, so that it must be
+    /// started again.
     pub(crate) fn start_again(&self, replica: usize) -> bool {
         let mut all = lock(&self.all);
         all[replica].retires.store(false, Ordering::SeqCst);

@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 
 use crate::state::{DeviceState, ReplicaState};
 
-/// Upper bounds, inclusive, of [`LaneStatistics::pass_seconds`], in seconds. One more bucket holds what is
-/// above the last.
+/// Upper bounds, inclusive, of [`LaneStatistics::pass_seconds`], in seconds. One more bucket holds
+/// what is above the last.
 pub const PASS_SECONDS_BOUNDS: [f64; 16] = [
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
     5.0, 10.0,
 ];
 
-/// Upper bounds, inclusive, of [`LaneStatistics::batch_sizes`], in queries. One more bucket holds what is above
-/// the last.
+/// Upper bounds, inclusive, of [`LaneStatistics::batch_sizes`], in queries. One more bucket holds
+/// what is above the last.
 pub const BATCH_SIZE_BOUNDS: [u64; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
 /// What a scheduler has counted since its start.
@@ -40,7 +40,8 @@ pub struct Counted {
     pub state: DeviceState,
     /// The state of each device.
     pub replicas: Vec<ReplicaState>,
-    /// What the devices counted, summed over all devices so far; at most 250 ms old while there is work.
+    /// What the devices counted, summed over all devices so far; at most 250 ms old while there is
+    /// work.
     pub device_counters: Vec<(&'static str, u64)>,
 }
 
@@ -76,7 +77,8 @@ pub(crate) struct Statistics {
     pub(crate) restarts: AtomicU64,
 }
 
-/// Workers write here after each pass. Apart from what callers write, so that the two don't contend for a cache line.
+/// Workers write here after each pass. Apart from what callers write, so that the two don't contend
+/// for a cache line.
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct LaneCounters {

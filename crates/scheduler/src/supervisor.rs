@@ -1,5 +1,5 @@
-//! What a worker does when its device fails: it drops the device and makes another, with growing pauses, until one
-//! works or the failures are too many.
+//! What a worker does when its device fails: it drops the device and makes another, with growing
+//! pauses, until one works or the failures are too many.
 
 use std::collections::VecDeque;
 use std::fmt::Display;
@@ -68,7 +68,8 @@ where
         made
     }
 
-    /// Makes the first device and answers requests with it. If it can't be made, it is like a device that failed.
+    /// Makes the first device and answers requests with it. If it can't be made, it is like a
+    /// device that failed.
     pub(crate) fn make_and_run(mut self) {
         let device = match self.make() {
             Ok(device) => Some(device),
@@ -83,8 +84,8 @@ where
         }
     }
 
-    /// Answers requests with this device and its successors, until all callers are gone, no device can be made, or the
-    /// worker is told to retire.
+    /// Answers requests with this device and its successors, until all callers are gone, no device
+    /// can be made, or the worker is told to retire.
     pub(crate) fn run(mut self, mut device: Box<D>) {
         let mut worker = Worker::new(self.core.clone(), self.index);
         loop {
@@ -132,8 +133,8 @@ where
         true
     }
 
-    /// Called after what the timer watches. Whether the device was given up for good meanwhile. If it only hung for a
-    /// while, others have answered in its place, and it goes on.
+    /// Called after what the timer watches. Whether the device was given up for good meanwhile. If
+    /// it only hung for a while, others have answered in its place, and it goes on.
     fn is_given_up(&self) -> bool {
         self.core.end(self.index).is_none() && self.core.shared.states.is_lost(self.index)
     }
@@ -153,7 +154,8 @@ where
         is_retired
     }
 
-    /// Replaces a device that failed. `None` if no other can be made, no caller is left, or the worker retires.
+    /// Replaces a device that failed. `None` if no other can be made, no caller is left, or the
+    /// worker retires.
     fn replace(&mut self, device: Option<Box<D>>, failure: String) -> Option<Box<D>> {
         self.restarts_in(self.pause() + self.making_took);
         if let Some(device) = device

@@ -1,5 +1,6 @@
-//! The locks, atomics and runtimes that the scheduler's protocol is made of. With the feature `shuttle` they are those
-//! of the model checker, which runs the same code under thousands of schedules (`schedules.rs`).
+//! The locks, atomics and runtimes that the scheduler's protocol is made of. With the feature
+//! `shuttle` they are those of the model checker, which runs the same code under thousands of
+//! schedules (`schedules.rs`).
 
 #[cfg(not(feature = "shuttle"))]
 use std::hash::{Hash, Hasher};
@@ -19,16 +20,18 @@ pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 #[cfg(not(feature = "shuttle"))]
 use crate::account::ById;
 
-/// The number of parts of what many threads write at the same time: enough that threads seldom meet.
+/// The number of parts of what many threads write at the same time: enough that threads seldom
+/// meet.
 pub(crate) const SHARDS: usize = 16;
 
-/// Locks, even after a thread panicked while it held the lock: a device's code may panic there, and the guarded data
-/// is consistent at every step.
+/// Locks, even after a thread panicked while it held the lock: a device's code may panic there, and
+/// the guarded data is consistent at every step.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Waits until notified, until the time is over, or until a spurious wake-up. Returns whether the time is over.
+/// Waits until notified, until the time is over, or until a spurious wake-up. Returns whether the
+/// time is over.
 #[cfg(not(feature = "shuttle"))]
 pub(crate) fn wait_at_most<'a, T>(
     changed: &Condvar,
@@ -40,8 +43,8 @@ pub(crate) fn wait_at_most<'a, T>(
     (guard, time.timed_out())
 }
 
-/// There is no clock under the model checker: the time is over immediately, and other threads may or may not have run
-/// by then.
+/// There is no clock under the model checker: the time is over immediately, and other threads may
+/// or may not have run by then.
 #[cfg(feature = "shuttle")]
 pub(crate) fn wait_at_most<'a, T>(
     _: &Condvar,

@@ -1,6 +1,7 @@
 //! The scheduler against an engine that can be held, counted and broken.
 //!
-//! One long file: the engine and the set-up that the files in `tests/` share, and the tests of batching.
+//! One long file: the engine and the set-up that the files in `tests/` share, and the tests of
+//! batching.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc as std_mpsc;
@@ -22,8 +23,8 @@ use super::{
 };
 use crate::account::Account;
 
-/// Waits before each pass until it is let go, and answers each query with the row of its k. Of a full pass it
-/// notes k + 1000.
+/// Waits before each pass until it is let go, and answers each query with the row of its k. Of a
+/// full pass it notes k + 1000.
 struct HeldEngine {
     go: Arc<Mutex<std_mpsc::Receiver<Order>>>,
     passes: Arc<Mutex<Vec<Vec<usize>>>>,
@@ -163,8 +164,8 @@ struct Setup {
     go: std_mpsc::Sender<Order>,
     passes: Arc<Mutex<Vec<Vec<usize>>>>,
     slices: Arc<AtomicUsize>,
-    /// How each attempt to make an engine again ends, and what that engine does when it is dropped. Each attempt
-    /// waits for this.
+    /// How each attempt to make an engine again ends, and what that engine does when it is dropped.
+    /// Each attempt waits for this.
     remake: std_mpsc::Sender<(Order, Order)>,
 }
 

@@ -1,4 +1,5 @@
-//! When the jobs of one request waited and ran, for the callers that want to know it: a trace of the request shows it.
+//! When the jobs of one request waited and ran, for the callers that want to know it: a trace of
+//! the request shows it.
 //!
 //! Few requests have a timeline. The jobs of the others carry an empty pointer.
 
@@ -24,7 +25,8 @@ pub struct JobTimes {
 /// A pass that answered a job, or a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PassTimes {
-    /// When it was formed. If the device was still busy with the pass before, it began a little later.
+    /// When it was formed. If the device was still busy with the pass before, it began a little
+    /// later.
     pub started: Instant,
     /// When the device had finished it.
     pub ended: Instant,
@@ -63,7 +65,8 @@ impl JobTimes {
         lock(&self.passes).push(pass);
     }
 
-    /// The passes that are over, in the order in which they ended. None if the job was not answered.
+    /// The passes that are over, in the order in which they ended. None if the job was not
+    /// answered.
     pub fn passes(&self) -> Vec<PassTimes> {
         lock(&self.passes).clone()
     }

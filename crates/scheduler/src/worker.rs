@@ -1,8 +1,9 @@
-//! What a worker does with a device that works: collects jobs, drops expired ones, runs a slice of a pass, hands
-//! answers out.
+//! What a worker does with a device that works: collects jobs, drops expired ones, runs a slice of
+//! a pass, hands answers out.
 //!
-//! A short pass has one slice. Between two slices of a long pass, other lanes have their turns and expired jobs are
-//! dropped. Callers take turns by the device time that they have used, whatever they ask for (`account/turns.rs`).
+//! A short pass has one slice. Between two slices of a long pass, other lanes have their turns and
+//! expired jobs are dropped. Callers take turns by the device time that they have used, whatever
+//! they ask for (`account/turns.rs`).
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -74,8 +75,8 @@ impl<D: Device + ?Sized> Worker<D> {
 
     /// One pass, or a slice of one. `false` when there will never be more.
     ///
-    /// If the device can, the next pass is started before the last one is over. So a started pass is finished one turn
-    /// later; in between, the last answers are handed out, and jobs gather.
+    /// If the device can, the next pass is started before the last one is over. So a started pass
+    /// is finished one turn later; in between, the last answers are handed out, and jobs gather.
     fn turn(&mut self, device: &mut D) -> Result<bool, End> {
         if self.started.is_some() {
             self.core.hand_out(self.index);
@@ -128,8 +129,8 @@ impl<D: Device + ?Sized> Worker<D> {
         is_soon(core.linger, has_work) || core.shared.parking.sleep(has_work)
     }
 
-    /// Starts the pass of this turn, if it has not begun, need not be alone on the device, and the device can. Otherwise
-    /// the pass stays where it is.
+    /// Starts the pass of this turn, if it has not begun, need not be alone on the device, and the
+    /// device can. Otherwise the pass stays where it is.
     fn start(&mut self, device: &mut D, turn: Turn) -> Result<Option<Started<D>>, End> {
         let begins = |pass: &mut Box<dyn AnyPass<D>>| {
             device.overlaps() && !pass.has_begun() && !pass.is_apart()
@@ -183,8 +184,8 @@ impl<D: Device + ?Sized> Worker<D> {
         }
     }
 
-    /// Runs one slice of a pass. If it was the last, its answers are handed out during the next slice, or before the
-    /// worker sleeps.
+    /// Runs one slice of a pass. If it was the last, its answers are handed out during the next
+    /// slice, or before the worker sleeps.
     fn slice(&mut self, device: &mut D, turn: &Turn) -> Result<(), End> {
         let mut pass = self.under_way[turn.lane].take().expect("the turn is that of a pass");
         let (core, index) = (self.core.clone(), self.index);
@@ -218,11 +219,12 @@ impl<D: Device + ?Sized> Worker<D> {
         }
     }
 
-    /// Lets the device do what may take long, while the timer watches it and answers callers that are late: those of this
-    /// pass and of all others of this worker, because they wait too.
+    /// Lets the device do what may take long, while the timer watches it and answers callers that
+    /// are late: those of this pass and of all others of this worker, because they wait too.
     ///
     /// # Errors
-    /// [`End::GivenUp`]. The jobs of all of these passes are gone: others have them, or all callers were told.
+    /// [`End::GivenUp`]. The jobs of all of these passes are gone: others have them, or all callers
+    /// were told.
     fn watched<T>(
         &mut self,
         pass: &mut Box<dyn AnyPass<D>>,
@@ -257,8 +259,9 @@ impl<D: Device + ?Sized> Worker<D> {
         self.core.keep(self.index, pass.finish(self.index));
     }
 
-    /// A pass failed. If the device is at fault and another works, the jobs of all passes that were on the device are
-    /// asked again: any of them may be the reason. Otherwise the jobs of this pass fail.
+    /// A pass failed. If the device is at fault and another works, the jobs of all passes that were
+    /// on the device are asked again: any of them may be the reason. Otherwise the jobs of this
+    /// pass fail.
     ///
     /// # Errors
     /// [`End::Failed`] if the device is at fault.
@@ -288,8 +291,8 @@ impl<D: Device + ?Sized> Worker<D> {
         }
     }
 
-    /// The device is gone. Started passes, and those between two slices, begin again, on this worker's next device or on
-    /// another's. Answers that were not handed out are handed out now.
+    /// The device is gone. Started passes, and those between two slices, begin again, on this
+    /// worker's next device or on another's. Answers that were not handed out are handed out now.
     pub(crate) fn put_back(&mut self) {
         self.core.hand_out(self.index);
         let mut dispatch = self.core.dispatch();

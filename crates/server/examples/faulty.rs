@@ -1,12 +1,13 @@
-//! The whole service over the CPU engine, with failures on demand: for tests of what happens to requests when the
-//! engine fails, and for load tests with a known cost of a pass.
+//! The whole service over the CPU engine, with failures on demand: for tests of what happens to
+//! requests when the engine fails, and for load tests with a known cost of a pass.
 //!
 //!     cargo run --release -p server --example faulty -- 127.0.0.1:8082 --pass-microseconds 5000 --max-batch 8
 //!     cargo run -p server --example faulty -- 127.0.0.1:8082 --fail 100=panic,200=hang
 //!     cargo run -p server --example faulty -- 127.0.0.1:8082 --replicas 3 --fail-replica 1:100=error
 //!
-//! Passes are counted from 1 for the life of the process, across all engines. The self-check of a new engine takes 4
-//! passes, a readiness check takes 1. Other settings come from KINDRED_* variables.
+//! Passes are counted from 1 for the life of the process, across all engines. The self-check of a
+//! new engine takes 4 passes, a readiness check takes 1. Other settings come from KINDRED_*
+//! variables.
 
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -60,7 +61,8 @@ struct Arguments {
     /// Attempts to make the engine that fail, from 1, and how: error, panic, hang or memory
     #[arg(long, value_name = "N=HOW", value_delimiter = ',')]
     fail_start: Vec<Fault<StartFault>>,
-    /// From this pass on, each answer lacks its best hit, except answers of full passes that run in slices
+    /// From this pass on, each answer lacks its best hit, except answers of full passes that run in
+    /// slices
     #[arg(long, value_name = "PASS", default_value_t = u64::MAX)]
     wrong_answers_from: u64,
 }
@@ -215,7 +217,8 @@ impl Faulty {
         }
     }
 
-    /// Runs a pass, with the fault that was ordered for it. Returns its result, and whether to make that result wrong.
+    /// Runs a pass, with the fault that was ordered for it. Returns its result, and whether to make
+    /// that result wrong.
     fn pass<T>(
         &mut self,
         pass: impl FnOnce(&mut dyn Engine) -> Result<T, EngineError>,

@@ -1,5 +1,5 @@
-//! The whole service over an engine that makes up its answers, so that only the cost of everything but the search is
-//! left. `scripts/load-http` can compare it with `bare`.
+//! The whole service over an engine that makes up its answers, so that only the cost of everything
+//! but the search is left. `scripts/load-http` can compare it with `bare`.
 //!
 //!     cargo run --release -p server --example instant -- 127.0.0.1:8082 --microseconds 200
 //!
@@ -26,7 +26,8 @@ struct Arguments {
     /// Microseconds that a pass takes
     #[arg(long, default_value_t = 0)]
     microseconds: u64,
-    /// Keep the core busy during a pass, like a CPU engine; the default is to sleep, as the host does while a GPU works
+    /// Keep the core busy during a pass, like a CPU engine; the default is to sleep, as the host
+    /// does while a GPU works
     #[arg(long)]
     spin: bool,
 }

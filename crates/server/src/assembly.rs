@@ -1,5 +1,6 @@
-//! The one place where a service is put together: settings and a function that makes engines become routes over loaded
-//! models. `kindred serve`, the console, the examples and the fuzz targets all start here.
+//! The one place where a service is put together: settings and a function that makes engines become
+//! routes over loaded models. `kindred serve`, the console, the examples and the fuzz targets all
+//! start here.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -49,9 +50,10 @@ pub enum AssemblyError {
 }
 
 impl Assembly {
-    /// Loads the models of the settings and starts their engines. `make_engines` returns a maker for each replica of a
-    /// model; it runs on the engine's thread, and again each time the engine has failed. `read_settings` returns the
-    /// settings for a reload. `timer` is the runtime that watches deadlines.
+    /// Loads the models of the settings and starts their engines. `make_engines` returns a maker
+    /// for each replica of a model; it runs on the engine's thread, and again each time the engine
+    /// has failed. `read_settings` returns the settings for a reload. `timer` is the runtime that
+    /// watches deadlines.
     ///
     /// # Errors
     /// If keys, certificates, the collector's address, a model or an engine can't be used.
@@ -88,8 +90,9 @@ impl Assembly {
         Ok(Self { front, edge, reloader })
     }
 
-    /// Stops the engines and waits at most `timeout` for their threads. Returns whether all have ended. Does not wait,
-    /// and returns true, if a reload that nobody waits for still holds the models.
+    /// Stops the engines and waits at most `timeout` for their threads. Returns whether all have
+    /// ended. Does not wait, and returns true, if a reload that nobody waits for still holds the
+    /// models.
     pub fn join(self, timeout: Duration) -> bool {
         let Self { front, reloader, .. } = self;
         drop(front);
@@ -119,7 +122,8 @@ pub fn wanted_engine(config: &Config) -> Wanted {
     }
 }
 
-/// Makes the engines that were asked for, each checked. A service that started on a GPU does not load a model on the CPU later.
+/// Makes the engines that were asked for, each checked. A service that started on a GPU does not
+/// load a model on the CPU later.
 pub fn engines_of(wanted: Wanted) -> MakeEngines {
     Arc::new(move |Making { model, placement, replaces }| {
         engines::makers(model, &Wanted { placement, ..wanted.clone() }, replaces)

@@ -48,7 +48,8 @@ use kindred::device::Device;
 use kindred::evaluation::results::Case;
 use kindred::method::Method;
 
-/// Kindred finds the exact nearest neighbours of words in a table of word vectors, and serves them over HTTP.
+/// Kindred finds the exact nearest neighbours of words in a table of word vectors, and serves them
+/// over HTTP.
 ///
 /// Without a command, kindred runs `serve`. Without `--model`, it serves the built-in model.
 #[derive(Debug, Parser)]
@@ -110,7 +111,8 @@ pub enum Command {
     /// Print the terms that texts imply, with weights
     #[command(after_help = EXPAND_EXAMPLES)]
     Expand(ExpandArguments),
-    /// Measure the quality of a model on analogy and similarity sets, or of a head on texts with labels
+    /// Measure the quality of a model on analogy and similarity sets, or of a head on texts with
+    /// labels
     #[command(after_help = EVAL_EXAMPLES)]
     Eval(Box<EvalArguments>),
     /// Write the exact graph of nearest neighbours of a whole model
@@ -184,8 +186,8 @@ pub struct PrepareArguments {
     /// How a vector and a row become a score: the cosine similarity, or the dot product
     #[arg(long, default_value = Metric::Cosine.name(), value_parser = one_of(Metric::ALL, Metric::name))]
     pub metric: Metric,
-    /// File of biases for --metric dot: .npy, or text with one number per line; one for each row of INPUT, in its order,
-    /// also for rows that are skipped
+    /// File of biases for --metric dot: .npy, or text with one number per line; one for each row of
+    /// INPUT, in its order, also for rows that are skipped
     #[arg(long, value_name = "FILE")]
     pub bias: Option<PathBuf>,
     /// File to read from a zip archive [default: the only one]
@@ -352,7 +354,8 @@ pub struct EvalArguments {
     /// The columns of the files of texts with labels.
     #[command(flatten)]
     pub columns: ColumnsArguments,
-    /// Analogy methods for `b - a + c`, comma-separated [default: 3cosadd,3cosmul,pairdirection; 3cosadd under the metric dot]
+    /// Analogy methods for `b - a + c`, comma-separated [default: 3cosadd,3cosmul,pairdirection;
+    /// 3cosadd under the metric dot]
     #[arg(long, value_parser = methods(), value_delimiter = ',')]
     pub methods: Vec<Method>,
     /// Case handling when words are looked up
@@ -361,8 +364,8 @@ pub struct EvalArguments {
     /// Print JSON instead of tables
     #[arg(long)]
     pub json: bool,
-    /// Device to run searches on: auto (a GPU if there is one, else the CPU), cpu, cuda (an error without a GPU),
-    /// or cuda:N
+    /// Device to run searches on: auto (a GPU if there is one, else the CPU), cpu, cuda (an error
+    /// without a GPU), or cuda:N
     #[arg(long, default_value_t = Device::Auto)]
     pub device: Device,
     /// Number of CPU engine threads; 0 means one per core
@@ -411,8 +414,8 @@ Examples:
 /// Arguments of `health`.
 #[derive(Debug, Clone, Args)]
 pub struct HealthArguments {
-    /// Address of the service; overrides KINDRED_URL. https works only for loopback addresses; the certificate is
-    /// not checked [default: http://127.0.0.1:8080]
+    /// Address of the service; overrides KINDRED_URL. https works only for loopback addresses; the
+    /// certificate is not checked [default: http://127.0.0.1:8080]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
     /// Timeout, in ms; should exceed the service's readiness_timeout_ms

@@ -22,12 +22,14 @@ pub(crate) const REQUEST: Duration = Duration::from_secs(600);
 /// The variable that names a file of certificates to trust instead of the system's.
 const CERTIFICATES_VARIABLE: &str = "SSL_CERT_FILE";
 
-/// Parses the URL of a service. The error is the URL in a form that may be shown, and what is wrong with it.
+/// Parses the URL of a service. The error is the URL in a form that may be shown, and what is wrong
+/// with it.
 pub(crate) fn service_url(text: &str) -> Result<Uri, (String, &'static str)> {
     url(text, "it must have no user and password; a key goes into KINDRED_API_KEY")
 }
 
-/// As [`service_url`], for any URL that has no query. `no_user` is what is wrong with one that has a user.
+/// As [`service_url`], for any URL that has no query. `no_user` is what is wrong with one that has
+/// a user.
 pub(crate) fn url(url: &str, no_user: &'static str) -> Result<Uri, (String, &'static str)> {
     let parsed = url.parse::<Uri>();
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
@@ -61,7 +63,8 @@ pub(crate) fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// The proxy from the environment, if requests to this URL go through it. Requests to this machine never use a proxy.
+/// The proxy from the environment, if requests to this URL go through it. Requests to this machine
+/// never use a proxy.
 fn proxy_to(url: &Uri) -> Option<Proxy> {
     let is_near = url.host().is_some_and(is_loopback);
     Proxy::try_from_env().filter(|proxy| !is_near && !proxy.is_no_proxy(url))
@@ -87,8 +90,9 @@ pub(crate) fn api_key(given: Option<&str>) -> Result<Option<String>, String> {
     Ok(key)
 }
 
-/// A client that treats every status as an answer, not as an error. For HTTPS it trusts the system's certificates, or
-/// those in the file that SSL_CERT_FILE names. Reading them takes a while, so they are not read for plain HTTP.
+/// A client that treats every status as an answer, not as an error. For HTTPS it trusts the
+/// system's certificates, or those in the file that SSL_CERT_FILE names. Reading them takes a
+/// while, so they are not read for plain HTTP.
 ///
 /// # Errors
 /// If SSL_CERT_FILE names a file without certificates.

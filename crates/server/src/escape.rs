@@ -1,7 +1,8 @@
-//! Escapes untrusted text for a terminal: the words of a model and the messages of a service may contain anything.
+//! Escapes untrusted text for a terminal: the words of a model and the messages of a service may
+//! contain anything.
 
-/// Returns the text on one line. Escapes, as `\u{…}`, every character that would control the terminal or change how the
-/// text around it reads.
+/// Returns the text on one line. Escapes, as `\u{…}`, every character that would control the
+/// terminal or change how the text around it reads.
 pub fn escaped(text: &str) -> String {
     let one = |c: char| if is_harmless(c) { c.to_string() } else { c.escape_unicode().to_string() };
     text.chars().map(one).collect()
@@ -12,8 +13,8 @@ pub fn escaped_lines(text: &str) -> String {
     text.split('\n').map(escaped).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a character may be printed to a terminal unchanged. Direction marks, line ends and invisible characters may
-/// not: they could make one text look like another.
+/// Whether a character may be printed to a terminal unchanged. Direction marks, line ends and
+/// invisible characters may not: they could make one text look like another.
 pub(crate) fn is_harmless(c: char) -> bool {
     !c.is_control()
         && !matches!(c,

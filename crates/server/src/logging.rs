@@ -40,13 +40,14 @@ fn subscriber(
     })
 }
 
-/// Escapes what would control a terminal in log lines, because much of what is logged comes from clients. The
-/// formatters escape only some of it: the JSON formatter escapes only what JSON requires.
+/// Escapes what would control a terminal in log lines, because much of what is logged comes from
+/// clients. The formatters escape only some of it: the JSON formatter escapes only what JSON
+/// requires.
 struct Escaping<W> {
     writer: W,
     format: LogFormat,
-    /// If true, escape characters are left as they are: they are the formatter's own, and it escapes those from
-    /// clients.
+    /// If true, escape characters are left as they are: they are the formatter's own, and it
+    /// escapes those from clients.
     colours: bool,
 }
 
@@ -137,7 +138,8 @@ fn changed(config: &Config) -> Vec<String> {
     fields(config).into_iter().filter(differs).map(shown).collect()
 }
 
-/// Whether a setting is secret: by its name, or because its value is an address with a user and a password.
+/// Whether a setting is secret: by its name, or because its value is an address with a user and a
+/// password.
 fn is_secret(key: &str, value: &Value) -> bool {
     let named = |part: &str| ["key", "keys", "secret", "token", "password"].contains(&part);
     let with_user = |text: &str| text.contains("://") && text.contains('@');

@@ -17,8 +17,8 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // The message repeats what was typed, so escape control characters in it. That also removes colours, so do
-            // it only if needed.
+            // The message repeats what was typed, so escape control characters in it. That also
+            // removes colours, so do it only if needed.
             let steers = |typed: OsString| {
                 let typed = typed.to_string_lossy();
                 escaped(&typed) != typed
@@ -30,7 +30,8 @@ fn main() -> ExitCode {
             if error.use_stderr() {
                 error.exit()
             }
-            // Help and version are results: failing to write them is an error, unless the pipe was closed.
+            // Help and version are results: failing to write them is an error, unless the pipe was
+            // closed.
             return match error.print().and_then(|()| std::io::stdout().flush()) {
                 Err(e) if e.kind() != ErrorKind::BrokenPipe => {
                     eprintln!("kindred: can't write to standard output: {e}");

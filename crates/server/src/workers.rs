@@ -1,9 +1,10 @@
-//! Threads for work that would hold up the other connections of an HTTP thread: parsing large bodies, looking up many
-//! words, finding similar words, writing and compressing large answers.
+//! Threads for work that would hold up the other connections of an HTTP thread: parsing large
+//! bodies, looking up many words, finding similar words, writing and compressing large answers.
 //!
-//! Callers take turns by the time that their work has taken ([`Turns`]). One caller never gets all threads, so that the
-//! work of others starts immediately. The number of waiting tasks is bounded, per caller and in total. A task does not
-//! start if its caller has hung up or its deadline has passed, and long tasks check their [`Patience`] now and then.
+//! Callers take turns by the time that their work has taken ([`Turns`]). One caller never gets all
+//! threads, so that the work of others starts immediately. The number of waiting tasks is bounded,
+//! per caller and in total. A task does not start if its caller has hung up or its deadline has
+//! passed, and long tasks check their [`Patience`] now and then.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -124,8 +125,8 @@ impl Workers {
         Ok(workers)
     }
 
-    /// Runs `work` when it is this caller's turn, and waits for it until the deadline. If the caller stops waiting,
-    /// work that has begun continues until it checks its [`Patience`].
+    /// Runs `work` when it is this caller's turn, and waits for it until the deadline. If the
+    /// caller stops waiting, work that has begun continues until it checks its [`Patience`].
     ///
     /// # Errors
     /// If the work was not done.
@@ -196,7 +197,8 @@ impl Shared {
             // Even a task that did not start is charged a little time.
             lines.turns.charge(caller, took.max(Duration::from_micros(1)));
             lines.leave(caller);
-            // This caller may use one more thread now. Wake a sleeping one, because it may be this caller's turn again.
+            // This caller may use one more thread now. Wake a sleeping one, because it may be this
+            // caller's turn again.
             if !lines.by_caller.is_empty() {
                 self.changed.notify_one();
             }

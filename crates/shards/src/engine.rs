@@ -29,9 +29,9 @@ pub struct Shards {
 }
 
 impl Shards {
-    /// Cuts a table into these ranges of rows, in order, and makes an engine for each: `make` gets the index of its range and its
-    /// table, and runs on the thread that will own the engine. Empty ranges have no engine. To be called on the thread that will own
-    /// this.
+    /// Cuts a table into these ranges of rows, in order, and makes an engine for each: `make` gets
+    /// the index of its range and its table, and runs on the thread that will own the engine. Empty
+    /// ranges have no engine. To be called on the thread that will own this.
     ///
     /// # Errors
     /// The first error of `make`.
@@ -66,7 +66,8 @@ impl Shards {
         if fits(&self.shards[0].of.table()) { Ok(()) } else { Err(EngineError::ForeignQuery) }
     }
 
-    /// Asks every shard for its hits, and merges them. `None` for a query that a shard did not answer.
+    /// Asks every shard for its hits, and merges them. `None` for a query that a shard did not
+    /// answer.
     fn ask(
         &mut self,
         batch: &QueryBatch<'_>,
@@ -131,7 +132,8 @@ impl OfShard {
         })
     }
 
-    /// Whether its engine must search for it later, which it can't while it works on a started search.
+    /// Whether its engine must search for it later, which it can't while it works on a started
+    /// search.
     fn must_search(&self) -> bool {
         !self.is_started && self.own.iter().any(Option::is_some)
     }
@@ -358,8 +360,8 @@ impl Engine for Shards {
     }
 }
 
-/// Runs `work` on each shard with the pieces that it has of all parts, `[parts][shards]`, which are returned to their places. Returns
-/// what it said for each shard.
+/// Runs `work` on each shard with the pieces that it has of all parts, `[parts][shards]`, which are
+/// returned to their places. Returns what it said for each shard.
 fn spread<P: Send, T: Send>(
     members: &mut Members,
     mut pieces: Vec<&mut Vec<Option<P>>>,

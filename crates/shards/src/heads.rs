@@ -1,4 +1,5 @@
-//! Heads as shards take them: a classifier whose tokens may be rows that a shard does not have, an expander with some of the terms.
+//! Heads as shards take them: a classifier whose tokens may be rows that a shard does not have, an
+//! expander with some of the terms.
 //!
 //! What is made here lasts as long as somebody else has the head.
 
@@ -123,7 +124,8 @@ impl TermShards {
 pub(crate) struct Expanders(Vec<(Arc<dyn TermExpander>, TermShards)>);
 
 impl Expanders {
-    /// The expander for each shard. If its terms are the model's rows, those of a shard are its own.
+    /// The expander for each shard. If its terms are the model's rows, those of a shard are its
+    /// own.
     pub(crate) fn of(&mut self, expander: &Arc<dyn TermExpander>, shards: &[Shard]) -> TermShards {
         let made_of = |made: &TermShards| made.each.iter().flatten().count();
         self.0.retain(|(of, made)| Arc::strong_count(of) > 1 + made_of(made));

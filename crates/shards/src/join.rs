@@ -4,7 +4,8 @@ use contract::Hit;
 
 use crate::shard::Shard;
 
-/// The `k` best of the hits of all shards, best first. Each list is best first, in the shard's own rows.
+/// The `k` best of the hits of all shards, best first. Each list is best first, in the shard's own
+/// rows.
 pub(crate) fn merge<'a>(lists: impl Iterator<Item = (&'a Shard, Vec<Hit>)>, k: usize) -> Vec<Hit> {
     let moved = |(shard, mut hits): (&Shard, Vec<Hit>)| {
         hits.iter_mut().for_each(|hit| hit.row = shard.everywhere(hit.row));

@@ -1,8 +1,8 @@
-//! The engines of the shards, each on the thread that made it. The caller's thread owns the first; the others have threads of
-//! their own, to which the caller lends work.
+//! The engines of the shards, each on the thread that made it. The caller's thread owns the first;
+//! the others have threads of their own, to which the caller lends work.
 //!
-//! A pass over a shard takes some 50 µs, about as long as the system needs to wake a thread. So a thread that has finished its work
-//! looks for the next for a while before it sleeps.
+//! A pass over a shard takes some 50 µs, about as long as the system needs to wake a thread. So a
+//! thread that has finished its work looks for the next for a while before it sleeps.
 
 #![allow(unsafe_code)]
 
@@ -71,7 +71,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until `is_there`: first it looks again and again, then it sleeps until another thread unparks this one.
+/// Waits until `is_there`: first it looks again and again, then it sleeps until another thread
+/// unparks this one.
 fn wait_until(is_there: impl Fn() -> bool) {
     let began = Instant::now();
     while !is_there() {
@@ -177,7 +178,8 @@ impl Members {
         &*self.own
     }
 
-    /// Runs `work` with each engine on its thread, but `own` with the first, on this one. Returns the results in order.
+    /// Runs `work` with each engine on its thread, but `own` with the first, on this one. Returns
+    /// the results in order.
     ///
     /// # Panics
     /// If any of them panics, once all are over.
@@ -193,8 +195,9 @@ impl Members {
             *lock(&others[index - 1]) = Some(result);
         };
         let run: &Work<'_> = &run;
-        // SAFETY: only the lifetime changes. The members use the work until they are done, and `waits` waits for that before this
-        // function returns or unwinds, so before anything that the work borrows is dropped.
+        // SAFETY: only the lifetime changes. The members use the work until they are done, and
+        // `waits` waits for that before this function returns or unwinds, so before anything that
+        // the work borrows is dropped.
         let run: &'static Work<'static> = unsafe { std::mem::transmute(run) };
         let caller = thread::current();
         let waits = Waits(&self.others);

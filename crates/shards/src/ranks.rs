@@ -1,5 +1,6 @@
-//! Ranks over shards. The shard that has a ranked row ranks it; every other shard counts the scores above it. Of rows with the same
-//! score, those of shards before it rank before it, and those of shards after it do not.
+//! Ranks over shards. The shard that has a ranked row ranks it; every other shard counts the scores
+//! above it. Of rows with the same score, those of shards before it rank before it, and those of
+//! shards after it do not.
 
 use contract::{FullPassAnswer, FullPassPart, FullPassQuery, Hit, RankedRow, Row};
 
@@ -33,7 +34,8 @@ fn with_ranks(part: &FullPassPart) -> impl Iterator<Item = Hit> + '_ {
     hits.filter(|hit| !hit.score.is_nan() && filter.admits(hit.row, hit.score))
 }
 
-/// The query for one shard, once the ranked rows have their scores. `None` if none of the shard's rows passes the filter.
+/// The query for one shard, once the ranked rows have their scores. `None` if none of the shard's
+/// rows passes the filter.
 pub(crate) fn query(part: &FullPassPart, shard: &Shard) -> Option<FullPassQuery> {
     let query = part.query();
     let filter = shard.filter(query.filter())?;

@@ -1,4 +1,5 @@
-//! Engines that fail or panic, as makers or at work, on any shard: the caller gets an error or the panic, and nothing hangs.
+//! Engines that fail or panic, as makers or at work, on any shard: the caller gets an error or the
+//! panic, and nothing hangs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Searches that are started before the last one is over: the same answers, also if some shards can't start.
+//! Searches that are started before the last one is over: the same answers, also if some shards
+//! can't start.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use crate::support::{bits, model};
 /// How many searches a device has under way at most.
 const MOST: usize = 2;
 
-/// Keeps the rules of started searches, and starts only some: at most [`MOST`], and none of those that the random numbers refuse.
+/// Keeps the rules of started searches, and starts only some: at most [`MOST`], and none of those
+/// that the random numbers refuse.
 struct Overlapping {
     engine: ReferenceEngine,
     started: VecDeque<Vec<Vec<Hit>>>,
@@ -71,7 +73,8 @@ fn shards(of: &Arc<ModelStore>, count: usize, refuses: u32) -> Shards {
     Shards::new(of.clone(), split_evenly(of.rows(), count), make).unwrap()
 }
 
-/// Some queries; the limit of some leaves shards without any row, and some batches leave shards without any query.
+/// Some queries; the limit of some leaves shards without any row, and some batches leave shards
+/// without any query.
 fn batch(of: &ModelStore, random: &mut fastrand::Rng) -> Vec<Query> {
     let limits = [None, Some(1), Some(20), Some(of.rows() as u32)];
     let only_first = random.bool();

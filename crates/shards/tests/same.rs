@@ -1,4 +1,5 @@
-//! Shards give the answers of one engine with the whole table, to the bit: whatever the ranges and the engines.
+//! Shards give the answers of one engine with the whole table, to the bit: whatever the ranges and
+//! the engines.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! A table under the metric `dot` as a table of cosines.
 //!
-//! With x' = (x, bias / β) and q' = (q, β), `q · x + bias = q' · x'`, which is |q'| · N times the product of the unit vector
-//! q' / |q'| and x' / N. N is the largest norm of all x', so these rows are at most 1 long, and everything that is proved of
-//! dot products of unit vectors holds for them (docs/certificate.md, theorem 7). A score of 1 in the pass means |q'| · N: the
-//! query's *unit*.
+//! With x' = (x, bias / β) and q' = (q, β), `q · x + bias = q' · x'`, which is |q'| · N times the
+//! product of the unit vector q' / |q'| and x' / N. N is the largest norm of all x', so these rows
+//! are at most 1 long, and everything that is proved of dot products of unit vectors holds for them
+//! (docs/certificate.md, theorem 7). A score of 1 in the pass means |q'| · N: the query's *unit*.
 //!
 //! Under the metric `cosine` rows are unit vectors already, and the unit is 1.
 
@@ -31,7 +31,8 @@ impl Lift {
         Self::for_queries(table, None)
     }
 
-    /// The same for queries whose norm is about this; for others the certificate holds as well, but rules out fewer rows.
+    /// The same for queries whose norm is about this; for others the certificate holds as well, but
+    /// rules out fewer rows.
     pub fn for_queries(table: &Table<'_>, norm: Option<f64>) -> Self {
         let none = Self { metric: table.metric(), longest: 1.0, beta: None };
         if table.metric() == Metric::Cosine {
@@ -50,8 +51,8 @@ impl Lift {
         lift.with_longest(longest)
     }
 
-    /// How the rows of a table under the metric `dot` are lifted if no norm of them is above `norm` and no magnitude of a bias above
-    /// `bias`, for queries whose norm is about `query_norm`.
+    /// How the rows of a table under the metric `dot` are lifted if no norm of them is above `norm`
+    /// and no magnitude of a bias above `bias`, for queries whose norm is about `query_norm`.
     pub fn of_largest(norm: f64, bias: f64, query_norm: f64) -> Self {
         let beta = beta((norm, bias), Some(query_norm));
         let last = beta.map_or(0.0, |beta| bias / beta);
@@ -119,9 +120,11 @@ impl Lift {
     }
 }
 
-/// β for rows with these largest norms and biases, and queries of this norm; `None` if all biases are zero.
+/// β for rows with these largest norms and biases, and queries of this norm; `None` if all biases
+/// are zero.
 ///
-/// The error is in proportion to |q'| · N. This β is where that is least for a row that has the largest norm and bias.
+/// The error is in proportion to |q'| · N. This β is where that is least for a row that has the
+/// largest norm and bias.
 fn beta((norm, bias): (f64, f64), query_norm: Option<f64>) -> Option<f64> {
     let ratio = query_norm.map_or(1.0, |query_norm| query_norm / norm);
     let ratio = if ratio.is_nan() { 1.0 } else { ratio.clamp(1.0 / MOST_RATIO, MOST_RATIO) };
@@ -132,8 +135,9 @@ fn beta((norm, bias): (f64, f64), query_norm: Option<f64>) -> Option<f64> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Unit(f64);
 
-/// What a device multiplies the scores of a query by, so that none is outside [-1, 1]: a power of two. The products are exact:
-/// scores are multiples of 2⁻²⁹⁸ below 2²⁷⁰, as sums of products of two float32.
+/// What a device multiplies the scores of a query by, so that none is outside [-1, 1]: a power of
+/// two. The products are exact: scores are multiples of 2⁻²⁹⁸ below 2²⁷⁰, as sums of products of
+/// two float32.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Factor(f64);
 
@@ -153,7 +157,8 @@ impl Unit {
         -self.at_least(-score)
     }
 
-    /// A power of two that leaves no score outside [-1, 1], if the unit is [useful](Self::is_useful), but the longest near 1.
+    /// A power of two that leaves no score outside [-1, 1], if the unit is
+    /// [useful](Self::is_useful), but the longest near 1.
     pub fn factor(self) -> Factor {
         if self.0 == 1.0 {
             return Factor::ONE;

@@ -2,13 +2,14 @@
 
 use super::ROTATION_HASH;
 
-/// A fixed random rotation of vectors of `dim` components: signs, then a Hadamard transform, over the
-/// first `p` components and again over the last `p`, `p` being the largest power of two that is at most
-/// `dim`.
+/// A fixed random rotation of vectors of `dim` components: signs, then a Hadamard transform, over
+/// the first `p` components and again over the last `p`, `p` being the largest power of two that is
+/// at most `dim`.
 ///
-/// It is orthogonal, so cosines do not change. It spreads heavy components over many others, so that few
-/// bits represent the vector better. (A randomised Hadamard transform: Ailon and Chazelle 2009, "The Fast
-/// Johnson–Lindenstrauss Transform".) The kernels do the same in `kernels/include/rotation.cuh`.
+/// It is orthogonal, so cosines do not change. It spreads heavy components over many others, so
+/// that few bits represent the vector better. (A randomised Hadamard transform: Ailon and Chazelle
+/// 2009, "The Fast Johnson–Lindenstrauss Transform".) The kernels do the same in
+/// `kernels/include/rotation.cuh`.
 #[derive(Debug, Clone)]
 pub struct Rotation {
     /// For each half, `[size]`: a sign times `1 / sqrt(size)`.
@@ -29,11 +30,11 @@ impl Rotation {
         Self { halves: [half(1), half(2)], dim }
     }
 
-    /// Rotates `LANES` vectors together, in place. `vectors` is `[dim]`; each element holds one component of every
-    /// vector.
+    /// Rotates `LANES` vectors together, in place. `vectors` is `[dim]`; each element holds one
+    /// component of every vector.
     ///
-    /// Computes in float64. A component has at most 2 · (12 + 2) roundings, each of at most 2⁻⁵³ of the
-    /// vector's norm, so the result for a unit vector is within 2⁻⁴⁷ of the exact one.
+    /// Computes in float64. A component has at most 2 · (12 + 2) roundings, each of at most 2⁻⁵³ of
+    /// the vector's norm, so the result for a unit vector is within 2⁻⁴⁷ of the exact one.
     ///
     /// # Panics
     /// If the vectors have a different number of components.

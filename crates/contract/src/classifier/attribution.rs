@@ -1,4 +1,5 @@
-//! Which n-grams decided: a class score as a sum over the windows at which channels had their maxima.
+//! Which n-grams decided: a class score as a sum over the windows at which channels had their
+//! maxima.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +12,8 @@ pub struct Attribution {
     pub base: f64,
     /// The windows with a share, largest first by amount; of equal ones, the first in the text.
     pub windows: Vec<Window>,
-    /// Whether base and shares add up to the score, up to rounding: with one dense layer. With more, a share is the gradient
-    /// of the score times the feature.
+    /// Whether base and shares add up to the score, up to rounding: with one dense layer. With
+    /// more, a share is the gradient of the score times the feature.
     pub is_exact: bool,
 }
 
@@ -28,7 +29,8 @@ pub struct Window {
 }
 
 impl Classifier {
-    /// Divides a class score among windows. `forward` is what [`forward`](Self::forward) computed for a text of `tokens` tokens.
+    /// Divides a class score among windows. `forward` is what [`forward`](Self::forward) computed
+    /// for a text of `tokens` tokens.
     ///
     /// Channels whose feature is zero have no share. Channels with the same window are added up.
     ///

@@ -8,8 +8,8 @@ use super::{sigmoid, softmax};
 const TEMPERATURES: [f64; 2] = [0.05, 20.0];
 const NEAR: f64 = 1e-6;
 
-/// The temperature at which these class scores make the classes that are right most likely, if each text has one. 1 if there are
-/// no texts.
+/// The temperature at which these class scores make the classes that are right most likely, if each
+/// text has one. 1 if there are no texts.
 ///
 /// # Panics
 /// If there are not as many texts as classes, or a class has no score.
@@ -26,8 +26,9 @@ pub fn fit_temperature(scores: &[Vec<f64>], classes: &[usize]) -> f64 {
     })
 }
 
-/// The temperature at which these class scores make it most likely which texts have which class, if each class has a sigmoid.
-/// Each pair is a class's score, and whether the text has the class. 1 if there are none.
+/// The temperature at which these class scores make it most likely which texts have which class, if
+/// each class has a sigmoid. Each pair is a class's score, and whether the text has the class. 1 if
+/// there are none.
 pub fn fit_sigmoid_temperature(pairs: &[(f64, bool)]) -> f64 {
     if pairs.is_empty() {
         return 1.0;
@@ -41,8 +42,8 @@ pub fn fit_sigmoid_temperature(pairs: &[(f64, bool)]) -> f64 {
     })
 }
 
-/// The temperature with the least loss. Both losses are convex in the inverse of the temperature, so there is one minimum: golden
-/// sections find it.
+/// The temperature with the least loss. Both losses are convex in the inverse of the temperature,
+/// so there is one minimum: golden sections find it.
 fn best_temperature(loss: impl Fn(f64) -> f64) -> f64 {
     let loss = |logarithm: f64| loss(logarithm.exp());
     let golden = (5f64.sqrt() - 1.0) / 2.0;
@@ -63,10 +64,11 @@ fn best_temperature(loss: impl Fn(f64) -> f64) -> f64 {
     f64::midpoint(low, high).exp()
 }
 
-/// The expected calibration error: by how much, on average, the share of right answers differs from the probability that was
-/// given, over `bins` groups of answers of similar probability, all of the same size. `answers` are probabilities that were given,
-/// and whether what they were given to was right: each text's most probable class, or with sigmoids each class of each text. 0 if
-/// there are none.
+/// The expected calibration error: by how much, on average, the share of right answers differs from
+/// the probability that was given, over `bins` groups of answers of similar probability, all of the
+/// same size. `answers` are probabilities that were given, and whether what they were given to was
+/// right: each text's most probable class, or with sigmoids each class of each text. 0 if there are
+/// none.
 ///
 /// # Panics
 /// If there are no bins.

@@ -1,5 +1,6 @@
-//! Text classifiers over word vectors: a convolutional network with one layer of convolutions and maximum over positions, and
-//! dense layers on top. Its formula in float64 is what every engine is held against.
+//! Text classifiers over word vectors: a convolutional network with one layer of convolutions and
+//! maximum over positions, and dense layers on top. Its formula in float64 is what every engine is
+//! held against.
 //!
 //! Source: Kim 2014, "Convolutional Neural Networks for Sentence Classification".
 
@@ -13,10 +14,10 @@ pub use forward::Forward;
 
 /// A classifier's weights, without labels and words.
 ///
-/// A text is its tokens' vectors. Each convolution slides over it, with zero vectors at both ends if it has padding. A channel's
-/// *feature* is its maximum over all positions, or zero if that is negative. The features of all convolutions, in order, are
-/// the input of the first dense layer. All but the last dense layer end with a ReLU. The last layer's outputs are the *class
-/// scores*.
+/// A text is its tokens' vectors. Each convolution slides over it, with zero vectors at both ends
+/// if it has padding. A channel's *feature* is its maximum over all positions, or zero if that is
+/// negative. The features of all convolutions, in order, are the input of the first dense layer.
+/// All but the last dense layer end with a ReLU. The last layer's outputs are the *class scores*.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Classifier {
     dim: usize,
@@ -95,12 +96,14 @@ impl Convolution {
         self.bias.len()
     }
 
-    /// The number of positions in a text of `tokens` tokens. A text that is too short has one: zero vectors follow it.
+    /// The number of positions in a text of `tokens` tokens. A text that is too short has one: zero
+    /// vectors follow it.
     pub fn positions(&self, tokens: usize) -> usize {
         (tokens + 2 * self.padding + 1).saturating_sub(self.width).max(1)
     }
 
-    /// The tokens that it covers at a position of a text of `tokens` tokens. Padding at either end is left out.
+    /// The tokens that it covers at a position of a text of `tokens` tokens. Padding at either end
+    /// is left out.
     pub fn covered(&self, position: usize, tokens: usize) -> std::ops::Range<usize> {
         let start = position.saturating_sub(self.padding);
         let end = (position + self.width).saturating_sub(self.padding).min(tokens);
@@ -185,8 +188,8 @@ impl Classifier {
     }
 }
 
-/// Probabilities from class scores: exactly one class is right. `temperature` divides the scores first: above 1, the
-/// probabilities are less extreme.
+/// Probabilities from class scores: exactly one class is right. `temperature` divides the scores
+/// first: above 1, the probabilities are less extreme.
 pub fn softmax(scores: &[f64], temperature: f64) -> Vec<f64> {
     let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let powers: Vec<f64> =

@@ -9,13 +9,14 @@ use std::collections::binary_heap::{BinaryHeap, PeekMut};
 use super::Term;
 use crate::Hit;
 
-/// Lists that are joined together: more would take memory, fewer would be joined more often than needed.
+/// Lists that are joined together: more would take memory, fewer would be joined more often than
+/// needed.
 const LISTS: usize = 16;
 
 /// The `top` best terms of some lists, each best first.
 ///
-/// The best terms of a text are among the best of its tokens: what ranks before a term in the list of a
-/// token that gives it its value also ranks before it in the text.
+/// The best terms of a text are among the best of its tokens: what ranks before a term in the list
+/// of a token that gives it its value also ranks before it in the text.
 #[derive(Debug, Clone)]
 pub struct BestTerms {
     top: usize,
@@ -62,9 +63,11 @@ pub(super) fn rank(terms: &mut Vec<Term>, top: usize) {
     terms.shrink_to_fit();
 }
 
-/// The first `top` terms of lists that are each best first. Of equal rows the best stays, and of equal values the first position.
+/// The first `top` terms of lists that are each best first. Of equal rows the best stays, and of
+/// equal values the first position.
 fn join(lists: &[Vec<Term>], top: usize) -> Vec<Term> {
-    // The next term of each list. Better hits come first in the order of hits, so the best is the greatest here.
+    // The next term of each list. Better hits come first in the order of hits, so the best is the
+    // greatest here.
     let next = |list: usize, at: usize| {
         let &Term { row, value: score, position } = lists[list].get(at)?;
         Some((Reverse((Hit { row, score }, position)), list, at))

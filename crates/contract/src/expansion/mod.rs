@@ -1,10 +1,13 @@
-//! The terms that a text implies, with values: SPLADE's head, as a search under the metric `dot` for each token.
+//! The terms that a text implies, with values: SPLADE's head, as a search under the metric `dot`
+//! for each token.
 //!
-//! `f[v] = max over l of (x[l] · w[v] + bias[v])`, of the terms where it is above zero. `x[l]` is the vector of token `l`, `w[v]` a
-//! row of the terms' table. So `f[v]` is the best of the scores that the contract gives term `v` as a neighbour of the tokens. The
+//! `f[v] = max over l of (x[l] · w[v] + bias[v])`, of the terms where it is above zero. `x[l]` is
+//! the vector of token `l`, `w[v]` a row of the terms' table. So `f[v]` is the best of the scores
+//! that the contract gives term `v` as a neighbour of the tokens. The
 //! *position* is the first token with that score. Terms rank by value, highest first, then by row.
 //!
-//! Source: Formal et al. 2021, "SPLADE v2", equation 6, without its logarithm, which is monotone and is applied to the result.
+//! Source: Formal et al. 2021, "SPLADE v2", equation 6, without its logarithm, which is monotone
+//! and is applied to the result.
 
 mod best;
 mod part;
@@ -26,7 +29,8 @@ pub trait TermExpander: fmt::Debug + Send + Sync {
     /// The terms, `[terms, dim]`, under [`Metric::Dot`].
     fn terms(&self) -> &Arc<dyn HasTable>;
 
-    /// The matrix that tokens' vectors are multiplied by, `[dim, token_dim]`; `None` if they stay as they are.
+    /// The matrix that tokens' vectors are multiplied by, `[dim, token_dim]`; `None` if they stay
+    /// as they are.
     fn projection(&self) -> Option<&[f32]>;
 
     /// Components of a token's vector.
@@ -35,8 +39,8 @@ pub trait TermExpander: fmt::Debug + Send + Sync {
         self.projection().map_or(dim, |projection| projection.len() / dim)
     }
 
-    /// A token's vector as the terms are compared with it, `[dim]`: each component is a [dot product](score::dot) of the contract,
-    /// rounded to float32 once.
+    /// A token's vector as the terms are compared with it, `[dim]`: each component is a [dot
+    /// product](score::dot) of the contract, rounded to float32 once.
     ///
     /// # Errors
     /// [`QueryError::NotFinite`] if a component is too large for float32.
@@ -86,8 +90,8 @@ pub struct Term {
 }
 
 impl Expansion {
-    /// The `top` best terms of at least the value `least`, or above zero if that is less. `model` is the table whose rows the
-    /// tokens may be.
+    /// The `top` best terms of at least the value `least`, or above zero if that is less. `model`
+    /// is the table whose rows the tokens may be.
     ///
     /// # Errors
     /// If a vector is not finite, or has another number of components than the expander takes.
@@ -159,8 +163,8 @@ impl Expansion {
         }
     }
 
-    /// The search for the terms of one token. `None` if no term is above zero, because the projection of the token's vector is too
-    /// large for float32: then it has no score.
+    /// The search for the terms of one token. `None` if no term is above zero, because the
+    /// projection of the token's vector is too large for float32: then it has no score.
     ///
     /// # Panics
     /// If there is no such token, or the model does not [fit](Self::fits).
@@ -172,8 +176,8 @@ impl Expansion {
         Query::new(&terms, vector.into(), self.top, filter).ok()
     }
 
-    /// Adds the vectors of all tokens, as the terms are compared with them, `[tokens, dim]`. Returns whether all of them are finite;
-    /// if not, some are missing.
+    /// Adds the vectors of all tokens, as the terms are compared with them, `[tokens, dim]`.
+    /// Returns whether all of them are finite; if not, some are missing.
     ///
     /// # Panics
     /// If the model does not [fit](Self::fits).
@@ -187,8 +191,8 @@ impl Expansion {
         })
     }
 
-    /// The same text for another expander, whose terms are a part of these, without rows of a model: `model` has those that the
-    /// tokens are.
+    /// The same text for another expander, whose terms are a part of these, without rows of a
+    /// model: `model` has those that the tokens are.
     ///
     /// # Panics
     /// If the model does not [fit](Self::fits), or the expander takes other vectors.
@@ -211,8 +215,8 @@ impl Expansion {
         }
     }
 
-    /// Cuts a text into parts of at most this many tokens each, in order: the terms of the text are the
-    /// [best](BestTerms) of theirs.
+    /// Cuts a text into parts of at most this many tokens each, in order: the terms of the text are
+    /// the [best](BestTerms) of theirs.
     ///
     /// # Panics
     /// If `tokens` is 0.

@@ -33,8 +33,8 @@ impl PartOfExpansion {
         Self { expansion, searched: 0, best, scan: None, shards: Vec::new() }
     }
 
-    /// The same text over parts of the terms. Only an engine that is made of several uses this; it is
-    /// empty before the first slice.
+    /// The same text over parts of the terms. Only an engine that is made of several uses this; it
+    /// is empty before the first slice.
     pub fn shards(&mut self) -> &mut Vec<Option<Self>> {
         &mut self.shards
     }
@@ -82,8 +82,8 @@ impl PartOfExpansion {
         self.scan = Some(Scan { hits, parts, from: 0 });
     }
 
-    /// Has an engine run a slice of the full pass that was begun, from a row on, and adds the hits of its
-    /// tokens if it was the last.
+    /// Has an engine run a slice of the full pass that was begun, from a row on, and adds the hits
+    /// of its tokens if it was the last.
     ///
     /// # Errors
     /// Those of `slice`.

@@ -1,9 +1,9 @@
-//! Full passes score every row: for queries that do not rank by a single cosine similarity, and for queries
-//! for the ranks of some rows.
+//! Full passes score every row: for queries that do not rank by a single cosine similarity, and for
+//! queries for the ranks of some rows.
 //!
-//! [`Scoring`] defines a row's score. The rest is the same as for a [`Query`]: higher scores first, lower rows
-//! first between equal scores, and a [`Filter`] that applies before `k`. Its minimum score applies to the score
-//! that is ranked.
+//! [`Scoring`] defines a row's score. The rest is the same as for a [`Query`]: higher scores first,
+//! lower rows first between equal scores, and a [`Filter`] that applies before `k`. Its minimum
+//! score applies to the score that is ranked.
 
 mod part;
 
@@ -11,10 +11,11 @@ pub use part::{FullPassPart, FullPassShare};
 
 use super::{Filter, Hit, Query, Row, Scoring, Table};
 
-// Terms of `FullPassQuery::row_work`. Each is a ratio of two times, measured with the CPU's full scan on one thread:
-// the time of one more query over shared vectors, and the time of one more vector. Measured on random tables of
-// 20,000 × 100 and 400,000 × 50, with AVX-512, AVX2 and portable code. The ratios differ by up to four times, because
-// the cost of a multiply-add does; these values are in the middle.
+// Terms of `FullPassQuery::row_work`. Each is a ratio of two times, measured with the CPU's full
+// scan on one thread: the time of one more query over shared vectors, and the time of one more
+// vector. Measured on random tables of 20,000 × 100 and 400,000 × 50, with AVX-512, AVX2 and
+// portable code. The ratios differ by up to four times, because the cost of a multiply-add does;
+// these values are in the middle.
 
 /// Cost of a query with the simplest formula.
 const QUERY_WORK: usize = 10;
@@ -22,11 +23,13 @@ const QUERY_WORK: usize = 10;
 const VECTOR_WORK: usize = 4;
 /// Cost of each step of the binary search among the ranked rows.
 const RANK_WORK: usize = 30;
-/// This many hits cost one multiply-add per row: few rows are kept, but relatively more of a small table.
+/// This many hits cost one multiply-add per row: few rows are kept, but relatively more of a small
+/// table.
 const HITS_PER_WORK: usize = 32;
 
-/// A query of a full pass: the `k` best rows by `scoring` among those that pass `filter`, the exact ranks of the `ranked`
-/// rows, and how many rows that pass have higher scores than those of `above`.
+/// A query of a full pass: the `k` best rows by `scoring` among those that pass `filter`, the exact
+/// ranks of the `ranked` rows, and how many rows that pass have higher scores than those of
+/// `above`.
 #[derive(Debug, Clone)]
 pub struct FullPassQuery {
     scoring: Scoring,
@@ -37,15 +40,16 @@ pub struct FullPassQuery {
 }
 
 impl FullPassQuery {
-    /// Creates a query. `k` may be 0 to request only ranks, and may exceed the number of rows. The words of the
-    /// scoring are only excluded if `filter` excludes them. `ranked` rows belong to the table that the scoring was
-    /// made for, in any order; an engine refuses others, see [`fits`](Self::fits).
+    /// Creates a query. `k` may be 0 to request only ranks, and may exceed the number of rows. The
+    /// words of the scoring are only excluded if `filter` excludes them. `ranked` rows belong to
+    /// the table that the scoring was made for, in any order; an engine refuses others, see
+    /// [`fits`](Self::fits).
     pub fn new(scoring: Scoring, k: usize, filter: Filter, ranked: Vec<Row>) -> Self {
         Self { scoring, k, filter, ranked, above: Vec::new() }
     }
 
-    /// The same query, which also counts the rows above each of these scores: for ranks of rows that a part of a table does
-    /// not have.
+    /// The same query, which also counts the rows above each of these scores: for ranks of rows
+    /// that a part of a table does not have.
     ///
     /// # Panics
     /// If a score is NaN.
@@ -55,7 +59,8 @@ impl FullPassQuery {
         Self { above, ..self }
     }
 
-    /// The full pass that gives the same answer as the search `query`: the same rows and score bits.
+    /// The full pass that gives the same answer as the search `query`: the same rows and score
+    /// bits.
     pub fn of_search(query: &Query) -> Self {
         let (scoring, filter) = (query.scoring(), query.filter().clone());
         Self { scoring, k: query.k(), filter, ranked: Vec::new(), above: Vec::new() }
@@ -91,8 +96,8 @@ impl FullPassQuery {
         &self.above
     }
 
-    /// Estimates the cost of one row of a full pass without the dot products: formula, list and ranks. In float64
-    /// multiply-adds, of which a dot product takes `dim`.
+    /// Estimates the cost of one row of a full pass without the dot products: formula, list and
+    /// ranks. In float64 multiply-adds, of which a dot product takes `dim`.
     pub fn row_work(&self) -> usize {
         let ranks = match self.ranked.len() + self.above.len() {
             0 => 0,
@@ -126,8 +131,9 @@ pub struct RankedRow {
     pub row: Row,
     /// The row's score. `None` for a zero row, or a row that the scoring skips.
     pub score: Option<f64>,
-    /// 1 + the number of rows that pass the filter and rank before this one: by a higher score, or by an equal
-    /// score and a lower row. `None` if this row has no score or does not pass the filter.
+    /// 1 + the number of rows that pass the filter and rank before this one: by a higher score, or
+    /// by an equal score and a lower row. `None` if this row has no score or does not pass the
+    /// filter.
     pub rank: Option<u32>,
 }
 
@@ -138,6 +144,7 @@ pub struct FullPassAnswer {
     pub hits: Vec<Hit>,
     /// The rows whose ranks were requested, in the order of the request.
     pub ranks: Vec<RankedRow>,
-    /// For each score of [`FullPassQuery::above`], in order, how many rows that pass the filter have a higher one.
+    /// For each score of [`FullPassQuery::above`], in order, how many rows that pass the filter
+    /// have a higher one.
     pub above: Vec<u32>,
 }

@@ -1,10 +1,11 @@
-//! The state of a full-pass query between slices. A pass can be cut into slices, and a slice into shares for several
-//! threads.
+//! The state of a full-pass query between slices. A pass can be cut into slices, and a slice into
+//! shares for several threads.
 //!
-//! Ranks are counted as follows. The ranked rows are sorted by rank. For each row of the table, a binary search finds
-//! its position among them, and the count at that position is incremented: the row ranks before all ranked rows from
-//! there on. In the end, the number of rows before a ranked row is the sum of the counts up to its own position. If few
-//! rows are ranked, it is faster to compare each of them with some rows of the table at a time.
+//! Ranks are counted as follows. The ranked rows are sorted by rank. For each row of the table, a
+//! binary search finds its position among them, and the count at that position is incremented: the
+//! row ranks before all ranked rows from there on. In the end, the number of rows before a ranked
+//! row is the sum of the counts up to its own position. If few rows are ranked, it is faster to
+//! compare each of them with some rows of the table at a time.
 
 use super::{FullPassAnswer, FullPassQuery, RankedRow};
 use crate::{FilterParts, Hit, Row, Table};
@@ -29,7 +30,8 @@ pub struct FullPassPart {
     /// Whether `ranking` and `counts` are set up.
     is_prepared: bool,
     is_answered: bool,
-    /// The ranked rows that pass the filter, and the first row with each score of `above`: best first.
+    /// The ranked rows that pass the filter, and the first row with each score of `above`: best
+    /// first.
     ranking: Vec<Hit>,
     /// For each of them, its index among the ranked rows, after which those of `above` follow.
     targets: Vec<u32>,
@@ -78,8 +80,8 @@ impl FullPassPart {
         }
     }
 
-    /// The same query over parts of the table. Only an engine that is made of several uses this; it is empty before the first
-    /// slice.
+    /// The same query over parts of the table. Only an engine that is made of several uses this; it
+    /// is empty before the first slice.
     pub fn shards(&mut self) -> &mut Vec<Option<Self>> {
         &mut self.shards
     }
@@ -95,8 +97,8 @@ impl FullPassPart {
         &self.query
     }
 
-    /// Whether the query fits a table of this shape, see [`FullPassQuery::fits`]. If the part is prepared, the ranked
-    /// rows are not checked again.
+    /// Whether the query fits a table of this shape, see [`FullPassQuery::fits`]. If the part is
+    /// prepared, the ranked rows are not checked again.
     pub fn fits(&self, table: &Table<'_>) -> bool {
         if !self.is_prepared {
             return self.query.fits(table);
@@ -109,7 +111,8 @@ impl FullPassPart {
         &self.ranked[self.scores.len()..]
     }
 
-    /// Sets the scores of the first n [`unscored`](Self::unscored) rows, by [`Scoring::scores`]. NaN means none.
+    /// Sets the scores of the first n [`unscored`](Self::unscored) rows, by [`Scoring::scores`].
+    /// NaN means none.
     ///
     /// # Panics
     /// If there are more scores than unscored rows.
@@ -120,8 +123,8 @@ impl FullPassPart {
         self.scores.extend_from_slice(scores);
     }
 
-    /// The scores of the first n [`distinct_ranked`](Self::distinct_ranked) rows that have been [set](Self::set_scores), NaN if a
-    /// row has none.
+    /// The scores of the first n [`distinct_ranked`](Self::distinct_ranked) rows that have been
+    /// [set](Self::set_scores), NaN if a row has none.
     pub fn ranked_scores(&self) -> &[f64] {
         &self.scores
     }
@@ -131,10 +134,11 @@ impl FullPassPart {
         &self.ranked
     }
 
-    /// Answers a query for ranks alone, of which no row was processed, by what a device has counted: for each of the
-    /// [`distinct_ranked`](Self::distinct_ranked) rows its score, NaN if it has none, and the number of rows that pass
-    /// the filter and rank before it; then for each score of [`FullPassQuery::above`] the number of those above it. The
-    /// count of a row without a score, or that does not pass the filter, is not used.
+    /// Answers a query for ranks alone, of which no row was processed, by what a device has
+    /// counted: for each of the [`distinct_ranked`](Self::distinct_ranked) rows its score, NaN if
+    /// it has none, and the number of rows that pass the filter and rank before it; then for each
+    /// score of [`FullPassQuery::above`] the number of those above it. The count of a row without a
+    /// score, or that does not pass the filter, is not used.
     ///
     /// # Panics
     /// If the query asks for hits, a row was processed, or there are not as many scores and counts.
@@ -146,13 +150,15 @@ impl FullPassPart {
         self.is_answered = true;
     }
 
-    /// Merges what a device has counted among rows that nobody else processes, for a query for ranks alone: for each of the
-    /// [`distinct_ranked`](Self::distinct_ranked) rows the number of rows that pass the filter and rank before it; then for
-    /// each score of [`FullPassQuery::above`] the number of those above it. The count of a row without a score, or that does
-    /// not pass the filter, is not used.
+    /// Merges what a device has counted among rows that nobody else processes, for a query for
+    /// ranks alone: for each of the [`distinct_ranked`](Self::distinct_ranked) rows the number of
+    /// rows that pass the filter and rank before it; then for each score of
+    /// [`FullPassQuery::above`] the number of those above it. The count of a row without a score,
+    /// or that does not pass the filter, is not used.
     ///
     /// # Panics
-    /// If the query asks for hits, the part is not [prepared](Self::prepare), or there are not as many counts.
+    /// If the query asks for hits, the part is not [prepared](Self::prepare), or there are not as
+    /// many counts.
     pub fn merge_counted(&mut self, before: &[u32]) {
         let targets = self.ranked.len() + self.query.above().len();
         assert!(self.query.k() == 0 && self.is_prepared && before.len() == targets);
@@ -164,8 +170,8 @@ impl FullPassPart {
         }
     }
 
-    /// Whether [`answer_ranks`](Self::answer_ranks) or [`complete`](Self::complete) was called: no engine needs to process
-    /// rows.
+    /// Whether [`answer_ranks`](Self::answer_ranks) or [`complete`](Self::complete) was called: no
+    /// engine needs to process rows.
     pub fn is_answered(&self) -> bool {
         self.is_answered
     }
@@ -193,8 +199,8 @@ impl FullPassPart {
         // A row that does not pass the filter has no rank. A comparison with NaN is false.
         let passes =
             |(_, hit): &(u32, Hit)| !hit.score.is_nan() && filter.admits(hit.row, hit.score);
-        // No row ranks before the first with the same score, so what ranks before it is above the score. Adding zero turns −0.0
-        // into +0.0.
+        // No row ranks before the first with the same score, so what ranks before it is above the
+        // score. Adding zero turns −0.0 into +0.0.
         let above = self.query.above().iter().map(|score| Hit { row: Row(0), score: score + 0.0 });
         let mut targets: Vec<(u32, Hit)> = (0..).zip(hits).filter(passes).collect();
         targets.extend((self.ranked.len() as u32..).zip(above));
@@ -205,14 +211,15 @@ impl FullPassPart {
         self.is_prepared = true;
     }
 
-    /// The cost of the next row without its dot products, like [`FullPassQuery::row_work`]. Until the list is full,
-    /// every row enters it.
+    /// The cost of the next row without its dot products, like [`FullPassQuery::row_work`]. Until
+    /// the list is full, every row enters it.
     pub fn row_work(&self) -> usize {
         let is_filling = self.query.k() > 0 && self.list.worst.is_none();
         self.query.row_work() + if is_filling { KEPT_WORK } else { 0 }
     }
 
-    /// The lowest score of a hit: rows with lower ones are none. Infinity if the query asks for no hits.
+    /// The lowest score of a hit: rows with lower ones are none. Infinity if the query asks for no
+    /// hits.
     pub fn least_kept(&self) -> f64 {
         let least = match self.query.k() {
             0 => f64::INFINITY,
@@ -221,8 +228,8 @@ impl FullPassPart {
         self.list.worst.map_or(least, |worst| least.max(worst.score))
     }
 
-    /// The ranked rows that pass the filter, and row 0 with each score of [`FullPassQuery::above`]: best first, if the part is
-    /// [prepared](Self::prepare).
+    /// The ranked rows that pass the filter, and row 0 with each score of [`FullPassQuery::above`]:
+    /// best first, if the part is [prepared](Self::prepare).
     pub fn ranking(&self) -> &[Hit] {
         &self.ranking
     }
@@ -270,7 +277,8 @@ impl FullPassPart {
         share.raise_floor(least_ranked);
     }
 
-    /// Whether all that these rows can change is counts, and all of them pass the filter, whatever their scores.
+    /// Whether all that these rows can change is counts, and all of them pass the filter, whatever
+    /// their scores.
     fn only_counts(&self, first: Row, rows: usize) -> bool {
         // Without `..`: a new part of the filter must be checked here, or it does not compile.
         let FilterParts { excluded, first_rows, min_score, max_score } =
@@ -285,8 +293,8 @@ impl FullPassPart {
         }
     }
 
-    /// Counts some rows. Does nothing and returns `false` if one has the score of a ranked row: then the order of rows
-    /// decides.
+    /// Counts some rows. Does nothing and returns `false` if one has the score of a ranked row:
+    /// then the order of rows decides.
     fn count_together(&self, counts: &mut Vec<u32>, scores: &[f64]) -> bool {
         let mut ties = 0;
         for &ranked in &self.ranking_scores {
@@ -309,7 +317,8 @@ impl FullPassPart {
     }
 
     fn count(&self, counts: &mut Vec<u32>, hit: Hit) {
-        // Scores are never NaN here and never −0.0, so that plain comparisons give the order of hits.
+        // Scores are never NaN here and never −0.0, so that plain comparisons give the order of
+        // hits.
         let mut index = self.ranking_scores.partition_point(|&ranked| ranked > hit.score);
         if self.ranking_scores.get(index) == Some(&hit.score) {
             index += self.ranking[index..].partition_point(|ranked| *ranked <= hit);
@@ -336,9 +345,10 @@ impl FullPassPart {
         }
     }
 
-    /// Merges what a device has found among rows that nobody else processes: at least those that pass the filter and whose
-    /// scores are not below [`least_kept`](Self::least_kept); and for each position in the [`ranking`](Self::ranking), the
-    /// number of rows that pass the filter and rank before that row, but not before the one above it.
+    /// Merges what a device has found among rows that nobody else processes: at least those that
+    /// pass the filter and whose scores are not below [`least_kept`](Self::least_kept); and for
+    /// each position in the [`ranking`](Self::ranking), the number of rows that pass the filter and
+    /// rank before that row, but not before the one above it.
     ///
     /// # Panics
     /// If there is not one count for each of these positions.
@@ -350,8 +360,8 @@ impl FullPassPart {
         }
     }
 
-    /// The answer, once an engine has processed all rows. Before that, the answer for the rows processed so far; a
-    /// part that is not prepared has no ranks.
+    /// The answer, once an engine has processed all rows. Before that, the answer for the rows
+    /// processed so far; a part that is not prepared has no ranks.
     pub fn into_answer(self) -> FullPassAnswer {
         if let Some(answer) = self.answer {
             return answer;
@@ -383,8 +393,8 @@ impl FullPassShare {
     }
 }
 
-/// The best `k` hits, with room for as many more. It is pruned only when full, so the cost per hit is the same for
-/// every `k`; a heap's cost grows with its size.
+/// The best `k` hits, with room for as many more. It is pruned only when full, so the cost per hit
+/// is the same for every `k`; a heap's cost grows with its size.
 #[derive(Debug, Clone)]
 struct List {
     k: usize,

@@ -1,36 +1,39 @@
-//! Half-spaces that contain every row with a high score: with them, a scan for dot products finds the best rows by a
-//! formula of several cosines (docs/certificate.md, theorem 5).
+//! Half-spaces that contain every row with a high score: with them, a scan for dot products finds
+//! the best rows by a formula of several cosines (docs/certificate.md, theorem 5).
 //!
-//! Both formulas can be written as `X ≥ φ(Y)`, where `X` and `Y` are dot products of the row's unit vector with sums of
-//! the formula's vectors, and `φ` is concave:
+//! Both formulas can be written as `X ≥ φ(Y)`, where `X` and `Y` are dot products of the row's unit
+//! vector with sums of the formula's vectors, and `φ` is concave:
 //!
-//! - 3CosMul with `P` positive words and at most one negative: the geometric mean of the positive factors is at most
-//!   their arithmetic mean. So with `X` the mean of the positive cosines and `Y` the negative one, a score of at
-//!   least `F` needs `X ≥ −1 + (2^P · F · ((1 + Y)/2 + ε))^(1/P)`.
+//! - 3CosMul with `P` positive words and at most one negative: the geometric mean of the positive
+//!   factors is at most their arithmetic mean. So with `X` the mean of the positive cosines and `Y`
+//!   the negative one, a score of at least `F` needs `X ≥ −1 + (2^P · F · ((1 + Y)/2 + ε))^(1/P)`.
 //! - PairDirection with `X = (s_b − s_a)/L` and `Y = s_c`: a score of at least `F ≥ 0` needs
 //!   `X ≥ (cos(b, c) − cos(a, c))/L + F · √(2 − 2 Y)`, with `L = √(2 − 2 cos(a, b))`.
 //!
-//! `[−1, 1]` is cut into pieces. If `Y` is in the piece `[y₀, y₁]`, then for every slope `σ` the concave function
-//! `φ(Y) − σ Y` is at least the smaller of its values at `y₀` and `y₁`, and so is `X − σ Y`: the row is in a half-space
-//! with the normal `X − σ Y`. Any slope is correct. The best is the chord's at the actual `F`, which must be guessed:
-//! the normals are needed before most rows are scored.
+//! `[−1, 1]` is cut into pieces. If `Y` is in the piece `[y₀, y₁]`, then for every slope `σ` the
+//! concave function `φ(Y) − σ Y` is at least the smaller of its values at `y₀` and `y₁`, and so is
+//! `X − σ Y`: the row is in a half-space with the normal `X − σ Y`. Any slope is correct. The best
+//! is the chord's at the actual `F`, which must be guessed: the normals are needed before most rows
+//! are scored.
 
 use super::{EPSILON, Formula, Scoring};
 use crate::Table;
 
-/// Where the pieces of `Y` meet. More pieces leave fewer rows in doubt, and each is one more vector to scan for.
+/// Where the pieces of `Y` meet. More pieces leave fewer rows in doubt, and each is one more vector
+/// to scan for.
 const MUL_PIECES: [f64; 4] = [-1.0, -0.3, 0.2, 1.0];
 const DIRECTION_PIECES: [f64; 3] = [-1.0, 0.3, 1.0];
 
-/// Guesses of the `k`-th best score, if nothing is known. Of 3CosMul: typical factors of a positive and of a negative
-/// word.
+/// Guesses of the `k`-th best score, if nothing is known. Of 3CosMul: typical factors of a positive
+/// and of a negative word.
 const LIKELY_POSITIVE: f64 = 0.8;
 const LIKELY_NEGATIVE: f64 = 0.7;
 const LIKELY_DIRECTION: f64 = 0.5;
 
 /// The least guess: a slope of zero would leave only one of the two dot products.
 const LEAST_LIKELY: f64 = 0.01;
-/// Covers the roundings of the contract's cosines (10⁻¹² each), of its formula, of the normal and of the threshold.
+/// Covers the roundings of the contract's cosines (10⁻¹² each), of its formula, of the normal and
+/// of the threshold.
 const ROUNDING: f64 = 1e-9;
 
 /// A half-space `n · x ≥ t` of unit vectors `x`, for each score `F` that a row must reach.
@@ -50,8 +53,8 @@ struct End {
 }
 
 impl HalfSpace {
-    /// A lower bound of `n · x` for every row whose score is at least `floor`. `−∞` if there is none: for a negative
-    /// floor.
+    /// A lower bound of `n · x` for every row whose score is at least `floor`. `−∞` if there is
+    /// none: for a negative floor.
     pub fn threshold(&self, floor: f64) -> f64 {
         if floor.is_nan() || floor <= 0.0 {
             return f64::NEG_INFINITY;
@@ -74,8 +77,8 @@ impl HalfSpace {
 }
 
 impl Scoring {
-    /// The number of half-spaces of the formula's [`cover`](Self::cover). `None` if it has none: 3CosMul without
-    /// positive words, or with several negative ones.
+    /// The number of half-spaces of the formula's [`cover`](Self::cover). `None` if it has none:
+    /// 3CosMul without positive words, or with several negative ones.
     pub fn cover_len(&self) -> Option<usize> {
         match self.formula {
             Formula::Cosine => None,
@@ -89,16 +92,17 @@ impl Scoring {
         }
     }
 
-    /// Half-spaces such that every row whose score is at least `F` is in one of them, for every `F > 0`; always the
-    /// same number. `likely` is a guess of the `k`-th best score: the closer it is, the fewer other rows are in a
-    /// half-space.
+    /// Half-spaces such that every row whose score is at least `F` is in one of them, for every
+    /// `F > 0`; always the same number. `likely` is a guess of the `k`-th best score: the closer it
+    /// is, the fewer other rows are in a half-space.
     pub fn cover(&self, likely: Option<f64>) -> Option<Vec<HalfSpace>> {
         let curve = self.curve()?;
         let likely = likely.map_or(curve.likely, |score| score.max(LEAST_LIKELY));
         Some(curve.half_spaces(likely))
     }
 
-    /// The curve behind the [`cover`](Self::cover), for engines that make the half-spaces on a device.
+    /// The curve behind the [`cover`](Self::cover), for engines that make the half-spaces on a
+    /// device.
     pub fn curve(&self) -> Option<Curve> {
         self.cover_len()?;
         match self.formula {
@@ -135,9 +139,10 @@ impl Scoring {
         }
     }
 
-    /// Guesses the `k`-th best score of `rows` rows by the score of this `rank` in a sample of `size` rows. It assumes
-    /// that scores are spread about the score of a row with all cosines zero as normal deviates are: the `j`-th best of
-    /// `n` is about `√(2 ln (n/j))` deviations above it.
+    /// Guesses the `k`-th best score of `rows` rows by the score of this `rank` in a sample of
+    /// `size` rows. It assumes that scores are spread about the score of a row with all cosines
+    /// zero as normal deviates are: the `j`-th best of `n` is about `√(2 ln (n/j))` deviations
+    /// above it.
     pub fn extrapolate(&self, score: f64, [rank, size]: [usize; 2], [k, rows]: [usize; 2]) -> f64 {
         let center = self.center();
         center + (score - center) * stretch([rank, size], [k, rows])
@@ -148,8 +153,8 @@ impl Scoring {
         self.score(&vec![0.0; self.vectors.len()]).unwrap_or_default()
     }
 
-    /// What PairDirection subtracts and divides by: `cos(b, c) − cos(a, c)` and `√(2 − 2 cos(a, b))`. `None` for
-    /// other formulas.
+    /// What PairDirection subtracts and divides by: `cos(b, c) − cos(a, c)` and
+    /// `√(2 − 2 cos(a, b))`. `None` for other formulas.
     pub fn direction(&self) -> Option<[f64; 2]> {
         match self.formula {
             Formula::PairDirection { at_c, length } => Some([at_c, length]),
@@ -157,7 +162,8 @@ impl Scoring {
         }
     }
 
-    /// The number of words that 3CosMul multiplies, which are the first vectors. `None` for other formulas.
+    /// The number of words that 3CosMul multiplies, which are the first vectors. `None` for other
+    /// formulas.
     pub fn factors(&self) -> Option<usize> {
         match self.formula {
             Formula::ThreeCosMul { positive } => Some(positive),
@@ -166,8 +172,8 @@ impl Scoring {
     }
 }
 
-/// By how much the `k`-th best of `rows` scores is further from the [center](Scoring::center) than the score of this
-/// `rank` in a sample of `size` rows, see [`Scoring::extrapolate`].
+/// By how much the `k`-th best of `rows` scores is further from the [center](Scoring::center) than
+/// the score of this `rank` in a sample of `size` rows, see [`Scoring::extrapolate`].
 pub fn stretch([rank, size]: [usize; 2], [k, rows]: [usize; 2]) -> f64 {
     let deviations = |n: usize, j: usize| (n as f64 / j as f64).max(1.1).ln().sqrt();
     deviations(rows, k) / deviations(size, rank)
@@ -191,7 +197,8 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// A half-space for each piece of `Y` between two cuts, with the slope of the chord at the score `likely`.
+    /// A half-space for each piece of `Y` between two cuts, with the slope of the chord at the
+    /// score `likely`.
     fn half_spaces(&self, likely: f64) -> Vec<HalfSpace> {
         let at_likely = |factor: f64| (factor * likely).powf(self.power);
         let piece = |ends: &[(f64, f64)]| {

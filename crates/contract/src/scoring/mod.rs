@@ -1,8 +1,8 @@
 //! The formulas: from a row's cosine similarities to its score.
 //!
-//! Source: Levy and Goldberg 2014, "Linguistic Regularities in Sparse and Explicit Word Representations".
-//! Everything is evaluated in float64, from the contract's scores, in the order written here and without fused
-//! multiply-adds. So the bits are the same everywhere.
+//! Source: Levy and Goldberg 2014, "Linguistic Regularities in Sparse and Explicit Word
+//! Representations". Everything is evaluated in float64, from the contract's scores, in the order
+//! written here and without fused multiply-adds. So the bits are the same everywhere.
 
 mod cover;
 
@@ -10,15 +10,15 @@ pub use cover::{Curve, HalfSpace, stretch};
 
 use crate::{Metric, QueryError, QueryVector, Row, ScoringVector, Table};
 
-/// The maximum number of words of a [`Scoring`]. A product of this many factors, none below 0.001, is far inside
-/// the range of float64, so no score is infinite or NaN.
+/// The maximum number of words of a [`Scoring`]. A product of this many factors, none below 0.001,
+/// is far inside the range of float64, so no score is infinite or NaN.
 pub const MAX_SCORING_WORDS: usize = 100;
 
 /// Levy and Goldberg's ε, which keeps 3CosMul from dividing by zero.
 pub const EPSILON: f64 = 0.001;
 
-/// The smallest squared distance between two unit vectors at which their difference has a direction. Below it,
-/// the difference is mostly rounding error.
+/// The smallest squared distance between two unit vectors at which their difference has a
+/// direction. Below it, the difference is mostly rounding error.
 pub const LEAST_SQUARE: f64 = 1e-12;
 
 /// A formula that computes a row's score from its cosine similarities to some vectors.
@@ -113,9 +113,10 @@ impl Scoring {
     ///
     /// `((s_b + 1)/2) · ((s_c + 1)/2) / ((s_a + 1)/2 + 0.001)`,
     ///
-    /// where `s_x` is the row's cosine similarity to the row `x`. More words are further factors: the score is
-    /// the product of the positive factors, in order, divided by the product of the negative ones, in order. An
-    /// empty product is 1. A repeated word counts each time. The score is at least 0.
+    /// where `s_x` is the row's cosine similarity to the row `x`. More words are further factors:
+    /// the score is the product of the positive factors, in order, divided by the product of the
+    /// negative ones, in order. An empty product is 1. A repeated word counts each time. The score
+    /// is at least 0.
     ///
     /// # Errors
     /// No words, more than [`MAX_SCORING_WORDS`], a zero row, or one that does not exist.
@@ -137,14 +138,14 @@ impl Scoring {
         Ok(Self { vectors, formula: Formula::ThreeCosMul { positive: positive.len() } })
     }
 
-    /// PairDirection: for `b − a + c`, how parallel the step from `c` to a row is to the step from `a` to `b`,
-    /// over unit vectors:
+    /// PairDirection: for `b − a + c`, how parallel the step from `c` to a row is to the step from
+    /// `a` to `b`, over unit vectors:
     ///
     /// `((s_b − s_a) − (cos(b, c) − cos(a, c))) / (√(2 − 2 s_c) · √(2 − 2 cos(a, b)))`,
     ///
-    /// where `s_x` is the row's cosine similarity to the row `x`. This is the cosine similarity of the two
-    /// differences, not clamped. A row with `2 − 2 s_c < 1e-12` coincides with `c`, so there is no step to it,
-    /// and it is skipped.
+    /// where `s_x` is the row's cosine similarity to the row `x`. This is the cosine similarity of
+    /// the two differences, not clamped. A row with `2 − 2 s_c < 1e-12` coincides with `c`, so
+    /// there is no step to it, and it is skipped.
     ///
     /// # Errors
     /// A zero row or one that does not exist, or if `2 − 2 cos(a, b) < 1e-12`.
@@ -169,14 +170,14 @@ impl Scoring {
         Self { vectors: self.vectors.iter().map(vector).collect(), formula: self.formula }
     }
 
-    /// The vectors whose cosine similarities to a row the formula needs, at least one, in the order that
-    /// [`score`](Self::score) expects. Some may be equal.
+    /// The vectors whose cosine similarities to a row the formula needs, at least one, in the order
+    /// that [`score`](Self::score) expects. Some may be equal.
     pub fn vectors(&self) -> &[ScoringVector] {
         &self.vectors
     }
 
-    /// The score of a row, given the contract's scores of that row against [`vectors`](Self::vectors).
-    /// `None` if the row is skipped. Never NaN, infinite or −0.0.
+    /// The score of a row, given the contract's scores of that row against
+    /// [`vectors`](Self::vectors). `None` if the row is skipped. Never NaN, infinite or −0.0.
     ///
     /// # Panics
     /// If there are fewer cosines than vectors.
@@ -197,9 +198,9 @@ impl Scoring {
         self.score(&cosines?)
     }
 
-    /// Like [`score`](Self::score), for several rows together. `cosines(i)` are the scores of the rows against the
-    /// vector `i`, NaN for zero rows. The score of a skipped row, such as a zero row, is NaN. `space` is scratch
-    /// memory.
+    /// Like [`score`](Self::score), for several rows together. `cosines(i)` are the scores of the
+    /// rows against the vector `i`, NaN for zero rows. The score of a skipped row, such as a zero
+    /// row, is NaN. `space` is scratch memory.
     ///
     /// # Panics
     /// If a vector has fewer cosines than there are scores, or `space` is smaller.
@@ -244,8 +245,8 @@ fn vector_of_row(table: &Table<'_>, row: Row) -> Result<ScoringVector, ScoringEr
     })
 }
 
-// Loops over slices instead of arrays, which the compiler would split into scalars. Each adds 0.0 at the end: that
-// turns −0.0 into +0.0 and changes nothing else.
+// Loops over slices instead of arrays, which the compiler would split into scalars. Each adds 0.0
+// at the end: that turns −0.0 into +0.0 and changes nothing else.
 
 fn add_zero(scores: &mut [f64], cosines: &[f64]) {
     for (score, cosine) in scores.iter_mut().zip(cosines) {

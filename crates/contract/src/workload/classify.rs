@@ -1,4 +1,5 @@
-//! Classifying texts as a workload. A pass of tokens that the engine has met is short; new ones take slices.
+//! Classifying texts as a workload. A pass of tokens that the engine has met is short; new ones
+//! take slices.
 
 use super::{PassError, Slice, Workload};
 use crate::{Engine, TokenText};
@@ -6,7 +7,8 @@ use crate::{Engine, TokenText};
 /// Tokens that take about as long as a plain query.
 const TOKENS_PER_SLOT: usize = 256;
 
-/// A text takes as long as these tokens, however short it is: its dense layers, and its way through the pass.
+/// A text takes as long as these tokens, however short it is: its dense layers, and its way through
+/// the pass.
 const TOKENS_PER_TEXT: usize = 4;
 
 /// Texts for classifiers. Costs are counted in tokens.

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use crate::{Expansion, FullPassQuery, Query, UsualCosts};
 
-/// The costs of the engine behind a queue, once there is one. Clones share it. Until then, and for an engine that does not
-/// know its costs, a request costs one for each vector.
+/// The costs of the engine behind a queue, once there is one. Clones share it. Until then, and for
+/// an engine that does not know its costs, a request costs one for each vector.
 #[derive(Clone, Default)]
 pub struct Costs {
     of_engine: Arc<OnceLock<Arc<dyn UsualCosts>>>,
@@ -15,13 +15,14 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// For a queue with n slots. A query counts for at most a sixteenth of them: otherwise a few callers with one dear
-    /// query each would fill it.
+    /// For a queue with n slots. A query counts for at most a sixteenth of them: otherwise a few
+    /// callers with one dear query each would fill it.
     pub fn new(capacity: u32) -> Self {
         Self { of_engine: Arc::default(), most: capacity as usize / 16 }
     }
 
-    /// Sets the costs of the engine, if it knows them. Those of the engines that replace it are the same.
+    /// Sets the costs of the engine, if it knows them. Those of the engines that replace it are the
+    /// same.
     pub fn set(&self, costs: Option<Arc<dyn UsualCosts>>) {
         if let Some(costs) = costs {
             let _ = self.of_engine.set(costs);
@@ -38,8 +39,8 @@ impl Costs {
         self.slots(query.scoring().vectors().len(), costs.map(|costs| costs.full_pass(query)))
     }
 
-    /// Slots that the texts of one job take together at most: as many as a large batch of plain queries. So a few callers with
-    /// long texts leave room for others.
+    /// Slots that the texts of one job take together at most: as many as a large batch of plain
+    /// queries. So a few callers with long texts leave room for others.
     pub(super) fn most_of_texts(&self) -> usize {
         (2 * self.most).max(1)
     }

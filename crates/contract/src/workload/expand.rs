@@ -1,13 +1,13 @@
-//! Expanding texts as a workload. A request is a part of a text, of a few tokens: so a long text takes turns
-//! with others like a batch of queries, and nobody waits for all of it.
+//! Expanding texts as a workload. A request is a part of a text, of a few tokens: so a long text
+//! takes turns with others like a batch of queries, and nobody waits for all of it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Costs, PassError, Slice, Workload};
 use crate::{BestTerms, Engine, Expansion, PartOfExpansion, Term};
 
-/// A part of a text costs about this much, in plain queries, or has one token: a caller gets as much of a pass
-/// of a small engine while others ask.
+/// A part of a text costs about this much, in plain queries, or has one token: a caller gets as
+/// much of a pass of a small engine while others ask.
 const COST_OF_A_PART: usize = 8;
 
 /// Parts of texts. Costs are counted in plain queries (k = 10, all rows).
@@ -43,7 +43,8 @@ impl TermsOfText {
 }
 
 impl Expand {
-    /// The parts of the texts of a job, which are its requests, and where the terms of each text will be.
+    /// The parts of the texts of a job, which are its requests, and where the terms of each text
+    /// will be.
     pub fn parts(
         &self,
         texts: impl IntoIterator<Item = Expansion>,
@@ -68,8 +69,8 @@ impl Expand {
 }
 
 impl PartOfText {
-    /// Adds its terms to those of the text. A part that is answered twice, because a device failed, changes
-    /// nothing.
+    /// Adds its terms to those of the text. A part that is answered twice, because a device failed,
+    /// changes nothing.
     fn add(&self, mut terms: Vec<Term>) {
         terms.iter_mut().for_each(|term| term.position += self.first);
         self.found.lock().unwrap_or_else(PoisonError::into_inner).add(terms);

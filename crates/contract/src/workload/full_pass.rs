@@ -25,7 +25,8 @@ pub struct UnderWay {
     from: usize,
 }
 
-/// The rows that are vectors of the queries gathered so far. Each is multiplied once, however many queries use it.
+/// The rows that are vectors of the queries gathered so far. Each is multiplied once, however many
+/// queries use it.
 #[derive(Default)]
 pub struct Shared {
     rows: HashSet<Row>,

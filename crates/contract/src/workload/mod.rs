@@ -1,5 +1,6 @@
-//! What a scheduler must know about a kind of work: its requests, how they batch, what they cost, how a device runs
-//! them. [`Search`], [`FullPass`], [`Classify`] and [`Expand`] are the kinds that an [`Engine`] runs.
+//! What a scheduler must know about a kind of work: its requests, how they batch, what they cost,
+//! how a device runs them. [`Search`], [`FullPass`], [`Classify`] and [`Expand`] are the kinds that
+//! an [`Engine`] runs.
 
 mod classify;
 mod costs;
@@ -23,8 +24,8 @@ pub trait Device {
     /// The device's counters since it started, as names and counts.
     fn counters(&self) -> Vec<(&'static str, u64)>;
 
-    /// Whether passes can be [started](Workload::start) before the last one is over. If not, they only
-    /// [run](Workload::run).
+    /// Whether passes can be [started](Workload::start) before the last one is over. If not, they
+    /// only [run](Workload::run).
     fn overlaps(&self) -> bool {
         false
     }
@@ -58,12 +59,13 @@ impl Device for dyn Engine {
 
 /// A kind of work. Requests of one kind wait in one lane and run together, in passes.
 ///
-/// A pass may be cut into slices. Between two slices the device may run other workloads, and requests that nobody
-/// waits for any more leave the pass.
+/// A pass may be cut into slices. Between two slices the device may run other workloads, and
+/// requests that nobody waits for any more leave the pass.
 pub trait Workload: Send + Sync + 'static {
     /// The device that runs it.
     type Device: Device + ?Sized;
-    /// One request. It is cloned only if a device hangs that has it, so that another device can answer it.
+    /// One request. It is cloned only if a device hangs that has it, so that another device can
+    /// answer it.
     type Request: Clone + Send + Sync + 'static;
     /// The answer to one request.
     type Response: Send + 'static;
@@ -75,26 +77,27 @@ pub trait Workload: Send + Sync + 'static {
     /// The name of a pass in logs and errors, with its article: `a search`.
     fn name(&self) -> &'static str;
 
-    /// Slots of the queue that a request takes until it is answered: its usual cost, in plain queries.
+    /// Slots of the queue that a request takes until it is answered: its usual cost, in plain
+    /// queries.
     fn slots(&self, request: &Self::Request) -> usize;
 
-    /// The maximum cost of a request, in the workload's own unit: an estimate from its form, at least 1. Measured
-    /// time is divided among requests in proportion to it.
+    /// The maximum cost of a request, in the workload's own unit: an estimate from its form, at
+    /// least 1. Measured time is divided among requests in proportion to it.
     fn cost(&self, device: &Self::Device, request: &Self::Request) -> usize;
 
-    /// The cost that the next pass should have while requests of total cost `waiting` wait; at least 1. If `waiting`
-    /// is [`usize::MAX`], the cost of the largest pass.
+    /// The cost that the next pass should have while requests of total cost `waiting` wait; at
+    /// least 1. If `waiting` is [`usize::MAX`], the cost of the largest pass.
     fn room(&self, device: &Self::Device, waiting: usize) -> usize;
 
-    /// The maximum part of the largest pass that one caller gets while others ask too: a pass can't be stopped, so
-    /// requests that arrive meanwhile wait for it.
+    /// The maximum part of the largest pass that one caller gets while others ask too: a pass can't
+    /// be stopped, so requests that arrive meanwhile wait for it.
     fn max_room_per_caller(&self, largest: usize) -> usize {
         (largest / 8).max(8)
     }
 
-    /// Gathers a request of this [`cost`](Self::cost) into a pass. Returns the cost that it adds to the requests
-    /// gathered so far, which is less than its own if they share work. Returns `None` if it does not fit into `left`;
-    /// then it is not gathered. An empty pass takes any request.
+    /// Gathers a request of this [`cost`](Self::cost) into a pass. Returns the cost that it adds to
+    /// the requests gathered so far, which is less than its own if they share work. Returns `None`
+    /// if it does not fit into `left`; then it is not gathered. An empty pass takes any request.
     fn gather(
         &self,
         gathered: &mut Self::Gathered,
@@ -106,8 +109,8 @@ pub trait Workload: Send + Sync + 'static {
         Some(cost).filter(|&cost| cost <= left)
     }
 
-    /// Runs a slice of a pass of these requests. Returns all of their responses, in order, if it was the last slice;
-    /// `None` if there is more to do.
+    /// Runs a slice of a pass of these requests. Returns all of their responses, in order, if it
+    /// was the last slice; `None` if there is more to do.
     ///
     /// # Errors
     /// [`PassError`]. The pass is over then.
@@ -119,9 +122,9 @@ pub trait Workload: Send + Sync + 'static {
         slice: Slice<'_>,
     ) -> Result<Option<Vec<Self::Response>>, PassError>;
 
-    /// Starts a pass of these requests and returns while the device works on it, after passes that were started before.
-    /// Returns `false`, and starts nothing, if the pass must [run](Self::run) instead: a long one, if it is `beside_others`,
-    /// requests of other workloads that wait.
+    /// Starts a pass of these requests and returns while the device works on it, after passes that
+    /// were started before. Returns `false`, and starts nothing, if the pass must [run](Self::run)
+    /// instead: a long one, if it is `beside_others`, requests of other workloads that wait.
     ///
     /// # Errors
     /// [`PassError`]. The pass is over then.
@@ -135,7 +138,8 @@ pub trait Workload: Send + Sync + 'static {
         Ok(false)
     }
 
-    /// Waits for the pass that was started first, which was of these requests. Returns their responses, in order.
+    /// Waits for the pass that was started first, which was of these requests. Returns their
+    /// responses, in order.
     ///
     /// # Errors
     /// [`PassError`]. The pass is over then.
@@ -156,10 +160,11 @@ pub trait Workload: Send + Sync + 'static {
 
 /// What a slice gets besides its requests.
 pub struct Slice<'a> {
-    /// Whether the slice should go on; asked between small pieces of work, perhaps from several threads.
+    /// Whether the slice should go on; asked between small pieces of work, perhaps from several
+    /// threads.
     pub go_on: &'a (dyn Fn() -> bool + Sync),
-    /// The scheduler's own work. Must be called at least once: while the device works, if the host is free then;
-    /// otherwise at the beginning.
+    /// The scheduler's own work. Must be called at least once: while the device works, if the host
+    /// is free then; otherwise at the beginning.
     pub meanwhile: &'a mut dyn FnMut(),
 }
 

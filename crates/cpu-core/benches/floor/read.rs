@@ -4,7 +4,8 @@ use std::hint::black_box;
 
 use rayon::prelude::*;
 
-/// Reads all bytes once, on all threads of rayon's pool, and sums them, so that the compiler can't remove the reads.
+/// Reads all bytes once, on all threads of rayon's pool, and sums them, so that the compiler can't
+/// remove the reads.
 pub(crate) fn read(bytes: &[u8]) -> u64 {
     black_box(bytes.par_chunks(1 << 18).map(sum).reduce(|| 0, u64::wrapping_add))
 }

@@ -5,7 +5,8 @@ use contract::certificate::SLACK;
 #[cfg(doc)]
 use super::layout::ZERO_LEVEL;
 
-/// An upper bound on the rounding error of a number below 8. Adding it needs no branch, unlike [`round_up`].
+/// An upper bound on the rounding error of a number below 8. Adding it needs no branch, unlike
+/// [`round_up`].
 const TO_FLOAT32: f64 = 1e-6;
 
 /// A length computed in float64, increased to cover its own roundings and those of the rotation.
@@ -38,8 +39,8 @@ pub(crate) struct QueryBounds {
 }
 
 impl QueryBounds {
-    /// The scan's threshold: rows with `(sum − bias) · row_step + slope · row_residual < offset`, computed in float32,
-    /// can't reach `floor`. (Theorem 2 divided by the query's step.)
+    /// The scan's threshold: rows with `(sum − bias) · row_step + slope · row_residual < offset`,
+    /// computed in float32, can't reach `floor`. (Theorem 2 divided by the query's step.)
     pub(crate) fn threshold(&self, floor: f32) -> Threshold {
         let offset = (f64::from(floor) - self.residual - f64::from(SLACK)) / self.step;
         Threshold {
@@ -49,8 +50,9 @@ impl QueryBounds {
         }
     }
 
-    /// The lowest and highest possible score of a row with this residual, from the value that the scan compared
-    /// with the offset. NaN or infinite if there is no bound. (The end of theorem 2 on the CPU.)
+    /// The lowest and highest possible score of a row with this residual, from the value that the
+    /// scan compared with the offset. NaN or infinite if there is no bound. (The end of theorem 2
+    /// on the CPU.)
     #[inline]
     pub(crate) fn of_scan(&self, bound: f32, row_residual: f32) -> [f32; 2] {
         let most = f64::from(bound) * self.step;

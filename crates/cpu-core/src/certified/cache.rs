@@ -1,9 +1,10 @@
 //! Saves the derived table in a file and loads it at the next start.
 //!
-//! The file has 4096 bytes of JSON, padded with spaces, then both planes as they are in memory (layout.rs). The
-//! header has the version, the table's shape, the checksum of the vectors that it was derived from, and the
-//! checksum of the planes, which is verified before use. The file is written under a temporary name, renamed into
-//! place, and never changed. It can be deleted at any time.
+//! The file has 4096 bytes of JSON, padded with spaces, then both planes as they are in memory
+//! (layout.rs). The header has the version, the table's shape, the checksum of the vectors that it
+//! was derived from, and the checksum of the planes, which is verified before use. The file is
+//! written under a temporary name, renamed into place, and never changed. It can be deleted at any
+//! time.
 
 #[cfg(unix)]
 use std::fs::Permissions;
@@ -23,7 +24,8 @@ use serde::{Deserialize, Serialize};
 use super::layout::Layout;
 use super::tables::Tables;
 
-/// The format version. It changes when older files would be misread: with the layout, rotation or rounding.
+/// The format version. It changes when older files would be misread: with the layout, rotation or
+/// rounding.
 const VERSION: u32 = 1;
 
 const FORMAT: &str = "kindred-cpu-table";
@@ -77,8 +79,9 @@ impl KeepIn {
         Self { path, vectors, model: model.folder().map(Path::to_owned) }
     }
 
-    /// Waits while another process derives this model's table. The lock is advisory and ends with the process that holds it; `None`
-    /// where the system has no such locks, or if the engine is stopping.
+    /// Waits while another process derives this model's table. The lock is advisory and ends with
+    /// the process that holds it; `None` where the system has no such locks, or if the engine is
+    /// stopping.
     pub(crate) fn lock(&self, cancelled: &AtomicBool) -> Option<File> {
         const EVERY: Duration = Duration::from_millis(20);
         let folder = File::open(self.model.as_ref()?).ok()?;

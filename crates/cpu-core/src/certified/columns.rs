@@ -1,5 +1,5 @@
-//! The vectors that a pass scans for: one for each query that ranks by one vector, and one for each half-space of a
-//! formula's cover.
+//! The vectors that a pass scans for: one for each query that ranks by one vector, and one for each
+//! half-space of a formula's cover.
 
 use contract::certificate::Lift;
 use contract::{HalfSpace, Query, Ranking, Scoring, ScoringVector, Table};
@@ -96,8 +96,8 @@ impl Column<'_> {
         matches!(self.vector, Vector::OfQuery { .. })
     }
 
-    /// A lower bound of the cosine between this vector and every row whose score may reach `floor`, so far as this
-    /// column covers the row.
+    /// A lower bound of the cosine between this vector and every row whose score may reach `floor`,
+    /// so far as this column covers the row.
     pub(crate) fn floor(&self, floor: f32) -> f32 {
         match &self.vector {
             Vector::OfQuery { .. } => floor,

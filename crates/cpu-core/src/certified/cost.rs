@@ -1,21 +1,23 @@
 //! Estimates the cost of a query in a certified pass, for fair scheduling.
 //!
-//! A pass multiplies every row, keeps the candidates, and scores them. Floors rise while it runs: if rows are in random
-//! order, `k · (1 + ln(rows / k))` of them are among the best `k` of the rows before them, and each of these costs as
-//! much as a certain number of products. Measured on random tables of 20,000 × 100 and 400,000 × 50, with 8 such
-//! queries in a batch of 64: on the first, k = 100, 300 and 1000 cost 4.4, 9.7 and 23.5 plain queries; on the second,
-//! k = 100, 300, 1000 and 2032 cost 1.9, 3.5, 7.6 and 13. The estimate is within a fifth. An excluded row costs a
-//! fifth of a hit if it is one of the nearest, as when searching for a next page, and almost nothing otherwise; an
-//! eighth is between the two.
+//! A pass multiplies every row, keeps the candidates, and scores them. Floors rise while it runs:
+//! if rows are in random order, `k · (1 + ln(rows / k))` of them are among the best `k` of the rows
+//! before them, and each of these costs as much as a certain number of products. Measured on random
+//! tables of 20,000 × 100 and 400,000 × 50, with 8 such queries in a batch of 64: on the first, k =
+//! 100, 300 and 1000 cost 4.4, 9.7 and 23.5 plain queries; on the second, k = 100, 300, 1000 and
+//! 2032 cost 1.9, 3.5, 7.6 and 13. The estimate is within a fifth. An excluded row costs a fifth of
+//! a hit if it is one of the nearest, as when searching for a next page, and almost nothing
+//! otherwise; an eighth is between the two.
 //!
 //! Rows above a maximum score are taken one by one, 250 ns each; after a few thousand of them the
 //! query is left to a full pass. Before there was that limit, one query with a maximum of −0.2 took
 //! 51 ms in a table of 400,000 × 50, and 1,024 in one request let other callers wait for 1.1 s.
 //!
-//! A formula takes a pass over its columns, and then its candidates are scored by all of its words. Of 3CosMul with 3, 5
-//! and 9 words and of PairDirection there were 20 to 74 of these for k = 1 and 10, 240 to 490 for 100 and 680 to 1,800 for
-//! 512, on random tables of 30,000 × 100 and 400,000 × 300; about twice as many with 2 words, and with 32. A multiply-add
-//! of float64 took as long as 98 and 190 products of AVX-512 VNNI.
+//! A formula takes a pass over its columns, and then its candidates are scored by all of its words.
+//! Of 3CosMul with 3, 5 and 9 words and of PairDirection there were 20 to 74 of these for k = 1 and
+//! 10, 240 to 490 for 100 and 680 to 1,800 for 512, on random tables of 30,000 × 100 and 400,000 ×
+//! 300; about twice as many with 2 words, and with 32. A multiply-add of float64 took as long as 98
+//! and 190 products of AVX-512 VNNI.
 
 use std::time::Duration;
 
@@ -50,11 +52,12 @@ const USUAL_WORDS: std::ops::RangeInclusive<usize> = 3..=16;
 /// A query for more than this fraction of its rows is answered by the full scan.
 const LARGEST_PART: usize = 16;
 
-/// A formula that costs more than this many plain queries takes a full pass, although that is slower: a search can't be
-/// cut into slices, so others would wait for all of it.
+/// A formula that costs more than this many plain queries takes a full pass, although that is
+/// slower: a search can't be cut into slices, so others would wait for all of it.
 const LARGEST_FORMULA: usize = 32;
 
-/// A full scan of at most this many multiply-adds is part of a search pass: it takes less than half a millisecond.
+/// A full scan of at most this many multiply-adds is part of a search pass: it takes less than half
+/// a millisecond.
 pub(super) const SHORT_FULL_SCAN: usize = 2 << 20;
 /// Multiply-adds of a full scan in a second, on one thread with AVX2.
 const PRODUCTS_PER_SECOND: f64 = 2e9;
@@ -63,12 +66,13 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// Multiply-adds of a full scan that cost as much as a plain query.
 const PRODUCTS_PER_QUERY: usize = 1 << 16;
 
-/// The cost of a full pass, in plain queries, with one vector and for each more: `/rank` of 10 words took 27 ms over
-/// 400,000 × 300 on two cores, and 64 plain queries 34 ms.
+/// The cost of a full pass, in plain queries, with one vector and for each more: `/rank` of 10
+/// words took 27 ms over 400,000 × 300 on two cores, and 64 plain queries 34 ms.
 const FULL_PASS: usize = 50;
 const VECTOR_OF_FULL_PASS: usize = 12;
 
-/// What is expected of a query for all rows of at least a minimum score. If there are far more, it has no certificate.
+/// What is expected of a query for all rows of at least a minimum score. If there are far more, it
+/// has no certificate.
 const HITS_ABOVE_MINIMUM: usize = 512;
 
 /// The number of hits that a query usually has.
@@ -175,8 +179,8 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    /// The cost, in plain queries, of a query for `k` hits among the first `limit` rows, n of them excluded; at least
-    /// 1.
+    /// The cost, in plain queries, of a query for `k` hits among the first `limit` rows, n of them
+    /// excluded; at least 1.
     pub(super) fn of(&self, k: usize, limit: usize, excluded: usize) -> usize {
         // The usual case.
         if k <= 10 && excluded <= 10 {
@@ -197,7 +201,8 @@ impl Cost {
         (products / self.products(10, self.rows, 0)).ceil() as usize
     }
 
-    /// The cost of scoring the candidates of a formula, in plain queries. It grows with the number of `words`.
+    /// The cost of scoring the candidates of a formula, in plain queries. It grows with the number
+    /// of `words`.
     pub(super) fn of_scoring(&self, words: usize, k: usize, limit: usize) -> usize {
         let (k, limit) = (k.max(1) as f64, limit.min(self.rows) as f64);
         let usual = LEAST_SCORED + SCORED_PART * k * (limit / k).ln().max(0.0);

@@ -1,8 +1,9 @@
-//! Provides an engine's derived table while the engine already answers: loads it if an earlier start saved it,
-//! otherwise derives it on all cores and saves it.
+//! Provides an engine's derived table while the engine already answers: loads it if an earlier
+//! start saved it, otherwise derives it on all cores and saves it.
 //!
-//! Processes that use one model share the memory of its saved table. So of several that start together one derives it, and the
-//! others wait for its file; and who has saved it uses the file, too, and frees its own copy.
+//! Processes that use one model share the memory of its saved table. So of several that start
+//! together one derives it, and the others wait for its file; and who has saved it uses the file,
+//! too, and frees its own copy.
 
 use std::fmt;
 use std::ops::Deref;
@@ -150,7 +151,8 @@ impl Deriving {
 
     pub(crate) fn wait(&mut self) {
         if let Some(thread) = self.thread.take() {
-            // If it panicked, standard error has the message, and the engine continues without a table.
+            // If it panicked, standard error has the message, and the engine continues without a
+            // table.
             let _ = thread.join();
         }
     }
@@ -197,7 +199,8 @@ impl Work {
             let load = || cache::load(file, &self.model.table(), self.lift);
             let mut loaded = load();
             if !matches!(loaded, Ok(Some(_))) {
-                // Who waited for another process finds its file. Who finds one at once waits for nobody.
+                // Who waited for another process finds its file. Who finds one at once waits for
+                // nobody.
                 _alone = file.lock(&self.cancelled);
                 loaded = load();
             }

@@ -27,8 +27,8 @@ impl Floor {
         unordered(self.floor.load(Ordering::Relaxed))
     }
 
-    /// Offers lower bounds of the scores of rows that pass the query's filter. Each row may be offered only
-    /// once.
+    /// Offers lower bounds of the scores of rows that pass the query's filter. Each row may be
+    /// offered only once.
     pub(crate) fn offer(&self, bounds: impl Iterator<Item = f32>) {
         let mut best = self.best.lock().unwrap_or_else(PoisonError::into_inner);
         for bound in bounds {

@@ -1,13 +1,13 @@
 //! The memory layout of the derived table.
 //!
-//! A component of a rotated unit row is a byte `u`, which means `(u - 128) · step` of its row. Its high and low
-//! halves are in different planes, so that four bits can be read without the other four. In a plane,
-//! [`BLOCK_ROWS`] rows form a block of `lines + 1` cache lines:
+//! A component of a rotated unit row is a byte `u`, which means `(u - 128) · step` of its row. Its
+//! high and low halves are in different planes, so that four bits can be read without the other
+//! four. In a plane, [`BLOCK_ROWS`] rows form a block of `lines + 1` cache lines:
 //!
-//! - `lines = ceil(dim / 8)` lines of halves. Line `j` has components `8j` to `8j + 7`: byte `4r + i` holds
-//!   component `8j + i` of row `r` in its low half and `8j + 4 + i` in its high half. So a register holds
-//!   four components of sixteen rows, the shape that the instructions for 8-bit products need, and no sum
-//!   runs across a register.
+//! - `lines = ceil(dim / 8)` lines of halves. Line `j` has components `8j` to `8j + 7`: byte
+//!   `4r + i` holds component `8j + i` of row `r` in its low half and `8j + 4 + i` in its high
+//!   half. So a register holds four components of sixteen rows, the shape that the instructions for
+//!   8-bit products need, and no sum runs across a register.
 //! - one line of [`RowScale`]s, one per row.
 
 use bytemuck::{Pod, Zeroable};
@@ -45,9 +45,9 @@ impl Sums {
     pub(crate) const ZERO: Self = Self([0; BLOCK_ROWS]);
 }
 
-/// A row's step, and its residual: an upper bound on the distance between the rotated unit row and its levels.
-/// Both are float32 numbers rounded up to their upper 16 bits: the step is in the upper half of the word, the
-/// residual in the lower.
+/// A row's step, and its residual: an upper bound on the distance between the rotated unit row and
+/// its levels. Both are float32 numbers rounded up to their upper 16 bits: the step is in the upper
+/// half of the word, the residual in the lower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RowScale(pub(crate) u32);
 
@@ -119,7 +119,8 @@ impl Layout {
         2 * self.plane_lines() * size_of::<Line>()
     }
 
-    /// Bytes of a query's plane: its components, padded with zeros to whole steps of the widest instructions.
+    /// Bytes of a query's plane: its components, padded with zeros to whole steps of the widest
+    /// instructions.
     pub(crate) fn query_bytes(self) -> usize {
         self.dim.next_multiple_of(64)
     }

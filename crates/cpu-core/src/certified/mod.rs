@@ -1,5 +1,6 @@
-//! The certified engine: scans a table of 8 or 4 bits per component, which provably rules out all but a few
-//! rows, and scores those by the contract's formula. docs/certificate.md explains why the answer is exact.
+//! The certified engine: scans a table of 8 or 4 bits per component, which provably rules out all
+//! but a few rows, and scores those by the contract's formula. docs/certificate.md explains why the
+//! answer is exact.
 
 pub(crate) mod bounds;
 mod cache;
@@ -43,7 +44,8 @@ use rescore::Rescored;
 use score::Scorer;
 use tables::Tables;
 
-/// Maximum number of queries per pass, or of half-spaces of their formulas; a larger batch takes several passes.
+/// Maximum number of queries per pass, or of half-spaces of their formulas; a larger batch takes
+/// several passes.
 const MAX_PASS: usize = 256;
 
 /// Maximum number of a query's candidates. Beyond it, scoring every row is better.
@@ -52,17 +54,18 @@ const MAX_CANDIDATES: usize = 1 << 16;
 /// A thread scores this many candidates before another one would be awake.
 const WORTH_WAKING: usize = 256;
 
-/// Passes with at most this many queries, and this many hits of all of them, are bound by memory, and scan high halves first.
+/// Passes with at most this many queries, and this many hits of all of them, are bound by memory,
+/// and scan high halves first.
 const FOUR_BIT_QUERIES: usize = 6;
 const FOUR_BIT_HITS: usize = 56;
 
-/// A table of at most this many bytes is bound by caches; there, only passes with at most this many queries and hits
-/// scan high halves first.
+/// A table of at most this many bytes is bound by caches; there, only passes with at most this many
+/// queries and hits scan high halves first.
 const SMALL_TABLE: usize = 64 << 20;
 const SMALL_FOUR_BIT: (usize, usize) = (1, 16);
 
-/// The costs of a pass besides products: per row and query, in components, and per table, in queries. They decide how
-/// many threads to use.
+/// The costs of a pass besides products: per row and query, in components, and per table, in
+/// queries. They decide how many threads to use.
 const ROW_COMPONENTS: usize = 64;
 const TABLE_QUERIES: usize = 8;
 
@@ -73,17 +76,18 @@ pub struct Options {
     pub threads: usize,
     /// Instructions to use; by default the best available.
     pub instructions: Option<InstructionSet>,
-    /// The file that stores the derived table between starts. Without it, or if it can't be written, the table is
-    /// derived at each start.
+    /// The file that stores the derived table between starts. Without it, or if it can't be
+    /// written, the table is derived at each start.
     pub keep_in: Option<PathBuf>,
     /// Forces paths that the engine would choose itself, for tests and benchmarks.
     pub paths: Paths,
-    /// The most memory for the products of a classifier, in bytes; [`PRODUCTS_MEMORY`](crate::heads::classify::PRODUCTS_MEMORY) if `None`.
+    /// The most memory for the products of a classifier, in bytes;
+    /// [`PRODUCTS_MEMORY`](crate::heads::classify::PRODUCTS_MEMORY) if `None`.
     pub products: Option<u64>,
     /// How they are kept.
     pub precision: Precision,
-    /// Called on the thread that derives the table, before it starts; threads that it starts inherit its priority
-    /// where threads have one.
+    /// Called on the thread that derives the table, before it starts; threads that it starts
+    /// inherit its priority where threads have one.
     pub before_deriving: Option<Box<dyn FnOnce() + Send>>,
     /// Called on a separate thread once the derived table is ready, or can't be.
     pub report: Option<Box<dyn FnOnce(TablesReport) + Send>>,
@@ -102,7 +106,8 @@ pub struct Paths {
     pub all_threads: bool,
 }
 
-/// Searches a table. It can answer immediately: by the full scan, until the derived table is loaded or derived.
+/// Searches a table. It can answer immediately: by the full scan, until the derived table is loaded
+/// or derived.
 #[derive(Debug)]
 pub(crate) struct CertifiedSearch {
     full: FullScanEngine,
@@ -120,7 +125,8 @@ pub struct Counters {
     pub passes: u64,
     /// Queries answered with a certificate.
     pub certified: u64,
-    /// Queries that only scoring every row can answer: no derived table yet, or `k` is a large part of all rows.
+    /// Queries that only scoring every row can answer: no derived table yet, or `k` is a large part
+    /// of all rows.
     pub full: u64,
     /// Queries without a certificate, which were left to a full pass.
     pub fallbacks: u64,
@@ -166,9 +172,9 @@ impl AddAssign for Counters {
 }
 
 impl CertifiedSearch {
-    /// Searches the table of `full`, which answers what has no certificate, for queries whose norm is about `query_norm` (`None`: as
-    /// long as rows); others have certificates as well. The derived table takes one byte per component and 8
-    /// bytes per row.
+    /// Searches the table of `full`, which answers what has no certificate, for queries whose norm
+    /// is about `query_norm` (`None`: as long as rows); others have certificates as well. The
+    /// derived table takes one byte per component and 8 bytes per row.
     ///
     /// # Errors
     /// If the system refuses to start the threads.
@@ -233,7 +239,8 @@ impl CertifiedSearch {
         if self.paths.all_threads { most } else { shares.clamp(1, most) }
     }
 
-    /// Runs one certified pass for the queries at `indices`. Queries without a certificate stay unanswered.
+    /// Runs one certified pass for the queries at `indices`. Queries without a certificate stay
+    /// unanswered.
     fn certified(
         &mut self,
         tables: &Tables,
@@ -291,8 +298,8 @@ impl CertifiedSearch {
         }
     }
 
-    /// The answer to each query; `None` for those that would take far longer than a search should. See
-    /// [`Engine::search_overlapped`].
+    /// The answer to each query; `None` for those that would take far longer than a search should.
+    /// See [`Engine::search_overlapped`].
     pub(crate) fn search_overlapped(
         &mut self,
         batch: &QueryBatch<'_>,
@@ -303,7 +310,8 @@ impl CertifiedSearch {
         }
         meanwhile();
         if self.deriving.tables().is_none() {
-            // Waiting for as long as the full scan would take, and scanning only then, takes twice as long at worst.
+            // Waiting for as long as the full scan would take, and scanning only then, takes twice
+            // as long at worst.
             let scan = self.costs.full_scan_time(batch.queries(), self.full.pool());
             self.deriving.wait_at_most(scan);
         }

@@ -1,10 +1,11 @@
-//! One certified pass over the derived table: finds the candidates of each query. The state of its threads is in
-//! `worker.rs`.
+//! One certified pass over the derived table: finds the candidates of each query. The state of its
+//! threads is in `worker.rs`.
 //!
-//! A sample gives the first floors. Threads take tasks of strips. A strip is unpacked and multiplied by the first
-//! planes of all queries, and the sums are compared with the queries' thresholds. The few rows that may be among a
-//! query's best are candidates. If only their high halves were read, they are first compared again, with all 8 bits and
-//! both planes. The remaining candidates raise the floor for all threads.
+//! A sample gives the first floors. Threads take tasks of strips. A strip is unpacked and
+//! multiplied by the first planes of all queries, and the sums are compared with the queries'
+//! thresholds. The few rows that may be among a query's best are candidates. If only their high
+//! halves were read, they are first compared again, with all 8 bits and both planes. The remaining
+//! candidates raise the floor for all threads.
 
 use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -22,8 +23,8 @@ use super::tables::Tables;
 use crate::InstructionSet;
 use crate::threads::Workers;
 
-/// Maximum number of strips per task: 1024 rows. The first tasks are smaller, because thresholds rise between tasks,
-/// starting from nothing.
+/// Maximum number of strips per task: 1024 rows. The first tasks are smaller, because thresholds
+/// rise between tasks, starting from nothing.
 const TASK_STRIPS: RangeInclusive<usize> = 1..=32;
 
 /// The size of a task, as a fraction of the strips before it.
@@ -49,7 +50,8 @@ pub(crate) struct Ceiling {
 
 impl Ceiling {
     fn of(query: &Query, unit: Unit) -> Self {
-        // No product of unit vectors is above 1, so a maximum of 1 or more is no limit, though a bound may be a little higher.
+        // No product of unit vectors is above 1, so a maximum of 1 or more is no limit, though a
+        // bound may be a little higher.
         match query.filter().parts().max_score {
             Some(max) if max.is_nan() || unit.at_least(max) < 1.0 => {
                 Self { within: round_down(unit.at_least(max)), above: round_up(unit.at_most(max)) }
@@ -64,7 +66,8 @@ pub(crate) struct Pass<'a> {
     pub(super) tables: &'a Tables,
     pub(super) instructions: InstructionSet,
     pub(super) first_look: FirstLook,
-    /// Sorted by the number of rows that they cover, most first, so that the queries of a task are always a prefix.
+    /// Sorted by the number of rows that they cover, most first, so that the queries of a task are
+    /// always a prefix.
     pub(super) queries: &'a [&'a Query],
     /// The vectors that are scanned for, query by query.
     pub(super) columns: Vec<Column<'a>>,
@@ -166,7 +169,8 @@ impl<'a> Pass<'a> {
         taken.ok().and_then(|first| Some((first, end(first)?)))
     }
 
-    /// The rows that may reach a query's last floor, from what each thread found; `None` if they were too many.
+    /// The rows that may reach a query's last floor, from what each thread found; `None` if they
+    /// were too many.
     pub(crate) fn candidates(&self, query: usize, found: &[Found]) -> Option<Vec<Candidate>> {
         if self.failed[query].load(Ordering::Relaxed) {
             return None;

@@ -70,8 +70,8 @@ fn quantise_block(of: Source<'_>, first: usize, space: &mut BlockSpace, to: [&mu
         *step = if has_score { step.max(SMALLEST_STEP) } else { *step };
     }
     let wide_steps = steps.map(f64::from);
-    // This avoids a division for each component. The inverse may be rounded, because residuals are measured, not
-    // assumed.
+    // This avoids a division for each component. The inverse may be rounded, because residuals are
+    // measured, not assumed.
     let inverse = steps.map(|step| if step > 0.0 { 1.0 / f64::from(step) } else { 0.0 });
 
     let mut squares = [[0.0f64; BLOCK_ROWS]; 2];
@@ -109,8 +109,8 @@ fn quantise_block(of: Source<'_>, first: usize, space: &mut BlockSpace, to: [&mu
     }
 }
 
-/// A residual above 1 gives no useful bound, so it becomes infinity. This also keeps the numbers small for which
-/// roundings are bounded (docs/certificate.md, theorem 2).
+/// A residual above 1 gives no useful bound, so it becomes infinity. This also keeps the numbers
+/// small for which roundings are bounded (docs/certificate.md, theorem 2).
 fn bounded(residual: f64) -> f64 {
     if residual <= 1.0 { residual } else { f64::INFINITY }
 }

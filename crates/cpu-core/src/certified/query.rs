@@ -12,12 +12,13 @@ use crate::threads::Workers;
 /// One level of the first plane equals this many of the second.
 const LOW_LEVELS: i32 = 128;
 
-/// The queries of a pass. The scan multiplies by the first plane alone. The rows that it finds are compared again
-/// with both planes, which together hold a query to 14 bits or more.
+/// The queries of a pass. The scan multiplies by the first plane alone. The rows that it finds are
+/// compared again with both planes, which together hold a query to 14 bits or more.
 #[derive(Debug)]
 pub(crate) struct PreparedQueries {
     query_lines: usize,
-    /// `[queries, query_lines]`: first planes side by side, and zeros for a group of queries after the last.
+    /// `[queries, query_lines]`: first planes side by side, and zeros for a group of queries after
+    /// the last.
     first: Vec<Line>,
     /// `[queries, 2, query_lines]`.
     both: Vec<Line>,
@@ -109,7 +110,8 @@ impl PreparedQueries {
         &self.both[query * 2 * self.query_lines..][..2 * self.query_lines]
     }
 
-    /// The sum with both planes, from the two sums with [`both`](Self::both), in units of the second plane's step.
+    /// The sum with both planes, from the two sums with [`both`](Self::both), in units of the
+    /// second plane's step.
     pub(crate) fn joined(sums: [i32; 2]) -> i64 {
         i64::from(sums[0]) * i64::from(LOW_LEVELS) + i64::from(sums[1])
     }
@@ -184,8 +186,8 @@ fn prepare(rotation: &Rotation, largest_level: i32, group: &mut Group) {
     }
     // The outermost level is `largest_level` in the first plane and zero in the second.
     let steps = peaks.map(|peak| peak / f64::from(largest_level * LOW_LEVELS));
-    // This avoids a division for each component. The inverse may be rounded, because residuals are measured, not
-    // assumed.
+    // This avoids a division for each component. The inverse may be rounded, because residuals are
+    // measured, not assumed.
     let inverse = steps.map(|step| 1.0 / step);
     let mut rests = [[0.0f64; LANES]; 2];
     // Exact: at most 4096 · 2²⁸.
@@ -217,8 +219,8 @@ fn prepare(rotation: &Rotation, largest_level: i32, group: &mut Group) {
     }
 }
 
-/// The nearest integer to a number of less than 2³¹. Adding the constant leaves the integer in the low bits. Rounding
-/// would be a library call without SSE 4.1.
+/// The nearest integer to a number of less than 2³¹. Adding the constant leaves the integer in the
+/// low bits. Rounding would be a library call without SSE 4.1.
 #[inline(always)]
 fn nearest(x: f64) -> i32 {
     const LAST_BIT_IS_ONE: f64 = 1.5 * (1u64 << 52) as f64;

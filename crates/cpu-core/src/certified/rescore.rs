@@ -1,4 +1,5 @@
-//! Turns candidates into an answer: applies the contract's formula to every row that may still be in it.
+//! Turns candidates into an answer: applies the contract's formula to every row that may still be
+//! in it.
 
 use contract::certificate::Unit;
 use contract::{Hit, Query, TopK};
@@ -16,8 +17,8 @@ pub(crate) struct Rescored {
 
 /// The best `k` of the candidates, whose bounds are in this unit.
 ///
-/// Candidates come in descending order of their upper bounds, so the loop ends at the first that can no longer be in
-/// the answer.
+/// Candidates come in descending order of their upper bounds, so the loop ends at the first that
+/// can no longer be in the answer.
 pub(crate) fn rescore<'a>(
     query: &'a Query,
     unit: Unit,

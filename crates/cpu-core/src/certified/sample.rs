@@ -20,14 +20,16 @@ const PART: usize = 16;
 const RUN: usize = 4;
 const RUNS: usize = 16;
 
-/// Rows at the same position in their strips form a group, of which the sample finds the best bound. The floor is one
-/// of the highest of these bounds.
+/// Rows at the same position in their strips form a group, of which the sample finds the best
+/// bound. The floor is one of the highest of these bounds.
 const RANKS: usize = 24;
 
-/// The score of a sample that guesses extrapolate from: the very best ones say little about the others.
+/// The score of a sample that guesses extrapolate from: the very best ones say little about the
+/// others.
 const RELIABLE_RANK: usize = 8;
 
-/// What is sampled: the queries of a pass, sorted by the number of rows that they cover, descending.
+/// What is sampled: the queries of a pass, sorted by the number of rows that they cover,
+/// descending.
 #[derive(Clone, Copy)]
 pub(super) struct Sampled<'a> {
     pub(super) queries: &'a [&'a Query],
@@ -88,8 +90,9 @@ pub(super) fn sample(
     findings
 }
 
-/// The rank of the row in the sample whose bound is the floor. Excluded rows may be the best of their groups. So may
-/// rows above a maximum score, any number of them: then the sample says nothing.
+/// The rank of the row in the sample whose bound is the floor. Excluded rows may be the best of
+/// their groups. So may rows above a maximum score, any number of them: then the sample says
+/// nothing.
 fn rank(query: &Query) -> usize {
     let FilterParts { excluded, first_rows: _, min_score: _, max_score } = query.filter().parts();
     if max_score.is_some() { usize::MAX } else { query.k().saturating_add(excluded.len()) }
@@ -157,8 +160,8 @@ impl Part<'_> {
                 findings[column.query - self.first_query].floor = bounds.first.of_sample(*bound);
             }
         }
-        // A bound of the dot product with a half-space's normal is no bound of a formula's score. So the rows with the
-        // highest ones are found again, and scored.
+        // A bound of the dot product with a half-space's normal is no bound of a formula's score.
+        // So the rows with the highest ones are found again, and scored.
         if columns.iter().all(|column| column.is_query()) {
             return;
         }
@@ -194,7 +197,8 @@ impl Part<'_> {
     }
 }
 
-/// The best scores of these rows, descending: at least as many as the query asks for, or all that pass the filter.
+/// The best scores of these rows, descending: at least as many as the query asks for, or all that
+/// pass the filter.
 fn best_scores(
     query: &Query,
     rows: &[Row],

@@ -15,8 +15,8 @@ use super::query::{PreparedBounds, PreparedQueries};
 use super::score::{ROWS, Scorer};
 use crate::row_limits::count_covering;
 
-/// Maximum number of rows above their query's maximum score that a thread takes, per candidate that it has room for.
-/// Beyond this, a scan of all rows is better, because it can be cut into slices.
+/// Maximum number of rows above their query's maximum score that a thread takes, per candidate that
+/// it has room for. Beyond this, a scan of all rows is better, because it can be cut into slices.
 const ABOVE_PER_CANDIDATE: usize = 8;
 
 /// The same for any room. Each such row takes some 250 ns, so a query with a low maximum would take
@@ -41,7 +41,8 @@ pub(super) fn run_tasks(pass: &Pass<'_>) -> Found {
 /// The state of one thread.
 struct Worker<'a> {
     pass: &'a Pass<'a>,
-    /// The floors that this thread last saw, `[queries]`, and the thresholds derived from them, `[columns]`.
+    /// The floors that this thread last saw, `[queries]`, and the thresholds derived from them,
+    /// `[columns]`.
     floors: Vec<f32>,
     thresholds: Vec<Threshold>,
     /// For each query, the rows that may be in its answer.
@@ -87,7 +88,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// The candidates that the floors leave now: few of those that were taken while the floors rose.
+    /// The candidates that the floors leave now: few of those that were taken while the floors
+    /// rose.
     fn finish(self) -> Found {
         let mut found = Found::with_capacity(self.floors.len());
         for (candidates, floor) in self.candidates.into_iter().zip(&self.pass.floors) {
@@ -161,8 +163,9 @@ impl<'a> Worker<'a> {
         self.found.clear();
     }
 
-    /// Accepts rows of a strip as candidates if the scan has read all 8 bits. A second comparison could only add the
-    /// rest of the query's bits, which costs more than scoring the few rows that the last floor leaves.
+    /// Accepts rows of a strip as candidates if the scan has read all 8 bits. A second comparison
+    /// could only add the rest of the query's bits, which costs more than scoring the few rows that
+    /// the last floor leaves.
     fn take(
         &mut self,
         column: usize,
@@ -201,8 +204,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Compares some rows of a block again, with all 8 bits and both planes of a query. Bit `r` of `rows` stands for
-    /// the block's row `r`.
+    /// Compares some rows of a block again, with all 8 bits and both planes of a query. Bit `r` of
+    /// `rows` stands for the block's row `r`.
     fn compare_fully(&mut self, column: usize, block: usize, mut rows: u32) {
         let pass = self.pass;
         let query = pass.columns[column].query;
@@ -284,8 +287,8 @@ impl<'a> Worker<'a> {
         self.formulas[query] = Some(formula);
     }
 
-    /// Makes a row a candidate unless its bounds rule it out. The filter has been checked, except for the score. Only
-    /// rows that are surely admitted raise the floor.
+    /// Makes a row a candidate unless its bounds rule it out. The filter has been checked, except
+    /// for the score. Only rows that are surely admitted raise the floor.
     #[inline]
     fn admit(&mut self, query: usize, row: usize, [lower, upper]: [f32; 2]) {
         let ceiling = self.pass.ceilings[query];
@@ -318,8 +321,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Drops candidates whose upper bounds are below the floor. If too many are left, the query has no certificate
-    /// and needs no more candidates.
+    /// Drops candidates whose upper bounds are below the floor. If too many are left, the query has
+    /// no certificate and needs no more candidates.
     fn make_room(&mut self, query: usize) {
         let floor = self.floors[query];
         self.candidates[query].retain(|candidate| candidate.upper >= floor);

@@ -1,4 +1,5 @@
-//! The expanders that an engine was asked for. A text is a search for each of its tokens, in the table of the terms.
+//! The expanders that an engine was asked for. A text is a search for each of its tokens, in the
+//! table of the terms.
 
 use std::sync::Arc;
 
@@ -98,7 +99,8 @@ impl TermSearch for CertifiedSearch {
     }
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
-        // Others may wait: until the table is derived, a full pass answers, which can be cut into slices.
+        // Others may wait: until the table is derived, a full pass answers, which can be cut into
+        // slices.
         self.search_now(batch)
     }
 

@@ -1,4 +1,5 @@
-//! The engine for machines without a GPU: searches, full passes, classifiers and expanders, on the same threads.
+//! The engine for machines without a GPU: searches, full passes, classifiers and expanders, on the
+//! same threads.
 
 mod expanders;
 
@@ -29,7 +30,8 @@ pub struct CpuEngine {
 }
 
 impl CpuEngine {
-    /// An engine for this model. Its derived table takes one byte per component and 8 bytes per row.
+    /// An engine for this model. Its derived table takes one byte per component and 8 bytes per
+    /// row.
     ///
     /// # Errors
     /// If the system refuses to start the threads.
@@ -69,8 +71,8 @@ impl CpuEngine {
         self.search.counters
     }
 
-    /// The derived table as bytes, once it is ready, for benchmarks of reading it: the scan of a large batch
-    /// reads them once.
+    /// The derived table as bytes, once it is ready, for benchmarks of reading it: the scan of a
+    /// large batch reads them once.
     pub fn table(&self) -> Option<impl Deref<Target = [u8]>> {
         self.search.table()
     }
@@ -166,7 +168,8 @@ impl Engine for CpuEngine {
         self.search.costs().token(text).saturating_mul(text.tokens())
     }
 
-    /// The full scan does this, because the bounds here do not hold for formulas of several cosines.
+    /// The full scan does this, because the bounds here do not hold for formulas of several
+    /// cosines.
     fn full_pass_part(
         &mut self,
         parts: &mut [FullPassPart],

@@ -1,7 +1,8 @@
 //! Dot products of some rows with some queries, in the contract's order of summation.
 //!
-//! Rows and queries are widened to float64 here, which is exact, and padded with zeros to whole chunks of
-//! [`LANES`]. The zeros change no bit: a lane starts at +0.0, and adding ±0.0 never gives −0.0.
+//! Rows and queries are widened to float64 here, which is exact, and padded with zeros to whole
+//! chunks of [`LANES`]. The zeros change no bit: a lane starts at +0.0, and adding ±0.0 never gives
+//! −0.0.
 
 use contract::score::{LANES, fold};
 
@@ -53,8 +54,8 @@ pub(crate) fn portable(rows: &[Chunk], queries: &[Chunk], chunks: usize, dots: &
     }
 }
 
-/// The same with registers of `$width` float64, in tiles of `$rows` × `$queries` dot products: the lanes of a tile
-/// fill the registers, and each loaded value is used several times.
+/// The same with registers of `$width` float64, in tiles of `$rows` × `$queries` dot products: the
+/// lanes of a tile fill the registers, and each loaded value is used several times.
 #[cfg(target_arch = "x86_64")]
 macro_rules! with_registers {
     (

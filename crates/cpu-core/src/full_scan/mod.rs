@@ -1,4 +1,5 @@
-//! The full scan: scores every row by the contract's formula, in blocks of rows × queries, on all cores.
+//! The full scan: scores every row by the contract's formula, in blocks of rows × queries, on all
+//! cores.
 
 pub(crate) mod dots;
 mod full_pass;
@@ -19,11 +20,12 @@ use dots::{Chunk, chunks_per_row, widen};
 /// Rows converted to float64 together: with 300 components they fill a first-level cache.
 const ROWS_PER_BLOCK: usize = 16;
 
-/// Rows per task: large enough that taking a task costs nothing, small enough that the last thread does not keep the
-/// others waiting.
+/// Rows per task: large enough that taking a task costs nothing, small enough that the last thread
+/// does not keep the others waiting.
 const ROWS_PER_TASK: usize = 64 * ROWS_PER_BLOCK;
 
-/// Beyond this many queries, larger batches gain nothing: the arithmetic takes the time, not the table.
+/// Beyond this many queries, larger batches gain nothing: the arithmetic takes the time, not the
+/// table.
 const PREFERRED_BATCH: usize = 64;
 
 /// Scans the whole table once for a batch of queries, and keeps the best `k` of each.
@@ -50,7 +52,8 @@ impl StartError {
 }
 
 impl FullScanEngine {
-    /// An engine for this model, with the best instructions available. 0 threads means one per core.
+    /// An engine for this model, with the best instructions available. 0 threads means one per
+    /// core.
     ///
     /// # Errors
     /// If the threads can't be started.
@@ -152,8 +155,8 @@ impl Engine for FullScanEngine {
 struct Scan<'a> {
     table: Table<'a>,
     instructions: InstructionSet,
-    /// The queries, sorted by the number of rows that they cover, most first, so that the queries of a block are always
-    /// a prefix.
+    /// The queries, sorted by the number of rows that they cover, most first, so that the queries
+    /// of a block are always a prefix.
     queries: Vec<&'a Query>,
     /// The index of each query in the batch.
     indices: Vec<usize>,
@@ -190,7 +193,8 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// One thread's share of the rows: takes tasks until none are left. Yields blocks as first row and end.
+/// One thread's share of the rows: takes tasks until none are left. Yields blocks as first row and
+/// end.
 fn for_each_block(next_task: &AtomicUsize, rows: usize, mut scan: impl FnMut(usize, usize)) {
     loop {
         let start = next_task.fetch_add(1, Ordering::Relaxed) * ROWS_PER_TASK;

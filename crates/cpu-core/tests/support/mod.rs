@@ -176,8 +176,8 @@ pub(crate) fn certified(
     engine
 }
 
-/// 5,000 × 33: several tasks of a scan, the last of which ends within a block. Rows repeat every 617, so each
-/// score is a tie.
+/// 5,000 × 33: several tasks of a scan, the last of which ends within a block. Rows repeat every
+/// 617, so each score is a tie.
 pub(crate) fn repeating_model() -> ModelStore {
     let row = |row: usize| {
         (0..33).map(|i| ((row % 617 + 1) * (i + 3) * 7919 % 1009) as f32 - 504.0).collect()

@@ -11,7 +11,8 @@ pub(crate) struct Rate {
     pub(crate) together: f64,
 }
 
-/// A thread for each GPU makes what works there, and says how fast it is: first each alone, then all together.
+/// A thread for each GPU makes what works there, and says how fast it is: first each alone, then
+/// all together.
 pub(crate) fn rates<T>(
     gpus: &[u32],
     make: impl Fn(usize, u32) -> T + Sync,

@@ -1,4 +1,5 @@
-//! Declarations as values, from which the build script writes headers. The library does not read them.
+//! Declarations as values, from which the build script writes headers. The library does not read
+//! them.
 
 #![allow(dead_code)]
 

@@ -1,9 +1,9 @@
-//! Declares once, with [`abi!`], what Rust and CUDA share: constants, structures, kernels, and the files that
-//! kernels are compiled from.
+//! Declares once, with [`abi!`], what Rust and CUDA share: constants, structures, kernels, and the
+//! files that kernels are compiled from.
 //!
-//! The library gets Rust items. The build script compiles the same declarations, writes a header for nvcc
-//! (`abi/NAME.cuh`, beside the compiled kernels) and checks the kernels against them. Sizes, alignments and
-//! offsets are asserted in both languages.
+//! The library gets Rust items. The build script compiles the same declarations, writes a header
+//! for nvcc (`abi/NAME.cuh`, beside the compiled kernels) and checks the kernels against them.
+//! Sizes, alignments and offsets are asserted in both languages.
 
 mod describe;
 mod pointer;
@@ -55,8 +55,8 @@ impl<P> Copy for Entry<P> {}
 /// - `data`: structures in device memory. They have no padding.
 /// - `unions`: unions of such structures, all of the same size.
 /// - `params`: the parameter structures of kernels, and structures in them.
-/// - `files`: `"folder" / file for Target { (threads) kernel, kernel: Params; }`. The numbers in parentheses
-///   become `__launch_bounds__`.
+/// - `files`: `"folder" / file for Target { (threads) kernel, kernel: Params; }`. The numbers in
+///   parentheses become `__launch_bounds__`.
 macro_rules! abi {
     (
         name: $interface:literal;
@@ -117,8 +117,8 @@ macro_rules! abi {
             }
         }
 
-        // SAFETY: each member is plain data and as large as the union. So all bits are set, and any bits are a
-        // valid value.
+        // SAFETY: each member is plain data and as large as the union. So all bits are set, and any
+        // bits are a valid value.
         #[allow(unsafe_code)]
         unsafe impl bytemuck::Zeroable for $uname {}
         // SAFETY: see above.

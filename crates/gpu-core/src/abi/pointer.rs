@@ -17,8 +17,8 @@ macro_rules! pointer {
             /// The null pointer.
             pub(crate) const NULL: Self = Self::new(0);
 
-            /// A pointer is only an address. The caller that launches a kernel with it is responsible for the
-            /// memory there.
+            /// A pointer is only an address. The caller that launches a kernel with it is
+            /// responsible for the memory there.
             pub(crate) const fn new(address: u64) -> Self {
                 Self(address, PhantomData)
             }

@@ -6,10 +6,11 @@ abi! {
     name: "baselines";
     uses: [];
     constants {
-        /// Maximum number of components in the 2020 report's programs: one version keeps the query in constant
-        /// memory.
+        /// Maximum number of components in the 2020 report's programs: one version keeps the query
+        /// in constant memory.
         REPORT_MAX_DIM: usize = 4096;
-        /// Maximum number of neighbours in the 2020 report's programs: pieces are in private arrays.
+        /// Maximum number of neighbours in the 2020 report's programs: pieces are in private
+        /// arrays.
         REPORT_MAX_K: usize = 32;
         /// Rows that a block takes in the report's versions 1 and 2: one for each thread.
         REPORT_ROWS_NARROW: usize = 256;

@@ -33,8 +33,9 @@ pub fn time_reading<T: bytemuck::Pod>(
         let event = || Event::new(EventFlags::DEFAULT).doing("making an event");
         let (start, end) = (event()?, event()?);
         start.record(&stream).doing("recording an event")?;
-        // SAFETY: the array has this many pieces of 16 bytes, and its alignment is larger; any grid is valid.
-        // The stream is synchronised below, unless recording the event fails; then the device has failed too.
+        // SAFETY: the array has this many pieces of 16 bytes, and its alignment is larger; any grid
+        // is valid. The stream is synchronised below, unless recording the event fails; then the
+        // device has failed too.
         unsafe { kernel.launch(&stream, shape, &params)? };
         end.record(&stream).doing("recording an event")?;
         stream.synchronize().doing("reading the table")?;

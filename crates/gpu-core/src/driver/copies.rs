@@ -12,8 +12,8 @@ use crate::GpuError;
 /// Starts setting all bits of the first `count` values to zero.
 ///
 /// # Safety
-/// The array stays allocated, and nothing else accesses it, until the stream has been synchronised. If the call
-/// is recorded, this holds during each launch of the graph.
+/// The array stays allocated, and nothing else accesses it, until the stream has been synchronised.
+/// If the call is recorded, this holds during each launch of the graph.
 ///
 /// # Errors
 /// If the driver refuses.
@@ -32,8 +32,9 @@ pub(crate) unsafe fn start_clearing<T: Pod>(
 /// Starts copying the first `count` pinned values to the device.
 ///
 /// # Safety
-/// Both sides stay allocated, nothing writes the pinned values, and nothing else accesses the array, until the
-/// stream has been synchronised. If the call is recorded, this holds during each launch of the graph.
+/// Both sides stay allocated, nothing writes the pinned values, and nothing else accesses the
+/// array, until the stream has been synchronised. If the call is recorded, this holds during each
+/// launch of the graph.
 ///
 /// # Errors
 /// If the driver refuses.
@@ -50,7 +51,8 @@ pub(crate) unsafe fn start_upload<T: Pod>(
 /// Starts copying these values to the device.
 ///
 /// # Safety
-/// As for [`start_upload`], also after the borrow has ended. They are in pinned memory, or in memory that was made known to the device.
+/// As for [`start_upload`], also after the borrow has ended. They are in pinned memory, or in
+/// memory that was made known to the device.
 ///
 /// # Errors
 /// If the driver refuses.
@@ -84,7 +86,8 @@ pub(crate) unsafe fn start_upload_bytes<T: Pod>(
     let fits = count <= from.len && at.checked_add(count).is_some_and(|end| end <= to.bytes());
     assert!(fits, "{count} bytes from {} to {} of {}", from.len, at, to.bytes());
     let address = to.address + at as u64;
-    // SAFETY: both sides have this many bytes; the caller promises the rest. Any bits are a valid `T`.
+    // SAFETY: both sides have this many bytes; the caller promises the rest. Any bits are a valid
+    // `T`.
     let status = unsafe {
         cust_raw::cuMemcpyHtoDAsync_v2(address, from.address.cast(), count, stream.as_inner())
     };
@@ -94,8 +97,9 @@ pub(crate) unsafe fn start_upload_bytes<T: Pod>(
 /// Starts copying the first `count` values from the device.
 ///
 /// # Safety
-/// Both sides stay allocated, and nothing else accesses the pinned values or writes the array, until the stream
-/// has been synchronised. If the call is recorded, this holds during each launch of the graph.
+/// Both sides stay allocated, and nothing else accesses the pinned values or writes the array,
+/// until the stream has been synchronised. If the call is recorded, this holds during each launch
+/// of the graph.
 ///
 /// # Errors
 /// If the driver refuses.
@@ -107,7 +111,8 @@ pub(crate) unsafe fn start_download<T: Pod>(
 ) -> Result<(), GpuError> {
     assert!(count <= from.len && count <= to.len, "{count} values from {} to {}", from.len, to.len);
     let bytes = count * size_of::<T>();
-    // SAFETY: both sides have this many bytes; the caller promises the rest. Any bits are a valid `T`.
+    // SAFETY: both sides have this many bytes; the caller promises the rest. Any bits are a valid
+    // `T`.
     let status = unsafe {
         cust_raw::cuMemcpyDtoHAsync_v2(to.address.cast(), from.address, bytes, stream.as_inner())
     };

@@ -122,7 +122,8 @@ impl Gpu {
     }
 }
 
-/// The maximum shared memory of a block, in bytes. cust has no name for the attribute with this opt-in limit.
+/// The maximum shared memory of a block, in bytes. cust has no name for the attribute with this
+/// opt-in limit.
 #[allow(unsafe_code)]
 fn shared_memory(device: Device) -> Result<u32, GpuError> {
     use cust_raw::CUdevice_attribute_enum as Attribute;

@@ -1,4 +1,5 @@
-//! Streams of another library in this process, such as PyTorch's current one: the order of its work and ours.
+//! Streams of another library in this process, such as PyTorch's current one: the order of its work
+//! and ours.
 
 #![allow(unsafe_code)]
 
@@ -33,7 +34,8 @@ impl Handover {
         Ok(Self(event))
     }
 
-    /// What is put into `later` from now on starts when all that is in the foreign stream now has ended.
+    /// What is put into `later` from now on starts when all that is in the foreign stream now has
+    /// ended.
     ///
     /// # Safety
     /// The foreign stream exists.
@@ -49,7 +51,8 @@ impl Handover {
         unsafe { self.order(earlier.0, later.as_inner()) }
     }
 
-    /// What is put into the foreign stream from now on starts when all that is in `earlier` now has ended.
+    /// What is put into the foreign stream from now on starts when all that is in `earlier` now has
+    /// ended.
     ///
     /// # Safety
     /// The foreign stream exists.
@@ -79,7 +82,8 @@ impl Handover {
 
 impl Drop for Handover {
     fn drop(&mut self) {
-        // SAFETY: made in `new` and destroyed only here. Waits that are under way keep what they need.
+        // SAFETY: made in `new` and destroyed only here. Waits that are under way keep what they
+        // need.
         let _ = unsafe { cust_raw::cuEventDestroy_v2(self.0) };
     }
 }

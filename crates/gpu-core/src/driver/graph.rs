@@ -45,7 +45,8 @@ impl Graph {
     /// Puts the recorded work into the stream.
     ///
     /// # Safety
-    /// The safety requirements of each recorded call hold from now until the stream has been synchronised.
+    /// The safety requirements of each recorded call hold from now until the stream has been
+    /// synchronised.
     pub(crate) unsafe fn launch(&self, stream: &Stream) -> Result<(), GpuError> {
         // SAFETY: the graph is complete and alive; what it does is the caller's promise.
         let status = unsafe { cust_raw::cuGraphLaunch(self.executable, stream.as_inner()) };
@@ -56,8 +57,8 @@ impl Graph {
 impl Drop for Graph {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
-        // SAFETY: both are made by `record` and destroyed only here. If recording failed they are null, which
-        // the driver refuses without harm.
+        // SAFETY: both are made by `record` and destroyed only here. If recording failed they are
+        // null, which the driver refuses without harm.
         unsafe {
             let _ = cust_raw::cuGraphExecDestroy(self.executable);
             let _ = cust_raw::cuGraphDestroy(self.graph);

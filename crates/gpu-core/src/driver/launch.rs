@@ -1,4 +1,5 @@
-//! Kernels and their launches. The declaration by which a kernel is found gives the type of its parameters.
+//! Kernels and their launches. The declaration by which a kernel is found gives the type of its
+//! parameters.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -54,12 +55,14 @@ pub(crate) struct Shape {
     pub(crate) grid: (u32, u32),
     /// Dynamic shared memory of a block, bytes.
     pub(crate) shared: usize,
-    /// Blocks may start while the previous kernel still runs. The kernel must then call `wait_for_previous`.
+    /// Blocks may start while the previous kernel still runs. The kernel must then call
+    /// `wait_for_previous`.
     pub(crate) early: bool,
 }
 
 impl Shape {
-    /// A grid of this size, without dynamic shared memory, which starts when the previous kernel has ended.
+    /// A grid of this size, without dynamic shared memory, which starts when the previous kernel
+    /// has ended.
     pub(crate) fn grid(x: usize, y: usize) -> Self {
         let [x, y] = [x, y].map(|blocks| u32::try_from(blocks).expect("a grid fits 32 bits"));
         Self { grid: (x, y), shared: 0, early: false }
@@ -76,7 +79,8 @@ impl Shape {
 
 #[allow(unsafe_code)]
 impl<P: Params> Kernel<P> {
-    /// The same kernel with fewer threads per block, for kernels that work with any multiple of a warp.
+    /// The same kernel with fewer threads per block, for kernels that work with any multiple of a
+    /// warp.
     pub(crate) fn with_threads(self, threads: u32) -> Self {
         assert!(threads <= self.threads && threads.is_multiple_of(32), "{threads} threads");
         Self { threads, ..self }
@@ -97,7 +101,8 @@ impl<P: Params> Kernel<P> {
         Ok(self)
     }
 
-    /// The compute capability, such as 75 for 7.5, that the kernel or its intermediate code was compiled for.
+    /// The compute capability, such as 75 for 7.5, that the kernel or its intermediate code was
+    /// compiled for.
     pub(crate) fn compiled_for(self) -> Result<u32, GpuError> {
         let mut version = 0;
         let attribute = CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_PTX_VERSION;
@@ -108,8 +113,8 @@ impl<P: Params> Kernel<P> {
         Ok(u32::try_from(version).unwrap_or(0))
     }
 
-    /// The number of blocks, each with this much dynamic shared memory, that a multiprocessor runs at the same
-    /// time.
+    /// The number of blocks, each with this much dynamic shared memory, that a multiprocessor runs
+    /// at the same time.
     pub(crate) fn resident_blocks(self, shared: usize) -> Result<usize, GpuError> {
         let mut blocks = 0;
         // SAFETY: the function's module is loaded; `blocks` outlives the call.
@@ -125,18 +130,18 @@ impl<P: Params> Kernel<P> {
         Ok(usize::try_from(blocks).unwrap_or(0).max(1))
     }
 
-    /// Puts a launch into the stream. The parameters are copied before this returns, into the graph if one is
-    /// being recorded.
+    /// Puts a launch into the stream. The parameters are copied before this returns, into the graph
+    /// if one is being recorded.
     ///
     /// # Safety
     /// - The grid and the dynamic shared memory are what the kernel's comment asks for, given these
     ///   parameters.
-    /// - Each pointer in the parameters points to memory of the length that the field's comment states, aligned
-    ///   for its type, or is null where the comment allows that. Indices and counts that the kernel reads are
-    ///   within those lengths.
-    /// - That memory stays allocated, and nothing else writes what the kernel reads or accesses what it writes,
-    ///   until the stream has been synchronised. If the launch is recorded, this holds during each launch of
-    ///   the graph.
+    /// - Each pointer in the parameters points to memory of the length that the field's comment
+    ///   states, aligned for its type, or is null where the comment allows that. Indices and counts
+    ///   that the kernel reads are within those lengths.
+    /// - That memory stays allocated, and nothing else writes what the kernel reads or accesses
+    ///   what it writes, until the stream has been synchronised. If the launch is recorded, this
+    ///   holds during each launch of the graph.
     /// - With `early`, the kernel calls `wait_for_previous`.
     pub(crate) unsafe fn launch(
         self,
@@ -163,8 +168,8 @@ impl<P: Params> Kernel<P> {
             attributes: &raw const attribute,
             attribute_count: u32::from(early),
         };
-        // SAFETY: the kernel has one parameter, of the layout of `P` (see `Params`), which the driver copies.
-        // The caller's promise covers the memory that they point to.
+        // SAFETY: the kernel has one parameter, of the layout of `P` (see `Params`), which the
+        // driver copies. The caller's promise covers the memory that they point to.
         let status = unsafe {
             if early {
                 raw::cuLaunchKernelEx(

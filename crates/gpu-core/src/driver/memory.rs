@@ -15,7 +15,8 @@ use super::raw::check;
 use crate::GpuError;
 use crate::abi::{DevicePointer, DevicePointerMut};
 
-/// `len` values in device memory. Freed when dropped, unless they are borrowed; the device's context must still exist then.
+/// `len` values in device memory. Freed when dropped, unless they are borrowed; the device's
+/// context must still exist then.
 #[derive(Debug)]
 pub struct Array<T> {
     pub(super) address: u64,
@@ -59,7 +60,8 @@ impl<T: Pod> Array<T> {
     /// Values at an address in the memory of another library, which frees them.
     ///
     /// # Safety
-    /// There are as many values, aligned, in memory of this device, for as long as work uses the array.
+    /// There are as many values, aligned, in memory of this device, for as long as work uses the
+    /// array.
     #[allow(unsafe_code)]
     pub(crate) unsafe fn borrowed(address: u64, len: usize) -> Self {
         Self { address, len, is_borrowed: true, values: PhantomData }
@@ -122,7 +124,8 @@ impl<T: Pod> Array<T> {
         }
         let (from, bytes) = (values.as_ptr().cast(), size_of_val(values));
         in_own_stream("copying to the device", |stream| {
-            // SAFETY: both sides have this many bytes, and are there until the stream has been synchronised.
+            // SAFETY: both sides have this many bytes, and are there until the stream has been
+            // synchronised.
             unsafe { cust_raw::cuMemcpyHtoDAsync_v2(self.address, from, bytes, stream.as_inner()) }
         })
     }
@@ -137,8 +140,8 @@ impl<T: Pod> Array<T> {
         if self.len > 0 {
             let (to, bytes) = (values.as_mut_ptr().cast(), self.bytes());
             in_own_stream("copying from the device", |stream| {
-                // SAFETY: both sides have this many bytes, and are there until the stream has been synchronised; any bits are a
-                // `T`, which is plain old data.
+                // SAFETY: both sides have this many bytes, and are there until the stream has been
+                // synchronised; any bits are a `T`, which is plain old data.
                 unsafe {
                     cust_raw::cuMemcpyDtoHAsync_v2(to, self.address, bytes, stream.as_inner())
                 }
@@ -154,8 +157,8 @@ impl<T> Drop for Array<T> {
         if self.is_borrowed {
             return;
         }
-        // SAFETY: the address comes from cuMemAlloc and is freed here only. After a fatal device error
-        // the driver refuses; then there is nothing left to free.
+        // SAFETY: the address comes from cuMemAlloc and is freed here only. After a fatal device
+        // error the driver refuses; then there is nothing left to free.
         let _ = unsafe { cust_raw::cuMemFree_v2(self.address) };
     }
 }
@@ -207,7 +210,8 @@ impl Pinned<u32> {
     #[allow(unsafe_code)]
     pub(crate) fn watch(&self) -> u32 {
         assert!(self.len > 0);
-        // SAFETY: the first value is allocated, aligned to a page, and stays so while `self` is borrowed.
+        // SAFETY: the first value is allocated, aligned to a page, and stays so while `self` is
+        // borrowed.
         unsafe { self.address.read_volatile() }
     }
 }
@@ -216,8 +220,8 @@ impl<T> Deref for Pinned<T> {
     type Target = [T];
     #[allow(unsafe_code)]
     fn deref(&self) -> &[T] {
-        // SAFETY: allocated and initialised with `len` values. A caller that lets the device write here has
-        // promised to synchronise before it reads (`start_download`, `Kernel::launch`).
+        // SAFETY: allocated and initialised with `len` values. A caller that lets the device write
+        // here has promised to synchronise before it reads (`start_download`, `Kernel::launch`).
         unsafe { std::slice::from_raw_parts(self.address, self.len) }
     }
 }
@@ -238,7 +242,8 @@ impl<T> Drop for Pinned<T> {
     }
 }
 
-/// Blocks of memory for callers' vectors that were made known to the device: it copies from them by itself.
+/// Blocks of memory for callers' vectors that were made known to the device: it copies from them by
+/// itself.
 #[derive(Debug)]
 pub(crate) struct Registered {
     /// Addresses.
@@ -248,13 +253,15 @@ pub(crate) struct Registered {
 }
 
 impl Registered {
-    /// Makes the blocks known to the device. Those that it refuses are left out: another device may have them.
+    /// Makes the blocks known to the device. Those that it refuses are left out: another device may
+    /// have them.
     #[allow(unsafe_code)]
     pub(crate) fn new(staging: &Arc<Staging>) -> Self {
         let mut blocks = Vec::new();
         for (address, bytes) in staging.blocks() {
             let memory = std::ptr::with_exposed_provenance_mut(address);
-            // SAFETY: `staging` keeps these pages allocated. The device does nothing with them until a copy is started.
+            // SAFETY: `staging` keeps these pages allocated. The device does nothing with them
+            // until a copy is started.
             let status = unsafe { cust_raw::cuMemHostRegister_v2(memory, bytes, 0) };
             if check(status, "page-locking memory").is_ok() {
                 blocks.push(address..address + bytes);
@@ -286,8 +293,8 @@ impl Drop for Registered {
     }
 }
 
-/// Starts something in a stream of its own, and waits until it has ended. Not in the default stream, which must not be used while
-/// another engine on the same device records a graph.
+/// Starts something in a stream of its own, and waits until it has ended. Not in the default
+/// stream, which must not be used while another engine on the same device records a graph.
 fn in_own_stream(
     doing: &'static str,
     start: impl FnOnce(&Stream) -> CUresult,

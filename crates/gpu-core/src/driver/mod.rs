@@ -1,8 +1,8 @@
-//! The CUDA driver behind checked functions: the device, memory on it and pinned memory on the host, kernels
-//! and graphs of launches. It has no notion of tables or searches.
+//! The CUDA driver behind checked functions: the device, memory on it and pinned memory on the
+//! host, kernels and graphs of launches. It has no notion of tables or searches.
 //!
-//! Starting work that continues after the call is `unsafe`: the caller promises that memory stays as it is
-//! until the stream has been synchronised.
+//! Starting work that continues after the call is `unsafe`: the caller promises that memory stays
+//! as it is until the stream has been synchronised.
 
 mod copies;
 mod device;

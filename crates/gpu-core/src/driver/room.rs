@@ -39,8 +39,8 @@ impl<T: Pod + Send + Sync> Room<T> {
     /// Starts copying these values to the device.
     ///
     /// # Safety
-    /// No kernel that uses the values, and no copy of them, is under way; until the stream has been synchronised, nothing
-    /// else changes them, and this stays alive.
+    /// No kernel that uses the values, and no copy of them, is under way; until the stream has been
+    /// synchronised, nothing else changes them, and this stays alive.
     pub(crate) unsafe fn upload(&mut self, values: &[T], stream: &Stream) -> Result<(), GpuError> {
         self.resize(values.len())?;
         let host = &mut self.host[..values.len()];
@@ -68,7 +68,8 @@ impl<T: Pod + Send + Sync> Room<T> {
     /// Starts copying the values to the host.
     ///
     /// # Safety
-    /// Until the stream has been synchronised, nothing but earlier work in it changes them, and this stays alive.
+    /// Until the stream has been synchronised, nothing but earlier work in it changes them, and
+    /// this stays alive.
     pub(crate) unsafe fn download(&self, stream: &Stream) -> Result<(), GpuError> {
         // SAFETY: the caller's promise.
         unsafe { start_download(&self.device, &self.host, self.len, stream) }

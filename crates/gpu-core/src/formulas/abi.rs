@@ -10,7 +10,8 @@ abi! {
         FORMULA_COSINE: u32 = 2;
         /// 3CosMul's epsilon.
         FORMULA_EPSILON: f64 = contract::scoring::EPSILON;
-        /// The smallest squared distance of a row from PairDirection's `c` at which the row has a score.
+        /// The smallest squared distance of a row from PairDirection's `c` at which the row has a
+        /// score.
         FORMULA_LEAST_SQUARE: f64 = contract::scoring::LEAST_SQUARE;
     }
     enums {}

@@ -7,7 +7,8 @@ abi! {
     name: "full_pass";
     uses: ["resident", "formulas"];
     constants {
-        /// The rows and the vectors whose cosines a warp computes together; for few vectors, twice and half as many.
+        /// The rows and the vectors whose cosines a warp computes together; for few vectors, twice
+        /// and half as many.
         TOGETHER_ROWS: usize = 4;
         TOGETHER_VECTORS: usize = 8;
     }
@@ -29,7 +30,8 @@ abi! {
             length: f64,
             /// Rows with lower scores are no hits; infinity if there are none.
             least_kept: f64,
-            /// Rows with lower scores rank before none of the ranked rows; infinity if there are none.
+            /// Rows with lower scores rank before none of the ranked rows; infinity if there are
+            /// none.
             least_ranked: f64,
             /// The maximum score; infinity if there is none.
             max_score: f64,
@@ -88,7 +90,8 @@ abi! {
             ranked_rows: DevicePointer<u32>,
             /// The queries' excluded rows, ascending.
             excluded: DevicePointer<u32>,
-            /// For each ranked row, the number of rows that rank before it but not before the one above it is added.
+            /// For each ranked row, the number of rows that rank before it but not before the one
+            /// above it is added.
             counts: DevicePointerMut<u32>,
             /// `[capacity]`: in any order.
             found: DevicePointerMut<FoundRow>,

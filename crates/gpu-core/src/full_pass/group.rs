@@ -9,12 +9,13 @@ use super::{MAX_FOUND, Place};
 use crate::ranks;
 use crate::resident::NOT_A_ROW;
 
-/// The most distinct vectors of a step, unless one query has more. A step with 256 takes longer for each: 0.30 instead of 0.23 ms
-/// for all rows of 2,196,016 × 300 on an H200.
+/// The most distinct vectors of a step, unless one query has more. A step with 256 takes longer for
+/// each: 0.30 instead of 0.23 ms for all rows of 2,196,016 × 300 on an H200.
 const VECTORS: usize = 32;
 /// The most queries of a step.
 const QUERIES: usize = 4096;
-/// Multiply-adds of a step: about half a millisecond on an H200. Between two steps, others have their turns.
+/// Multiply-adds of a step: about half a millisecond on an H200. Between two steps, others have
+/// their turns.
 const STEP_WORK: usize = 1 << 30;
 /// Rows of the first step, for queries for few hits: any row may be one.
 const FIRST_ROWS: usize = 1024;
@@ -73,10 +74,11 @@ impl Group {
         self.parts.push(index);
     }
 
-    /// How many rows, from `from` on, its next step should have: at least 1. It may have some more, to a whole tile.
+    /// How many rows, from `from` on, its next step should have: at least 1. It may have some more,
+    /// to a whole tile.
     pub(super) fn rows(&self, parts: &[FullPassPart], from: usize, place: Place<'_>) -> usize {
-        // What the step may find: every row for queries whose lists are not full, and for the others as many as if rows
-        // were in any order. If it finds more, it is divided.
+        // What the step may find: every row for queries whose lists are not full, and for the
+        // others as many as if rows were in any order. If it finds more, it is divided.
         let (mut filling, mut largest, mut hits) = (0, 0, 0usize);
         for part in self.parts.iter().map(|&part| &parts[part]) {
             let k = part.query().k();

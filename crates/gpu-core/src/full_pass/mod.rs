@@ -1,8 +1,10 @@
-//! Full passes: every row's score by the contract's formula. For queries that no other pass answers.
+//! Full passes: every row's score by the contract's formula. For queries that no other pass
+//! answers.
 //!
-//! A pass goes through the table in steps. In each, the device computes the cosines of some rows with the queries' distinct
-//! vectors, then every query's formula over them. It lists rows that may be hits, and counts those before ranked rows. The host
-//! keeps the best hits, so that fewer rows of the next step may be hits. Nothing stays on the device between two steps.
+//! A pass goes through the table in steps. In each, the device computes the cosines of some rows
+//! with the queries' distinct vectors, then every query's formula over them. It lists rows that may
+//! be hits, and counts those before ranked rows. The host keeps the best hits, so that fewer rows
+//! of the next step may be hits. Nothing stays on the device between two steps.
 
 #![allow(unsafe_code)]
 
@@ -117,8 +119,8 @@ impl FullPasses {
         })
     }
 
-    /// Processes rows from `from` on, for parts that fit the table; see [`Engine::full_pass_part`]. `counting` takes
-    /// what it can. Ends the stream's work.
+    /// Processes rows from `from` on, for parts that fit the table; see [`Engine::full_pass_part`].
+    /// `counting` takes what it can. Ends the stream's work.
     ///
     /// # Safety
     /// Nothing but earlier work in the stream uses the scratch memory.
@@ -207,13 +209,15 @@ impl FullPasses {
         rows: usize,
     ) -> Result<(), GpuError> {
         let queries = Queries::new(parts, group, first, rows);
-        // SAFETY: the caller's promise. The stream is synchronised before anything else uses the buffers.
+        // SAFETY: the caller's promise. The stream is synchronised before anything else uses the
+        // buffers.
         unsafe { self.launch(place, group, &queries, first, rows)? };
         place.stream.synchronize().doing("scoring rows")?;
         let found = self.host_found_count[0] as usize;
         if found > MAX_FOUND {
             let half = rows / 2;
-            // SAFETY: as above. One row is found by at most `QUERIES` queries, so there are at least two.
+            // SAFETY: as above. One row is found by at most `QUERIES` queries, so there are at
+            // least two.
             unsafe {
                 self.step(place, parts, group, first, half)?;
                 return self.step(place, parts, group, first + half, rows - half);
@@ -233,7 +237,8 @@ impl FullPasses {
     /// Starts the work of a step.
     ///
     /// # Safety
-    /// As for [`step`](Self::step). Until the stream has been synchronised, nothing else uses the buffers.
+    /// As for [`step`](Self::step). Until the stream has been synchronised, nothing else uses the
+    /// buffers.
     unsafe fn launch(
         &mut self,
         place: Place<'_>,
@@ -305,7 +310,8 @@ impl FullPasses {
     }
 }
 
-/// Scores the ranked rows of a part on the host, because they are few. Returns whether the part is ready.
+/// Scores the ranked rows of a part on the host, because they are few. Returns whether the part is
+/// ready.
 fn prepare(table: &Table<'_>, part: &mut FullPassPart, goes_on: &mut dyn FnMut() -> bool) -> bool {
     while !part.unscored().is_empty() {
         if !goes_on() {

@@ -7,18 +7,21 @@ abi! {
     name: "heads";
     uses: ["resident"];
     constants {
-        /// Channels that a thread of the kernels for features takes. Those of each convolution are filled up with zeros to a
-        /// multiple.
+        /// Channels that a thread of the kernels for features takes. Those of each convolution are
+        /// filled up with zeros to a multiple.
         HEAD_GROUP: usize = 8;
         /// Texts whose features and outputs of layers are kept together.
         HEAD_TEXTS: usize = 128;
         /// Bytes of a text's features that are kept together: 8 as float16, 4 as float32.
         HEAD_PIECE: usize = 16;
-        /// Inputs of a dense layer that a block multiplies between two barriers; layers are filled up with zeros to a multiple.
+        /// Inputs of a dense layer that a block multiplies between two barriers; layers are filled
+        /// up with zeros to a multiple.
         DENSE_INPUTS: usize = 64;
-        /// Outputs of a hidden dense layer are filled up to a multiple: those that a block computes.
+        /// Outputs of a hidden dense layer are filled up to a multiple: those that a block
+        /// computes.
         DENSE_OUTPUTS: usize = 128;
-        /// Those that a block of the kernel for compute capability 9.0 computes, if the layer has a multiple.
+        /// Those that a block of the kernel for compute capability 9.0 computes, if the layer has a
+        /// multiple.
         DENSE_WIDE_OUTPUTS: usize = 256;
         /// What these kernels have on their way to shared memory, in steps of `DENSE_INPUTS`.
         DENSE_STAGES: usize = 3;
@@ -87,7 +90,8 @@ abi! {
         struct DenseParams {
             /// `[texts / HEAD_TEXTS, inputs, HEAD_TEXTS]` in pieces.
             inputs: DevicePointer<u8>,
-            /// As float16 `[outputs / DENSE_OUTPUTS, inputs / 8, DENSE_OUTPUTS, 8]`, as float32 `[inputs, outputs]`.
+            /// As float16 `[outputs / DENSE_OUTPUTS, inputs / 8, DENSE_OUTPUTS, 8]`, as float32
+            /// `[inputs, outputs]`.
             weights: DevicePointer<u8>,
             /// `[outputs]`.
             bias: DevicePointer<f32>,

@@ -62,7 +62,8 @@ pub(super) struct Kernels {
 }
 
 impl Kernels {
-    /// Loads the kernels that this device runs best; only those that every device runs if `portable`.
+    /// Loads the kernels that this device runs best; only those that every device runs if
+    /// `portable`.
     pub(super) fn load(gpu: &Gpu, portable: bool) -> Result<Self, GpuError> {
         use entries::{dense, heads, hopper_dense};
         let mut modules = Modules::default();

@@ -1,10 +1,11 @@
 //! Class scores of texts, from products that stay on the device.
 //!
-//! A token's products with all filters are computed when a text has it for the first time (`products`), and a text's features are
-//! sums and maxima of what its tokens gave. Dense layers run on tensor cores (`pass`). A text has the same scores in every batch,
-//! because no sum depends on what is beside it. What overflows float16 becomes NaN, and texts with such scores are classified on
-//! the host, as are all texts of a classifier for which the device has no memory, or whose sums
-//! might overflow float32.
+//! A token's products with all filters are computed when a text has it for the first time
+//! (`products`), and a text's features are sums and maxima of what its tokens gave. Dense layers
+//! run on tensor cores (`pass`). A text has the same scores in every batch, because no sum depends
+//! on what is beside it. What overflows float16 becomes NaN, and texts with such scores are
+//! classified on the host, as are all texts of a classifier for which the device has no memory, or
+//! whose sums might overflow float32.
 
 pub(crate) mod abi;
 pub(crate) mod expand;
@@ -163,8 +164,8 @@ impl Classifiers {
         }))
     }
 
-    /// Starts a pass of texts that are all of one classifier, whose products are all on the device. Returns the classifier's
-    /// index; `None`, and starts nothing, if they are not.
+    /// Starts a pass of texts that are all of one classifier, whose products are all on the device.
+    /// Returns the classifier's index; `None`, and starts nothing, if they are not.
     pub(crate) fn start(
         &mut self,
         set: usize,
@@ -207,7 +208,8 @@ impl Classifiers {
         Ok(Some(index))
     }
 
-    /// Waits for a pass that was started; returns its scores, `[texts, classes]`, of which some may be NaN.
+    /// Waits for a pass that was started; returns its scores, `[texts, classes]`, of which some may
+    /// be NaN.
     pub(crate) fn finish_flat(&self, set: usize, index: usize) -> Result<&[f32], GpuError> {
         let one = &self.on_device[index];
         one.buffers[set].finish(one.weights.classes)

@@ -40,7 +40,8 @@ pub(super) struct Buffers {
     tokens: (Pinned<u32>, Array<u32>),
     /// `[texts + 1]`.
     bounds: (Pinned<u32>, Array<u32>),
-    /// `[chunk, features]`. What fills features up to a multiple is zero, because nothing else writes here.
+    /// `[chunk, features]`. What fills features up to a multiple is zero, because nothing else
+    /// writes here.
     features: Array<u8>,
     /// `[chunk, widest]` each: the outputs of hidden layers, in turns.
     layers: [Array<u8>; 2],
@@ -61,8 +62,8 @@ impl Buffers {
         })
     }
 
-    /// Starts a pass of these texts, whose tokens are slots of loaded products. The pass that was started before with these buffers has
-    /// been waited for.
+    /// Starts a pass of these texts, whose tokens are slots of loaded products. The pass that was
+    /// started before with these buffers has been waited for.
     pub(super) fn start(&mut self, ready: &Ready<'_>, texts: &Flat<'_>) -> Result<(), GpuError> {
         let &Flat { tokens, ends } = texts;
         let last = ends.last().map_or(0, |&end| end as usize);
@@ -77,8 +78,8 @@ impl Buffers {
         self.tokens.0[..tokens.len()].copy_from_slice(tokens);
         self.bounds.0[0] = 0;
         self.bounds.0[1..=ends.len()].copy_from_slice(ends);
-        // SAFETY: `launch` keeps to the buffers, which have grown as these texts need. The stream is synchronised before they are
-        // used again (`finish`), or dropped.
+        // SAFETY: `launch` keeps to the buffers, which have grown as these texts need. The stream
+        // is synchronised before they are used again (`finish`), or dropped.
         let launched = unsafe { self.launch(ready, tokens.len()) };
         if launched.is_err() {
             self.abandon();
@@ -130,7 +131,8 @@ impl Buffers {
     }
 
     /// # Safety
-    /// The buffers have room for these texts, and stay as they are until the stream has been synchronised.
+    /// The buffers have room for these texts, and stay as they are until the stream has been
+    /// synchronised.
     unsafe fn launch(&mut self, ready: &Ready<'_>, tokens: usize) -> Result<(), GpuError> {
         let Self { stream, texts, .. } = &*self;
         let (texts, classes, chunk) = (*texts, ready.weights.classes, ready.chunk());
@@ -264,8 +266,9 @@ impl Ready<'_> {
     }
 }
 
-/// The groups of channels of a block. The blocks of the same channels run together: if the products of all tokens with these fit the
-/// second-level cache, they are read from memory once, however often a token occurs.
+/// The groups of channels of a block. The blocks of the same channels run together: if the products
+/// of all tokens with these fit the second-level cache, they are read from memory once, however
+/// often a token occurs.
 fn block_groups(ready: &Ready<'_>, place: &Place) -> usize {
     let groups = place.channels / HEAD_GROUP;
     let group_bytes = HEAD_GROUP * ready.products.precision.bytes();

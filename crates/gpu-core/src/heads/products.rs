@@ -1,4 +1,5 @@
-//! The products of tokens with all filters, computed on the device when they are needed, and kept there.
+//! The products of tokens with all filters, computed on the device when they are needed, and kept
+//! there.
 
 #![allow(unsafe_code)]
 
@@ -13,7 +14,8 @@ use crate::driver::{Array, Doing, Gpu, Pinned, Shape, new_stream, start_upload};
 use crate::resident::{NOT_A_ROW, Resident};
 use crate::{GpuError, Precision};
 
-/// Bytes left free on the device beside products, for a model that replaces this one's tables among others.
+/// Bytes left free on the device beside products, for a model that replaces this one's tables among
+/// others.
 const RESERVE: u64 = 1 << 30;
 
 /// Tokens whose products are computed together.
@@ -34,8 +36,8 @@ pub(super) struct Products {
 }
 
 impl Products {
-    /// Room for the products of all tokens; if `most` bytes, or half of the device's free memory, are less, for as many as these hold.
-    /// `None` if there is no memory for those of a text.
+    /// Room for the products of all tokens; if `most` bytes, or half of the device's free memory,
+    /// are less, for as many as these hold. `None` if there is no memory for those of a text.
     pub(super) fn new(
         head: &dyn TokenClassifier,
         gpu: &Gpu,
@@ -61,7 +63,8 @@ impl Products {
         }))
     }
 
-    /// Computes what is missing for these texts, as many as there is room for, at least one. No pass is under way.
+    /// Computes what is missing for these texts, as many as there is room for, at least one. No
+    /// pass is under way.
     pub(super) fn load(
         &mut self,
         resident: &Resident,
@@ -123,8 +126,9 @@ impl Products {
             is_half: u32::from(self.precision == Precision::Float16),
         };
         let tiles = |n: usize| n.div_ceil(PRODUCT_TILE);
-        // SAFETY: rows, uploaded vectors and slots are within their arrays, as checked above; the arrays are of the lengths that
-        // the parameters' comments state. No pass is under way, and the stream is synchronised before anything changes.
+        // SAFETY: rows, uploaded vectors and slots are within their arrays, as checked above; the
+        // arrays are of the lengths that the parameters' comments state. No pass is under way, and
+        // the stream is synchronised before anything changes.
         let launched = unsafe {
             start_upload(&self.tokens.0, &self.tokens.1, count, &self.stream)
                 .and_then(|()| {

@@ -9,12 +9,14 @@ abi! {
     constants {
         /// The most queries of a pass.
         RANK_QUERIES: usize = 128;
-        /// Thresholds of a query: the scores of the rows whose ranks are asked for, and the maximum score. At least one is
-        /// not used, so there are as many bins: below, between and above the others.
+        /// Thresholds of a query: the scores of the rows whose ranks are asked for, and the maximum
+        /// score. At least one is not used, so there are as many bins: below, between and above the
+        /// others.
         RANK_THRESHOLDS: usize = 16;
         /// The index of the maximum score among the thresholds.
         RANK_MAXIMUM: usize = 14;
-        /// Rows of a query that are scored: those behind thresholds, in the same order, then excluded ones.
+        /// Rows of a query that are scored: those behind thresholds, in the same order, then
+        /// excluded ones.
         RANK_PROBES: usize = 32;
         /// Components that are multiplied before their products are added to the sum.
         RANK_CHUNK: usize = 32;
@@ -25,7 +27,8 @@ abi! {
         /// Bytes of shared memory of a block of the scan, for the rows and for each query.
         RANK_SHARED: usize = 8 * RANK_TILE * (RANK_STAGE + 8) + 8 * RANK_TILE;
         RANK_SHARED_PER_QUERY: usize = 200 + 8 * RANK_STAGE;
-        /// Unit vectors are multiplied by this, so that their components are far from the smallest float16.
+        /// Unit vectors are multiplied by this, so that their components are far from the smallest
+        /// float16.
         RANK_SCALE: f32 = 256.0;
         /// Chunks in the ring of the Hopper scan.
         RANK_RING: usize = 5;
@@ -36,7 +39,8 @@ abi! {
             RANK_RING * RANK_TILE * (4 * RANK_CHUNK + 4)
                 + RANK_AHEAD * (RANK_TILE + 1) * 4 * RANK_CHUNK;
         RANK_HOPPER_SHARED_PER_QUERY: usize = 200 + RANK_RING * 4 * RANK_CHUNK;
-        /// Norms outside of 1 / this and this have no float32 inverse: such rows are always in doubt.
+        /// Norms outside of 1 / this and this have no float32 inverse: such rows are always in
+        /// doubt.
         RANK_MAX_NORM: f64 = 1e30;
         /// Rows in doubt that a query has room for.
         RANK_CAPACITY: usize = 8192;
@@ -44,13 +48,14 @@ abi! {
         NO_THRESHOLD: f32 = 4.0;
     }
     enums {
-        /// Where `score_probes` puts the queries' operands: the upper and the lower float16 of each component.
+        /// Where `score_probes` puts the queries' operands: the upper and the lower float16 of each
+        /// component.
         enum RankLayout {
-            /// Operand A of mma.sync m16n8k16: for each 16 queries and 16 components, the upper and then the lower halves,
-            /// for each lane 4 registers.
+            /// Operand A of mma.sync m16n8k16: for each 16 queries and 16 components, the upper and
+            /// then the lower halves, for each lane 4 registers.
             Fragments = 0,
-            /// Operand A of wgmma m64n128k16 in shared memory: for each chunk and each 64 queries, the upper and then the
-            /// lower halves, `[chunk / 8, 64, 8]`.
+            /// Operand A of wgmma m64n128k16 in shared memory: for each chunk and each 64 queries,
+            /// the upper and then the lower halves, `[chunk / 8, 64, 8]`.
             Chunks = 1,
         }
     }
@@ -81,7 +86,8 @@ abi! {
             vectors: DevicePointer<f32>,
             /// `[batch, RANK_PROBES]`: rows, or `NOT_A_ROW`.
             probes: DevicePointer<u32>,
-            /// `[batch, RANK_PROBES]`: their scores; NaN for no row, and for rows of norm zero. Given scores are there before.
+            /// `[batch, RANK_PROBES]`: their scores; NaN for no row, and for rows of norm zero.
+            /// Given scores are there before.
             scores: DevicePointerMut<f64>,
             /// `[batch, RANK_THRESHOLDS]`: ascending, then `NO_THRESHOLD`.
             thresholds: DevicePointerMut<f32>,
@@ -105,8 +111,8 @@ abi! {
             fragments: DevicePointer<u32>,
             /// `[batch, RANK_THRESHOLDS]`.
             thresholds: DevicePointer<f32>,
-            /// `[batch, RANK_THRESHOLDS]`: the number of rows that rank before n thresholds is added to the n-th bin, but for
-            /// those in doubt.
+            /// `[batch, RANK_THRESHOLDS]`: the number of rows that rank before n thresholds is
+            /// added to the n-th bin, but for those in doubt.
             bins: DevicePointerMut<u32>,
             /// `[batch]`: how many rows are in doubt, even if not all of them fit.
             doubtful_counts: DevicePointerMut<u32>,

@@ -1,7 +1,8 @@
 //! Counts the rows that rank before given rows of the table: `/rank` on a device.
 //!
-//! A pass scans the float32 table for up to [`RANK_QUERIES`] queries. What limits it is arithmetic; the certified
-//! scans of rounded tables would leave a tenth of all rows in doubt, because a rank can be anywhere.
+//! A pass scans the float32 table for up to [`RANK_QUERIES`] queries. What limits it is arithmetic;
+//! the certified scans of rounded tables would leave a tenth of all rows in doubt, because a rank
+//! can be anywhere.
 
 #![allow(unsafe_code)]
 
@@ -34,7 +35,8 @@ pub(crate) const SETS: usize = 2;
 const MAX_RANKED: usize = RANK_MAXIMUM;
 /// Excluded rows of a query.
 const MAX_EXCLUDED: usize = RANK_PROBES - RANK_THRESHOLDS;
-/// Registers of operand A that a stage of one query fills: two float16 each, upper and lower halves.
+/// Registers of operand A that a stage of one query fills: two float16 each, upper and lower
+/// halves.
 const REGISTERS_PER_STAGE: usize = RANK_STAGE;
 /// Blocks for each query that score rows in doubt.
 const DOUBTFUL_BLOCKS: usize = 8;
@@ -42,8 +44,8 @@ const DOUBTFUL_BLOCKS: usize = 8;
 /// How far a score of the scan may be from the contract's (docs/certificate.md, theorem 6).
 fn error(dim: usize) -> f32 {
     let unit = 2f64.powi(-24);
-    // Tensor cores may truncate each of the terms that they add together, and their sum. A chunk has at most 40, for
-    // which twice their accuracy is taken.
+    // Tensor cores may truncate each of the terms that they add together, and their sum. A chunk
+    // has at most 40, for which twice their accuracy is taken.
     let products = 40.0 * 4.0 * unit * 1.02;
     let sums = dim.div_ceil(RANK_CHUNK) as f64 * unit * 1.02;
     // Unit vectors, their halves, and the product of the lower halves.
@@ -119,7 +121,8 @@ impl Host {
         })
     }
 
-    /// Puts the queries of a pass over rows before `end` together. Returns the number of their vectors that are no rows.
+    /// Puts the queries of a pass over rows before `end` together. Returns the number of their
+    /// vectors that are no rows.
     fn upload(&mut self, resident: &Resident, parts: &[&FullPassPart], end: usize) -> usize {
         let dim = resident.dim;
         self.queries.fill(bytemuck::Zeroable::zeroed());
@@ -166,8 +169,8 @@ impl Host {
 }
 
 impl Ranks {
-    /// For tables of this dimension; only kernels that every device can run if `portable`. `None` if the device has too
-    /// little shared memory for them.
+    /// For tables of this dimension; only kernels that every device can run if `portable`. `None`
+    /// if the device has too little shared memory for them.
     ///
     /// # Errors
     /// If the device lacks the memory, or can't run the kernels.
@@ -234,7 +237,8 @@ impl Ranks {
 
     /// Whether a pass can answer this query.
     pub(crate) fn takes(query: &FullPassQuery, distinct_ranked: usize) -> bool {
-        // Without `..`, so that a new field does not compile until it is decided whether passes support it.
+        // Without `..`, so that a new field does not compile until it is decided whether passes
+        // support it.
         let FilterParts { excluded, first_rows: _, min_score: _, max_score: _ } =
             query.filter().parts();
         query.k() == 0
@@ -243,9 +247,10 @@ impl Ranks {
             && excluded.len() <= MAX_EXCLUDED
     }
 
-    /// Counts some rows, the first of which begins a tile, for queries that a pass [takes](Self::takes), that fit the table
-    /// and are prepared. No pass that is under way uses the set. Ends the stream's work. Returns the indices of those with more
-    /// rows in doubt than there is room for: for them nothing is counted.
+    /// Counts some rows, the first of which begins a tile, for queries that a pass
+    /// [takes](Self::takes), that fit the table and are prepared. No pass that is under way uses
+    /// the set. Ends the stream's work. Returns the indices of those with more rows in doubt than
+    /// there is room for: for them nothing is counted.
     ///
     /// # Errors
     /// If the device fails.
@@ -261,8 +266,9 @@ impl Ranks {
         let mut without = Vec::new();
         for indices in indices.chunks(self.widest()) {
             let queries: Vec<&FullPassPart> = indices.iter().map(|&part| &parts[part]).collect();
-            // SAFETY: the stream is synchronised before anything else accesses the buffers: this function has them by
-            // exclusive reference. After an error the engine is not used again.
+            // SAFETY: the stream is synchronised before anything else accesses the buffers: this
+            // function has them by exclusive reference. After an error the engine is not used
+            // again.
             unsafe { self.start(set, resident, stream, &queries, rows.clone())? };
             stream.synchronize().doing("counting ranks")?;
             for (slot, &part) in indices.iter().enumerate() {
@@ -285,12 +291,12 @@ impl Ranks {
         &self.hosts[set].almost_over
     }
 
-    /// Starts a pass over some rows, the first of which begins a tile, for at most [`widest`](Self::widest) queries, all of
-    /// which it takes, and which fit the table.
+    /// Starts a pass over some rows, the first of which begins a tile, for at most
+    /// [`widest`](Self::widest) queries, all of which it takes, and which fit the table.
     ///
     /// # Safety
-    /// Until the stream has gone past the pass, nothing else uses the set, only passes in the same stream use this, and the
-    /// tables and this stay alive.
+    /// Until the stream has gone past the pass, nothing else uses the set, only passes in the same
+    /// stream use this, and the tables and this stay alive.
     ///
     /// # Errors
     /// If the device fails.
@@ -303,8 +309,8 @@ impl Ranks {
         rows: Range<usize>,
     ) -> Result<(), GpuError> {
         let vectors = self.hosts[set].upload(resident, parts, rows.end);
-        // SAFETY: `upload` has filled the first queries, and cleared the others up to the width; each names rows and vectors
-        // that exist. The caller promises the rest.
+        // SAFETY: `upload` has filled the first queries, and cleared the others up to the width;
+        // each names rows and vectors that exist. The caller promises the rest.
         unsafe { self.launch(set, resident, stream, parts, vectors, rows) }
     }
 
@@ -374,8 +380,8 @@ impl Ranks {
             resident.gpu.multiprocessors as usize * scan.kernel.resident_blocks(scan.shared)?;
         let shape =
             Shape::grid(blocks.min(tiles.saturating_sub(first_tile).max(1)), 1).shared(scan.shared);
-        // SAFETY: the caller's promise; all buffers have room for RANK_QUERIES queries of this dimension, and the width is at
-        // most that.
+        // SAFETY: the caller's promise; all buffers have room for RANK_QUERIES queries of this
+        // dimension, and the width is at most that.
         unsafe {
             start_upload(&host.queries, queries, width, stream)?;
             if uploaded > 0 {
@@ -394,7 +400,8 @@ impl Ranks {
         }
     }
 
-    /// Answers the queries of a pass over all rows that is over. Returns the number of those without an answer.
+    /// Answers the queries of a pass over all rows that is over. Returns the number of those
+    /// without an answer.
     pub(crate) fn collect(
         &self,
         set: usize,
@@ -435,7 +442,8 @@ impl Ranks {
 struct Counted<'a> {
     /// The scores of the ranked rows.
     scores: &'a [f64],
-    /// For each of them, and for each given score, the number of rows that pass the filter and rank before it.
+    /// For each of them, and for each given score, the number of rows that pass the filter and rank
+    /// before it.
     before: Vec<u32>,
 }
 
@@ -443,8 +451,9 @@ fn has_inverse(vector: &ScoringVector) -> bool {
     (1.0 / RANK_MAX_NORM..=RANK_MAX_NORM).contains(&vector.norm)
 }
 
-/// For each ranked row of a query, and then for each given score, how many of these rows pass the filter and rank before it.
-/// `scores` are those of its probes, and the n-th bin has the number of rows that rank before n thresholds.
+/// For each ranked row of a query, and then for each given score, how many of these rows pass the
+/// filter and rank before it. `scores` are those of its probes, and the n-th bin has the number of
+/// rows that rank before n thresholds.
 fn before(part: &FullPassPart, scores: &[f64], bins: &[u32], rows: &Range<usize>) -> Vec<u32> {
     let filter = part.query().filter();
     let above = part.query().above().iter().map(|_| Row(0));
@@ -454,8 +463,8 @@ fn before(part: &FullPassPart, scores: &[f64], bins: &[u32], rows: &Range<usize>
     let thresholds: Vec<(f64, Row)> =
         of_targets.clone().chain([maximum]).filter(|(score, _)| !score.is_nan()).collect();
     let ranks_before = |a: &(f64, Row), b: &(f64, Row)| a.0 > b.0 || (a.0 == b.0 && a.1 < b.1);
-    // Rows before a threshold are before all those that are after it. Equal thresholds are before none of each other, so
-    // the last of them in the device's order has the same rows.
+    // Rows before a threshold are before all those that are after it. Equal thresholds are before
+    // none of each other, so the last of them in the device's order has the same rows.
     let all_before = |one: &(f64, Row)| -> u32 {
         let after = thresholds.iter().filter(|other| ranks_before(one, other)).count();
         bins[after + 1..].iter().sum()

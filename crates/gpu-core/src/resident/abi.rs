@@ -19,11 +19,12 @@ abi! {
         CHUNK4: usize = 32;
         /// Stands for no row.
         NOT_A_ROW: u32 = u32::MAX;
-        /// The step of the 4-bit table in units of `1 / sqrt(dim)`: the best uniform 16-level quantiser of a
-        /// Gaussian (Max 1960, "Quantizing for Minimum Distortion"). Levels are `(2n - 15) * step / 2`.
+        /// The step of the 4-bit table in units of `1 / sqrt(dim)`: the best uniform 16-level
+        /// quantiser of a Gaussian (Max 1960, "Quantizing for Minimum Distortion"). Levels are
+        /// `(2n - 15) * step / 2`.
         STEP4: f64 = 0.3352;
-        /// Covers every float32 rounding of the bounds and the contract's own float64 roundings; the same for
-        /// all engines (contract, certificate).
+        /// Covers every float32 rounding of the bounds and the contract's own float64 roundings;
+        /// the same for all engines (contract, certificate).
         SLACK: f32 = certificate::SLACK;
         /// The constants of the rotation's signs, the same for all engines.
         ROTATION_HASH_0: u32 = ROTATION_HASH[0];
@@ -69,8 +70,8 @@ abi! {
             metric: Metric,
             unused: u32,
         }
-        /// How rows and queries under the metric `dot` become vectors that are at most 1 long: see `contract`'s
-        /// certificate/lift.rs. Under the metric `cosine` only `dim` counts.
+        /// How rows and queries under the metric `dot` become vectors that are at most 1 long: see
+        /// `contract`'s certificate/lift.rs. Under the metric `cosine` only `dim` counts.
         struct LiftView {
             /// What rows are divided by.
             longest: f64,
@@ -99,7 +100,8 @@ abi! {
             tiles8: DevicePointerMut<u8>,
             /// `[tiles]`.
             scales: DevicePointerMut<TileScale>,
-            /// `[tiles, ceil(lift.dim / CHUNK4), TILE_ROWS, CHUNK_BYTES]`, or null if there is no 4-bit table.
+            /// `[tiles, ceil(lift.dim / CHUNK4), TILE_ROWS, CHUNK_BYTES]`, or null if there is no
+            /// 4-bit table.
             tiles4: DevicePointerMut<u8>,
             /// `[tiles]`, or null.
             residuals4: DevicePointerMut<f32>,
@@ -111,7 +113,8 @@ abi! {
             slot_rows: DevicePointer<u32>,
             tiles8: DevicePointerMut<u8>,
             scales: DevicePointerMut<TileScale>,
-            /// `[tiles]`: the largest component of each tile when it was rounded last; 0: its step stays.
+            /// `[tiles]`: the largest component of each tile when it was rounded last; 0: its step
+            /// stays.
             tile_peaks: DevicePointerMut<f32>,
             /// As in `RowPeaksParams`.
             longest_square: DevicePointerMut<f64>,

@@ -37,8 +37,8 @@ pub(super) fn int4_bytes(rows: usize, dim: usize) -> usize {
     rows.div_ceil(TILE_ROWS) * (TILE_ROWS * slot_bytes + size_of::<f32>())
 }
 
-/// Bytes for a float32 table and buffers of these sizes, without the derived tables and with those that are wanted, of `rows`
-/// vectors of `dim` components.
+/// Bytes for a float32 table and buffers of these sizes, without the derived tables and with those
+/// that are wanted, of `rows` vectors of `dim` components.
 pub(crate) fn memory(
     table: usize,
     (rows, dim): (usize, usize),
@@ -52,7 +52,8 @@ pub(crate) fn memory(
     (least, least + int8 + int4)
 }
 
-/// Checks that a GPU has this many bytes free; returns its free bytes. `parts` says for people what they are for.
+/// Checks that a GPU has this many bytes free; returns its free bytes. `parts` says for people what
+/// they are for.
 ///
 /// # Errors
 /// [`GpuError::DoesNotFit`] if it has not.
@@ -75,8 +76,8 @@ fn derived_bytes(rows: usize, dim: usize) -> (u64, u64) {
     ((int8_bytes(rows, dim) + size_of::<f32>() * rows) as u64, int4_bytes(rows, dim) as u64)
 }
 
-/// Which of the wanted derived tables, of `rows` vectors of `dim` components, fit beside this many bytes of the float32 table
-/// and of the workloads' buffers.
+/// Which of the wanted derived tables, of `rows` vectors of `dim` components, fit beside this many
+/// bytes of the float32 table and of the workloads' buffers.
 ///
 /// # Errors
 /// If the float32 table and the buffers alone do not fit.

@@ -1,5 +1,5 @@
-//! A model's tables on one device: the float32 table, its norms and biases as stored, and the tables that are derived
-//! from them there. Workloads share them by reference.
+//! A model's tables on one device: the float32 table, its norms and biases as stored, and the
+//! tables that are derived from them there. Workloads share them by reference.
 
 pub(crate) mod abi;
 pub(crate) mod fit;
@@ -28,8 +28,8 @@ pub(crate) use round_again::RoundAgain;
 pub(crate) use slots::Slots;
 pub use upload::upload;
 
-/// A model's tables in the memory of one GPU, which is current on the thread that made them. One thread owns
-/// a device, so its workloads share the tables by `Rc`.
+/// A model's tables in the memory of one GPU, which is current on the thread that made them. One
+/// thread owns a device, so its workloads share the tables by `Rc`.
 #[derive(Debug)]
 pub(crate) struct Resident {
     // In the order in which they must be dropped: what is on the device, then the device.
@@ -75,7 +75,8 @@ impl HasTable for NotOnHost {
     }
 }
 
-/// Tiles of [`TILE_ROWS`] slots. Rows without scores have no slot: under the metric `cosine`, those of norm zero.
+/// Tiles of [`TILE_ROWS`] slots. Rows without scores have no slot: under the metric `cosine`, those
+/// of norm zero.
 #[derive(Debug)]
 pub(crate) struct Quantised {
     pub(crate) tiles: usize,
@@ -101,8 +102,9 @@ pub(crate) struct Int4 {
 }
 
 impl Resident {
-    /// Uploads a table, whose rows are lifted like this, and derives the requested tables from it. Shares the components with the
-    /// tables `beside` it, if they are the same. Calls `progress` with the number of bytes whose copies have started.
+    /// Uploads a table, whose rows are lifted like this, and derives the requested tables from it.
+    /// Shares the components with the tables `beside` it, if they are the same. Calls `progress`
+    /// with the number of bytes whose copies have started.
     ///
     /// # Errors
     /// If the device lacks the memory, or fails.

@@ -51,11 +51,12 @@ impl Rounding {
         })
     }
 
-    /// Starts writing the largest component of each row, and the largest square of all rows if there is a place for it.
+    /// Starts writing the largest component of each row, and the largest square of all rows if
+    /// there is a place for it.
     ///
     /// # Safety
-    /// Table and arrays stay as they are until the stream has been synchronised; the table has at most as many components as these
-    /// kernels are for.
+    /// Table and arrays stay as they are until the stream has been synchronised; the table has at
+    /// most as many components as these kernels are for.
     pub(crate) unsafe fn peaks(
         &self,
         (table, lift): (TableView, LiftView),
@@ -68,7 +69,8 @@ impl Rounding {
         let shape = Shape::grid(rows.min(1 << 16), 1).shared(shared_bytes(lift.dim as usize).0);
         let longest_square = longest_square.map_or(DevicePointerMut::NULL, Array::pointer_mut);
         let params = RowPeaksParams { table, lift, peaks: peaks.pointer_mut(), longest_square };
-        // SAFETY: blocks take rows in turn, so any grid is valid; `peaks` has a value for each row; the caller promises the rest.
+        // SAFETY: blocks take rows in turn, so any grid is valid; `peaks` has a value for each row;
+        // the caller promises the rest.
         unsafe { self.row_peaks.launch(stream, shape, &params) }
     }
 
@@ -96,7 +98,8 @@ impl Rounding {
         };
         let (vector_bytes, level_bytes) = shared_bytes(lift.dim as usize);
         let shape = Shape::grid(to.tiles, 1).shared(vector_bytes + level_bytes);
-        // SAFETY: a block for each tile; slots name rows of the table; the caller promises the rest.
+        // SAFETY: a block for each tile; slots name rows of the table; the caller promises the
+        // rest.
         unsafe { self.quantise_rows.launch(stream, shape, &params) }
     }
 }
@@ -136,7 +139,8 @@ pub(super) fn quantise(
         None
     };
     let quantised = Quantised { tiles, slots, slot_rows, int8, scales, int4 };
-    // SAFETY: the tables are made here, for `tiles` tiles of this many chunks; the stream is synchronised before anything is dropped.
+    // SAFETY: the tables are made here, for `tiles` tiles of this many chunks; the stream is
+    // synchronised before anything is dropped.
     unsafe { rounding.round(of, &peaks, &quantised, stream)? };
     stream.synchronize().doing("quantising the table")?;
     Ok(Some(quantised))

@@ -10,7 +10,8 @@ use super::{Quantised, Resident};
 use crate::GpuError;
 use crate::driver::{Array, Doing, Kernel, Modules, Shape};
 
-/// The square of a lifted row's length from which on it may be longer than 1, with what float32 sums may be wrong by.
+/// The square of a lifted row's length from which on it may be longer than 1, with what float32
+/// sums may be wrong by.
 const LONGEST_SQUARE: f64 = 1.0 - 1e-4;
 
 /// The same below which rows are better lifted in another way: they are rounded too coarsely.
@@ -75,7 +76,8 @@ impl RoundAgain {
         })
     }
 
-    /// Rounds the rows as they are now. Returns whether they fit the table's `Lift`; if not, scores are wrong from now on.
+    /// Rounds the rows as they are now. Returns whether they fit the table's `Lift`; if not, scores
+    /// are wrong from now on.
     ///
     /// # Safety
     /// Nothing else uses the tables.
@@ -91,7 +93,8 @@ impl RoundAgain {
         assert_eq!(self.tile_peaks.len(), quantised.tiles, "of another table");
         self.longest_square.write(&[0.0])?;
         let (table, lift) = (resident.view(), resident.lift_view());
-        // SAFETY: the caller's promise; the tables were made for this table and this lift, and the stream is synchronised below.
+        // SAFETY: the caller's promise; the tables were made for this table and this lift, and the
+        // stream is synchronised below.
         unsafe {
             match &self.how {
                 How::Fast { kernel, shared } => {

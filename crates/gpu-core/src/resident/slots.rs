@@ -4,8 +4,8 @@ use rayon::prelude::*;
 
 use super::{NOT_A_ROW, TILE_ROWS};
 
-/// The most tiles of a band. With more, the rows of a tile would hardly be more alike. With fewer, limits would be met
-/// more closely than any request needs.
+/// The most tiles of a band. With more, the rows of a tile would hardly be more alike. With fewer,
+/// limits would be met more closely than any request needs.
 const LARGEST_BAND: usize = 64;
 
 /// A band has at most this part of the tiles before it, so that a limit is near the end of a band.
@@ -13,10 +13,11 @@ const BAND_PART: usize = 8;
 
 /// Which row is in which slot of the quantised tables.
 ///
-/// Rows are cut into bands of whole tiles, in their order: the rows of a band are after all rows of the bands before
-/// it. So the first rows of the table are in the first tiles. Within a band, rows are ordered by their largest
-/// component, so that the rows of a tile are alike. The tiles of a band are then spread, so that every n-th tile is a
-/// fair sample. The last tile in this order is padded with [`NOT_A_ROW`].
+/// Rows are cut into bands of whole tiles, in their order: the rows of a band are after all rows of
+/// the bands before it. So the first rows of the table are in the first tiles. Within a band, rows
+/// are ordered by their largest component, so that the rows of a tile are alike. The tiles of a
+/// band are then spread, so that every n-th tile is a fair sample. The last tile in this order is
+/// padded with [`NOT_A_ROW`].
 #[derive(Debug)]
 pub(crate) struct Slots {
     /// The slot of each row; [`NOT_A_SLOT`](Self::NOT_A_SLOT) for rows of norm zero.
@@ -36,8 +37,8 @@ impl Slots {
     /// Stands for the slot of a row of norm zero, which has none.
     pub(crate) const NOT_A_SLOT: u32 = u32::MAX;
 
-    /// For rows with these largest components; a negative one is that of a row of norm zero. Also returns the row of
-    /// each slot, or [`NOT_A_ROW`].
+    /// For rows with these largest components; a negative one is that of a row of norm zero. Also
+    /// returns the row of each slot, or [`NOT_A_ROW`].
     pub(super) fn new(peaks: &[f32]) -> (Self, Vec<u32>) {
         let with_norm = |&row: &u32| peaks[row as usize] >= 0.0;
         let mut order: Vec<u32> =
@@ -54,8 +55,8 @@ impl Slots {
             parts.push(part);
             rest = after;
         }
-        // Non-negative floats have the same order as their bits. The row breaks ties, so the order is the same
-        // everywhere.
+        // Non-negative floats have the same order as their bits. The row breaks ties, so the order
+        // is the same everywhere.
         let key = |&row: &u32| (peaks[row as usize].to_bits(), row);
         let spread = parts.into_par_iter().flat_map_iter(|part| {
             part.sort_unstable_by_key(key);
@@ -105,8 +106,8 @@ fn spread(rows: &[u32]) -> impl Iterator<Item = u32> {
     })
 }
 
-/// A stride that visits each of `tiles` tiles once. It is near 0.618 times their number (the golden ratio), so
-/// that successive tiles are far apart in the order.
+/// A stride that visits each of `tiles` tiles once. It is near 0.618 times their number (the golden
+/// ratio), so that successive tiles are far apart in the order.
 fn spreading_stride(tiles: usize) -> usize {
     fn gcd(a: usize, b: usize) -> usize {
         if b == 0 { a } else { gcd(b, a % b) }

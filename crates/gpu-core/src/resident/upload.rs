@@ -1,5 +1,5 @@
-//! Uploads a table from the mapped file to the device, through two pinned buffers. All cores fill one while the
-//! other is being copied.
+//! Uploads a table from the mapped file to the device, through two pinned buffers. All cores fill
+//! one while the other is being copied.
 
 use bytemuck::Pod;
 use cust::event::{Event, EventFlags};
@@ -23,8 +23,8 @@ impl Drop for Synchronised<'_> {
     }
 }
 
-/// Copies `values` to a new array on the device. Calls `progress` with the number of bytes whose copies have
-/// started.
+/// Copies `values` to a new array on the device. Calls `progress` with the number of bytes whose
+/// copies have started.
 ///
 /// # Errors
 /// If the device lacks the memory, or a copy fails.
@@ -51,8 +51,8 @@ pub fn upload<T: Pod>(
             .par_chunks_mut(PIECE_BYTES)
             .zip(chunk.par_chunks(PIECE_BYTES))
             .for_each(|(to, from)| to.copy_from_slice(from));
-        // SAFETY: the staging buffer is written again only after its event; the stream is synchronised before
-        // either side is dropped, by `waits` at the latest.
+        // SAFETY: the staging buffer is written again only after its event; the stream is
+        // synchronised before either side is dropped, by `waits` at the latest.
         unsafe { start_upload_bytes(staging, &array, done, chunk.len(), stream)? };
         let event = Event::new(EventFlags::DISABLE_TIMING).doing("making an event")?;
         event.record(stream).doing("recording an event")?;

@@ -1,5 +1,5 @@
-//! Shared by the search and its kernels: queries, candidates and answers in device memory, and the parameters
-//! of every kernel of a pass.
+//! Shared by the search and its kernels: queries, candidates and answers in device memory, and the
+//! parameters of every kernel of a pass.
 
 use crate::abi::{DevicePointer, DevicePointerMut};
 use crate::resident::{LiftView, TableView, TileScale};
@@ -8,7 +8,8 @@ abi! {
     name: "search";
     uses: ["resident", "formulas"];
     constants {
-        /// The distance between the counters of two queries, in values of 4 bytes: each has its own cache line.
+        /// The distance between the counters of two queries, in values of 4 bytes: each has its own
+        /// cache line.
         COUNTER_STRIDE: usize = 32;
         /// Hits in a list that a block ranks; k and one round of appends must fit.
         LIST_CAPACITY: usize = 2048;
@@ -18,7 +19,8 @@ abi! {
         LIST_BYTES: usize = 12 * LIST_CAPACITY + 24;
         /// The most hits that a list on the device ranks.
         MAX_K: usize = LIST_CAPACITY - LIST_ROUND;
-        /// Groups of rows in a tile, in the portable scan. When sampling, it writes one bound for each group.
+        /// Groups of rows in a tile, in the portable scan. When sampling, it writes one bound for
+        /// each group.
         INT8_GROUPS: usize = 8;
         /// Groups of rows in a tile, in the Hopper scan.
         HOPPER_GROUPS: usize = 4;
@@ -32,8 +34,8 @@ abi! {
         INT4_THRESHOLD_ROWS: usize = 64;
         /// The "score" of a row of norm zero, below every score.
         NO_SCORE: f64 = -2.0;
-        /// Up to this many excluded rows raise the rank of thresholds. More are left out of what thresholds are made
-        /// of.
+        /// Up to this many excluded rows raise the rank of thresholds. More are left out of what
+        /// thresholds are made of.
         FEW_EXCLUDED: u32 = 16;
         /// Up to this k, thresholds are made of exact scores.
         FLOOR_HITS: u32 = 16;
@@ -43,10 +45,11 @@ abi! {
         FORMULA_COLUMNS: usize = 3;
         /// Covers the roundings of a formula, its vectors and its thresholds.
         FORMULA_ROUNDING: f64 = 1e-6;
-        /// Rows of each warp that are scored for a formula's floor, if k is at most `FLOOR_HITS`; a multiple of 2.
+        /// Rows of each warp that are scored for a formula's floor, if k is at most `FLOOR_HITS`; a
+        /// multiple of 2.
         FORMULA_FLOOR_ROWS: usize = 4;
-        /// The most words of a formula in a certified pass: scoring its candidates takes time for each word, and the
-        /// other queries of the pass wait.
+        /// The most words of a formula in a certified pass: scoring its candidates takes time for
+        /// each word, and the other queries of the pass wait.
         FORMULA_WORDS: usize = 16;
         /// Set in the count of candidates of a formula without a certificate.
         FORMULA_FAILED: u32 = 1 << 30;
@@ -73,11 +76,11 @@ abi! {
     data {
         /// One query, as the host uploads it.
         struct QueryHeader {
-            /// The query's norm, above zero; 0 marks an empty slot of the batch. Under the metric `dot`, what its
-            /// components are divided by for the scans.
+            /// The query's norm, above zero; 0 marks an empty slot of the batch. Under the metric
+            /// `dot`, what its components are divided by for the scans.
             norm: f64,
-            /// Under the metric `dot`: what scores are multiplied by, a power of two, so that none is outside [-1, 1].
-            /// The minimum and maximum are multiplied, too.
+            /// Under the metric `dot`: what scores are multiplied by, a power of two, so that none
+            /// is outside [-1, 1]. The minimum and maximum are multiplied, too.
             factor: f64,
             /// The minimum score; -infinity if there is none.
             min_score: f64,
@@ -91,8 +94,8 @@ abi! {
             k: u32,
             /// Only the first n rows may be neighbours.
             first_rows: u32,
-            /// If one row is excluded, that row; if more, the index of the first in the list. Behind more than
-            /// `FEW_EXCLUDED` rows, the list has their slots.
+            /// If one row is excluded, that row; if more, the index of the first in the list.
+            /// Behind more than `FEW_EXCLUDED` rows, the list has their slots.
             excluded: u32,
             /// The number of excluded rows, which are ascending.
             excluded_count: u32,
@@ -104,12 +107,12 @@ abi! {
             rank: u32,
             /// 1 if the filter leaves out rows for which the rank does not make up.
             is_filtered: u32,
-            /// The number of tiles, from the first on, that have only rows below `first_rows`, and of those that
-            /// together have all of them.
+            /// The number of tiles, from the first on, that have only rows below `first_rows`, and
+            /// of those that together have all of them.
             tiles_within: u32,
             tiles_covering: u32,
-            /// The index of a formula's first word in the list of excluded rows. The list can be read for
-            /// `FORMULA_WORDS` from there.
+            /// The index of a formula's first word in the list of excluded rows. The list can be
+            /// read for `FORMULA_WORDS` from there.
             words: u32,
             /// Of a token: its text.
             text: u32,
@@ -135,8 +138,8 @@ abi! {
             length: f64,
             /// A guess of the k-th best score, before the sample.
             likely: f64,
-            /// The score of a row with all cosines zero, and by how much the k-th best score of the table is
-            /// further from it than that of the sample.
+            /// The score of a row with all cosines zero, and by how much the k-th best score of the
+            /// table is further from it than that of the sample.
             center: f64,
             stretch: f64,
             /// The number of words; at most two words of PairDirection are equal.
@@ -159,8 +162,8 @@ abi! {
             /// The length of the normal.
             norm: f64,
         }
-        /// The scale and the bounds of a query after rotation and rounding to 8 bits. The theorem is in
-        /// docs/certificate.md.
+        /// The scale and the bounds of a query after rotation and rounding to 8 bits. The theorem
+        /// is in docs/certificate.md.
         struct QueryScale {
             /// `s_q`: the rounded query is step * integers.
             step: f32,
@@ -171,8 +174,8 @@ abi! {
             /// The sum of the integers.
             sum: i32,
         }
-        /// A query's threshold, in the form that the scan's epilogue needs: the integer dot product of a row
-        /// that may be an answer is at least `offset / s_t - slope * r_t / s_t`.
+        /// A query's threshold, in the form that the scan's epilogue needs: the integer dot product
+        /// of a row that may be an answer is at least `offset / s_t - slope * r_t / s_t`.
         struct Threshold {
             /// `(T - e_q - SLACK) / s_q`.
             offset: f32,
@@ -206,7 +209,8 @@ abi! {
         }
     }
     unions {
-        /// One element of an answer. A query's answer has `1 + stride` elements: its result, then its hits.
+        /// One element of an answer. A query's answer has `1 + stride` elements: its result, then
+        /// its hits.
         union Answer {
             result: QueryResult,
             hit: ScoredRow,
@@ -232,18 +236,21 @@ abi! {
             start: u32,
             /// The distance between tiles from then on.
             spacing: u32,
-            /// Not zero: after every d tiles one more is left out, and this is `2^32 / d`, rounded up.
+            /// Not zero: after every d tiles one more is left out, and this is `2^32 / d`, rounded
+            /// up.
             reciprocal: u32,
         }
         /// The output of the scan of the 8-bit table, and the thresholds and scales that it uses.
         struct ScanOutput {
-            /// `[batch]`: the number of tiles, from the first on, in which a query looks for candidates.
+            /// `[batch]`: the number of tiles, from the first on, in which a query looks for
+            /// candidates.
             ends: DevicePointer<u32>,
             /// `[batch]`.
             thresholds: DevicePointer<Threshold>,
             /// `[batch]`.
             scales: DevicePointer<QueryScale>,
-            /// `[batch, groups]`: the sampling scan's lower bounds, with the index of the row of each.
+            /// `[batch, groups]`: the sampling scan's lower bounds, with the index of the row of
+            /// each.
             group_bounds: DevicePointerMut<f32>,
             /// `[batch]` counters.
             candidate_counts: DevicePointerMut<u32>,
@@ -255,14 +262,15 @@ abi! {
         struct PrepareQueriesParams {
             table: TableView,
             lift: LiftView,
-            /// In the host's memory, which is faster to read than to copy beforehand: what `QueriesView` has on the
-            /// device, and the formulas.
+            /// In the host's memory, which is faster to read than to copy beforehand: what
+            /// `QueriesView` has on the device, and the formulas.
             uploaded: DevicePointer<QueryHeader>,
             uploaded_vectors: DevicePointer<f32>,
             uploaded_excluded: DevicePointer<u32>,
             uploaded_formulas: DevicePointer<Formula>,
             uploaded_formula_count: DevicePointer<u32>,
-            /// The same on the device, for the kernels that follow. `vectors` may be null: then they are not copied.
+            /// The same on the device, for the kernels that follow. `vectors` may be null: then
+            /// they are not copied.
             headers: DevicePointerMut<QueryHeader>,
             vectors: DevicePointerMut<f32>,
             excluded: DevicePointerMut<u32>,
@@ -332,7 +340,8 @@ abi! {
             /// For formulas, as the following: `[batch]` counters; a formula that fails is marked.
             candidate_counts: DevicePointerMut<u32>,
             formulas: DevicePointer<Formula>,
-            /// `[batch]`: the highest score known to be reached by k rows, for each formula's first column.
+            /// `[batch]`: the highest score known to be reached by k rows, for each formula's first
+            /// column.
             formula_floors: DevicePointerMut<f64>,
             /// `[batch]`.
             columns: DevicePointerMut<FormulaColumn>,
@@ -453,11 +462,13 @@ abi! {
             table: TableView,
             queries: QueriesView,
             candidates: CandidatesView,
-            /// `[list_capacity]`, in the host's memory, as the others that are written, but for the count.
+            /// `[list_capacity]`, in the host's memory, as the others that are written, but for the
+            /// count.
             listed: DevicePointerMut<ScoredRow>,
             /// The number of hits, which may be above the capacity; zero before a pass.
             listed_count: DevicePointerMut<u32>,
-            /// `[batch]`: 1 for a query with more candidates than there is room for, of which nothing is listed.
+            /// `[batch]`: 1 for a query with more candidates than there is room for, of which
+            /// nothing is listed.
             overflowed: DevicePointerMut<u32>,
             /// Set to 1 once the kernel has started.
             almost_over: DevicePointerMut<u32>,
@@ -475,8 +486,8 @@ abi! {
             scales: DevicePointer<QueryScale>,
             /// `[tiles * TILE_ROWS]`.
             dots: DevicePointerMut<i32>,
-            /// `[blocks]`: each block's best dot product, shifted to be positive, in the upper 32 bits; its
-            /// slot in the lower 32.
+            /// `[blocks]`: each block's best dot product, shifted to be positive, in the upper 32
+            /// bits; its slot in the lower 32.
             best: DevicePointerMut<u64>,
             chunks: i32,
             tiles: u32,
@@ -574,8 +585,8 @@ abi! {
             (512) raise_thresholds: RaiseThresholdsParams;
             (128) minimum_thresholds: MinimumThresholdsParams;
             (128) stop_queries: StopQueriesParams;
-            // Two blocks per multiprocessor: most queries of a pass are plain, and wait for as few registers as they would
-            // without formulas.
+            // Two blocks per multiprocessor: most queries of a pass are plain, and wait for as few
+            // registers as they would without formulas.
             (512, 2) first_formula_thresholds: FirstThresholdsParams;
             (512, 2) raise_formula_thresholds: RaiseThresholdsParams;
         }
@@ -590,7 +601,8 @@ abi! {
             (256) int4_rescore: Int4RescoreParams;
         }
         "" / exact_scan for Every {
-            // Six blocks per multiprocessor. Without this limit, some compilers use more registers, and only five fit.
+            // Six blocks per multiprocessor. Without this limit, some compilers use more registers,
+            // and only five fit.
             (256, 6) exact_scan, float32_scan: ExactScanParams;
             (256) merge_parts: MergePartsParams;
         }

@@ -1,4 +1,5 @@
-//! Decides which pass answers each query of a batch, and what happens to queries that it could not certify.
+//! Decides which pass answers each query of a batch, and what happens to queries that it could not
+//! certify.
 
 use std::time::{Duration, Instant};
 
@@ -23,8 +24,9 @@ impl CudaEngine {
         self.resident.quantised.as_ref().map_or(0, |quantised| quantised.tiles)
     }
 
-    /// How many of the table's tiles a pass for these queries scans, from the first on: all of them, or a few more
-    /// than the highest limit needs. Rounded, because each number has its own graphs.
+    /// How many of the table's tiles a pass for these queries scans, from the first on: all of
+    /// them, or a few more than the highest limit needs. Rounded, because each number has its own
+    /// graphs.
     fn tiles_to_scan(&self, batch: &[&Query], indices: &[usize]) -> usize {
         let Some(quantised) = &self.resident.quantised else { return 0 };
         let limit = |&index: &usize| batch[index].filter().row_limit(self.resident.rows);
@@ -40,7 +42,8 @@ impl CudaEngine {
         query.k() == 0 || query.filter().row_limit(self.resident.rows) == 0
     }
 
-    /// Answers a batch. Calls `meanwhile` in each pass, while the device works. `None` for a query that needs a full pass.
+    /// Answers a batch. Calls `meanwhile` in each pass, while the device works. `None` for a query
+    /// that needs a full pass.
     pub(super) fn answer(
         &mut self,
         batch: &[&Query],
@@ -83,8 +86,9 @@ impl CudaEngine {
         self.without_certificates(batch, exact, formulas, answers, meanwhile)
     }
 
-    /// Completes the answers of a batch: scores every row for the cosines `exact`. What needs a full pass, such as `formulas`
-    /// and queries that do not fit the device's lists, becomes `None`.
+    /// Completes the answers of a batch: scores every row for the cosines `exact`. What needs a
+    /// full pass, such as `formulas` and queries that do not fit the device's lists, becomes
+    /// `None`.
     pub(super) fn without_certificates(
         &mut self,
         batch: &[&Query],
@@ -165,7 +169,8 @@ impl CudaEngine {
         self.retry(batch, doubtful, key, answers, meanwhile)
     }
 
-    /// Runs a pass again for the queries that it could not certify, if that was with 4 bits. Returns those that are left.
+    /// Runs a pass again for the queries that it could not certify, if that was with 4 bits.
+    /// Returns those that are left.
     pub(super) fn retry(
         &mut self,
         batch: &[&Query],
@@ -209,17 +214,18 @@ impl CudaEngine {
         let (width, _) = key.width_and_class();
         self.upload_queries(key.exchange, batch, indices, width);
         self.note_start()?;
-        // SAFETY: the promise of a pass. The graph was recorded over this engine's own buffers, stream and tables;
-        // no other pass that is under way uses its exchange; `upload_queries` has filled the headers up to its width, with
-        // queries of its class, which have no row beyond its tiles; nothing accesses the exchange before the pass has
-        // been waited for.
+        // SAFETY: the promise of a pass. The graph was recorded over this engine's own buffers,
+        // stream and tables; no other pass that is under way uses its exchange; `upload_queries`
+        // has filled the headers up to its width, with queries of its class, which have no row
+        // beyond its tiles; nothing accesses the exchange before the pass has been waited for.
         unsafe {
             self.pass(key.exchange).copy_vectors(width)?;
             self.graphs[&key].launch(&self.stream)
         }
     }
 
-    /// Notes how long the device took for a pass. Those over a part of the table, or for many hits, say nothing of others.
+    /// Notes how long the device took for a pass. Those over a part of the table, or for many hits,
+    /// say nothing of others.
     pub(super) fn note_time(&mut self, key: GraphKey, took: Duration) {
         if let Path::Int8 { width, class, .. } = key.path
             && class != Class::Large
@@ -229,7 +235,8 @@ impl CudaEngine {
         }
     }
 
-    /// Reads the answers of a pass that is over. Returns the indices of queries without a certificate.
+    /// Reads the answers of a pass that is over. Returns the indices of queries without a
+    /// certificate.
     pub(super) fn collect_certified(
         &mut self,
         batch: &[&Query],
@@ -256,7 +263,8 @@ impl CudaEngine {
         self.begin();
         self.upload_queries(exchange, batch, indices, indices.len());
         self.note_start()?;
-        // SAFETY: the promise of a pass: as in `launch`; no query asks for more hits than its class.
+        // SAFETY: the promise of a pass: as in `launch`; no query asks for more hits than its
+        // class.
         unsafe { self.pass(exchange).exact(indices.len(), class, self.scans_float32())? };
         self.end(meanwhile)?;
         self.collect(exchange, batch, indices, class.stride(), answers);

@@ -1,8 +1,8 @@
-//! An expander's terms in the device memory of another library, such as PyTorch's parameters: the terms that texts touch, and the
-//! sums of rows that gradients are.
+//! An expander's terms in the device memory of another library, such as PyTorch's parameters: the
+//! terms that texts touch, and the sums of rows that gradients are.
 //!
-//! Vectors are read where they are. Work is in a stream of its own, which waits for the library's stream and is waited for by it, so
-//! that for the caller everything happens in that stream.
+//! Vectors are read where they are. Work is in a stream of its own, which waits for the library's
+//! stream and is waited for by it, so that for the caller everything happens in that stream.
 
 #![allow(unsafe_code)]
 
@@ -30,15 +30,17 @@ use crate::{GpuError, Precision};
 /// What rows may grow by before they are lifted in another way.
 const ROOM: f64 = 1.25;
 
-/// The least magnitude of the largest bias, as a part of the largest norm: biases that are zero now may change.
+/// The least magnitude of the largest bias, as a part of the largest norm: biases that are zero now
+/// may change.
 const LEAST_BIAS: f64 = 1.0 / 1024.0;
 
 /// Terms whose vectors and biases another library keeps on a GPU.
 ///
-/// The rounded table, which finds the terms, is its own. It is made from the vectors and biases by [`round`](Self::round), and is out
-/// of date once these have changed.
+/// The rounded table, which finds the terms, is its own. It is made from the vectors and biases by
+/// [`round`](Self::round), and is out of date once these have changed.
 pub struct BorrowedTerms {
-    // In the order in which they must be dropped: what is on the device, then its kernels, then the device.
+    // In the order in which they must be dropped: what is on the device, then its kernels, then the
+    // device.
     rounded: Option<Rounded>,
     sums: RowSums,
     handover: Handover,
@@ -52,8 +54,8 @@ struct Rounded {
     of: BorrowedTable,
 }
 
-/// Sums of rows with weights, all at addresses on the device: a group of entries is one sum, in float64 and in the order of its
-/// entries, rounded to float32 once.
+/// Sums of rows with weights, all at addresses on the device: a group of entries is one sum, in
+/// float64 and in the order of its entries, rounded to float32 once.
 #[derive(Debug, Clone, Copy)]
 pub struct SumsOfRows {
     /// `[any, dim]` float32.
@@ -91,11 +93,12 @@ impl BorrowedTerms {
         Ok(Self { rounded: None, sums, handover, stream, gpu })
     }
 
-    /// Rounds the terms as they are now, for tokens whose norm is about `token_norm`. `largest_bias` is the largest magnitude of a
-    /// bias. `after` is the library's stream.
+    /// Rounds the terms as they are now, for tokens whose norm is about `token_norm`.
+    /// `largest_bias` is the largest magnitude of a bias. `after` is the library's stream.
     ///
     /// # Safety
-    /// The table is there, and the stream exists. Until the next call, nothing else uses the table's memory.
+    /// The table is there, and the stream exists. Until the next call, nothing else uses the
+    /// table's memory.
     ///
     /// # Errors
     /// If the device fails or lacks the memory, or a vector or a bias is not finite.
@@ -155,8 +158,8 @@ impl BorrowedTerms {
         Ok(())
     }
 
-    /// Rounds the same terms again after they have changed. Returns whether that was possible; if not, they must be
-    /// [rounded](Self::round) from the start.
+    /// Rounds the same terms again after they have changed. Returns whether that was possible; if
+    /// not, they must be [rounded](Self::round) from the start.
     ///
     /// # Safety
     /// As for [`round`](Self::round).
@@ -182,12 +185,14 @@ impl BorrowedTerms {
         }
     }
 
-    /// The terms that each text touches, ordered by text, then by term: those above zero, with the first position of their maximum. And
-    /// the texts that touch more than the device merges, of which there are none in the list. `vectors` is the address of the texts'
-    /// tokens, `[tokens, dim]` float32, one text after the other; each text `ends` at a token.
+    /// The terms that each text touches, ordered by text, then by term: those above zero, with the
+    /// first position of their maximum. And the texts that touch more than the device merges, of
+    /// which there are none in the list. `vectors` is the address of the texts' tokens,
+    /// `[tokens, dim]` float32, one text after the other; each text `ends` at a token.
     ///
     /// # Safety
-    /// The terms were rounded as they are now; they and the tokens are there, and the stream exists.
+    /// The terms were rounded as they are now; they and the tokens are there, and the stream
+    /// exists.
     ///
     /// # Errors
     /// If the device fails.
@@ -211,8 +216,8 @@ impl BorrowedTerms {
         Ok(touched(texts, ends))
     }
 
-    /// Starts summing rows. `stream` is the library's: the sums begin after what is in it now, and what is put into it from now on
-    /// begins after the sums.
+    /// Starts summing rows. `stream` is the library's: the sums begin after what is in it now, and
+    /// what is put into it from now on begins after the sums.
     ///
     /// # Safety
     /// The arrays are as they say, and the stream exists.

@@ -11,14 +11,16 @@ use super::formula;
 use super::plan::Class;
 use crate::ranks::Ranks;
 
-/// The cost of a query that reads every float32 row, in plain queries of a full batch, if certified passes
-/// answer those. A rough estimate.
+/// The cost of a query that reads every float32 row, in plain queries of a full batch, if certified
+/// passes answer those. A rough estimate.
 const EXACT_COST: usize = 48;
 
-/// The cost of a query for ranks that the device counts: 2.0 ms for 128, where 1,024 plain queries take 1.25.
+/// The cost of a query for ranks that the device counts: 2.0 ms for 128, where 1,024 plain queries
+/// take 1.25.
 const RANK_COST: usize = 13;
 
-/// The cost of a vector in a full pass, and of the pass: 0.23 ms each, as long as 190 plain queries of a full batch.
+/// The cost of a vector in a full pass, and of the pass: 0.23 ms each, as long as 190 plain queries
+/// of a full batch.
 const VECTOR_COST: usize = 190;
 
 /// What of an engine decides the cost of a request.
@@ -35,13 +37,14 @@ pub(super) struct DeviceCosts {
 impl DeviceCosts {
     /// The class of the certified pass that can answer this query, if there is one.
     pub(super) fn certified_class(&self, query: &Query) -> Option<Class> {
-        // Without `..`, so that a new field does not compile until it is decided whether certified passes
-        // support it.
+        // Without `..`, so that a new field does not compile until it is decided whether certified
+        // passes support it.
         let FilterParts { excluded: _, first_rows: _, min_score: _, max_score: _ } =
             query.filter().parts();
         let class = Class::of(query.k()).filter(|_| self.certifies && fits_list(query));
         match query.ranking() {
-            // A zero query has no certificate: under the metric `dot` all rows may have the same score.
+            // A zero query has no certificate: under the metric `dot` all rows may have the same
+            // score.
             Ranking::Vector(vector) => class.filter(|_| vector.norm > 0.0),
             Ranking::Formula(scoring) => {
                 class.filter(|&class| class != Class::Large && formula::is_certifiable(scoring))
@@ -49,8 +52,8 @@ impl DeviceCosts {
         }
     }
 
-    /// Whether a certified pass lists the hits of this query: all that reach its minimum score, as they may be more than a device
-    /// ranks.
+    /// Whether a certified pass lists the hits of this query: all that reach its minimum score, as
+    /// they may be more than a device ranks.
     pub(super) fn lists_hits(&self, query: &Query) -> bool {
         let is_for_all = query.k() > MAX_K && query.filter().min_score.is_some();
         let has_norm = matches!(query.ranking(), Ranking::Vector(vector) if vector.norm > 0.0);

@@ -1,5 +1,5 @@
-//! Answers queries for every row from a minimum score on, of which there may be more than the device ranks: it lists them, and the
-//! host ranks them.
+//! Answers queries for every row from a minimum score on, of which there may be more than the
+//! device ranks: it lists them, and the host ranks them.
 
 use contract::{Hit, Query, Row};
 
@@ -9,7 +9,8 @@ use crate::GpuError;
 
 #[allow(unsafe_code)]
 impl CudaEngine {
-    /// Answers the queries of these indices. Returns the indices of those with too many candidates or hits.
+    /// Answers the queries of these indices. Returns the indices of those with too many candidates
+    /// or hits.
     pub(super) fn every_hit(
         &mut self,
         batch: &[&Query],
@@ -27,7 +28,8 @@ impl CudaEngine {
             self.upload_queries(exchange, batch, &indices, width);
             self.note_start()?;
             let quantised = self.resident.quantised.as_ref().expect("such queries are certified");
-            // SAFETY: the promise of a pass: as in `launch`; this pass has room for any number of hits.
+            // SAFETY: the promise of a pass: as in `launch`; this pass has room for any number of
+            // hits.
             unsafe { self.pass(exchange).every_hit(quantised, width)? };
             self.end(meanwhile)?;
             let listed = self.workspace.exchanges[exchange].listed_count[0] as usize;
@@ -43,7 +45,8 @@ impl CudaEngine {
         Ok(doubtful)
     }
 
-    /// Reads the first `listed` hits of a pass from its exchange. Returns the indices of queries whose hits are not listed.
+    /// Reads the first `listed` hits of a pass from its exchange. Returns the indices of queries
+    /// whose hits are not listed.
     fn collect_listed(
         &mut self,
         exchange: usize,

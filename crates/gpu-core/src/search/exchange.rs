@@ -1,4 +1,5 @@
-//! Writes queries into pinned memory, where the device reads them, and reads the answers from there.
+//! Writes queries into pinned memory, where the device reads them, and reads the answers from
+//! there.
 
 use contract::certificate::{Factor, Lift};
 use contract::{
@@ -122,7 +123,8 @@ impl Upload<'_> {
     }
 }
 
-/// The first vector of these queries, if all of their vectors lie one after another in a registered block.
+/// The first vector of these queries, if all of their vectors lie one after another in a registered
+/// block.
 fn staged(
     registered: &Registered,
     batch: &[&Query],
@@ -161,8 +163,8 @@ fn factor(lift: &Lift, query: &Query) -> Factor {
 }
 
 impl CudaEngine {
-    /// Writes queries into an exchange, and empty ones up to `width`. `indices` are the positions of the pass's queries in
-    /// the batch. No pass that is under way uses this exchange.
+    /// Writes queries into an exchange, and empty ones up to `width`. `indices` are the positions
+    /// of the pass's queries in the batch. No pass that is under way uses this exchange.
     pub(super) fn upload_queries(
         &mut self,
         exchange: usize,
@@ -195,7 +197,8 @@ impl CudaEngine {
         exchange.uploads = Uploads { components: vectors * resident.dim, listed };
     }
 
-    /// Reads the answers of a pass from its exchange. Returns the indices of queries without an answer.
+    /// Reads the answers of a pass from its exchange. Returns the indices of queries without an
+    /// answer.
     pub(super) fn collect(
         &mut self,
         exchange: usize,

@@ -1,5 +1,5 @@
-//! The expanders that an engine was asked for. A text is a search for each of its tokens, in the table of the terms, which has an
-//! engine of its own on the same device.
+//! The expanders that an engine was asked for. A text is a search for each of its tokens, in the
+//! table of the terms, which has an engine of its own on the same device.
 
 use std::sync::Arc;
 
@@ -58,8 +58,9 @@ impl CudaEngine {
         Ok(())
     }
 
-    /// Expands texts of this expander, whose terms this engine has, that want more terms than the device ranks: as many as one
-    /// pass takes. Returns whether that completed the first text that was not complete.
+    /// Expands texts of this expander, whose terms this engine has, that want more terms than the
+    /// device ranks: as many as one pass takes. Returns whether that completed the first text that
+    /// was not complete.
     fn merge_texts(
         &mut self,
         parts: &mut [PartOfExpansion],

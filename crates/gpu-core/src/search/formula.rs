@@ -8,8 +8,8 @@ use crate::formulas::Parameters;
 
 /// The sample that gives a formula's first threshold has about one row in this many of the table.
 const SAMPLED: usize = 32;
-/// A guess of the k-th best score is this part of what the sample leads to expect. Fewer rows are in doubt if it is too low
-/// than if it is too high by as much.
+/// A guess of the k-th best score is this part of what the sample leads to expect. Fewer rows are
+/// in doubt if it is too low than if it is too high by as much.
 const CAUTION: f64 = 0.93;
 
 /// Whether a formula has a cover, few words, and all of its vectors are rows.
@@ -32,7 +32,8 @@ fn row(vector: &ScoringVector) -> Option<Row> {
     }
 }
 
-/// The formula for the `k` best of `rows` rows. `first_column` is the index of its first column among the pass's queries.
+/// The formula for the `k` best of `rows` rows. `first_column` is the index of its first column
+/// among the pass's queries.
 pub(super) fn formula(scoring: &Scoring, k: usize, rows: usize, first_column: usize) -> Formula {
     let curve = scoring.curve().expect("only certifiable formulas get here");
     assert!(

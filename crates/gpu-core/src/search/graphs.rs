@@ -6,8 +6,8 @@ use super::{CudaEngine, Work};
 use crate::GpuError;
 use crate::driver::{Doing, Graph};
 
-/// The most recorded passes. Requests choose which ones there are, and each takes memory. Beyond this, those over a part
-/// of the table are dropped, and recorded again when they are needed.
+/// The most recorded passes. Requests choose which ones there are, and each takes memory. Beyond
+/// this, those over a part of the table are dropped, and recorded again when they are needed.
 const MAX_GRAPHS: usize = 256;
 
 /// A certified pass over the first tiles of a table.
@@ -40,8 +40,8 @@ impl GraphKey {
 }
 
 impl CudaEngine {
-    /// Records the passes over the whole table that most callers need. Others are recorded when they are needed
-    /// first, which takes some hundred microseconds.
+    /// Records the passes over the whole table that most callers need. Others are recorded when
+    /// they are needed first, which takes some hundred microseconds.
     pub(super) fn record_graphs(&mut self) -> Result<(), GpuError> {
         let Some(quantised) = &self.resident.quantised else { return Ok(()) };
         let tiles = quantised.tiles;
@@ -81,7 +81,8 @@ impl CudaEngine {
         let GraphKey { exchange, tiles, path } = key;
         assert!(tiles <= quantised.tiles, "{key:?}");
         let pass = self.pass(exchange);
-        // SAFETY: recording runs nothing; `run`, which launches the graph, keeps the promise of a pass.
+        // SAFETY: recording runs nothing; `run`, which launches the graph, keeps the promise of a
+        // pass.
         let graph = Graph::record(&self.stream, || unsafe {
             match (path, &quantised.int4) {
                 (Path::Int4, Some(int4)) => pass.int4(quantised, int4, tiles),

@@ -14,7 +14,8 @@ use crate::abi::{Entry, Params};
 use crate::driver::{Gpu, Kernel, Modules};
 use crate::resident::{CHUNK_BYTES, CHUNK8, TILE_ROWS};
 
-/// Blocks for each multiprocessor that score the candidates of formulas: a multiprocessor has room for two.
+/// Blocks for each multiprocessor that score the candidates of formulas: a multiprocessor has room
+/// for two.
 const FORMULA_BLOCKS: usize = 2;
 
 /// The sampling and the scanning kernel for one number of queries per block.
@@ -53,7 +54,8 @@ pub(crate) struct Ring {
     pub(crate) bytes: usize,
 }
 
-/// The kernels of a pass over the 8-bit table that are different if there are formulas among its queries.
+/// The kernels of a pass over the 8-bit table that are different if there are formulas among its
+/// queries.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct QueryKernels {
     pub(crate) prepare: Kernel<PrepareQueriesParams>,
@@ -82,17 +84,17 @@ pub(crate) struct Kernels {
     pub(crate) int4_threshold: Kernel<Int4ThresholdParams>,
     pub(crate) int4_rescore: Kernel<Int4RescoreParams>,
     pub(crate) int8: Int8Kernels,
-    /// Whether every kernel of a certified pass was compiled for compute capability 9.0 or later, so that it
-    /// can wait for the previous kernel. Only then may kernels be launched early. Code for 8.0 that the driver
-    /// compiles again for a 9.0 has no such wait.
+    /// Whether every kernel of a certified pass was compiled for compute capability 9.0 or later,
+    /// so that it can wait for the previous kernel. Only then may kernels be launched early. Code
+    /// for 8.0 that the driver compiles again for a 9.0 has no such wait.
     pub(crate) wait: bool,
     // The kernels above belong to these modules.
     _modules: Modules,
 }
 
 impl Kernels {
-    /// Loads the kernels that this device runs best for tables of `dim` components; only the portable ones if
-    /// `portable`.
+    /// Loads the kernels that this device runs best for tables of `dim` components; only the
+    /// portable ones if `portable`.
     pub(crate) fn load(gpu: &Gpu, dim: usize, portable: bool) -> Result<Self, GpuError> {
         use entries::{exact_scan, int4_scan, prepare_queries, rescore, thresholds};
         let mut modules = Modules::default();
@@ -191,8 +193,8 @@ impl Kernels {
     }
 }
 
-/// The Hopper kernels. Only for compute capability 9.0, because the instructions exist nowhere else, and for up
-/// to 320 components, so that 128 queries fit a warpgroup's registers.
+/// The Hopper kernels. Only for compute capability 9.0, because the instructions exist nowhere
+/// else, and for up to 320 components, so that 128 queries fit a warpgroup's registers.
 fn hopper(
     modules: &mut Modules,
     gpu: &Gpu,
@@ -201,7 +203,8 @@ fn hopper(
 ) -> Result<Option<Int8Kernels>, GpuError> {
     use entries::hopper_scan::*;
     type Pair = [Entry<HopperScanParams>; 2];
-    /// The number of steps of 32 components, then the kernels for 64, 128 and 256 queries per block.
+    /// The number of steps of 32 components, then the kernels for 64, 128 and 256 queries per
+    /// block.
     const VARIANTS: [(usize, [Pair; 3]); 4] = [
         (
             2,
@@ -256,8 +259,8 @@ fn hopper(
     Ok(Some(Int8Kernels::hopper(scans, ring, Layout::Fragments64, steps * 32)?))
 }
 
-/// The Hopper kernels for rows of more than 320 components, if 128 queries fit the shared memory beside a ring of three
-/// slices.
+/// The Hopper kernels for rows of more than 320 components, if 128 queries fit the shared memory
+/// beside a ring of three slices.
 fn hopper_wide(
     modules: &mut Modules,
     chunks: usize,
@@ -293,8 +296,9 @@ impl Int8Kernels {
         }
         Ok(Self {
             scans: Int8Scans::Hopper(scans, ring),
-            // 192 would take longer than 256, and 896 as long as 1024: each group of 64 or 128 queries would read
-            // the table, and the multiprocessors do not divide evenly among the groups.
+            // 192 would take longer than 256, and 896 as long as 1024: each group of 64 or 128
+            // queries would read the table, and the multiprocessors do not divide evenly among the
+            // groups.
             widths: &[64, 128, 256, 384, 512, 640, 768, 1024],
             layout,
             padded,

@@ -1,14 +1,16 @@
 //! Certified search over resident tables: the engine and its parts.
 //!
 //! - `start`: making the engine; `graphs`: recorded passes;
-//! - `answer`: which pass takes which query; `overlap`: passes that start before the last one is over; `exchange`: queries
-//!   in, answers out; `pace`: how many queries to take;
-//! - `every_hit`: queries for every row from a minimum score on; `expand`: texts as searches for their tokens;
-//!   `expanders`: whose terms;
+//! - `answer`: which pass takes which query; `overlap`: passes that start before the last one is
+//!   over; `exchange`: queries in, answers out; `pace`: how many queries to take;
+//! - `every_hit`: queries for every row from a minimum score on; `expand`: texts as searches for
+//!   their tokens; `expanders`: whose terms;
 //! - `borrowed`: forward and sums of rows for an expander in another library's memory;
 //! - `cost`: what requests cost; `demand`: the slots and lists that a query needs;
-//! - `plan`: the sizes of a pass; `pass`: its kernels in order; `launches`: each kernel's parameters and grid;
-//! - `kernels`: the kernels for this device; `workspace`: every buffer; `abi`: what is shared with CUDA.
+//! - `plan`: the sizes of a pass; `pass`: its kernels in order; `launches`: each kernel's
+//!   parameters and grid;
+//! - `kernels`: the kernels for this device; `workspace`: every buffer; `abi`: what is shared with
+//!   CUDA.
 
 pub(crate) mod abi;
 mod answer;
@@ -66,7 +68,8 @@ use workspace::{MAX_BATCH, Sizes, Workspace};
 ///
 /// Between calls its stream is idle, but for passes that were started and are not finished.
 pub struct CudaEngine {
-    // In the order in which they must be dropped: what is on the device, then the device, which the tables own.
+    // In the order in which they must be dropped: what is on the device, then the device, which the
+    // tables own.
     graphs: HashMap<GraphKey, Graph>,
     timing: Option<[Event; 2]>,
     workspace: Workspace,
@@ -102,7 +105,8 @@ struct Started {
     done: Event,
 }
 
-/// What was started: one certified pass, or a counting of ranks or a classification of texts with one set of buffers.
+/// What was started: one certified pass, or a counting of ranks or a classification of texts with
+/// one set of buffers.
 enum Work {
     Search(GraphKey),
     Ranks {
@@ -116,7 +120,8 @@ enum Work {
     },
 }
 
-/// The most vectors of a full pass. A query for ranks that a device counts is worth two, because its scan takes three products.
+/// The most vectors of a full pass. A query for ranks that a device counts is worth two, because
+/// its scan takes three products.
 const FULL_PASS_VECTORS: usize = full_pass::VECTORS;
 const _: () = assert!(FULL_PASS_VECTORS == 2 * ranks::QUERIES);
 
@@ -134,8 +139,8 @@ impl CudaEngine {
         Ok(())
     }
 
-    /// The device time of the passes of the last call of `search`, from the first byte uploaded to the last
-    /// byte downloaded.
+    /// The device time of the passes of the last call of `search`, from the first byte uploaded to
+    /// the last byte downloaded.
     pub fn device_time(&self) -> Duration {
         self.device_time
     }
@@ -157,7 +162,8 @@ impl CudaEngine {
         bytes as f64 / float32 as f64
     }
 
-    /// Whether a float32 score is computed of each row before the exact one: its bound is one of cosines.
+    /// Whether a float32 score is computed of each row before the exact one: its bound is one of
+    /// cosines.
     fn scans_float32(&self) -> bool {
         self.paths.float32 && self.resident.lift.metric() == Metric::Cosine
     }

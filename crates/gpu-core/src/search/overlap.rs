@@ -1,7 +1,9 @@
-//! Passes that start before the last one is over, so that the device goes from one to the next without a pause.
+//! Passes that start before the last one is over, so that the device goes from one to the next
+//! without a pause.
 //!
-//! The stream runs passes one after the other, and they share the device's buffers. What the host writes and reads is in
-//! two exchanges, and for ranks in two sets of buffers: while the device works with one, the host fills the other.
+//! The stream runs passes one after the other, and they share the device's buffers. What the host
+//! writes and reads is in two exchanges, and for ranks in two sets of buffers: while the device
+//! works with one, the host fills the other.
 
 #![allow(unsafe_code)]
 
@@ -73,7 +75,8 @@ impl CudaEngine {
         Ok((work, began))
     }
 
-    /// Starts counting ranks, if one pass takes all of these queries, and at most one other is under way.
+    /// Starts counting ranks, if one pass takes all of these queries, and at most one other is
+    /// under way.
     pub(super) fn start_counting(&mut self, parts: Vec<FullPassPart>) -> Result<bool, GpuError> {
         let can_start = self.can_start() && !parts.is_empty();
         let (true, Some(set), Some(ranks)) = (can_start, self.free_set(), &mut self.ranks) else {
@@ -85,8 +88,8 @@ impl CudaEngine {
         }
         let began = Instant::now();
         let queries: Vec<&FullPassPart> = parts.iter().collect();
-        // SAFETY: `set` is used by no other pass that is under way; this engine owns the resident tables and the stream, and
-        // waits for the pass before it uses the set again, or drops it.
+        // SAFETY: `set` is used by no other pass that is under way; this engine owns the resident
+        // tables and the stream, and waits for the pass before it uses the set again, or drops it.
         unsafe {
             ranks.start(set, &self.resident, &self.stream, &queries, 0..self.resident.rows)?;
         }
@@ -107,7 +110,8 @@ impl CudaEngine {
         Ok(parts)
     }
 
-    /// Starts a pass of texts, if they are all of one classifier, whose products of their tokens are on the device.
+    /// Starts a pass of texts, if they are all of one classifier, whose products of their tokens
+    /// are on the device.
     pub(super) fn start_texts(&mut self, texts: &[&TokenText]) -> Result<bool, GpuError> {
         let (true, Some(set)) = (self.can_start(), self.free_texts()) else { return Ok(false) };
         let began = Instant::now();
@@ -123,8 +127,9 @@ impl CudaEngine {
         self.classifiers.finish(set, index, texts)
     }
 
-    /// As [`Engine::start_classify`](contract::Engine::start_classify), for texts as one list of tokens, and where each of them ends in
-    /// it. Only if the products of all of the classifier's tokens are on the device.
+    /// As [`Engine::start_classify`](contract::Engine::start_classify), for texts as one list of
+    /// tokens, and where each of them ends in it. Only if the products of all of the classifier's
+    /// tokens are on the device.
     ///
     /// # Errors
     /// If the device fails.
@@ -142,7 +147,8 @@ impl CudaEngine {
         Ok(true)
     }
 
-    /// The class scores of the texts that were started first, `[texts, classes]`. They are NaN where float16 overflowed.
+    /// The class scores of the texts that were started first, `[texts, classes]`. They are NaN
+    /// where float16 overflowed.
     ///
     /// # Errors
     /// If the device fails.
@@ -183,8 +189,8 @@ impl CudaEngine {
         Ok(true)
     }
 
-    /// Waits until the last kernel of the pass that was started first has started. The host has then just enough time to
-    /// start the next pass.
+    /// Waits until the last kernel of the pass that was started first has started. The host has
+    /// then just enough time to start the next pass.
     pub(super) fn wait_for_last_kernel(&mut self) -> Result<(), GpuError> {
         let Some(first) = self.started.front() else { return Ok(()) };
         let almost_over = match &first.work {

@@ -27,9 +27,9 @@ impl Pace {
         }
     }
 
-    /// How many of `waiting` queries the next pass should take. A pass takes as long as a batch of the next
-    /// larger width, so one query beyond a width can cost as much as a hundred. Such queries wait for the next
-    /// pass if that raises throughput by more than a tenth.
+    /// How many of `waiting` queries the next pass should take. A pass takes as long as a batch of
+    /// the next larger width, so one query beyond a width can cost as much as a hundred. Such
+    /// queries wait for the next pass if that raises throughput by more than a tenth.
     pub(super) fn best(&self, waiting: usize) -> usize {
         let rate = |queries: usize, time: Duration| queries as f64 / time.as_secs_f64();
         let Some(&(_, Some(all))) = self.0.iter().find(|(width, _)| *width >= waiting) else {

@@ -1,4 +1,5 @@
-//! The passes of the search: which kernels run in which order. Certified passes are recorded once as graphs.
+//! The passes of the search: which kernels run in which order. Certified passes are recorded once
+//! as graphs.
 
 #![allow(unsafe_code)]
 
@@ -14,14 +15,15 @@ use crate::resident::{Int4, Quantised, Resident};
 
 /// What a pass needs of the engine.
 ///
-/// Its functions only start work. They are sound if their caller keeps one promise, called the promise of a
-/// pass, from the call (for recorded work: from each launch of the graph) until the stream has been
-/// synchronised:
+/// Its functions only start work. They are sound if their caller keeps one promise, called the
+/// promise of a pass, from the call (for recorded work: from each launch of the graph) until the
+/// stream has been synchronised:
 ///
-/// - tables, workspace and kernels stay alive, only this pass uses its exchange, and only passes in the same stream use
-///   the rest of the workspace;
-/// - the exchange's headers up to the pass's width are queries of this table that `upload_queries` wrote, or zero;
-///   they name rows, vectors and lists that exist, and ask for no more hits than the class has room for.
+/// - tables, workspace and kernels stay alive, only this pass uses its exchange, and only passes in
+///   the same stream use the rest of the workspace;
+/// - the exchange's headers up to the pass's width are queries of this table that `upload_queries`
+///   wrote, or zero; they name rows, vectors and lists that exist, and ask for no more hits than
+///   the class has room for.
 #[derive(Clone, Copy)]
 pub(crate) struct Pass<'a> {
     pub(crate) resident: &'a Resident,
@@ -60,7 +62,8 @@ impl Pass<'_> {
         Phases::new(class, width, tiles, max_sample, self.multiprocessors())
     }
 
-    /// A batch of this width over the first `tiles` tiles of the 8-bit table: upload, search, download.
+    /// A batch of this width over the first `tiles` tiles of the 8-bit table: upload, search,
+    /// download.
     ///
     /// # Safety
     /// The promise of a pass.
@@ -74,8 +77,8 @@ impl Pass<'_> {
     ) -> Result<(), GpuError> {
         let Phases { sample, scans } = self.phases(width, class, tiles);
         let kernels = if formulas { &self.kernels.formulas } else { &self.kernels.plain };
-        // SAFETY: the caller's promise. Each kernel reads what those before it in the stream wrote; all phases
-        // are within the table's tiles.
+        // SAFETY: the caller's promise. Each kernel reads what those before it in the stream wrote;
+        // all phases are within the table's tiles.
         unsafe {
             self.prepare_queries(kernels, width)?;
             self.int8_sample(quantised, width, sample)?;
@@ -94,7 +97,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// A batch of queries for every row from their minimum score on, over the 8-bit table: upload, search, download.
+    /// A batch of queries for every row from their minimum score on, over the 8-bit table: upload,
+    /// search, download.
     ///
     /// # Safety
     /// The promise of a pass, but for the number of hits.
@@ -115,7 +119,8 @@ impl Pass<'_> {
         }
     }
 
-    /// The scans for the candidates of prepared queries that want every row from their minimum score on.
+    /// The scans for the candidates of prepared queries that want every row from their minimum
+    /// score on.
     ///
     /// # Safety
     /// The promise of a pass.
@@ -138,8 +143,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// A batch over the float32 table: upload, search, download. Scores every row by the formula or, with
-    /// `float32_first`, only rows that their float32 scores do not rule out.
+    /// A batch over the float32 table: upload, search, download. Scores every row by the formula
+    /// or, with `float32_first`, only rows that their float32 scores do not rule out.
     ///
     /// # Safety
     /// The promise of a pass.
@@ -160,14 +165,15 @@ impl Pass<'_> {
         }
     }
 
-    /// Whether the vectors of a certified pass are copied to the device before it begins: so that they may come from memory that
-    /// callers fill. For few, reading them from the host's memory takes less time than starting a copy.
+    /// Whether the vectors of a certified pass are copied to the device before it begins: so that
+    /// they may come from memory that callers fill. For few, reading them from the host's memory
+    /// takes less time than starting a copy.
     pub(super) fn copies_vectors(width: usize) -> bool {
         width >= 256
     }
 
-    /// Starts copying the vectors of a certified pass to the device, if there are any and they are copied. Everything else is read
-    /// from the host's memory.
+    /// Starts copying the vectors of a certified pass to the device, if there are any and they are
+    /// copied. Everything else is read from the host's memory.
     ///
     /// # Safety
     /// The promise of a pass.
@@ -180,8 +186,9 @@ impl Pass<'_> {
     }
 
     /// # Safety
-    /// The promise of a pass: the host's side stays as it is until the pass has ended. `upload_queries` has seen that staged vectors
-    /// are in registered memory, and the exchange keeps them.
+    /// The promise of a pass: the host's side stays as it is until the pass has ended.
+    /// `upload_queries` has seen that staged vectors are in registered memory, and the exchange
+    /// keeps them.
     unsafe fn upload_vectors(&self) -> Result<(), GpuError> {
         let Exchange { vectors, staged, uploads, .. } = self.exchange;
         let (count, to) = (uploads.components, &self.workspace.vectors);
@@ -219,8 +226,8 @@ impl Pass<'_> {
         self.resident.gpu.multiprocessors as usize
     }
 
-    /// Whether the last kernel writes the answers directly to host memory. For few queries, that takes less
-    /// time than starting a copy.
+    /// Whether the last kernel writes the answers directly to host memory. For few queries, that
+    /// takes less time than starting a copy.
     fn in_place(width: usize, class: Class) -> bool {
         width <= 128 && class == Class::Small
     }

@@ -12,8 +12,8 @@ pub struct Paths {
     pub int8: bool,
     /// Build the 4-bit table and scan it for queries that come alone.
     pub int4: bool,
-    /// In scans of the float32 table, score rows in float32 first, and only those that may be an answer in
-    /// float64. Otherwise every row is scored in float64.
+    /// In scans of the float32 table, score rows in float32 first, and only those that may be an
+    /// answer in float64. Otherwise every row is scored in float64.
     pub float32: bool,
     /// Tables of fewer rows are scanned in float32.
     pub certified_from_rows: usize,
@@ -32,13 +32,13 @@ pub struct Counters {
     pub passes: u64,
     /// Queries answered by a certified pass.
     pub certified: u64,
-    /// Queries that read the float32 table because no certified pass takes them, for example because they ask for very
-    /// many hits.
+    /// Queries that read the float32 table because no certified pass takes them, for example
+    /// because they ask for very many hits.
     pub exact: u64,
     /// Queries that the 4-bit scan left with too many rows in doubt; the 8-bit scan then took them.
     pub retried: u64,
-    /// Queries of certified passes, and queries for ranks, that left too many rows in doubt; a scan of all rows then took
-    /// them.
+    /// Queries of certified passes, and queries for ranks, that left too many rows in doubt; a scan
+    /// of all rows then took them.
     pub fallbacks: u64,
     /// Rows that scans could not rule out.
     pub candidates: u64,

@@ -1,5 +1,5 @@
-//! The sizes of a certified pass, by its number of queries and their k: what is sampled, where thresholds are
-//! raised, and the capacity for hits.
+//! The sizes of a certified pass, by its number of queries and their k: what is sampled, where
+//! thresholds are raised, and the capacity for hits.
 
 use super::abi::TileWalk;
 
@@ -34,7 +34,8 @@ impl Class {
         }
     }
 
-    /// The maximum number of queries in a pass: more would leave each too little room for candidates.
+    /// The maximum number of queries in a pass: more would leave each too little room for
+    /// candidates.
     pub(crate) fn max_batch(self) -> usize {
         match self {
             Self::Small => 1024,
@@ -43,8 +44,9 @@ impl Class {
         }
     }
 
-    /// The cost of a query, in small queries of a full batch. Medium queries share a pass with small ones; 64 large
-    /// ones took 1.117 ms, and 1,024 small ones 1.229 ms (docs/performance.md).
+    /// The cost of a query, in small queries of a full batch. Medium queries share a pass with
+    /// small ones; 64 large ones took 1.117 ms, and 1,024 small ones 1.229 ms
+    /// (docs/performance.md).
     pub(crate) fn cost(self) -> usize {
         match self {
             Self::Small | Self::Medium => 1,
@@ -62,8 +64,8 @@ impl Class {
         }
     }
 
-    /// The number of blocks that divide the candidates of a query with more than a few hits among themselves to score
-    /// them.
+    /// The number of blocks that divide the candidates of a query with more than a few hits among
+    /// themselves to score them.
     pub(crate) fn rescoring_parts(self, batch: usize) -> usize {
         match (self, batch) {
             (Self::Small, _) => 1,
@@ -77,8 +79,8 @@ impl Class {
 
 /// The tiles of a pass: a sample, then all of them in phases between which thresholds are raised.
 ///
-/// The tiles of a table are in the order of its rows, which may mean something: in most models, frequent words come
-/// first. So the sample and each phase take every n-th tile.
+/// The tiles of a table are in the order of its rows, which may mean something: in most models,
+/// frequent words come first. So the sample and each phase take every n-th tile.
 #[derive(Debug, Clone)]
 pub(crate) struct Phases {
     pub(crate) sample: TileWalk,
@@ -87,8 +89,8 @@ pub(crate) struct Phases {
 }
 
 impl Phases {
-    /// For the first `tiles` tiles of the table. `max_sample` is the capacity of the buffer of bounds, in tiles. A
-    /// sample that is a multiple of `multiprocessors` keeps them equally busy.
+    /// For the first `tiles` tiles of the table. `max_sample` is the capacity of the buffer of
+    /// bounds, in tiles. A sample that is a multiple of `multiprocessors` keeps them equally busy.
     pub(crate) fn new(
         class: Class,
         batch: usize,
@@ -99,8 +101,8 @@ impl Phases {
         let wanted = tiles.div_ceil(class.sampling(batch)).max(64);
         let even = wanted / multiprocessors * multiprocessors;
         let sample = if even > 0 { even } else { wanted }.min(tiles).min(max_sample);
-        // A raise pays once the candidates of many queries cost more than its launch; with still more candidates, two
-        // raises pay.
+        // A raise pays once the candidates of many queries cost more than its launch; with still
+        // more candidates, two raises pay.
         let cuts: &[usize] = match (class, batch) {
             (Class::Small, 0..=64) => &[],
             (Class::Small, 65..=512) | (Class::Medium, _) => &[8],
@@ -118,8 +120,8 @@ impl Phases {
     }
 }
 
-/// The tiles of a pass whose thresholds are known before: a few, and the rest. The few show which queries have too many
-/// candidates.
+/// The tiles of a pass whose thresholds are known before: a few, and the rest. The few show which
+/// queries have too many candidates.
 pub(crate) fn few_and_rest(tiles: usize, multiprocessors: usize) -> Vec<TileWalk> {
     if tiles / FEW_TILES < multiprocessors {
         return vec![every(1, 0, tiles)];
@@ -127,7 +129,8 @@ pub(crate) fn few_and_rest(tiles: usize, multiprocessors: usize) -> Vec<TileWalk
     vec![every(FEW_TILES, 0, tiles), every(1, FEW_TILES, tiles)]
 }
 
-/// `count` of `tiles` tiles. The first ones are all taken, because queries with a limit have no others.
+/// `count` of `tiles` tiles. The first ones are all taken, because queries with a limit have no
+/// others.
 fn sample(count: usize, tiles: usize) -> TileWalk {
     let dense = count.div_ceil(8);
     let spacing = ((tiles - dense) / (count - dense).max(1)).max(1);
@@ -140,7 +143,8 @@ fn sample(count: usize, tiles: usize) -> TileWalk {
     }
 }
 
-/// Every `nth` tile; of these not each `scanned / nth`-th, unless `scanned` is 0. `nth` divides `scanned`.
+/// Every `nth` tile; of these not each `scanned / nth`-th, unless `scanned` is 0. `nth` divides
+/// `scanned`.
 fn every(nth: usize, scanned: usize, tiles: usize) -> TileWalk {
     let left_out = if scanned == 0 { 0 } else { tiles.div_ceil(scanned) };
     let count = (tiles.div_ceil(nth) - left_out) as u32;

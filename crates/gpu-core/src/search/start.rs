@@ -1,4 +1,5 @@
-//! Makes the engine: opens the GPU, uploads the table, derives from it what the scans need, and records the first passes.
+//! Makes the engine: opens the GPU, uploads the table, derives from it what the scans need, and
+//! records the first passes.
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
@@ -21,8 +22,8 @@ use crate::ranks::Ranks;
 use crate::resident::{Derived, Resident, fit, table_bytes};
 use crate::{GpuError, Options};
 
-/// Bytes that an engine takes on a GPU for n rows of a table: those without which it does not start, and those with all tables that
-/// it derives.
+/// Bytes that an engine takes on a GPU for n rows of a table: those without which it does not
+/// start, and those with all tables that it derives.
 pub(crate) fn memory(table: &Table<'_>, rows: usize) -> (u64, u64) {
     let dim = table.dim();
     let row = size_of::<f64>() + size_of::<f32>() * (dim + usize::from(table.biases().is_some()));
@@ -85,8 +86,8 @@ impl CudaEngine {
         Ok(engine)
     }
 
-    /// An engine for another table on the same device, which shares with this one what is the same in both, for queries whose norm
-    /// is about this.
+    /// An engine for another table on the same device, which shares with this one what is the same
+    /// in both, for queries whose norm is about this.
     pub(super) fn beside(
         &self,
         of: &Arc<dyn HasTable>,

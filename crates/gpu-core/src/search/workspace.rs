@@ -14,8 +14,8 @@ use crate::resident::TILE_ROWS;
 /// Maximum number of queries in a pass.
 pub(crate) const MAX_BATCH: usize = 1024;
 
-/// Maximum number of excluded rows in a pass, over all queries that exclude more than one. Slots and words of formulas
-/// are in the same list.
+/// Maximum number of excluded rows in a pass, over all queries that exclude more than one. Slots
+/// and words of formulas are in the same list.
 pub(crate) const MAX_EXCLUDED: usize = 1 << 18;
 
 /// Elements of that list. Words of a formula are read together, however few there are.
@@ -30,13 +30,15 @@ pub(crate) const PART_COUNTS: usize = 1 << 16;
 /// Hits of a pass for every row from a minimum score on, over all of its queries.
 pub(crate) const LISTED_HITS: usize = 1 << 18;
 
-/// Elements of the largest download of answers: 1024 queries with 16 hits each, 512 with 128, or 64 with 1024.
+/// Elements of the largest download of answers: 1024 queries with 16 hits each, 512 with 128, or 64
+/// with 1024.
 const ANSWERS: usize = 512 * 129;
 
 /// The buffers of the search.
 #[derive(Debug)]
 pub(crate) struct Workspace {
-    /// Two, so that the host can write the next pass's queries, and read the last one's answers, while the device works.
+    /// Two, so that the host can write the next pass's queries, and read the last one's answers,
+    /// while the device works.
     pub(crate) exchanges: [Exchange; EXCHANGES],
     /// `[MAX_BATCH]`: these four are what an [`Exchange`] has in the host's memory.
     pub(crate) headers: Array<QueryHeader>,
@@ -68,8 +70,8 @@ pub(crate) struct Workspace {
     pub(crate) candidates: Array<Candidate>,
     /// Divided among the queries of a pass.
     pub(crate) survivors: Array<ScoredRow>,
-    /// Scratch memory, which each kind of pass uses in its own way: see [`Workspace::group_bounds`] and the
-    /// functions after it.
+    /// Scratch memory, which each kind of pass uses in its own way: see [`Workspace::group_bounds`]
+    /// and the functions after it.
     pub(crate) scratch: Array<u64>,
     /// `[INT4_MAX_BLOCKS]`.
     pub(crate) best_of_blocks: Array<u64>,
@@ -100,7 +102,8 @@ pub(crate) struct Exchange {
     /// `[1]`: not 0 once the last kernel of a pass has started.
     pub(crate) almost_over: Pinned<u32>,
     pub(crate) uploads: Uploads,
-    /// Instead of `vectors`: the first of vectors that lie one after another in registered memory, which this keeps in use.
+    /// Instead of `vectors`: the first of vectors that lie one after another in registered memory,
+    /// which this keeps in use.
     pub(crate) staged: Option<Components>,
 }
 
@@ -148,7 +151,8 @@ impl Sizes {
         // Full passes keep the vectors of a query and rows' cosines there.
         let candidates = (8 * rows).clamp(1 << 20, 8 << 20).max(2 * MAX_SCORING_WORDS * dim);
         let survivors = rows.clamp(1 << 18, 1 << 20);
-        // An int32 dot product for each slot, or float32 bounds: 2048 groups for each of 1024 queries.
+        // An int32 dot product for each slot, or float32 bounds: 2048 groups for each of 1024
+        // queries.
         let scratch = (tiles * TILE_ROWS / 2).max(1 << 20);
         Self { dim, padded: padded.max(dim.next_multiple_of(64)), candidates, survivors, scratch }
     }

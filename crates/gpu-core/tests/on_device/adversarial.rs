@@ -28,8 +28,8 @@ pub(crate) fn tests() -> Vec<(&'static str, fn())> {
 
 const ROWS: usize = 3000;
 
-/// Every score is shared by several rows, and both ends of the filter's range are such scores or the next
-/// float64 to them.
+/// Every score is shared by several rows, and both ends of the filter's range are such scores or
+/// the next float64 to them.
 fn minimum_and_maximum_scores_at_ties() {
     let dim = 20;
     let base: Vec<Vec<f32>> =
@@ -164,8 +164,9 @@ fn all_rows_inside_the_bound() {
     assert!(engine.counters().fallbacks > 0, "{:?}", engine.counters());
 }
 
-/// Most blocks of the 4-bit rescore have more rows in doubt than fit: exactly 512 blocks on GPUs of 128 to 143
-/// multiprocessors, another number on others. Their overflow marks must not add up to a valid count.
+/// Most blocks of the 4-bit rescore have more rows in doubt than fit: exactly 512 blocks on GPUs of
+/// 128 to 143 multiprocessors, another number on others. Their overflow marks must not add up to a
+/// valid count.
 fn every_block_of_the_4_bit_scan_overflows() {
     let model = synthetic_around_one_row(512 * 17 * 128, 8);
     let table = model.table();

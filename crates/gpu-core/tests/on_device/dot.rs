@@ -84,7 +84,8 @@ fn norms_over_12_orders_of_magnitude() {
 
 fn huge_biases() {
     for size in [1e3, 1e10, 3e38] {
-        // Many with the same, so that only the dot product tells them apart, and rounding may hide it.
+        // Many with the same, so that only the dot product tells them apart, and rounding may hide
+        // it.
         let mut numbers = Numbers::new(34);
         let biases: Vec<f32> =
             (0..ROWS).map(|row| if row % 3 == 0 { size } else { size * numbers.real() }).collect();

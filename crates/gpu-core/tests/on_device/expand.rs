@@ -1,4 +1,5 @@
-//! Expansions on the device: the same rows, values, bits and positions as the formula, whichever pass finds them.
+//! Expansions on the device: the same rows, values, bits and positions as the formula, whichever
+//! pass finds them.
 
 use std::sync::Arc;
 
@@ -147,7 +148,8 @@ fn expansions_are_those_of_the_formula() {
     }
 }
 
-/// Terms that are the model's own rows, with biases and without, beside searches of the model itself.
+/// Terms that are the model's own rows, with biases and without, beside searches of the model
+/// itself.
 fn expanders_share_the_device() {
     let mut numbers = Numbers::new(54);
     let rows: Vec<Vec<f32>> = (0..20_000).map(|_| numbers.vector(32)).collect();

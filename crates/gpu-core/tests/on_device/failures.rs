@@ -1,6 +1,7 @@
-//! A GPU that fails: a kernel that traps ends what the process has, with a driver for CUDA 13.0 on its other GPUs as well. Engines say
-//! so at once, and in every later call; nothing hangs. The driver lets the process make no other context, so a new engine is an error,
-//! until the process is started again.
+//! A GPU that fails: a kernel that traps ends what the process has, with a driver for CUDA 13.0 on
+//! its other GPUs as well. Engines say so at once, and in every later call; nothing hangs. The
+//! driver lets the process make no other context, so a new engine is an error, until the process is
+//! started again.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Formulas of several cosines, in batches with plain queries: certified passes give the host's bits.
+//! Formulas of several cosines, in batches with plain queries: certified passes give the host's
+//! bits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,8 +50,9 @@ pub(crate) fn formulas(model: &ModelStore, count: usize, numbers: &mut Numbers) 
     formulas
 }
 
-/// Compares the answers of certified passes with the host's. Prints how many formulas had no certificate, by their
-/// numbers of words, and returns their share of the formulas with three words.
+/// Compares the answers of certified passes with the host's. Prints how many formulas had no
+/// certificate, by their numbers of words, and returns their share of the formulas with three
+/// words.
 fn check(what: &str, model: &Arc<ModelStore>, queries: &[Query]) -> f64 {
     let expected = reference(model, queries);
     let (mut uncertified, mut three_words) = (BTreeMap::<usize, usize>::new(), 0);
@@ -81,7 +83,8 @@ fn check(what: &str, model: &Arc<ModelStore>, queries: &[Query]) -> f64 {
 }
 
 fn of_synthetic_words() {
-    // Small tables leave few rows for the first floors, and each query little room in large batches.
+    // Small tables leave few rows for the first floors, and each query little room in large
+    // batches.
     for (rows, dim, limit) in [(200_000, 64, 0.6), (600_000, 300, 0.1)] {
         let model = synthetic(rows, dim);
         let numbers = &mut Numbers::new(7);

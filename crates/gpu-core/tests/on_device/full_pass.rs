@@ -1,4 +1,5 @@
-//! Full passes on the device: the host's hits, ranks and score bits, whatever the formula, the filter and the slices.
+//! Full passes on the device: the host's hits, ranks and score bits, whatever the formula, the
+//! filter and the slices.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -147,7 +148,8 @@ fn over_rows_that_are_alike() {
     queries.push(FullPassQuery::new(of_row, 5, Filter::default(), ranked));
     compare("alike", &model, &queries, &[1, usize::MAX]);
 
-    // Ranks alone: all rows are in doubt. Their cosines with 40 vectors do not fit the scratch memory at once.
+    // Ranks alone: all rows are in doubt. Their cosines with 40 vectors do not fit the scratch
+    // memory at once.
     let ranks = |row| {
         let scoring = Scoring::vector(&model.table(), QueryVector::Row(Row(row))).unwrap();
         FullPassQuery::new(scoring, 0, Filter::default(), vec![Row(299_999), Row(2 * row)])

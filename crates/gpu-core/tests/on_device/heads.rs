@@ -1,4 +1,5 @@
-//! Class scores of texts against the formula in float64, and with themselves: in every batch, and with products in turns.
+//! Class scores of texts against the formula in float64, and with themselves: in every batch, and
+//! with products in turns.
 
 use std::sync::Arc;
 
@@ -23,7 +24,8 @@ pub(crate) fn tests() -> Vec<(&'static str, fn())> {
 const ROWS: usize = 3000;
 const LONGEST: usize = 40;
 
-/// A classifier over a table's rows; every seventh is its own vector, and there are ten more tokens.
+/// A classifier over a table's rows; every seventh is its own vector, and there are ten more
+/// tokens.
 #[derive(Debug)]
 struct Random {
     classifier: Classifier,

@@ -1,5 +1,5 @@
-//! Tests the CUDA engine on a real device against the plain reference on the CPU: the same rows and the same
-//! score bits. Without a device every test is listed as ignored, by name.
+//! Tests the CUDA engine on a real device against the plain reference on the CPU: the same rows and
+//! the same score bits. Without a device every test is listed as ignored, by name.
 
 mod adversarial;
 mod dot;

@@ -53,8 +53,9 @@ fn queries(model: &ModelStore, count: usize, numbers: &mut Numbers) -> Vec<FullP
     queries
 }
 
-/// Compares the ranks and the bits of the scores with the host's, alone and beside a query for hits, because of which the pass
-/// has several steps. Returns how many queries the device counted, each time.
+/// Compares the ranks and the bits of the scores with the host's, alone and beside a query for
+/// hits, because of which the pass has several steps. Returns how many queries the device counted,
+/// each time.
 fn check(
     what: &str,
     model: &Arc<ModelStore>,
@@ -118,7 +119,8 @@ fn of_synthetic_words() {
     }
 }
 
-/// All rows are copies of few, many of them with one bit changed: only exact scores, and rows, tell them apart.
+/// All rows are copies of few, many of them with one bit changed: only exact scores, and rows, tell
+/// them apart.
 fn one_bit_apart() {
     let dim = 24;
     let mut numbers = Numbers::new(7);
@@ -164,7 +166,8 @@ fn of_huge_and_tiny_rows() {
     check_all("huge and tiny rows", &model, &of_normal_norm);
 }
 
-/// Where all rows are nearly alike, a full pass has to count; the other queries of the pass are not affected.
+/// Where all rows are nearly alike, a full pass has to count; the other queries of the pass are not
+/// affected.
 fn with_too_many_rows_in_doubt() {
     let dim = 8;
     let mut numbers = Numbers::new(13);
@@ -184,7 +187,8 @@ fn with_too_many_rows_in_doubt() {
     let queries = [query(&alike, Row(10)), query(&other, Row(9)), query(&alike, Row(9))];
     let mut engine = engine(&model, Paths::default());
     check("too many in doubt", &model, &mut engine, &queries);
-    // One of the first pass. Of the second, one that has some rows more than its first step, and then too many again.
+    // One of the first pass. Of the second, one that has some rows more than its first step, and
+    // then too many again.
     assert!(engine.counters().fallbacks >= 2, "{:?}", engine.counters());
 }
 

@@ -1,5 +1,5 @@
-//! Tests that the 2020 report's versions give the reference's rows in the same order, except where scores are
-//! closer than 1e-6.
+//! Tests that the 2020 report's versions give the reference's rows in the same order, except where
+//! scores are closer than 1e-6.
 
 use contract::{Filter, Query, QueryVector, Row};
 use gpu_core::baselines::report::{Report, Version};

@@ -1,4 +1,5 @@
-//! Shards on the device, and on several where there are: the answers of one engine, to the bit. On one GPU, the shards share it.
+//! Shards on the device, and on several where there are: the answers of one engine, to the bit. On
+//! one GPU, the shards share it.
 
 use std::ops::Range;
 use std::sync::Arc;

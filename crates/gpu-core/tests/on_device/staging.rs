@@ -1,4 +1,5 @@
-//! Vectors that the device fetches from where a caller has put them give the same answers as all others.
+//! Vectors that the device fetches from where a caller has put them give the same answers as all
+//! others.
 
 use std::sync::Arc;
 

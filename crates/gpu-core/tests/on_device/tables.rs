@@ -158,8 +158,8 @@ fn queries_are_certified() {
     }
 }
 
-/// Filters do not take a query out of the certified passes, alone, among its like or among plain queries. A maximum score
-/// may: rows above it take room among the candidates.
+/// Filters do not take a query out of the certified passes, alone, among its like or among plain
+/// queries. A maximum score may: rows above it take room among the candidates.
 fn filtered_queries_are_certified() {
     let model = synthetic(600_000, 100, 10);
     let table = model.table();

@@ -1,5 +1,5 @@
-//! What PyTorch trains expanders with: forward passes and sums of rows in another library's memory, against the formulas on the
-//! CPU.
+//! What PyTorch trains expanders with: forward passes and sums of rows in another library's memory,
+//! against the formulas on the CPU.
 
 use contract::{HasTable, Table, score};
 use cpu_core::heads::expand::gradients::{TextVectors, Touched, touched};
@@ -115,7 +115,8 @@ fn borrowed_terms_are_searched_as_they_are() {
             there.write(&terms);
             let (vectors, ends) = texts(60, dim, &mut numbers);
             let tokens = Array::from_slice(&vectors).unwrap();
-            // SAFETY: `write` and `from_slice` wait for their copies; the arrays have the table's sizes, and stay.
+            // SAFETY: `write` and `from_slice` wait for their copies; the arrays have the table's
+            // sizes, and stay.
             let (found, over) = unsafe {
                 if !device.round_again(there.table, DEFAULT_STREAM).unwrap() {
                     rounded += 1;

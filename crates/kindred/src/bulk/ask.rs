@@ -14,8 +14,8 @@ use crate::jobs::{Early, Retry, Stop};
 
 /// Answers texts.
 pub(crate) trait Answers: Sync {
-    /// An answer or an error for each text, in order; an error for all if they were not answered. `go_on` is asked while they are
-    /// waited for; after a break there is no answer.
+    /// An answer or an error for each text, in order; an error for all if they were not answered.
+    /// `go_on` is asked while they are waited for; after a break there is no answer.
     fn answer(
         &self,
         texts: &[&str],

@@ -44,7 +44,8 @@ pub(super) fn state(done: &Done) -> String {
     line(&serde_json::to_string(done).expect("numbers and texts are JSON"))
 }
 
-/// Reads a journal up to the first line that is not whole. `None` if the head is not whole: nothing counts then.
+/// Reads a journal up to the first line that is not whole. `None` if the head is not whole: nothing
+/// counts then.
 pub(super) fn read(bytes: &[u8]) -> Option<Read> {
     let mut lines = whole_lines(bytes);
     let (identity, head) = lines.next()?;

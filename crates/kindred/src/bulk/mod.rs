@@ -1,8 +1,10 @@
-//! Bulk work: each row of a file is a text, a word or an expression, and each gets its answer in another file, in order.
+//! Bulk work: each row of a file is a text, a word or an expression, and each gets its answer in
+//! another file, in order.
 //!
-//! One thread reads the input and cuts it into parts; some threads ask for the answers of a part each, and write them as text;
-//! the thread that waits for them puts them in order, keeps the journal and shows the progress. A part is read only when there is
-//! room for its answers, so memory does not grow with the input. What is done survives a kill: it is in a folder beside the
+//! One thread reads the input and cuts it into parts; some threads ask for the answers of a part
+//! each, and write them as text; the thread that waits for them puts them in order, keeps the
+//! journal and shows the progress. A part is read only when there is room for its answers, so
+//! memory does not grow with the input. What is done survives a kill: it is in a folder beside the
 //! output, from which the same call goes on.
 
 mod ask;
@@ -111,7 +113,8 @@ pub struct BulkOptions {
     pub strict: bool,
     /// Whether a file that is there is replaced.
     pub replace: bool,
-    /// Jobs in flight, each of up to 1,024 rows: two for each replica, and some that are being made or written.
+    /// Jobs in flight, each of up to 1,024 rows: two for each replica, and some that are being made
+    /// or written.
     pub jobs: usize,
 }
 

@@ -1,4 +1,5 @@
-//! Writes the answers of a part: lines of JSON, or CSV with a line for each label, term or neighbour.
+//! Writes the answers of a part: lines of JSON, or CSV with a line for each label, term or
+//! neighbour.
 
 use std::io::{self, Write as _};
 
@@ -37,7 +38,8 @@ impl Rendering {
         self.pack(finish(csv)?)
     }
 
-    /// The answers of a part. A part becomes a member of the gzip file, so that a file that was resumed has the same bytes.
+    /// The answers of a part. A part becomes a member of the gzip file, so that a file that was
+    /// resumed has the same bytes.
     pub(super) fn rows(
         &self,
         rows: &[Row<'_>],
@@ -132,7 +134,8 @@ fn number(number: f64) -> String {
     format!("{number:?}")
 }
 
-/// A row's answer, or its error, as the line of a JSON object. Names and forms are those of the HTTP API.
+/// A row's answer, or its error, as the line of a JSON object. Names and forms are those of the
+/// HTTP API.
 struct Line<'a> {
     row: &'a Row<'a>,
     answer: &'a Result<Found<'a>, Fault>,

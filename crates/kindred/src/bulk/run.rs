@@ -42,7 +42,8 @@ impl Plan {
     }
 }
 
-/// Reads the input, has its rows answered, and writes the output, complete or not at all. Goes on from what an earlier call left.
+/// Reads the input, has its rows answered, and writes the output, complete or not at all. Goes on
+/// from what an earlier call left.
 ///
 /// `on_progress` is called ten times a second; a break stops the work.
 pub(crate) fn write(

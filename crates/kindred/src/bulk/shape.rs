@@ -31,7 +31,8 @@ impl Shape {
         }
     }
 
-    /// The schema of Parquet: the names of JSON lines, each with one type. What a line of JSON may leave out is optional.
+    /// The schema of Parquet: the names of JSON lines, each with one type. What a line of JSON may
+    /// leave out is optional.
     pub(super) fn schema(self, has_ids: bool) -> String {
         let mut columns = match has_ids {
             true => string("OPTIONAL", "id"),

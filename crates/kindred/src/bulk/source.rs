@@ -18,7 +18,8 @@ pub(super) struct Position {
     pub(super) lines: u64,
     /// Bytes before it, without compression.
     pub(super) bytes: u64,
-    /// The BLAKE3 hash of these bytes, so that an input that has changed is told from the one that work was begun with.
+    /// The BLAKE3 hash of these bytes, so that an input that has changed is told from the one that
+    /// work was begun with.
     pub(super) hash: String,
 }
 

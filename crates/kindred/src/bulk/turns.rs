@@ -1,4 +1,5 @@
-//! The threads of the work, and the one that waits for them: it puts parts in order, keeps the journal and shows the progress.
+//! The threads of the work, and the one that waits for them: it puts parts in order, keeps the
+//! journal and shows the progress.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -16,7 +17,8 @@ use super::source::Position;
 use super::{BulkError, BulkFormat, BulkInput, BulkProgress};
 use crate::jobs::StopAtEnd;
 
-/// What is done is entered into the journal this often. A kill loses no more, and the parts in flight.
+/// What is done is entered into the journal this often. A kill loses no more, and the parts in
+/// flight.
 const COMMIT_EVERY: Duration = Duration::from_secs(1);
 
 /// How often progress is told, and whether to stop asked.

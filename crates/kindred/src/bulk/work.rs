@@ -1,7 +1,9 @@
-//! The folder beside an output while it is written: the rows so far, and the journal of what is done.
+//! The folder beside an output while it is written: the rows so far, and the journal of what is
+//! done.
 //!
-//! A state is in the journal only after its rows are on disk, and counts only if they still have the checksum that the journal
-//! has. So whatever a kill, a power cut or a full disk leaves, work goes on from the last state that is right.
+//! A state is in the journal only after its rows are on disk, and counts only if they still have
+//! the checksum that the journal has. So whatever a kill, a power cut or a full disk leaves, work
+//! goes on from the last state that is right.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek, SeekFrom, Write};
@@ -180,8 +182,8 @@ impl Work {
         Ok(())
     }
 
-    /// The same beside other work: waiting for a disk would keep the engine waiting. If the last state is still on its way, the
-    /// next call enters a later one.
+    /// The same beside other work: waiting for a disk would keep the engine waiting. If the last
+    /// state is still on its way, the next call enters a later one.
     pub(super) fn commit_beside(&mut self, mut done: Done) -> Result<(), BulkError> {
         (done.written, done.checksum) = (self.written, self.hasher.clone().finalize());
         let is_busy = self.entering.as_ref().is_some_and(|thread| !thread.is_finished());

@@ -101,7 +101,8 @@ pub(crate) enum Problem {
     TooLarge,
     /// A quote is opened and not closed.
     OpenQuote,
-    /// A field goes on after the quote that closes it. So it was perhaps not meant to be closed there, and encloses several rows.
+    /// A field goes on after the quote that closes it. So it was perhaps not meant to be closed
+    /// there, and encloses several rows.
     TextAfterQuote,
     /// It has not as many columns as the first row.
     Columns {

@@ -1,4 +1,5 @@
-//! Which engines a model gets: one, a replica on each GPU or group of GPUs, or one on each node of memory.
+//! Which engines a model gets: one, a replica on each GPU or group of GPUs, or one on each node of
+//! memory.
 
 use std::sync::Arc;
 
@@ -14,8 +15,8 @@ use crate::numa;
 use crate::placement::{Placed, Shard, place};
 use crate::warm_up::WarmUp;
 
-/// Makes one engine of a model, on the thread that will own it, and again whenever it has failed. Drops its [`WarmUp`] when the engine
-/// has reached its full speed.
+/// Makes one engine of a model, on the thread that will own it, and again whenever it has failed.
+/// Drops its [`WarmUp`] when the engine has reached its full speed.
 pub type Maker = Box<dyn FnMut(WarmUp) -> Result<Box<dyn Engine>, EngineStartError> + Send>;
 
 /// What makes the engines of a model: one, or a replica on each GPU or group of GPUs.
@@ -26,8 +27,9 @@ pub struct Makers {
     pub placed: Option<Placed>,
 }
 
-/// What makes the engines for a model, each of which will also have passed its [`self_check`]. `replaces` is where the model is that
-/// this one replaces on the same GPUs: its memory counts as free.
+/// What makes the engines for a model, each of which will also have passed its [`self_check`].
+/// `replaces` is where the model is that this one replaces on the same GPUs: its memory counts as
+/// free.
 ///
 /// # Errors
 /// If the GPUs that were asked for are not there, or the model does not fit.
@@ -62,7 +64,8 @@ pub fn makers(
     Ok(Makers { each: each.collect(), placed: Some(placed) })
 }
 
-/// Makes engines, each of which has passed its [`self_check`]. After the first on a GPU, all are on a GPU.
+/// Makes engines, each of which has passed its [`self_check`]. After the first on a GPU, all are on
+/// a GPU.
 fn checked(model: Arc<ModelStore>, mut wanted: Wanted, mut make: Make) -> Maker {
     Box::new(move |warm| {
         let mut engine = make(&model, &wanted, warm)?;
@@ -74,8 +77,8 @@ fn checked(model: Arc<ModelStore>, mut wanted: Wanted, mut make: Make) -> Maker 
     })
 }
 
-/// A CPU engine for each of several nodes of memory, with the node's cores. `None` if there is one node, a GPU may search, or a number of
-/// threads was asked for.
+/// A CPU engine for each of several nodes of memory, with the node's cores. `None` if there is one
+/// node, a GPU may search, or a number of threads was asked for.
 fn near_memory(wanted: &Wanted, nodes: Vec<Vec<usize>>) -> Option<Vec<Make>> {
     if nodes.len() < 2 || wanted.threads > 0 {
         return None;
@@ -138,7 +141,8 @@ fn place_on(
                     gpu.free += replaces.map_or(0, |placed| placed.bytes_on(index));
                     known.push(gpu);
                 }
-                // A version that replaces another does without it. At the start, somebody should know.
+                // A version that replaces another does without it. At the start, somebody should
+                // know.
                 (Err(e), Some(_)) => {
                     warn!("cuda:{index} is left out, because it does not work: {e}");
                 }

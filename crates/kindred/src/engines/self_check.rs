@@ -1,5 +1,5 @@
-//! Checks an engine before it is used, with a few queries whose answers a plain loop over the first rows computes by
-//! the contract's formula.
+//! Checks an engine before it is used, with a few queries whose answers a plain loop over the first
+//! rows computes by the contract's formula.
 
 use contract::{
     Engine, EngineError, Filter, FullPassQuery, Hit, Metric, Query, QueryBatch, QueryVector,
@@ -12,8 +12,8 @@ use tracing::debug;
 const SAMPLE_ROWS: usize = 2000;
 /// Components that it scores, at most, if rows are long.
 const SAMPLE_COMPONENTS: usize = 1 << 20;
-/// An engine that searches in the memory of this machine is not asked about all rows of a table with more
-/// components (64 MB): they may still be on the disk, and a start must not wait for them.
+/// An engine that searches in the memory of this machine is not asked about all rows of a table
+/// with more components (64 MB): they may still be on the disk, and a start must not wait for them.
 const ALL_ROWS_COMPONENTS: usize = 1 << 24;
 const K: usize = 10;
 
@@ -49,9 +49,10 @@ pub enum WrongAnswer {
     },
 }
 
-/// Asks the engine, in [`SELF_CHECK_PASSES`] passes, and compares to the last bit: one search alone; one batch of
-/// searches that differ in vector, `k` and filter; one full pass; one for ranks, which devices count by themselves. Takes
-/// milliseconds. If all rows of the model are zero, there is nothing to check.
+/// Asks the engine, in [`SELF_CHECK_PASSES`] passes, and compares to the last bit: one search
+/// alone; one batch of searches that differ in vector, `k` and filter; one full pass; one for
+/// ranks, which devices count by themselves. Takes milliseconds. If all rows of the model are zero,
+/// there is nothing to check.
 ///
 /// # Errors
 /// The first answer that is wrong.
@@ -189,8 +190,8 @@ impl Check<'_> {
         hits
     }
 
-    /// If the query is limited to the sample, the sample's best hits are the answer. Otherwise each hit must be right
-    /// and in order, and no row of the sample may be missing.
+    /// If the query is limited to the sample, the sample's best hits are the answer. Otherwise each
+    /// hit must be right and in order, and no row of the sample may be missing.
     fn compare(
         &self,
         found: &[Hit],

@@ -2,10 +2,10 @@
 //!
 //! The forms in which they come:
 //! - Google's questions-words: `: section` lines, and four words a line;
-//! - four words a line without sections, or five fields, one of them a tag such as `JJ_JJR` that names the
-//!   section, first or last, as the MSR set has them;
-//! - BATS: two fields a line, a word and what it becomes, `a b1/b2/…`, where every pair is asked against every
-//!   other: a file is a section.
+//! - four words a line without sections, or five fields, one of them a tag such as `JJ_JJR` that
+//!   names the section, first or last, as the MSR set has them;
+//! - BATS: two fields a line, a word and what it becomes, `a b1/b2/…`, where every pair is asked
+//!   against every other: a file is a section.
 //!
 //! Words stand between tabs, commas or white space, the same in the whole file.
 
@@ -68,8 +68,8 @@ impl Section {
         self.len() == 0
     }
 
-    /// A question by its index. Questions of pairs are only made here, because there are as many as the square of the
-    /// pairs.
+    /// A question by its index. Questions of pairs are only made here, because there are as many as
+    /// the square of the pairs.
     ///
     /// # Panics
     /// If there are not that many.
@@ -146,8 +146,8 @@ fn four(line: Line) -> [String; 4] {
     line.fields.try_into().expect("lines of four fields")
 }
 
-/// The lines by the separator that gives all of them two, four or five fields; if several do, they must agree
-/// on the number.
+/// The lines by the separator that gives all of them two, four or five fields; if several do, they
+/// must agree on the number.
 fn even_lines(source: &Source) -> Result<Vec<Line>, EvaluationError> {
     let Some((first, _)) = lines(&source.text).next() else {
         return Err(source.empty("there are no questions; add lines `a b c d`, or pairs `a b`"));

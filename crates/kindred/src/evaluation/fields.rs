@@ -1,7 +1,7 @@
 //! Splits lines into fields.
 
-/// What separates the fields of a line. A separator other than white space may also occur in a field, if the field is
-/// in double quotes.
+/// What separates the fields of a line. A separator other than white space may also occur in a
+/// field, if the field is in double quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Separator {
     Tab,
@@ -31,8 +31,8 @@ pub(super) struct Line {
     pub(super) fields: Vec<String>,
 }
 
-/// The lines of a text that are neither blank nor comments: `#` and a space. A byte order mark at its
-/// beginning is no part of it.
+/// The lines of a text that are neither blank nor comments: `#` and a space. A byte order mark at
+/// its beginning is no part of it.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = (u64, &str)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let says_something = |line: &str| !line.trim().is_empty() && !line.starts_with("# ");

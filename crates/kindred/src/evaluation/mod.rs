@@ -1,8 +1,8 @@
 //! How good a model is: the standard sets of analogies and of similarities that people judged.
 //!
-//! The path of the data: a [`source`] is read; [`analogies`] and [`similarities`] make questions of it, in the forms in
-//! which such sets come; [`run`] asks an engine and counts what is right, `scheduled` asks through the queue;
-//! [`spearman`] compares rankings; [`results`] has the numbers.
+//! The path of the data: a [`source`] is read; [`analogies`] and [`similarities`] make questions of
+//! it, in the forms in which such sets come; [`run`] asks an engine and counts what is right,
+//! `scheduled` asks through the queue; [`spearman`] compares rankings; [`results`] has the numbers.
 
 pub mod analogies;
 mod fields;

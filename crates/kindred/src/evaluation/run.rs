@@ -14,7 +14,8 @@ use super::spearman::spearman;
 use crate::Error;
 use crate::method::Method;
 
-/// Longer words, in bytes, are looked up as they are written only: no model has them in another case either.
+/// Longer words, in bytes, are looked up as they are written only: no model has them in another
+/// case either.
 const LONGEST_FOLDED: usize = 4096;
 
 /// What answers queries: an engine, or the queue in front of one.
@@ -51,9 +52,10 @@ struct KnownQuestion {
 }
 
 impl Evaluation<'_> {
-    /// Asks all questions of a set by all methods. A question with a word that the model does not have is wrong, and so
-    /// is one that has no answer by a method, such as PairDirection if a is b. The three words themselves are no
-    /// answers. `progress` gets the number of questions that were asked since its last call.
+    /// Asks all questions of a set by all methods. A question with a word that the model does not
+    /// have is wrong, and so is one that has no answer by a method, such as PairDirection if a is
+    /// b. The three words themselves are no answers. `progress` gets the number of questions that
+    /// were asked since its last call.
     ///
     /// # Errors
     /// Only if there are no answers.

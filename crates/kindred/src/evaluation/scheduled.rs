@@ -8,9 +8,9 @@ use contract::{Query, Row};
 use super::run::Answers;
 use crate::asking::Asking;
 
-/// The queue, for all questions of one evaluation. Each chunk of them waits until the one before is answered. So
-/// other callers' turns come in between, and no evaluation takes more slots than one chunk, however small the queue
-/// is.
+/// The queue, for all questions of one evaluation. Each chunk of them waits until the one before is
+/// answered. So other callers' turns come in between, and no evaluation takes more slots than one
+/// chunk, however small the queue is.
 pub(crate) struct QueueAnswers<'a>(pub(crate) Asking<'a>);
 
 impl Answers for QueueAnswers<'_> {
@@ -20,7 +20,8 @@ impl Answers for QueueAnswers<'_> {
     const TOGETHER: usize = 64;
 
     async fn search(&mut self, queries: Vec<Query>) -> Result<Vec<Option<Row>>, SubmitError> {
-        // Checked here, because a chunk without queries does not reach the queue, which checks deadlines.
+        // Checked here, because a chunk without queries does not reach the queue, which checks
+        // deadlines.
         if Instant::now() >= self.0.deadline() {
             return Err(SubmitError::DeadlinePassed);
         }

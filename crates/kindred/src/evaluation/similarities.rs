@@ -1,9 +1,10 @@
-//! Sets of word pairs with the similarity that people saw in them: WordSim-353, SimLex-999, MEN, RG-65 and similar
-//! files.
+//! Sets of word pairs with the similarity that people saw in them: WordSim-353, SimLex-999, MEN,
+//! RG-65 and similar files.
 //!
-//! A line has two words and a score, with tabs, semicolons, commas or white space between them. A first line
-//! that names the columns may say which is which; without one, the words are the two columns of text and the
-//! score is the only column of numbers. What could be read in two ways is refused.
+//! A line has two words and a score, with tabs, semicolons, commas or white space between them. A
+//! first line that names the columns may say which is which; without one, the words are the two
+//! columns of text and the score is the only column of numbers. What could be read in two ways is
+//! refused.
 
 use super::EvaluationError;
 use super::fields::{Line, Separator, lines, split, width};

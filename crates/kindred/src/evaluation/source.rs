@@ -40,8 +40,8 @@ impl Source {
         Ok(Self { file, name: name(path), text })
     }
 
-    /// Reads a file, or all .txt, .csv and .tsv files of a folder and the folders in it, in the order of
-    /// their paths.
+    /// Reads a file, or all .txt, .csv and .tsv files of a folder and the folders in it, in the
+    /// order of their paths.
     ///
     /// # Errors
     /// As [`Source::read`]; and if a folder has no such file.

@@ -1,7 +1,8 @@
 //! Spearman's rank correlation.
 
-/// Spearman's ρ of pairs of numbers: Pearson's correlation of their ranks, where equal numbers share the
-/// average of their ranks. `None` for fewer than two pairs, or if all numbers of one side are equal.
+/// Spearman's ρ of pairs of numbers: Pearson's correlation of their ranks, where equal numbers
+/// share the average of their ranks. `None` for fewer than two pairs, or if all numbers of one side
+/// are equal.
 ///
 /// # Panics
 /// If a number is NaN.

@@ -1,9 +1,9 @@
 //! Word arithmetic as people write it: `king - man + woman`, `0.5*(paris + "new york")`.
 //!
-//! An expression is split at white space and at unquoted parentheses. A piece that is exactly `+` or
-//! `-`, or one leading sign of a piece, is an operator. A piece that begins with NUMBER`*` has that
-//! weight, which may also stand before a parenthesis. Everything else is a word, so `well-known`,
-//! `covid-19` and `c++` are words, and a number alone is a word.
+//! An expression is split at white space and at unquoted parentheses. A piece that is exactly `+`
+//! or `-`, or one leading sign of a piece, is an operator. A piece that begins with NUMBER`*` has
+//! that weight, which may also stand before a parenthesis. Everything else is a word, so
+//! `well-known`, `covid-19` and `c++` are words, and a number alone is a word.
 //!
 //! ```text
 //! expression = [sign] term { sign term }

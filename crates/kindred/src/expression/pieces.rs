@@ -20,8 +20,8 @@ pub(super) enum PieceKind {
     Word(String),
 }
 
-/// More than any valid expression has: 256 terms, each with a sign, a weight and 64 pairs of parentheses. With more
-/// than this an expression can't be valid, and the rest is not kept.
+/// More than any valid expression has: 256 terms, each with a sign, a weight and 64 pairs of
+/// parentheses. With more than this an expression can't be valid, and the rest is not kept.
 const MAX_PIECES: usize = 1 << 16;
 
 /// Splits at white space and at unquoted parentheses, then takes signs and weights off the pieces.
@@ -50,7 +50,8 @@ pub(super) fn split(text: &str) -> Result<Vec<Piece>, ExpressionError> {
     Ok(pieces)
 }
 
-/// One piece between white space and parentheses: `[sign] [NUMBER*] [word]`, not all of them absent.
+/// One piece between white space and parentheses: `[sign] [NUMBER*] [word]`, not all of them
+/// absent.
 fn bare_piece(cursor: &mut Cursor<'_>, pieces: &mut Vec<Piece>) -> Result<(), ExpressionError> {
     let column = cursor.column;
     let sign = match cursor.peek() {

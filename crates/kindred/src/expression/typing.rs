@@ -3,8 +3,8 @@
 use super::parse;
 use super::pieces::weight_length;
 
-/// The unfinished word at the end of the text: where it begins, after its sign and weight, and its text so far,
-/// without quotes.
+/// The unfinished word at the end of the text: where it begins, after its sign and weight, and its
+/// text so far, without quotes.
 pub fn open_piece(text: &str) -> (usize, String) {
     let (mut start, mut is_quoted, mut is_escaped) = (0, false, false);
     for (at, c) in text.char_indices() {

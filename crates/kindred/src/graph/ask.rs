@@ -1,4 +1,5 @@
-//! Threads that ask for ranges of rows and write the answers where they belong, in buffers that they use again.
+//! Threads that ask for ranges of rows and write the answers where they belong, in buffers that
+//! they use again.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -81,7 +82,8 @@ impl Buffers {
 }
 
 impl Asker<'_, '_> {
-    /// Asks for ranges until all are taken, one fails, or the work is stopped. This is one of `threads` threads.
+    /// Asks for ranges until all are taken, one fails, or the work is stopped. This is one of
+    /// `threads` threads.
     pub(super) fn run(&self, number: usize, threads: usize, tell: &Sender<Told>) {
         let together = self.identity.rows_per_range as usize;
         let mut jobs = match Jobs::new(self.asking, self.stop, together, (number, threads)) {

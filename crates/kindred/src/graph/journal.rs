@@ -1,4 +1,5 @@
-//! The journal of a graph that is being made: what graph it is, and which rows are done, with their checksums.
+//! The journal of a graph that is being made: what graph it is, and which rows are done, with their
+//! checksums.
 
 use super::Identity;
 use crate::journal::{line, whole_lines};
@@ -34,7 +35,8 @@ pub(super) fn range(number: u64, done: Done) -> String {
     line(&format!("{number} {edges} {indices:08x} {scores:08x}"))
 }
 
-/// Reads a journal up to the first line that is not whole. `None` if the head is not whole: nothing counts then.
+/// Reads a journal up to the first line that is not whole. `None` if the head is not whole: nothing
+/// counts then.
 pub(super) fn read(bytes: &[u8]) -> Option<Read> {
     let mut length = 0;
     let mut texts = whole_lines(bytes).map(|(text, end)| {

@@ -1,8 +1,9 @@
 //! The exact graph of nearest neighbours: for each row of a model its k nearest others, in a file.
 //!
-//! Some threads ask for a range of rows each, and write the answers where they belong in a file of known size; the thread
-//! that waits for them keeps the journal and shows the progress. Memory does not grow with the model. What is done survives
-//! a kill: it is in a folder beside the file, from which the same call goes on.
+//! Some threads ask for a range of rows each, and write the answers where they belong in a file of
+//! known size; the thread that waits for them keeps the journal and shows the progress. Memory does
+//! not grow with the model. What is done survives a kill: it is in a folder beside the file, from
+//! which the same call goes on.
 
 mod ask;
 mod error;
@@ -39,8 +40,8 @@ const TELL_EVERY: Duration = Duration::from_millis(100);
 /// The form of the file of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GraphFormat {
-    /// NumPy's arrays, stored in a zip: `indices` int64 `[rows, k]`, `scores` float64 `[rows, k]`, `k`, `model`, `version`,
-    /// `metric`.
+    /// NumPy's arrays, stored in a zip: `indices` int64 `[rows, k]`, `scores` float64 `[rows, k]`,
+    /// `k`, `model`, `version`, `metric`.
     Npz,
     /// Apache Parquet: a line for each edge. Only in builds with the feature `parquet`.
     Parquet,
@@ -72,7 +73,8 @@ pub struct GraphOptions {
     pub min_score: Option<f64>,
     /// Whether a file that is there is replaced.
     pub replace: bool,
-    /// Jobs in flight, each of up to 1,024 rows: two for each replica, and some that are being made or written.
+    /// Jobs in flight, each of up to 1,024 rows: two for each replica, and some that are being made
+    /// or written.
     pub jobs: usize,
 }
 
@@ -191,9 +193,11 @@ pub fn check_file(file: &Path, replace: bool) -> Result<GraphFormat, GraphError>
     }
 }
 
-/// Makes the graph of a model and writes it to `file`, complete or not at all. Goes on from what an earlier call left.
+/// Makes the graph of a model and writes it to `file`, complete or not at all. Goes on from what an
+/// earlier call left.
 ///
-/// `asking` gives what each job is asked through. `on_progress` is called ten times a second; a break stops the work.
+/// `asking` gives what each job is asked through. `on_progress` is called ten times a second; a
+/// break stops the work.
 pub(crate) fn write<'a>(
     model: &Arc<ModelStore>,
     asking: &(dyn Fn() -> Asking<'a> + Sync),

@@ -1,8 +1,10 @@
-//! Where everything lies in a graph's .npz: a zip of stored .npy arrays, whose size is known before the first score is.
+//! Where everything lies in a graph's .npz: a zip of stored .npy arrays, whose size is known before
+//! the first score is.
 //!
-//! So rows are written where they belong, in any order and by several threads, and the file is never copied. The crate `zip`
-//! writes entries one after another. Every record has its zip64 form, so that there is one form to test for all sizes. Arrays
-//! begin at multiples of 64 bytes of the file.
+//! So rows are written where they belong, in any order and by several threads, and the file is
+//! never copied. The crate `zip` writes entries one after another. Every record has its zip64 form,
+//! so that there is one form to test for all sizes. Arrays begin at multiples of 64 bytes of the
+//! file.
 
 use crc32fast::Hasher;
 use model_store::npy::head;
@@ -178,8 +180,8 @@ fn text<'a>(name: &'static str, text: &str) -> (&'static str, String, &'a [u64],
     (name, format!("'<U{}'", content.len() / 4), &[], Some(content))
 }
 
-/// What a local and a central header have in common: version, flags, method (stored), time, date, checksum, sizes, length of
-/// the name.
+/// What a local and a central header have in common: version, flags, method (stored), time, date,
+/// checksum, sizes, length of the name.
 fn common(entry: &Entry, checksum: u32, bytes: &mut Vec<u8>) {
     put(bytes, &[&VERSION.to_le_bytes(), &[0; 6], &DATE.to_le_bytes()]);
     put(bytes, &[&checksum.to_le_bytes(), &IN_ZIP64.to_le_bytes(), &IN_ZIP64.to_le_bytes()]);

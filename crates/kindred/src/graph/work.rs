@@ -1,7 +1,9 @@
-//! The folder beside a graph's file while it is made: the tables where they will lie, and the journal of what is done.
+//! The folder beside a graph's file while it is made: the tables where they will lie, and the
+//! journal of what is done.
 //!
-//! A range is in the journal only after its rows are on disk, and counts only if they still have the checksums that the
-//! journal has. So whatever a kill, a power cut or a full disk leaves, work goes on from the ranges that are right.
+//! A range is in the journal only after its rows are on disk, and counts only if they still have
+//! the checksums that the journal has. So whatever a kill, a power cut or a full disk leaves, work
+//! goes on from the ranges that are right.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};

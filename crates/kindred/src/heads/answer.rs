@@ -63,7 +63,8 @@ pub fn labels(head: &Head, scores: &[f64]) -> Result<Vec<Label>, ScoresNotFinite
     Ok(labels)
 }
 
-/// Why a text has its most probable label, or what speaks for and against another one. JSON has these names, in this order.
+/// Why a text has its most probable label, or what speaks for and against another one. JSON has
+/// these names, in this order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Explanation<'a> {
     /// The label.
@@ -76,14 +77,16 @@ pub struct Explanation<'a> {
     pub ngrams: Vec<NGram<'a>>,
     /// The sum of the shares of all others.
     pub others: f64,
-    /// Whether base and shares add up to the score; otherwise a share is the gradient of the score times the feature.
+    /// Whether base and shares add up to the score; otherwise a share is the gradient of the score
+    /// times the feature.
     pub exact: bool,
 }
 
 /// An n-gram's part in a decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NGram<'a> {
-    /// As it is in the text, but for the end of one of more than [`MAX_NGRAM_BYTES`], of which `…` takes the place.
+    /// As it is in the text, but for the end of one of more than [`MAX_NGRAM_BYTES`], of which `…`
+    /// takes the place.
     pub text: Cow<'a, str>,
     /// Its first byte in the text.
     pub start: usize,

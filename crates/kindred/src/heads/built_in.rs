@@ -1,4 +1,5 @@
-//! Heads that need no folder: the classifier of the built-in model, and the terms of a model under the metric `dot`.
+//! Heads that need no folder: the classifier of the built-in model, and the terms of a model under
+//! the metric `dot`.
 
 use std::sync::Arc;
 
@@ -51,7 +52,8 @@ fn usual_tokens(model: &ModelStore) -> Tokens {
 /// The name of the expander that a model under the metric `dot` has.
 pub const OWN_TERMS: &str = "terms";
 
-/// The words of a model under the metric `dot` as terms, with its vectors and biases; `None` for other models.
+/// The words of a model under the metric `dot` as terms, with its vectors and biases; `None` for
+/// other models.
 pub fn own_terms(model: &Arc<ModelStore>) -> Option<Arc<Expander>> {
     if model.metric() != Metric::Dot {
         return None;

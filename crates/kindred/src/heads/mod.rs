@@ -1,5 +1,5 @@
-//! Heads over a model: texts with labels to learn from, how texts become tokens, training, import from PyTorch, answers, and how
-//! good they are.
+//! Heads over a model: texts with labels to learn from, how texts become tokens, training, import
+//! from PyTorch, answers, and how good they are.
 
 mod answer;
 mod built_in;

@@ -1,7 +1,8 @@
 //! An expander that nothing was learnt for: the words near those of a text.
 //!
-//! The value of a term `w` for a token `x` is `x · w − |w|² / 2 − reach`, which is `(|x|² − |x − w|²) / 2 − reach`: it grows as the
-//! distance of the two vectors falls. Without `|w|²`, long vectors would be terms of everything.
+//! The value of a term `w` for a token `x` is `x · w − |w|² / 2 − reach`, which is
+//! `(|x|² − |x − w|²) / 2 − reach`: it grows as the distance of the two vectors falls. Without
+//! `|w|²`, long vectors would be terms of everything.
 
 use std::sync::Arc;
 
@@ -14,8 +15,8 @@ use model_store::head::{Expander, ExpanderDescription, ExpanderWeights, HeadErro
 const SAMPLE: usize = 64;
 const MOST_FREQUENT: usize = 20_000;
 
-/// The description and the weights of a plain expander. Vectors of huge numbers give weights that are not finite, which no expander
-/// may have.
+/// The description and the weights of a plain expander. Vectors of huge numbers give weights that
+/// are not finite, which no expander may have.
 pub fn plain_expander(
     model: &ModelStore,
     tokens: Tokens,

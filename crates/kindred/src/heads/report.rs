@@ -16,18 +16,21 @@ pub struct Classification {
     pub texts: usize,
     /// Texts without a word that the model has. They have no answer, and count as wrong.
     pub unanswered: usize,
-    /// The share of texts whose most probable label is right; with sigmoids, of those whose labels are all right.
+    /// The share of texts whose most probable label is right; with sigmoids, of those whose labels
+    /// are all right.
     pub accuracy: f64,
     /// F1 over all texts and labels together.
     pub micro_f1: f64,
     /// The mean of the labels' F1.
     pub macro_f1: f64,
-    /// By how much probabilities and shares of right answers differ, over ten groups of answers of similar probability. An answer
-    /// is a text's most probable label; with sigmoids, each label of each text.
+    /// By how much probabilities and shares of right answers differ, over ten groups of answers of
+    /// similar probability. An answer is a text's most probable label; with sigmoids, each label of
+    /// each text.
     pub calibration_error: f64,
     /// Each label by itself, in the head's order.
     pub labels: Vec<OfLabel>,
-    /// The number of texts with each label (outer) that were given each label (inner); empty with sigmoids.
+    /// The number of texts with each label (outer) that were given each label (inner); empty with
+    /// sigmoids.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub confusion: Vec<Vec<usize>>,
 }

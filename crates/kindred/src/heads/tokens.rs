@@ -22,8 +22,8 @@ pub struct Tokenised {
     pub tokens: Vec<Token>,
     /// The bytes of the text that each stands for.
     pub bytes: Vec<Range<usize>>,
-    /// The words that neither the model nor the head has, each once, in the order of the text; the first
-    /// [`MAX_UNKNOWN_WORDS`] of them.
+    /// The words that neither the model nor the head has, each once, in the order of the text; the
+    /// first [`MAX_UNKNOWN_WORDS`] of them.
     pub unknown: Vec<String>,
     /// Whether tokens were left out because the text is too long.
     pub is_cut: bool,
@@ -73,7 +73,8 @@ impl<'a> Vocabulary<'a> {
         }
     }
 
-    /// A text whose words are given one by one. Their bytes are those of the words with a space between each two.
+    /// A text whose words are given one by one. Their bytes are those of the words with a space
+    /// between each two.
     pub fn take<'w>(&self, words: impl IntoIterator<Item = &'w str>) -> Tokenised {
         let mut found = Found::new(self);
         let mut at = 0;

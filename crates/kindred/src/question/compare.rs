@@ -1,5 +1,5 @@
-//! How similar words or sets of words are, and which of some words is the odd one. No search is needed: the scores are
-//! the contract's, of rows or of the sums that an analogy would look for.
+//! How similar words or sets of words are, and which of some words is the odd one. No search is
+//! needed: the scores are the contract's, of rows or of the sums that an analogy would look for.
 
 use contract::{Hit, Metric, Row, score};
 use model_store::ModelStore;
@@ -58,8 +58,9 @@ enum Vector {
 /// How similar two words or sets of words are.
 ///
 /// # Errors
-/// [`Error::UnknownWord`] for words that the model does not have; with [`Unknown::Skip`] only if a side has no other.
-/// [`Error::ZeroQuery`] if a word or a sum is a zero vector. [`Error::InvalidValue`] if a set is empty or too large.
+/// [`Error::UnknownWord`] for words that the model does not have; with [`Unknown::Skip`] only if a
+/// side has no other. [`Error::ZeroQuery`] if a word or a sum is a zero vector.
+/// [`Error::InvalidValue`] if a set is empty or too large.
 pub fn similarity(
     model: &ModelStore,
     sides: [Side; 2],
@@ -126,7 +127,8 @@ fn compared(model: &ModelStore, a: &Vector, b: &Vector) -> f64 {
 /// Which of some words is least like all of them together.
 #[derive(Debug)]
 pub struct OddOneOut {
-    /// The words by their cosine to the mean of all unit vectors, highest first: the odd one is the last. Not empty.
+    /// The words by their cosine to the mean of all unit vectors, highest first: the odd one is the
+    /// last. Not empty.
     pub ranked: Vec<Hit>,
     /// What was left out.
     pub notes: Notes,
@@ -135,9 +137,10 @@ pub struct OddOneOut {
 /// Finds the word that is least like all of them together.
 ///
 /// # Errors
-/// [`Error::InvalidValue`] unless there are 3 to 256 words; [`Error::UnknownWord`] for words that the model does not
-/// have, with [`Unknown::Skip`] only if fewer than 3 are left; [`Error::ZeroQuery`] if a word or their sum is zero;
-/// [`Error::InvalidRequest`] under the metric `dot`.
+/// [`Error::InvalidValue`] unless there are 3 to 256 words; [`Error::UnknownWord`] for words that
+/// the model does not have, with [`Unknown::Skip`] only if fewer than 3 are left;
+/// [`Error::ZeroQuery`] if a word or their sum is zero; [`Error::InvalidRequest`] under the metric
+/// `dot`.
 pub fn odd_one_out(
     model: &ModelStore,
     words: Vec<String>,

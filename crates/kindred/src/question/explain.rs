@@ -1,4 +1,5 @@
-//! Why a neighbour has its score: what each word of the query contributes, and the ranks of those words themselves.
+//! Why a neighbour has its score: what each word of the query contributes, and the ranks of those
+//! words themselves.
 
 use contract::scoring::EPSILON;
 use contract::{Metric, RankedRow, Row};
@@ -45,7 +46,8 @@ pub enum WordSimilarity {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// The parts sum to the score; under the metric `dot` to the score without the neighbour's bias.
+    /// The parts sum to the score; under the metric `dot` to the score without the neighbour's
+    /// bias.
     Contribution(f64),
     /// The parts multiply to the score.
     Factor(f64),
@@ -76,8 +78,9 @@ pub fn placed<'a>(model: &'a ModelStore, ranks: &[RankedRow]) -> Vec<Placed<'a>>
 }
 
 impl Formula {
-    /// The terms of a neighbour's score. The score of a sum comes from its vector, which is rounded to float32. The
-    /// terms' contributions are not rounded, so their sum differs from the score by that rounding.
+    /// The terms of a neighbour's score. The score of a sum comes from its vector, which is rounded
+    /// to float32. The terms' contributions are not rounded, so their sum differs from the score by
+    /// that rounding.
     pub fn terms<'a>(&self, model: &'a ModelStore, neighbor: Row) -> Vec<Term<'a>> {
         let table = model.table();
         let similarity =

@@ -6,7 +6,8 @@ use model_store::ModelStore;
 
 use crate::{Error, Method};
 
-/// Maximum number of words that 3CosMul multiplies. Without a certificate, every row is compared with each of them.
+/// Maximum number of words that 3CosMul multiplies. Without a certificate, every row is compared
+/// with each of them.
 pub const MAX_FACTORS: usize = 32;
 
 /// How rows are scored, with all words looked up.

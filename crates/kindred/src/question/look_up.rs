@@ -55,7 +55,8 @@ pub fn unknown_words(words: impl IntoIterator<Item = String>) -> Error {
     Error::UnknownWord { unknown }
 }
 
-/// Words without repetitions, by their first appearance, each cut to a length that answers may have.
+/// Words without repetitions, by their first appearance, each cut to a length that answers may
+/// have.
 pub(super) fn each_once(words: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut seen = HashSet::new();
     words.into_iter().filter(|word| seen.insert(word.clone())).map(cut).collect()

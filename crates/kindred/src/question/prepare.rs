@@ -71,7 +71,8 @@ impl Checked {
         if let Some(wrong) = options.out_of_bounds() {
             return Err(Error::out_of_bounds(wrong));
         }
-        // All fields are named here, so that none that is declared is forgotten. The caller uses `timeout_ms`.
+        // All fields are named here, so that none that is declared is forgotten. The caller uses
+        // `timeout_ms`.
         let Options {
             method,
             k,
@@ -91,7 +92,8 @@ impl Checked {
             (Some(words), _) => {
                 let mut own = Excluded::new(model, words)?;
                 if !fold_case && let Some(own) = Arc::get_mut(&mut own) {
-                    // Only folding needs them, and dropping thousands of words later would take a while.
+                    // Only folding needs them, and dropping thousands of words later would take a
+                    // while.
                     own.drop_words();
                 }
                 Some(own)
@@ -145,7 +147,8 @@ impl Checked {
         self.excluded.as_ref().map_or(0, |excluded| excluded.rows().len())
     }
 
-    /// The filter of these options. It also excludes the words of the query, unless `include_query` is set.
+    /// The filter of these options. It also excludes the words of the query, unless `include_query`
+    /// is set.
     pub(super) fn filter(&self, inputs: Vec<Row>) -> Filter {
         let left_out = if self.include_query { Vec::new() } else { inputs };
         let excluded = self.excluded.as_ref().map_or(&[][..], |excluded| excluded.rows());
@@ -259,8 +262,8 @@ pub struct Explain {
 /// Looks up the words of a target and makes its query.
 ///
 /// # Errors
-/// Words that the model does not have; a vector or sum of words that points nowhere or is not finite; words that the
-/// method does not take.
+/// Words that the model does not have; a vector or sum of words that points nowhere or is not
+/// finite; words that the method does not take.
 pub fn prepare(model: &ModelStore, target: Target, options: &Checked) -> Result<Prepared, Error> {
     let Resolved { formula, inputs, notes } =
         resolve(model, target, options.method, options.unknown)?;

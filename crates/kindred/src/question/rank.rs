@@ -12,8 +12,8 @@ use crate::options::Unknown;
 /// Most words that one question may rank.
 pub const MAX_RANKED: usize = 1000;
 
-/// Looks all words up and makes the query whose answer has the ranks of `words`. In errors, unknown words of the target
-/// come first.
+/// Looks all words up and makes the query whose answer has the ranks of `words`. In errors, unknown
+/// words of the target come first.
 ///
 /// # Errors
 /// As [`prepare`](super::prepare), for the target and for the words.

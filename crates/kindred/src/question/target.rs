@@ -64,8 +64,8 @@ impl Target {
         Self::Row(row)
     }
 
-    /// A text of 1 to [`MAX_TEXT_WORDS`](super::MAX_TEXT_WORDS) words. Words that the model does not have are left out
-    /// unless [`Unknown::Error`](crate::Unknown) is asked for.
+    /// A text of 1 to [`MAX_TEXT_WORDS`](super::MAX_TEXT_WORDS) words. Words that the model does
+    /// not have are left out unless [`Unknown::Error`](crate::Unknown) is asked for.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }

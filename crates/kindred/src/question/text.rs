@@ -21,8 +21,8 @@ pub(super) enum Token {
     Unknown(String),
 }
 
-/// The words of a text, in their order, from 1 to [`MAX_TEXT_WORDS`]. Punctuation that the model does not have is left out,
-/// unless the text has nothing else.
+/// The words of a text, in their order, from 1 to [`MAX_TEXT_WORDS`]. Punctuation that the model
+/// does not have is left out, unless the text has nothing else.
 pub(super) fn tokens(words: &Words, text: &str) -> Result<Vec<Token>, Error> {
     let find = |word: &str| text::row(word, |word| words.row(word));
     let token = |part: Part<Row>| {

@@ -28,7 +28,8 @@ const MOST_JOBS: usize = 16;
 /// How often the caller is asked whether to go on.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
-/// Memory for the vectors of a few passes, `[dim]` each; none if they would take very much. Until it is used, it takes none.
+/// Memory for the vectors of a few passes, `[dim]` each; none if they would take very much. Until
+/// it is used, it takes none.
 pub(super) fn staging(dim: usize) -> Option<Arc<Staging>> {
     const BLOCKS: usize = 4;
     const MOST_COMPONENTS: usize = 1 << 21;
@@ -41,8 +42,8 @@ pub(super) fn staging(dim: usize) -> Option<Arc<Staging>> {
 pub enum ArrayQueries<'a> {
     /// Vectors `[n, dim]`, one after another. No row is excluded by itself.
     Vectors(&'a [f32]),
-    /// Rows of the model `[n]`. Each is excluded from its own neighbours, unless `include_query` is set. A row without a
-    /// direction has no neighbours.
+    /// Rows of the model `[n]`. Each is excluded from its own neighbours, unless `include_query` is
+    /// set. A row without a direction has no neighbours.
     Rows(&'a [u32]),
 }
 
@@ -95,9 +96,10 @@ impl ArrayQueries<'_> {
 }
 
 impl Kindred {
-    /// The nearest neighbours of many vectors or rows, as arrays: the rows and score bits that [`nearest`](Self::nearest) gives.
-    /// Waits until all are there. `on_progress` is called about 20 times a second with the number of queries that are answered; a
-    /// break ends the work, and there is no answer.
+    /// The nearest neighbours of many vectors or rows, as arrays: the rows and score bits that
+    /// [`nearest`](Self::nearest) gives. Waits until all are there. `on_progress` is called about
+    /// 20 times a second with the number of queries that are answered; a break ends the work, and
+    /// there is no answer.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -115,8 +117,9 @@ impl Kindred {
     /// ```
     ///
     /// # Errors
-    /// See [`Error`]. A vector that can't be asked for fails all, and the message says which it is, from 0.
-    /// [`Error::InvalidValue`] for options that change the form of an answer: `with_vectors`, `fold_case`, `explain`.
+    /// See [`Error`]. A vector that can't be asked for fails all, and the message says which it is,
+    /// from 0. [`Error::InvalidValue`] for options that change the form of an answer:
+    /// `with_vectors`, `fold_case`, `explain`.
     pub fn nearest_arrays(
         &self,
         queries: ArrayQueries<'_>,
@@ -238,8 +241,8 @@ impl Asked<'_> {
             }
             ArrayQueries::Vectors(vectors) => {
                 let (dim, first) = (self.model.dim(), some.start);
-                // At once: an allocation for each would take longer than its query otherwise does, and an engine copies them
-                // faster from one place.
+                // At once: an allocation for each would take longer than its query otherwise does,
+                // and an engine copies them faster from one place.
                 let vectors = &vectors[some.start * dim..some.end * dim];
                 let (copied, from, norms) = self.copied(vectors);
                 let table = self.model.table();
@@ -255,8 +258,8 @@ impl Asked<'_> {
         Ok(queries)
     }
 
-    /// A copy of vectors `[n, dim]`, the index of its first component, and the norms `[n]`. The copy is where a GPU fetches it from by
-    /// itself, if that has room.
+    /// A copy of vectors `[n, dim]`, the index of its first component, and the norms `[n]`. The
+    /// copy is where a GPU fetches it from by itself, if that has room.
     fn copied(&self, vectors: &[f32]) -> (Arc<Vec<f32>>, usize, Vec<f64>) {
         let copy = |to: &mut [f32]| copy_with_norms(vectors, self.model.dim(), to);
         let staged = self.staging.and_then(|staging| staging.fill(vectors.len(), copy));

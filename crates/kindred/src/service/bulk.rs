@@ -21,11 +21,13 @@ use crate::question::{Checked, Target};
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
 impl Kindred {
-    /// Answers each row of a file, and writes the answers to another, in the order of the rows. Waits until that is complete.
+    /// Answers each row of a file, and writes the answers to another, in the order of the rows.
+    /// Waits until that is complete.
     ///
-    /// Each answer has the bits that a single question gives. A row without an answer, such as one that is not JSON or whose words
-    /// the model does not have, becomes a row with an error. Work that was killed or stopped is in a folder beside the output, and
-    /// the same call goes on from there. `on_progress` is called ten times a second; a break stops the work.
+    /// Each answer has the bits that a single question gives. A row without an answer, such as one
+    /// that is not JSON or whose words the model does not have, becomes a row with an error. Work
+    /// that was killed or stopped is in a folder beside the output, and the same call goes on from
+    /// there. `on_progress` is called ten times a second; a break stops the work.
     ///
     /// ```
     /// use std::ops::ControlFlow;

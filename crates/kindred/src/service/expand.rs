@@ -20,8 +20,8 @@ struct Prepared {
 }
 
 impl Kindred {
-    /// The terms that some texts imply, each text's largest weight first. A text without a word that the model has is an error of its
-    /// own.
+    /// The terms that some texts imply, each text's largest weight first. A text without a word
+    /// that the model has is an error of its own.
     ///
     /// ```
     /// use kindred::heads::WantedTerms;
@@ -38,7 +38,8 @@ impl Kindred {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotAnswered`] for all of them; [`Error::InvalidValue`] if the expander was made for another model, or takes no texts.
+    /// [`Error::NotAnswered`] for all of them; [`Error::InvalidValue`] if the expander was made for
+    /// another model, or takes no texts.
     pub fn expand<T: AsRef<str>>(
         &self,
         expander: &Arc<Expander>,
@@ -79,8 +80,8 @@ impl Kindred {
         self.expand_prepared(asking, expander, prepared, wanted, no_word)
     }
 
-    /// The terms that vectors of tokens imply, from any encoder: `[tokens, dim]` for each text, with the components that the
-    /// expander takes.
+    /// The terms that vectors of tokens imply, from any encoder: `[tokens, dim]` for each text,
+    /// with the components that the expander takes.
     ///
     /// ```
     /// use kindred::heads::WantedTerms;
@@ -96,8 +97,9 @@ impl Kindred {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotAnswered`]; [`Error::InvalidValue`] if the expander was made for another model, or a text has no vector; an error
-    /// of queries if a vector is not finite or has another number of components.
+    /// [`Error::NotAnswered`]; [`Error::InvalidValue`] if the expander was made for another model,
+    /// or a text has no vector; an error of queries if a vector is not finite or has another number
+    /// of components.
     pub fn expand_vectors(
         &self,
         expander: &Arc<Expander>,

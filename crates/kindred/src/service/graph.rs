@@ -8,12 +8,14 @@ use super::{Kindred, LONGEST};
 use crate::graph::{self, GraphError, GraphOptions, GraphProgress, GraphSummary};
 
 impl Kindred {
-    /// Writes the exact graph of nearest neighbours to `file`: for each row its `k` nearest others, with the rows and score
-    /// bits that [`nearest`](Self::nearest) gives. Waits until the file is complete.
+    /// Writes the exact graph of nearest neighbours to `file`: for each row its `k` nearest others,
+    /// with the rows and score bits that [`nearest`](Self::nearest) gives. Waits until the file is
+    /// complete.
     ///
-    /// The name says the form, [`.npz` or `.parquet`](graph::GraphFormat). Rows without `k` neighbours are filled up with index
-    /// −1 and score NaN. Work that was killed or stopped is in a folder beside the file, and the same call goes on from there.
-    /// `on_progress` is called ten times a second; a break stops the work.
+    /// The name says the form, [`.npz` or `.parquet`](graph::GraphFormat). Rows without `k`
+    /// neighbours are filled up with index −1 and score NaN. Work that was killed or stopped is in
+    /// a folder beside the file, and the same call goes on from there. `on_progress` is called ten
+    /// times a second; a break stops the work.
     ///
     /// ```
     /// use std::ops::ControlFlow;

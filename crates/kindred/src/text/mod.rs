@@ -1,5 +1,6 @@
-//! Texts to words. Searches and new heads use `unicode`: the words that a vocabulary has, by Unicode's rules and the
-//! Treebank's. Heads that were made with `ptb` (the Penn Treebank's splits alone) or `words` (letters and digits) keep these.
+//! Texts to words. Searches and new heads use `unicode`: the words that a vocabulary has, by
+//! Unicode's rules and the Treebank's. Heads that were made with `ptb` (the Penn Treebank's splits
+//! alone) or `words` (letters and digits) keep these.
 
 mod ptb;
 mod unicode;

@@ -1,9 +1,10 @@
-//! Splits texts as the Penn Treebank does: punctuation apart from words, and contractions into their parts. `don't` becomes `do`
-//! and `n't`, which vectors such as GloVe's have, so that the negation is kept.
+//! Splits texts as the Penn Treebank does: punctuation apart from words, and contractions into
+//! their parts. `don't` becomes `do` and `n't`, which vectors such as GloVe's have, so that the
+//! negation is kept.
 //!
-//! Source: Robert MacIntyre's `tokenizer.sed` of the Penn Treebank project (1995). Unlike it, this leaves quotation marks and
-//! brackets as they are, knows typographic ones, and splits off a full stop wherever a piece ends with it. A text that is split
-//! already stays as it is.
+//! Source: Robert MacIntyre's `tokenizer.sed` of the Penn Treebank project (1995). Unlike it, this
+//! leaves quotation marks and brackets as they are, knows typographic ones, and splits off a full
+//! stop wherever a piece ends with it. A text that is split already stays as it is.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -43,8 +44,8 @@ pub fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     })
 }
 
-/// Splits what is between white space and begins at byte `at` of the text. Every part is split again, until nothing more can
-/// be split off: so a piece by itself stays as it is.
+/// Splits what is between white space and begins at byte `at` of the text. Every part is split
+/// again, until nothing more can be split off: so a piece by itself stays as it is.
 fn split<'a>(word: &'a str, at: usize, pieces: &mut Vec<Piece<'a>>) {
     if word.is_empty() {
         return;

@@ -1,18 +1,20 @@
 //! Texts as people type them, to words of a vocabulary, by Unicode's rules.
 //!
-//! A text is cut at white space: White_Space, and Pattern_White_Space, which also has the marks for the direction of text. Of each
-//! piece, the first of these that the vocabulary has is taken:
+//! A text is cut at white space: White_Space, and Pattern_White_Space, which also has the marks for
+//! the direction of text. Of each piece, the first of these that the vocabulary has is taken:
 //!
 //! 1. the piece as it was typed: `u.s.`, `:)`, `don't` where a vocabulary has it;
-//! 2. without the signs around it, that is characters of the general categories P (punctuation), S (symbols) and
-//!    Cf (format): `film` of `«film»`, `*film*` and `film😀`. With up to three of them, if the vocabulary has that: `c++` of
-//!    `(C++),`, `u.s.` of `U.S.,`, `.net` of `.NET!`;
-//! 3. its parts as the Penn Treebank splits it: `king` and `'s` of `king's`. A part of which the vocabulary has no form gives its
-//!    words by Unicode Standard Annex 29: `film` and `movie` of `film,movie`; before the letters of scripts without white space,
-//!    what is between two signs as a whole.
+//! 2. without the signs around it, that is characters of the general categories P (punctuation), S
+//!    (symbols) and Cf (format): `film` of `«film»`, `*film*` and `film😀`. With up to three of
+//!    them, if the vocabulary has that: `c++` of `(C++),`, `u.s.` of `U.S.,`, `.net` of `.NET!`;
+//! 3. its parts as the Penn Treebank splits it: `king` and `'s` of `king's`. A part of which the
+//!    vocabulary has no form gives its words by Unicode Standard Annex 29: `film` and `movie` of
+//!    `film,movie`; before the letters of scripts without white space, what is between two signs as
+//!    a whole.
 //!
-//! Signs are judged by grapheme clusters (Annex 29): so marks, joiners and variation selectors stay with their letter.
-//! A piece of letters without white space may be as long as a text; then step 3 is the annex's words alone.
+//! Signs are judged by grapheme clusters (Annex 29): so marks, joiners and variation selectors stay
+//! with their letter. A piece of letters without white space may be as long as a text; then step 3
+//! is the annex's words alone.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -29,7 +31,8 @@ pub(crate) struct Part<T> {
     pub(crate) bytes: Range<usize>,
     /// What was found for it.
     pub(crate) found: Option<T>,
-    /// Whether it has neither letters nor digits nor symbols, or is an unknown `'s`. Nobody misses such a part.
+    /// Whether it has neither letters nor digits nor symbols, or is an unknown `'s`. Nobody misses
+    /// such a part.
     pub(crate) is_punctuation: bool,
 }
 
@@ -48,7 +51,8 @@ const LONGEST_SPLIT: usize = 256;
 /// Signs on one side of a word that may belong to it.
 const MOST_SIGNS: usize = 3;
 
-/// The parts of a text, in order, each with what `find` has for it, or for its form with plain quotes and dashes.
+/// The parts of a text, in order, each with what `find` has for it, or for its form with plain
+/// quotes and dashes.
 pub(crate) fn parts<'a, T: 'a>(
     text: &'a str,
     find: impl Fn(&str) -> Option<T> + Copy + 'a,
@@ -200,8 +204,8 @@ fn with_some_signs<'a>(piece: &'a str, before: &'a str, after: &'a str) -> Vec<&
     longest_first.chain(starts.into_iter().rev().map(|start| &piece[start..end])).collect()
 }
 
-/// What is between the signs of a part: words by Annex 29 that follow one another, as the letters of scripts without white
-/// space do, are one run.
+/// What is between the signs of a part: words by Annex 29 that follow one another, as the letters
+/// of scripts without white space do, are one run.
 fn runs(part: &str) -> impl Iterator<Item = &str> {
     let mut segments = part.split_word_bound_indices().peekable();
     std::iter::from_fn(move || {

@@ -1,9 +1,10 @@
 //! Texts as people type them, such as `The quick fox!`, to words of a model.
 //!
-//! Models differ in what they take for a word: some have `New`, some have only `new`, some have `,` and `n't`. So each
-//! piece between white space is looked up in several forms, and the first that the model has is taken: as it is
-//! written; in lower case; without the signs around its letters and digits, as written and in lower case. A piece that
-//! is still unknown is split into its words by Unicode Standard Annex 29, each looked up as written and in lower case.
+//! Models differ in what they take for a word: some have `New`, some have only `new`, some have `,`
+//! and `n't`. So each piece between white space is looked up in several forms, and the first that
+//! the model has is taken: as it is written; in lower case; without the signs around its letters
+//! and digits, as written and in lower case. A piece that is still unknown is split into its words
+//! by Unicode Standard Annex 29, each looked up as written and in lower case.
 
 use std::ops::Range;
 

@@ -1,4 +1,5 @@
-//! Bulk work: its answers have the bits of single ones, odd inputs lose no row, and what stops and tears it changes no byte.
+//! Bulk work: its answers have the bits of single ones, odd inputs lose no row, and what stops and
+//! tears it changes no byte.
 
 mod content;
 #[cfg(feature = "parquet")]

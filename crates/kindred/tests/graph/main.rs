@@ -42,7 +42,8 @@ fn model(rows: &[Vec<f32>], biases: Option<&[f32]>) -> Model {
     }
 }
 
-/// Rows with few values, so that many scores are equal and some rows are zero; the same for the same seed.
+/// Rows with few values, so that many scores are equal and some rows are zero; the same for the
+/// same seed.
 fn few_values(rows: usize, dim: usize, seed: u64) -> Vec<Vec<f32>> {
     let mut state = seed.wrapping_mul(2).wrapping_add(1);
     let mut next = move || {

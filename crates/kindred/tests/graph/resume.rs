@@ -28,7 +28,8 @@ fn undisturbed(folder: &Path) -> Vec<u8> {
     fs::read(file).unwrap()
 }
 
-/// Work with four ranges of six, on a file in this folder. Returns the file, and the folder of the work.
+/// Work with four ranges of six, on a file in this folder. Returns the file, and the folder of the
+/// work.
 fn stopped(folder: &Path) -> (PathBuf, PathBuf) {
     let file = folder.join("g.npz");
     // One job at a time, so that exactly these ranges are done.

@@ -20,7 +20,8 @@ use contract::Row;
 /// A format that models can be written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExportFormat {
-    /// One word per line, then its components as the shortest decimals that read back as the same float32.
+    /// One word per line, then its components as the shortest decimals that read back as the same
+    /// float32.
     Glove,
     /// The same after a line with the numbers of rows and components.
     Word2vec,
@@ -111,11 +112,12 @@ pub struct ExportOptions {
 const ROWS_PER_TASK: usize = 256;
 const TASKS_PER_WRITE: usize = 64;
 
-/// Writes a model in another format; each file complete or not at all. Calls `on_progress` with the number of rows
-/// written from time to time; a break cancels the work.
+/// Writes a model in another format; each file complete or not at all. Calls `on_progress` with the
+/// number of rows written from time to time; a break cancels the work.
 ///
 /// # Errors
-/// If a word would not read back, a file can't be written or exists, or biases are asked for that the model lacks.
+/// If a word would not read back, a file can't be written or exists, or biases are asked for that
+/// the model lacks.
 pub fn export(
     model: &ModelStore,
     options: &ExportOptions,

@@ -12,8 +12,8 @@ use crate::whole::{lock, parent, remove_leftovers};
 /// The prefix of temporary files' names.
 const TEMPORARY: &str = ".kindred-export-";
 
-/// A file that appears complete or not at all: written under a temporary name beside its target, then renamed. If it is
-/// dropped earlier, it is deleted.
+/// A file that appears complete or not at all: written under a temporary name beside its target,
+/// then renamed. If it is dropped earlier, it is deleted.
 pub(crate) struct NewFile {
     out: PathBuf,
     replace: bool,

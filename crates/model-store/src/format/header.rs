@@ -50,9 +50,10 @@ pub struct Checksums {
 const HEADER_CHECKSUM: &str = "checksum_header";
 
 impl Header {
-    /// The model's version: the first 16 hexadecimal digits of a BLAKE3 hash of its shape and of the
-    /// checksums of all its parts, under the dot product also of the metric. Models with the same words and numbers have the same version, no matter when
-    /// and from which file they were prepared.
+    /// The model's version: the first 16 hexadecimal digits of a BLAKE3 hash of its shape and of
+    /// the checksums of all its parts, under the dot product also of the metric. Models with the
+    /// same words and numbers have the same version, no matter when and from which file they were
+    /// prepared.
     pub fn version(&self) -> String {
         let Checksums { vectors, norms, word_offsets, words, index, biases } = self.checksums;
         let parts = [vectors, norms, word_offsets, words, index].map(|part| part.to_string());
@@ -74,8 +75,8 @@ impl Header {
 
     /// The first [`DATA_START`] bytes of the file: length, JSON, padding.
     ///
-    /// `None` if it does not fit. A file name has at most 255 bytes on any system, and all other texts are short and
-    /// our own, so this only happens for a manipulated header.
+    /// `None` if it does not fit. A file name has at most 255 bytes on any system, and all other
+    /// texts are short and our own, so this only happens for a manipulated header.
     pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
         let mut metadata = self.metadata();
         metadata.insert(HEADER_CHECKSUM.into(), self.own_checksum(&metadata));

@@ -1,8 +1,9 @@
 //! The contents of a model folder. Three files, each in a format that other tools open:
 //!
-//! - `vectors.safetensors`: the tensors `vectors` float32 `[rows, dim]` in the order of the
-//!   vectors file, `norms` float64 `[rows]` and `word_offsets` uint64 `[rows + 1]`, with checksums
-//!   and provenance in its metadata ([`Header`]); a model under the dot product may have `biases` float32 `[rows]`;
+//! - `vectors.safetensors`: the tensors `vectors` float32 `[rows, dim]` in the order of the vectors
+//!   file, `norms` float64 `[rows]` and `word_offsets` uint64 `[rows + 1]`, with checksums and
+//!   provenance in its metadata ([`Header`]); a model under the dot product may have `biases`
+//!   float32 `[rows]`;
 //! - `words.txt`: one word per line, in row order, UTF-8; word `i` starts at byte `word_offsets[i]`
 //!   and ends before the line feed at byte `word_offsets[i + 1] − 1`;
 //! - `words.fst`: a map from word to row, as the `fst` crate writes it.
@@ -28,8 +29,9 @@ pub const WORDS_FILE: &str = "words.txt";
 /// Word → row.
 pub const INDEX_FILE: &str = "words.fst";
 
-/// The version of the format of models under a metric. There is a new one whenever an older kindred could misread the
-/// folder: one that knows only cosines would give wrong answers from a model under the dot product.
+/// The version of the format of models under a metric. There is a new one whenever an older kindred
+/// could misread the folder: one that knows only cosines would give wrong answers from a model
+/// under the dot product.
 pub const fn format_version(metric: Metric) -> u32 {
     match metric {
         Metric::Cosine => 1,

@@ -36,7 +36,8 @@ pub struct Description {
     /// Words that the model does not have, and for which the head has vectors.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<String>,
-    /// What the vectors of the model's other words are multiplied by: those that have no vector in this head.
+    /// What the vectors of the model's other words are multiplied by: those that have no vector in
+    /// this head.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub other_words: f32,
     /// The checksum of the weights' file.
@@ -148,7 +149,8 @@ impl Tokens {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tokeniser {
-    /// As searches with `text` do, and with the signs that the vocabulary has: by Unicode's rules, and the Treebank's.
+    /// As searches with `text` do, and with the signs that the vocabulary has: by Unicode's rules,
+    /// and the Treebank's.
     Unicode,
     /// Pieces between white space, without what is neither letter nor digit at their ends.
     Words,

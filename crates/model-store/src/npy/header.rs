@@ -1,7 +1,7 @@
 //! Reads the header of a NumPy file: a Python dictionary of three keys.
 //!
-//! A parser of our own, because fuzzing found that the crates for Python literals take time exponential in the depth of
-//! nested brackets; here nothing nests.
+//! A parser of our own, because fuzzing found that the crates for Python literals take time
+//! exponential in the depth of nested brackets; here nothing nests.
 
 /// The first bytes of a NumPy file.
 pub(super) const SIGNATURE: &[u8] = b"\x93NUMPY";

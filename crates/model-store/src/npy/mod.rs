@@ -1,5 +1,5 @@
-//! NumPy files (.npy): the heads of all, and the numbers of those that hold vectors. Format: NEP 1, "A Simple File Format for
-//! NumPy Arrays"; versions 1.0 to 3.0 are read, version 1.0 is written.
+//! NumPy files (.npy): the heads of all, and the numbers of those that hold vectors. Format: NEP 1,
+//! "A Simple File Format for NumPy Arrays"; versions 1.0 to 3.0 are read, version 1.0 is written.
 
 mod header;
 
@@ -11,8 +11,8 @@ use crate::number::Number;
 /// A multiple of this many bytes is before the first number, as NumPy itself writes it.
 const ALIGNMENT: usize = 64;
 
-/// What is before the first number of a file. `descr` is the type of an element as Python writes it: `'<f4'` with its quotes, or
-/// a list of fields.
+/// What is before the first number of a file. `descr` is the type of an element as Python writes
+/// it: `'<f4'` with its quotes, or a list of fields.
 ///
 /// ```
 /// use model_store::npy::{Numbers, head};
@@ -43,7 +43,8 @@ pub fn head(descr: &str, shape: &[u64]) -> Vec<u8> {
     [SIGNATURE, b"\x01\x00", &length.to_le_bytes(), text.as_bytes()].concat()
 }
 
-/// The numbers of a NumPy file, whatever their shape: float32, float64 or float16, little-endian, row by row.
+/// The numbers of a NumPy file, whatever their shape: float32, float64 or float16, little-endian,
+/// row by row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Numbers {
     /// The array's dimensions.
@@ -63,7 +64,8 @@ impl Numbers {
     /// Reads the header of a file that begins with these bytes.
     ///
     /// # Errors
-    /// If it can't be read, or the numbers have another type or order. Says what is wrong with "it", and the cure.
+    /// If it can't be read, or the numbers have another type or order. Says what is wrong with
+    /// "it", and the cure.
     pub fn read(head: &[u8]) -> Result<Self, String> {
         let NpyHeader { descr, fortran_order, shape, bytes } = NpyHeader::of_vectors(head)?;
         if fortran_order && shape.len() > 1 {

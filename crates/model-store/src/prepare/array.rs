@@ -18,10 +18,12 @@ pub struct Array {
     pub numbers: Vec<f32>,
 }
 
-/// Reads a NumPy file (.npy) of float32, float64 or float16, compressed or not, of a shape that `check` accepts.
+/// Reads a NumPy file (.npy) of float32, float64 or float16, compressed or not, of a shape that
+/// `check` accepts.
 ///
 /// # Errors
-/// If it can't be read, is no such file, or does not have the numbers of its shape. Each names the file and the cure.
+/// If it can't be read, is no such file, or does not have the numbers of its shape. Each names the
+/// file and the cure.
 pub fn read_array(
     path: &Path,
     check: impl FnOnce(&[u64]) -> Result<(), String>,

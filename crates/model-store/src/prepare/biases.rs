@@ -41,7 +41,8 @@ impl Biases {
         file_name(&self.path)
     }
 
-    /// The biases of the good rows of a chunk, behind `before` records. `row_name` names a row of the vectors file.
+    /// The biases of the good rows of a chunk, behind `before` records. `row_name` names a row of
+    /// the vectors file.
     pub(super) fn of_chunk(
         &self,
         before: u64,

@@ -116,7 +116,8 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// For archives, whose directory is at their end. `None` for sources that can be read only once.
+    /// For archives, whose directory is at their end. `None` for sources that can be read only
+    /// once.
     pub(super) fn seekable(
         self,
         path: &Path,

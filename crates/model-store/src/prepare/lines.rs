@@ -10,8 +10,8 @@ use crate::ModelError;
 /// Bytes per read.
 pub(super) const CHUNK_BYTES: usize = 1 << 20;
 
-/// Passes each line to `take`, without its line feed and carriage return. `buffer` has what was read already; `more` says
-/// whether the file may go on.
+/// Passes each line to `take`, without its line feed and carriage return. `buffer` has what was
+/// read already; `more` says whether the file may go on.
 ///
 /// An error of `take` names what is wrong with the line; `what` says what every line is.
 pub(super) fn for_each_line(

@@ -1,8 +1,8 @@
 //! Converts a vectors file into a model, complete or not at all.
 //!
-//! The steps: `input` opens, counts and hashes the file; `unpack` decompresses gzip, zstd, xz or zip; `formats`
-//! detects the format and how to parse it; `pipeline` parses on all cores; `writer` writes rows into the model's
-//! files; `folder` moves the finished folder into place.
+//! The steps: `input` opens, counts and hashes the file; `unpack` decompresses gzip, zstd, xz or
+//! zip; `formats` detects the format and how to parse it; `pipeline` parses on all cores; `writer`
+//! writes rows into the model's files; `folder` moves the finished folder into place.
 //!
 //! ```
 //! use model_store::ModelStore;
@@ -76,10 +76,12 @@ pub struct ModelFiles {
 /// Called by [`prepare_folder`] several times a second; a break cancels the work.
 pub type OnProgress<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 
-/// Reads vectors and writes a model folder. If it fails, nothing is left behind and `out` is unchanged.
+/// Reads vectors and writes a model folder. If it fails, nothing is left behind and `out` is
+/// unchanged.
 ///
 /// # Errors
-/// If the input can't be read, a row is invalid and must not be skipped, or the output can't be written.
+/// If the input can't be read, a row is invalid and must not be skipped, or the output can't be
+/// written.
 pub fn prepare_folder(
     input: Input<'_>,
     out: &Path,

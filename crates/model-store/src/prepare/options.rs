@@ -32,18 +32,18 @@ pub struct PrepareOptions {
     pub words: Option<PathBuf>,
     /// How a vector and a row become a score.
     pub metric: Metric,
-    /// The file of the biases, one for each row of the vectors file: .npy, or text with one number per line. Only for
-    /// [`Metric::Dot`].
+    /// The file of the biases, one for each row of the vectors file: .npy, or text with one number
+    /// per line. Only for [`Metric::Dot`].
     pub biases: Option<PathBuf>,
     /// The tensor of a safetensors file; by default the only two-dimensional one.
     pub tensor: Option<String>,
     /// The member of a zip archive; by default the only one.
     pub member: Option<String>,
-    /// Components per row; by default from the header, or the number of fields in the first line minus one. If it is
-    /// given, the first column of a matrix is never an index of its rows.
+    /// Components per row; by default from the header, or the number of fields in the first line
+    /// minus one. If it is given, the first column of a matrix is never an index of its rows.
     pub dim: Option<NonZeroUsize>,
-    /// Take the first field of each line for its word, even if all of them are numbers; and each line of the file of
-    /// the words for a word, even if all of them end in numbers.
+    /// Take the first field of each line for its word, even if all of them are numbers; and each
+    /// line of the file of the words for a word, even if all of them end in numbers.
     pub allow_numeric_words: bool,
     /// Skip and count invalid rows, instead of stopping at the first.
     pub skip_bad_rows: bool,

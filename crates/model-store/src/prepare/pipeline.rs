@@ -35,8 +35,8 @@ pub(super) struct Position {
     pub(super) bytes: u64,
 }
 
-/// Reads `unpacked`, whose first bytes are already in `head`, according to `plan`, and passes the content to `deliver`.
-/// Stops if `deliver` fails.
+/// Reads `unpacked`, whose first bytes are already in `head`, according to `plan`, and passes the
+/// content to `deliver`. Stops if `deliver` fails.
 ///
 /// Returns the number of records.
 pub(super) fn run(

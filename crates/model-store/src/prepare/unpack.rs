@@ -17,7 +17,8 @@ use super::zstd::ZstdReader;
 use crate::ModelError;
 use crate::format::Checksum;
 
-/// Maximum expansion. Numbers as text compress to about a third, so more suggests a decompression bomb.
+/// Maximum expansion. Numbers as text compress to about a third, so more suggests a decompression
+/// bomb.
 const MOST_EXPANSION: u64 = 100;
 /// Smaller output may expand more, because a few rows may be very similar.
 const ALWAYS_ALLOWED: u64 = 64 << 20;

@@ -9,8 +9,8 @@ use std::thread::{self, JoinHandle};
 /// After this many bytes, write-back is started.
 const BETWEEN_SYNCS: u64 = 128 << 20;
 
-/// Writes a large file. While it is being written, a separate thread waits for the disk, so that the end of a
-/// preparation does not have to wait for everything.
+/// Writes a large file. While it is being written, a separate thread waits for the disk, so that
+/// the end of a preparation does not have to wait for everything.
 pub(crate) struct VectorsFile {
     file: File,
     unsynced: u64,

@@ -76,7 +76,8 @@ impl<W: Write + Seek> ModelWriter<W> {
         Ok(is_new)
     }
 
-    /// Adds the good rows of a chunk, with their biases, if there are any. Returns the number of repeated words.
+    /// Adds the good rows of a chunk, with their biases, if there are any. Returns the number of
+    /// repeated words.
     ///
     /// # Errors
     /// As [`ModelWriter::add`].

@@ -1,7 +1,7 @@
 //! Reads zstd: all frames of a file, each checked against its length and its checksum.
 //!
-//! The decoder hands bytes out only once a window of them is decoded, and a window may have 2 GiB. So this reader
-//! checks, while it decodes, whether a file expands too much.
+//! The decoder hands bytes out only once a window of them is decoded, and a window may have 2 GiB.
+//! So this reader checks, while it decodes, whether a file expands too much.
 
 use std::error::Error;
 use std::io::{self, BufRead, Read};
@@ -9,12 +9,14 @@ use std::io::{self, BufRead, Read};
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-/// The largest window: 2 GiB, as `zstd --long=31` makes it. Memory is taken only as far as a file fills it.
+/// The largest window: 2 GiB, as `zstd --long=31` makes it. Memory is taken only as far as a file
+/// fills it.
 const MAX_WINDOW: u64 = 1 << 31;
 /// Bytes that are decoded at a time, at least.
 const STEP: usize = 256 << 10;
 
-/// Reads the frames of `source`, one after the other. `allows` says whether n bytes may have been decoded by now.
+/// Reads the frames of `source`, one after the other. `allows` says whether n bytes may have been
+/// decoded by now.
 pub(super) struct ZstdReader<R, F> {
     source: R,
     allows: F,
@@ -37,8 +39,8 @@ impl<R: BufRead, F: Fn(u64) -> io::Result<()>> ZstdReader<R, F> {
     /// Begins the next frame, if there is one.
     fn begin(&mut self) -> io::Result<()> {
         while self.frame.is_none() && !self.source.fill_buf()?.is_empty() {
-            // A new decoder for each frame: it takes memory as it decodes, but a reused one takes the whole window
-            // immediately.
+            // A new decoder for each frame: it takes memory as it decodes, but a reused one takes
+            // the whole window immediately.
             let mut decoder = FrameDecoder::new();
             decoder.set_max_window_size(MAX_WINDOW);
             match decoder.reset(&mut self.source) {

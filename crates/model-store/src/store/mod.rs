@@ -47,8 +47,8 @@ pub struct ModelStore {
 }
 
 impl ModelStore {
-    /// Maps a model folder. Checks the header, all sizes, the word map and that biases are finite, in milliseconds;
-    /// [`ModelStore::verify`] checks the other checksums.
+    /// Maps a model folder. Checks the header, all sizes, the word map and that biases are finite,
+    /// in milliseconds; [`ModelStore::verify`] checks the other checksums.
     ///
     /// # Errors
     /// If the folder is not a model, has another format version, or is truncated or damaged.
@@ -91,7 +91,8 @@ impl ModelStore {
     ) -> Result<Self, ModelError> {
         let range = header.layout().word_offsets;
         let offsets = DATA_START + range.start..DATA_START + range.end;
-        // Otherwise a request would be the first to find a damaged map; checking it takes milliseconds.
+        // Otherwise a request would be the first to find a damaged map; checking it takes
+        // milliseconds.
         if Checksum::of(&index) != header.checksums.index {
             let reason = "the checksum of its word map is wrong";
             return Err(ModelError::damaged(&folder.join(INDEX_FILE), reason));
@@ -108,7 +109,8 @@ impl ModelStore {
         let version = header.version();
         let (on_disk, components) = (false, None);
         let store = Self { name, folder, on_disk, version, header, vectors, components, words };
-        // Otherwise a damaged bias would put a row before all others, or panic. There is one for a whole row.
+        // Otherwise a damaged bias would put a row before all others, or panic. There is one for a
+        // whole row.
         store.check_biases()?;
         Ok(store)
     }
@@ -159,7 +161,8 @@ impl ModelStore {
         &self.words
     }
 
-    /// The numbers: components `[rows, dim]` and norms `[rows]`, with the metric and the biases `[rows]`.
+    /// The numbers: components `[rows, dim]` and norms `[rows]`, with the metric and the biases
+    /// `[rows]`.
     pub fn table(&self) -> Table<'_> {
         let layout = self.header.layout();
         // The casts are checked: the start is page-aligned, and the layout keeps the alignment.

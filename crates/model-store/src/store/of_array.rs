@@ -14,8 +14,8 @@ use crate::mapped::{Mapped, MappedMut};
 use crate::words::{index_of, text_of};
 use contract::{Metric, Row, score};
 
-/// Components `[rows, dim]` that other code keeps. They must never change and never move: answers are proved for the numbers that
-/// were there when the model was made.
+/// Components `[rows, dim]` that other code keeps. They must never change and never move: answers
+/// are proved for the numbers that were there when the model was made.
 #[derive(Clone)]
 pub struct SharedComponents(Arc<dyn AsRef<[f32]> + Send + Sync>);
 

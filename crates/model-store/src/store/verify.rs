@@ -11,8 +11,9 @@ use contract::{Row, score};
 const ASK_EVERY_ROWS: u32 = 4096;
 
 impl ModelStore {
-    /// Reads everything and verifies every checksum, that components and biases are finite, that norms follow the
-    /// contract, and that both word maps agree. Calls `progress` with the name of each step.
+    /// Reads everything and verifies every checksum, that components and biases are finite, that
+    /// norms follow the contract, and that both word maps agree. Calls `progress` with the name of
+    /// each step.
     ///
     /// # Errors
     /// Names the first damaged file.

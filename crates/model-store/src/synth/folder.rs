@@ -32,8 +32,8 @@ pub struct SynthOptions {
     pub seed: u64,
 }
 
-/// Writes a synthetic model folder, complete or not at all; under [`Metric::Dot`] with biases. Calls `on_progress` with the number of rows
-/// written from time to time; a break cancels the work.
+/// Writes a synthetic model folder, complete or not at all; under [`Metric::Dot`] with biases.
+/// Calls `on_progress` with the number of rows written from time to time; a break cancels the work.
 ///
 /// # Errors
 /// If `out` exists (unless it is a model and `replace` is set), or can't be written.

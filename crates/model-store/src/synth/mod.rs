@@ -1,14 +1,15 @@
-//! Synthetic word vectors of any size, reproducible to the bit, for tests and benchmarks without a download.
-//! `docs/synth.md` compares them with real ones.
+//! Synthetic word vectors of any size, reproducible to the bit, for tests and benchmarks without a
+//! download. `docs/synth.md` compares them with real ones.
 //!
-//! Component `d` of row `r` is `scale(d) · (0.9 · centre(c(r), d) + noise(r) · own(r, d) + 0.35 ·
-//! mean(d))`, the row then scaled to a norm that falls with its rank. Centres, own parts and means are
-//! roughly Gaussian; clusters are of unequal size; two components are five times as heavy as the rest. Under the dot product
-//! norms also vary between rows (log-normal, σ = 0.3), and biases fall with rank.
+//! Component `d` of row `r` is
+//! `scale(d) · (0.9 · centre(c(r), d) + noise(r) · own(r, d) + 0.35 · mean(d))`, the row then
+//! scaled to a norm that falls with its rank. Centres, own parts and means are roughly Gaussian;
+//! clusters are of unequal size; two components are five times as heavy as the rest. Under the dot
+//! product norms also vary between rows (log-normal, σ = 0.3), and biases fall with rank.
 //!
-//! Every number is a hash of its position (SplitMix64: Steele, Lea and Flood 2014, "Fast
-//! Splittable Pseudorandom Number Generators") by operations that IEEE 754 rounds the same everywhere,
-//! so the same arguments give the same vectors on every machine, with any number of threads, to the bit.
+//! Every number is a hash of its position (SplitMix64: Steele, Lea and Flood 2014, "Fast Splittable
+//! Pseudorandom Number Generators") by operations that IEEE 754 rounds the same everywhere, so the
+//! same arguments give the same vectors on every machine, with any number of threads, to the bit.
 
 mod folder;
 mod text;
@@ -68,7 +69,8 @@ impl Synth {
         synth
     }
 
-    /// The same directions under another metric. Under [`Metric::Dot`] norms also vary from row to row.
+    /// The same directions under another metric. Under [`Metric::Dot`] norms also vary from row to
+    /// row.
     pub fn under(self, metric: Metric) -> Self {
         Self { metric, ..self }
     }
@@ -108,7 +110,8 @@ impl Synth {
         }
     }
 
-    /// The bias of a row under [`Metric::Dot`]: frequent words have higher ones, as in language models.
+    /// The bias of a row under [`Metric::Dot`]: frequent words have higher ones, as in language
+    /// models.
     pub fn bias(&self, row: u32) -> f32 {
         2.0 * (norm_of_rank(row) - 5.0) as f32 + 0.5 * self.gaussian(Purpose::Bias, row, 0)
     }
@@ -182,7 +185,8 @@ mod tests {
         let bytes = |rows, dim, seed| blake3::hash(bytemuck::cast_slice(&table(rows, dim, seed)));
         assert_eq!(bytes(1000, 50, 7), bytes(1000, 50, 7));
         assert_ne!(bytes(1000, 50, 7), bytes(1000, 50, 8));
-        // Change this only with a reason in CHANGELOG.md, because published figures refer to these rows.
+        // Change this only with a reason in CHANGELOG.md, because published figures refer to these
+        // rows.
         assert_eq!(bytes(1000, 50, 7).to_hex()[..16], *"925b1fe79fc53547",);
     }
 

@@ -14,8 +14,9 @@ use crate::export::NewFile;
 /// Rows converted to text together.
 const ROWS_PER_TASK: usize = 256;
 
-/// Writes a synthetic table as GloVe text, with five significant digits per component as in GloVe's own files, complete
-/// or not at all. Calls `on_progress` with the number of rows written; a break cancels the work.
+/// Writes a synthetic table as GloVe text, with five significant digits per component as in GloVe's
+/// own files, complete or not at all. Calls `on_progress` with the number of rows written; a break
+/// cancels the work.
 ///
 /// # Errors
 /// If `out` exists (unless `replace` is set), or can't be written.

@@ -3,7 +3,8 @@
 const CONSONANTS: &[u8; 16] = b"bdfghjklmnprstvz";
 const VOWELS: &[u8; 4] = b"aiou";
 
-/// The word of a synthetic row: its number in syllables of six bits, at least two. Different rows have different words.
+/// The word of a synthetic row: its number in syllables of six bits, at least two. Different rows
+/// have different words.
 pub fn word(row: u32) -> String {
     let mut syllables = Vec::new();
     let mut rest = row;

@@ -9,8 +9,8 @@ use tempfile::TempDir;
 use super::leftovers::{lock, remove_leftovers};
 use crate::ModelError;
 
-/// A folder that appears complete or not at all: created under a temporary name beside its target, written to disk,
-/// then renamed. If it is dropped earlier, it is deleted.
+/// A folder that appears complete or not at all: created under a temporary name beside its target,
+/// written to disk, then renamed. If it is dropped earlier, it is deleted.
 pub(crate) struct NewFolder {
     kind: &'static Kind,
     out: PathBuf,
@@ -197,7 +197,8 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Swaps two folders: in one step where the system supports it; otherwise the older one moves aside first.
+/// Swaps two folders: in one step where the system supports it; otherwise the older one moves aside
+/// first.
 fn exchange(new: &Path, old: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {

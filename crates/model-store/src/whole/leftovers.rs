@@ -4,14 +4,15 @@ use std::fs::{self, DirEntry, File};
 use std::path::Path;
 use std::time::Duration;
 
-/// A lock that a process holds while it works in a temporary file or folder. `None` if another process holds it, or the
-/// system has no locks.
+/// A lock that a process holds while it works in a temporary file or folder. `None` if another
+/// process holds it, or the system has no locks.
 pub(crate) fn lock(file: &File) -> Option<()> {
     file.try_lock().ok()
 }
 
-/// Removes files and folders in `parent` whose names start with `prefix`, which `is_ours` recognises, and which no
-/// process works in. The lock is taken shortly after creation, so recent ones are kept too.
+/// Removes files and folders in `parent` whose names start with `prefix`, which `is_ours`
+/// recognises, and which no process works in. The lock is taken shortly after creation, so recent
+/// ones are kept too.
 pub(crate) fn remove_leftovers(parent: &Path, prefix: &str, is_ours: impl Fn(&DirEntry) -> bool) {
     const SURELY_LOCKED_AFTER: Duration = Duration::from_secs(10);
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {

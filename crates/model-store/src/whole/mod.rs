@@ -1,5 +1,5 @@
-//! Files and folders that appear whole or not at all: written under a temporary name beside their target, then renamed. What a
-//! killed process has left is removed by the next.
+//! Files and folders that appear whole or not at all: written under a temporary name beside their
+//! target, then renamed. What a killed process has left is removed by the next.
 
 mod folder;
 mod leftovers;

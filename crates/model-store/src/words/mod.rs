@@ -21,8 +21,8 @@ use crate::format::{INDEX_FILE, VECTORS_FILE, WORDS_FILE};
 use crate::mapped::Mapped;
 use contract::Row;
 
-/// The words of a model: row → word by stored offsets, word → row by an `fst` map. Words are compared by their exact
-/// bytes.
+/// The words of a model: row → word by stored offsets, word → row by an `fst` map. Words are
+/// compared by their exact bytes.
 ///
 /// ```
 /// use contract::Row;
@@ -104,8 +104,8 @@ impl Words {
         &self.text[start..end - 1]
     }
 
-    /// The rows, ascending, of words that contain a byte for which this is true. One sweep over all words is much
-    /// faster than checking each word.
+    /// The rows, ascending, of words that contain a byte for which this is true. One sweep over all
+    /// words is much faster than checking each word.
     pub fn rows_with_byte(&self, is_wanted: impl Fn(u8) -> bool) -> Vec<Row> {
         /// Bytes checked together.
         const TOGETHER: usize = 64;
@@ -140,8 +140,9 @@ impl Words {
         self.index.get(word).filter(|&row| row < self.len() as u64).map(|row| Row(row as u32))
     }
 
-    /// Makes a hash table of all words, unless there is one: [`row`](Self::row) is then several times as fast. For those who look up
-    /// many words. A million words take about a tenth of a second, and 5 to 10 MB.
+    /// Makes a hash table of all words, unless there is one: [`row`](Self::row) is then several
+    /// times as fast. For those who look up many words. A million words take about a tenth of a
+    /// second, and 5 to 10 MB.
     pub fn make_table(&self) {
         self.table.get_or_init(|| WordTable::new(self));
     }

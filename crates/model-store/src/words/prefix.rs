@@ -8,23 +8,24 @@ use fst::{IntoStreamer, Streamer};
 use super::Words;
 use contract::Row;
 
-/// Maximum number of words to visit in the map before the search switches to row order. They take about as long as the
-/// text of a hundred thousand words.
+/// Maximum number of words to visit in the map before the search switches to row order. They take
+/// about as long as the text of a hundred thousand words.
 const MAX_FROM_MAP: usize = 10_000;
 
 impl Words {
-    /// The first rows, at most `limit`, whose words start with `prefix`, by exact bytes: the most frequent such words.
-    /// The empty prefix matches all words.
+    /// The first rows, at most `limit`, whose words start with `prefix`, by exact bytes: the most
+    /// frequent such words. The empty prefix matches all words.
     ///
-    /// Rare and frequent prefixes take microseconds. Only if many words match and all of them are rare, the text of all
-    /// words is read: milliseconds for millions of words. So do not call it on latency-critical threads.
+    /// Rare and frequent prefixes take microseconds. Only if many words match and all of them are
+    /// rare, the text of all words is read: milliseconds for millions of words. So do not call it
+    /// on latency-critical threads.
     pub fn with_prefix(&self, prefix: &str, limit: usize) -> Vec<Row> {
         self.few_with_prefix(prefix, limit, MAX_FROM_MAP)
             .unwrap_or_else(|| self.first_with_prefix(prefix, limit))
     }
 
-    /// Searches the map, where words with a common prefix are adjacent, but in alphabetical order, so all of them must
-    /// be visited. `None` if there are more than `most`.
+    /// Searches the map, where words with a common prefix are adjacent, but in alphabetical order,
+    /// so all of them must be visited. `None` if there are more than `most`.
     fn few_with_prefix(&self, prefix: &str, limit: usize, most: usize) -> Option<Vec<Row>> {
         let mut first = BinaryHeap::with_capacity(limit + 1);
         let mut matches = self.index.search(Str::new(prefix).starts_with()).into_stream();

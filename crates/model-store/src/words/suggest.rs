@@ -16,16 +16,18 @@ pub const MAX_SUGGESTIONS: usize = 5;
 /// Longer words get no suggestions: the automata that find them grow with the word.
 pub const MAX_SUGGESTED_WORD_CHARS: usize = 32;
 
-/// Bytes of a character that is written as a letter and three marks: more than any word has of each.
+/// Bytes of a character that is written as a letter and three marks: more than any word has of
+/// each.
 const LARGEST_CHAR: usize = 12;
 
 /// Minimum length, in characters, for suggestions two edits away.
 const TWO_EDITS_FROM_CHARS: usize = 5;
 
 impl Words {
-    /// Words of the model that are similar to `word`, at most [`MAX_SUGGESTIONS`]: first the same word in another normal
-    /// form (NFC, NFD), then variants in upper and lower case, then words one edit away, then (from five letters on) two; more frequent words first among equals. Never
-    /// `word` itself.
+    /// Words of the model that are similar to `word`, at most [`MAX_SUGGESTIONS`]: first the same
+    /// word in another normal form (NFC, NFD), then variants in upper and lower case, then words
+    /// one edit away, then (from five letters on) two; more frequent words first among equals.
+    /// Never `word` itself.
     ///
     /// Takes up to several milliseconds, so do not call it on latency-critical threads.
     pub fn suggestions(&self, word: &str) -> Vec<&str> {
@@ -76,8 +78,8 @@ impl Words {
 /// Accepts words that differ from a word only in case (Unicode simple case folding).
 struct CaseVariants(Vec<u32>);
 
-/// The number of characters read; the number of bytes of the next character that have been read; these bytes, 8 bits
-/// each. `None` if no word continues like this.
+/// The number of characters read; the number of bytes of the next character that have been read;
+/// these bytes, 8 bits each. `None` if no word continues like this.
 type ReadSoFar = Option<(usize, usize, u32)>;
 
 impl CaseVariants {
@@ -121,7 +123,8 @@ impl Automaton for CaseVariants {
     }
 }
 
-/// Accepts words at most this many edits (1 or 2) away from a word: characters inserted, deleted or replaced.
+/// Accepts words at most this many edits (1 or 2) away from a word: characters inserted, deleted or
+/// replaced.
 fn close_words(word: &str, edits: u8) -> DFA {
     // These tables depend only on the number of edits, and take a moment to build.
     static BUILDERS: LazyLock<[LevenshteinAutomatonBuilder; 2]> =

@@ -1,4 +1,5 @@
-//! Word → row by a hash table: several times as fast as the map of the folder, and made from it in memory.
+//! Word → row by a hash table: several times as fast as the map of the folder, and made from it in
+//! memory.
 
 use std::fmt;
 use std::hash::BuildHasher;

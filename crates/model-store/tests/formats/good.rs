@@ -39,7 +39,8 @@ fn every_format_in_every_packing_is_known_by_its_content() {
                 options = scratch.with_words(packing.pack(words_text().as_bytes()));
             }
             options.format = example.format;
-            // These bytes do not identify their format. If they are compressed, even their number is unknown.
+            // These bytes do not identify their format. If they are compressed, even their number
+            // is unknown.
             let nameless = example.name == "norms and components";
             if nameless && packing != Packing::Plain {
                 let said = scratch.refused(packing.pack(&example.content), &options);

@@ -1,4 +1,5 @@
-//! Biases that do not belong to the vectors, or are none: refused, with the file, the line and the cure.
+//! Biases that do not belong to the vectors, or are none: refused, with the file, the line and the
+//! cure.
 
 use std::fs;
 

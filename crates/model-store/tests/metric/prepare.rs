@@ -118,7 +118,8 @@ fn biases_stay_with_their_rows_over_many_chunks() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Rows of few words, some of them bad, with any biases: what is kept is what a simple loop keeps.
+    /// Rows of few words, some of them bad, with any biases: what is kept is what a simple loop
+    /// keeps.
     #[test]
     fn what_is_dropped_drops_its_bias(
         rows in prop::collection::vec((0u8..6, prop::bool::weighted(0.3), any::<f32>()), 1..40),

@@ -33,7 +33,8 @@ fn a_cosine_model_is_the_same_bytes_as_ever() {
     let files = recorded();
     assert_eq!(files.vectors.len(), 16 * 1024 + 3 * 3 * 4 + 4 + 3 * 8 + 4 * 8);
     let checksum = |bytes: &[u8]| Checksum::of(bytes).to_string();
-    // Recorded before models had a metric. If this changes, older models have other versions than new ones.
+    // Recorded before models had a metric. If this changes, older models have other versions than
+    // new ones.
     assert_eq!(
         checksum(&files.vectors),
         "blake3:1548624f1ee6780324d3a39be34e3ae77484485dfb44f4fd8478cd35dd54b679"

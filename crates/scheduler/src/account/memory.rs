@@ -85,8 +85,8 @@ impl Memory {
         Arc::new(Self { capacity, taken: Default::default(), counted: Default::default() })
     }
 
-    /// Takes memory for a caller, until the returned reservation is dropped. More than half of the pool counts as
-    /// half.
+    /// Takes memory for a caller, until the returned reservation is dropped. More than half of the
+    /// pool counts as half.
     ///
     /// # Errors
     /// If it is not free, or the caller holds too much already.
@@ -139,13 +139,14 @@ impl Reservation {
     /// Takes more, so that the reservation holds `to` bytes in all. It never shrinks.
     ///
     /// # Errors
-    /// If that is not free, or the caller holds too much already. The reservation is then unchanged.
+    /// If that is not free, or the caller holds too much already. The reservation is then
+    /// unchanged.
     pub fn grow(&mut self, to: u64) -> Result<(), Full> {
         let capacity = self.memory.capacity[self.pool as usize];
         let Some(more) = at_most_half(to, capacity).checked_sub(self.bytes) else { return Ok(()) };
         let (taken, own) = self.counters();
-        // Counted first, so that two requests of one caller can't both be its first. What this request holds itself
-        // counts as free for it.
+        // Counted first, so that two requests of one caller can't both be its first. What this
+        // request holds itself counts as free for it.
         let held = own.fetch_add(more, Relaxed).saturating_sub(self.bytes);
         let may = |taken: u64| {
             let free = (capacity + self.bytes).saturating_sub(taken);
@@ -169,8 +170,9 @@ impl Reservation {
         }
     }
 
-    /// Sets the size of what was estimated and is now made. It is never refused if it is no larger than the estimate. If
-    /// it is, it must leave what is kept for small pieces, or else what was made is to be dropped.
+    /// Sets the size of what was estimated and is now made. It is never refused if it is no larger
+    /// than the estimate. If it is, it must leave what is kept for small pieces, or else what was
+    /// made is to be dropped.
     ///
     /// # Errors
     /// If that is not free. The reservation is then unchanged.
@@ -198,8 +200,8 @@ impl Reservation {
         self.bytes
     }
 
-    /// Sets the true size, more or less than was counted. The memory is in use by now, so it is charged and never
-    /// refused.
+    /// Sets the true size, more or less than was counted. The memory is in use by now, so it is
+    /// charged and never refused.
     pub fn set(&mut self, bytes: u64) {
         let more = bytes.saturating_sub(self.bytes);
         if more > 0 {

@@ -1,10 +1,11 @@
 //! The account: what each caller holds of what all callers share.
 //!
-//! A caller is a connection, or all connections that use one API key. What a request takes is counted for its caller
-//! before it is allocated: slots in a queue, memory for the request and for its answer. One rule holds for all that is
-//! shared, `may_take`: a caller may hold as much as it leaves free for the others. So one caller alone never gets more
-//! than half, two get a third each, and the caller that holds the most is refused first (the dynamic thresholds of
-//! Choudhury and Hahne 1998).
+//! A caller is a connection, or all connections that use one API key. What a request takes is
+//! counted for its caller before it is allocated: slots in a queue, memory for the request and for
+//! its answer. One rule holds for all that is shared, `may_take`: a caller may hold as much as it
+//! leaves free for the others. So one caller alone never gets more than half, two get a third each,
+//! and the caller that holds the most is refused first (the dynamic thresholds of Choudhury and
+//! Hahne 1998).
 
 mod memory;
 mod turns;
@@ -74,14 +75,14 @@ impl Drop for Slots {
     }
 }
 
-/// One request counts for at most half of what there is. So a request of any size can be admitted when its caller holds
-/// nothing else, and it leaves room for others.
+/// One request counts for at most half of what there is. So a request of any size can be admitted
+/// when its caller holds nothing else, and it leaves room for others.
 pub fn at_most_half(asked: u64, capacity: u64) -> u64 {
     asked.min(capacity.div_ceil(2))
 }
 
-/// Whether a caller that holds `held` may take `asked` more: it must fit, and what the caller then holds must not be
-/// more than what it leaves free. Its first request only has to fit.
+/// Whether a caller that holds `held` may take `asked` more: it must fit, and what the caller then
+/// holds must not be more than what it leaves free. Its first request only has to fit.
 pub fn may_take(asked: u64, held: u64, free: u64) -> bool {
     asked <= free && (held == 0 || held + asked <= free - asked)
 }

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::time::{Duration, Instant};
 
-/// Start-time fair queueing (Goyal, Vin and Cheng 1996): each caller has a clock, which advances by the time that is
-/// spent on it, and the caller furthest behind goes first. A new or returning caller starts at the clock of those being
-/// served: nobody saves up time by asking for nothing.
+/// Start-time fair queueing (Goyal, Vin and Cheng 1996): each caller has a clock, which advances by
+/// the time that is spent on it, and the caller furthest behind goes first. A new or returning
+/// caller starts at the clock of those being served: nobody saves up time by asking for nothing.
 #[derive(Debug, Default)]
 pub struct Turns {
     /// Nanoseconds, by caller. Those behind `now` are forgotten now and then.
@@ -32,8 +32,8 @@ impl Turns {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let clock = self.clock(caller).saturating_add(nanoseconds);
         self.clocks.insert(caller, clock);
-        // All clocks may be ahead. So the next look at all of them waits until there are twice as many: each charge pays for
-        // at most two of them, however many callers there are.
+        // All clocks may be ahead. So the next look at all of them waits until there are twice as
+        // many: each charge pays for at most two of them, however many callers there are.
         const MANY: usize = 4096;
         if self.clocks.len() > MANY.max(2 * self.kept) {
             let now = self.now;

@@ -1,4 +1,5 @@
-//! Several replicas of which one fails, hangs, retires or starts later: callers notice nothing but time.
+//! Several replicas of which one fails, hangs, retires or starts later: callers notice nothing but
+//! time.
 //!
 //! The engine and the set-up that the files in `replicas/` share.
 

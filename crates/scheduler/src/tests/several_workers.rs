@@ -113,7 +113,8 @@ async fn two_engines_answer_from_one_queue_as_one_does() {
     ended(workers).await;
 }
 
-/// Callers get in, and their jobs are counted, while a worker holds the lock that workers share: they never take it.
+/// Callers get in, and their jobs are counted, while a worker holds the lock that workers share:
+/// they never take it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_do_not_take_the_lock_of_the_workers() {
     let mut scheduler = Scheduler::<dyn Engine>::new(LIMITS);

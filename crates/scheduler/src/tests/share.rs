@@ -72,7 +72,8 @@ proptest! {
         prop_assert_eq!(chosen(&found), chosen(&expected));
     }
 
-    /// The definition: nothing is wasted, and no job has less than another that it could have taken from.
+    /// The definition: nothing is wasted, and no job has less than another that it could have taken
+    /// from.
     #[test]
     fn room_is_shared_by_max_min_fairness(
         room in 1usize..40,

@@ -1,4 +1,5 @@
-//! A third workload, and a device that is no search engine: lanes do not depend on the other two workloads.
+//! A third workload, and a device that is no search engine: lanes do not depend on the other two
+//! workloads.
 
 use std::collections::HashMap;
 
@@ -76,7 +77,8 @@ impl Workload for Squares {
     }
 }
 
-/// Counts up to its numbers, all of a pass together, a step a slice; equal numbers are counted to once.
+/// Counts up to its numbers, all of a pass together, a step a slice; equal numbers are counted to
+/// once.
 pub(super) struct CountUp;
 
 #[derive(Default)]
@@ -252,7 +254,8 @@ async fn dear_jobs_leave_room_for_other_callers() {
     ended(workers).await;
 }
 
-/// While callers of both kinds wait, each has half of the device's time, though one's passes take ten times as long.
+/// While callers of both kinds wait, each has half of the device's time, though one's passes take
+/// ten times as long.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_of_dear_work_take_no_time_from_callers_of_cheap_work() {
     let three = three();
@@ -278,8 +281,9 @@ async fn callers_of_dear_work_take_no_time_from_callers_of_cheap_work() {
     assert!((0.4..0.6).contains(&share), "{cheap:?} and {dear:?}");
 }
 
-/// A pass of five slices, of 1 ms together, is over after a few passes of others, although its caller has used far more time than
-/// each of them. One that takes longer has to wait for its caller's turns.
+/// A pass of five slices, of 1 ms together, is over after a few passes of others, although its
+/// caller has used far more time than each of them. One that takes longer has to wait for its
+/// caller's turns.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_short_pass_takes_turns_with_other_lanes_and_a_long_one_waits_for_its_callers_turns() {
     let three = three();

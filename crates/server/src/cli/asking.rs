@@ -22,20 +22,23 @@ pub struct AnswerSource {
     /// that the service serves
     #[arg(long, value_name = "[NAME=]DIR", value_parser = NonEmptyStringValueParser::new())]
     pub model: Option<String>,
-    /// Query a running service: http(s)://HOST:PORT, or http(s)://HOST:PORT/models/NAME for one of several models
+    /// Query a running service: http(s)://HOST:PORT, or http(s)://HOST:PORT/models/NAME for one of
+    /// several models
     #[arg(long, conflicts_with_all = ["device", "threads", "keep_tables"])]
     pub url: Option<String>,
-    /// API key of the service. Other users of this machine can see this flag; the variable KINDRED_API_KEY is safer
+    /// API key of the service. Other users of this machine can see this flag; the variable
+    /// KINDRED_API_KEY is safer
     #[arg(long, value_name = "KEY", requires = "url")]
     pub api_key: Option<String>,
-    /// Device to run searches on: auto (a GPU if there is one, else the CPU), cpu, cuda (an error without a GPU),
-    /// or cuda:N [default: auto]
+    /// Device to run searches on: auto (a GPU if there is one, else the CPU), cpu, cuda (an error
+    /// without a GPU), or cuda:N [default: auto]
     #[arg(long)]
     pub device: Option<Device>,
     /// Number of CPU engine threads; 0 means one per core [default: 0]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
-    /// Cache the CPU engine's 8-bit copy of the vectors beside the model folder, for faster starts [default: true]
+    /// Cache the CPU engine's 8-bit copy of the vectors beside the model folder, for faster starts
+    /// [default: true]
     #[arg(long, value_name = "BOOL")]
     pub keep_tables: Option<bool>,
     /// Folder in which the prepared built-in model is stored [default: the user's cache folder]
@@ -50,8 +53,8 @@ pub struct AnswerSource {
 #[derive(Debug, Default, Clone, Copy, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputOptions {
-    /// Also run the reference implementation, a simple loop over all rows. Print both times, and whether rows and
-    /// scores are bit-identical
+    /// Also run the reference implementation, a simple loop over all rows. Print both times, and
+    /// whether rows and scores are bit-identical
     #[arg(long)]
     pub compare: bool,
     /// Print each answer as one JSON object: the HTTP answer with the question and timings
@@ -78,8 +81,8 @@ pub struct ConsoleArguments {
     /// The model and the engine.
     #[command(flatten)]
     pub source: AnswerSource,
-    /// Head folder written by `kindred train classifier`, for `:classify`. Repeat the flag for several [default: the
-    /// built-in head, with the built-in model]
+    /// Head folder written by `kindred train classifier`, for `:classify`. Repeat the flag for
+    /// several [default: the built-in head, with the built-in model]
     #[arg(long, value_name = "[NAME=]DIR", conflicts_with = "url")]
     pub head: Vec<String>,
     /// Options shared by all lines.

@@ -91,7 +91,8 @@ pub struct BulkFiles {
     /// its name in any case [default: text; for nearest, word; for analogy, expression]
     #[arg(long, value_name = "NAME", visible_alias = "field")]
     pub column: Option<String>,
-    /// Column or field whose value is the `id` of an answer [default: the row's line in the input, from 1]
+    /// Column or field whose value is the `id` of an answer [default: the row's line in the input,
+    /// from 1]
     #[arg(long, value_name = "NAME")]
     pub id: Option<String>,
     /// Format of --in [default: as its name says; lines for standard input]
@@ -147,7 +148,8 @@ pub struct BulkExpandArguments {
     /// The head, and its terms.
     #[command(flatten)]
     pub terms: TermArguments,
-    /// Form of the terms in JSON lines or Parquet: terms, impacts, rank_features, sparse_vector, qdrant or vespa
+    /// Form of the terms in JSON lines or Parquet: terms, impacts, rank_features, sparse_vector,
+    /// qdrant or vespa
     #[arg(long, value_name = "FORM", default_value_t, value_parser = str::parse::<Form>)]
     pub format: Form,
     /// The files.

@@ -8,11 +8,12 @@ use super::thread_counts;
 /// What works.
 #[derive(Debug, Clone, Args)]
 pub struct DeviceArguments {
-    /// Devices to work on: auto (a GPU if there is one, else the CPU), cpu, cuda (the first GPU, an error without one),
-    /// cuda:all, or some GPUs, as in cuda:1 or cuda:0,2
+    /// Devices to work on: auto (a GPU if there is one, else the CPU), cpu, cuda (the first GPU, an
+    /// error without one), cuda:all, or some GPUs, as in cuda:1 or cuda:0,2
     #[arg(long, default_value_t = Device::Auto)]
     pub device: Device,
-    /// How the model is placed on several GPUs: replicate, shard, or auto (copies if they fit, else shards)
+    /// How the model is placed on several GPUs: replicate, shard, or auto (copies if they fit, else
+    /// shards)
     #[arg(long, default_value_t = Placement::Auto)]
     pub placement: Placement,
     /// Number of CPU engine threads; 0 means one per core

@@ -62,8 +62,9 @@ fn model_folder(that: &str) -> impl FnMut(Arg) -> Arg {
 /// How texts become tokens of a new head.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct TokensArguments {
-    /// Splitting of texts: unicode (the first form that the model has: as typed, without signs, as the Treebank splits, by
-    /// Unicode's word boundaries), ptb (as the Penn Treebank, whatever the model has) or words (letters and digits)
+    /// Splitting of texts: unicode (the first form that the model has: as typed, without signs, as
+    /// the Treebank splits, by Unicode's word boundaries), ptb (as the Penn Treebank, whatever the
+    /// model has) or words (letters and digits)
     #[arg(long, value_parser = tokenisers(), default_value = "unicode", help_heading = "Texts")]
     pub tokeniser: Tokeniser,
     /// The most tokens of a text; longer texts are cut

@@ -7,7 +7,8 @@ use crate::http::edge::keys;
 /// Makes an API key. Prints it once, with its line for the keys file.
 ///
 /// # Errors
-/// If the name is invalid, the system has no randomness, or the key can't be printed, in which case it is lost.
+/// If the name is invalid, the system has no randomness, or the key can't be printed, in which case
+/// it is lost.
 pub fn api_key(arguments: &ApiKeyArguments) -> Result<(), CommandError> {
     let (key, line) = keys::make(&arguments.name, arguments.admin).map_err(CommandError::Usage)?;
     say!(

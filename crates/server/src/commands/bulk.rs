@@ -25,8 +25,8 @@ use crate::cli::{
 };
 use crate::models::OneModel;
 
-/// Slots of the queue for a job in flight, eight for each row: a caller gets half of the queue, and a long text or a large k
-/// takes more than one.
+/// Slots of the queue for a job in flight, eight for each row: a caller gets half of the queue, and
+/// a long text or a large k takes more than one.
 const SLOTS_PER_JOB: u32 = 8 * 1024;
 
 /// What is said if the work does not stop by itself after Ctrl-C.
@@ -36,8 +36,8 @@ const KEPT: &str = "rows that are done are kept beside the output, unless they c
 /// Answers each row of a file.
 ///
 /// # Errors
-/// If an option is wrong, the model or the engine can't be used, the input can't be read, or the output can't be written. What is
-/// done is kept.
+/// If an option is wrong, the model or the engine can't be used, the input can't be read, or the
+/// output can't be written. What is done is kept.
 pub fn bulk(command: &BulkCommand) -> Result<(), CommandError> {
     match command {
         BulkCommand::Classify(arguments) => classify(arguments),

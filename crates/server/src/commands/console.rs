@@ -12,10 +12,12 @@ use crate::console::{self, ConsoleError, Form, Question, Session};
 use crate::logging;
 use kindred::method::Method;
 
-/// Answers line by line: on a terminal, with history and completion; otherwise, from standard input until it ends.
+/// Answers line by line: on a terminal, with history and completion; otherwise, from standard input
+/// until it ends.
 ///
 /// # Errors
-/// If the model or the service can't be used; at the end of a pipe, if some of its lines could not be answered.
+/// If the model or the service can't be used; at the end of a pipe, if some of its lines could not
+/// be answered.
 pub fn console(arguments: &ConsoleArguments) -> Result<(), CommandError> {
     let ConsoleArguments { source, head, options, method, output, compat } = arguments;
     let source = AnswerSource { head: head.clone(), ..source.clone() };

@@ -76,8 +76,8 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
         evaluation.check()?;
     }
     let mut report = Report::new(&model, &description, case);
-    // An evaluation is asynchronous, because in the facade it waits for the queue. Here the engine answers
-    // immediately.
+    // An evaluation is asynchronous, because in the facade it waits for the queue. Here the engine
+    // answers immediately.
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime
         .map_err(|source| CommandError::System { doing: "can't start the evaluation", source })?;
@@ -101,7 +101,8 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
     print(text.as_bytes())
 }
 
-/// The engine of an evaluation. It leaves no files behind, so the engine does not save its derived table.
+/// The engine of an evaluation. It leaves no files behind, so the engine does not save its derived
+/// table.
 fn engine(
     model: &Arc<ModelStore>,
     arguments: &EvalArguments,

@@ -221,7 +221,8 @@ impl Asked<'_> {
     }
 }
 
-/// Refuses shapes other than `[tokens, dim]` and `[texts, tokens, dim]`, and arrays without vectors.
+/// Refuses shapes other than `[tokens, dim]` and `[texts, tokens, dim]`, and arrays without
+/// vectors.
 fn check_shape(shape: &[u64], dim: u64) -> Result<(), String> {
     let is_right = matches!(shape.len(), 2 | 3);
     if is_right && shape[shape.len() - 1] == dim && shape.iter().all(|&length| length > 0) {

@@ -15,8 +15,8 @@ use super::prepare::watch_for_interrupt_keeping;
 use super::{CommandError, heading, long_work, model_of, print};
 use crate::cli::GraphArguments;
 
-/// Slots of the queue for a job in flight, four for each row of a full job: a caller gets half of the queue, and a row with a
-/// large k takes more than one.
+/// Slots of the queue for a job in flight, four for each row of a full job: a caller gets half of
+/// the queue, and a row with a large k takes more than one.
 const SLOTS_PER_JOB: u32 = 4 * 1024;
 
 /// What is said if the work does not stop by itself after Ctrl-C.
@@ -26,7 +26,8 @@ const KEPT: &str =
 /// Makes the graph of a model's nearest neighbours.
 ///
 /// # Errors
-/// If an option is wrong, the model or the engine can't be used, or the file can't be written. What is done is kept.
+/// If an option is wrong, the model or the engine can't be used, or the file can't be written. What
+/// is done is kept.
 pub fn graph(arguments: &GraphArguments) -> Result<(), CommandError> {
     // Before the engine is made, which may take long.
     check_file(&arguments.out, arguments.replace)?;

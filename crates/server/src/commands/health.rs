@@ -34,7 +34,8 @@ pub fn health(arguments: &HealthArguments) -> Result<(), CommandError> {
     say!("ready")
 }
 
-/// Allows HTTPS only for this machine: there the certificate need not be checked, and it is for another name anyway.
+/// Allows HTTPS only for this machine: there the certificate need not be checked, and it is for
+/// another name anyway.
 fn check_address(url: &str) -> Result<(), String> {
     let uri = client::service_url(url).map_err(|(shown, reason)| {
         format!(

@@ -14,7 +14,8 @@ use crate::cli::ImportHeadArguments;
 /// Makes a head of a state dict, writes its folder, and prints what was read.
 ///
 /// # Errors
-/// If a file or the model can't be used, they do not fit each other, or the folder can't be written.
+/// If a file or the model can't be used, they do not fit each other, or the folder can't be
+/// written.
 pub fn import_head(arguments: &ImportHeadArguments) -> Result<(), CommandError> {
     check_is_free(&arguments.out, arguments.replace)?;
     let weights = &arguments.weights;

@@ -5,7 +5,8 @@ use kindred::{Kindred, Settings};
 
 use crate::cli::DeviceArguments;
 
-/// Jobs in flight for each replica: one in work, one that is started, and those that are being read, made or written.
+/// Jobs in flight for each replica: one in work, one that is started, and those that are being
+/// read, made or written.
 const JOBS_PER_REPLICA: usize = 8;
 const MOST_JOBS: usize = 64;
 

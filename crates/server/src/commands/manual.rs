@@ -1,4 +1,5 @@
-//! `kindred completions` and `kindred man`: what is generated from the declaration of the command line.
+//! `kindred completions` and `kindred man`: what is generated from the declaration of the command
+//! line.
 
 use std::path::Path;
 use std::{fs, io};

@@ -1,7 +1,7 @@
 //! The commands: one file for each, and their errors.
 
-/// Like `println!`, but returns an error if standard output can't be written. A closed pipe is no error: the work is
-/// done anyway, as in `kindred synth … | head -1`.
+/// Like `println!`, but returns an error if standard output can't be written. A closed pipe is no
+/// error: the work is done anyway, as in `kindred synth … | head -1`.
 macro_rules! say {
     ($($text:tt)*) => {
         super::print((format!($($text)*) + "\n").as_bytes())
@@ -163,8 +163,8 @@ impl From<ConsoleError> for CommandError {
 }
 
 impl CommandError {
-    /// The program's exit code: 1, or 70 (`EX_SOFTWARE` of sysexits.h) if the engine was lost, which tells a supervisor
-    /// that a restart may help. 2 is for an invalid command line.
+    /// The program's exit code: 1, or 70 (`EX_SOFTWARE` of sysexits.h) if the engine was lost,
+    /// which tells a supervisor that a restart may help. 2 is for an invalid command line.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::EngineLost(_) => 70,
@@ -248,7 +248,8 @@ fn threads(count: usize) -> Result<ThreadPool, CommandError> {
         .map_err(|source| CommandError::System { doing: "can't start threads", source })
 }
 
-/// Writes to standard output. A reader that stops early is no error, as in `kindred eval … | head -1`.
+/// Writes to standard output. A reader that stops early is no error, as in
+/// `kindred eval … | head -1`.
 fn print(text: &[u8]) -> Result<(), CommandError> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text).and_then(|()| stdout.flush()) {

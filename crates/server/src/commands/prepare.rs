@@ -71,7 +71,8 @@ pub(super) fn watch_for_interrupt() -> Result<Arc<AtomicBool>, CommandError> {
     )
 }
 
-/// The same for work that leaves something else; `kept` says what, if the work does not stop by itself.
+/// The same for work that leaves something else; `kept` says what, if the work does not stop by
+/// itself.
 pub(super) fn watch_for_interrupt_keeping(
     kept: &'static str,
 ) -> Result<Arc<AtomicBool>, CommandError> {
@@ -88,7 +89,8 @@ pub(super) fn watch_for_interrupt_keeping(
         runtime.block_on(stop_signals.next());
         flag.store(true, Ordering::Relaxed);
         eprintln!("stopping; a second signal stops at once");
-        // A reader that waits for a silent pipe does not check the flag, so wait only for a limited time.
+        // A reader that waits for a silent pipe does not check the flag, so wait only for a limited
+        // time.
         runtime.block_on(async {
             let _ = tokio::time::timeout(STOP_TIMEOUT, stop_signals.next()).await;
         });

@@ -30,7 +30,8 @@ const FLUSH: Duration = Duration::from_secs(5);
 /// Serves models until a stop signal, then answers the requests in flight and returns.
 ///
 /// # Errors
-/// If the settings, the model, the engine or the address can't be used; later, if the engine is lost.
+/// If the settings, the model, the engine or the address can't be used; later, if the engine is
+/// lost.
 pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
     let config = Config::load(flags)?;
     let wanted = wanted_engine(&config);
@@ -39,9 +40,10 @@ pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
     serve_with(&config, read_settings, engines_of(wanted))
 }
 
-/// As [`serve`], with these settings and any engines. `read_settings` returns the settings for a reload. The makers of
-/// `make_engines` run on the engines' threads, and again each time an engine has failed. Engines are not checked here, so
-/// the makers should call [`kindred::engines::self_check`].
+/// As [`serve`], with these settings and any engines. `read_settings` returns the settings for a
+/// reload. The makers of `make_engines` run on the engines' threads, and again each time an engine
+/// has failed. Engines are not checked here, so the makers should call
+/// [`kindred::engines::self_check`].
 ///
 /// # Errors
 /// As [`serve`].
@@ -139,7 +141,8 @@ async fn listen_and_drain(
     let lost = async {
         let lost = reloader.lost().await;
         error!("{lost}");
-        // The waiting requests have just failed with this error. Their answers still have to be sent.
+        // The waiting requests have just failed with this error. Their answers still have to be
+        // sent.
         tokio::time::sleep(SEND_GRACE).await;
         lost
     };

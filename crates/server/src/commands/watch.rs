@@ -1,5 +1,6 @@
-//! Puts changed files of API keys and certificates in force, without a signal. Their content is compared, not their time or
-//! inode, so that it makes no difference how they are replaced: written, renamed, or by the links of a Kubernetes volume.
+//! Puts changed files of API keys and certificates in force, without a signal. Their content is
+//! compared, not their time or inode, so that it makes no difference how they are replaced:
+//! written, renamed, or by the links of a Kubernetes volume.
 
 use std::convert::Infallible;
 use std::future;

@@ -31,7 +31,8 @@ pub enum ConfigError {
         /// All keys.
         known: Vec<String>,
     },
-    /// A `KINDRED_*` environment variable that is not UTF-8. Never ignored, because it may name the keys file.
+    /// A `KINDRED_*` environment variable that is not UTF-8. Never ignored, because it may name the
+    /// keys file.
     #[error("environment variable {variable}: its {part} is not UTF-8; correct it, or unset it")]
     NotUtf8 {
         /// Its name, with invalid bytes replaced.

@@ -12,13 +12,13 @@ use kindred::device::Device;
 /// Flags of `serve`. Settings without a flag come from the environment, the file or the defaults.
 #[derive(Debug, Default, Clone, Args, Serialize)]
 pub struct ServeFlags {
-    /// Model folder written by `kindred prepare`. Repeat the flag to serve several; the first is the default
-    /// model [default: the built-in model]
+    /// Model folder written by `kindred prepare`. Repeat the flag to serve several; the first is
+    /// the default model [default: the built-in model]
     #[arg(long, value_name = "[NAME=]DIR", value_parser = NonEmptyStringValueParser::new())]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub model: Vec<String>,
-    /// Head folder, of a classifier or an expander, for the served model that it was made for. Repeat the flag to
-    /// serve several [default: none]
+    /// Head folder, of a classifier or an expander, for the served model that it was made for.
+    /// Repeat the flag to serve several [default: none]
     #[arg(long, value_name = "[NAME=]DIR")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub head: Vec<String>,
@@ -30,14 +30,14 @@ pub struct ServeFlags {
     #[arg(long, value_name = "ADDR")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listen: Option<String>,
-    /// Devices to run searches on: auto (a GPU if there is one, else the CPU), cpu, cuda (the first GPU, an error without one),
-    /// cuda:all, or some GPUs, as in cuda:1 or cuda:0,2 [default: auto]
+    /// Devices to run searches on: auto (a GPU if there is one, else the CPU), cpu, cuda (the first
+    /// GPU, an error without one), cuda:all, or some GPUs, as in cuda:1 or cuda:0,2 [default: auto]
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<Device>,
-    /// How models are placed on several GPUs: replicate (a copy on each, for throughput), shard (a part of the rows on each, for
-    /// large tables and for latency), or auto (copies if they fit, else shards). Repeat the flag for models that differ
-    /// [default: auto]
+    /// How models are placed on several GPUs: replicate (a copy on each, for throughput), shard (a
+    /// part of the rows on each, for large tables and for latency), or auto (copies if they fit,
+    /// else shards). Repeat the flag for models that differ [default: auto]
     #[arg(long, value_name = "[NAME=]HOW")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub placement: Vec<String>,
@@ -45,11 +45,13 @@ pub struct ServeFlags {
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<usize>,
-    /// Cache the CPU engine's 8-bit copy of the vectors beside the model folder, for faster starts [default: true]
+    /// Cache the CPU engine's 8-bit copy of the vectors beside the model folder, for faster starts
+    /// [default: true]
     #[arg(long, value_name = "BOOL")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep_tables: Option<bool>,
-    /// Memory limit, in MB, of what is computed from a head; 0 means 2048, or half of what is free on a GPU [default: 0]
+    /// Memory limit, in MB, of what is computed from a head; 0 means 2048, or half of what is free
+    /// on a GPU [default: 0]
     #[arg(long, value_name = "MB")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head_memory_mb: Option<u64>,
@@ -65,7 +67,8 @@ pub struct ServeFlags {
     #[arg(long, value_name = "MB")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_reserve_mb: Option<u64>,
-    /// Memory limit, in MB, for the bodies and parsed data of all requests in progress [default: 1024]
+    /// Memory limit, in MB, for the bodies and parsed data of all requests in progress [default:
+    /// 1024]
     #[arg(long, value_name = "MB")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body_memory_mb: Option<u32>,
@@ -89,8 +92,8 @@ pub struct ServeFlags {
     #[arg(long, value_name = "MS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub readiness_timeout_ms: Option<u64>,
-    /// Timeout, in ms, for reading a request's head; for the first request of a connection, includes the TLS
-    /// handshake [default: 10000]
+    /// Timeout, in ms, for reading a request's head; for the first request of a connection,
+    /// includes the TLS handshake [default: 10000]
     #[arg(long, value_name = "MS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub header_read_timeout_ms: Option<u64>,
@@ -102,7 +105,8 @@ pub struct ServeFlags {
     #[arg(long, value_name = "MS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_timeout_ms: Option<u64>,
-    /// Time, in ms, after which a connection is closed if its client does not read the answer [default: 30000]
+    /// Time, in ms, after which a connection is closed if its client does not read the answer
+    /// [default: 30000]
     #[arg(long, value_name = "MS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_timeout_ms: Option<u64>,
@@ -110,11 +114,13 @@ pub struct ServeFlags {
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_connections: Option<usize>,
-    /// Size limit, in bytes, of path and query string; longer ones are refused with 414 [default: 32768]
+    /// Size limit, in bytes, of path and query string; longer ones are refused with 414 [default:
+    /// 32768]
     #[arg(long, value_name = "BYTES")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_uri_bytes: Option<usize>,
-    /// Size limit, in bytes, of all header fields; larger ones are refused with 431 [default: 16384]
+    /// Size limit, in bytes, of all header fields; larger ones are refused with 431 [default:
+    /// 16384]
     #[arg(long, value_name = "BYTES")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_header_bytes: Option<usize>,
@@ -126,7 +132,8 @@ pub struct ServeFlags {
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cors_origins: Vec<String>,
-    /// File of API keys, created with `kindred api-key`; every request then needs a key [default: none]
+    /// File of API keys, created with `kindred api-key`; every request then needs a key [default:
+    /// none]
     #[arg(long, value_name = "FILE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_keys_file: Option<PathBuf>,
@@ -135,7 +142,8 @@ pub struct ServeFlags {
     #[arg(long, value_name = "PATH", value_delimiter = ',')]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub public_routes: Vec<String>,
-    /// PEM file with the certificate chain, to serve HTTPS; needs --tls-private-key [default: none, plain HTTP]
+    /// PEM file with the certificate chain, to serve HTTPS; needs --tls-private-key [default: none,
+    /// plain HTTP]
     #[arg(long, value_name = "FILE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_certificate: Option<PathBuf>,
@@ -143,25 +151,28 @@ pub struct ServeFlags {
     #[arg(long, value_name = "FILE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_private_key: Option<PathBuf>,
-    /// Interval, in ms, at which the files of API keys and certificates are read, to put changed ones in force; 0 means only
-    /// after a reload [default: 0]
+    /// Interval, in ms, at which the files of API keys and certificates are read, to put changed
+    /// ones in force; 0 means only after a reload [default: 0]
     #[arg(long, value_name = "MS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watch_files_ms: Option<u64>,
-    /// Drain delay, in ms: how long the service accepts requests after SIGTERM, while it already reports not ready [default: 0]
+    /// Drain delay, in ms: how long the service accepts requests after SIGTERM, while it already
+    /// reports not ready [default: 0]
     #[arg(long, value_name = "MS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drain_delay_ms: Option<u64>,
-    /// Drain timeout, in ms: how long requests in flight may take when the service stops [default: 30000]
+    /// Drain timeout, in ms: how long requests in flight may take when the service stops [default:
+    /// 30000]
     #[arg(long, value_name = "MS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drain_timeout_ms: Option<u64>,
-    /// Maximum engine restarts within a minute; after that the service exits with code 70 [default: 5]
+    /// Maximum engine restarts within a minute; after that the service exits with code 70 [default:
+    /// 5]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine_max_restarts: Option<u32>,
-    /// Time limit, in ms, for one pass over the table or for restarting the engine; after that the service exits
-    /// with code 70 [default: 120000]
+    /// Time limit, in ms, for one pass over the table or for restarting the engine; after that the
+    /// service exits with code 70 [default: 120000]
     #[arg(long, value_name = "MS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine_hang_timeout_ms: Option<u64>,
@@ -186,8 +197,8 @@ pub struct ServeFlags {
     #[arg(long, value_name = "BOOL")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access_log_query: Option<bool>,
-    /// OpenTelemetry collector to send traces to, as in http://127.0.0.1:4318; needs a program built with the feature
-    /// traces [default: none]
+    /// OpenTelemetry collector to send traces to, as in http://127.0.0.1:4318; needs a program
+    /// built with the feature traces [default: none]
     #[arg(long, value_name = "URL")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traces_endpoint: Option<String>,
@@ -195,8 +206,8 @@ pub struct ServeFlags {
     #[arg(long, value_name = "RATIO")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traces_sample_ratio: Option<f64>,
-    /// Maximum number of traces per second that callers may ask for with traceparent; 0 ignores that header
-    /// [default: 100]
+    /// Maximum number of traces per second that callers may ask for with traceparent; 0 ignores
+    /// that header [default: 100]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traces_asked_per_second: Option<u32>,

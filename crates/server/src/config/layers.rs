@@ -1,5 +1,5 @@
-//! The layers of settings: flags override the environment, which overrides the file, which overrides the defaults. Also
-//! reads the `KINDRED_*` variables that are not settings.
+//! The layers of settings: flags override the environment, which overrides the file, which
+//! overrides the defaults. Also reads the `KINDRED_*` variables that are not settings.
 
 use std::collections::HashMap;
 use std::ffi::OsString;

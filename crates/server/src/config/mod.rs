@@ -1,5 +1,5 @@
-//! Settings. Flags override the `KINDRED_*` environment, which overrides the file, which overrides the defaults.
-//! `config/kindred.toml` describes each setting and is compiled in as the defaults.
+//! Settings. Flags override the `KINDRED_*` environment, which overrides the file, which overrides
+//! the defaults. `config/kindred.toml` describes each setting and is compiled in as the defaults.
 
 mod error;
 mod flags;
@@ -47,7 +47,8 @@ pub struct Config {
     pub listen: String,
     /// Devices that search.
     pub device: Device,
-    /// How models are placed on several GPUs: the first entry for a model's name, or else without a name, holds.
+    /// How models are placed on several GPUs: the first entry for a model's name, or else without a
+    /// name, holds.
     #[serde(deserialize_with = "listed")]
     pub placement: Vec<ModelPlacement>,
     /// Number of CPU engine threads; 0 for one per core.
@@ -74,7 +75,8 @@ pub struct Config {
     pub request_timeout_ms: u64,
     /// Timeout of a readiness check.
     pub readiness_timeout_ms: u64,
-    /// Timeout for reading a request's head; for the first of a connection, including the handshake.
+    /// Timeout for reading a request's head; for the first of a connection, including the
+    /// handshake.
     pub header_read_timeout_ms: u64,
     /// Timeout for reading a request's body.
     pub body_read_timeout_ms: u64,
@@ -150,8 +152,8 @@ pub enum LogFormat {
     Json,
 }
 
-/// Maximum number of threads that a setting may ask for: more than any machine can use. A typing mistake must not start
-/// a hundred thousand threads.
+/// Maximum number of threads that a setting may ask for: more than any machine can use. A typing
+/// mistake must not start a hundred thousand threads.
 pub const MAX_THREADS: usize = 1024;
 
 /// Maximum of `traces_asked_per_second`: more than any service answers.
@@ -287,7 +289,8 @@ impl Config {
     }
 }
 
-/// Reads one value, a list of values, or several separated by commas, as in an environment variable.
+/// Reads one value, a list of values, or several separated by commas, as in an environment
+/// variable.
 fn listed<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,

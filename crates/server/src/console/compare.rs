@@ -1,4 +1,5 @@
-//! Compares two answers to one question: do they have the same rows and score bits, and if not, where do they differ?
+//! Compares two answers to one question: do they have the same rows and score bits, and if not,
+//! where do they differ?
 
 use super::answer::{Answer, Neighbor};
 

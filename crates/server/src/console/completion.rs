@@ -29,7 +29,8 @@ impl Words {
         Self { service }
     }
 
-    /// Where the text to replace begins, and its possible replacements. If the service does not answer, there are none.
+    /// Where the text to replace begins, and its possible replacements. If the service does not
+    /// answer, there are none.
     fn offered(&self, typed: &str) -> (usize, Vec<String>) {
         let begin = typed.len() - typed.trim_start().len();
         let line = &typed[begin..];
@@ -44,8 +45,8 @@ impl Words {
         let words = |prefix: &str| {
             let found = words_with_prefix(&*self.service, prefix, MAX_OFFERED, Some(PATIENCE));
             let mut found = found.unwrap_or_default();
-            // Offered words are printed unescaped, so leave out words with control characters. Nobody can type them
-            // anyway.
+            // Offered words are printed unescaped, so leave out words with control characters.
+            // Nobody can type them anyway.
             found.retain(|word| word.chars().all(is_harmless));
             found
         };

@@ -56,8 +56,8 @@ impl InProcess {
     }
 }
 
-/// The settings of model and engine, as `serve` would read them from flags, environment and file. Network settings are
-/// left out.
+/// The settings of model and engine, as `serve` would read them from flags, environment and file.
+/// Network settings are left out.
 fn settings(source: &AnswerSource) -> Result<Config, ConsoleError> {
     let flags = ServeFlags {
         model: source.model.iter().cloned().collect(),

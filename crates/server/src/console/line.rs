@@ -56,8 +56,8 @@ pub(super) const COMMANDS: [(&str, &str, &str); 10] = [
     (":quit", "", "quit, like Ctrl-D"),
 ];
 
-/// Parses a line. If it begins with a colon and a letter, it is a command. A word that begins like this must be in
-/// double quotes.
+/// Parses a line. If it begins with a colon and a letter, it is a command. A word that begins like
+/// this must be in double quotes.
 pub(super) fn read(line: &str) -> Result<Line<'_>, ConsoleError> {
     let line = line.trim();
     if line.is_empty() {
@@ -134,8 +134,9 @@ fn command(line: &str) -> Result<Command, ConsoleError> {
     }
 }
 
-/// The question of a line. If the model has the whole line, spaces included, as a word, the question is that word.
-/// Otherwise it is an expression, or, if the expression is a single word, that word.
+/// The question of a line. If the model has the whole line, spaces included, as a word, the
+/// question is that word. Otherwise it is an expression, or, if the expression is a single word,
+/// that word.
 pub(super) fn question(line: &str, service: &dyn Service) -> Result<Question, ConsoleError> {
     let terms = expression::parse(line);
     let single = match terms.as_deref() {

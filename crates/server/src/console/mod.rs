@@ -1,9 +1,11 @@
-//! Queries by people: the interactive console, pipes of questions, and single questions on the command line.
+//! Queries by people: the interactive console, pipes of questions, and single questions on the
+//! command line.
 //!
-//! The path of a line: `line` or `compat` (parses it) → `question` (the HTTP request) → `service` (answers it: the
-//! whole service in this process, without a socket, or a service behind a URL) → `answer` (the parsed JSON) → `print`.
-//! So the console has no queries, checks or suggestions of its own, and its answers are bit-identical to the service's.
-//! `compare` compares them with the plain reference's.
+//! The path of a line: `line` or `compat` (parses it) → `question` (the HTTP request) → `service`
+//! (answers it: the whole service in this process, without a socket, or a service behind a URL) →
+//! `answer` (the parsed JSON) → `print`. So the console has no queries, checks or suggestions of
+//! its own, and its answers are bit-identical to the service's. `compare` compares them with the
+//! plain reference's.
 
 mod answer;
 mod compare;

@@ -8,14 +8,16 @@ use crate::escape::escaped;
 
 /// Size limit of a line. An expression with the maximum number of words is far shorter.
 const MAX_LINE_BYTES: u64 = 1 << 20;
-/// Maximum number of characters that an error echoes of a word or a line. Our own texts between backticks are shorter.
+/// Maximum number of characters that an error echoes of a word or a line. Our own texts between
+/// backticks are shorter.
 const MAX_ECHOED: usize = 250;
 
-/// Answers standard input line by line. It also ends, without an error, when nobody reads the answers any more.
+/// Answers standard input line by line. It also ends, without an error, when nobody reads the
+/// answers any more.
 ///
 /// # Errors
-/// At the end, if some lines could not be answered; standard error has an error for each. Immediately, if the input
-/// can't be read or the output can't be written.
+/// At the end, if some lines could not be answered; standard error has an error for each.
+/// Immediately, if the input can't be read or the output can't be written.
 pub fn answer_lines(session: &mut Session, form: Form, compat: bool) -> Result<(), ConsoleError> {
     let out = &mut io::stdout().lock();
     let (mut asked, mut failed) = (0, 0);
@@ -69,7 +71,8 @@ enum Read {
     End,
 }
 
-/// Reads the next line, without its line end. A line that is too long is read to its end, but not kept.
+/// Reads the next line, without its line end. A line that is too long is read to its end, but not
+/// kept.
 fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Read> {
     line.clear();
     // One byte more, for the line end.

@@ -17,8 +17,8 @@ use crate::escape::escaped;
 #[derive(Debug, Clone, Copy)]
 pub struct Form {
     pub(super) json: bool,
-    /// If true, print bars, and scores with few digits. If false, print all digits, which read back as the same
-    /// float64.
+    /// If true, print bars, and scores with few digits. If false, print all digits, which read back
+    /// as the same float64.
     pub(super) terminal: bool,
     colours: bool,
 }
@@ -46,8 +46,8 @@ impl Form {
         }
     }
 
-    /// Prints an answer. For a line from a pipe, prints a block with the question first: a terminal already shows the
-    /// question.
+    /// Prints an answer. For a line from a pipe, prints a block with the question first: a terminal
+    /// already shows the question.
     pub(super) fn answer(
         self,
         out: &mut dyn Write,
@@ -265,8 +265,8 @@ fn add_times(besides: &mut Map<String, Value>, answered: &Answered) {
     }
 }
 
-/// Writes one line of JSON: the fields of `besides`, then those of the service's answer. Numbers keep their digits, and
-/// white space is removed.
+/// Writes one line of JSON: the fields of `besides`, then those of the service's answer. Numbers
+/// keep their digits, and white space is removed.
 pub(super) fn json_line(
     out: &mut dyn Write,
     besides: Map<String, Value>,
@@ -283,7 +283,8 @@ pub(super) fn json_line(
     out.flush()
 }
 
-/// JSON without the white space between its tokens. Strings contain no line feeds, because the text is valid JSON.
+/// JSON without the white space between its tokens. Strings contain no line feeds, because the text
+/// is valid JSON.
 fn without_spaces(json: &[u8]) -> Vec<u8> {
     let (mut in_string, mut escaped) = (false, false);
     let keeps = |&byte: &u8| {

@@ -1,4 +1,5 @@
-//! The service that answers: HTTP requests in, HTTP answers out, with or without a network in between.
+//! The service that answers: HTTP requests in, HTTP answers out, with or without a network in
+//! between.
 
 use std::time::Duration;
 
@@ -13,7 +14,8 @@ use super::answer::Problem;
 /// Maximum number of words that one request lists.
 const MAX_LISTED: usize = crate::http::MAX_LISTED;
 
-/// Size limit of an escaped prefix. A longer one would not fit into a path, so it is taken to match no word.
+/// Size limit of an escaped prefix. A longer one would not fit into a path, so it is taken to match
+/// no word.
 const MAX_PREFIX_BYTES: usize = 16 << 10;
 
 /// The part of an error that is for people who write URLs. It is removed here.
@@ -54,8 +56,8 @@ impl Times {
         })
     }
 
-    /// The time that was neither waiting nor searching: looking up words and writing the answer. At least 0, because
-    /// the times of parallel passes may add up to more than the total.
+    /// The time that was neither waiting nor searching: looking up words and writing the answer. At
+    /// least 0, because the times of parallel passes may add up to more than the total.
     pub(super) fn look_up(&self) -> f64 {
         (self.total - self.queue - self.engine).max(0.0)
     }
@@ -63,7 +65,8 @@ impl Times {
 
 /// A service, wherever it is.
 pub(super) trait Service {
-    /// Sends a POST with `body`, or a GET if there is no body. Waits at most `patience`, if it is given.
+    /// Sends a POST with `body`, or a GET if there is no body. Waits at most `patience`, if it is
+    /// given.
     fn ask(
         &self,
         path: &str,
@@ -154,7 +157,8 @@ pub(super) fn words_with_prefix(
 
 /// Whether the model has this word, by its exact bytes.
 pub(super) fn has_word(service: &dyn Service, word: &str) -> Result<bool, ConsoleError> {
-    // A request for the word itself would also search for similar words whenever the model does not have it.
+    // A request for the word itself would also search for similar words whenever the model does not
+    // have it.
     let listed = words_with_prefix(service, word, MAX_LISTED, None)?;
     if listed.iter().any(|listed| listed == word) || listed.len() < MAX_LISTED {
         return Ok(listed.iter().any(|listed| listed == word));

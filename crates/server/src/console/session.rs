@@ -126,8 +126,8 @@ impl Session {
         Ok(())
     }
 
-    /// The answer, compared with the reference's if that is on. A difference is no error here, so that both can be
-    /// shown.
+    /// The answer, compared with the reference's if that is on. A difference is no error here, so
+    /// that both can be shown.
     pub(super) fn ask(&mut self, question: &Question) -> Result<Answered, ConsoleError> {
         let body = question.body(&self.options, self.method);
         let reply = self.service.ask(question.path(), Some(&body), None)?;
@@ -183,8 +183,8 @@ impl Session {
         Ok(AnsweredText { body: reply.body, answer, times: reply.times })
     }
 
-    /// Chooses the head of this name among those of its kind, or without a name the only one of each kind. Returns what
-    /// was chosen, for people.
+    /// Chooses the head of this name among those of its kind, or without a name the only one of
+    /// each kind. Returns what was chosen, for people.
     pub(super) fn choose_head(&mut self, name: &str) -> Result<String, ConsoleError> {
         if name.is_empty() {
             (self.classifier, self.expander) = (None, None);

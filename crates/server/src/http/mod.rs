@@ -1,9 +1,10 @@
-//! HTTP: requests become questions, answers become JSON, and every error becomes a problem document.
+//! HTTP: requests become questions, answers become JSON, and every error becomes a problem
+//! document.
 //!
-//! The data's path: `transport` (connections) → `front` (what every request passes through, with the `edge` around it)
-//! → `routes` → `parse` (bytes to fields) → the facade `kindred` (fields to checked queries, through the scheduler) →
-//! `render` (hits to JSON). `openapi.yaml` at the top of the repository says what clients may rely on; tests compare
-//! the two.
+//! The data's path: `transport` (connections) → `front` (what every request passes through, with
+//! the `edge` around it) → `routes` → `parse` (bytes to fields) → the facade `kindred` (fields to
+//! checked queries, through the scheduler) → `render` (hits to JSON). `openapi.yaml` at the top of
+//! the repository says what clients may rely on; tests compare the two.
 
 pub mod edge;
 mod error;

@@ -7,7 +7,8 @@ use super::ApiError;
 use crate::models::{Call, Service};
 use crate::workers::Patience;
 
-/// About how long a stage takes, in nanoseconds of one core. It is estimated before the stage begins.
+/// About how long a stage takes, in nanoseconds of one core. It is estimated before the stage
+/// begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Work(pub(super) u64);
 
@@ -17,15 +18,15 @@ impl Work {
 
     /// The work of parsing a JSON body or a query string, and of looking up the words in it.
     pub(super) fn of_text<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Self {
-        /// JSON takes 1 to 3 ns a byte on a Xeon at 2 GHz, and the boundaries of words inside a long piece of text as
-        /// much again, or more.
+        /// JSON takes 1 to 3 ns a byte on a Xeon at 2 GHz, and the boundaries of words inside a
+        /// long piece of text as much again, or more.
         const BYTE: u64 = 6;
-        /// Half the cost of a word, which is allocated and looked up (for the words of a text, in several forms). In
-        /// JSON a word has two quotes, which count as one half each. In a text or query string it has one separator,
-        /// which counts as both halves.
+        /// Half the cost of a word, which is allocated and looked up (for the words of a text, in
+        /// several forms). In JSON a word has two quotes, which count as one half each. In a text
+        /// or query string it has one separator, which counts as both halves.
         const HALF_A_WORD: u64 = 400;
-        /// The extra cost of a byte beyond ASCII: for each such character of a text, word boundaries and lower case are
-        /// looked up.
+        /// The extra cost of a byte beyond ASCII: for each such character of a text, word
+        /// boundaries and lower case are looked up.
         const BEYOND_ASCII: u64 = 12;
         let (mut bytes, mut halves, mut beyond) = (0, 0, 0);
         for piece in pieces {
@@ -41,16 +42,18 @@ impl Work {
         Self(bytes * BYTE + halves * HALF_A_WORD + beyond * BEYOND_ASCII)
     }
 
-    /// The work of making queries from an array of this many bytes, whose vectors have `dim` components. `query` is the query
-    /// string, with the options of all queries.
+    /// The work of making queries from an array of this many bytes, whose vectors have `dim`
+    /// components. `query` is the query string, with the options of all queries.
     pub(super) fn of_array(bytes: usize, dim: usize, query: &[u8]) -> Self {
         /// Copying, checking and squaring a component takes 1 to 3 ns.
         const NUMBER: usize = 3;
-        /// The smallest number has two bytes. Of larger ones there are fewer, so the work is less than estimated.
+        /// The smallest number has two bytes. Of larger ones there are fewer, so the work is less
+        /// than estimated.
         const BYTES_PER_NUMBER: usize = 2;
         /// Memory for a vector and its query, and what the queue does with it.
         const QUERY: usize = 1000;
-        /// A parameter that excludes a word has at least this many bytes. Each query has its own list of excluded rows.
+        /// A parameter that excludes a word has at least this many bytes. Each query has its own
+        /// list of excluded rows.
         const BYTES_PER_EXCLUDED: usize = 10;
         let numbers = bytes / BYTES_PER_NUMBER;
         let of_vectors = numbers / dim.max(1) * (QUERY + query.len() / BYTES_PER_EXCLUDED);
@@ -83,8 +86,8 @@ impl Work {
         Self(FROM_MAP + rows as u64 * ROW)
     }
 
-    /// Counts the work in the metrics. Must be called for every stage, except the short ones of a GET, which are on the
-    /// hot path.
+    /// Counts the work in the metrics. Must be called for every stage, except the short ones of a
+    /// GET, which are on the hot path.
     pub(super) fn count(self, service: &Service) {
         service.observer.count_stage(self.0);
     }
@@ -95,8 +98,8 @@ impl Work {
     }
 }
 
-/// Runs one stage of a request: on this thread if it is short, otherwise on another. In both cases it ends by the
-/// deadline: a long stage checks its [`Patience`] now and then.
+/// Runs one stage of a request: on this thread if it is short, otherwise on another. In both cases
+/// it ends by the deadline: a long stage checks its [`Patience`] now and then.
 pub(super) async fn stage<T: Send + 'static>(
     call: &Call,
     work: Work,

@@ -30,12 +30,14 @@ pub(crate) struct Call {
     timeline: Option<Arc<Timeline>>,
 }
 
-/// A timeout in the header or field of this name that is not a whole number of milliseconds, at least 1.
+/// A timeout in the header or field of this name that is not a whole number of milliseconds, at
+/// least 1.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NotMilliseconds(pub(crate) &'static str);
 
 impl Call {
-    /// A request that arrived at `arrived`, for the model with index `model`. `allowed` is the timeout in its header.
+    /// A request that arrived at `arrived`, for the model with index `model`. `allowed` is the
+    /// timeout in its header.
     pub(crate) fn new(
         held: Arc<ThreadModels>,
         model: usize,
@@ -96,13 +98,14 @@ impl Call {
         self.arrived
     }
 
-    /// The latest possible deadline, as known before the body is read. A header that can't be parsed becomes an error
-    /// later.
+    /// The latest possible deadline, as known before the body is read. A header that can't be
+    /// parsed becomes an error later.
     pub(crate) fn latest(&self) -> Instant {
         self.deadline(None).unwrap_or_else(|_| self.arrived + self.service().timeouts.request)
     }
 
-    /// The deadline: the service's own limit, or an earlier one from the request's header or its field `timeout_ms`.
+    /// The deadline: the service's own limit, or an earlier one from the request's header or its
+    /// field `timeout_ms`.
     ///
     /// # Errors
     /// If the header or the field is not a valid number of milliseconds.

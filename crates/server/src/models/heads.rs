@@ -45,7 +45,8 @@ pub struct ServedClassifier {
 struct Probe {
     text: TokenText,
     scores: Vec<f64>,
-    /// Whether the head was asked. Before that, nothing is computed from it on the engine, and nothing is checked.
+    /// Whether the head was asked. Before that, nothing is computed from it on the engine, and
+    /// nothing is checked.
     is_in_use: AtomicBool,
 }
 
@@ -83,7 +84,8 @@ impl ServedClassifier {
         self.probe.is_in_use.load(Ordering::Relaxed).then(|| self.probe.text.clone())
     }
 
-    /// Whether these are the class scores of the probe, or nearly. What engines promise is much less than this.
+    /// Whether these are the class scores of the probe, or nearly. What engines promise is much
+    /// less than this.
     pub(super) fn is_right(&self, scores: &[f64]) -> bool {
         const TOLERANCE: f64 = 0.01;
         let near = |(a, b): (&f64, &f64)| (a - b).abs() <= TOLERANCE * b.abs().max(1.0);
@@ -91,8 +93,9 @@ impl ServedClassifier {
     }
 }
 
-/// Opens the heads of the settings that were made for this model. If it has no classifier of these, the built-in model has its own.
-/// If it has no expander, a model under the metric `dot` expands texts to its own words, and the built-in model to words near theirs.
+/// Opens the heads of the settings that were made for this model. If it has no classifier of these,
+/// the built-in model has its own. If it has no expander, a model under the metric `dot` expands
+/// texts to its own words, and the built-in model to words near theirs.
 ///
 /// # Errors
 /// If the folder of any head can't be read, or one of these heads is damaged.

@@ -1,4 +1,5 @@
-//! Loads a model and starts its engine: when a service starts, or beside the models that it already serves.
+//! Loads a model and starts its engine: when a service starts, or beside the models that it already
+//! serves.
 
 use std::convert::Infallible;
 use std::io;
@@ -93,8 +94,8 @@ pub enum LoadError {
         /// In MB.
         reserve_mb: u64,
     },
-    /// Its engines do not fit in memory beside those of the served version, and taking the devices one after another did
-    /// not work either.
+    /// Its engines do not fit in memory beside those of the served version, and taking the devices
+    /// one after another did not work either.
     #[error(
         "replica {replica} of {of} of the new version is not served, so the old one still is: {why}"
     )]
@@ -162,7 +163,8 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// A loader that makes engines with `make_engines`, and watches their jobs' deadlines on `timer`.
+    /// A loader that makes engines with `make_engines`, and watches their jobs' deadlines on
+    /// `timer`.
     pub fn new(make_engines: MakeEngines, timer: runtime::Handle) -> Self {
         Self { make_engines, timer, engines: Mutex::default(), lost: watch::channel(None).0 }
     }
@@ -194,8 +196,8 @@ impl Loader {
         Ok(heads::check_models(config, models.iter().map(|served| served.model()))?)
     }
 
-    /// Verifies an opened model while the service runs: every checksum matches, and there is enough memory. `None` if this
-    /// version is already served, undamaged.
+    /// Verifies an opened model while the service runs: every checksum matches, and there is enough
+    /// memory. `None` if this version is already served, undamaged.
     ///
     /// # Errors
     /// If one of these checks fails.
@@ -225,8 +227,8 @@ impl Loader {
         Ok(Some(model))
     }
 
-    /// Starts a model's engines beside those that are served. Returns once they have reached their full speed, and a
-    /// probe was answered right.
+    /// Starts a model's engines beside those that are served. Returns once they have reached their
+    /// full speed, and a probe was answered right.
     ///
     /// # Errors
     /// If an engine does not start, or the answer is wrong.
@@ -244,8 +246,8 @@ impl Loader {
         Ok(self.watched(started))
     }
 
-    /// As [`start_beside`](Self::start_beside), but returns as soon as the first engine is ready and warm and has answered a
-    /// probe. Each maker may wait for its turn.
+    /// As [`start_beside`](Self::start_beside), but returns as soon as the first engine is ready
+    /// and warm and has answered a probe. Each maker may wait for its turn.
     ///
     /// # Errors
     /// If the first engine does not start, or answers wrong.
@@ -286,7 +288,8 @@ impl Loader {
         until: Until,
     ) -> Result<Started, LoadError> {
         let hang_timeout = Duration::from_millis(config.engine_hang_timeout_ms);
-        // So that who waits for a replica that hangs gets the answer of another before the deadline.
+        // So that who waits for a replica that hangs gets the answer of another before the
+        // deadline.
         let part = Duration::from_millis(config.request_timeout_ms / 3);
         let limits = Limits {
             capacity_queries: config.queue_capacity_queries,
@@ -332,8 +335,8 @@ impl Loader {
         Ok(Started { served: Arc::new(served), warm: all_warm, lost })
     }
 
-    /// From now on the process ends if the engines of this model are lost. Only now, because engines that fail their
-    /// trial must not end the process.
+    /// From now on the process ends if the engines of this model are lost. Only now, because
+    /// engines that fail their trial must not end the process.
     pub(super) fn watched(&self, Started { served, lost, .. }: Started) -> Arc<ServedModel> {
         self.watch(lost);
         served
@@ -358,8 +361,8 @@ impl Loader {
         }
     }
 
-    /// Waits at most `timeout` for the threads of all engines. They end once nobody can query the engines any more.
-    /// Returns whether all have ended.
+    /// Waits at most `timeout` for the threads of all engines. They end once nobody can query the
+    /// engines any more. Returns whether all have ended.
     pub fn join(self, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;
         let engines = self.engines.into_inner().expect("nothing panics while it holds this lock");
@@ -414,8 +417,8 @@ fn check_memory(
     })
 }
 
-/// Bytes of available memory, as reported by the system, within the limits of the container if there is one. `None` if
-/// the system does not report it.
+/// Bytes of available memory, as reported by the system, within the limits of the container if
+/// there is one. `None` if the system does not report it.
 fn available_memory() -> Option<u64> {
     let mut system = sysinfo::System::new();
     system.refresh_memory();
@@ -425,8 +428,8 @@ fn available_memory() -> Option<u64> {
     (system.total_memory() > 0).then_some(available)
 }
 
-/// Bytes of memory that another model needs: its files, which are mapped, and the derived table of its engine, with a
-/// byte for each component.
+/// Bytes of memory that another model needs: its files, which are mapped, and the derived table of
+/// its engine, with a byte for each component.
 fn needed_memory(model: &ModelStore) -> u64 {
     let (rows, dim) = (model.rows() as u64, model.dim() as u64);
     let (header, rounded_dim) = (model.header(), dim.next_multiple_of(64));

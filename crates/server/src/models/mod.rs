@@ -1,7 +1,8 @@
 //! The served models, each with its engine, and how they are replaced while requests arrive.
 //!
-//! A request takes references to all models when it arrives and keeps them to its end (`Call`). So no answer mixes two
-//! versions, and a replaced model is freed when the last request that holds it has ended.
+//! A request takes references to all models when it arrives and keeps them to its end (`Call`). So
+//! no answer mixes two versions, and a replaced model is freed when the last request that holds it
+//! has ended.
 
 mod call;
 mod heads;

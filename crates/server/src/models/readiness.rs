@@ -53,8 +53,8 @@ pub(crate) struct Readiness {
 }
 
 impl Readiness {
-    /// The query is the first row that has a score, and searches the rows up to it. It must find itself, with the contract's
-    /// score.
+    /// The query is the first row that has a score, and searches the rows up to it. It must find
+    /// itself, with the contract's score.
     pub(super) fn new(model: &ModelStore, timeout: Duration) -> Self {
         let table = model.table();
         let has_score = |row: &Row| table.metric() == Metric::Dot || table.norm(*row) > 0.0;

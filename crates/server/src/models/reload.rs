@@ -1,4 +1,5 @@
-//! Reloading: reads settings, keys and certificates again, and loads new versions of models while the service runs.
+//! Reloading: reads settings, keys and certificates again, and loads new versions of models while
+//! the service runs.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -18,8 +19,8 @@ use model_store::{ModelError, ModelStore};
 /// Reads the settings again on each call.
 pub type ReadSettings = Box<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;
 
-/// Reads the files of keys and certificates again. Puts all of them in force, or none. Returns one line for each file
-/// that says what is in force now.
+/// Reads the files of keys and certificates again. Puts all of them in force, or none. Returns one
+/// line for each file that says what is in force now.
 pub type ReloadFiles =
     Box<dyn Fn() -> Result<Vec<String>, Box<dyn Error + Send + Sync>> + Send + Sync>;
 
@@ -113,8 +114,8 @@ pub enum Outcome {
 const FREES_MEMORY: Duration = Duration::from_secs(5);
 
 impl Reloader {
-    /// Reloads these models, which `loader` has loaded. A reload begins with `reload_files`; then `read_settings`
-    /// returns which models to serve.
+    /// Reloads these models, which `loader` has loaded. A reload begins with `reload_files`; then
+    /// `read_settings` returns which models to serve.
     pub fn new(
         models: Models,
         loader: Loader,
@@ -141,7 +142,8 @@ impl Reloader {
         self.loader.lost().await
     }
 
-    /// Drops the models and waits at most `timeout` for the threads of their engines. Returns whether all have ended.
+    /// Drops the models and waits at most `timeout` for the threads of their engines. Returns
+    /// whether all have ended.
     pub fn join(self, timeout: Duration) -> bool {
         let Self { models, loader, stopped, .. } = self;
         stopped.store(true, Ordering::Relaxed);
@@ -149,9 +151,9 @@ impl Reloader {
         loader.join(timeout)
     }
 
-    /// Reads keys, certificates and settings again, and loads what the settings name: new versions of served models,
-    /// and new models. Requests that arrive meanwhile are answered by the previous models. Dropping this future does
-    /// not stop the reload.
+    /// Reads keys, certificates and settings again, and loads what the settings name: new versions
+    /// of served models, and new models. Requests that arrive meanwhile are answered by the
+    /// previous models. Dropping this future does not stop the reload.
     ///
     /// # Errors
     /// Immediately if another reload is in progress; later if not everything could be loaded.
@@ -185,7 +187,8 @@ impl Reloader {
                 }
                 Err(e) => error!("the reload failed; the old versions keep serving: {e}"),
             }
-            // In this order, because the caller may start the next reload as soon as it has the result of this one.
+            // In this order, because the caller may start the next reload as soon as it has the
+            // result of this one.
             drop((turn, reloader));
             let _ = report.send(result);
         };
@@ -281,7 +284,8 @@ impl Reloader {
 type Opened = Result<Arc<ModelStore>, ModelError>;
 
 /// Checks that each head of the settings was made for one of these models: otherwise a reload would
-/// drop it, and its callers would lose their answers. If a model can't be opened, that is not known.
+/// drop it, and its callers would lose their answers. If a model can't be opened, that is not
+/// known.
 fn check_heads(config: &Config, mut opened: Vec<Opened>) -> Result<Vec<Opened>, ReloadError> {
     if config.head.is_empty() {
         return Ok(opened);

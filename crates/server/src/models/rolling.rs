@@ -1,8 +1,10 @@
-//! Swaps in a version whose engines do not fit in memory beside those of the served one: one device after another.
+//! Swaps in a version whose engines do not fit in memory beside those of the served one: one device
+//! after another.
 //!
-//! One old replica retires, a new one takes its device, and a part of the HTTP threads changes to the new version. So one
-//! replica less than usual answers, and no request sees both versions. The last old replica does not retire: once all
-//! threads have changed, it ends with the last request that holds the old version.
+//! One old replica retires, a new one takes its device, and a part of the HTTP threads changes to
+//! the new version. So one replica less than usual answers, and no request sees both versions. The
+//! last old replica does not retire: once all threads have changed, it ends with the last request
+//! that holds the old version.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, mpsc};
@@ -51,7 +53,8 @@ impl Turns {
 /// Tells how the first attempt of one new replica ended.
 type Ended = mpsc::Receiver<Result<(), String>>;
 
-/// The same maker, but its first attempt waits for its turn. If the first replica of all fails, the others are given up.
+/// The same maker, but its first attempt waits for its turn. If the first replica of all fails, the
+/// others are given up.
 fn in_turn(turns: &Turns, replica: usize, mut make: Maker) -> (Maker, Ended) {
     let ((begin, begins), (end, ended)) = (mpsc::channel(), mpsc::channel());
     turns.lock().insert(replica, begin);
@@ -96,8 +99,8 @@ fn take_turn(
     if replicas.until_it_works(replica, within) { Ok(()) } else { Err(too_long()) }
 }
 
-/// Replaces the model of this name in `current`, which is served, device by device. If a new replica does not start, the
-/// old ones start again.
+/// Replaces the model of this name in `current`, which is served, device by device. If a new
+/// replica does not start, the old ones start again.
 ///
 /// # Errors
 /// If the new version is not served: then the old one is, with all of its replicas.
@@ -143,7 +146,8 @@ pub(super) fn swap(
     let new = started.served.replicas.clone().expect("the loader sets it");
     let set = Arc::new(current.with(started.served.clone()));
     for (replica, own) in ended.iter().enumerate().take(number - 1).skip(1) {
-        // So each replica gets the same share: the new version has this many, and the old one the rest of all but one.
+        // So each replica gets the same share: the new version has this many, and the old one the
+        // rest of all but one.
         models.replace_for(&set, replica, number - 1);
         let taken = old.retire(replica, within).map_err(|e| e.to_string());
         let taken = taken.and_then(|()| take_turn(&turns, replica, own, &new, within));

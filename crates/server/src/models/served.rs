@@ -17,10 +17,11 @@ use kindred::heads::Tokenised;
 use kindred::placement::Placed;
 use kindred::queue::{QueueHandle, QueueStatistics, Replicas};
 
-/// A served model: its table and words, the queue in front of its engine, and parts of its answers that are prepared.
+/// A served model: its table and words, the queue in front of its engine, and parts of its answers
+/// that are prepared.
 pub struct ServedModel {
-    // Dropped in this order, so that the engine's thread holds the table last and frees its memory, instead of a thread
-    // that others wait for.
+    // Dropped in this order, so that the engine's thread holds the table last and frees its memory,
+    // instead of a thread that others wait for.
     /// Table and words.
     pub(crate) model: Arc<ModelStore>,
     /// The queue for queries.
@@ -33,8 +34,8 @@ pub struct ServedModel {
     pub(crate) words: WordsAsJson,
     /// The beginning of each answer: an open object with the model's name and version.
     pub(crate) beginning: Vec<u8>,
-    /// A hash of name and version, as an entity tag, because every answer contains both. Weak, because an answer may be
-    /// compressed.
+    /// A hash of name and version, as an entity tag, because every answer contains both. Weak,
+    /// because an answer may be compressed.
     pub(crate) etag: String,
     pub(crate) readiness: Readiness,
     /// The threads of its engines, if they may be replaced one by one.

@@ -5,7 +5,8 @@ use std::thread::ThreadId;
 
 use super::{ServedModel, Service};
 
-/// All models that are served at one time. The first is the default: routes without a model's name query it.
+/// All models that are served at one time. The first is the default: routes without a model's name
+/// query it.
 #[derive(Debug)]
 pub struct ModelSet {
     models: Vec<Arc<ServedModel>>,
@@ -47,8 +48,8 @@ impl ModelSet {
     }
 }
 
-/// The models as one thread holds them. Each HTTP thread has its own reference count; a shared one would be contended
-/// by every request.
+/// The models as one thread holds them. Each HTTP thread has its own reference count; a shared one
+/// would be contended by every request.
 #[derive(Debug)]
 pub(crate) struct ThreadModels {
     set: Arc<ModelSet>,
@@ -82,7 +83,8 @@ impl View {
     }
 }
 
-/// The current models. They are freed after this is dropped, as soon as no request holds them any more.
+/// The current models. They are freed after this is dropped, as soon as no request holds them any
+/// more.
 #[derive(Debug)]
 pub struct Models {
     current: Mutex<Current>,
@@ -148,8 +150,8 @@ impl Models {
         drop((held, before));
     }
 
-    /// Serves other models to `part` of `of` parts of the threads, rounded down, and the current models to the others. With
-    /// no part, all threads have the current models again.
+    /// Serves other models to `part` of `of` parts of the threads, rounded down, and the current
+    /// models to the others. With no part, all threads have the current models again.
     pub(super) fn replace_for(&self, set: &Arc<ModelSet>, part: usize, of: usize) {
         let current = self.lock();
         let replaced = current.views.len() * part / of;

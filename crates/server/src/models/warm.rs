@@ -1,5 +1,5 @@
-//! What an engine derives from heads is made while they are loaded: otherwise the first request after a reload would
-//! wait for it, and those of others behind it.
+//! What an engine derives from heads is made while they are loaded: otherwise the first request
+//! after a reload would wait for it, and those of others behind it.
 
 use std::time::{Duration, Instant};
 

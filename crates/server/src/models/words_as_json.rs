@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use contract::Row;
 use model_store::{ModelStore, Words};
 
-/// The words of a model as they are written in answers, in quotes. Nearly all are written as their own bytes. The few
-/// that need escapes are escaped once, when the model is loaded.
+/// The words of a model as they are written in answers, in quotes. Nearly all are written as their
+/// own bytes. The few that need escapes are escaped once, when the model is loaded.
 #[derive(Debug)]
 pub struct WordsAsJson {
     /// A bit for each row: whether its word is in `escaped`.

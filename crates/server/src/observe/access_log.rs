@@ -23,7 +23,8 @@ const WORD: &str = "/{word}";
 pub struct AccessLog {
     /// Logs one request in n, and every request that fails with 5xx. `None` logs nothing at all.
     pub one_in: Option<NonZeroU64>,
-    /// Whether query strings and the word of `/words/WORD` are logged. What people look for may be private.
+    /// Whether query strings and the word of `/words/WORD` are logged. What people look for may be
+    /// private.
     pub query: bool,
 }
 

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Counts up. Only one thread may add: it loads and stores, which costs as much as with a plain number. An atomic
-/// addition, for several threads, would lock the cache line. Any thread may read.
+/// Counts up. Only one thread may add: it loads and stores, which costs as much as with a plain
+/// number. An atomic addition, for several threads, would lock the cache line. Any thread may read.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -19,8 +19,8 @@ impl Counter {
     }
 }
 
-/// Upper bounds of the buckets for times, in nanoseconds: from a search of a small model to the default timeout of a
-/// request.
+/// Upper bounds of the buckets for times, in nanoseconds: from a search of a small model to the
+/// default timeout of a request.
 pub(crate) const BOUNDS_NANOSECONDS: [u64; 20] = [
     10_000,
     25_000,
@@ -67,8 +67,8 @@ impl Durations {
 /// A histogram as it is written out: the sums of all threads.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Histogram {
-    /// The upper bound of each bucket (inclusive; the last one is infinite), and how many values are in it. Not
-    /// cumulative: values in lower buckets are not counted again.
+    /// The upper bound of each bucket (inclusive; the last one is infinite), and how many values
+    /// are in it. Not cumulative: values in lower buckets are not counted again.
     pub buckets: Vec<(f64, u64)>,
     /// The sum of all values.
     pub sum: f64,

@@ -3,7 +3,8 @@
 use super::Histogram;
 use scheduler::{BATCH_SIZE_BOUNDS, LaneStatistics, PASS_SECONDS_BOUNDS, ReplicaState};
 
-/// What the queue and the engine of one model have counted. Counts never go back while the service runs.
+/// What the queue and the engine of one model have counted. Counts never go back while the service
+/// runs.
 #[derive(Debug, Clone, Default)]
 pub struct EngineFigures {
     /// The model's name.

@@ -1,4 +1,5 @@
-//! All figures as text. The Prometheus project's own library writes them; this module adds up the threads' figures.
+//! All figures as text. The Prometheus project's own library writes them; this module adds up the
+//! threads' figures.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! All metrics: their names, and where their numbers come from. `docs/operating.md` has the same list for people.
+//! All metrics: their names, and where their numbers come from. `docs/operating.md` has the same
+//! list for people.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

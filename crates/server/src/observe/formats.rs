@@ -52,8 +52,8 @@ fn quality(range: &MediaType<'_>) -> f32 {
     range.get_param(names::Q).and_then(|q| q.as_str().parse().ok()).unwrap_or(1.0)
 }
 
-/// Converts OpenMetrics to the older text format: there, the description of a counter has its full name as well, and
-/// there are no units and no end marker.
+/// Converts OpenMetrics to the older text format: there, the description of a counter has its full
+/// name as well, and there are no units and no end marker.
 pub(super) fn to_text(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len() + 1024);
     let lines: Vec<&str> = open_metrics.lines().collect();
@@ -74,7 +74,8 @@ pub(super) fn to_text(open_metrics: &str) -> String {
     text
 }
 
-/// Whether a metric is a counter. The type is in the first of these lines, or in the line after the help.
+/// Whether a metric is a counter. The type is in the first of these lines, or in the line after the
+/// help.
 fn is_counter(lines: &[&str], name: &str) -> bool {
     lines.iter().take(2).any(|line| {
         line.strip_prefix("# TYPE ")

@@ -1,9 +1,10 @@
-//! The labels of requests in metrics: routes, methods and statuses, from fixed lists, so that clients can't make up new
-//! ones. Threads count by an index into each list.
+//! The labels of requests in metrics: routes, methods and statuses, from fixed lists, so that
+//! clients can't make up new ones. Threads count by an index into each list.
 
 use axum::http::Method;
 
-/// Maximum number of routes. The code that makes an [`Observer`](super::Observer) gives their labels.
+/// Maximum number of routes. The code that makes an [`Observer`](super::Observer) gives their
+/// labels.
 pub(crate) const MAX_ROUTES: usize = 32;
 
 /// The label of any method or status that is not in its list.

@@ -1,8 +1,8 @@
 //! What the service does, for its operators: figures for Prometheus and lines in the access log.
 //!
-//! A request costs a few plain additions: each HTTP thread counts for itself (`thread_figures`), and the sums are made
-//! when the metrics are read (`exposition`). The queue and the engine count for themselves as well ([`EngineFigures`]).
-//! `docs/operating.md` lists the metrics.
+//! A request costs a few plain additions: each HTTP thread counts for itself (`thread_figures`),
+//! and the sums are made when the metrics are read (`exposition`). The queue and the engine count
+//! for themselves as well ([`EngineFigures`]). `docs/operating.md` lists the metrics.
 
 mod access_log;
 mod counter;
@@ -44,7 +44,8 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Counts requests by route, and logs them as `access_log` says. `routes` contains the routes' labels.
+    /// Counts requests by route, and logs them as `access_log` says. `routes` contains the routes'
+    /// labels.
     ///
     /// # Panics
     /// If there are more than `MAX_ROUTES` routes.
@@ -69,12 +70,13 @@ impl Observer {
         })
     }
 
-    /// Counts a stage of a request outside the engine, with its estimated nanoseconds of one core. It counts for the
-    /// calling thread, whichever thread does the work.
+    /// Counts a stage of a request outside the engine, with its estimated nanoseconds of one core.
+    /// It counts for the calling thread, whichever thread does the work.
     pub(crate) fn count_stage(self: &Arc<Self>, nanoseconds: u64) {
         type OfThread = (Weak<Observer>, Arc<ThreadFigures>);
         thread_local! {
-            /// This thread's figures, and their observer. Kept so that counting a stage takes no lock.
+            /// This thread's figures, and their observer. Kept so that counting a stage takes no
+            /// lock.
             static LAST: RefCell<Option<OfThread>> = const { RefCell::new(None) };
         }
         LAST.with_borrow_mut(|last| {
@@ -92,7 +94,8 @@ impl Observer {
     }
 
     fn connections_open(&self) -> u64 {
-        // In this order, because connections that close meanwhile must not make the result negative.
+        // In this order, because connections that close meanwhile must not make the result
+        // negative.
         let closed = self.connections_closed.load(Ordering::Acquire);
         self.connections_opened.load(Ordering::Acquire).saturating_sub(closed)
     }

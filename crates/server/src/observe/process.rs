@@ -27,8 +27,8 @@ pub(super) fn figures() -> Option<ProcessFigures> {
     use rustix::process::{Resource, getrlimit};
 
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // The fields of proc_pid_stat(5) from the third on. The second is the program's name, which may contain spaces and
-    // parentheses.
+    // The fields of proc_pid_stat(5) from the third on. The second is the program's name, which may
+    // contain spaces and parentheses.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
     let ticks = clock_ticks_per_second() as f64;

@@ -33,8 +33,8 @@ impl Connection {
         Self { observer, client, figures: OnceLock::new() }
     }
 
-    /// What logs may show of the target of a request for this route: no query string and no word, unless the settings
-    /// allow it.
+    /// What logs may show of the target of a request for this route: no query string and no word,
+    /// unless the settings allow it.
     pub(crate) fn target<'a>(&self, uri: &'a Uri, route: usize) -> Cow<'a, str> {
         self.observer.access_log.target(uri, self.observer.routes[route])
     }
@@ -72,7 +72,8 @@ pub(crate) struct Observed<'a> {
 }
 
 impl Observed<'_> {
-    /// Counts the answer, which was ready `took` after the request arrived. The access log names its trace, if it has one.
+    /// Counts the answer, which was ready `took` after the request arrived. The access log names
+    /// its trace, if it has one.
     #[inline]
     pub(crate) fn answered(
         mut self,

@@ -16,8 +16,9 @@ pub(crate) struct Stages {
     pub(crate) encode: Option<Duration>,
 }
 
-/// What one HTTP thread has counted. Only this thread writes it; others read it now and then. Aligned so that the
-/// numbers of two threads share neither a cache line nor a pair of lines that processors fetch together.
+/// What one HTTP thread has counted. Only this thread writes it; others read it now and then.
+/// Aligned so that the numbers of two threads share neither a cache line nor a pair of lines that
+/// processors fetch together.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct ThreadFigures {
@@ -60,7 +61,8 @@ impl Default for ThreadFigures {
 }
 
 impl ThreadFigures {
-    /// Counts a request of this route and method that was answered with this status, each given by its index.
+    /// Counts a request of this route and method that was answered with this status, each given by
+    /// its index.
     #[inline]
     pub(crate) fn answered(
         &self,
@@ -81,7 +83,8 @@ impl ThreadFigures {
         }
     }
 
-    /// The number of requests of this route and method that were answered with this status, each given by its index.
+    /// The number of requests of this route and method that were answered with this status, each
+    /// given by its index.
     pub(crate) fn requests(&self, route: usize, method: usize, status: usize) -> u64 {
         self.requests[cell(route, method, status)].get()
     }

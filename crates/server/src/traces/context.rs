@@ -1,6 +1,8 @@
-//! The header `traceparent` (W3C Trace Context): `00-TRACE-PARENT-FLAGS`, in lower-case hexadecimal digits.
+//! The header `traceparent` (W3C Trace Context): `00-TRACE-PARENT-FLAGS`, in lower-case hexadecimal
+//! digits.
 //!
-//! The SDK's propagator is not used: it allocates for each request, and takes the first of several headers.
+//! The SDK's propagator is not used: it allocates for each request, and takes the first of several
+//! headers.
 
 use std::cmp::Ordering;
 
@@ -23,8 +25,8 @@ pub(super) struct Parent {
 }
 
 impl Parent {
-    /// The parent of a request: `None` without a header, and if there are several or an invalid one, as the
-    /// specification says.
+    /// The parent of a request: `None` without a header, and if there are several or an invalid
+    /// one, as the specification says.
     #[inline]
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let mut sent = headers.get_all("traceparent").iter();

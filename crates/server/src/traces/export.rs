@@ -1,5 +1,5 @@
-//! Sends spans to a collector, in OTLP over HTTP: the SDK's batch processor, on a thread of its own, behind a bound whose
-//! drops are counted, with the HTTP client that the program has anyway.
+//! Sends spans to a collector, in OTLP over HTTP: the SDK's batch processor, on a thread of its
+//! own, behind a bound whose drops are counted, with the HTTP client that the program has anyway.
 
 use std::env;
 use std::fmt;
@@ -86,7 +86,8 @@ impl Exporter {
     pub(super) fn send(&self, spans: Vec<SpanData>) {
         let counts = &self.counts;
         let number = spans.len();
-        // What waits is counted from here to the exporter, so the processor's own queue of the same size never overflows.
+        // What waits is counted from here to the exporter, so the processor's own queue of the same
+        // size never overflows.
         let room = |waiting: usize| Some(waiting + number).filter(|&all| all <= QUEUE);
         if counts.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_err() {
             counts.dropped.fetch_add(number as u64, Ordering::Relaxed);
@@ -111,7 +112,8 @@ impl Exporter {
     }
 }
 
-/// The address for traces: that of the collector with the path of OTLP, unless it has a path of its own.
+/// The address for traces: that of the collector with the path of OTLP, unless it has a path of its
+/// own.
 fn traces_url(endpoint: &str) -> Result<ureq::http::Uri, TracesError> {
     let no_user = "it must have no user and password; the collector's key goes into the variable \
                    OTEL_EXPORTER_OTLP_HEADERS";
@@ -126,7 +128,8 @@ fn traces_url(endpoint: &str) -> Result<ureq::http::Uri, TracesError> {
     Ok(checked)
 }
 
-/// What the spans say about this process. The variables OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES come first.
+/// What the spans say about this process. The variables OTEL_SERVICE_NAME and
+/// OTEL_RESOURCE_ATTRIBUTES come first.
 fn resource() -> Resource {
     let given = Resource::builder().build();
     let is_named = env::var_os("OTEL_SERVICE_NAME").is_some_and(|name| !name.is_empty())
@@ -144,7 +147,8 @@ fn resource() -> Resource {
     Resource::builder().with_attributes(ours).build()
 }
 
-/// The exporter of OTLP, whose batches are counted and whose failures are logged, the first of a row.
+/// The exporter of OTLP, whose batches are counted and whose failures are logged, the first of a
+/// row.
 struct Counting {
     otlp: OtlpExporter,
     counts: Arc<Counts>,
@@ -191,7 +195,8 @@ impl SpanExporter for Counting {
     }
 }
 
-/// The program's HTTP client, as the exporter wants it. It blocks, which only the exporter's thread notices.
+/// The program's HTTP client, as the exporter wants it. It blocks, which only the exporter's thread
+/// notices.
 struct Client {
     agent: Agent,
     counts: Arc<Counts>,

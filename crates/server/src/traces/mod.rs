@@ -1,8 +1,10 @@
-//! Traces: what one request in n did, and when, as spans for an OpenTelemetry collector. docs/tracing.md describes them.
+//! Traces: what one request in n did, and when, as spans for an OpenTelemetry collector.
+//! docs/tracing.md describes them.
 //!
-//! With the Cargo feature `traces`, `sampler` decides at the head of a request whether it is traced, by the caller's
-//! `traceparent` (`context`) or at random. After the answer `spans` makes spans of what was noted, and `export` sends
-//! them from a thread of its own. Without the feature, `off` has the same names, and nothing is ever traced.
+//! With the Cargo feature `traces`, `sampler` decides at the head of a request whether it is
+//! traced, by the caller's `traceparent` (`context`) or at random. After the answer `spans` makes
+//! spans of what was noted, and `export` sends them from a thread of its own. Without the feature,
+//! `off` has the same names, and nothing is ever traced.
 
 #![cfg_attr(not(feature = "traces"), allow(dead_code, reason = "only spans are made of it"))]
 

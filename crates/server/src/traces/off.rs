@@ -1,4 +1,5 @@
-//! The names of `spans`, in a build without the Cargo feature `traces`: nothing is traced, and nothing is left of it.
+//! The names of `spans`, in a build without the Cargo feature `traces`: nothing is traced, and
+//! nothing is left of it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,8 +1,9 @@
 //! Which requests are traced.
 //!
-//! A request without a caller's span is traced at random. For others the caller decides, as OpenTelemetry's parent-based
-//! sampler has it, but within a limit: a client that asks for a trace of every request must not fill the collector. What
-//! is traced at random does not count, so that such a client hides nothing.
+//! A request without a caller's span is traced at random. For others the caller decides, as
+//! OpenTelemetry's parent-based sampler has it, but within a limit: a client that asks for a trace
+//! of every request must not fill the collector. What is traced at random does not count, so that
+//! such a client hides nothing.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -20,7 +21,8 @@ pub(super) struct Sampled {
 }
 
 pub(super) struct Sampler {
-    /// A trace is sampled if the lower 63 bits of its id are below, so that other services with the same ratio choose the same.
+    /// A trace is sampled if the lower 63 bits of its id are below, so that other services with the
+    /// same ratio choose the same.
     below: u64,
     /// Traces that callers may ask for within a second; 0 if their headers are ignored.
     asked_per_second: u32,

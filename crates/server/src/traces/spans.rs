@@ -1,5 +1,6 @@
-//! The spans of a traced request: the request itself, and below it its waits in the queue, its passes, and the writing of
-//! its answer. They are made after the answer, of times that were noted anyway.
+//! The spans of a traced request: the request itself, and below it its waits in the queue, its
+//! passes, and the writing of its answer. They are made after the answer, of times that were noted
+//! anyway.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
@@ -105,7 +106,8 @@ impl Traces {
     }
 }
 
-/// The state that a caller's tracing systems pass on. A longer one, or several headers, may be dropped, and are.
+/// The state that a caller's tracing systems pass on. A longer one, or several headers, may be
+/// dropped, and are.
 fn state(headers: &HeaderMap) -> Option<TraceState> {
     const LONGEST: usize = 512;
     let mut sent = headers.get_all("tracestate").iter();

@@ -1,7 +1,8 @@
-//! Large batches with AMX: one instruction multiplies 64 components of 16 queries by those of 16 rows. The rest is in
-//! [`x86::avx512vnni`].
+//! Large batches with AMX: one instruction multiplies 64 components of 16 queries by those of 16
+//! rows. The rest is in [`x86::avx512vnni`].
 //!
-//! The standard library has no stable functions for these instructions, so this file uses inline assembly.
+//! The standard library has no stable functions for these instructions, so this file uses inline
+//! assembly.
 
 use std::arch::asm;
 use std::marker::PhantomData;
@@ -68,17 +69,17 @@ impl Tiles {
         };
         configuration.bytes_in_row[..8].fill(64);
         configuration.rows[..8].fill(BLOCK_ROWS as u8);
-        // SAFETY: reads 64 bytes, the size of a `Configuration`. `InstructionSet::available` detects the instructions
-        // and the system's permission before it makes the instruction set that leads here; nothing else in this
-        // program uses tile registers.
+        // SAFETY: reads 64 bytes, the size of a `Configuration`. `InstructionSet::available`
+        // detects the instructions and the system's permission before it makes the instruction set
+        // that leads here; nothing else in this program uses tile registers.
         unsafe {
             asm!("ldtilecfg [{}]", in(reg) &raw const configuration, options(readonly, nostack));
         }
         Self(PhantomData)
     }
 
-    /// Sums `[GROUP_QUERIES, STRIP_BLOCKS]` of a strip's unfolded blocks, `[16 · n]` lines each, with queries
-    /// of `n` lines.
+    /// Sums `[GROUP_QUERIES, STRIP_BLOCKS]` of a strip's unfolded blocks, `[16 · n]` lines each,
+    /// with queries of `n` lines.
     #[allow(unsafe_code)]
     fn products(
         &self,
@@ -91,10 +92,11 @@ impl Tiles {
         assert!(query_lines > 0 && queries.len() == GROUP_QUERIES * query_lines);
         assert!(first.len() == BLOCK_ROWS * query_lines && second.len() == first.len());
         let query_bytes = query_lines * size_of::<Line>();
-        // SAFETY: each of `query_lines` steps reads the next 16 lines of either block, which have 16 times
-        // `query_lines`; and a line of each of 2 times 16 queries, `query_bytes` apart. The stores write 4
-        // times 16 `Sums`, those of one tile two apart, beginning with the first two of each half: all of `sums`.
-        // `self` proves that the tile registers are set up on this thread.
+        // SAFETY: each of `query_lines` steps reads the next 16 lines of either block, which have
+        // 16 times `query_lines`; and a line of each of 2 times 16 queries, `query_bytes` apart.
+        // The stores write 4 times 16 `Sums`, those of one tile two apart, beginning with the first
+        // two of each half: all of `sums`. `self` proves that the tile registers are set up on this
+        // thread.
         unsafe {
             asm!(
                 "tilezero tmm0",

@@ -1,4 +1,5 @@
-//! The scan's inner loops, for each instruction set. They rule rows out; the pass checks the rows that they find.
+//! The scan's inner loops, for each instruction set. They rule rows out; the pass checks the rows
+//! that they find.
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod amx;
@@ -17,7 +18,8 @@ use crate::prefetch::{Cache, prefetch_line};
 /// Up to this many queries, unpacking a strip to memory for all queries does not pay.
 pub(crate) const FEW_QUERIES: usize = 4;
 
-/// Buffers are padded to a multiple of this many queries, because some instructions process them in groups.
+/// Buffers are padded to a multiple of this many queries, because some instructions process them in
+/// groups.
 pub(crate) const GROUP_QUERIES: usize = 32;
 
 /// Consecutive strips of the table.
@@ -52,7 +54,8 @@ impl<'a> Strips<'a> {
         })
     }
 
-    /// Prefetches the strip after `strip`, part by part; otherwise memory would be idle during the products.
+    /// Prefetches the strip after `strip`, part by part; otherwise memory would be idle during the
+    /// products.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn prefetch_next(self, strip: usize, parts: std::ops::Range<usize>, of: usize) {
@@ -79,15 +82,16 @@ pub(crate) struct Block<'a> {
 /// The input of a scan: first planes of queries, and the thresholds for their sums.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked<'a> {
-    /// `[queries, query_lines]`: signed levels, one byte per component, padded with zeros to whole lines, and with
-    /// arbitrary queries to whole groups of [`GROUP_QUERIES`].
+    /// `[queries, query_lines]`: signed levels, one byte per component, padded with zeros to whole
+    /// lines, and with arbitrary queries to whole groups of [`GROUP_QUERIES`].
     pub(crate) queries: &'a [Line],
     pub(crate) query_lines: usize,
     /// `[queries]`.
     pub(crate) thresholds: &'a [Threshold],
 }
 
-/// Prefetches a line that is needed a little later. The hardware prefetcher stops at page boundaries.
+/// Prefetches a line that is needed a little later. The hardware prefetcher stops at page
+/// boundaries.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn prefetch_ahead(line: &Line, lines: usize) {
@@ -117,8 +121,8 @@ impl Space {
 pub(crate) enum Purpose<'a> {
     /// Appends the rows of each strip that may be among a query's best.
     Find(&'a mut Vec<Flagged>),
-    /// Raises the best lower bounds `[queries]` to `(sum − bias) · step − slope · residual` where that is higher. The
-    /// bounds at position i belong to row i of every strip. NaN raises nothing.
+    /// Raises the best lower bounds `[queries]` to `(sum − bias) · step − slope · residual` where
+    /// that is higher. The bounds at position i belong to row i of every strip. NaN raises nothing.
     Sample(&'a mut [[f32; STRIP_ROWS]]),
 }
 
@@ -130,6 +134,7 @@ pub(crate) struct Flagged {
     pub(crate) query: u32,
     /// A bit for each row.
     pub(crate) rows: u32,
-    /// For each row of the strip, found or not, the value that was compared with the query's offset.
+    /// For each row of the strip, found or not, the value that was compared with the query's
+    /// offset.
     pub(crate) bounds: [f32; STRIP_ROWS],
 }

@@ -1,13 +1,14 @@
-//! The loops in plain Rust. The others are tested against them, and new instruction sets start from them.
+//! The loops in plain Rust. The others are tested against them, and new instruction sets start from
+//! them.
 
 use super::{Asked, Block, Flagged, Purpose, Space, Strips};
 use crate::certified::layout::{BLOCK_ROWS, Line, RowScale, STRIP_BLOCKS, STRIP_ROWS, Sums};
 
 /// Multiplies each strip by all queries, and uses the sums as `purpose` says.
 ///
-/// A row is ruled out if `(sum − bias) · step + slope · residual < offset` in float32, with the row's step and
-/// residual and the query's bias, slope and offset (`bounds.rs`); `sum` adds the products of the row's levels,
-/// counted from 0, with the query's.
+/// A row is ruled out if `(sum − bias) · step + slope · residual < offset` in float32, with the
+/// row's step and residual and the query's bias, slope and offset (`bounds.rs`); `sum` adds the
+/// products of the row's levels, counted from 0, with the query's.
 pub(crate) fn scan(
     strips: Strips<'_>,
     asked: Asked<'_>,

@@ -21,8 +21,8 @@ fn plane(layout: Layout, seed: u64) -> Vec<Line> {
     fill(bytemuck::cast_slice_mut(&mut lines), seed);
     for block in lines.chunks_exact_mut(layout.block_lines()) {
         for (r, word) in block[layout.lines()].0.as_chunks_mut::<4>().0.iter_mut().enumerate() {
-            // Steps are powers of two: then fused and separate multiply-add agree. Now and then a row that
-            // can't be ruled out, and one of norm zero.
+            // Steps are powers of two: then fused and separate multiply-add agree. Now and then a
+            // row that can't be ruled out, and one of norm zero.
             *word = match r {
                 3 => 0x3c00_7f80_u32,
                 7 => 0,

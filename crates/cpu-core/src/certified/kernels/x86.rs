@@ -1,7 +1,8 @@
-//! The loops with registers of 32 or 64 bytes. See [`portable`](super::portable) for what they compute.
+//! The loops with registers of 32 or 64 bytes. See [`portable`](super::portable) for what they
+//! compute.
 //!
-//! Instructions are in loops, never in closures: a closure is not inlined into its caller if a library function
-//! without the caller's target features is between them.
+//! Instructions are in loops, never in closures: a closure is not inlined into its caller if a
+//! library function without the caller's target features is between them.
 //!
 //! One long file: a macro makes the loops for three instruction sets from the same text.
 
@@ -144,8 +145,8 @@ macro_rules! with_registers {
                 }
             }
 
-            /// Multiplies the first `QUERIES` queries; returns how many. `SPLIT` sums for each row and query shorten
-            /// the dependency chains if there are few of both.
+            /// Multiplies the first `QUERIES` queries; returns how many. `SPLIT` sums for each row
+            /// and query shorten the dependency chains if there are few of both.
             #[target_feature(enable = $features)]
             fn tile<const BLOCKS: usize, const QUERIES: usize, const SPLIT: usize>(
                 unfolded: [&[Line]; BLOCKS],
@@ -154,8 +155,8 @@ macro_rules! with_registers {
                 sums: &mut [Sums],
             ) -> usize {
                 let steps = unfolded[0].len();
-                // Not by `map`: where the compiler does not inline it, it is code for SSE, which stalls between
-                // the instructions of wider registers.
+                // Not by `map`: where the compiler does not inline it, it is code for SSE, which
+                // stalls between the instructions of wider registers.
                 let mut blocks = unfolded;
                 for block in &mut blocks {
                     *block = &block[..steps];
@@ -458,8 +459,9 @@ macro_rules! with_32_bytes {
 with_32_bytes!(avxvnni, features "avx2,fma,avxvnni", accumulate _mm256_dpbusd_avx_epi32);
 with_32_bytes!(avx2, features "avx2,fma", accumulate super::add_products_avx2);
 
-/// Pairs of products are added in 16 bits, which hold them if no level of a query is beyond 64:
-/// 2 · 255 · 64 < 2¹⁵. [`LARGEST_LEVEL_AVX2`] ensures that in the first plane; in the second, 64 is the maximum.
+/// Pairs of products are added in 16 bits, which hold them if no level of a query is beyond 64: 2 ·
+/// 255 · 64 < 2¹⁵. [`LARGEST_LEVEL_AVX2`] ensures that in the first plane; in the second, 64 is the
+/// maximum.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn add_products_avx2(sums: __m256i, rows: __m256i, levels: __m256i) -> __m256i {

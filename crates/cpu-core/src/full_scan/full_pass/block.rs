@@ -19,8 +19,8 @@ pub(super) struct Block<'a> {
     instructions: InstructionSet,
     /// The rows in float64, `[ROWS_PER_BLOCK, chunks_per_row]`.
     rows: Vec<Chunk>,
-    /// Their norms, or biases under the metric `dot`. NaN for rows without a score: zero rows under `cosine`, and the missing
-    /// rows of a short block.
+    /// Their norms, or biases under the metric `dot`. NaN for rows without a score: zero rows under
+    /// `cosine`, and the missing rows of a short block.
     norms: PerRow,
     /// The dot products, `[vectors, ROWS_PER_BLOCK]`.
     dots: Vec<f64>,
@@ -67,8 +67,9 @@ impl<'a> Block<'a> {
     /// Computes the cosines of the rows with these vectors.
     pub(super) fn multiply(&mut self, vectors: Range<usize>) {
         let chunks = chunks_per_row(self.table.dim());
-        // Here the vectors are the rows of the product and the block's rows its queries, so that the result has the
-        // layout that the formulas read. Products commute, and the order of summation is the same.
+        // Here the vectors are the rows of the product and the block's rows its queries, so that
+        // the result has the layout that the formulas read. Products commute, and the order of
+        // summation is the same.
         let asked = &self.vectors.widened[vectors.start * chunks..vectors.end * chunks];
         let dots = &mut self.dots[..vectors.len() * ROWS_PER_BLOCK];
         self.instructions.dots(asked, &self.rows, chunks, dots);
@@ -85,7 +86,8 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// The scores of the rows by this formula over these vectors, after [`multiply`](Self::multiply).
+    /// The scores of the rows by this formula over these vectors, after
+    /// [`multiply`](Self::multiply).
     pub(super) fn scores(&mut self, scoring: &Scoring, vectors: &[usize]) -> &PerRow {
         let [scores, space] = &mut *self.scores;
         let cosines = &self.cosines;

@@ -1,12 +1,12 @@
 //! Full passes, in slices: scores computed from several cosines, and ranks.
 //!
-//! The queries of a batch share most of their vectors, so each block of rows is multiplied by the distinct vectors
-//! once: `[vectors, rows of the block]` cosines, from which each query takes its own. Its formula then runs over the
-//! rows of the block side by side.
+//! The queries of a batch share most of their vectors, so each block of rows is multiplied by the
+//! distinct vectors once: `[vectors, rows of the block]` cosines, from which each query takes its
+//! own. Its formula then runs over the rows of the block side by side.
 //!
-//! A slice first scores the rows whose ranks are requested, unless an earlier slice has. Then it continues over the
-//! table. Both are cut into tasks of tens of microseconds, which the threads take in order, so the finished work has
-//! no gaps when they stop.
+//! A slice first scores the rows whose ranks are requested, unless an earlier slice has. Then it
+//! continues over the table. Both are cut into tasks of tens of microseconds, which the threads
+//! take in order, so the finished work has no gaps when they stop.
 
 mod block;
 mod tasks;
@@ -25,8 +25,8 @@ use block::Block;
 use tasks::{Pace, Tasks};
 use vectors::Vectors;
 
-/// The cost of a row besides its products, in multiply-adds: reading and widening it, and its norm. This much, plus one
-/// per component.
+/// The cost of a row besides its products, in multiply-adds: reading and widening it, and its norm.
+/// This much, plus one per component.
 const ROW_WORK: usize = 16;
 
 /// The extra cost if the previous row is elsewhere in memory.
@@ -62,8 +62,8 @@ struct Slice<'a> {
     table: Table<'a>,
     instructions: InstructionSet,
     pool: &'a ThreadPool,
-    /// The indices of the parts that are not answered, sorted by the number of rows that they cover, most first, so that the parts of a
-    /// block are always a prefix.
+    /// The indices of the parts that are not answered, sorted by the number of rows that they
+    /// cover, most first, so that the parts of a block are always a prefix.
     order: Vec<usize>,
     /// The vectors of the parts in that order.
     vectors: Vectors,
@@ -79,8 +79,8 @@ struct Run {
 }
 
 impl Slice<'_> {
-    /// Scores the ranked rows; returns whether those of all parts are ready. Many ranks can take longer than a slice,
-    /// so this work is divisible too.
+    /// Scores the ranked rows; returns whether those of all parts are ready. Many ranks can take
+    /// longer than a slice, so this work is divisible too.
     fn prepare(&self, parts: &mut [FullPassPart]) -> bool {
         let runs = self.runs(parts);
         let (tasks, scored) = self.on_threads(runs.len(), |tasks| {
@@ -137,7 +137,8 @@ impl Slice<'_> {
         scores
     }
 
-    /// Continues over the table from this row. Returns where the next slice starts, if there is more.
+    /// Continues over the table from this row. Returns where the next slice starts, if there is
+    /// more.
     fn scan(&self, parts: &mut [FullPassPart], from: usize) -> Option<usize> {
         let in_order: Vec<&FullPassPart> = self.order.iter().map(|&part| &parts[part]).collect();
         let queries: Vec<&FullPassQuery> = in_order.iter().map(|part| part.query()).collect();

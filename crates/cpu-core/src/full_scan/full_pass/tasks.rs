@@ -14,7 +14,8 @@ impl<'a> Pace<'a> {
         Self { ask, has_begun: AtomicBool::new(false), has_stopped: AtomicBool::new(false) }
     }
 
-    /// Called before each piece of work. The first piece of a slice always runs, so that every slice makes progress.
+    /// Called before each piece of work. The first piece of a slice always runs, so that every
+    /// slice makes progress.
     pub(super) fn goes_on(&self) -> bool {
         // Neither publishes other memory.
         if !self.has_begun.swap(true, Ordering::Relaxed) {
@@ -28,7 +29,8 @@ impl<'a> Pace<'a> {
     }
 }
 
-/// Tasks that threads take in order. A thread finishes every task that it takes, so finished tasks have no gaps.
+/// Tasks that threads take in order. A thread finishes every task that it takes, so finished tasks
+/// have no gaps.
 pub(super) struct Tasks<'a> {
     pace: &'a Pace<'a>,
     next: AtomicUsize,

@@ -7,8 +7,8 @@ use contract::{FullPassQuery, QueryVector, Row, Table};
 
 use super::super::dots::{Chunk, chunks_per_row, widen};
 
-/// The distinct vectors, in the order in which the queries first use them. So the vectors of the first queries are
-/// always a prefix.
+/// The distinct vectors, in the order in which the queries first use them. So the vectors of the
+/// first queries are always a prefix.
 pub(super) struct Vectors {
     /// In float64, `[vectors, chunks_per_row]`.
     pub(super) widened: Vec<Chunk>,
@@ -16,7 +16,8 @@ pub(super) struct Vectors {
     pub(super) norms: Vec<f64>,
     /// The indices of the vectors that the queries use, query by query.
     named: Vec<usize>,
-    /// For each query, the end of its vectors in `named`, and how many distinct vectors the queries up to it use.
+    /// For each query, the end of its vectors in `named`, and how many distinct vectors the queries
+    /// up to it use.
     ends: Vec<(usize, usize)>,
 }
 

@@ -1,5 +1,6 @@
-//! The loops: a token's products, a text's features (the maxima over its positions of sums of its tokens' products), and dense
-//! layers. They are compiled for several instruction sets, and give the same bits with each, because nothing is fused.
+//! The loops: a token's products, a text's features (the maxima over its positions of sums of its
+//! tokens' products), and dense layers. They are compiled for several instruction sets, and give
+//! the same bits with each, because nothing is fused.
 
 use contract::classifier::Layer;
 use model_store::from_float16;
@@ -9,7 +10,8 @@ use super::view::View;
 use crate::instruction_set::dispatched;
 use crate::prefetch::{Cache, prefetch};
 
-/// Channels that are added together; those of each convolution are filled up with zeros to a multiple.
+/// Channels that are added together; those of each convolution are filled up with zeros to a
+/// multiple.
 pub(super) const CHANNELS: usize = 8;
 
 /// Filters that are multiplied together: one component of each.
@@ -24,7 +26,8 @@ dispatched! {
         amx avx512::products, vnni512 avx512::products, avx512 avx512::products,
         vnni avx2::products, avx2 avx2::products, portable self::products;
 
-    /// The features of a text, after the ReLU, from the slots of its tokens and their float32 products.
+    /// The features of a text, after the ReLU, from the slots of its tokens and their float32
+    /// products.
     fn features(text: &[u32], products: View<'_, f32>, space: &mut Sums) =
         amx avx512::features, vnni512 avx512::features, avx512 avx512::features,
         vnni avx2::features, avx2 avx2::features, portable self::features_of_float32;
@@ -109,14 +112,15 @@ fn features_of_float16(text: &[u32], products: View<'_, u16>, space: &mut Sums) 
 /// Sums of windows that are under way, and the features.
 #[derive(Debug, Default)]
 pub(crate) struct Sums {
-    /// For each convolution, `[width, channels]`: a window's sums are at the number of its first position, modulo the width.
+    /// For each convolution, `[width, channels]`: a window's sums are at the number of its first
+    /// position, modulo the width.
     sums: Vec<f32>,
     /// `[channels of all convolutions]`, with zeros after those of each.
     pub(super) maxima: Vec<f32>,
 }
 
-/// Token after token, so that each row is read once, from its beginning to its end. A token continues the sums of all windows
-/// that cover it.
+/// Token after token, so that each row is read once, from its beginning to its end. A token
+/// continues the sums of all windows that cover it.
 #[inline(always)]
 fn features<T>(
     text: &[u32],
@@ -218,8 +222,8 @@ fn raise(maxima: &mut [f32], sums: &[f32]) {
     }
 }
 
-/// Every sum adds its products in the order of components, in float64, and is rounded to float32 once. A product of two float32
-/// is exact in float64.
+/// Every sum adds its products in the order of components, in float64, and is rounded to float32
+/// once. A product of two float32 is exact in float64.
 #[inline(always)]
 fn products(vector: &[f32], filters: &[Block], products: &mut [f32]) {
     let blocks = filters.chunks_exact(vector.len());

@@ -1,9 +1,10 @@
 //! Class scores of texts, without a product at inference but for the dense layers.
 //!
-//! Convolution is linear in the tokens' vectors. So each token is multiplied by all filters once (`products`), and a text's
-//! convolutions are sums of what its tokens gave (`loops`). A token's products are computed when a text has it for the first
-//! time: in float64, in the order of components, and rounded to float16 or float32 once. Every sum has one order, so a text's scores have
-//! the same bits in every batch, and with any number of threads.
+//! Convolution is linear in the tokens' vectors. So each token is multiplied by all filters once
+//! (`products`), and a text's convolutions are sums of what its tokens gave (`loops`). A token's
+//! products are computed when a text has it for the first time: in float64, in the order of
+//! components, and rounded to float16 or float32 once. Every sum has one order, so a text's scores
+//! have the same bits in every batch, and with any number of threads.
 //!
 //! A classifier with weights so large that a sum might overflow float32 is computed by the formula
 //! instead.
@@ -27,7 +28,8 @@ use products::Products;
 pub use slots::{Assigned, Slots};
 use view::Views;
 
-/// The memory for the products of one classifier, in bytes, unless others are asked for. The system gives it when it is used.
+/// The memory for the products of one classifier, in bytes, unless others are asked for. The system
+/// gives it when it is used.
 pub const PRODUCTS_MEMORY: usize = 2 << 30;
 
 /// The products of a new token take as long as `dim / COMPONENTS_OF_A_TOKEN` tokens whose products
@@ -53,8 +55,8 @@ pub struct Classifiers {
 }
 
 impl Classifiers {
-    /// None yet. The products of each will take at most about `memory` bytes; [`PRODUCTS_MEMORY`] if `None`. They are float32 where
-    /// the machine or the classifier can't have float16.
+    /// None yet. The products of each will take at most about `memory` bytes; [`PRODUCTS_MEMORY`]
+    /// if `None`. They are float32 where the machine or the classifier can't have float16.
     pub fn new(memory: Option<u64>, precision: Precision) -> Self {
         let memory = memory.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
         Self { all: Vec::new(), memory: memory.unwrap_or(PRODUCTS_MEMORY), precision }
@@ -90,7 +92,8 @@ impl Classifiers {
         let (head, tokens) = (text.classifier(), text.tokens());
         let known = self.all.iter().find(|one| Arc::ptr_eq(&one.head, head));
         let missing = known.map_or(tokens.len(), |one| one.products.missing(tokens));
-        // Each component is multiplied with every filter; a token that is loaded takes an addition for each.
+        // Each component is multiplied with every filter; a token that is loaded takes an addition
+        // for each.
         let of_missing = (head.classifier().dim() as f64 / COMPONENTS_OF_A_TOKEN).ceil() as usize;
         tokens.len() + missing * of_missing
     }
@@ -155,13 +158,15 @@ impl Shape {
 }
 
 impl Classifying {
-    /// Products take at most about `memory` bytes, so far as a single text does not need more: first those of the model's most
-    /// frequent words, and an eighth of it for all others, in turns.
+    /// Products take at most about `memory` bytes, so far as a single text does not need more:
+    /// first those of the model's most frequent words, and an eighth of it for all others, in
+    /// turns.
     pub fn new(head: Arc<dyn TokenClassifier>, memory: usize) -> Self {
         Self::with(head, memory, Precision::Float32, InstructionSet::best())
     }
 
-    /// The same with products of this precision, and any instructions: scores have the same bits with each.
+    /// The same with products of this precision, and any instructions: scores have the same bits
+    /// with each.
     pub fn with(
         head: Arc<dyn TokenClassifier>,
         memory: usize,
@@ -172,14 +177,14 @@ impl Classifying {
         Self { head, instructions, products, fits: None }
     }
 
-    /// The class scores of texts, `[texts, classes]`. Texts are tokens of the classifier, of which there may be none. The table is
-    /// always that of its model.
+    /// The class scores of texts, `[texts, classes]`. Texts are tokens of the classifier, of which
+    /// there may be none. The table is always that of its model.
     pub fn scores(&mut self, table: &Table<'_>, texts: &[&[Token]], pool: &ThreadPool) -> Vec<f64> {
         self.scores_part(table, texts, pool, &|| true)
     }
 
-    /// The same of the first texts, as many as are done when `go_on` says to stop; perhaps of none, but then some products
-    /// are computed.
+    /// The same of the first texts, as many as are done when `go_on` says to stop; perhaps of none,
+    /// but then some products are computed.
     fn scores_part(
         &mut self,
         table: &Table<'_>,

@@ -102,7 +102,8 @@ impl Products {
         pool: &ThreadPool,
         go_on: &dyn Fn() -> bool,
     ) -> Option<Assigned> {
-        /// Tokens whose products are computed between two looks at the time: about half a millisecond's work.
+        /// Tokens whose products are computed between two looks at the time: about half a
+        /// millisecond's work.
         const TOGETHER: usize = 16;
         let mut assigned = self.slots.assign(texts);
         let mut done = 0;

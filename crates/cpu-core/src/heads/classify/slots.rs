@@ -7,11 +7,12 @@ use contract::{Token, TokenClassifier};
 /// The part of the slots that is for rare words, in turns.
 const RARE_PART: usize = 8;
 
-/// Slots for tokens. The model's most frequent words each have their own; if there is not room for all tokens, the others take
-/// turns.
+/// Slots for tokens. The model's most frequent words each have their own; if there is not room for
+/// all tokens, the others take turns.
 #[derive(Debug)]
 pub struct Slots {
-    /// Whether the products of the most frequent tokens are there. Each of these has the slot of its own number.
+    /// Whether the products of the most frequent tokens are there. Each of these has the slot of
+    /// its own number.
     is_loaded: Vec<bool>,
     /// How many of these are not loaded.
     not_loaded: usize,
@@ -67,8 +68,9 @@ impl Slots {
         }
     }
 
-    /// Assigns slots to the tokens of these texts, of as many as there is room for, at least one. The caller loads what is missing
-    /// before it assigns again, and no longer uses slots that were assigned earlier.
+    /// Assigns slots to the tokens of these texts, of as many as there is room for, at least one.
+    /// The caller loads what is missing before it assigns again, and no longer uses slots that were
+    /// assigned earlier.
     pub fn assign(&mut self, texts: &[&[Token]]) -> Assigned {
         let mut assigned = Assigned::default();
         for text in texts {

@@ -1,4 +1,5 @@
-//! Scores against the formula in float64, and with themselves: in every batch, cache and instruction set.
+//! Scores against the formula in float64, and with themselves: in every batch, cache and
+//! instruction set.
 
 use contract::Row;
 use contract::classifier::{Classifier, Layer};

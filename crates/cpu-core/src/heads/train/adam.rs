@@ -62,8 +62,8 @@ impl Adam {
         change(weights, gradient, &mut mean[own.clone()], &mut variance[own], constants);
     }
 
-    /// The same for the vectors of words, `[words, dim]`: of all, because means go on to move those that this step did not
-    /// meet. `met` has the index of a word's gradient among `gradients`, or
+    /// The same for the vectors of words, `[words, dim]`: of all, because means go on to move those
+    /// that this step did not meet. `met` has the index of a word's gradient among `gradients`, or
     /// [`NOT_MET`], or [`NEVER_MET`].
     pub(super) fn update_rows(
         &mut self,

@@ -1,4 +1,5 @@
-//! Gradients of the loss. Only the position at which a channel had its maximum gets one, and only above zero.
+//! Gradients of the loss. Only the position at which a channel had its maximum gets one, and only
+//! above zero.
 
 use contract::classifier::{Convolution, Layer, sigmoid, softmax};
 use model_store::head::Probabilities;
@@ -156,7 +157,8 @@ fn one_class(settings: &Settings, scores: &[f64], class: u32) -> (f64, Vec<f32>)
     (loss, probabilities.into_iter().enumerate().map(derivative).collect())
 }
 
-/// The sum of the cross-entropies of a sigmoid for each class, and its derivatives by the class scores.
+/// The sum of the cross-entropies of a sigmoid for each class, and its derivatives by the class
+/// scores.
 fn any_classes(settings: &Settings, scores: &[f64], classes: &[u32]) -> (f64, Vec<f32>) {
     let mut loss = 0.0;
     let derivative = |(output, &score): (u32, &f64)| {

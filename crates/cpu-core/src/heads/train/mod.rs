@@ -1,14 +1,17 @@
-//! Trains classifiers ([`contract::classifier`]) with one dense layer, by Adam on the cross-entropy, with dropout on the
-//! features. A text has one class (softmax), or any number of them (a sigmoid for each).
+//! Trains classifiers ([`contract::classifier`]) with one dense layer, by Adam on the
+//! cross-entropy, with dropout on the features. A text has one class (softmax), or any number of
+//! them (a sigmoid for each).
 //!
-//! Convolution is linear in the tokens' vectors. So a batch's distinct words are multiplied by all filters once (`project`), and a
-//! text's convolutions are sums of what its words gave. The maximum makes gradients sparse: only the position that won gets one
-//! (`backward`).
+//! Convolution is linear in the tokens' vectors. So a batch's distinct words are multiplied by all
+//! filters once (`project`), and a text's convolutions are sums of what its words gave. The maximum
+//! makes gradients sparse: only the position that won gets one (`backward`).
 //!
-//! Every sum has one order, whatever the number of threads and the instructions, and products are rounded before they are added.
-//! So the same data, settings and seed give the same weights everywhere.
+//! Every sum has one order, whatever the number of threads and the instructions, and products are
+//! rounded before they are added. So the same data, settings and seed give the same weights
+//! everywhere.
 //!
-//! Sources: Kim 2014, "Convolutional Neural Networks for Sentence Classification"; Kingma and Ba 2015, "Adam".
+//! Sources: Kim 2014, "Convolutional Neural Networks for Sentence Classification"; Kingma and Ba
+//! 2015, "Adam".
 
 mod adam;
 mod backward;
@@ -34,7 +37,8 @@ use project::random;
 pub struct Example {
     /// Its tokens: indices of words.
     pub words: Vec<u32>,
-    /// Its classes, each once: one with [`Probabilities::Softmax`], any number with [`Probabilities::Sigmoid`].
+    /// Its classes, each once: one with [`Probabilities::Softmax`], any number with
+    /// [`Probabilities::Sigmoid`].
     pub classes: Vec<u32>,
 }
 
@@ -78,8 +82,8 @@ pub struct Settings {
     pub epochs: usize,
     /// Training stops after this number of epochs without a better result on the deciding texts.
     pub patience: usize,
-    /// What each class counts for; all alike if empty. With sigmoids: what a text that has the class counts for, beside one that
-    /// does not have it.
+    /// What each class counts for; all alike if empty. With sigmoids: what a text that has the
+    /// class counts for, beside one that does not have it.
     pub class_weights: Vec<f32>,
     /// Decides everything that is random.
     pub seed: u64,
@@ -125,8 +129,9 @@ pub struct Trained {
     pub classifier: Classifier,
     /// The words' vectors, `[words, dim]`, if they were trained.
     pub vectors: Option<Vec<f32>>,
-    /// How good it is on the deciding texts. Softmax: the share of them whose class is right (accuracy). Sigmoid: F1 over all texts
-    /// and classes together (micro-averaged), where a class is given at a probability of one half.
+    /// How good it is on the deciding texts. Softmax: the share of them whose class is right
+    /// (accuracy). Sigmoid: F1 over all texts and classes together (micro-averaged), where a class
+    /// is given at a probability of one half.
     pub quality: f64,
     /// The epoch.
     pub epoch: usize,
@@ -139,7 +144,8 @@ pub fn shuffled(count: usize, seed: u64) -> Vec<usize> {
     order
 }
 
-/// A vector that nothing is known of, for a word with this number: components with the given root of their mean square.
+/// A vector that nothing is known of, for a word with this number: components with the given root
+/// of their mean square.
 pub fn random_vector(width: f32, dim: usize, seed: u64, word: u32) -> Vec<f32> {
     // Of uniform numbers in [−b, b), the mean square is b² / 3.
     Numbers::new(seed ^ u64::from(word) << 32).within(width * 3f32.sqrt(), dim)
@@ -159,15 +165,15 @@ struct Trainer<'a> {
     numbers: Numbers,
 }
 
-/// Trains a classifier. Calls `on_progress` after each batch and each epoch; if it breaks, the best so far is returned; `None` if
-/// there is none yet.
+/// Trains a classifier. Calls `on_progress` after each batch and each epoch; if it breaks, the best
+/// so far is returned; `None` if there is none yet.
 ///
 /// # Errors
 /// If the loss or a weight is not finite any more.
 ///
 /// # Panics
-/// If there are no texts or classes, or an example has a word or a class that does not exist, or not one class where there must be
-/// one.
+/// If there are no texts or classes, or an example has a word or a class that does not exist, or
+/// not one class where there must be one.
 pub fn train(
     data: Data<'_>,
     settings: &Settings,
@@ -351,7 +357,8 @@ impl Counts {
         self.both += given.iter().filter(|class| had.contains(class)).count();
     }
 
-    /// The harmonic mean of precision and recall; 1 if there was nothing to give and nothing was given.
+    /// The harmonic mean of precision and recall; 1 if there was nothing to give and nothing was
+    /// given.
     fn f1(&self) -> f64 {
         match self.given + self.had {
             0 => 1.0,

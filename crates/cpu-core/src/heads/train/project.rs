@@ -30,7 +30,8 @@ pub(super) fn columns(filters: &[Convolution]) -> usize {
     filters.iter().map(|one| one.width * one.channels()).sum()
 }
 
-/// All filters as columns in blocks, `[blocks, dim, COLUMNS]`: those of a width tap by tap, channel by channel.
+/// All filters as columns in blocks, `[blocks, dim, COLUMNS]`: those of a width tap by tap, channel
+/// by channel.
 fn pack(filters: &[Convolution], dim: usize) -> Vec<f32> {
     let blocks = columns(filters).div_ceil(COLUMNS);
     let mut packed = vec![0.0; blocks * dim * COLUMNS];
@@ -50,7 +51,8 @@ fn pack(filters: &[Convolution], dim: usize) -> Vec<f32> {
     packed
 }
 
-/// The products of these words with all filters: `[words, padded columns]`, and the number of the latter.
+/// The products of these words with all filters: `[words, padded columns]`, and the number of the
+/// latter.
 pub(super) fn project(
     words: &[u32],
     vectors: &[f32],

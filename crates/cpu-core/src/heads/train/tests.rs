@@ -1,5 +1,5 @@
-//! Training: gradients against finite differences of the formula in float64, and against PyTorch; the same weights on any number
-//! of threads.
+//! Training: gradients against finite differences of the formula in float64, and against PyTorch;
+//! the same weights on any number of threads.
 
 use contract::classifier::{sigmoid, softmax};
 use model_store::synth::split_mix;
@@ -35,7 +35,8 @@ fn go_on(_: Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// The mean loss by the formula in float64. Softmax: each text by its class's weight. Sigmoid: the sum over classes.
+/// The mean loss by the formula in float64. Softmax: each text by its class's weight. Sigmoid: the
+/// sum over classes.
 fn loss(trainer: &Trainer<'_>, vectors: &[f32], examples: &[&Example], weights: &[f32]) -> f64 {
     let (dim, classifier) = (trainer.data.dim, trainer.trained(0.0, 0).classifier);
     let weight = |class: u32| f64::from(weights[class as usize]);

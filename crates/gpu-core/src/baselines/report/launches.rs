@@ -14,7 +14,8 @@ impl Report<'_> {
     /// Starts computing the cosine of every row with this one.
     ///
     /// # Safety
-    /// The caller synchronises the stream before it frees or changes what it passes, or searches again.
+    /// The caller synchronises the stream before it frees or changes what it passes, or searches
+    /// again.
     pub(super) unsafe fn start_dot_product(
         &self,
         row: Row,
@@ -35,14 +36,16 @@ impl Report<'_> {
             dim: dim as i32,
         };
         let shape = Shape::grid(grid, 1).shared(shared);
-        // SAFETY: table and room are made for these rows and components; the caller promises the rest.
+        // SAFETY: table and room are made for these rows and components; the caller promises the
+        // rest.
         unsafe { self.dot_product.launch(&self.stream, shape, &params) }
     }
 
     /// Starts sorting each piece.
     ///
     /// # Safety
-    /// The caller synchronises the stream before it frees or changes what it passes, or searches again.
+    /// The caller synchronises the stream before it frees or changes what it passes, or searches
+    /// again.
     pub(super) unsafe fn start_sorting(&self, pieces: usize, room: &Room) -> Result<(), GpuError> {
         let params = SortPiecesParams {
             scores: room.scores.pointer_mut(),
@@ -51,15 +54,16 @@ impl Report<'_> {
             k: self.k as i32,
         };
         let shape = Shape::grid(pieces.div_ceil(self.first_merge.threads()), 1);
-        // SAFETY: a thread for each piece; the room is made for these rows, and k is at most `REPORT_MAX_K`;
-        // the caller promises the rest.
+        // SAFETY: a thread for each piece; the room is made for these rows, and k is at most
+        // `REPORT_MAX_K`; the caller promises the rest.
         unsafe { self.first_merge.launch(&self.stream, shape, &params) }
     }
 
     /// Starts merging pieces in pairs, in rounds, until one is left.
     ///
     /// # Safety
-    /// The caller synchronises the stream before it frees or changes what it passes, or searches again.
+    /// The caller synchronises the stream before it frees or changes what it passes, or searches
+    /// again.
     pub(super) unsafe fn start_merging(&self, pieces: usize, room: &Room) -> Result<(), GpuError> {
         let (scratch_scores, scratch_positions) = match &room.scratch {
             Some((scores, positions)) => (scores.pointer_mut(), positions.pointer_mut()),
@@ -78,7 +82,8 @@ impl Report<'_> {
             };
             let pairs = pieces.div_ceil(stride) / 2;
             let shape = Shape::grid(pairs.div_ceil(self.merge_sort.threads()), 1);
-            // SAFETY: as above, with a thread for each pair; only version 1 uses the scratch, and it has one.
+            // SAFETY: as above, with a thread for each pair; only version 1 uses the scratch, and
+            // it has one.
             unsafe { self.merge_sort.launch(&self.stream, shape, &params)? };
             stride *= 2;
         }

@@ -1,5 +1,5 @@
-//! The 2020 report's four versions: `kernels/report/README.md` says what each does and where the report left a
-//! choice.
+//! The 2020 report's four versions: `kernels/report/README.md` says what each does and where the
+//! report left a choice.
 
 #![allow(unsafe_code)]
 
@@ -175,8 +175,8 @@ impl<'a> Report<'a> {
         Ok(report)
     }
 
-    /// The best k rows for a row of the table, with their cosines, and the times. Rows of norm zero are no
-    /// neighbours. The ranking is by float32 scores.
+    /// The best k rows for a row of the table, with their cosines, and the times. Rows of norm zero
+    /// are no neighbours. The ranking is by float32 scores.
     ///
     /// # Errors
     /// If the device fails.
@@ -195,8 +195,8 @@ impl<'a> Report<'a> {
         unsafe { self.copy_query(row, &room)? };
         let marks = [self.mark()?, self.mark()?, self.mark()?, self.mark()?];
         self.begin(&marks[0])?;
-        // SAFETY: `search` borrows this mutably and synchronises before it returns; if a step fails, the device
-        // has failed too.
+        // SAFETY: `search` borrows this mutably and synchronises before it returns; if a step
+        // fails, the device has failed too.
         unsafe { self.start_dot_product(row, &table, &room)? };
         self.end(&marks[1])?;
         let pieces = rows.div_ceil(k);

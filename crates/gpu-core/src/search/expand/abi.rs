@@ -54,7 +54,8 @@ abi! {
             /// `[texts, capacity]`, as the following: see `ListTermsParams`.
             found: DevicePointer<ScoredRow>,
             counts: DevicePointer<u32>,
-            /// `[list_capacity]`, in the host's memory: the terms of all texts, those of a text in the order of rows.
+            /// `[list_capacity]`, in the host's memory: the terms of all texts, those of a text in
+            /// the order of rows.
             terms: DevicePointerMut<ScoredRow>,
             /// `[texts]`, in the host's memory.
             ranges: DevicePointerMut<TextTerms>,

@@ -1,5 +1,6 @@
-//! Texts as searches for their tokens, whose vectors the host uploads: of each text the rows that a token has above the least
-//! value. The device makes the queries, lists their hits and merges those of a text, so that the host waits once.
+//! Texts as searches for their tokens, whose vectors the host uploads: of each text the rows that a
+//! token has above the least value. The device makes the queries, lists their hits and merges those
+//! of a text, so that the host waits once.
 
 #![allow(unsafe_code)]
 
@@ -40,7 +41,8 @@ pub(crate) struct Tokens<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum TokenVectors<'a> {
     Host(&'a [f32]),
-    /// At an address on the device, in the memory of another library. They do not change during the pass.
+    /// At an address on the device, in the memory of another library. They do not change during the
+    /// pass.
     Borrowed(DevicePointer<f32>),
 }
 
@@ -53,7 +55,8 @@ pub(crate) struct FoundTerm {
     pub(crate) token: u32,
 }
 
-/// The terms of texts that each `end` at a token, ordered by text, then by term; and the texts whose terms were not merged.
+/// The terms of texts that each `end` at a token, ordered by text, then by term; and the texts
+/// whose terms were not merged.
 pub(super) fn touched(
     texts: Vec<Option<Vec<FoundTerm>>>,
     ends: &[usize],
@@ -115,8 +118,8 @@ impl TokenPasses {
 }
 
 impl CudaEngine {
-    /// The terms of each text, in the order of rows; `None` for a text with too many hits to merge. At most [`MAX_TEXTS`] texts.
-    /// Only for tables with certificates.
+    /// The terms of each text, in the order of rows; `None` for a text with too many hits to merge.
+    /// At most [`MAX_TEXTS`] texts. Only for tables with certificates.
     ///
     /// # Errors
     /// If the device fails.
@@ -130,7 +133,8 @@ impl CudaEngine {
         // SAFETY: this function waits for the stream before anything else uses the buffers.
         let launched = unsafe { self.launch_tokens(&mut passes, tokens) };
         let done = launched.and_then(|()| self.end(&mut || ()));
-        // Kept after an error, too: some kernels may be under way until the stream has been synchronised.
+        // Kept after an error, too: some kernels may be under way until the stream has been
+        // synchronised.
         let passes = self.token_passes.insert(passes);
         done?;
         let term = |hit: &ScoredRow| FoundTerm { row: hit.row, value: hit.score, token: hit.query };
@@ -217,7 +221,8 @@ impl CudaEngine {
     /// Starts the search for the tokens from `first` on: as many as a pass takes.
     ///
     /// # Safety
-    /// As for [`launch_tokens`](Self::launch_tokens); the headers of the tokens are made earlier in the stream.
+    /// As for [`launch_tokens`](Self::launch_tokens); the headers of the tokens are made earlier in
+    /// the stream.
     unsafe fn launch_some(
         &self,
         passes: &TokenPasses,
@@ -249,7 +254,8 @@ impl CudaEngine {
             unused: 0,
         };
         let shape = Shape::grid(width, LISTING_PARTS).early(pass.early);
-        // SAFETY: the caller's promise: the headers up to the width are queries of this table, or zero.
+        // SAFETY: the caller's promise: the headers up to the width are queries of this table, or
+        // zero.
         unsafe {
             pass.prepare_from(&kernels.plain, source, width)?;
             pass.above_minimum(quantised, width)?;

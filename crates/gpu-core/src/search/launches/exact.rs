@@ -7,7 +7,8 @@ use crate::search::pass::Pass;
 use crate::search::workspace::PART_COUNTS;
 
 impl Pass<'_> {
-    /// Starts the scan for the best rows of each part of the float32 table. Returns the number of parts.
+    /// Starts the scan for the best rows of each part of the float32 table. Returns the number of
+    /// parts.
     ///
     /// # Safety
     /// The promise of a [`Pass`].
@@ -63,7 +64,8 @@ impl Pass<'_> {
             stride: stride as i32,
         };
         let shape = Shape::grid(batch, 1).shared(LIST_BYTES);
-        // SAFETY: a block for each query; the answers fit, as asserted; the list fits the shared memory.
+        // SAFETY: a block for each query; the answers fit, as asserted; the list fits the shared
+        // memory.
         unsafe { self.kernels.merge_parts.launch(self.stream, shape, &params) }
     }
 }

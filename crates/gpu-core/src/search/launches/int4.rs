@@ -97,8 +97,8 @@ impl Pass<'_> {
         };
         let blocks = (4 * self.multiprocessors()).min(tiles);
         let shape = Shape::grid(blocks, 1).shared(LIST_BYTES).early(self.early);
-        // SAFETY: blocks divide the tiles among themselves, whatever their number; the scratch has a dot
-        // product for each slot; the list fits the shared memory.
+        // SAFETY: blocks divide the tiles among themselves, whatever their number; the scratch has
+        // a dot product for each slot; the list fits the shared memory.
         unsafe { self.kernels.int4_rescore.launch(self.stream, shape, &params) }
     }
 }

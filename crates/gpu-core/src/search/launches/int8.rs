@@ -70,13 +70,15 @@ impl Pass<'_> {
             Int8Scans::Portable(scans) => {
                 let Scans { queries, sample, scan } = widest(scans, width);
                 let (groups, kernel) = (width / queries, if sampling { sample } else { scan });
-                // Two half tiles per tile, one warp for each; enough blocks to fill the device twice over.
+                // Two half tiles per tile, one warp for each; enough blocks to fill the device
+                // twice over.
                 let needed = (2 * walk.count as usize).div_ceil(kernel.threads() / WARP);
                 let blocks = (16 * self.multiprocessors() / groups).clamp(1, needed);
                 let params = Int8ScanParams { tiles, tile_scales, fragments, out, walk, chunks };
                 let shape = Shape::grid(groups, blocks).early(self.early);
-                // SAFETY: the tiles are within the table; the output has room for `width` queries and the
-                // sample's groups; the queries are in this kernel's layout, padded to a multiple of 64.
+                // SAFETY: the tiles are within the table; the output has room for `width` queries
+                // and the sample's groups; the queries are in this kernel's layout, padded to a
+                // multiple of 64.
                 unsafe { kernel.launch(self.stream, shape, &params) }
             }
             Int8Scans::Hopper(scans, ring) => {
@@ -94,8 +96,8 @@ impl Pass<'_> {
                     query_groups: groups as i32,
                 };
                 let shape = Shape::grid(grid, 1).shared(ring.bytes).early(self.early);
-                // SAFETY: as above; the grid is a multiple of the groups, and the shared memory holds the
-                // ring's stages and what the last product reads past their end.
+                // SAFETY: as above; the grid is a multiple of the groups, and the shared memory
+                // holds the ring's stages and what the last product reads past their end.
                 unsafe { kernel.launch(self.stream, shape, &params) }
             }
         }
@@ -135,8 +137,8 @@ impl Pass<'_> {
             groups_per_tile: int8.groups_per_tile as u32,
         };
         let shape = Shape::grid(width, 1).shared(kernels.first_shared).early(self.early);
-        // SAFETY: a block for each query; the scratch has `groups` bounds of each; the shared memory has the
-        // vector that a formula's kernel makes.
+        // SAFETY: a block for each query; the scratch has `groups` bounds of each; the shared
+        // memory has the vector that a formula's kernel makes.
         unsafe { kernels.first_thresholds.launch(self.stream, shape, &params) }
     }
 
@@ -168,8 +170,8 @@ impl Pass<'_> {
             capacity: (w.candidates.len() / width) as u32,
         };
         let shape = Shape::grid(width, 1).early(self.early);
-        // SAFETY: a block for each query; the candidates are divided among the queries as in the scan, and name
-        // slots of the table.
+        // SAFETY: a block for each query; the candidates are divided among the queries as in the
+        // scan, and name slots of the table.
         unsafe { kernels.raise_thresholds.launch(self.stream, shape, &params) }
     }
 
@@ -213,8 +215,8 @@ impl Pass<'_> {
         let shape = Shape::grid(formula_blocks + width, class.rescoring_parts(width))
             .shared(LIST_BYTES)
             .early(self.early);
-        // SAFETY: candidates, survivors and answers are divided among `width` queries, and the other blocks take
-        // formulas; the list fits the shared memory.
+        // SAFETY: candidates, survivors and answers are divided among `width` queries, and the
+        // other blocks take formulas; the list fits the shared memory.
         unsafe { kernels.rescore.launch(self.stream, shape, &params) }
     }
 }

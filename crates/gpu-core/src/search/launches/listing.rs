@@ -12,7 +12,8 @@ use crate::search::workspace::{LISTED_HITS, MAX_BATCH};
 /// Blocks for each query that score its candidates.
 pub(in crate::search) const LISTING_PARTS: usize = 4;
 
-/// A query with more candidates than this part of its room, in the few tiles that are scanned first, is given up.
+/// A query with more candidates than this part of its room, in the few tiles that are scanned
+/// first, is given up.
 const STOPPING_PART: usize = 8;
 
 impl Pass<'_> {
@@ -35,7 +36,8 @@ impl Pass<'_> {
             unused: 0,
         };
         let shape = Shape::grid(width.div_ceil(kernel.threads()), 1).early(self.early);
-        // SAFETY: a thread for each query, of which there is room for `MAX_BATCH`; the caller promises the rest.
+        // SAFETY: a thread for each query, of which there is room for `MAX_BATCH`; the caller
+        // promises the rest.
         unsafe { kernel.launch(self.stream, shape, &params) }
     }
 
@@ -102,8 +104,8 @@ impl Pass<'_> {
             unused: 0,
         };
         let shape = Shape::grid(width, LISTING_PARTS).early(self.early);
-        // SAFETY: candidates are divided among `width` queries; the list has room for `LISTED_HITS`, and
-        // `overflowed` for `MAX_BATCH`; the caller promises the rest.
+        // SAFETY: candidates are divided among `width` queries; the list has room for
+        // `LISTED_HITS`, and `overflowed` for `MAX_BATCH`; the caller promises the rest.
         unsafe { self.kernels.list_hits.launch(self.stream, shape, &params) }
     }
 }

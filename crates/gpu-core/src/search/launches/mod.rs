@@ -1,6 +1,6 @@
-//! One function for each kernel of the search: its parameters, its grid, and why they fit each other. All of
-//! them are unsafe for the reason that [`Pass`] states. This file has the kernel that every certified pass
-//! begins with.
+//! One function for each kernel of the search: its parameters, its grid, and why they fit each
+//! other. All of them are unsafe for the reason that [`Pass`] states. This file has the kernel that
+//! every certified pass begins with.
 
 #![allow(unsafe_code)]
 
@@ -121,8 +121,8 @@ impl Pass<'_> {
             layout,
         };
         let shape = Shape::grid(batch, 1).shared(size_of::<f64>() * self.resident.lifted_dim());
-        // SAFETY: every buffer has room for `MAX_BATCH` queries, and the bytes are asserted; the caller
-        // promises the rest. Not early, because it is the first kernel of its pass.
+        // SAFETY: every buffer has room for `MAX_BATCH` queries, and the bytes are asserted; the
+        // caller promises the rest. Not early, because it is the first kernel of its pass.
         unsafe { kernels.prepare.launch(self.stream, shape, &params) }
     }
 }

@@ -18,8 +18,8 @@ use parquet::schema::parser::parse_message_type;
 use columns::{Leaf, Values};
 use shred::Shredder;
 
-/// A row group ends after the row that makes it longer than one of these: rows that DuckDB reads in one thread, and the length of
-/// their JSON, which bounds the memory.
+/// A row group ends after the row that makes it longer than one of these: rows that DuckDB reads in
+/// one thread, and the length of their JSON, which bounds the memory.
 const ROWS_PER_GROUP: usize = 122_880;
 const BYTES_PER_GROUP: usize = 64 << 20;
 

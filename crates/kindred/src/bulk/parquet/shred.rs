@@ -1,6 +1,6 @@
-//! Takes JSON apart into columns, as the paper on Dremel describes (Melnik et al. 2010): beside a value, a column has its definition
-//! level, how many of the optional and repeated fields above it are there, and its repetition level, which of the lists above it
-//! goes on.
+//! Takes JSON apart into columns, as the paper on Dremel describes (Melnik et al. 2010): beside a
+//! value, a column has its definition level, how many of the optional and repeated fields above it
+//! are there, and its repetition level, which of the lists above it goes on.
 
 use std::fmt;
 use std::io;

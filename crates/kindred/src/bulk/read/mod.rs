@@ -1,6 +1,7 @@
 //! Cuts an input into rows, and rows into parts that are answered together.
 //!
-//! Where a part ends depends on the input and the options only, so a part of a resumed run is one of an undisturbed run.
+//! Where a part ends depends on the input and the options only, so a part of a resumed run is one
+//! of an undisturbed run.
 
 mod columns;
 mod lines;

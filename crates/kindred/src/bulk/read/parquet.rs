@@ -1,4 +1,5 @@
-//! Rows of Parquet: of the file's columns, only the one with the text and the one with the id are read, some rows at a time.
+//! Rows of Parquet: of the file's columns, only the one with the text and the one with the id are
+//! read, some rows at a time.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -215,7 +216,8 @@ fn decode<T: DataType>(
     Ok(rows)
 }
 
-/// Whether CSV would have the column's values in one form only. A date or a decimal number has several.
+/// Whether CSV would have the column's values in one form only. A date or a decimal number has
+/// several.
 fn is_read(column: &ColumnDescriptor) -> bool {
     use ConvertedType as Converted;
     let is_whole = matches!(
@@ -253,7 +255,8 @@ fn is_unsigned(column: &ColumnDescriptor) -> bool {
     matches!(column.converted_type(), UINT_8 | UINT_16 | UINT_32 | UINT_64)
 }
 
-/// Damage can break what the decoders assert. It is an error of the file, and no end of the process.
+/// Damage can break what the decoders assert. It is an error of the file, and no end of the
+/// process.
 fn guarded<T>(name: &str, read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, BulkError> {
     let read = catch_unwind(AssertUnwindSafe(read));
     let read = read.unwrap_or_else(|_| Err(ParquetError::General("it is damaged".into())));

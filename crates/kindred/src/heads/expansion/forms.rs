@@ -13,8 +13,8 @@ pub enum Form {
     /// A list of objects with `term` and `weight`.
     #[default]
     Terms,
-    /// Whole numbers: `round(100 · weight)`, without those that are 0, as Anserini and Pyserini index them. They write a term that often
-    /// into a text, and cut that at white space.
+    /// Whole numbers: `round(100 · weight)`, without those that are 0, as Anserini and Pyserini
+    /// index them. They write a term that often into a text, and cut that at white space.
     Impacts,
     /// The field type `rank_features` of Lucene's engines: OpenSearch and Elasticsearch.
     RankFeatures,
@@ -115,8 +115,9 @@ impl Serialize for Formed<'_> {
 }
 
 impl Formed<'_> {
-    /// An object of some terms with their values. Where an engine takes a character for more than a part of the name, `_` stands for it, and
-    /// of two terms with the same name the larger weight stays.
+    /// An object of some terms with their values. Where an engine takes a character for more than a
+    /// part of the name, `_` stands for it, and of two terms with the same name the larger weight
+    /// stays.
     fn named<'b, S: Serializer, T: Serialize>(
         &self,
         values: impl Iterator<Item = (&'b str, T)>,
@@ -206,9 +207,10 @@ mod tests {
             float.is_normal() && float > 0.0
         };
 
-        // Lucene's `FeatureField.setFeatureValue`: a value is a finite, positive, normal float. The mappers of Elasticsearch and OpenSearch
-        // (`RankFeaturesFieldMapper`, `SparseVectorFieldMapper`): "fields do not support dots in feature names", and a feature has one
-        // value in a document; of several, `sparse_vector` takes the largest.
+        // Lucene's `FeatureField.setFeatureValue`: a value is a finite, positive, normal float. The
+        // mappers of Elasticsearch and OpenSearch (`RankFeaturesFieldMapper`,
+        // `SparseVectorFieldMapper`): "fields do not support dots in feature names", and a feature
+        // has one value in a document; of several, `sparse_vector` takes the largest.
         for form in [Form::RankFeatures, Form::SparseVector] {
             let features = object(form);
             assert!(features.keys().all(|name| !name.contains('.')), "{features:?}");
@@ -216,15 +218,16 @@ mod tests {
             assert_eq!((features["u_s_"].as_f64(), features.len()), (Some(2.0), 5));
         }
 
-        // Anserini's `JsonVectorCollection`: a value is a Java int, and the term is written that often, with a space behind it.
+        // Anserini's `JsonVectorCollection`: a value is a Java int, and the term is written that
+        // often, with a space behind it.
         let impacts = object(Form::Impacts);
         let is_int = |value: &Value| (1..=i32::MAX as u64).contains(&value.as_u64().unwrap());
         assert!(impacts.values().all(is_int), "{impacts:?}");
         assert!(impacts.keys().all(|term| !term.contains(char::is_whitespace)), "{impacts:?}");
         assert_eq!(impacts["new_york"], i32::MAX, "the larger stays");
 
-        // Qdrant's OpenAPI, `SparseVector`: "indices must be unique", unsigned integers of 32 bits; "values and indices must be the
-        // same length", floats. No other field.
+        // Qdrant's OpenAPI, `SparseVector`: "indices must be unique", unsigned integers of 32 bits;
+        // "values and indices must be the same length", floats. No other field.
         let vector = object(Form::Qdrant);
         let [indices, values] = ["indices", "values"].map(|name| vector[name].as_array().unwrap());
         let indices: Vec<u64> = indices.iter().map(|index| index.as_u64().unwrap()).collect();
@@ -232,8 +235,8 @@ mod tests {
         assert!(values.len() == indices.len() && values.iter().all(is_float));
         assert_eq!(vector.len(), 2);
 
-        // Vespa's document JSON, "Short form for tensors with a single mapped dimension": an object of labels, which are any strings, each
-        // of them once, with their values.
+        // Vespa's document JSON, "Short form for tensors with a single mapped dimension": an object
+        // of labels, which are any strings, each of them once, with their values.
         let tensor = object(Form::Vespa);
         let cells = tensor["cells"].as_object().unwrap();
         assert!(cells.values().all(is_float) && cells.len() == 6, "{cells:?}");

@@ -40,7 +40,8 @@ pub struct ImportOptions {
     pub file: String,
     /// The classes, in the order of the last layer's outputs.
     pub labels: Vec<String>,
-    /// How texts become tokens. If the vocabulary has words with capitals, texts are not looked up in lower case.
+    /// How texts become tokens. If the vocabulary has words with capitals, texts are not looked up
+    /// in lower case.
     pub tokens: Tokens,
     /// How class scores become probabilities.
     pub probabilities: Probabilities,
@@ -98,12 +99,14 @@ pub struct Imported {
     pub padding: Option<String>,
 }
 
-/// Makes a head of a PyTorch state dict in safetensors: convolutions `[channels, dim, width]` (`Conv1d`) or
-/// `[channels, 1, width, dim]` (`Conv2d`), dense layers `[outputs, inputs]`, and an embedding `[rows, dim]` if there is one.
-/// Each line of `vocabulary` is the word of a row of the embedding; without it, the rows are those of the model.
+/// Makes a head of a PyTorch state dict in safetensors: convolutions `[channels, dim, width]`
+/// (`Conv1d`) or `[channels, 1, width, dim]` (`Conv2d`), dense layers `[outputs, inputs]`, and an
+/// embedding `[rows, dim]` if there is one. Each line of `vocabulary` is the word of a row of the
+/// embedding; without it, the rows are those of the model.
 ///
 /// # Errors
-/// If the bytes are no safetensors, a tensor is missing or does not fit, or there is one more. Each error names the cure.
+/// If the bytes are no safetensors, a tensor is missing or does not fit, or there is one more. Each
+/// error names the cure.
 pub fn import_head(
     model: &ModelStore,
     state: &[u8],
@@ -243,7 +246,8 @@ fn convolutions(
     Ok(convolutions)
 }
 
-/// A tensor without numbers may claim any number of channels, more than there is memory for their biases.
+/// A tensor without numbers may claim any number of channels, more than there is memory for their
+/// biases.
 fn check_not_empty(file: &str, tensor: &Tensor<'_>) -> Result<(), ImportError> {
     match tensor.shape().contains(&0) {
         true => Err(shape(file, tensor, "none of its dimensions may be 0".to_owned())),

@@ -115,8 +115,8 @@ impl<'a> StateDict<'a> {
         Ok(())
     }
 
-    /// The layers whose names are one of `stems` and perhaps numbers, such as `fc`, `fc1`, `fc_1`, `fc.0` or `convs.0.0`: by the
-    /// order of `stems`, then by number.
+    /// The layers whose names are one of `stems` and perhaps numbers, such as `fc`, `fc1`, `fc_1`,
+    /// `fc.0` or `convs.0.0`: by the order of `stems`, then by number.
     pub(super) fn layers(&self, stems: &[&str]) -> Vec<String> {
         let found = |tensor: &Tensor<'_>| {
             let layer = tensor.known_as.strip_suffix(".weight")?;

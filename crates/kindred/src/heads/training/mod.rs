@@ -30,28 +30,29 @@ use texts::{Encoded, balanced, encode, split, typical_component, unknown_words};
 /// How a classifier is made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainingOptions {
-    /// Shape, steps and seed. The weights of classes are set by `balance`; probabilities become sigmoids if a text has several labels
-    /// or none.
+    /// Shape, steps and seed. The weights of classes are set by `balance`; probabilities become
+    /// sigmoids if a text has several labels or none.
     pub settings: Settings,
     /// How texts become tokens.
     pub tokens: Tokens,
-    /// Rare classes count for more: each class for as much as every other; with sigmoids, the texts that have a label for as much
-    /// as those that do not.
+    /// Rare classes count for more: each class for as much as every other; with sigmoids, the texts
+    /// that have a label for as much as those that do not.
     pub balance: bool,
-    /// What the vectors of words that training does not meet are multiplied by, if vectors are trained. Those that it meets
-    /// shrink, so words that it never saw would speak too loudly.
+    /// What the vectors of words that training does not meet are multiplied by, if vectors are
+    /// trained. Those that it meets shrink, so words that it never saw would speak too loudly.
     pub other_words: f32,
-    /// Words that the model does not have get vectors of their own if this number of texts has them; otherwise they are left out.
-    /// Only if vectors are trained.
+    /// Words that the model does not have get vectors of their own if this number of texts has
+    /// them; otherwise they are left out. Only if vectors are trained.
     pub add_words: Option<NonZeroUsize>,
 }
 
 impl TrainingOptions {
-    /// The default of `other_words`. On SST-2 with glove.6B.50d (means of five seeds): 0: 82.56 %; 0.25: 82.53 %; 0.5: 82.33 %;
-    /// 1: 80.83 %.
+    /// The default of `other_words`. On SST-2 with glove.6B.50d (means of five seeds): 0: 82.56 %;
+    /// 0.25: 82.53 %; 0.5: 82.33 %; 1: 80.83 %.
     pub const OTHER_WORDS: f32 = 0.25;
 
-    /// What a head for these texts has: sigmoids if that is wanted, or a text has several labels or none.
+    /// What a head for these texts has: sigmoids if that is wanted, or a text has several labels or
+    /// none.
     pub fn probabilities(&self, train: &Texts, dev: Option<&Texts>) -> Probabilities {
         match train.any_number() || dev.is_some_and(Texts::any_number) {
             true => Probabilities::Sigmoid,
@@ -75,7 +76,8 @@ pub struct Made {
     pub epoch: usize,
     /// How good it is on the deciding texts: accuracy, or with sigmoids F1 ([`Trained::quality`]).
     pub quality: f64,
-    /// The expected calibration error on the deciding texts, before and after the temperature was fitted.
+    /// The expected calibration error on the deciding texts, before and after the temperature was
+    /// fitted.
     pub calibration: [f64; 2],
 }
 
@@ -93,8 +95,8 @@ pub enum TrainError {
     Head(#[from] HeadError),
 }
 
-/// Trains a classifier. Without `dev`, one text of ten decides when to stop. Calls `on_progress` after each batch and epoch; if it
-/// breaks, the best so far is made; `None` if there is none yet.
+/// Trains a classifier. Without `dev`, one text of ten decides when to stop. Calls `on_progress`
+/// after each batch and epoch; if it breaks, the best so far is made; `None` if there is none yet.
 ///
 /// # Errors
 /// If the texts have fewer than two labels (with sigmoids: none) or about as many labels as there
@@ -196,7 +198,8 @@ pub fn train_classifier(
     let Some(trained) = trained else { return Ok(None) };
 
     let Trained { classifier, vectors, quality, epoch } = trained;
-    // The words' own vectors, by token: those of rows before those of words that the model does not have.
+    // The words' own vectors, by token: those of rows before those of words that the model does not
+    // have.
     let mut trained: Vec<(Token, usize)> = Vec::new();
     if vectors.is_some() {
         trained.extend(words[..met].iter().copied().zip(0..));

@@ -23,7 +23,8 @@ pub(super) struct Encoded {
     pub(super) classes: Vec<u32>,
 }
 
-/// The words that the model does not have and at least this number of texts has, in lower case; in the order of the texts.
+/// The words that the model does not have and at least this number of texts has, in lower case; in
+/// the order of the texts.
 pub(super) fn unknown_words(
     texts: &Texts,
     vocabulary: &Vocabulary<'_>,
@@ -45,7 +46,8 @@ pub(super) fn unknown_words(
     order
 }
 
-/// The root of the mean square of the components of these words that the model has; 1 if there are none.
+/// The root of the mean square of the components of these words that the model has; 1 if there are
+/// none.
 pub(super) fn typical_component(model: &ModelStore, words: &[Token]) -> f32 {
     let (table, dim) = (model.table(), model.dim());
     let rows = words.iter().filter(|token| (token.0 as usize) < model.rows());
@@ -93,8 +95,8 @@ pub(super) fn split(texts: &mut Vec<Encoded>, seed: u64) -> Vec<Encoded> {
     texts.extract_if(.., decides).collect()
 }
 
-/// The weight of each class, so that all count alike; with sigmoids, so that those texts that have it count for as much as the
-/// others.
+/// The weight of each class, so that all count alike; with sigmoids, so that those texts that have
+/// it count for as much as the others.
 pub(super) fn balanced(
     texts: &[Encoded],
     classes: usize,

@@ -3,7 +3,8 @@
 use super::*;
 use proptest::prelude::*;
 
-/// The parts of a text: those that the vocabulary has, `no x` for others, and `(x)` for punctuation that it lacks.
+/// The parts of a text: those that the vocabulary has, `no x` for others, and `(x)` for punctuation
+/// that it lacks.
 fn found(vocabulary: &[&str], text: &str, signs: Signs) -> Vec<String> {
     let find = |word: &str| {
         let has = |word: &str| vocabulary.iter().find(|&&own| own == word).copied();

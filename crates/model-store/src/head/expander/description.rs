@@ -39,7 +39,8 @@ pub struct ExpanderDescription {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "from", deny_unknown_fields)]
 pub enum TermsFrom {
-    /// The terms are words of the model, with the model's vectors, or with vectors in the weights' file.
+    /// The terms are words of the model, with the model's vectors, or with vectors in the weights'
+    /// file.
     Model {},
     /// The terms are the words of another model folder, under the metric `dot`.
     Folder {
@@ -65,7 +66,8 @@ impl ExpanderDescription {
         Ok(read)
     }
 
-    /// That of an expander whose terms are the words of its model. Weights are logarithms; nothing was learnt.
+    /// That of an expander whose terms are the words of its model. Weights are logarithms; nothing
+    /// was learnt.
     pub fn of_model(model: &ModelStore, tokens: Tokens) -> Self {
         Self {
             kind: HeadKind::Expander,

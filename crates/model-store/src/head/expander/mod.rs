@@ -70,7 +70,8 @@ impl Expander {
     /// this model, all shapes, the checksum of the weights, and that they are finite.
     ///
     /// # Errors
-    /// If the folder is no expander, is damaged, or was made for another model. Each names the cure.
+    /// If the folder is no expander, is damaged, or was made for another model. Each names the
+    /// cure.
     pub fn open(folder: &Path, model: &Arc<ModelStore>) -> Result<Self, HeadError> {
         super::check_folder(folder)?;
         let path = folder.join(HEAD_FILE);
@@ -287,7 +288,8 @@ fn shape(description: &ExpanderDescription, words: &ModelStore, model: &ModelSto
 /// Writes an expander's folder, complete or not at all. The checksums are computed.
 ///
 /// # Errors
-/// If `out` exists (unless it is a head and `replace` is set), or can't be written; if the weights do not fit the model.
+/// If `out` exists (unless it is a head and `replace` is set), or can't be written; if the weights
+/// do not fit the model.
 pub fn write_expander(
     out: &Path,
     replace: bool,

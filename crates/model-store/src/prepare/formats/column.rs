@@ -8,7 +8,8 @@ use super::text::Lines;
 use super::{Parsed, Parser as _};
 use crate::prepare::PrepareOptions;
 
-/// In a matrix, at most one of so many cells of the first column is no number, but for the first few.
+/// In a matrix, at most one of so many cells of the first column is no number, but for the first
+/// few.
 const OTHERS_OF: u64 = 10;
 const FEW_OTHERS: u64 = 2;
 

@@ -60,7 +60,8 @@ pub(super) fn detect(head: &[u8], has_words: bool) -> Result<VectorsFormat, Stri
     Ok(VectorsFormat::Glove)
 }
 
-/// Whether the first line has a word and this many numbers: then it is text, whatever its words contain.
+/// Whether the first line has a word and this many numbers: then it is text, whatever its words
+/// contain.
 fn begins_with_a_line(text: &[u8], dim: usize) -> bool {
     let lines = Lines { dim: dim.clamp(1, MAX_DIM), with_norm: false, hint: "" };
     lines.parse(first_line(text), 0).first_bad.is_none()

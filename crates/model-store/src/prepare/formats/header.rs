@@ -58,7 +58,8 @@ impl NumbersHeader {
         Ok(Self { rows, dim, number, start: bytes, may_go_on: false })
     }
 
-    /// Reads the header of a safetensors file: the tensor of this name, or the only two-dimensional one.
+    /// Reads the header of a safetensors file: the tensor of this name, or the only two-dimensional
+    /// one.
     pub(super) fn safetensors(head: &[u8], name: Option<&str>) -> Result<Self, String> {
         let (length, rest) =
             head.split_first_chunk().ok_or("it ends inside its safetensors header")?;

@@ -1,5 +1,5 @@
-//! The formats of vectors files. Each has two parts: splitting bytes into whole records ([`Framing`], sequentially),
-//! and parsing records ([`Parser`], on all cores).
+//! The formats of vectors files. Each has two parts: splitting bytes into whole records
+//! ([`Framing`], sequentially), and parsing records ([`Parser`], on all cores).
 
 mod choose;
 mod column;
@@ -26,8 +26,8 @@ pub(super) use text::parse_component;
 pub enum VectorsFormat {
     /// One word per line, then its components, separated by single spaces.
     Glove,
-    /// The same with the vector's norm before its components. With the words in a separate file: rows
-    /// of little-endian float32, norm and components.
+    /// The same with the vector's norm before its components. With the words in a separate file:
+    /// rows of little-endian float32, norm and components.
     GloveNorm,
     /// A line with the numbers of rows and components, then like GloVe; also fastText's `.vec`.
     Word2vec,
@@ -72,10 +72,12 @@ impl fmt::Display for VectorsFormat {
 /// Maximum size of a record, and the number of bytes used to detect the format.
 pub(super) const MAX_RECORD_BYTES: usize = 4 << 20;
 
-/// Maximum length of a word in a file without lines; a longer one means that the file is cut off or its header wrong.
+/// Maximum length of a word in a file without lines; a longer one means that the file is cut off or
+/// its header wrong.
 pub(crate) const MAX_WORD_BYTES: usize = 4096;
 
-/// Finds the ends of records. Called with all bytes in order, each time starting with the last incomplete record.
+/// Finds the ends of records. Called with all bytes in order, each time starting with the last
+/// incomplete record.
 pub(super) trait Framing: Send {
     /// The length of the whole records at the start of `bytes`. `at_end`: nothing follows.
     fn whole(&mut self, bytes: &[u8], at_end: bool) -> Result<usize, BadBytes>;
@@ -122,7 +124,8 @@ pub(super) struct Parsed {
     pub(super) norms: Vec<f64>,
     /// The numbers of the bad records in this chunk, from 0, ascending.
     pub(super) bad: Vec<u32>,
-    /// The first bad record. Of the others only the numbers are kept, because there may be millions.
+    /// The first bad record. Of the others only the numbers are kept, because there may be
+    /// millions.
     pub(super) first_bad: Option<BadRecord>,
 }
 
@@ -169,8 +172,8 @@ impl Parsed {
         self.records += 1;
     }
 
-    /// Like [`end_record`](Self::end_record), for a record after which all data is misplaced. It replaces the first bad
-    /// record, so that it is not skipped.
+    /// Like [`end_record`](Self::end_record), for a record after which all data is misplaced. It
+    /// replaces the first bad record, so that it is not skipped.
     pub(super) fn end_broken_record(&mut self, reason: String, dim: usize, byte: usize) {
         let bad = BadRecord { record: self.records, byte, reason, may_be_skipped: false };
         self.end_record(Err(String::new()), dim, byte);

@@ -2,8 +2,8 @@
 
 use contract::score;
 
-/// The tolerated relative difference between a stored and the computed norm. Components are often written with five
-/// digits; a norm summed in float32 has a smaller error.
+/// The tolerated relative difference between a stored and the computed norm. Components are often
+/// written with five digits; a norm summed in float32 has a smaller error.
 const NORM_TOLERANCE: f64 = 1e-4;
 
 /// Checks that components are finite, as a model requires.

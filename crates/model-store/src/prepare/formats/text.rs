@@ -76,8 +76,8 @@ impl Lines {
         Ok(word)
     }
 
-    /// Parses a usual line: a word without spaces, then the right number of finite numbers. `None` for
-    /// any other line, good or bad.
+    /// Parses a usual line: a word without spaces, then the right number of finite numbers. `None`
+    /// for any other line, good or bad.
     fn split_plain<'a>(&self, line: &'a [u8], components: &mut Vec<f32>) -> Option<&'a [u8]> {
         let (word, mut rest) = line.split_at(memchr(b' ', line)?);
         for _ in 0..self.numbers() {
@@ -108,7 +108,8 @@ impl Lines {
             match parse_component(field) {
                 Ok(component) => components.push(component),
                 Err(reason) => {
-                    // With too few components, parsing reaches the word; report that instead of an invalid number.
+                    // With too few components, parsing reaches the word; report that instead of an
+                    // invalid number.
                     if spaces(line) < numbers {
                         return Err(self.wrong_number_of_components(line));
                     }

@@ -1,5 +1,5 @@
-//! word2vec's binary format: a line with the numbers of rows and components, then for each row its word, a space, its
-//! components as little-endian float32, and an optional line feed.
+//! word2vec's binary format: a line with the numbers of rows and components, then for each row its
+//! word, a space, its components as little-endian float32, and an optional line feed.
 
 use memchr::memchr;
 
@@ -107,8 +107,8 @@ impl Parser for Rows {
     }
 }
 
-/// An invalid word means that the header is wrong, or that the previous word contains a space. Then all following data
-/// is misplaced.
+/// An invalid word means that the header is wrong, or that the previous word contains a space. Then
+/// all following data is misplaced.
 fn check_word(word: &[u8]) -> Result<&str, String> {
     let reason = match utf8(word) {
         Ok("") => "the word is empty".to_owned(),

@@ -136,7 +136,8 @@ async fn a_start_of_which_one_fails_leaves_no_devices() {
     assert_eq!(stage.alive.load(Ordering::SeqCst), 0, "they are dropped when the start returns");
 }
 
-/// Two replicas work on a job each. The one that began later is told to retire, and retires after its pass; meanwhile the other hangs.
+/// Two replicas work on a job each. The one that began later is told to retire, and retires after
+/// its pass; meanwhile the other hangs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replica_stays_if_the_other_hangs_before_it_has_retired() {
     const HANGS: Limits = Limits { hang_timeout: Duration::from_millis(400), ..MANY };

@@ -57,7 +57,8 @@ pub struct TrainClassifierArguments {
     /// File of texts with labels to learn from
     #[arg(long, value_name = "FILE")]
     pub data: PathBuf,
-    /// File of texts that decide when to stop, and that probabilities are fitted to [default: a tenth of the data]
+    /// File of texts that decide when to stop, and that probabilities are fitted to [default: a
+    /// tenth of the data]
     #[arg(long, value_name = "FILE")]
     pub dev: Option<PathBuf>,
     /// Head folder to write
@@ -81,18 +82,20 @@ pub struct TrainClassifierArguments {
     /// Let all labels count alike, however rare they are
     #[arg(long, help_heading = "Training")]
     pub balance: bool,
-    /// Any number of labels may be right: each gets a probability of its own [default: if a text has several labels or none]
+    /// Any number of labels may be right: each gets a probability of its own [default: if a text
+    /// has several labels or none]
     #[arg(long, help_heading = "Training")]
     pub sigmoid: bool,
     /// Leave the words' vectors as they are
     #[arg(long = "static", help_heading = "Training")]
     pub is_static: bool,
-    /// What vectors of words that the data do not have are multiplied by, from 0 to 1; without effect with --static
+    /// What vectors of words that the data do not have are multiplied by, from 0 to 1; without
+    /// effect with --static
     #[arg(long, value_name = "X", default_value_t = TrainingOptions::OTHER_WORDS, help_heading = "Training")]
     #[arg(value_parser = fraction())]
     pub other_words: f32,
-    /// Give words that the model does not have vectors of their own, if at least N texts have them [default: they are left
-    /// out]
+    /// Give words that the model does not have vectors of their own, if at least N texts have them
+    /// [default: they are left out]
     #[arg(long, value_name = "N", conflicts_with = "is_static", help_heading = "Training")]
     pub add_words: Option<NonZeroUsize>,
     /// Widths of the filters, in words, comma-separated
@@ -203,14 +206,16 @@ pub struct ImportHeadArguments {
     /// Weights of terms are values, not logarithms of 1 + value
     #[arg(long, requires = "expander")]
     pub linear: bool,
-    /// File of the words of the embedding or of the terms, one per line in row order [default: the rows of the model]
+    /// File of the words of the embedding or of the terms, one per line in row order [default: the
+    /// rows of the model]
     #[arg(long, value_name = "FILE", help_heading = "Tensors")]
     pub vocabulary: Option<PathBuf>,
-    /// Zero vectors at each end of a text: none, same (odd widths only), full (one fewer than the width), a number, or a
-    /// number for each convolution, comma-separated
+    /// Zero vectors at each end of a text: none, same (odd widths only), full (one fewer than the
+    /// width), a number, or a number for each convolution, comma-separated
     #[arg(long, value_name = "N", default_value = "none", help_heading = "Tensors")]
     pub padding: Padding,
-    /// The name that Kindred knows, and the name in FILE, such as convs.0=encoder.conv_a; may be repeated
+    /// The name that Kindred knows, and the name in FILE, such as convs.0=encoder.conv_a; may be
+    /// repeated
     #[arg(long, value_name = "NAME=NAME", value_parser = pair(), help_heading = "Tensors")]
     pub map: Vec<(String, String)>,
     /// A tensor of FILE, or a layer, that class scores do not depend on; may be repeated

@@ -88,8 +88,8 @@ pub struct ExpandArguments {
     /// Texts to expand [default: the lines of standard input]
     #[arg(value_name = "TEXT")]
     pub texts: Vec<String>,
-    /// Expand vectors of tokens instead: a NumPy file (.npy) of float32, [tokens, components] for one text or
-    /// [texts, tokens, components]
+    /// Expand vectors of tokens instead: a NumPy file (.npy) of float32, [tokens, components] for
+    /// one text or [texts, tokens, components]
     #[arg(long, value_name = "FILE", conflicts_with = "texts")]
     pub vectors: Option<PathBuf>,
     /// The model.
@@ -98,7 +98,8 @@ pub struct ExpandArguments {
     /// The head, and its terms.
     #[command(flatten)]
     pub terms: TermArguments,
-    /// Print each answer as one JSON object: terms, impacts, rank_features, sparse_vector, qdrant or vespa
+    /// Print each answer as one JSON object: terms, impacts, rank_features, sparse_vector, qdrant
+    /// or vespa
     #[arg(long, value_name = "FORM", value_parser = str::parse::<Form>)]
     pub format: Option<Form>,
     /// Also print which token gave each term

@@ -1,4 +1,5 @@
-//! Compresses large answers with gzip or brotli for clients that accept it. Small answers fit into one packet anyway.
+//! Compresses large answers with gzip or brotli for clients that accept it. Small answers fit into
+//! one packet anyway.
 
 use std::convert::Infallible;
 use std::future::ready;
@@ -37,8 +38,9 @@ impl Compressor {
         headers.get(header::ACCEPT_ENCODING).cloned()
     }
 
-    /// Whether an answer is large enough to compress. One of unknown size is not, and no array: its bits hardly repeat. The answer to a HEAD has no body, but
-    /// has the length of the GET's answer in a header.
+    /// Whether an answer is large enough to compress. One of unknown size is not, and no array: its
+    /// bits hardly repeat. The answer to a HEAD has no body, but has the length of the GET's answer
+    /// in a header.
     pub(super) fn is_large(&self, response: &Response, is_head: bool) -> bool {
         let length = || response.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok();
         let bytes = if is_head { length() } else { Some(response.body().size_hint().lower()) };
@@ -47,8 +49,8 @@ impl Compressor {
         self.from_bytes > 0 && bytes.is_some_and(|bytes| bytes >= self.from_bytes) && !is_array()
     }
 
-    /// Gives a 304 the `Vary` header that the 200 may have had (RFC 9110, section 15.4.5). The size of the 200 is not
-    /// known here; the header does no harm if it was small.
+    /// Gives a 304 the `Vary` header that the 200 may have had (RFC 9110, section 15.4.5). The size
+    /// of the 200 is not known here; the header does no harm if it was small.
     pub(super) fn vary(&self, response: &mut Response) {
         if self.from_bytes == 0 || response.status() != StatusCode::NOT_MODIFIED {
             return;
@@ -60,8 +62,8 @@ impl Compressor {
         }
     }
 
-    /// Compresses a large answer in the best accepted coding. tower-http's layer does it, but wraps only this answer:
-    /// around the whole service, it would box every answer's body.
+    /// Compresses a large answer in the best accepted coding. tower-http's layer does it, but wraps
+    /// only this answer: around the whole service, it would box every answer's body.
     pub(super) async fn compress(
         &self,
         response: Response,
@@ -131,7 +133,8 @@ async fn compressing(response: Response, accepted: Option<HeaderValue>) -> Respo
     let layer = layer.ready().await.unwrap_or_else(|never| match never {});
     let compressed = layer.call(request).await.unwrap_or_else(|never| match never {});
     let mut response = compressed.map(Body::new);
-    // A client that accepts no coding at all gets the plain answer: better than nothing (RFC 9110, section 12.5.3).
+    // A client that accepts no coding at all gets the plain answer: better than nothing (RFC 9110,
+    // section 12.5.3).
     *response.status_mut() = status;
     if response.headers().contains_key(header::CONTENT_ENCODING) {
         weaken(response.headers_mut());
@@ -139,8 +142,8 @@ async fn compressing(response: Response, accepted: Option<HeaderValue>) -> Respo
     response
 }
 
-/// Makes the entity tag weak: after compression, a tag for the exact bytes would be wrong, but a tag for the same
-/// content is still right.
+/// Makes the entity tag weak: after compression, a tag for the exact bytes would be wrong, but a
+/// tag for the same content is still right.
 fn weaken(headers: &mut HeaderMap) {
     let weak = match headers.get(header::ETAG) {
         Some(tag) if !tag.as_bytes().starts_with(b"W/") => {

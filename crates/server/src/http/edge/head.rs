@@ -13,12 +13,14 @@ const MAX_FIELDS: usize = 100;
 pub(super) struct Limits {
     /// The limit of path and query string.
     pub(super) max_uri_bytes: usize,
-    /// The limit of all header fields: names, values, and four bytes for what separates them in HTTP/1.1.
+    /// The limit of all header fields: names, values, and four bytes for what separates them in
+    /// HTTP/1.1.
     pub(super) max_header_bytes: usize,
 }
 
 impl Limits {
-    /// Refuses a head that is too large, or that HTTP does not allow although the HTTP library lets it pass.
+    /// Refuses a head that is too large, or that HTTP does not allow although the HTTP library lets
+    /// it pass.
     pub(super) fn check(&self, request: &Request) -> Result<(), ApiError> {
         self.check_size(request.uri(), request.headers())?;
         check_framing(request)
@@ -28,7 +30,8 @@ impl Limits {
         if uri.path_and_query().is_some_and(|target| target.as_str().len() > self.max_uri_bytes) {
             return Err(ApiError::UriTooLong { limit: self.max_uri_bytes });
         }
-        // The HTTP library has the same limit for HTTP/1.1. Each field costs more memory than its bytes.
+        // The HTTP library has the same limit for HTTP/1.1. Each field costs more memory than its
+        // bytes.
         if headers.len() > MAX_FIELDS {
             return Err(ApiError::HeadersTooLarge { limit: self.max_header_bytes });
         }
@@ -41,8 +44,9 @@ impl Limits {
     }
 }
 
-/// Refuses an HTTP/1.1 request without exactly one Host (RFC 9112, section 3.2), or with a body in an unknown transfer
-/// coding (section 6.1). HTTP/2 does both differently, and the HTTP library checks it.
+/// Refuses an HTTP/1.1 request without exactly one Host (RFC 9112, section 3.2), or with a body in
+/// an unknown transfer coding (section 6.1). HTTP/2 does both differently, and the HTTP library
+/// checks it.
 fn check_framing(request: &Request) -> Result<(), ApiError> {
     if request.version() != Version::HTTP_11 {
         return Ok(());
@@ -67,7 +71,8 @@ fn check_framing(request: &Request) -> Result<(), ApiError> {
     }
 }
 
-/// Whether a value has only characters that are allowed in a host and a port (RFC 3986, section 3.2). It may be empty.
+/// Whether a value has only characters that are allowed in a host and a port (RFC 3986, section
+/// 3.2). It may be empty.
 fn is_host(value: &HeaderValue) -> bool {
     let of_host = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(byte);
     value.as_bytes().iter().all(of_host)

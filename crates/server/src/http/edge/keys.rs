@@ -1,8 +1,9 @@
 //! API keys: who may use the service.
 //!
-//! A keys file has one key per line, as `HASH NAME` or `HASH NAME admin`: the BLAKE3 hash of the key in hexadecimal,
-//! the name of its owner, and whether it may also change the service. `#` begins a comment. A fast hash is right here:
-//! keys have 256 random bits, which nobody can guess at any speed. (For passwords it would be wrong.)
+//! A keys file has one key per line, as `HASH NAME` or `HASH NAME admin`: the BLAKE3 hash of the
+//! key in hexadecimal, the name of its owner, and whether it may also change the service. `#`
+//! begins a comment. A fast hash is right here: keys have 256 random bits, which nobody can guess
+//! at any speed. (For passwords it would be wrong.)
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -103,7 +104,8 @@ impl Keys {
         })
     }
 
-    /// Reads the file again. The new keys apply once the returned function is called; until then the old ones stay.
+    /// Reads the file again. The new keys apply once the returned function is called; until then
+    /// the old ones stay.
     pub(super) fn reload(&self) -> Result<impl FnOnce() -> Option<String> + '_, EdgeError> {
         let new = self.read()?;
         Ok(move || {
@@ -117,8 +119,8 @@ impl Keys {
         })
     }
 
-    /// Checks the key and stores its `Caller` as an extension. Returns the key's account, if the service has keys and
-    /// the request came with one.
+    /// Checks the key and stores its `Caller` as an extension. Returns the key's account, if the
+    /// service has keys and the request came with one.
     pub(super) fn check(&self, request: &mut Request) -> Result<Option<Arc<Account>>, ApiError> {
         if self.file.is_none() {
             return Ok(None);
@@ -151,7 +153,8 @@ impl Keys {
         })?;
         let hash = blake3::hash(key.as_bytes());
         let mut found = None;
-        // Compares with all keys, each in constant time, so that the duration reveals nothing about any key.
+        // Compares with all keys, each in constant time, so that the duration reveals nothing about
+        // any key.
         for key in self.keys.load().iter() {
             if key.hash == hash {
                 found = Some(key.clone());
@@ -161,7 +164,8 @@ impl Keys {
     }
 }
 
-/// Whether a public route covers this path. The path is not normalised, because every route treats `..` as a name.
+/// Whether a public route covers this path. The path is not normalised, because every route treats
+/// `..` as a name.
 pub(in crate::http) fn covers(route: &str, path: &str) -> bool {
     match route.strip_suffix('*') {
         Some(folder) if folder.ends_with('/') => path.starts_with(folder),

@@ -1,8 +1,8 @@
 //! The edge: what happens before and after a route.
 //!
-//! A request gets an id (`request_id`), and passes CORS (`cors`), the checks of its head (`head`) and of its API key
-//! ([`keys`]). Its answer gets compression and headers. Settings control all of this. Keys and certificates can be
-//! reloaded while the service runs.
+//! A request gets an id (`request_id`), and passes CORS (`cors`), the checks of its head (`head`)
+//! and of its API key ([`keys`]). Its answer gets compression and headers. Settings control all of
+//! this. Keys and certificates can be reloaded while the service runs.
 
 mod compression;
 mod cors;
@@ -110,8 +110,8 @@ impl Edge {
         &self.transport
     }
 
-    /// Reads keys and certificates again, and puts them in force if all of them can be used. Returns what changed, a
-    /// line for each file.
+    /// Reads keys and certificates again, and puts them in force if all of them can be used.
+    /// Returns what changed, a line for each file.
     ///
     /// # Errors
     /// If a file can't be used: then everything stays as it was.
@@ -121,8 +121,8 @@ impl Edge {
         Ok([keys(), tls.map(|exchange| exchange())].into_iter().flatten().collect())
     }
 
-    /// The CORS layer for this request, if CORS is configured. An OPTIONS request that is not a preflight goes to the
-    /// routes.
+    /// The CORS layer for this request, if CORS is configured. An OPTIONS request that is not a
+    /// preflight goes to the routes.
     pub(super) fn cors(&self, request: &Request) -> Option<&CorsLayer> {
         let is_theirs = request.method() != axum::http::Method::OPTIONS
             || request.headers().contains_key(ORIGIN);

@@ -8,14 +8,15 @@ pub(in crate::http) const NAME: HeaderName = HeaderName::from_static("x-request-
 /// Longer ids from callers are not used.
 const MAX_BYTES: usize = 128;
 
-/// The id of a request in its answer, in problem documents and in the log: the caller's, or a generated one.
-/// tower-http's layer is not used, because it copies every id from a caller into the log, of any length and with any
-/// characters.
+/// The id of a request in its answer, in problem documents and in the log: the caller's, or a
+/// generated one. tower-http's layer is not used, because it copies every id from a caller into the
+/// log, of any length and with any characters.
 #[derive(Debug, Clone)]
 pub(in crate::http) struct RequestId(HeaderValue);
 
 impl RequestId {
-    /// The caller's id, if it has only visible characters and is not too long; otherwise a random one.
+    /// The caller's id, if it has only visible characters and is not too long; otherwise a random
+    /// one.
     pub(in crate::http) fn of(headers: &HeaderMap) -> Self {
         let is_usable = |id: &&HeaderValue| {
             let bytes = id.as_bytes();

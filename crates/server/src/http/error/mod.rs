@@ -1,5 +1,5 @@
-//! Every way in which a request can fail. `shape` is the one table that maps errors to what the client sees (RFC 9457
-//! problem details). `from` converts the errors of the layers below.
+//! Every way in which a request can fail. `shape` is the one table that maps errors to what the
+//! client sees (RFC 9457 problem details). `from` converts the errors of the layers below.
 
 mod from;
 mod shape;

@@ -1,4 +1,5 @@
-//! The last step of every answer: writes its problem document, if it is an error, and counts its memory.
+//! The last step of every answer: writes its problem document, if it is an error, and counts its
+//! memory.
 
 use std::sync::Arc;
 
@@ -34,8 +35,8 @@ impl Connection {
         headers.entry(header::CACHE_CONTROL).or_insert(const { caching::REVALIDATE });
     }
 
-    /// Counts the memory of a large answer that its handler did not count. If the caller may not hold that much, the
-    /// answer is dropped immediately, and a problem document takes its place.
+    /// Counts the memory of a large answer that its handler did not count. If the caller may not
+    /// hold that much, the answer is dropped immediately, and a problem document takes its place.
     fn count(
         &self,
         response: &mut Response,
@@ -62,7 +63,8 @@ impl Connection {
         }
     }
 
-    /// Puts the problem document into its answer. Replaces the length that the router has set for an empty body.
+    /// Puts the problem document into its answer. Replaces the length that the router has set for
+    /// an empty body.
     fn write_problem(
         &self,
         response: &mut Response,

@@ -1,5 +1,6 @@
-//! What every request passes through: its id, the edge around its answer, the choice of its model, its span in the log
-//! and the guard against panics. Behind them is the router, and a shortcut past it for the routes on the hot path.
+//! What every request passes through: its id, the edge around its answer, the choice of its model,
+//! its span in the log and the guard against panics. Behind them is the router, and a shortcut past
+//! it for the routes on the hot path.
 
 mod complete;
 mod guard;
@@ -129,8 +130,8 @@ impl Connection {
         response
     }
 
-    /// Answers a request, with the edge around [`respond`](Self::respond). Rare parts are boxed: the future of a
-    /// request is copied a few times, so each byte in it costs every request.
+    /// Answers a request, with the edge around [`respond`](Self::respond). Rare parts are boxed:
+    /// the future of a request is copied a few times, so each byte in it costs every request.
     async fn answer(
         &self,
         request: Request,
@@ -246,8 +247,8 @@ impl Connection {
             call = call.noted_in(trace.timeline().clone());
         }
         seen.latest = Some(call.latest());
-        // The router has these routes as well, and its answers are the same. But the router and its layers box and copy
-        // about as much as the whole rest of a request.
+        // The router has these routes as well, and its answers are the same. But the router and its
+        // layers box and copy about as much as the whole rest of a request.
         let has_body = headers.contains_key(header::CONTENT_LENGTH);
         let asked = match routes::hot_route(request.method(), path) {
             Some(HotRoute::Get(HotGet::Nearest)) if !has_body => {
@@ -273,7 +274,8 @@ impl Connection {
                 let answered = self.front.routes.answer(of_model, request);
                 let response = match deadline {
                     None => {
-                        // A reload may wait for the last request that holds the old models. It must not be its own.
+                        // A reload may wait for the last request that holds the old models. It must
+                        // not be its own.
                         drop(call);
                         answered.await
                     }
@@ -293,8 +295,8 @@ impl Connection {
     }
 }
 
-/// How long after its deadline a request is abandoned here. The queue and other stages that wait should abandon it
-/// first, because they can say more about why.
+/// How long after its deadline a request is abandoned here. The queue and other stages that wait
+/// should abandon it first, because they can say more about why.
 const GRACE: Duration = Duration::from_millis(100);
 
 /// The answer, or 504 if it is not ready in time.

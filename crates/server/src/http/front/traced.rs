@@ -14,7 +14,8 @@ use crate::http::routes;
 use crate::models::Call;
 use crate::traces::{Asked, Model, Outcome, Trace, Traces};
 
-/// The trace of a request, if it is traced. If it is dropped before the answer, its caller has hung up.
+/// The trace of a request, if it is traced. If it is dropped before the answer, its caller has hung
+/// up.
 pub(super) struct Traced<'a> {
     pub(super) trace: Option<Arc<Trace>>,
     traces: &'a Traces,
@@ -34,7 +35,8 @@ impl Connection {
         Traced { trace: self.traces.begin(request.headers(), arrived, asked), traces: &self.traces }
     }
 
-    /// What the trace shows of a request: no query string and no word, unless the access log may show them.
+    /// What the trace shows of a request: no query string and no word, unless the access log may
+    /// show them.
     #[cold]
     fn asked(&self, request: &Request, route: usize, id: &RequestId) -> Asked {
         let user_agent = request.headers().get(header::USER_AGENT);
@@ -55,14 +57,16 @@ impl Connection {
     }
 }
 
-/// The beginning of a text. Thousands of spans may wait, and a client may send tens of kilobytes in a head.
+/// The beginning of a text. Thousands of spans may wait, and a client may send tens of kilobytes in
+/// a head.
 fn short(text: &str) -> String {
     const LONGEST: usize = 500;
     text[..text.floor_char_boundary(LONGEST)].to_owned()
 }
 
 impl Traced<'_> {
-    /// Ends the trace, if there is one, and tells the client its id. `encoded` is when writing the answer began and ended.
+    /// Ends the trace, if there is one, and tells the client its id. `encoded` is when writing the
+    /// answer began and ended.
     #[inline]
     pub(super) fn answered(mut self, response: &mut Response, encoded: Option<(Instant, Instant)>) {
         if let Some(trace) = self.trace.take() {

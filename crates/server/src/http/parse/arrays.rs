@@ -1,4 +1,5 @@
-//! Bodies that are arrays of vectors, in the format of NumPy files (.npy): checked, and read into float32 vector by vector.
+//! Bodies that are arrays of vectors, in the format of NumPy files (.npy): checked, and read into
+//! float32 vector by vector.
 
 use kindred::Error;
 use model_store::Number;
@@ -62,7 +63,8 @@ impl<'a> Array<'a> {
         self.bytes.len() / self.number.bytes()
     }
 
-    /// The array as vectors of `dim` components: `[dim]`, or `[n, dim]` for 1 to [`MAX_QUERIES`] of them.
+    /// The array as vectors of `dim` components: `[dim]`, or `[n, dim]` for 1 to [`MAX_QUERIES`] of
+    /// them.
     pub(in crate::http) fn vectors(&self, dim: usize) -> Result<Vectors<'a>, ApiError> {
         let (count, found) = match self.shape[..] {
             [found] => (1, found),
@@ -78,7 +80,8 @@ impl<'a> Array<'a> {
         Ok(Vectors { is_list: self.shape.len() == 2, count, dim, number, bytes })
     }
 
-    /// The array as vectors of tokens: `[tokens, dim]` for one text, or `[texts, tokens, dim]`. The head says what `dim` must be.
+    /// The array as vectors of tokens: `[tokens, dim]` for one text, or `[texts, tokens, dim]`. The
+    /// head says what `dim` must be.
     pub(in crate::http) fn tokens(&self) -> Result<TokenArray, ApiError> {
         let (is_list, count, tokens, dim) = match self.shape[..] {
             [tokens, dim] => (false, 1, tokens, dim),

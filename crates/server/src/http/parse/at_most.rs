@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// A list that keeps at most `MOST` + 1 elements, however long it is. A request with more than `MOST` elements is
-/// refused, and the rest of them takes no memory.
+/// A list that keeps at most `MOST` + 1 elements, however long it is. A request with more than
+/// `MOST` elements is refused, and the rest of them takes no memory.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::http) struct AtMost<T, const MOST: usize> {
     kept: Vec<T>,
@@ -54,7 +54,8 @@ impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for AtMost<T,
                     }
                 }
                 let mut found = kept.len();
-                // The rest is parsed as the same type, so that the same faults are found as in a short list.
+                // The rest is parsed as the same type, so that the same faults are found as in a
+                // short list.
                 while found > MOST && list.next_element::<T>()?.is_some() {
                     found += 1;
                 }

@@ -1,5 +1,5 @@
-//! The JSON bodies of `/nearest`, `/analogy` and `/rank`: their own fields, and the options that are declared for
-//! them ([`kindred::options`]).
+//! The JSON bodies of `/nearest`, `/analogy` and `/rank`: their own fields, and the options that
+//! are declared for them ([`kindred::options`]).
 
 use kindred::options::MAX_EXCLUDED;
 use kindred::question::MAX_RANKED;

@@ -1,4 +1,5 @@
-//! Bodies: receives them, parses JSON into fields, and finds the error that says what is wrong with them.
+//! Bodies: receives them, parses JSON into fields, and finds the error that says what is wrong with
+//! them.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -23,17 +24,19 @@ use kindred::expression;
 use kindred::text::cut;
 use scheduler::account::{Pool, Reservation};
 
-/// Bodies of up to this many bytes are not counted: they take no more memory than a connection's own buffers.
+/// Bodies of up to this many bytes are not counted: they take no more memory than a connection's
+/// own buffers.
 pub(in crate::http) const UNCOUNTED_BODY: usize = 4 << 10;
 
-/// Maximum memory of a request for each byte of its body, while it is parsed, looked up and made into queries.
-/// `BYTES_BESIDES` is the maximum for everything else. Lists are bounded ([`AtMost`](super::at_most::AtMost)), so most
-/// of the memory is for copies of the body's texts, and for numbers that take eight bytes but were written in two.
+/// Maximum memory of a request for each byte of its body, while it is parsed, looked up and made
+/// into queries. `BYTES_BESIDES` is the maximum for everything else. Lists are bounded
+/// ([`AtMost`](super::at_most::AtMost)), so most of the memory is for copies of the body's texts,
+/// and for numbers that take eight bytes but were written in two.
 pub(in crate::http) const BYTES_PER_BYTE: u64 = 6;
 const BYTES_BESIDES: u64 = 64 << 10;
 
-/// The same of an array's bytes: as they arrived, and joined. What is made of them is counted when it is known
-/// ([`Received::count`]).
+/// The same of an array's bytes: as they arrived, and joined. What is made of them is counted when
+/// it is known ([`Received::count`]).
 const BYTES_PER_ARRAY_BYTE: u64 = 2;
 
 /// The largest body that can be valid, in bytes. An array takes less than JSON.
@@ -80,14 +83,15 @@ impl<S: Send + Sync> FromRequest<S> for Received {
     }
 }
 
-/// Receives a body. Memory is counted as the body arrives, not as its length is declared. So a client that declares
-/// much and sends little does not block others.
+/// Receives a body. Memory is counted as the body arrives, not as its length is declared. So a
+/// client that declares much and sends little does not block others.
 async fn arrive(
     call: &Call,
     mut body: Body,
     limit: usize,
 ) -> Result<(Vec<Bytes>, Option<Reservation>), ApiError> {
-    /// A smaller piece is appended to the piece before it, because on its own it would take more memory than its bytes.
+    /// A smaller piece is appended to the piece before it, because on its own it would take more
+    /// memory than its bytes.
     const SMALL_PIECE: usize = 4 << 10;
     /// Memory is counted in steps of this many bytes.
     const STEP: usize = 64 << 10;
@@ -144,8 +148,8 @@ impl Received {
         Work::of_text(self.pieces.iter().map(|piece| &piece[..]))
     }
 
-    /// The request's deadline, as far as it is known before the body is parsed. Parsing may wait for a thread, and the
-    /// request's `timeout_ms` counts during that wait.
+    /// The request's deadline, as far as it is known before the body is parsed. Parsing may wait
+    /// for a thread, and the request's `timeout_ms` counts during that wait.
     pub(in crate::http) fn latest(&self, call: &Call) -> Instant {
         let named = match self.is_array {
             true => query_string::named_timeout(self.query()),
@@ -196,8 +200,8 @@ impl Received {
         Array::read(self.bytes())
     }
 
-    /// Parses the body, which must be in one piece, and refuses any query parameter. Faults are found in the documented
-    /// order.
+    /// Parses the body, which must be in one piece, and refuses any query parameter. Faults are
+    /// found in the documented order.
     pub(in crate::http) fn parse<'a, B: JsonBody<'a>>(&'a self) -> Result<B, ApiError> {
         if self.is_array {
             // An array is never JSON, so this is what is wrong with it.
@@ -214,8 +218,9 @@ impl Received {
     }
 }
 
-/// The number of milliseconds after `"timeout_ms":`, if these bytes contain that. It can only be the field: inside a
-/// string its quotes would be escaped, and only the outermost object has such a field.
+/// The number of milliseconds after `"timeout_ms":`, if these bytes contain that. It can only be
+/// the field: inside a string its quotes would be escaped, and only the outermost object has such a
+/// field.
 fn named_timeout(json: &[u8]) -> Option<u64> {
     let name = b"\"timeout_ms\"";
     let rest = &json[memmem::find(json, name)? + name.len()..];
@@ -244,8 +249,8 @@ pub(in crate::http) trait JsonBody<'a>: Deserialize<'a> {
     }
 }
 
-/// Parses a body. Faults are reported in the documented order: not JSON or a bad expression (400), then the media type
-/// (415), then wrong fields (422).
+/// Parses a body. Faults are reported in the documented order: not JSON or a bad expression (400),
+/// then the media type (415), then wrong fields (422).
 fn parse<'a, B: JsonBody<'a>>(headers: &HeaderMap, body: &'a [u8]) -> Result<B, ApiError> {
     let text =
         std::str::from_utf8(body).map_err(|_| ApiError::NotUtf8 { what: "the body".to_owned() })?;
@@ -330,8 +335,8 @@ fn unsupported(headers: &HeaderMap) -> ApiError {
     ApiError::UnsupportedMediaType { found: String::from_utf8_lossy(declared).into_owned() }
 }
 
-/// Why JSON does not have the form of `B`: which field, and what it must be. Slow, so it is used only for bodies that
-/// have already failed.
+/// Why JSON does not have the form of `B`: which field, and what it must be. Slow, so it is used
+/// only for bodies that have already failed.
 fn shape_fault<'a, B: Deserialize<'a>>(text: &'a str) -> ApiError {
     let not_an_object = || ApiError::InvalidRequest {
         reason: "a request is a JSON object with the documented fields".to_owned(),
@@ -359,7 +364,8 @@ fn shape_fault<'a, B: Deserialize<'a>>(text: &'a str) -> ApiError {
     if path == "." { not_an_object() } else { invalid(&path) }
 }
 
-/// The name and the alternatives, from serde's "unknown field `a`, expected one of `b`, `c` at line …".
+/// The name and the alternatives, from serde's "unknown field `a`, expected one of `b`, `c` at line
+/// …".
 fn unknown_field(reason: &str) -> Option<(String, Vec<String>)> {
     let rest = reason.strip_prefix("unknown field `")?;
     let (field, rest) = rest.rsplit_once("`, expected ")?;

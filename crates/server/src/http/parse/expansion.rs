@@ -1,4 +1,5 @@
-//! The body of `/expand`: JSON, or an array of the tokens' vectors with the rest in the query string.
+//! The body of `/expand`: JSON, or an array of the tokens' vectors with the rest in the query
+//! string.
 
 use kindred::heads::{Form, WantedTerms};
 use serde::Deserialize;
@@ -144,7 +145,8 @@ impl<'a> ExpandBody<'a> {
     }
 }
 
-/// The parameters of a `POST /expand` whose body is an array: everything of a JSON body but its texts.
+/// The parameters of a `POST /expand` whose body is an array: everything of a JSON body but its
+/// texts.
 fn of_query(query: &str) -> Result<ExpandBody<'static>, ApiError> {
     let mut parameters = Parameters::decode(query)?;
     let body = ExpandBody {

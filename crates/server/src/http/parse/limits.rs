@@ -9,10 +9,11 @@ use crate::http::ApiError;
 pub const MAX_QUERIES: usize = 1024;
 /// Maximum number of neighbours in one answer: the sum of `k` over its queries.
 pub const MAX_RESULTS: usize = 65_536;
-/// Maximum number of vector components in one answer: the sum of `k` × dimension over its queries with vectors.
+/// Maximum number of vector components in one answer: the sum of `k` × dimension over its queries
+/// with vectors.
 pub const MAX_VECTOR_COMPONENTS: usize = 4_000_000;
-/// Maximum number of words in all queries of one request with 3CosMul or PairDirection: a full pass compares each row
-/// with each word.
+/// Maximum number of words in all queries of one request with 3CosMul or PairDirection: a full pass
+/// compares each row with each word.
 pub const MAX_FULL_PASS_WORDS: usize = 4096;
 /// Maximum number of explained terms in one answer: the sum of neighbours × words over its queries.
 pub const MAX_EXPLAINED_TERMS: usize = 100_000;

@@ -1,8 +1,9 @@
 //! From bytes to questions: the fields that requests may have and what each must be.
 //!
-//! [`query_string`] reads GET requests, and the options of arrays; [`bodies`], [`classification`], [`comparisons`]
-//! and [`expansion`] read JSON; [`arrays`] reads vectors in NumPy's format; all produce [`targets`]; [`limits`] bounds one request. The facade (`kindred`) decides what a question means, and whether its
-//! words and options are valid.
+//! [`query_string`] reads GET requests, and the options of arrays; [`bodies`], [`classification`],
+//! [`comparisons`] and [`expansion`] read JSON; [`arrays`] reads vectors in NumPy's format; all
+//! produce [`targets`]; [`limits`] bounds one request. The facade (`kindred`) decides what a
+//! question means, and whether its words and options are valid.
 
 pub(super) mod arrays;
 pub(super) mod at_most;

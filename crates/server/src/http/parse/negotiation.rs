@@ -1,4 +1,5 @@
-//! Content negotiation: the media types of bodies and answers, and which of them a client sends and accepts.
+//! Content negotiation: the media types of bodies and answers, and which of them a client sends and
+//! accepts.
 
 use axum::http::{HeaderMap, Uri, header};
 use mediatype::{MediaType, MediaTypeList, Name, ReadParams, names};
@@ -39,8 +40,8 @@ pub(in crate::http) enum Offered {
 }
 
 impl Offered {
-    /// The format that the client accepts with the highest weight; of equal weights the one that it names more precisely, and of
-    /// those JSON.
+    /// The format that the client accepts with the highest weight; of equal weights the one that it
+    /// names more precisely, and of those JSON.
     pub(in crate::http) fn choose(self, headers: &HeaderMap) -> Result<Format, ApiError> {
         match self {
             Self::Json => check(headers, &JSON).map(|()| Format::Json),
@@ -56,8 +57,9 @@ pub(in crate::http) fn check(headers: &HeaderMap, offered: &MediaType<'_>) -> Re
     choose(headers, &[offered]).map(|_| ())
 }
 
-/// The index of the format that suits the `Accept` headers best. Without any, the client accepts everything. If several ranges
-/// match a format, the most precise one counts (RFC 9110, section 12.5.1). Invalid ranges are ignored.
+/// The index of the format that suits the `Accept` headers best. Without any, the client accepts
+/// everything. If several ranges match a format, the most precise one counts (RFC 9110, section
+/// 12.5.1). Invalid ranges are ignored.
 fn choose(headers: &HeaderMap, offered: &[&MediaType<'_>]) -> Result<usize, ApiError> {
     let mut best: Option<(f32, u8, usize)> = None;
     for (index, format) in offered.iter().enumerate() {
@@ -76,7 +78,8 @@ fn choose(headers: &HeaderMap, offered: &[&MediaType<'_>]) -> Result<usize, ApiE
     }
 }
 
-/// The weight of a format for the client, above zero, and how precisely a range names it. `None` if it does not accept it.
+/// The weight of a format for the client, above zero, and how precisely a range names it. `None` if
+/// it does not accept it.
 fn weight_of(headers: &HeaderMap, format: &MediaType<'_>) -> Option<(f32, u8)> {
     let mut best: Option<(u8, f32)> = None;
     for range in accepted(headers) {
@@ -104,7 +107,8 @@ pub(in crate::http) fn declared(headers: &HeaderMap) -> Option<MediaType<'_>> {
     MediaType::parse(declared).ok()
 }
 
-/// Whether the client prefers HTML to all other formats, as browsers do. `*/*` alone does not name HTML.
+/// Whether the client prefers HTML to all other formats, as browsers do. `*/*` alone does not name
+/// HTML.
 pub(in crate::http) fn names_html(headers: &HeaderMap) -> bool {
     let (mut html, mut text) = (0.0_f32, 0.0_f32);
     for range in accepted(headers) {
@@ -128,7 +132,8 @@ fn weight(range: &MediaType<'_>) -> f32 {
     range.get_param(names::Q).and_then(|q| q.as_str().parse().ok()).unwrap_or(1.0)
 }
 
-/// For routes without parameters: checks that none was given, and that the client accepts the answer.
+/// For routes without parameters: checks that none was given, and that the client accepts the
+/// answer.
 pub(in crate::http) fn check_plain_get(
     headers: &HeaderMap,
     uri: &Uri,

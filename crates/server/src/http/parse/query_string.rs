@@ -1,5 +1,5 @@
-//! GET requests, and POST requests whose body is an array: parses form-encoded query parameters into the same fields as those of
-//! JSON bodies.
+//! GET requests, and POST requests whose body is an array: parses form-encoded query parameters
+//! into the same fields as those of JSON bodies.
 
 use std::borrow::Cow;
 
@@ -118,7 +118,8 @@ pub(in crate::http) enum WordsRequest {
     Word { word: String, with_vector: bool },
 }
 
-/// The parameters of `GET /words`: a prefix and how many words to list, or one word and whether to add its vector.
+/// The parameters of `GET /words`: a prefix and how many words to list, or one word and whether to
+/// add its vector.
 pub(in crate::http) fn words(query: &str) -> Result<WordsRequest, ApiError> {
     let mut parameters = Parameters::decode(query)?;
     let prefix = parameters.take_one("prefix")?;

@@ -1,6 +1,7 @@
-//! Entity tags, which let clients cache answers. The same question to the same version of a model has the same answer.
-//! So answers of searches and words are tagged with the model's name and version, and the tag is known without a
-//! search. All others are tagged with a hash of their content.
+//! Entity tags, which let clients cache answers. The same question to the same version of a model
+//! has the same answer. So answers of searches and words are tagged with the model's name and
+//! version, and the tag is known without a search. All others are tagged with a hash of their
+//! content.
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -18,8 +19,8 @@ pub(in crate::http) fn tagged(mut response: Response, served: &ServedModel) -> R
     response
 }
 
-/// An array as an answer, tagged with the version of its model. The same answer as JSON has another tag, so that no cache takes one
-/// for the other.
+/// An array as an answer, tagged with the version of its model. The same answer as JSON has another
+/// tag, so that no cache takes one for the other.
 pub(in crate::http) fn tagged_array(mut response: Response, served: &ServedModel) -> Response {
     let tag = HeaderValue::try_from(tag_of_array(served)).expect("hexadecimal digits in quotes");
     response.headers_mut().insert(header::ETAG, tag);
@@ -35,8 +36,9 @@ fn tag(served: &ServedModel) -> HeaderValue {
     HeaderValue::from_bytes(served.etag.as_bytes()).expect("hexadecimal digits in quotes")
 }
 
-/// Whether the client of a GET already has the answer of this version (RFC 9110, section 13.1.2). Clients send only
-/// tags that they received here, so comparing the tag is enough. `*` matches nothing.
+/// Whether the client of a GET already has the answer of this version (RFC 9110, section 13.1.2).
+/// Clients send only tags that they received here, so comparing the tag is enough. `*` matches
+/// nothing.
 pub(in crate::http) fn is_known(headers: &HeaderMap, served: &ServedModel) -> bool {
     has(headers, &served.etag)
 }

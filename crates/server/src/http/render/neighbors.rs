@@ -57,8 +57,8 @@ pub(in crate::http) fn single(neighbors: &Neighbors<'_>, room: Option<Reservatio
     caching::tagged(response(body, room), neighbors.served)
 }
 
-/// The answers to `queries`, in their order. `bytes` is about their size: a body that grows while it is written would
-/// take twice the memory it needs.
+/// The answers to `queries`, in their order. `bytes` is about their size: a body that grows while
+/// it is written would take twice the memory it needs.
 pub(in crate::http) fn many<'a>(
     served: &ServedModel,
     items: impl Iterator<Item = ItemAnswer<'a>>,

@@ -1,4 +1,5 @@
-//! The `Server-Timing` header: where a request's time went, in milliseconds, and which engine searched.
+//! The `Server-Timing` header: where a request's time went, in milliseconds, and which engine
+//! searched.
 
 use std::time::{Duration, Instant};
 
@@ -33,8 +34,8 @@ impl Timing {
     }
 }
 
-/// Writes the header on every answer of a route, including errors. Handlers store their [`Timing`] in the response's
-/// extensions.
+/// Writes the header on every answer of a route, including errors. Handlers store their [`Timing`]
+/// in the response's extensions.
 pub(in crate::http) async fn layer(call: Call, request: Request, next: Next) -> Response {
     let started = Instant::now();
     let mut response = next.run(request).await;
@@ -53,7 +54,8 @@ pub(in crate::http) fn write(
     response.headers_mut().insert(NAME, value(engine, timing, total));
 }
 
-/// The header's value, written by hand, because formatting three floats takes longer than looking up a word.
+/// The header's value, written by hand, because formatting three floats takes longer than looking
+/// up a word.
 fn value(engine: &EngineDescription, timing: Timing, total: Duration) -> HeaderValue {
     let mut text = Vec::with_capacity(128);
     text.extend_from_slice(b"queue;dur=");

@@ -10,7 +10,8 @@ use crate::http::offload::Work;
 use crate::models::{Call, ServedModel};
 use scheduler::account::{Pool, Reservation};
 
-/// Bytes of a neighbour without its vector, with a word of typical length: 72 in the answer, and 16 as a hit.
+/// Bytes of a neighbour without its vector, with a word of typical length: 72 in the answer, and 16
+/// as a hit.
 pub(in crate::http) const BYTES_PER_NEIGHBOR: usize = 72 + 16;
 /// Bytes of a component of a vector.
 pub(in crate::http) const BYTES_PER_COMPONENT: usize = 12;
@@ -20,7 +21,8 @@ pub(in crate::http) const BYTES_PER_TERM: usize = 104;
 const BYTES_PER_NUMBER: usize = 16;
 /// Bytes of everything else in the answer to a query, or of a problem.
 const BYTES_PER_QUERY: usize = 256;
-/// Answers up to this many bytes are not counted: they take no more memory than a connection's own buffers.
+/// Answers up to this many bytes are not counted: they take no more memory than a connection's own
+/// buffers.
 pub(in crate::http) const UNCOUNTED_ANSWER: u64 = 16 << 10;
 
 /// The estimated size of an answer.
@@ -46,8 +48,8 @@ impl Size {
         let k = options.k().min(served.model.rows());
         // If variants of words are folded, more hits are examined.
         let folded = if prepared.fold.is_some() { 16 * k } else { 0 };
-        // A neighbour is a word, which is rarely in a cache, and two numbers: 60 ns on a Xeon with 2 MB of L2 a core, 150
-        // on an EPYC with 0.5 MB.
+        // A neighbour is a word, which is rarely in a cache, and two numbers: 60 ns on a Xeon with
+        // 2 MB of L2 a core, 150 on an EPYC with 0.5 MB.
         Self {
             numbers: k * (2 + components + terms * (4 + dim / 32)) + folded,
             bytes: k * bytes + BYTES_PER_QUERY + terms * BYTES_PER_TERM,

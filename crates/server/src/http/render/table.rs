@@ -1,5 +1,5 @@
-//! Neighbours as one array in NumPy's format (.npy), with rows, exact scores and, if asked for, vectors; written straight into the
-//! body.
+//! Neighbours as one array in NumPy's format (.npy), with rows, exact scores and, if asked for,
+//! vectors; written straight into the body.
 
 use std::borrow::Borrow;
 
@@ -21,8 +21,9 @@ use crate::workers::Patience;
 /// Where there is no neighbour: fewer rows pass the filters than are asked for.
 const NO_ROW: i64 = -1;
 
-/// The shape of an answer that is an array: `[queries, k]`, or `[k]` for a single query. Its elements are packed: a row (int64), a
-/// score (float64) and, with vectors, `dim` components (float32).
+/// The shape of an answer that is an array: `[queries, k]`, or `[k]` for a single query. Its
+/// elements are packed: a row (int64), a score (float64) and, with vectors, `dim` components
+/// (float32).
 #[derive(Debug, Clone, Copy)]
 pub(in crate::http) struct Table {
     /// `None` for a single query.

@@ -1,5 +1,6 @@
-//! `POST /similarity`: how similar two words or two sets of words are, for many pairs in one request.
-//! `POST /odd-one-out`: which of some words is least similar to all of them together. Neither needs a search.
+//! `POST /similarity`: how similar two words or two sets of words are, for many pairs in one
+//! request. `POST /odd-one-out`: which of some words is least similar to all of them together.
+//! Neither needs a search.
 
 use kindred::question::{Similarity, odd_one_out, similarity};
 use serde::Serialize;

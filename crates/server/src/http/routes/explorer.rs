@@ -1,4 +1,5 @@
-//! `GET /`: the explorer, a page to explore the model with. Its files are in `crates/server/explorer`.
+//! `GET /`: the explorer, a page to explore the model with. Its files are in
+//! `crates/server/explorer`.
 
 use std::borrow::Cow;
 
@@ -21,8 +22,8 @@ struct File {
 }
 
 impl File {
-    /// The file that is compiled into the program. A debug build reads it from disk each time, so that a change shows
-    /// when the page is reloaded.
+    /// The file that is compiled into the program. A debug build reads it from disk each time, so
+    /// that a change shows when the page is reloaded.
     fn get(name: &str) -> Option<Self> {
         let &(name, content) = FILES.iter().find(|(found, _)| *found == name)?;
         let path = || std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("explorer").join(name);

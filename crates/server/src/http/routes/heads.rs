@@ -1,4 +1,5 @@
-//! The heads of a model: finding one, looking up the words of its texts, the form of its answers, and `GET /heads`.
+//! The heads of a model: finding one, looking up the words of its texts, the form of its answers,
+//! and `GET /heads`.
 
 use std::borrow::Cow;
 

@@ -57,7 +57,8 @@ impl Routes {
         }
     }
 
-    /// Answers a request. Its path is already without a model's name; `has_name` says whether there was one.
+    /// Answers a request. Its path is already without a model's name; `has_name` says whether there
+    /// was one.
     pub(super) async fn answer(&self, has_name: bool, request: Request) -> Response {
         let router = if has_name { &self.of_model } else { &self.plain };
         router.clone().call(request).await.unwrap_or_else(|never| match never {})
@@ -106,7 +107,8 @@ pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
     ROUTES.iter().map(|route| (route.method.name(), route.path))
 }
 
-/// Answers a POST of a route that bypasses the router. The request has its [`Call`](crate::models::Call) in its extensions.
+/// Answers a POST of a route that bypasses the router. The request has its
+/// [`Call`](crate::models::Call) in its extensions.
 pub(super) async fn answer_post(call: Call, request: Request, way: HotPost) -> Response {
     let answered = match Received::from_request(request, &()).await {
         Err(error) => Err(error),
@@ -118,8 +120,8 @@ pub(super) async fn answer_post(call: Call, request: Request, way: HotPost) -> R
     answered.unwrap_or_else(IntoResponse::into_response)
 }
 
-/// Splits a path `/models/NAME/ROUTE` into the name, not decoded, and the route's path. `None` for a path without a
-/// model's name.
+/// Splits a path `/models/NAME/ROUTE` into the name, not decoded, and the route's path. `None` for
+/// a path without a model's name.
 pub(super) fn split_model_name(path: &str) -> Option<(&str, &str)> {
     let named = path.strip_prefix("/models/")?;
     let (name, path) = named.split_at(named.find('/').unwrap_or(named.len()));
@@ -127,7 +129,8 @@ pub(super) fn split_model_name(path: &str) -> Option<(&str, &str)> {
     Some((name, if matches!(path, "" | "/") { "/model" } else { path }))
 }
 
-/// The handler of this method of this path, if it bypasses the router. The path is without a model's name.
+/// The handler of this method of this path, if it bypasses the router. The path is without a
+/// model's name.
 #[inline]
 pub(super) fn hot_route(method: &Method, path: &str) -> Option<HotRoute> {
     let (.., way) = find_past_router(path)?;
@@ -149,8 +152,8 @@ fn find_past_router(path: &str) -> Option<(usize, &'static str, HotRoute)> {
     PAST_ROUTER.iter().find(|(_, known, _)| *known == path).copied()
 }
 
-/// The routes' labels in metrics and logs: their paths, and last `other`, for every other path. A request is counted by
-/// the index of its route's label ([`index`]).
+/// The routes' labels in metrics and logs: their paths, and last `other`, for every other path. A
+/// request is counted by the index of its route's label ([`index`]).
 pub(crate) const LABELS: [&str; count_paths(ROUTES.len()) + 1] = {
     let mut labels = ["other"; count_paths(ROUTES.len()) + 1];
     let mut row = 0;

@@ -28,8 +28,8 @@ pub(in crate::http) async fn live(headers: HeaderMap, uri: Uri) -> Result<Respon
     Ok(render::json(&json!({"status": "live"})))
 }
 
-/// `GET /health/ready`: whether, for every model, a probe has passed through its queue with the right answer, now or
-/// within the last second.
+/// `GET /health/ready`: whether, for every model, a probe has passed through its queue with the
+/// right answer, now or within the last second.
 pub(in crate::http) async fn ready(
     call: Call,
     headers: HeaderMap,
@@ -41,7 +41,8 @@ pub(in crate::http) async fn ready(
     Ok(render::json(&json!({"status": "ready", "models": models})))
 }
 
-/// How many replicas of a model's engine work, of how many. Those that have retired count for neither.
+/// How many replicas of a model's engine work, of how many. Those that have retired count for
+/// neither.
 fn replicas(served: &ServedModel) -> Value {
     let states = served.queue.replicas();
     let number = |is_so: fn(&&ReplicaState) -> bool| states.iter().filter(is_so).count();
@@ -74,7 +75,8 @@ pub(in crate::http) async fn check(
     Ok(())
 }
 
-/// How long `/metrics` waits for the engine's probe: much less than Prometheus waits for `/metrics`.
+/// How long `/metrics` waits for the engine's probe: much less than Prometheus waits for
+/// `/metrics`.
 const READY_WITHIN: Duration = Duration::from_secs(2);
 
 /// `GET /metrics`: all figures, in the requested format.
@@ -93,8 +95,8 @@ pub(in crate::http) async fn get_metrics(
     let ready = check(service, models.models());
     let ready = tokio::time::timeout(READY_WITHIN, ready).await;
     let is_ready = matches!(ready, Ok(Ok(())));
-    // This adds up all threads' figures and reads system files, so it does not run between two requests of a
-    // connection.
+    // This adds up all threads' figures and reads system files, so it does not run between two
+    // requests of a connection.
     const NUMBERS: usize = 5000;
     let write = move |_: &Patience| {
         let service = reloader.models().service();
@@ -111,8 +113,8 @@ pub(in crate::http) async fn get_metrics(
     Ok(([(header::CONTENT_TYPE, format.content_type())], body).into_response())
 }
 
-/// `POST /admin/reload`: reads keys, certificates and the settings' models again, as SIGHUP does, and returns the
-/// outcome. The reload continues if the caller hangs up.
+/// `POST /admin/reload`: reads keys, certificates and the settings' models again, as SIGHUP does,
+/// and returns the outcome. The reload continues if the caller hangs up.
 pub(in crate::http) async fn post_reload(
     State(reloader): State<Arc<Reloader>>,
     headers: HeaderMap,

@@ -1,5 +1,5 @@
-//! Turns the fields or vectors of a search into queries that are ready for the queue, one or many, and estimates the size of
-//! their answer.
+//! Turns the fields or vectors of a search into queries that are ready for the queue, one or many,
+//! and estimates the size of their answer.
 
 use std::time::Instant;
 
@@ -43,7 +43,8 @@ pub(super) struct Batch {
     pub(super) size: Size,
 }
 
-/// Queries that are answered by one array. All of them are ready for the queue: the array has no place for errors.
+/// Queries that are answered by one array. All of them are ready for the queue: the array has no
+/// place for errors.
 pub(super) struct Tabled {
     pub(super) queries: Vec<Prepared>,
     pub(super) table: Table,
@@ -153,7 +154,8 @@ pub(super) fn plan_array(
     }
 }
 
-/// An item of a batch. In an array there is no place for its error, which then is that of the whole request.
+/// An item of a batch. In an array there is no place for its error, which then is that of the whole
+/// request.
 fn accepted<T>(
     format: &Result<Format, ApiError>,
     index: usize,

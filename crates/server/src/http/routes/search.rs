@@ -1,4 +1,5 @@
-//! `/nearest` and `/analogy`, by GET and POST: fields or vectors in, queries through the queue, JSON or an array out.
+//! `/nearest` and `/analogy`, by GET and POST: fields or vectors in, queries through the queue,
+//! JSON or an array out.
 
 use std::time::{Duration, Instant};
 
@@ -91,7 +92,8 @@ pub(in crate::http) async fn post_analogy(call: Call, received: Received) -> Ans
     post(&call, received, parse).await.map(with_timing)
 }
 
-/// Stores the timing in the response, for [`server_timing::layer`](crate::http::render::server_timing::layer).
+/// Stores the timing in the response, for
+/// [`server_timing::layer`](crate::http::render::server_timing::layer).
 pub(super) fn with_timing((mut response, timing): (Response, Timing)) -> Response {
     response.extensions_mut().insert(timing);
     response
@@ -117,8 +119,8 @@ async fn post(
     }
 }
 
-/// The part of a request that waits. Rare parts are boxed, because they must not enlarge every request's future, which
-/// is copied a few times.
+/// The part of a request that waits. Rare parts are boxed, because they must not enlarge every
+/// request's future, which is copied a few times.
 async fn answer_one(
     call: &Call,
     prepared: Result<Ready, ApiError>,
@@ -229,8 +231,8 @@ async fn search_one(
     Ok((found, Timing { queue: answer.queued, engine: answer.engine, ..Timing::default() }))
 }
 
-/// Runs several queries together. Returns what was found for each, in their order, and how long it took. Hits are
-/// folded on a thread where this delays no other connection.
+/// Runs several queries together. Returns what was found for each, in their order, and how long it
+/// took. Hits are folded on a thread where this delays no other connection.
 async fn search(
     call: &Call,
     prepared: Vec<Prepared>,
@@ -287,9 +289,9 @@ fn answered<T>(call: &Call, answer: Result<T, SubmitError>) -> Result<T, ApiErro
 /// How much later a caller hears that it already has what it may have of the queue.
 const REFUSED_LATER: Duration = Duration::from_millis(20);
 
-/// As [`answered`], for requests that may be large. A caller that is refused because it has others in the queue hears so a
-/// little later: if it repeats the request at once, over many streams, reading it again and again would take more processor
-/// time than all that is answered.
+/// As [`answered`], for requests that may be large. A caller that is refused because it has others
+/// in the queue hears so a little later: if it repeats the request at once, over many streams,
+/// reading it again and again would take more processor time than all that is answered.
 pub(super) async fn answered_in_time<T>(
     call: &Call,
     answer: Result<T, SubmitError>,
@@ -306,7 +308,8 @@ pub(super) async fn answered_in_time<T>(
 mod tests {
     use super::*;
 
-    /// A request's future is copied a few times, so each byte of it costs every request. Rare parts are boxed.
+    /// A request's future is copied a few times, so each byte of it costs every request. Rare parts
+    /// are boxed.
     #[test]
     fn the_future_of_a_plain_get_stays_small() {
         fn size<F: Future>(

@@ -8,8 +8,8 @@ use crate::models::Call;
 use crate::workers::Patience;
 use scheduler::account::Pool;
 
-/// Memory of the automaton that finds words similar to one word, while it works. It grows with the word; this is for
-/// the longest word.
+/// Memory of the automaton that finds words similar to one word, while it works. It grows with the
+/// word; this is for the longest word.
 const BYTES_OF_AUTOMATON: u64 = 3 << 20;
 
 /// The result of a stage. Adds suggestions for unknown words to its error.

@@ -1,6 +1,7 @@
-//! The table of routes: each method of each path, once. From it are derived: the routers ([`Routes`](super::Routes)),
-//! the shortcut past them in `front`, the routes' labels in metrics and logs, which routes need an admin's key, the
-//! text at `/`, and the tests that compare `openapi.yaml` and the default of `public_routes` with the routes.
+//! The table of routes: each method of each path, once. From it are derived: the routers
+//! ([`Routes`](super::Routes)), the shortcut past them in `front`, the routes' labels in metrics
+//! and logs, which routes need an admin's key, the text at `/`, and the tests that compare
+//! `openapi.yaml` and the default of `public_routes` with the routes.
 
 use std::sync::Arc;
 
@@ -16,7 +17,8 @@ pub(super) type State = Arc<Reloader>;
 
 use Method::{Get, Post};
 
-/// All routes, in the order in which the text at `/` lists them. A path that has two methods has two entries.
+/// All routes, in the order in which the text at `/` lists them. A path that has two methods has
+/// two entries.
 pub(super) const ROUTES: &[Route] = &[
     Route::new(Get, "/nearest", || get(search::get_nearest))
         .of_a_model()
@@ -149,7 +151,8 @@ pub(super) struct Route {
     /// Whether it queries one model, so that it also exists behind `/models/NAME`.
     pub(super) is_of_a_model: bool,
     pub(super) access: Access,
-    /// Whether it searches. Its answers then have `Server-Timing`, and its handler itself limits the size of bodies.
+    /// Whether it searches. Its answers then have `Server-Timing`, and its handler itself limits
+    /// the size of bodies.
     pub(super) searches: bool,
     pub(super) hot_route: Option<HotRoute>,
     pub(super) mention: Mention,

@@ -1,5 +1,5 @@
-//! Records what a connection does, on its socket and in its requests, so that [`super::timeouts`] can distinguish a
-//! busy connection from one that only takes up room.
+//! Records what a connection does, on its socket and in its requests, so that [`super::timeouts`]
+//! can distinguish a busy connection from one that only takes up room.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -11,12 +11,12 @@ use axum::http::Version;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-/// Bytes of an answer that a client must take to count as reading. A client that takes a few bytes now and then would
-/// keep all the rest in memory.
+/// Bytes of an answer that a client must take to count as reading. A client that takes a few bytes
+/// now and then would keep all the rest in memory.
 const PROGRESS_BYTES: u64 = 16 << 10;
 
-/// The activity of one connection. Only one thread uses it. The atomics are there because hyper requires `Send`, and
-/// cost no more than plain numbers.
+/// The activity of one connection. Only one thread uses it. The atomics are there because hyper
+/// requires `Send`, and cost no more than plain numbers.
 pub(super) struct Activity {
     /// Requests that have been received and are not answered yet.
     in_work: AtomicU32,
@@ -29,7 +29,8 @@ pub(super) struct Activity {
     /// Whether the system accepts no more bytes, because the client does not read.
     is_blocked: AtomicBool,
     is_http2: AtomicBool,
-    /// Answers that are not completely sent: a number for each, and when the client last took some of it.
+    /// Answers that are not completely sent: a number for each, and when the client last took some
+    /// of it.
     unsent: Mutex<Vec<(u64, Instant)>>,
     next_unsent: AtomicU64,
 }
@@ -90,7 +91,8 @@ impl Activity {
         }
         // In HTTP/2, bytes may also be pings and window updates, which do not begin a request.
         let in_head = self.has_received.load(Relaxed) && !self.is_http2.load(Relaxed);
-        // An answer may still be on its way. Fewer bytes may be pings, or a client that reads very slowly.
+        // An answer may still be on its way. Fewer bytes may be pings, or a client that reads very
+        // slowly.
         let mark = (turns, written / PROGRESS_BYTES);
         (if in_head { Waiting::Head } else { Waiting::Request }, mark)
     }

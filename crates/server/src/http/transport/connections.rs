@@ -1,7 +1,8 @@
-//! Accepts connections, serves them and closes them. None is cut off while it has a request in progress.
+//! Accepts connections, serves them and closes them. None is cut off while it has a request in
+//! progress.
 //!
-//! Replaces `axum::serve`, whose connections all watch one channel for the shutdown. Each connection checks that
-//! channel every time it wakes, which takes a lock that all threads share.
+//! Replaces `axum::serve`, whose connections all watch one channel for the shutdown. Each
+//! connection checks that channel every time it wakes, which takes a lock that all threads share.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -30,10 +31,11 @@ use super::sending::watched;
 use super::timeouts::Watch;
 use super::{HttpThreads, Transport, drain};
 
-/// Serves connections until `told_to_stop` ends. Then it accepts no more, answers the requests in progress, closes idle
-/// connections, and returns when all are closed. A connection stays on one of `threads`. It has its own service, which
-/// is cloned for each of its requests, so that no two threads use the same reference count. While the maximum number of
-/// connections of `transport` is reached, others wait in the system's queue.
+/// Serves connections until `told_to_stop` ends. Then it accepts no more, answers the requests in
+/// progress, closes idle connections, and returns when all are closed. A connection stays on one of
+/// `threads`. It has its own service, which is cloned for each of its requests, so that no two
+/// threads use the same reference count. While the maximum number of connections of `transport` is
+/// reached, others wait in the system's queue.
 pub async fn serve<S>(
     mut listener: impl Listener<Io = TcpStream, Addr = SocketAddr>,
     threads: &HttpThreads,
@@ -144,8 +146,8 @@ async fn serve_requests<I, S>(
             if is_closing || Pin::new(&mut closing).poll(context).is_pending() {
                 match watch.poll_expired(context) {
                     Poll::Pending => return Poll::Pending,
-                    // An idle HTTP/2 client is sent a GOAWAY and gets the same time again, so that a request in flight
-                    // is not lost.
+                    // An idle HTTP/2 client is sent a GOAWAY and gets the same time again, so that
+                    // a request in flight is not lost.
                     Poll::Ready(Waiting::Request) if !is_closing => watch.restart(),
                     Poll::Ready(waiting) => {
                         log_timeout(waiting);
@@ -161,8 +163,8 @@ async fn serve_requests<I, S>(
 }
 
 pin_project! {
-    /// The future of a request's answer, and its mark as a request in progress. (An async block would hold the answer's
-    /// future twice, and it is large.)
+    /// The future of a request's answer, and its mark as a request in progress. (An async block
+    /// would hold the answer's future twice, and it is large.)
     struct Working<F> {
         #[pin]
         answer: F,

@@ -1,8 +1,10 @@
-//! Reads the rest of a request's body that nobody needs, because the answer is known without it (401, 413).
+//! Reads the rest of a request's body that nobody needs, because the answer is known without it
+//! (401, 413).
 //!
-//! If the rest were dropped unread, that would end an HTTP/1.1 connection or reset an HTTP/2 stream while the client is
-//! still sending, and many clients then report an error instead of the status. So the rest is read and discarded while
-//! the answer is sent, for a bounded time and number of bytes.
+//! If the rest were dropped unread, that would end an HTTP/1.1 connection or reset an HTTP/2 stream
+//! while the client is still sending, and many clients then report an error instead of the status.
+//! So the rest is read and discarded while the answer is sent, for a bounded time and number of
+//! bytes.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -37,8 +39,8 @@ where
     if body.is_end_stream() {
         return Body::empty();
     }
-    // A client that expects 100 Continue sends its body only after that message, and reading would send the message.
-    // HTTP/2 clients send their bodies either way.
+    // A client that expects 100 Continue sends its body only after that message, and reading would
+    // send the message. HTTP/2 clients send their bodies either way.
     let waits = version != Version::HTTP_2 && headers.contains_key(header::EXPECT);
     Body::new(Drained { body: Some(body), is_coming: !waits, activity: activity.clone() })
 }

@@ -1,5 +1,5 @@
-//! Sockets: how the service listens, and the limit of open files for its connections. The baseline of the load tests
-//! (`examples/bare.rs`) listens the same way.
+//! Sockets: how the service listens, and the limit of open files for its connections. The baseline
+//! of the load tests (`examples/bare.rs`) listens the same way.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,14 +7,17 @@ use std::net::SocketAddr;
 use axum::serve::{Listener, ListenerExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-/// Maximum number of connections that wait to be accepted; the system may allow fewer. If a thousand clients connect
-/// together and there is no room, some of them wait for a fifth of a second.
+/// Maximum number of connections that wait to be accepted; the system may allow fewer. If a
+/// thousand clients connect together and there is no room, some of them wait for a fifth of a
+/// second.
 const BACKLOG: u32 = 4096;
 
-/// Number of files that the process opens besides connections: the log, the model, engines, threads' event queues.
+/// Number of files that the process opens besides connections: the log, the model, engines,
+/// threads' event queues.
 const OTHER_FILES: u64 = 256;
 
-/// Listens on `address`, which is a host and a port. If the host has several addresses, uses the first that works.
+/// Listens on `address`, which is a host and a port. If the host has several addresses, uses the
+/// first that works.
 ///
 /// # Errors
 /// If there is no such host, or the port can't be used.
@@ -31,22 +34,24 @@ pub async fn bind(address: &str) -> io::Result<TcpListener> {
 
 fn bind_one(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // Allows a service that was just stopped to start again immediately. On Windows this option means something else.
+    // Allows a service that was just stopped to start again immediately. On Windows this option
+    // means something else.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
-/// A listener whose connections send small writes immediately: an answer is one write, and should not wait for another.
+/// A listener whose connections send small writes immediately: an answer is one write, and should
+/// not wait for another.
 pub fn without_delay(listener: TcpListener) -> impl Listener<Io = TcpStream, Addr = SocketAddr> {
     listener.tap_io(|connection| {
         let _ = connection.set_nodelay(true);
     })
 }
 
-/// Raises this process's limit of open files as far as it may go, and logs a warning if that is not enough for
-/// `max_connections`.
+/// Raises this process's limit of open files as far as it may go, and logs a warning if that is not
+/// enough for `max_connections`.
 #[cfg(unix)]
 pub fn raise_file_limit(max_connections: usize) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -1,9 +1,11 @@
-//! Connections: sockets, threads, TLS, both versions of HTTP and their limits, and the timeouts of a connection.
+//! Connections: sockets, threads, TLS, both versions of HTTP and their limits, and the timeouts of
+//! a connection.
 //!
-//! A connection is accepted ([`serve`]) and put on a thread for its whole life ([`HttpThreads`]). It has a time limit
-//! for everything (`timeouts`, from what `activity` records), may have TLS (`tls`), and speaks HTTP/1.1 or HTTP/2
-//! within named limits. The rest of a request's body is read (`drain`), and the sending of HTTP/2 answers is watched
-//! (`sending`). Nothing here knows about routes, keys or models.
+//! A connection is accepted ([`serve`]) and put on a thread for its whole life ([`HttpThreads`]).
+//! It has a time limit for everything (`timeouts`, from what `activity` records), may have TLS
+//! (`tls`), and speaks HTTP/1.1 or HTTP/2 within named limits. The rest of a request's body is read
+//! (`drain`), and the sending of HTTP/2 answers is watched (`sending`). Nothing here knows about
+//! routes, keys or models.
 
 mod activity;
 mod connections;
@@ -35,16 +37,17 @@ pub(super) use self::sending::kept_with;
 
 /// Maximum number of concurrent requests on one HTTP/2 connection. It is sent to the client.
 const MAX_CONCURRENT_STREAMS: u32 = 200;
-/// Maximum number of streams that a client opened and reset before they were handled. More end the connection ("rapid
-/// reset", CVE-2023-44487).
+/// Maximum number of streams that a client opened and reset before they were handled. More end the
+/// connection ("rapid reset", CVE-2023-44487).
 const MAX_PENDING_RESET_STREAMS: usize = 20;
-/// Maximum number of streams that were reset because of the client's own faults. More end the connection
-/// (CVE-2025-8671).
+/// Maximum number of streams that were reset because of the client's own faults. More end the
+/// connection (CVE-2025-8671).
 const MAX_FAULTY_STREAMS: usize = 1024;
 /// How often an HTTP/2 client is sent a ping, and how long it may take to answer.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
-/// Bytes that an HTTP/2 client may send before they are read: of one body, and of all bodies together.
+/// Bytes that an HTTP/2 client may send before they are read: of one body, and of all bodies
+/// together.
 const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 
@@ -82,8 +85,8 @@ impl Transport {
         if self.tls.is_some() { "https" } else { "http" }
     }
 
-    /// Reads the certificate again. The returned closure puts it in force and returns what changed. If the closure is
-    /// dropped, the old certificate stays. `None` without TLS.
+    /// Reads the certificate again. The returned closure puts it in force and returns what changed.
+    /// If the closure is dropped, the old certificate stays. `None` without TLS.
     pub(super) fn reload(&self) -> Result<Option<impl FnOnce() -> String + '_>, TlsError> {
         self.tls.as_ref().map(Tls::reload).transpose()
     }
@@ -99,11 +102,13 @@ impl Transport {
     }
 }
 
-/// Serves a connection in either version of HTTP: in HTTP/2 if the client begins with the preface of HTTP/2.
+/// Serves a connection in either version of HTTP: in HTTP/2 if the client begins with the preface
+/// of HTTP/2.
 ///
-/// The edge answers a head that is larger than `head_bytes` with a problem document. hyper does not read a head of more
-/// than twice that size: it answers 431 or 414 itself, without a body. It does the same for more than 100 fields in
-/// HTTP/1.1. (Another number of fields would cost an allocation for each request.)
+/// The edge answers a head that is larger than `head_bytes` with a problem document. hyper does not
+/// read a head of more than twice that size: it answers 431 or 414 itself, without a body. It does
+/// the same for more than 100 fields in HTTP/1.1. (Another number of fields would cost an
+/// allocation for each request.)
 fn protocols(head_bytes: usize) -> Builder<TokioExecutor> {
     let head = (2 * head_bytes).max(LEAST_BUFFER_BYTES);
     let mut builder = Builder::new(TokioExecutor::new());

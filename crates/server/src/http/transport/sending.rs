@@ -1,8 +1,8 @@
 //! Answers of an HTTP/2 connection, in pieces that are watched until the client takes them.
 //!
-//! In HTTP/1.1 a client that does not read blocks its socket. In HTTP/2 it may keep one stream's window closed and
-//! continue with others. So each answer records when the client last took some of it, and the connection closes if an
-//! answer waits for too long ([`super::timeouts`]).
+//! In HTTP/1.1 a client that does not read blocks its socket. In HTTP/2 it may keep one stream's
+//! window closed and continue with others. So each answer records when the client last took some of
+//! it, and the connection closes if an answer waits for too long ([`super::timeouts`]).
 
 use std::pin::Pin;
 use std::sync::Arc;

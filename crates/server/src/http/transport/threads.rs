@@ -1,6 +1,6 @@
-//! The HTTP threads. Each has its own runtime, and a connection stays on its thread: its events, requests and answers
-//! never move to another thread. Threads that share their work wake each other for it, which costs more than a
-//! request's own work (docs/performance.md, "HTTP").
+//! The HTTP threads. Each has its own runtime, and a connection stays on its thread: its events,
+//! requests and answers never move to another thread. Threads that share their work wake each other
+//! for it, which costs more than a request's own work (docs/performance.md, "HTTP").
 
 use std::convert::Infallible;
 use std::io;
@@ -20,7 +20,8 @@ struct HttpThread {
 }
 
 impl HttpThreads {
-    /// Starts `threads` threads; 0 means three for every four cores, at least two. The other cores are for the engine.
+    /// Starts `threads` threads; 0 means three for every four cores, at least two. The other cores
+    /// are for the engine.
     ///
     /// # Errors
     /// If the system has no threads left.
@@ -44,8 +45,8 @@ impl HttpThreads {
 
 impl HttpThread {
     fn start() -> io::Result<Self> {
-        // The runtime checks the sockets after every 4 tasks. hyper answers 16 pipelined requests of one connection at
-        // a time, and other connections must not wait longer than that.
+        // The runtime checks the sockets after every 4 tasks. hyper answers 16 pipelined requests
+        // of one connection at a time, and other connections must not wait longer than that.
         let runtime = Builder::new_current_thread().enable_all().event_interval(4).build()?;
         let handle = runtime.handle().clone();
         let (until_dropped, dropped) = oneshot::channel();

@@ -1,9 +1,9 @@
 //! The timeouts of a connection, with one timer for all of them.
 //!
-//! hyper's own timeout, for a request's head in HTTP/1, is not used. It is also the time that a connection may be idle.
-//! It does not run while hyper detects the version of HTTP, in HTTP/2, or while a client does not read. And it sets and
-//! drops a timer for each request. Here the timer is moved only if it would fire too late; if it fires too early, it is
-//! set again.
+//! hyper's own timeout, for a request's head in HTTP/1, is not used. It is also the time that a
+//! connection may be idle. It does not run while hyper detects the version of HTTP, in HTTP/2, or
+//! while a client does not read. And it sets and drops a timer for each request. Here the timer is
+//! moved only if it would fire too late; if it fires too early, it is set again.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -18,8 +18,8 @@ use super::activity::{Activity, Waiting};
 /// How long a connection may wait, by what it waits for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timeouts {
-    /// From the first byte of a request's head to its last. For the first request, from the start of the connection to
-    /// the end of the head, including the handshake.
+    /// From the first byte of a request's head to its last. For the first request, from the start
+    /// of the connection to the end of the head, including the handshake.
     pub(super) header_read: Duration,
     /// For the next request.
     pub(super) idle: Duration,
@@ -45,8 +45,8 @@ impl Watch {
         Self { activity, timeouts, waiting, mark, since: Instant::now(), sleep }
     }
 
-    /// Ready once the connection has waited too long, with what it waited for. Must be called each time after the
-    /// connection has been polled.
+    /// Ready once the connection has waited too long, with what it waited for. Must be called each
+    /// time after the connection has been polled.
     pub(super) fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<Waiting> {
         loop {
             let (waiting, deadline) = self.deadline();
@@ -74,7 +74,8 @@ impl Watch {
             Waiting::Head => self.since + self.timeouts.header_read,
             Waiting::Reader => self.since + self.timeouts.write,
             Waiting::Request => self.since + self.timeouts.idle,
-            // In HTTP/2 the end of a handler may go unnoticed, so the timer checks again now and then.
+            // In HTTP/2 the end of a handler may go unnoticed, so the timer checks again now and
+            // then.
             Waiting::Handler => self.sleep.deadline(),
         };
         // Whatever else a connection does, each answer must be read in time.
@@ -89,7 +90,8 @@ impl Watch {
         self.since = Instant::now();
     }
 
-    /// Runs a step of the connection. Returns its outcome, or what the connection waited for too long.
+    /// Runs a step of the connection. Returns its outcome, or what the connection waited for too
+    /// long.
     pub(super) async fn until<F: Future>(&mut self, step: F) -> Result<F::Output, Waiting> {
         let mut step = std::pin::pin!(step);
         poll_fn(|context| match step.as_mut().poll(context) {

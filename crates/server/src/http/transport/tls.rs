@@ -47,7 +47,8 @@ pub enum TlsError {
 pub(super) struct Tls {
     certificate: PathBuf,
     private_key: PathBuf,
-    /// The certificate in force has its own session store, so that no session of another certificate is resumed.
+    /// The certificate in force has its own session store, so that no session of another
+    /// certificate is resumed.
     in_force: ArcSwap<InForce>,
 }
 
@@ -78,8 +79,8 @@ impl Tls {
         self.in_force.load().config.clone()
     }
 
-    /// Reads the files again. The new certificate applies once the returned function is called; until then the old one
-    /// stays.
+    /// Reads the files again. The new certificate applies once the returned function is called;
+    /// until then the old one stays.
     pub(super) fn reload(&self) -> Result<impl FnOnce() -> String + '_, TlsError> {
         let new = Arc::new(read(&self.certificate, &self.private_key)?);
         Ok(move || {

@@ -32,7 +32,8 @@ pub(crate) struct Sums<'a> {
 }
 
 dispatched! {
-    /// Adds multiples of rows to rows, item by item. A product is exact, so fused and separate additions give the same bits.
+    /// Adds multiples of rows to rows, item by item. A product is exact, so fused and separate
+    /// additions give the same bits.
     fn add_rows(to: Sums<'_>, from: Columns<'_>, items: &[Item]) =
         amx avx512, vnni512 avx512, avx512 avx512, vnni avx2, avx2 avx2, portable portable;
 }

@@ -1,9 +1,10 @@
 //! Gradients of an expander, from the list of terms that its texts touch.
 //!
-//! A text has tokens with vectors `x[l]`, and a term has a vector `w[v]` and a bias `b[v]`: the rows and biases of a table under
-//! [`Metric::Dot`]. A position's score is `s(l, v) = dot(x[l], w[v]) + b[v]`, by the contract's dot product in float64. Then
-//! `f[v] = max(0, max over l of s(l, v))`, and `l*` is the lowest position at which the maximum is taken. A text *touches* the terms
-//! with `f[v] > 0`.
+//! A text has tokens with vectors `x[l]`, and a term has a vector `w[v]` and a bias `b[v]`: the
+//! rows and biases of a table under [`Metric::Dot`]. A position's score is
+//! `s(l, v) = dot(x[l], w[v]) + b[v]`, by the contract's dot product in float64. Then
+//! `f[v] = max(0, max over l of s(l, v))`, and `l*` is the lowest position at which the maximum is
+//! taken. A text *touches* the terms with `f[v] > 0`.
 //!
 //! With `g[b, v]`, the derivative of a loss by `f[v]` of text `b`:
 //!
@@ -11,12 +12,13 @@
 //! - `db[v]   = Σ over texts b of g[b, v]` ([`bias_gradients`], and with `dW`);
 //! - `dX[b, l] = Σ over terms v with l* = l of g[b, v] · w[v]` ([`token_gradients`]).
 //!
-//! All three sums are over touched terms only. That is the ReLU's gate. Some texts on this head write `db` without it, as the sum of
-//! `g[b, v]` over all texts; autograd has it, and so do we.
+//! All three sums are over touched terms only. That is the ReLU's gate. Some texts on this head
+//! write `db` without it, as the sum of `g[b, v]` over all texts; autograd has it, and so do we.
 //!
-//! **Order of summation.** `dW` and `db` sum their texts in ascending order, `dX` its terms in ascending order; each from +0.0 in
-//! float64. The product of two float32 is exact in float64, and a sum is rounded to float32 once, at its end. So all
-//! ways of computing a sum ([`Way`]), any number of threads and all instructions give the same bits.
+//! **Order of summation.** `dW` and `db` sum their texts in ascending order, `dX` its terms in
+//! ascending order; each from +0.0 in float64. The product of two float32 is exact in float64, and
+//! a sum is rounded to float32 once, at its end. So all ways of computing a sum ([`Way`]), any
+//! number of threads and all instructions give the same bits.
 
 pub(super) mod kernel;
 mod plain;
@@ -40,10 +42,12 @@ pub struct TextVectors<'a> {
 }
 
 impl<'a> TextVectors<'a> {
-    /// Texts, one after the other: their tokens' `vectors` `[tokens, dim]`, and where each text `ends` `[texts]`, in tokens.
+    /// Texts, one after the other: their tokens' `vectors` `[tokens, dim]`, and where each text
+    /// `ends` `[texts]`, in tokens.
     ///
     /// # Panics
-    /// If `dim` is 0, or the ends do not ascend to the number of tokens, or there are 2³² texts or tokens, or more.
+    /// If `dim` is 0, or the ends do not ascend to the number of tokens, or there are 2³² texts or
+    /// tokens, or more.
     pub fn new(vectors: &'a [f32], dim: usize, ends: &'a [usize]) -> Self {
         assert!(dim > 0 && vectors.len().is_multiple_of(dim), "vectors of {dim} components");
         let tokens = ends.last().copied().unwrap_or_default();
@@ -127,12 +131,12 @@ pub struct Gradients {
     pub tokens: Vec<f32>,
 }
 
-/// The gradients of the terms' vectors and biases and of the tokens' vectors. `entries` are ordered by text, and those of a text by
-/// term.
+/// The gradients of the terms' vectors and biases and of the tokens' vectors. `entries` are ordered
+/// by text, and those of a text by term.
 ///
 /// # Panics
-/// If the table is not under [`Metric::Dot`] or has other dimensions than the texts; if the entries are not in order, or name a
-/// text, a term or a position that does not exist.
+/// If the table is not under [`Metric::Dot`] or has other dimensions than the texts; if the entries
+/// are not in order, or name a text, a term or a position that does not exist.
 pub fn gradients(
     texts: TextVectors<'_>,
     table: &Table<'_>,

@@ -1,4 +1,5 @@
-//! Which terms texts touch, by the formula itself: plain loops that everything faster is tested against.
+//! Which terms texts touch, by the formula itself: plain loops that everything faster is tested
+//! against.
 
 use contract::{Row, Table, score};
 
@@ -7,7 +8,8 @@ use super::{TextVectors, Touched, check_table};
 /// The terms that each text touches, ordered by text, and those of a text by term.
 ///
 /// # Panics
-/// If the table is not under [`Metric::Dot`](contract::Metric::Dot), or has other dimensions than the texts.
+/// If the table is not under [`Metric::Dot`](contract::Metric::Dot), or has other dimensions than
+/// the texts.
 pub fn touched(texts: TextVectors<'_>, table: &Table<'_>) -> Vec<Touched> {
     check_table(texts, table);
     let mut found = Vec::new();

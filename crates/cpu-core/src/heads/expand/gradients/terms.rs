@@ -34,14 +34,16 @@ pub struct TermGradients {
 pub enum Way {
     /// Each thread owns terms. The entries are grouped by term first.
     ByTerm,
-    /// Each thread owns a range of components of all terms, and goes through all entries in their order.
+    /// Each thread owns a range of components of all terms, and goes through all entries in their
+    /// order.
     ByComponent,
 }
 
 /// Terms that are a task of a thread in [`Way::ByTerm`].
 const TERMS: usize = 32;
 
-/// Entries of a term from which [`Way::ByComponent`] is faster, and the components that a thread must have for that.
+/// Entries of a term from which [`Way::ByComponent`] is faster, and the components that a thread
+/// must have for that.
 const DENSE_ENTRIES: usize = 32;
 const DENSE_COLUMNS: usize = 64;
 
@@ -51,10 +53,10 @@ impl Way {
 
     /// The faster way for this number of entries and of touched terms.
     ///
-    /// Going through the entries in order reads a text's tokens while they are in a cache, and groups nothing. That pays only if
-    /// each term has many entries, as where nearly every `f` is above zero; otherwise the sums of all terms leave the cache between
-    /// two entries. Two threads with AVX2, milliseconds for texts × tokens × components × terms
-    /// (touched by a text):
+    /// Going through the entries in order reads a text's tokens while they are in a cache, and
+    /// groups nothing. That pays only if each term has many entries, as where nearly every `f` is
+    /// above zero; otherwise the sums of all terms leave the cache between two entries. Two threads
+    /// with AVX2, milliseconds for texts × tokens × components × terms (touched by a text):
     ///
     /// | shape | entries a term | by term | by component |
     /// | --- | --- | --- | --- |
@@ -77,8 +79,8 @@ impl Way {
     }
 }
 
-/// The gradients of the terms' vectors and biases; there are `terms` of them. `entries` are ordered by text, and those of a text by
-/// term.
+/// The gradients of the terms' vectors and biases; there are `terms` of them. `entries` are ordered
+/// by text, and those of a text by term.
 ///
 /// # Panics
 /// If the entries are not in order, or name a text, a term or a position that does not exist.

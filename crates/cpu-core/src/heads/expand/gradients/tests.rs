@@ -1,4 +1,5 @@
-//! Gradients against finite differences of the formula, plain loops and PyTorch; all ways and numbers of threads against each other.
+//! Gradients against finite differences of the formula, plain loops and PyTorch; all ways and
+//! numbers of threads against each other.
 
 use contract::Table;
 use model_store::synth::split_mix;

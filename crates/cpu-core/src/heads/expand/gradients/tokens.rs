@@ -13,8 +13,8 @@ const SUMS: usize = 1 << 16;
 /// The fewest components that are added together, or additions of a row cost less than reaching it.
 const LEAST_COLUMNS: usize = 64;
 
-/// The gradients of the tokens' vectors, `[tokens, dim]`. `entries` are ordered by text, and those of a text by term. Each thread
-/// owns texts.
+/// The gradients of the tokens' vectors, `[tokens, dim]`. `entries` are ordered by text, and those
+/// of a text by term. Each thread owns texts.
 ///
 /// # Panics
 /// As [`gradients`](super::gradients).

@@ -1,7 +1,8 @@
 //! `/docs`: `openapi.yaml` as a page to read and to try, by the built-in Swagger UI.
 //!
-//! The page calls only this service, by relative addresses, so it works offline and behind a proxy's prefix. It
-//! contains no data, so by default it needs no API key. Its button "Authorize" accepts one.
+//! The page calls only this service, by relative addresses, so it works offline and behind a
+//! proxy's prefix. It contains no data, so by default it needs no API key. Its button "Authorize"
+//! accepts one.
 
 use std::io::Read;
 use std::sync::{LazyLock, OnceLock};
@@ -16,7 +17,8 @@ use crate::http::parse::{negotiation, query_string};
 use crate::http::render::caching;
 use crate::models::weak_tag;
 
-/// What the page may do: run the service's scripts, call the service, and show the images in Swagger UI's style sheet.
+/// What the page may do: run the service's scripts, call the service, and show the images in
+/// Swagger UI's style sheet.
 const SECURITY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -114,7 +116,8 @@ pub(in crate::http) async fn file(
     send(index.ok_or_else(|| ApiError::NoSuchRoute { path: uri.path().to_owned() })?, &headers)
 }
 
-/// The file with this index, in a form that the request accepts, or 304 if the client has it already.
+/// The file with this index, in a form that the request accepts, or 304 if the client has it
+/// already.
 fn send(index: usize, headers: &HeaderMap) -> Result<Response, ApiError> {
     let file = &FILES[index];
     let kind = [(header::CONTENT_TYPE, file.media_type)];
@@ -132,8 +135,8 @@ fn send(index: usize, headers: &HeaderMap) -> Result<Response, ApiError> {
     Ok(response)
 }
 
-/// The content of the packed file with this index. Unpacked once for all requests: the file is large, and unpacking it
-/// takes longer than other requests should wait.
+/// The content of the packed file with this index. Unpacked once for all requests: the file is
+/// large, and unpacking it takes longer than other requests should wait.
 fn unpacked(index: usize, packed: &[u8]) -> &'static [u8] {
     static ALL: [OnceLock<Vec<u8>>; FILES.len()] = [const { OnceLock::new() }; FILES.len()];
     ALL[index].get_or_init(|| {
