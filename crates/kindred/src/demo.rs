@@ -74,6 +74,10 @@ fn open_and_verify(folder: &Path) -> Result<ModelStore, ModelError> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use heads::{Cut, Tokeniser, Tokens};
+
     use super::*;
     use contract::Row;
 
@@ -110,5 +114,27 @@ mod tests {
         // A file where the folder should be: not even root can make a folder in it.
         let file = tempfile::NamedTempFile::new().unwrap();
         check(&open(file.path()).unwrap());
+    }
+
+    #[test]
+    fn the_built_in_head_fits_the_built_in_model_and_no_other() {
+        let head = heads::built_in(&open(Path::new("")).unwrap()).expect("a head");
+        assert_eq!(head.description().labels, ["negative", "positive"]);
+        assert_eq!(head.missing_checksum(), None);
+        let other = ModelStore::from_rows("other", 2, [("a", &[1.0, 0.0][..])]).unwrap();
+        assert!(heads::built_in(&other).is_none());
+    }
+
+    #[test]
+    fn the_built_in_model_expands_texts_to_words_near_theirs() {
+        let model = Arc::new(open(Path::new("")).unwrap());
+        let reach = crate::reach_of(&model, usual_tokens(&model), 20, 1).unwrap();
+        assert!((reach - BUILT_IN_REACH).abs() < 0.005, "{reach}");
+        let expander = heads::built_in_expander(&model).expect("an expander");
+        assert_eq!(expander.len(), model.rows());
+        assert!(heads::own_terms(&model).is_none());
+        let rows: [(&str, &[f32]); 1] = [("a", &[1.0, 0.0])];
+        let other = Arc::new(ModelStore::from_rows_under_dot("other", 2, rows, None).unwrap());
+        assert!(heads::built_in_expander(&other).is_none() && heads::own_terms(&other).is_some());
     }
 }

@@ -16,8 +16,8 @@
 //! command line's other work is here as well: [`prepare`], [`export`], [`synth`],
 //! [`Model::verify`], [`graph`], [`bulk`], and [`evaluation`].
 //!
-//! The server is a layer over the parts: [`demo`] and `model-store` open a model, [`engines`] makes
-//! the engine that searches it, the `scheduler` lets many callers share that engine. [`expression`]
+//! The server is a layer over the parts: [`demo`] and `model-store` open a model, the crate
+//! `engines` makes the engine that searches it, `heads` has the classifiers and expanders over it, the `scheduler` lets many callers share that engine. [`expression`]
 //! reads what people type; [`question`] makes checked queries of it, with the options that are
 //! declared in [`options`]; [`asking`] and [`search`] put them to the engine.
 #![forbid(unsafe_code)]
@@ -25,39 +25,34 @@
 mod answer;
 pub mod answering;
 pub mod asking;
-pub mod background;
 #[cfg(feature = "cuda")]
 pub mod borrowed_terms;
 pub mod bulk;
-mod delimited;
 pub mod demo;
-pub mod device;
-pub mod engines;
 mod error;
 pub mod evaluation;
 pub mod expression;
 pub mod graph;
-pub mod heads;
 mod jobs;
 mod journal;
 pub mod method;
 mod model;
-pub mod numa;
 pub mod options;
-pub mod placement;
 pub mod question;
 pub mod queue;
 pub mod search;
 mod service;
-pub mod text;
-pub mod warm_up;
 
+use heads::delimited;
+
+pub use {::engines, ::heads};
 pub use answer::{Answer, Classified, ImpliedTerm, ImpliedTerms, NamedLabel, Neighbor, Ranks};
 pub use answering::Answering;
 pub use asking::Times;
-pub use device::{Device, Gpus, Placement};
-pub use engines::EngineStartError;
+pub use engines::device::{Device, Gpus, Placement};
+pub use engines::{EngineStartError, background, device, numa, placement, warm_up};
 pub use error::{Error, MAX_SUGGESTED_WORDS, UnknownWord, unknown_words_message};
+pub use heads::text;
 pub use method::Method;
 pub use model::Model;
 pub use model_store::{ModelError, ModelStore, export, prepare, synth};

@@ -7,8 +7,8 @@ mod unicode;
 mod words;
 
 pub use ptb::{Piece, pieces};
-pub(crate) use unicode::{Part, Signs, parts};
-pub(crate) use words::{row, words};
+pub use unicode::{Part, Signs, parts};
+pub use words::{row, words};
 
 /// Cuts a text that is longer than anybody would read.
 pub fn cut(mut text: String) -> String {

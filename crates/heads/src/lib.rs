@@ -1,13 +1,16 @@
 //! Heads over a model: texts with labels to learn from, how texts become tokens, training, import
 //! from PyTorch, answers, and how good they are.
+#![forbid(unsafe_code)]
 
 mod answer;
 mod built_in;
 mod data;
+pub mod delimited;
 mod expansion;
 mod import;
 mod plain_expander;
 mod report;
+pub mod text;
 mod tokens;
 mod training;
 
@@ -16,8 +19,8 @@ pub use answer::{
     labels,
 };
 pub use built_in::{
-    BUILT_IN, BUILT_IN_EXPANDER, OWN_TERMS, built_in, built_in_expander, has_no_capitals,
-    own_expander, own_terms,
+    BUILT_IN, BUILT_IN_EXPANDER, BUILT_IN_REACH, OWN_TERMS, built_in, built_in_expander,
+    has_no_capitals, own_expander, own_terms,
 };
 pub use contract::Precision;
 pub use cpu_core::heads::Diverged;

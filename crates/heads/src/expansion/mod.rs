@@ -99,7 +99,7 @@ pub fn cause(term: &Term, text: Option<(&str, &Tokenised)>) -> Cause {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heads::{Cut, Tokeniser, Tokens, Vocabulary};
+    use crate::{Cut, Tokeniser, Tokens, Vocabulary};
     use model_store::ModelStore;
 
     #[test]

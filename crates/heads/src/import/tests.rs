@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use safetensors::Dtype;
 
 use super::*;
-use crate::heads::{explain, labels};
+use crate::{explain, labels};
 use contract::{Row, TokenClassifier};
 
 const DIM: usize = 4;
@@ -121,7 +121,7 @@ fn conv1d_and_conv2d_give_the_same_head() {
     assert_eq!(origin["checksum"], Checksum::of(&file(&state())).to_string());
     assert_eq!(head.description().other_words, 1.0);
     let text = "not the good film";
-    let tokenised = crate::heads::Vocabulary::of_head(&head, &model).tokenise(text);
+    let tokenised = crate::Vocabulary::of_head(&head, &model).tokenise(text);
     let why = explain(&model, &head, text, &tokenised, 1, 5);
     assert_eq!(labels(&head, &[why.score, why.score]).unwrap().len(), 2);
 }

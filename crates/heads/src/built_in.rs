@@ -9,8 +9,8 @@ use model_store::ModelStore;
 use model_store::head::{About, Cut, Expander, Head, HeadError, Tokeniser, Tokens};
 
 /// `models/demo/HEAD_CARD.md` says how it was made.
-const DESCRIPTION: &[u8] = include_bytes!("../../../../models/demo/sentiment/head.json");
-const WEIGHTS: &[u8] = include_bytes!("../../../../models/demo/sentiment/weights.safetensors");
+const DESCRIPTION: &[u8] = include_bytes!("../../../models/demo/sentiment/head.json");
+const WEIGHTS: &[u8] = include_bytes!("../../../models/demo/sentiment/weights.safetensors");
 
 /// Its name.
 pub const BUILT_IN: &str = "sentiment";
@@ -30,8 +30,8 @@ pub fn built_in(model: &ModelStore) -> Option<Arc<Head>> {
 /// The name of the expander of the built-in model.
 pub const BUILT_IN_EXPANDER: &str = "nearby";
 
-/// With it, half of the frequent words of the built-in model have 20 terms or more.
-const BUILT_IN_REACH: f64 = -0.015;
+/// The reach of the built-in model's expander: half of the frequent words have 20 terms or more.
+pub const BUILT_IN_REACH: f64 = -0.015;
 
 /// A plain expander if this is the built-in model; `None` for other models.
 pub fn built_in_expander(model: &Arc<ModelStore>) -> Option<Arc<Expander>> {
@@ -76,32 +76,4 @@ pub fn own_expander(model: &Arc<ModelStore>) -> Option<(&'static str, Arc<Expand
 /// Whether no word of a model has a capital, so that texts for it are taken in lower case.
 pub fn has_no_capitals(model: &ModelStore) -> bool {
     model.words().rows_with_byte(|byte| byte.is_ascii_uppercase()).is_empty()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::path::Path;
-
-    #[test]
-    fn it_fits_the_built_in_model_and_no_other() {
-        let head = built_in(&crate::demo::open(Path::new("")).unwrap()).expect("a head");
-        assert_eq!(head.description().labels, ["negative", "positive"]);
-        assert_eq!(head.missing_checksum(), None);
-        let other = ModelStore::from_rows("other", 2, [("a", &[1.0, 0.0][..])]).unwrap();
-        assert!(built_in(&other).is_none());
-    }
-
-    #[test]
-    fn the_built_in_model_expands_texts_to_words_near_theirs() {
-        let model = Arc::new(crate::demo::open(Path::new("")).unwrap());
-        let reach = crate::heads::reach_of(&model, usual_tokens(&model), 20, 1).unwrap();
-        assert!((reach - BUILT_IN_REACH).abs() < 0.005, "{reach}");
-        let expander = built_in_expander(&model).expect("an expander");
-        assert_eq!(expander.len(), model.rows());
-        assert!(own_terms(&model).is_none());
-        let rows: [(&str, &[f32]); 1] = [("a", &[1.0, 0.0])];
-        let other = Arc::new(ModelStore::from_rows_under_dot("other", 2, rows, None).unwrap());
-        assert!(built_in_expander(&other).is_none() && own_terms(&other).is_some());
-    }
 }

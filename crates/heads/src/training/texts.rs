@@ -9,7 +9,7 @@ use model_store::ModelStore;
 use model_store::head::{Probabilities, Token};
 
 use super::TrainError;
-use crate::heads::{Texts, Vocabulary};
+use crate::{Texts, Vocabulary};
 
 /// The longest word, in bytes, that gets a vector of its own.
 const LONGEST_ADDED: usize = 256;

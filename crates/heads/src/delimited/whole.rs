@@ -5,14 +5,14 @@ use std::convert::Infallible;
 use super::{Bytes, count_lines};
 
 /// Bytes that are all in memory.
-pub(crate) struct Whole<'a> {
+pub struct Whole<'a> {
     rest: &'a [u8],
     lines: u64,
     after_return: bool,
 }
 
 impl<'a> Whole<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+    pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes, lines: 0, after_return: false }
     }
 }

@@ -11,20 +11,20 @@ mod names;
 mod reader;
 mod whole;
 
-pub(crate) use names::{NotFound, find, same_in_any_case};
-pub(crate) use reader::{Bytes, Problem, Reader, Row, count_lines};
-pub(crate) use whole::Whole;
+pub use names::{NotFound, find, same_in_any_case};
+pub use reader::{Bytes, Problem, Reader, Row, count_lines};
+pub use whole::Whole;
 
 /// A row with more bytes is bad, so that a quote that is never closed does not take all memory.
-pub(crate) const MOST_ROW_BYTES: usize = 16 << 20;
+pub const MOST_ROW_BYTES: usize = 16 << 20;
 
 /// The error of a field that goes on after its quote.
-pub(crate) const TEXT_AFTER_QUOTE: &str = "a field goes on after the quote that closes it; close each \
+pub const TEXT_AFTER_QUOTE: &str = "a field goes on after the quote that closes it; close each \
     quote before the next comma, and double the quotes within a field";
 
 /// Sign between columns, and quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub enum Dialect {
     /// Commas, and quotes as in RFC 4180.
     Csv,
     /// Tabs; quotes are plain characters.
@@ -33,7 +33,7 @@ pub(crate) enum Dialect {
 
 impl Dialect {
     /// The error of a row that has not as many columns as the first one.
-    pub(crate) fn other_width(self, found: usize, expected: usize) -> String {
+    pub fn other_width(self, found: usize, expected: usize) -> String {
         let cure = match (self, found > expected) {
             (Self::Csv, true) => "; put a text with commas between quotes",
             (Self::Tsv, true) => "; a text can't have tabs, nor be between quotes",

@@ -11,7 +11,7 @@ use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// The words of a text, in their order: the bytes of each, and what was found for it.
-pub(crate) fn words<'a, T: 'a>(
+pub fn words<'a, T: 'a>(
     text: &'a str,
     look_up: impl Fn(&str) -> Option<T> + Copy + 'a,
 ) -> impl Iterator<Item = (Range<usize>, Option<T>)> + 'a {
@@ -35,7 +35,7 @@ pub(crate) fn words<'a, T: 'a>(
 }
 
 /// What is found for a word as it is written or, failing that, in lower case.
-pub(crate) fn row<T>(word: &str, look_up: impl Fn(&str) -> Option<T>) -> Option<T> {
+pub fn row<T>(word: &str, look_up: impl Fn(&str) -> Option<T>) -> Option<T> {
     /// Longer words, in bytes, are looked up as they are written only.
     const LONGEST_FOLDED: usize = 4096;
     let lower = || (word.len() <= LONGEST_FOLDED).then(|| look_up(&word.to_lowercase()));

@@ -2,7 +2,7 @@
 
 /// Why no column is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NotFound {
+pub enum NotFound {
     /// None has the name.
     Missing,
     /// These two have it equally.
@@ -11,7 +11,7 @@ pub(crate) enum NotFound {
 
 /// The place of the column with this name; of one whose name differs in case, if none has exactly
 /// this.
-pub(crate) fn find(names: &[impl AsRef<str>], wanted: &str) -> Result<usize, NotFound> {
+pub fn find(names: &[impl AsRef<str>], wanted: &str) -> Result<usize, NotFound> {
     let only = |is_it: &dyn Fn(&str) -> bool| {
         let mut places = (0..names.len()).filter(|&place| is_it(names[place].as_ref().trim()));
         match (places.next(), places.next()) {
@@ -27,7 +27,7 @@ pub(crate) fn find(names: &[impl AsRef<str>], wanted: &str) -> Result<usize, Not
 }
 
 /// Whether two names are equal, or differ in case only.
-pub(crate) fn same_in_any_case(a: &str, b: &str) -> bool {
+pub fn same_in_any_case(a: &str, b: &str) -> bool {
     a.eq_ignore_ascii_case(b)
         || !(a.is_ascii() && b.is_ascii()) && a.to_lowercase() == b.to_lowercase()
 }

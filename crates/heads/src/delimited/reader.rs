@@ -9,7 +9,7 @@ use super::{Dialect, MOST_ROW_BYTES};
 const MOST_COLUMNS: usize = 1 << 16;
 
 /// Bytes that are read piece by piece.
-pub(crate) trait Bytes {
+pub trait Bytes {
     /// Why they can't be read on.
     type Error;
 
@@ -28,7 +28,7 @@ pub(crate) trait Bytes {
 
 /// The ends of lines in bytes that follow others: `\n`, `\r` or both. `after_return`: whether the
 /// last byte was a `\r`.
-pub(crate) fn count_lines(bytes: &[u8], after_return: &mut bool) -> u64 {
+pub fn count_lines(bytes: &[u8], after_return: &mut bool) -> u64 {
     let [first, .., last] = *bytes else {
         let Some(&only) = bytes.first() else { return 0 };
         let ends = matches!(only, b'\n' | b'\r') && !(*after_return && only == b'\n');
@@ -44,7 +44,7 @@ pub(crate) fn count_lines(bytes: &[u8], after_return: &mut bool) -> u64 {
 }
 
 /// Reads rows. The fields of the last one are in it.
-pub(crate) struct Reader {
+pub struct Reader {
     core: csv_core::Reader,
     dialect: Dialect,
     /// The number of columns that a row must have; any until the first was read.
@@ -85,18 +85,18 @@ impl Quotes {
 }
 
 /// A row that was read.
-pub(crate) struct Row {
+pub struct Row {
     /// Its first line, from 1.
-    pub(crate) line: u64,
+    pub line: u64,
     /// The number of its fields.
-    pub(crate) columns: usize,
+    pub columns: usize,
     /// The fault.
-    pub(crate) problem: Option<Problem>,
+    pub problem: Option<Problem>,
 }
 
 /// What is wrong with a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Problem {
+pub enum Problem {
     /// It has more than [`MOST_ROW_BYTES`], or too many columns. It has no fields then.
     TooLarge,
     /// A quote is opened and not closed.
@@ -114,7 +114,7 @@ pub(crate) enum Problem {
 }
 
 impl Reader {
-    pub(crate) fn new(dialect: Dialect) -> Self {
+    pub fn new(dialect: Dialect) -> Self {
         let mut core = match dialect {
             Dialect::Csv => csv_core::Reader::new(),
             Dialect::Tsv => ReaderBuilder::new().delimiter(b'\t').quoting(false).build(),
@@ -132,7 +132,7 @@ impl Reader {
         }
     }
 
-    pub(crate) fn dialect(&self) -> Dialect {
+    pub fn dialect(&self) -> Dialect {
         self.dialect
     }
 
@@ -140,13 +140,13 @@ impl Reader {
     ///
     /// # Panics
     /// If the row has no such column.
-    pub(crate) fn field(&self, column: usize) -> &[u8] {
+    pub fn field(&self, column: usize) -> &[u8] {
         let start = column.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.fields[start..self.ends[column]]
     }
 
     /// Reads a row. `None` at the end. Empty lines are no rows.
-    pub(crate) fn next<B: Bytes>(&mut self, bytes: &mut B) -> Result<Option<Row>, B::Error> {
+    pub fn next<B: Bytes>(&mut self, bytes: &mut B) -> Result<Option<Row>, B::Error> {
         loop {
             let is_text = |byte: &u8| !matches!(byte, b'\n' | b'\r');
             let blank = bytes.rest().iter().position(is_text).unwrap_or(bytes.rest().len());

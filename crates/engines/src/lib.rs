@@ -1,7 +1,15 @@
-//! Makes the engines that search a model. `makers`: which engines, on which devices.
+//! Makes the engines that search a model. `makers`: which engines, on which devices. `placement`
+//! says what each device gets, `numa` where its threads and memory are, `warm_up` what it searches
+//! before it is used, `self_check` whether its answers are right.
+#![forbid(unsafe_code)]
 
+pub mod background;
+pub mod device;
 mod makers;
+pub mod numa;
+pub mod placement;
 mod self_check;
+pub mod warm_up;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -23,7 +23,7 @@ fn options() -> TrainingOptions {
 }
 
 fn texts(content: &str) -> Texts {
-    Texts::parse("data", content, &crate::heads::TextsOptions::default()).unwrap()
+    Texts::parse("data", content, &crate::TextsOptions::default()).unwrap()
 }
 
 fn many() -> Texts {

@@ -13,7 +13,7 @@ use rayon::ThreadPool;
 
 use super::TrainError;
 use super::texts::Encoded;
-use crate::heads::best;
+use crate::best;
 
 /// The groups of texts of which calibration errors are means.
 pub const CALIBRATION_BINS: usize = 10;

@@ -26,19 +26,19 @@ use super::ptb;
 
 /// A part of a text that was looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Part<T> {
+pub struct Part<T> {
     /// Its bytes in the text.
-    pub(crate) bytes: Range<usize>,
+    pub bytes: Range<usize>,
     /// What was found for it.
-    pub(crate) found: Option<T>,
+    pub found: Option<T>,
     /// Whether it has neither letters nor digits nor symbols, or is an unknown `'s`. Nobody misses
     /// such a part.
-    pub(crate) is_punctuation: bool,
+    pub is_punctuation: bool,
 }
 
 /// Whether signs around words are parts of a text, too, if the vocabulary has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Signs {
+pub enum Signs {
     /// For classifiers and expanders: an exclamation mark may say something.
     Kept,
     /// For the mean of a text's words: emoji alone are kept.
@@ -53,7 +53,7 @@ const MOST_SIGNS: usize = 3;
 
 /// The parts of a text, in order, each with what `find` has for it, or for its form with plain
 /// quotes and dashes.
-pub(crate) fn parts<'a, T: 'a>(
+pub fn parts<'a, T: 'a>(
     text: &'a str,
     find: impl Fn(&str) -> Option<T> + Copy + 'a,
     signs: Signs,
