@@ -48,9 +48,9 @@ check-openapi *arguments:
 # Build the code's documentation without warnings, then test the documents' commands and links
 docs:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
-    cargo test -p server --test integration links::
-    cargo test -p server --test conditional docs::
-    cargo test -p server --test conditional examples::
+    cargo test -p cli --test integration links::
+    cargo test -p cli --test conditional docs::
+    cargo test -p cli --test conditional examples::
 
 # Check docker/ as far as possible without pulling images; needs root on Debian 12 (docs/containers.md)
 check-containers *arguments:

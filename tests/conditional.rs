@@ -1,5 +1,5 @@
 //! Tests that need more than Rust: data, or programs such as Python. What is missing is said, and
-//! its tests are reported as ignored, by name. `cargo test -p server --test conditional docs::`
+//! its tests are reported as ignored, by name. `cargo test -p cli --test conditional docs::`
 //! runs one module.
 
 mod arrays_python;

@@ -3,7 +3,7 @@
 //!
 //! The commands are read here, so that this needs no curl; where there is one that knows their
 //! options (7.84 or later) it runs them too.
-//! `UPDATE_DOCS=1 cargo test -p server --test conditional docs::` writes what came into the
+//! `UPDATE_DOCS=1 cargo test -p cli --test conditional docs::` writes what came into the
 //! documents.
 
 use std::fs;

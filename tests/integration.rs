@@ -1,5 +1,5 @@
 //! The program from outside: each module is a file of tests.
-//! `cargo test -p server --test integration http::` runs one.
+//! `cargo test -p cli --test integration http::` runs one.
 //!
 //! Tests that measure time or memory are in `measured.rs`, tests that may be skipped in
 //! `conditional.rs`.

@@ -1,5 +1,5 @@
 //! Tests that measure time or memory of the program: one at a time, and in a process of their own,
-//! so that no other test runs beside them. `cargo test -p server --test measured attacks::` runs
+//! so that no other test runs beside them. `cargo test -p cli --test measured attacks::` runs
 //! one of them.
 
 mod account;

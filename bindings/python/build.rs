@@ -44,7 +44,7 @@ fn build() -> PathBuf {
     cargo.args(["--package", "server", "--bin", "kindred", "--target-dir"]).arg(&folder);
     cargo.envs([("CARGO_PROFILE_DIST_STRIP", "symbols"), ("CARGO_PROFILE_DIST_DEBUG", "none")]);
     let features =
-        [("CARGO_FEATURE_CUDA", "server/cuda"), ("CARGO_FEATURE_PARQUET", "server/parquet")];
+        [("CARGO_FEATURE_CUDA", "cli/cuda"), ("CARGO_FEATURE_PARQUET", "cli/parquet")];
     for (_, feature) in features.iter().filter(|(name, _)| env::var_os(name).is_some()) {
         cargo.args(["--features", feature]);
     }

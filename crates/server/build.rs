@@ -24,10 +24,6 @@ const FILES: [(&str, &[&str]); 4] = [
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rustc-check-cfg=cfg(optimised)");
-    if env::var("OPT_LEVEL").is_ok_and(|level| level != "0") {
-        println!("cargo::rustc-cfg=optimised");
-    }
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
     explorer(&out)?;
     let mut archive = ZipArchive::new(Cursor::new(SWAGGER_UI_VENDORED))?;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::CommandFactory;
 use clap::error::ErrorKind;
-use server::cli::Cli;
+use cli::arguments::Cli;
 
 use super::none;
 use super::text::{Document, documents, read};
@@ -102,7 +102,7 @@ fn cargo_has_what_its_command_lines_name() {
 
 #[test]
 fn cargo_features_that_documents_name_exist() {
-    let features: BTreeSet<String> = ["crates/server", "crates/scheduler"]
+    let features: BTreeSet<String> = ["crates/cli", "crates/server", "crates/scheduler"]
         .map(|folder| read(&format!("{folder}/Cargo.toml")).parse::<toml::Table>().unwrap())
         .iter()
         .flat_map(|manifest| manifest["features"].as_table().unwrap().keys().cloned())

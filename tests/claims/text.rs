@@ -205,7 +205,7 @@ mod tests {
         let text = "`kindred eval DIR`, `not kindred`\n\n    \
                     $ X=1 target/debug/kindred nearest 'a b' -k 3  # why\n    \
                     zcat x | kindred bulk classify --in - \\\n      \
-                    --out - > y && cargo test -p server x::\n";
+                    --out - > y && cargo test -p cli x::\n";
         let (quoted, blocks) = code(text);
         let lines = quoted.iter().chain(&blocks).flat_map(|line| of_programs(line));
         let found: Vec<String> = lines.map(|words| words.join("|")).collect();

@@ -17,20 +17,20 @@ use crate::config::{self, API_KEY_VARIABLE};
 /// Time limit for connecting to a service.
 const CONNECT: Duration = Duration::from_secs(10);
 /// Time limit for a whole request. The service's own limit is lower, and its error says why.
-pub(crate) const REQUEST: Duration = Duration::from_secs(600);
+pub const REQUEST: Duration = Duration::from_secs(600);
 
 /// The variable that names a file of certificates to trust instead of the system's.
 const CERTIFICATES_VARIABLE: &str = "SSL_CERT_FILE";
 
 /// Parses the URL of a service. The error is the URL in a form that may be shown, and what is wrong
 /// with it.
-pub(crate) fn service_url(text: &str) -> Result<Uri, (String, &'static str)> {
+pub fn service_url(text: &str) -> Result<Uri, (String, &'static str)> {
     url(text, "it must have no user and password; a key goes into KINDRED_API_KEY")
 }
 
 /// As [`service_url`], for any URL that has no query. `no_user` is what is wrong with one that has
 /// a user.
-pub(crate) fn url(url: &str, no_user: &'static str) -> Result<Uri, (String, &'static str)> {
+pub fn url(url: &str, no_user: &'static str) -> Result<Uri, (String, &'static str)> {
     let parsed = url.parse::<Uri>();
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
@@ -58,7 +58,7 @@ pub(crate) fn url(url: &str, no_user: &'static str) -> Result<Uri, (String, &'st
 }
 
 /// Whether the host of a URL is this machine.
-pub(crate) fn is_loopback(host: &str) -> bool {
+pub fn is_loopback(host: &str) -> bool {
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
@@ -71,14 +71,14 @@ fn proxy_to(url: &Uri) -> Option<Proxy> {
 }
 
 /// The address of the proxy, without its password.
-pub(crate) fn proxy_name(url: &Uri) -> Option<String> {
+pub fn proxy_name(url: &Uri) -> Option<String> {
     let proxy = proxy_to(url)?;
     let scheme = proxy.protocol().to_string().to_lowercase();
     Some(format!("{scheme}://{}:{}", proxy.host(), proxy.port()))
 }
 
 /// The API key to send: the given one, else the one from the environment, else none.
-pub(crate) fn api_key(given: Option<&str>) -> Result<Option<String>, String> {
+pub fn api_key(given: Option<&str>) -> Result<Option<String>, String> {
     let key = match given {
         Some(key) => Some(key.to_owned()),
         None => config::variable(API_KEY_VARIABLE).map_err(|e| e.to_string())?,
@@ -96,7 +96,7 @@ pub(crate) fn api_key(given: Option<&str>) -> Result<Option<String>, String> {
 ///
 /// # Errors
 /// If SSL_CERT_FILE names a file without certificates.
-pub(crate) fn agent(url: &Uri) -> Result<Agent, String> {
+pub fn agent(url: &Uri) -> Result<Agent, String> {
     agent_within(url, REQUEST)
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn agent(url: &Uri) -> Result<Agent, String> {
 ///
 /// # Errors
 /// As [`agent`].
-pub(crate) fn agent_within(url: &Uri, timeout: Duration) -> Result<Agent, String> {
+pub fn agent_within(url: &Uri, timeout: Duration) -> Result<Agent, String> {
     let trusted = if url.scheme_str() == Some("https") { trusted()? } else { Vec::new() };
     let tls = TlsConfig::builder()
         .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()))

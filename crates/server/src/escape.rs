@@ -15,7 +15,7 @@ pub fn escaped_lines(text: &str) -> String {
 
 /// Whether a character may be printed to a terminal unchanged. Direction marks, line ends and
 /// invisible characters may not: they could make one text look like another.
-pub(crate) fn is_harmless(c: char) -> bool {
+pub fn is_harmless(c: char) -> bool {
     !c.is_control()
         && !matches!(c,
             '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')

@@ -17,9 +17,9 @@ const LISTS: [&str; 2] = ["cors_origins", "public_routes"];
 const CONFIG_VARIABLE: &str = "KINDRED_CONFIG";
 
 /// API key with which commands query a service; not a setting of the service.
-pub(crate) const API_KEY_VARIABLE: &str = "KINDRED_API_KEY";
+pub const API_KEY_VARIABLE: &str = "KINDRED_API_KEY";
 /// Address of the service for `kindred health`; not a setting of the service.
-pub(crate) const URL_VARIABLE: &str = "KINDRED_URL";
+pub const URL_VARIABLE: &str = "KINDRED_URL";
 /// Variables that are not settings.
 const NON_SETTINGS: [&str; 3] = [CONFIG_VARIABLE, API_KEY_VARIABLE, URL_VARIABLE];
 
@@ -76,7 +76,7 @@ fn ours(
 
 /// Refuses a misspelt [`API_KEY_VARIABLE`] or [`URL_VARIABLE`], for commands that query a service.
 /// The names of settings, which are of no use to them, are not checked.
-pub(crate) fn check_variables() -> Result<(), ConfigError> {
+pub fn check_variables() -> Result<(), ConfigError> {
     let known = Known::new();
     let ours = ours(std::env::vars_os())?;
     let for_queries = |meant: &str| [API_KEY_VARIABLE, URL_VARIABLE].contains(&meant);
@@ -92,7 +92,7 @@ pub(crate) fn check_variables() -> Result<(), ConfigError> {
 }
 
 /// The value of a `KINDRED_*` variable that is not a setting; `None` if it is not set or empty.
-pub(crate) fn variable(name: &str) -> Result<Option<String>, ConfigError> {
+pub fn variable(name: &str) -> Result<Option<String>, ConfigError> {
     match std::env::var_os(name).map(OsString::into_string) {
         None => Ok(None),
         Some(Ok(value)) => Ok(Some(value).filter(|value| !value.is_empty())),

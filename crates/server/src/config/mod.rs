@@ -23,7 +23,7 @@ pub use error::ConfigError;
 pub use flags::ServeFlags;
 pub use source::{ModelPlacement, ModelSource};
 
-pub(crate) use layers::{API_KEY_VARIABLE, URL_VARIABLE, check_variables, variable};
+pub use layers::{API_KEY_VARIABLE, URL_VARIABLE, check_variables, variable};
 pub(crate) use levels::levels;
 
 use kindred::device::{Device, Placement};

@@ -1,0 +1,456 @@
+//! The command line.
+
+mod asking;
+mod bulk;
+mod devices;
+mod graph;
+mod heads;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::builder::{
+    NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, RangedU64ValueParser,
+    TypedValueParser,
+};
+use clap::{Args, Parser, Subcommand};
+use contract::Metric;
+use model_store::export::ExportFormat;
+use model_store::prepare::{MAX_DIM, VectorsFormat};
+
+use asking::{
+    ANALOGY_EXAMPLES, COMPLETIONS_EXAMPLES, CONSOLE_EXAMPLES, MAN_EXAMPLES, NEAREST_EXAMPLES,
+};
+pub use asking::{
+    AnalogyArguments, AnswerSource, CompletionsArguments, ConsoleArguments, ManArguments,
+    NearestArguments, OutputOptions, QuestionOptions,
+};
+
+use bulk::BULK_EXAMPLES;
+pub use bulk::{
+    BulkAnalogyArguments, BulkClassifyArguments, BulkCommand, BulkEngine, BulkExpandArguments,
+    BulkFiles, BulkNearestArguments,
+};
+
+pub use devices::DeviceArguments;
+use graph::GRAPH_EXAMPLES;
+pub use graph::GraphArguments;
+
+use heads::{CLASSIFY_EXAMPLES, EXPAND_EXAMPLES, IMPORT_HEAD_EXAMPLES, TRAIN_EXAMPLES};
+pub use heads::{
+    ClassifyArguments, ColumnsArguments, ExpandArguments, ImportHeadArguments, LabelArguments,
+    ModelArguments, TermArguments, TokensArguments, TrainClassifierArguments, TrainCommand,
+    TrainExpanderArguments,
+};
+
+use server::config::{MAX_THREADS, ServeFlags};
+use kindred::device::Device;
+use kindred::evaluation::results::Case;
+use kindred::method::Method;
+
+/// Kindred finds the exact nearest neighbours of words in a table of word vectors, and serves them
+/// over HTTP.
+///
+/// Without a command, kindred runs `serve`. Without `--model`, it serves the built-in model.
+#[derive(Debug, Parser)]
+#[command(name = "kindred", version, args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
+pub struct Cli {
+    /// The command to run [default: serve].
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// Flags of `serve`, for use without a command.
+    #[command(flatten)]
+    pub serve: ServeFlags,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  kindred                                        # serve the built-in model on 127.0.0.1:8080
+  kindred console                                # query it here, line by line
+  kindred nearest frog
+  kindred prepare glove.6B.50d.txt.gz --out models/glove.6B.50d
+  kindred serve --model models/glove.6B.50d      # serve the prepared model
+  curl '127.0.0.1:8080/nearest?word=frog&k=5'    # query it";
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve queries over HTTP
+    #[command(after_help = SERVE_EXAMPLES)]
+    Serve(Box<ServeFlags>),
+    /// Query a model line by line: words and expressions
+    #[command(after_help = CONSOLE_EXAMPLES)]
+    Console(Box<ConsoleArguments>),
+    /// Print the nearest neighbours of a word
+    #[command(after_help = NEAREST_EXAMPLES)]
+    Nearest(Box<NearestArguments>),
+    /// Print the nearest neighbours of an expression such as `king - man + woman`
+    #[command(after_help = ANALOGY_EXAMPLES)]
+    Analogy(Box<AnalogyArguments>),
+    /// Convert a file of word vectors into a model folder
+    #[command(after_help = PREPARE_EXAMPLES)]
+    Prepare(PrepareArguments),
+    /// Convert a model into a format that other programs read
+    #[command(after_help = EXPORT_EXAMPLES)]
+    Export(ExportArguments),
+    /// Generate a model folder of synthetic word vectors, of any size
+    #[command(after_help = SYNTH_EXAMPLES)]
+    Synth(SynthArguments),
+    /// Verify every checksum of a model folder or a head folder
+    #[command(after_help = VERIFY_EXAMPLES)]
+    Verify(VerifyArguments),
+    /// Train a head: a small model over a model's rows
+    #[command(subcommand, after_help = TRAIN_EXAMPLES)]
+    Train(TrainCommand),
+    /// Make a head of a text classifier or a SPLADE head that was trained in PyTorch
+    #[command(after_help = IMPORT_HEAD_EXAMPLES)]
+    ImportHead(Box<ImportHeadArguments>),
+    /// Print the labels that a head gives to texts
+    #[command(after_help = CLASSIFY_EXAMPLES)]
+    Classify(ClassifyArguments),
+    /// Print the terms that texts imply, with weights
+    #[command(after_help = EXPAND_EXAMPLES)]
+    Expand(ExpandArguments),
+    /// Measure the quality of a model on analogy and similarity sets, or of a head on texts with
+    /// labels
+    #[command(after_help = EVAL_EXAMPLES)]
+    Eval(Box<EvalArguments>),
+    /// Write the exact graph of nearest neighbours of a whole model
+    #[command(after_help = GRAPH_EXAMPLES)]
+    Graph(GraphArguments),
+    /// Answer each row of a file into another: labels, terms, neighbours or analogies
+    #[command(subcommand, after_help = BULK_EXAMPLES)]
+    Bulk(BulkCommand),
+    /// Create an API key
+    #[command(after_help = API_KEY_EXAMPLES)]
+    ApiKey(ApiKeyArguments),
+    /// Check whether a running service is ready
+    #[command(after_help = HEALTH_EXAMPLES)]
+    Health(HealthArguments),
+    /// Print a completion script for a shell
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions(CompletionsArguments),
+    /// Print the manual page, or write one page per command
+    #[command(after_help = MAN_EXAMPLES)]
+    Man(ManArguments),
+}
+
+const SERVE_EXAMPLES: &str = "\
+Every setting can also be given in a file (--config FILE) or in the environment (KINDRED_LISTEN=…). \
+Flags override the environment; the environment overrides the file.
+
+Exit codes: 0: stopped cleanly, all requests answered; 1: could not start, or did not stop in time; \
+2: invalid flags; 70: the engine failed too often or hung: restart the service.
+
+Examples:
+  kindred serve
+  kindred serve --model models/glove.6B.50d --listen 0.0.0.0:8080
+  # Two models: /nearest uses the first, /models/fr/nearest the second
+  kindred serve --model en=models/glove --model fr=models/cc.fr.300
+  kill -HUP PID                          # reload models, keys and certificates without interruption
+  kindred serve --listen 127.0.0.1:0     # listen on a free port, named in the start-up message";
+
+const PREPARE_EXAMPLES: &str = "\
+INPUT may be GloVe text, word2vec text or binary, fastText .vec, or, with --words, .npy, safetensors or \
+text of numbers, plain or compressed (.gz, .zst, .xz, .zip). The format is detected from the content, not from the name. \
+DIR is written atomically: if the command fails, DIR is unchanged.
+
+--metric dot is for vectors whose lengths matter, such as the output layer of a language model or the items of a \
+recommender: a row's score is its dot product with the query, plus its bias if --bias gives biases.
+
+Examples:
+  kindred prepare glove.6B.50d.txt.gz --out models/glove.6B.50d
+  kindred prepare glove.6B.zip --member glove.6B.300d.txt --out models/glove.6B.300d
+  kindred prepare GoogleNews-vectors-negative300.bin.gz --out models/news
+  kindred prepare vectors.npy --words words.txt --out models/mine
+  curl -s https://example.org/v.vec.xz | kindred prepare - --out models/v
+  kindred prepare mine.txt --out models/mine --skip-bad-rows --replace
+  kindred prepare mine.txt --out models/mine --if-missing    # in scripts that run at every start
+  kindred prepare output.npy --words words.txt --metric dot --bias output-bias.npy --out models/output";
+
+/// Arguments of `prepare`.
+#[derive(Debug, Clone, Args)]
+pub struct PrepareArguments {
+    /// File of word vectors; `-` is standard input (not for .zip)
+    pub input: PathBuf,
+    /// Model folder to write
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// File of the words, one per line in row order; needed for npy, safetensors, binary glove-norm
+    /// and text of numbers only, which contain no words
+    #[arg(long, value_name = "FILE")]
+    pub words: Option<PathBuf>,
+    /// Format of INPUT [default: detected from its content]
+    #[arg(long, value_parser = one_of(VectorsFormat::ALL, VectorsFormat::name))]
+    pub format: Option<VectorsFormat>,
+    /// How a vector and a row become a score: the cosine similarity, or the dot product
+    #[arg(long, default_value = Metric::Cosine.name(), value_parser = one_of(Metric::ALL, Metric::name))]
+    pub metric: Metric,
+    /// File of biases for --metric dot: .npy, or text with one number per line; one for each row of
+    /// INPUT, in its order, also for rows that are skipped
+    #[arg(long, value_name = "FILE")]
+    pub bias: Option<PathBuf>,
+    /// File to read from a zip archive [default: the only one]
+    #[arg(long, value_name = "NAME")]
+    pub member: Option<String>,
+    /// Tensor to read from a safetensors file [default: the only two-dimensional one]
+    #[arg(long, value_name = "NAME")]
+    pub tensor: Option<String>,
+    /// Components per row [default: from the file's header, or from its first line]
+    #[arg(long, value_name = "N")]
+    pub dim: Option<NonZeroUsize>,
+    /// Skip and count invalid rows instead of stopping at the first; more than half of the rows
+    /// must be valid
+    #[arg(long)]
+    pub skip_bad_rows: bool,
+    /// Take the first field of each line for its word, even if all of these are numbers; with
+    /// --words, each line of that file, even if all of these end in numbers
+    #[arg(long)]
+    pub allow_numeric_words: bool,
+    /// Replace an existing model in DIR
+    #[arg(long)]
+    pub replace: bool,
+    /// Do nothing if DIR already holds a model; INPUT need not exist then
+    #[arg(long, conflicts_with = "replace")]
+    pub if_missing: bool,
+}
+
+/// Parses one of these values by its name; `--help` lists the names.
+fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
+    all: [T; N],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(all.map(name)).map(move |found| {
+        let is_found = |one: &T| name(*one) == found;
+        all.into_iter().find(is_found).expect("one of the possible values")
+    })
+}
+
+const EXPORT_EXAMPLES: &str = "\
+The output reads back bit for bit. npy and safetensors contain no words: give a file for them with --words. \
+No format contains biases: give a file for them with --bias.
+
+Examples:
+  kindred export models/mine --format word2vec-bin --out mine.bin
+  kindred export models/mine --format npy --out mine.npy --words mine.words.txt
+  kindred export models/mine --format glove --out - | gzip > mine.txt.gz
+  kindred export models/output --format npy --out out.npy --words words.txt --bias bias.npy
+  kindred prepare out.npy --words words.txt --metric dot --bias bias.npy --out models/again    # the same model";
+
+/// Arguments of `export`.
+#[derive(Debug, Clone, Args)]
+pub struct ExportArguments {
+    /// Model folder to read
+    pub model: PathBuf,
+    /// Output format
+    #[arg(long, value_parser = one_of(ExportFormat::ALL, ExportFormat::name))]
+    pub format: ExportFormat,
+    /// File to write; `-` means standard output
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// File to write the words to, for npy and safetensors
+    #[arg(long, value_name = "FILE")]
+    pub words: Option<PathBuf>,
+    /// File to write the biases to, as .npy; for models with biases
+    #[arg(long, value_name = "FILE")]
+    pub bias: Option<PathBuf>,
+    /// Replace existing files
+    #[arg(long)]
+    pub replace: bool,
+}
+
+const SYNTH_EXAMPLES: &str = "\
+Give --out, --text or both. The same rows, dimension and seed give the same vectors on every machine. Use \
+them for load tests and benchmarks without downloading a model. The words and vectors have no meaning. \
+With --metric dot, norms vary from row to row and every row has a bias.
+
+Examples:
+  kindred synth --rows 400000 --dim 50 --seed 1 --out models/synth
+  kindred synth --rows 2196016 --dim 300 --seed 1 --out models/synth-large   # 2.7 GB
+  kindred synth --rows 2196016 --dim 300 --text synth-large.txt              # GloVe text, 5.6 GB
+  kindred synth --rows 400000 --dim 128 --metric dot --out models/synth-dot";
+
+/// Arguments of `synth`.
+#[derive(Debug, Clone, Args)]
+pub struct SynthArguments {
+    /// Number of rows
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub rows: u32,
+    /// Components per row
+    #[arg(long, value_name = "D", value_parser = clap::value_parser!(u32).range(1..=MAX_DIM as i64))]
+    pub dim: u32,
+    /// Seed of the random numbers
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+    /// Metric of the model
+    #[arg(long, default_value = Metric::Cosine.name(), value_parser = one_of(Metric::ALL, Metric::name))]
+    pub metric: Metric,
+    /// Model folder to write; required without --text
+    #[arg(long, value_name = "DIR", required_unless_present = "text")]
+    pub out: Option<PathBuf>,
+    /// GloVe text file to write, with five significant digits per component; required without --out
+    #[arg(long, value_name = "FILE")]
+    pub text: Option<PathBuf>,
+    /// Replace existing output
+    #[arg(long)]
+    pub replace: bool,
+}
+
+const VERIFY_EXAMPLES: &str = "\
+Reads the whole model. Exits with 0 if every checksum matches. A head is checked with the model that it was made for.
+
+Examples:
+  kindred verify models/glove.6B.50d
+  kindred verify models/glove.6B.50d --head heads/sentiment";
+
+/// Arguments of `verify`.
+#[derive(Debug, Clone, Args)]
+pub struct VerifyArguments {
+    /// Model folder to check
+    pub model: PathBuf,
+    /// Head folder to check, too
+    #[arg(long, value_name = "DIR")]
+    pub head: Option<PathBuf>,
+}
+
+const EVAL_EXAMPLES: &str = "\
+Analogies (a is to b as c is to d) are correct if d is the best word, not counting a, b and c. A question with \
+an unknown word counts as wrong. Formats: Google's questions-words; four words per line, with or without a tag, \
+as in MSR; BATS: each line is a pair `a b1/b2`; every two pairs form questions; a folder is one set.
+
+Similarities (word, word, score) are compared with the model's cosines by Spearman's rank correlation. Formats: \
+WordSim-353, SimLex-999, MEN, RG-65 and similar: fields separated by tabs, semicolons, commas or white space, \
+with an optional header line.
+
+Texts with labels are classified by a head. Formats: those of `kindred train classifier`.
+
+Examples:
+  kindred eval models/glove.6B.50d --analogies questions-words.txt --similarities EN-RG-65.txt
+  kindred eval models/glove.6B.50d --analogies BATS_3.0 --methods 3cosadd,3cosmul
+  kindred eval --head heads/reviews --classification test.tsv    # the built-in model
+  kindred eval models/mine --similarities SimLex-999.txt --json | jq '.similarities[0].spearman'
+  kindred eval models/glove.6B.50d --head heads/sentiment --classification test.tsv";
+
+/// Arguments of `eval`.
+#[derive(Debug, Clone, Args)]
+#[command(mut_args(of_classification))]
+pub struct EvalArguments {
+    /// Model folder written by `kindred prepare` [default: KINDRED_MODEL, or the model of the
+    /// settings file, or the built-in model]
+    #[arg(value_name = "[NAME=]DIR", value_parser = NonEmptyStringValueParser::new())]
+    pub model: Option<String>,
+    /// Analogy sets: files, or folders of files
+    #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present_any = ["similarities", "classification"])]
+    pub analogies: Vec<PathBuf>,
+    /// Similarity sets: word pairs with human scores
+    #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present_any = ["analogies", "classification"])]
+    pub similarities: Vec<PathBuf>,
+    /// Files of texts with labels, for a head
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "head")]
+    pub classification: Vec<PathBuf>,
+    /// Head folder written by `kindred train classifier`
+    #[arg(long, value_name = "DIR", requires = "classification")]
+    pub head: Option<PathBuf>,
+    /// The columns of the files of texts with labels.
+    #[command(flatten)]
+    pub columns: ColumnsArguments,
+    /// Analogy methods for `b - a + c`, comma-separated [default: 3cosadd,3cosmul,pairdirection;
+    /// 3cosadd under the metric dot]
+    #[arg(long, value_parser = methods(), value_delimiter = ',')]
+    pub methods: Vec<Method>,
+    /// Case handling when words are looked up
+    #[arg(long, value_parser = cases(), default_value_t = Case::Lower)]
+    pub case: Case,
+    /// Print JSON instead of tables
+    #[arg(long)]
+    pub json: bool,
+    /// Device to run searches on: auto (a GPU if there is one, else the CPU), cpu, cuda (an error
+    /// without a GPU), or cuda:N
+    #[arg(long, default_value_t = Device::Auto)]
+    pub device: Device,
+    /// Number of CPU engine threads; 0 means one per core
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = thread_counts())]
+    pub threads: usize,
+}
+
+/// Columns are those of files of texts with labels.
+fn of_classification(argument: clap::Arg) -> clap::Arg {
+    match argument.get_id().as_str() {
+        "text_column" | "label_column" => argument.requires("classification"),
+        _ => argument,
+    }
+}
+
+const API_KEY_EXAMPLES: &str = "\
+Prints the key, and the line to add to the keys file: its hash, its name and, with --admin, `admin`. The key \
+itself is not stored anywhere. Clients send it as `Authorization: Bearer KEY`. The setting api_keys_file names the \
+keys file. A reload reads the file again.
+
+Examples:
+  kindred api-key search-frontend
+  kindred api-key operator --admin
+  kindred serve --api-keys-file keys.txt";
+
+/// Arguments of `api-key`.
+#[derive(Debug, Clone, Args)]
+pub struct ApiKeyArguments {
+    /// Name of the key's owner, for the log; no spaces
+    pub name: String,
+    /// Allow administration, such as reloads
+    #[arg(long)]
+    pub admin: bool,
+}
+
+const HEALTH_EXAMPLES: &str = "\
+Exits with 0 if /health/ready reports ready, otherwise with 1 and the reason. Useful in containers without curl. \
+If KINDRED_API_KEY is set, its key is sent.
+
+Examples:
+  kindred health
+  kindred health --url http://127.0.0.1:9000/behind/a/prefix
+  KINDRED_URL=http://127.0.0.1:9000 kindred health
+  kindred health --url https://127.0.0.1:8443    # https works only for loopback addresses";
+
+/// Arguments of `health`.
+#[derive(Debug, Clone, Args)]
+pub struct HealthArguments {
+    /// Address of the service; overrides KINDRED_URL. https works only for loopback addresses; the
+    /// certificate is not checked [default: http://127.0.0.1:8080]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// Timeout, in ms; should exceed the service's readiness_timeout_ms
+    #[arg(long, value_name = "MS", default_value_t = 6000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub timeout_ms: u64,
+}
+
+/// Parses a number of threads.
+fn thread_counts() -> impl TypedValueParser<Value = usize> {
+    RangedU64ValueParser::new().range(..=MAX_THREADS as u64)
+}
+
+/// Parses an analogy method by its short name.
+fn methods() -> impl TypedValueParser<Value = Method> {
+    let value = |method: Method| {
+        PossibleValue::new(method.short_name()).help(match method {
+            Method::ThreeCosAdd => "The word nearest to b - a + c",
+            Method::ThreeCosMul => {
+                "Similarity to b times similarity to c, divided by similarity to a"
+            }
+            Method::PairDirection => {
+                "The word whose offset from c is most parallel to the offset from a to b"
+            }
+        })
+    };
+    PossibleValuesParser::new(Method::ALL.map(value)).try_map(|name| name.parse::<Method>())
+}
+
+/// Parses how the words of test sets are looked up.
+fn cases() -> impl TypedValueParser<Value = Case> {
+    let value = |case: Case| {
+        PossibleValue::new(case.name()).help(match case {
+            Case::Lower => "As written, then in lower case",
+            Case::Exact => "As written only",
+        })
+    };
+    PossibleValuesParser::new(Case::ALL.map(value)).try_map(|name| name.parse::<Case>())
+}

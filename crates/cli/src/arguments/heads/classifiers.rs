@@ -1,0 +1,287 @@
+//! Commands that train, import and ask classifiers.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::TypedValueParser;
+use kindred::heads::{Format, Padding, TrainingOptions};
+
+use super::{
+    MOST_EPOCHS, ModelArguments, TokensArguments, above_zero, below_one, fraction, model_folder,
+    probability, up_to,
+};
+use crate::arguments::{one_of, thread_counts};
+
+pub(super) const TRAIN_EXAMPLES: &str = "\
+FILE has a text and its label in each line:
+  - TSV: a first line with the names `label` and `text` (or `sentence`), in any case and order, \
+among other columns; or no names and two columns, the label first. Quotes are plain characters.
+  - CSV: the same names in its first line. Quotes are those of RFC 4180.
+  - JSON lines with `label` and `text`.
+  - fastText: `__label__x` anywhere in a line.
+The format is detected from the first line. Columns and fields with other names are given with --text-column and \
+--label-column.
+
+If texts have several labels or none (a list `labels` in JSON lines, two labels of fastText), \
+each label gets a probability of its own, and F1 over all labels decides when to stop.
+
+The same data, options and seed give the same weights on every machine. Ctrl-C keeps the best weights so far.
+
+Examples:
+  kindred train classifier --model models/glove.6B.50d --data train.tsv --dev dev.tsv --out heads/sentiment
+  kindred train classifier --data reviews.csv --out heads/reviews    # the built-in model
+  kindred train classifier --data imdb.csv --text-column review --label-column sentiment --out heads/imdb
+  kindred train classifier --data topics.jsonl --balance --skip-bad-rows --out heads/topics
+  kindred classify --head heads/reviews \"I don't like it.\"";
+
+/// The columns of files of texts with labels.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ColumnsArguments {
+    /// Column of CSV or TSV, or field of JSON lines, with the text: its name in any case, or its
+    /// number from 1 if the first line has no names [default: text, or else sentence]
+    #[arg(long, value_name = "NAME")]
+    pub text_column: Option<String>,
+    /// Column or field with the label, or with a list of labels [default: label; in JSON lines also
+    /// labels]
+    #[arg(long, value_name = "NAME")]
+    pub label_column: Option<String>,
+}
+
+/// Arguments of `train classifier`.
+#[derive(Debug, Clone, Args)]
+pub struct TrainClassifierArguments {
+    /// The model.
+    #[command(flatten)]
+    pub model: ModelArguments,
+    /// File of texts with labels to learn from
+    #[arg(long, value_name = "FILE")]
+    pub data: PathBuf,
+    /// File of texts that decide when to stop, and that probabilities are fitted to [default: a
+    /// tenth of the data]
+    #[arg(long, value_name = "FILE")]
+    pub dev: Option<PathBuf>,
+    /// Head folder to write
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Replace an existing head in DIR
+    #[arg(long)]
+    pub replace: bool,
+    /// Format of the files [default: detected from the first line]
+    #[arg(long, value_parser = formats())]
+    pub format: Option<Format>,
+    /// The columns of the files.
+    #[command(flatten)]
+    pub columns: ColumnsArguments,
+    /// Skip and count invalid lines instead of stopping at the first
+    #[arg(long)]
+    pub skip_bad_rows: bool,
+    /// How texts become tokens.
+    #[command(flatten)]
+    pub tokens: TokensArguments,
+    /// Let all labels count alike, however rare they are
+    #[arg(long, help_heading = "Training")]
+    pub balance: bool,
+    /// Any number of labels may be right: each gets a probability of its own [default: if a text
+    /// has several labels or none]
+    #[arg(long, help_heading = "Training")]
+    pub sigmoid: bool,
+    /// Leave the words' vectors as they are
+    #[arg(long = "static", help_heading = "Training")]
+    pub is_static: bool,
+    /// What vectors of words that the data do not have are multiplied by, from 0 to 1; without
+    /// effect with --static
+    #[arg(long, value_name = "X", default_value_t = TrainingOptions::OTHER_WORDS, help_heading = "Training")]
+    #[arg(value_parser = fraction())]
+    pub other_words: f32,
+    /// Give words that the model does not have vectors of their own, if at least N texts have them
+    /// [default: they are left out]
+    #[arg(long, value_name = "N", conflicts_with = "is_static", help_heading = "Training")]
+    pub add_words: Option<NonZeroUsize>,
+    /// Widths of the filters, in words, comma-separated
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        default_value = "3,4,5",
+        help_heading = "Training",
+        value_parser = up_to(100)
+    )]
+    pub widths: Vec<usize>,
+    /// Channels of each width
+    #[arg(long, value_name = "N", default_value_t = 100, help_heading = "Training")]
+    #[arg(value_parser = up_to(10_000))]
+    pub channels: usize,
+    /// The part of the features that each step leaves out
+    #[arg(long, value_name = "X", default_value_t = 0.5, help_heading = "Training")]
+    #[arg(value_parser = below_one())]
+    pub dropout: f32,
+    /// Texts of a step
+    #[arg(long, value_name = "N", default_value_t = 50, help_heading = "Training")]
+    #[arg(value_parser = up_to(100_000))]
+    pub batch: usize,
+    /// The size of steps
+    #[arg(long, value_name = "X", default_value_t = 1e-3, help_heading = "Training")]
+    #[arg(value_parser = above_zero())]
+    pub learning_rate: f32,
+    /// The most passes over the data
+    #[arg(long, value_name = "N", default_value_t = 12, help_heading = "Training")]
+    #[arg(value_parser = up_to(MOST_EPOCHS))]
+    pub epochs: usize,
+    /// Stop after this number of epochs without a better result
+    #[arg(long, value_name = "N", default_value_t = 4, help_heading = "Training")]
+    #[arg(value_parser = up_to(MOST_EPOCHS))]
+    pub patience: usize,
+    /// Seed of the random numbers
+    #[arg(long, value_name = "S", default_value_t = 1, help_heading = "Training")]
+    pub seed: u64,
+    /// Number of threads; 0 means one per core. The weights do not depend on it
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = thread_counts())]
+    pub threads: usize,
+}
+
+fn formats() -> impl TypedValueParser<Value = Format> {
+    one_of(Format::ALL, Format::name)
+}
+
+pub(in crate::arguments) const IMPORT_HEAD_EXAMPLES: &str = "\
+A classifier in PyTorch must be Kim's: convolutions over words, ReLU, the maximum over the text, and dense layers with ReLU \
+between them; dropout has no part in answers. FILE is its state dict, in F32, F64, F16 or BF16:
+
+  safetensors.torch.save_file(model.state_dict(), 'state.safetensors')
+
+Convolutions are Conv1d [channels, dim, width] or Conv2d [channels, 1, width, dim], named convs.0, convs.1, … (also conv1, \
+conv2, …). Dense layers are fc, or fc1, fc2, … (also linear, classifier, out), in this order. Features follow the order of the \
+convolutions. An embedding is embedding (also embed, embeddings, emb). Other names are given with --map.
+
+With --vocabulary, rows for words of the model replace the model's vectors where they differ, and rows for other words \
+become the head's own. <unk> (or [UNK]) is the vector for unknown words, and <pad> (or [PAD]) is left out. Words that only \
+the model has keep its vectors.
+
+With --expander, FILE has the terms' vectors head.weight [terms, dim] and biases head.bias [terms] (also weight and bias), \
+and perhaps projection.weight [dim, dim] (also turn), an nn.Linear without biases that tokens' vectors pass through. Terms are \
+the words of --vocabulary, or else the first rows of the model; without vectors they have those of the model.
+
+Examples:
+  kindred import-head --weights splade.safetensors --expander --out heads/learnt
+  kindred import-head --weights state.safetensors --labels negative,positive --out heads/sentiment
+  kindred import-head --model models/glove.6B.300d --weights kim.safetensors --vocabulary vocab.txt --labels neg,pos \
+--out heads/kim
+  kindred import-head --weights cnn.safetensors --labels-file topics.txt --padding 1,2,2 --map convs=encoder.filters \
+--map fc1=hidden --map fc2=scores --ignore step --out heads/topics";
+
+/// Arguments of `import-head`.
+#[derive(Debug, Clone, Args)]
+#[command(mut_args(model_folder("whose vectors the head was trained with")))]
+pub struct ImportHeadArguments {
+    /// The model.
+    #[command(flatten)]
+    pub model: ModelArguments,
+    /// State dict of a PyTorch model, in safetensors
+    #[arg(long, value_name = "FILE")]
+    pub weights: PathBuf,
+    /// Head folder to write
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Replace an existing head in DIR
+    #[arg(long)]
+    pub replace: bool,
+    /// Names of the classes, in the order of the last layer's outputs, comma-separated
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        required_unless_present_any = ["labels_file", "expander"]
+    )]
+    pub labels: Vec<String>,
+    /// File of the classes' names, one per line
+    #[arg(long, value_name = "FILE", conflicts_with = "labels")]
+    pub labels_file: Option<PathBuf>,
+    /// Any number of labels may be right: each has a probability of its own (BCEWithLogitsLoss)
+    #[arg(long)]
+    pub sigmoid: bool,
+    /// FILE is a SPLADE head: make an expander
+    #[arg(long, conflicts_with_all = ["labels", "labels_file", "sigmoid", "padding"])]
+    pub expander: bool,
+    /// Weights of terms are values, not logarithms of 1 + value
+    #[arg(long, requires = "expander")]
+    pub linear: bool,
+    /// File of the words of the embedding or of the terms, one per line in row order [default: the
+    /// rows of the model]
+    #[arg(long, value_name = "FILE", help_heading = "Tensors")]
+    pub vocabulary: Option<PathBuf>,
+    /// Zero vectors at each end of a text: none, same (odd widths only), full (one fewer than the
+    /// width), a number, or a number for each convolution, comma-separated
+    #[arg(long, value_name = "N", default_value = "none", help_heading = "Tensors")]
+    pub padding: Padding,
+    /// The name that Kindred knows, and the name in FILE, such as convs.0=encoder.conv_a; may be
+    /// repeated
+    #[arg(long, value_name = "NAME=NAME", value_parser = pair(), help_heading = "Tensors")]
+    pub map: Vec<(String, String)>,
+    /// A tensor of FILE, or a layer, that class scores do not depend on; may be repeated
+    #[arg(long, value_name = "NAME", help_heading = "Tensors")]
+    pub ignore: Vec<String>,
+    /// How texts become tokens.
+    #[command(flatten)]
+    pub tokens: TokensArguments,
+}
+
+/// Parses `NAME=NAME`.
+fn pair() -> impl TypedValueParser<Value = (String, String)> {
+    |text: &str| match text.split_once('=') {
+        Some((known, name)) if !known.is_empty() && !name.is_empty() => {
+            Ok((known.to_owned(), name.to_owned()))
+        }
+        _ => Err("it must be two names, such as convs.0=encoder.conv_a"),
+    }
+}
+
+pub(in crate::arguments) const CLASSIFY_EXAMPLES: &str = "\
+Without texts, each line of standard input is one. A text that has no label (without a known word) is an error on \
+standard error; if there was one, the exit code is 1.
+
+Examples:
+  kindred classify 'a moving and funny film'
+  kindred classify --head heads/reviews \"I don't like it.\"
+  kindred classify --model models/glove.6B.50d --head heads/sentiment --explain 'a moving and funny film'
+  kindred classify --head heads/reviews --json < texts.txt | jq -r '.labels[0].label'";
+
+/// The head that classifies, and which of its labels are wanted.
+#[derive(Debug, Clone, Args)]
+pub struct LabelArguments {
+    /// Head folder written by `kindred train classifier` or `kindred import-head` [default:
+    /// KINDRED_HEAD, or the head of the settings file, or the built-in head, with the built-in
+    /// model]
+    #[arg(long, value_name = "DIR")]
+    pub head: Option<PathBuf>,
+    /// Give at most this number of labels [default: all]
+    #[arg(long, value_name = "N")]
+    pub top: Option<NonZeroUsize>,
+    /// Give only labels of at least this probability
+    #[arg(long, value_name = "P", value_parser = probability)]
+    pub threshold: Option<f64>,
+}
+
+/// Arguments of `classify`.
+#[derive(Debug, Clone, Args)]
+#[command(mut_args(model_folder("that the head was made for")))]
+pub struct ClassifyArguments {
+    /// Texts to classify [default: the lines of standard input]
+    #[arg(value_name = "TEXT")]
+    pub texts: Vec<String>,
+    /// The model.
+    #[command(flatten)]
+    pub model: ModelArguments,
+    /// The head, and its labels.
+    #[command(flatten)]
+    pub labels: LabelArguments,
+    /// Also print which n-grams decided
+    #[arg(long)]
+    pub explain: bool,
+    /// Print each answer as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Number of threads; 0 means one per core
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = thread_counts())]
+    pub threads: usize,
+}

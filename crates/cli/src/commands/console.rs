@@ -1,0 +1,85 @@
+//! `kindred console`, `nearest` and `analogy`: query a model.
+
+use std::io::{self, IsTerminal};
+
+use super::CommandError;
+use crate::arguments::{
+    AnalogyArguments, AnswerSource, ConsoleArguments, NearestArguments, OutputOptions,
+    QuestionOptions,
+};
+use server::config::{Config, ConfigError};
+use crate::console::{self, ConsoleError, Form, Question, Session};
+use server::logging;
+use kindred::method::Method;
+
+/// Answers line by line: on a terminal, with history and completion; otherwise, from standard input
+/// until it ends.
+///
+/// # Errors
+/// If the model or the service can't be used; at the end of a pipe, if some of its lines could not
+/// be answered.
+pub fn console(arguments: &ConsoleArguments) -> Result<(), CommandError> {
+    let ConsoleArguments { source, head, options, method, output, compat } = arguments;
+    let source = AnswerSource { head: head.clone(), ..source.clone() };
+    start_log()?;
+    let mut session = Session::new(&source, &options.0, *method, output.compare, true)?;
+    let form = Form::new(output.json);
+    if io::stdin().is_terminal() && io::stdout().is_terminal() {
+        console::talk(&mut session, form, *compat)?;
+    } else {
+        console::answer_lines(&mut session, form, *compat)?;
+    }
+    Ok(())
+}
+
+/// Answers one word.
+///
+/// # Errors
+/// If it has no answer, for example because the model does not have the word.
+pub fn nearest(arguments: &NearestArguments) -> Result<(), CommandError> {
+    let NearestArguments { word, source, options, output } = arguments;
+    let answered = ask(source, options, None, *output, &Question::Nearest(word.clone()), word);
+    answered.map_err(|error| match error {
+        CommandError::Console(refused) if looks_like_an_expression(word) => match *refused {
+            ConsoleError::Refused(reason) => ConsoleError::Refused(format!(
+                "{reason} (`kindred nearest` reads its argument as one word; for expressions use `kindred \
+                 analogy`)"
+            ))
+            .into(),
+            other => other.into(),
+        },
+        error => error,
+    })
+}
+
+/// Whether it contains an operator between spaces. Few words do.
+fn looks_like_an_expression(word: &str) -> bool {
+    word.split_whitespace().any(|piece| matches!(piece, "+" | "-"))
+}
+
+/// Answers one expression.
+///
+/// # Errors
+/// As [`nearest`], and if the expression can't be parsed.
+pub fn analogy(arguments: &AnalogyArguments) -> Result<(), CommandError> {
+    let AnalogyArguments { expression, source, options, method, output } = arguments;
+    ask(source, options, *method, *output, &Question::Analogy(expression.clone()), expression)
+}
+
+fn ask(
+    source: &AnswerSource,
+    options: &QuestionOptions,
+    method: Option<Method>,
+    output: OutputOptions,
+    question: &Question,
+    asked: &str,
+) -> Result<(), CommandError> {
+    start_log()?;
+    let mut session = Session::new(source, &options.0, method, output.compare, output.compare)?;
+    Ok(console::answer_one(&mut session, Form::new(output.json), question, asked)?)
+}
+
+/// Logs only warnings and errors, so that the answers stay readable.
+fn start_log() -> Result<(), ConfigError> {
+    logging::start(&Config { log_level: "warn".to_owned(), ..Config::defaults() })
+}

@@ -1,0 +1,247 @@
+//! `kindred expand`: the terms that texts imply, or vectors of their tokens.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use contract::TermExpander as _;
+use kindred::heads::{Expander, Form, Formed, HeadKind, WantedTerms, own_expander};
+use kindred::{Device, ImpliedTerms, Kindred, Model, Settings};
+use model_store::prepare::{Array, read_array};
+use serde_json::{Value, json};
+
+use super::{CommandError, each_batch, heading, model_of_head, print};
+use crate::arguments::{ExpandArguments, TermArguments};
+use server::escape::escaped_lines;
+use server::models::{OneModel, without_checksum};
+
+/// Texts that are expanded together.
+const TOGETHER: usize = 256;
+
+/// Prints the terms that texts imply.
+///
+/// # Errors
+/// If the head, the model or the file of vectors can't be used, or a text has no known word.
+pub fn expand(arguments: &ExpandArguments) -> Result<(), CommandError> {
+    let wanted = wanted_terms(&arguments.terms)?;
+    let one = model_of_head(&arguments.model)?;
+    let settings = Settings {
+        device: Device::Cpu,
+        threads: arguments.threads,
+        keep_tables: false,
+        ..Settings::default()
+    };
+    let (name, expander) = expander_of(&one, arguments.terms.head.as_deref())?;
+    let kindred = Kindred::start(Model::from(one.model), settings)?;
+    let mut asked = Asked { arguments, kindred: &kindred, name, expander, wanted, unanswered: 0 };
+    if asked.form().is_none() {
+        let model = kindred.model();
+        eprintln!("{}", heading(Some(&asked.name), model.name(), model.version()));
+    }
+    if let Some(path) = &arguments.vectors {
+        return asked.answer_vectors(path);
+    }
+    each_batch(&arguments.texts, TOGETHER, |some| asked.answer(some))?;
+    match asked.unanswered {
+        0 => Ok(()),
+        count => Err(CommandError::Usage(format!(
+            "{count} of the texts have no terms: the model has none of their words"
+        ))),
+    }
+}
+
+/// The expander in this folder, or else that of the settings, or the model's own; and its name.
+pub(super) fn expander_of(
+    one: &OneModel,
+    folder: Option<&Path>,
+) -> Result<(String, Arc<Expander>), CommandError> {
+    if let Some(source) = one.head(folder, HeadKind::Expander)? {
+        let folder = source.folder.as_deref().expect("a head has a folder");
+        let expander = Expander::open(folder, &one.model)?;
+        if expander.missing_checksum().is_some() {
+            eprintln!("warning: {}", without_checksum(folder));
+        }
+        return Ok((source.expected_name(), Arc::new(expander)));
+    }
+    let (name, head) = own_expander(&one.model).ok_or_else(|| {
+        CommandError::Usage(format!(
+            "the model {} has no expander of its own; make one with `kindred train expander`, and name it \
+             with --head",
+            one.model.name()
+        ))
+    })?;
+    Ok((name.to_owned(), head))
+}
+
+/// The terms that are wanted. Refuses bounds of weights that no term could keep.
+pub(super) fn wanted_terms(terms: &TermArguments) -> Result<WantedTerms, CommandError> {
+    let TermArguments { top, min_weight, max_ratio, .. } = *terms;
+    let wanted = WantedTerms { top, min_weight, max_ratio };
+    if !(0.0..=f64::MAX).contains(&wanted.min_weight) {
+        return Err(CommandError::Usage("--min-weight must be at least 0".to_owned()));
+    }
+    if !(0.0..=1.0).contains(&wanted.max_ratio) {
+        return Err(CommandError::Usage("--max-ratio must be from 0 to 1".to_owned()));
+    }
+    Ok(wanted)
+}
+
+struct Asked<'a> {
+    arguments: &'a ExpandArguments,
+    kindred: &'a Kindred,
+    name: String,
+    expander: Arc<Expander>,
+    wanted: WantedTerms,
+    unanswered: usize,
+}
+
+impl Asked<'_> {
+    fn answer(&mut self, texts: &[String]) -> Result<(), CommandError> {
+        let answers = self.kindred.expand(&self.expander, texts, self.wanted).wait()?;
+        for (text, answer) in texts.iter().zip(answers) {
+            let asked = json!({"text": text});
+            match answer {
+                Ok(terms) => self.print(text, asked, &terms)?,
+                Err(error) => {
+                    self.unanswered += 1;
+                    let line = match self.form() {
+                        Some(_) => {
+                            let mut answer = self.named(asked);
+                            answer["error"] = json!(error.to_string());
+                            answer.to_string()
+                        }
+                        None => escaped_lines(&format!("{text}\n  {error}")),
+                    };
+                    print((line + "\n").as_bytes())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers the texts of a file of vectors.
+    fn answer_vectors(&self, path: &Path) -> Result<(), CommandError> {
+        let name = path.display().to_string();
+        let dim = self.expander.token_dim();
+        let Array { shape, numbers } = read_array(path, |shape| check_shape(shape, dim as u64))?;
+        let tokens = shape[shape.len() - 2];
+        let is_single = shape.len() == 2;
+        if let Some(place) = numbers.iter().position(|number| !number.is_finite()) {
+            let (token, component) = (place / dim, place % dim);
+            let (text, token) = (token / tokens, token % tokens);
+            let text = if is_single { String::new() } else { format!("text {text}, ") };
+            return Err(CommandError::Usage(format!(
+                "{name}, {text}token {token}, component {component}: {} is not a finite float32; leave out such vectors, or mend \
+                 the encoder that made them",
+                numbers[place]
+            )));
+        }
+        for (batch, some) in numbers.chunks(TOGETHER * tokens * dim).enumerate() {
+            let texts = some.chunks(tokens * dim).map(<[f32]>::to_vec);
+            let answers = self.kindred.expand_vectors(&self.expander, texts, self.wanted);
+            for (text, terms) in answers.wait()?.iter().enumerate() {
+                let index = batch * TOGETHER + text;
+                let (title, asked) = match is_single {
+                    true => (name.clone(), json!({"vectors": name})),
+                    false => (format!("{name}[{index}]"), json!({"vectors": name, "index": index})),
+                };
+                self.print(&title, asked, terms)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The form of an answer in JSON; `None` for lines.
+    fn form(&self) -> Option<Form> {
+        if self.arguments.json { Some(Form::Terms) } else { self.arguments.format }
+    }
+
+    /// Prints the terms of a text: below its title, or in JSON with what was asked.
+    fn print(&self, title: &str, asked: Value, found: &ImpliedTerms) -> Result<(), CommandError> {
+        let line = match self.form() {
+            Some(form) => self.json(self.named(asked), found, form),
+            None => escaped_lines(&self.lines(title, found)),
+        };
+        print((line + "\n").as_bytes())
+    }
+
+    /// What was asked, with who answers.
+    fn named(&self, mut asked: Value) -> Value {
+        let model = self.kindred.model();
+        asked["model"] = json!(model.name());
+        asked["version"] = json!(model.version());
+        asked["head"] = json!(self.name);
+        asked
+    }
+
+    fn json(&self, mut answer: Value, found: &ImpliedTerms, form: Form) -> String {
+        let terms = match form {
+            Form::Terms => {
+                let term = |term: &kindred::ImpliedTerm| {
+                    let mut json = json!({"term": term.word, "weight": term.weight});
+                    if self.arguments.explain {
+                        json["token"] = json!(term.token);
+                    }
+                    json
+                };
+                Value::Array(found.terms.iter().map(term).collect())
+            }
+            form => {
+                let terms = found.terms.iter();
+                let terms = terms.map(|term| (term.row, term.word.as_str(), term.weight));
+                json!(Formed { form, terms: terms.collect() })
+            }
+        };
+        answer[form.name()] = terms;
+        if !found.unknown.is_empty() {
+            answer["unknown"] = json!(found.unknown);
+        }
+        if found.is_cut {
+            answer["cut"] = json!(true);
+        }
+        answer.to_string()
+    }
+
+    fn lines(&self, title: &str, found: &ImpliedTerms) -> String {
+        let mut lines = vec![title.to_owned()];
+        for term in &found.terms {
+            let why = match &term.token.text {
+                _ if !self.arguments.explain => String::new(),
+                Some(token) => format!("  ({token})"),
+                None => format!("  (token {})", term.token.position),
+            };
+            lines.push(format!("  {:7.4}  {}{why}", term.weight, term.word));
+        }
+        if !found.unknown.is_empty() {
+            lines.push(format!("  unknown: {}", found.unknown.join(" ")));
+        }
+        if found.is_cut {
+            lines.push("  only a part of the text was read".to_owned());
+        }
+        lines.join("\n")
+    }
+}
+
+/// Refuses shapes other than `[tokens, dim]` and `[texts, tokens, dim]`, and arrays without
+/// vectors.
+fn check_shape(shape: &[u64], dim: u64) -> Result<(), String> {
+    let is_right = matches!(shape.len(), 2 | 3);
+    if is_right && shape[shape.len() - 1] == dim && shape.iter().all(|&length| length > 0) {
+        return Ok(());
+    }
+    let found = shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    let cure = match shape {
+        [length] if *length == dim => {
+            "save the vector of one token with numpy.save(path, array[None])"
+        }
+        [.., last] if is_right && *last != dim => {
+            "use the encoder that the terms were made with, or an expander for this one"
+        }
+        _ if is_right => "give at least one vector",
+        _ => {
+            "save the tokens' vectors of one text, or those of several texts with equally many tokens"
+        }
+    };
+    Err(format!(
+        "its array has the shape [{found}], but this expander takes [tokens, {dim}] or [texts, tokens, {dim}]; {cure}"
+    ))
+}

@@ -1,0 +1,63 @@
+//! `kindred export`: writes a model in the formats of other programs.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use indicatif::HumanCount;
+use model_store::ModelStore;
+use model_store::export::{ExportOptions, export as write};
+
+use super::beside::Verification;
+use super::progress::RowProgress;
+use super::{CommandError, heading};
+use crate::arguments::ExportArguments;
+
+/// Writes a model in another format, and shows the progress.
+///
+/// # Errors
+/// If a word or a file can't be written. Nothing is left behind.
+pub fn export(arguments: &ExportArguments) -> Result<(), CommandError> {
+    let ExportArguments { model, format, out, words, bias, replace } = arguments;
+    let name = format.name();
+    match (format.needs_words_file(), words) {
+        (true, None) => {
+            let usage = format!("{name} holds no words; name a file for them with --words FILE");
+            return Err(CommandError::Usage(usage));
+        }
+        (false, Some(_)) => {
+            let usage = format!("{name} includes the words; omit --words");
+            return Err(CommandError::Usage(usage));
+        }
+        _ => {}
+    }
+    let store = Arc::new(ModelStore::open(model)?);
+    let verification = Verification::start(&store)?;
+    let to_stdout = out.as_os_str() == "-";
+    let progress = RowProgress::new(store.rows() as u64)?;
+    let started = Instant::now();
+    let options = ExportOptions {
+        format: *format,
+        out: (!to_stdout).then(|| out.clone()),
+        words: words.clone(),
+        biases: bias.clone(),
+        replace: *replace,
+    };
+    let result = write(&store, &options, &mut |rows| progress.show(rows as u64));
+    progress.finish();
+    result?;
+    verification.finish(Some(out))?;
+    if store.table().biases().is_some() && bias.is_none() {
+        eprintln!("the model has biases, which were not written; --bias FILE writes them");
+    }
+    if !to_stdout {
+        say!(
+            "{}: {}, {} rows × {} dimensions, as {name} in {:.1} s",
+            out.display(),
+            heading(None, store.name(), store.version()),
+            HumanCount(store.rows() as u64),
+            store.dim(),
+            started.elapsed().as_secs_f64()
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,31 @@
+//! What `graph` and `bulk` have in common: an engine that is kept busy with jobs.
+
+use kindred::queue::Limits;
+use kindred::{Kindred, Settings};
+
+use crate::arguments::DeviceArguments;
+
+/// Jobs in flight for each replica: one in work, one that is started, and those that are being
+/// read, made or written.
+const JOBS_PER_REPLICA: usize = 8;
+const MOST_JOBS: usize = 64;
+
+/// Settings with a queue for the most jobs, each of this number of slots.
+pub(super) fn settings(devices: &DeviceArguments, slots_per_job: u32) -> Settings {
+    let defaults = Settings::default();
+    Settings {
+        device: devices.device.clone(),
+        placement: devices.placement,
+        threads: devices.threads,
+        // The command leaves nothing behind but its file.
+        keep_tables: false,
+        limits: Limits { capacity_queries: slots_per_job * MOST_JOBS as u32, ..defaults.limits },
+        ..defaults
+    }
+}
+
+/// Jobs in flight, at least this number.
+pub(super) fn jobs(kindred: &Kindred, least: usize) -> usize {
+    let replicas = kindred.statistics().counted.replicas.len();
+    (JOBS_PER_REPLICA * replicas).clamp(least, MOST_JOBS)
+}

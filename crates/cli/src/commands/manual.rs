@@ -1,0 +1,51 @@
+//! `kindred completions` and `kindred man`: what is generated from the declaration of the command
+//! line.
+
+use std::path::Path;
+use std::{fs, io};
+
+use clap::CommandFactory;
+use clap_mangen::Man;
+
+use super::{CommandError, print};
+use crate::arguments::{Cli, CompletionsArguments, ManArguments};
+
+/// Prints the script with which a shell completes this command line.
+///
+/// # Errors
+/// If it can't be written.
+pub fn completions(arguments: &CompletionsArguments) -> Result<(), CommandError> {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut Cli::command(), "kindred", &mut script);
+    print(&script)
+}
+
+/// Prints the manual page, or writes the pages of all commands.
+///
+/// # Errors
+/// If they can't be written.
+pub fn man(arguments: &ManArguments) -> Result<(), CommandError> {
+    match &arguments.out {
+        None => {
+            let mut page = Vec::new();
+            let rendered = Man::new(Cli::command()).render(&mut page);
+            rendered.map_err(|source| CommandError::System {
+                doing: "can't generate the page",
+                source,
+            })?;
+            print(&page)
+        }
+        Some(folder) => {
+            write_pages(folder).map_err(|source| CommandError::System {
+                doing: "can't write the pages",
+                source,
+            })?;
+            say!("{}: kindred.1 and a page for each command", folder.display())
+        }
+    }
+}
+
+fn write_pages(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    clap_mangen::generate_to(Cli::command(), folder)
+}

@@ -1,0 +1,211 @@
+//! `kindred serve`: starts the service, accepts connections, handles signals, and stops in order.
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use contract::Row;
+use tokio::runtime;
+use tokio::sync::oneshot;
+use tracing::{error, info, warn};
+
+use super::CommandError;
+use super::signals::{Hangup, StopSignals};
+use super::watch::watch_files;
+use server::assembly::{Assembly, engines_of, wanted_engine};
+use server::config::{Config, ConfigError, ServeFlags};
+use server::http::transport::{self, HttpThreads};
+use server::logging;
+use server::models::{MakeEngines, ModelSet, Reloader};
+
+/// How long the process continues without an engine, so that answers can be sent.
+const SEND_GRACE: Duration = Duration::from_secs(1);
+
+/// How long sending the last traces may delay the end of the process.
+const FLUSH: Duration = Duration::from_secs(5);
+
+/// Serves models until a stop signal, then answers the requests in flight and returns.
+///
+/// # Errors
+/// If the settings, the model, the engine or the address can't be used; later, if the engine is
+/// lost.
+pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
+    let config = Config::load(flags)?;
+    let wanted = wanted_engine(&config);
+    let flags = flags.clone();
+    let read_settings = move || Config::load(&flags);
+    serve_with(&config, read_settings, engines_of(wanted))
+}
+
+/// As [`serve`], with these settings and any engines. `read_settings` returns the settings for a
+/// reload. The makers of `make_engines` run on the engines' threads, and again each time an engine
+/// has failed. Engines are not checked here, so the makers should call
+/// [`kindred::engines::self_check`].
+///
+/// # Errors
+/// As [`serve`].
+pub fn serve_with<R>(
+    config: &Config,
+    read_settings: R,
+    make_engines: MakeEngines,
+) -> Result<(), CommandError>
+where
+    R: Fn() -> Result<Config, ConfigError> + Send + Sync + 'static,
+{
+    logging::start(config)?;
+    logging::log_settings(config);
+    transport::raise_file_limit(config.max_connections);
+    let no_threads =
+        |source| CommandError::System { doing: "can't start the HTTP threads", source };
+    let threads = HttpThreads::start(config.http_threads).map_err(no_threads)?;
+    // This runtime accepts connections and handles signals. The HTTP threads handle the requests.
+    let runtime =
+        runtime::Builder::new_current_thread().enable_all().build().map_err(no_threads)?;
+    // Before the models are loaded, because a SIGHUP during loading must not end the process.
+    let hangup = {
+        let _within = runtime.enter();
+        Hangup::handle().map_err(no_signals)?
+    };
+    let timer = runtime.handle().clone();
+    let assembly = Assembly::build(config, Box::new(read_settings), make_engines, timer)?;
+    let stopping = Cell::new(None);
+    assembly.reloader.verify_in_background();
+    let result = runtime.block_on(listen_and_drain(config, &assembly, &threads, hangup, &stopping));
+    // The connections that are left have exceeded the drain timeout. They end with their threads.
+    drop(threads);
+    runtime.shutdown_background();
+    // In what is left of the time for draining.
+    let drained = stopping.get().map_or(Duration::ZERO, |since: Instant| since.elapsed());
+    let left = Duration::from_millis(config.drain_timeout_ms).saturating_sub(drained);
+    assembly.reloader.models().service().flush_traces(left.min(FLUSH));
+    result?;
+    // No request is left, but an engine may hang.
+    if !assembly.join(Duration::from_millis(config.drain_timeout_ms)) {
+        return Err(CommandError::DrainTimeout(config.drain_timeout_ms));
+    }
+    info!("stopped");
+    Ok(())
+}
+
+fn no_signals(source: io::Error) -> CommandError {
+    CommandError::System { doing: "can't handle signals", source }
+}
+
+/// Serves until a stop signal, and drains; notes in `stopping` when the drain began.
+async fn listen_and_drain(
+    config: &Config,
+    assembly: &Assembly,
+    threads: &HttpThreads,
+    hangup: Hangup,
+    stopping: &Cell<Option<Instant>>,
+) -> Result<(), CommandError> {
+    let Assembly { front, edge, reloader } = assembly;
+    // Before the welcome, because a reader of the welcome may stop the service immediately.
+    let mut stop_signals = StopSignals::handle().map_err(no_signals)?;
+    let can_not_listen = |source| CommandError::Listen { address: config.listen.clone(), source };
+    let listener = transport::bind(&config.listen).await.map_err(can_not_listen)?;
+    let address = listener.local_addr().map_err(can_not_listen)?;
+    // The service continues even if its welcome can't be written: the log has the address, too.
+    let _ = print_welcome(&reloader.models().current(), edge.transport().scheme(), address);
+    info!(%address, "listening");
+
+    let (stop, stopped) = oneshot::channel();
+    let service = reloader.models().service().clone();
+    let listener = transport::without_delay(listener);
+    let told_to_stop = async {
+        let _ = stopped.await;
+    };
+    let make_service = |client| front.service(client);
+    let server = transport::serve(listener, threads, edge.transport(), make_service, told_to_stop);
+    let drain_too_long = async {
+        stop_signals.next().await;
+        service.start_draining();
+        let drain = async {
+            if config.drain_delay_ms > 0 {
+                info!("stop signal received: not ready, and accepting requests for drain_delay_ms");
+                tokio::time::sleep(Duration::from_millis(config.drain_delay_ms)).await;
+            }
+            info!("stop signal received: draining requests in flight");
+            stopping.set(Some(Instant::now()));
+            let _ = stop.send(());
+            tokio::time::sleep(Duration::from_millis(config.drain_timeout_ms)).await;
+        };
+        tokio::select! {
+            () = drain => {}
+            () = stop_signals.next() => warn!("second stop signal received: stopping without draining"),
+        }
+    };
+    let lost = async {
+        let lost = reloader.lost().await;
+        error!("{lost}");
+        // The waiting requests have just failed with this error. Their answers still have to be
+        // sent.
+        tokio::time::sleep(SEND_GRACE).await;
+        lost
+    };
+    tokio::select! {
+        () = server => Ok(()),
+        never = reload_when_told(reloader, hangup) => match never {},
+        never = watch_files(config, edge) => match never {},
+        lost = lost => Err(CommandError::EngineLost(lost)),
+        () = drain_too_long => Err(CommandError::DrainTimeout(config.drain_timeout_ms)),
+    }
+}
+
+/// Reloads the models at each SIGHUP.
+async fn reload_when_told(reloader: &Arc<Reloader>, mut hangup: Hangup) -> Infallible {
+    loop {
+        hangup.next().await;
+        info!("SIGHUP received: reloading the models");
+        // The outcome is in the log.
+        let _ = reloader.reload_next().await;
+    }
+}
+
+/// Prints what is served, at which address, and which commands to try.
+fn print_welcome(models: &ModelSet, scheme: &str, address: SocketAddr) -> Result<(), CommandError> {
+    let [served, others @ ..] = models.models() else { return Ok(()) };
+    let (model, engine) = (served.model(), served.engine());
+    let word = |preferred: &'static str, row: u32| {
+        if model.words().row(preferred).is_some() {
+            preferred.to_owned()
+        } else {
+            encoded(model.words().word(Row(row.min(model.rows() as u32 - 1))))
+        }
+    };
+    say!(
+        "Kindred {} serves {} ({} rows × {} dimensions) on the {} engine ({}).",
+        env!("CARGO_PKG_VERSION"),
+        model.name(),
+        model.rows(),
+        model.dim(),
+        engine.name,
+        engine.detail,
+    )?;
+    for other in others {
+        let model = other.model();
+        say!(
+            "It also serves {} ({} rows × {} dimensions).",
+            model.name(),
+            model.rows(),
+            model.dim()
+        )?;
+    }
+    say!("Listening on {scheme}://{address}\n\nOpen this address in a browser, or try:")?;
+    say!("  curl '{scheme}://{address}/nearest?word={}&k=5'", word("frog", 100))?;
+    say!(
+        "  curl '{scheme}://{address}/analogy?expression={}+-+{}+%2B+{}'",
+        word("king", 100),
+        word("man", 101),
+        word("woman", 102)
+    )?;
+    say!("  curl {scheme}://{address}/openapi.yaml")?;
+    say!("Press Ctrl-C to stop.")
+}
+
+fn encoded(word: &str) -> String {
+    percent_encoding::utf8_percent_encode(word, percent_encoding::NON_ALPHANUMERIC).to_string()
+}

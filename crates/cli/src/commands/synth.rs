@@ -1,0 +1,57 @@
+//! `kindred synth`: generates a synthetic model of any size.
+
+use std::time::Instant;
+
+use contract::Metric;
+use indicatif::HumanCount;
+use model_store::export::check_free;
+use model_store::synth::{SynthOptions, synth_folder, synth_text};
+
+use super::CommandError;
+use super::prepare::under;
+use super::progress::RowProgress;
+use crate::arguments::SynthArguments;
+
+/// Generates a synthetic model folder or text file, and shows the progress.
+///
+/// # Errors
+/// If it can't be written. Nothing is left behind.
+pub fn synth(arguments: &SynthArguments) -> Result<(), CommandError> {
+    let SynthArguments { rows, dim, seed, metric, out, text, replace } = arguments;
+    let options = SynthOptions { rows: *rows, dim: *dim as usize, seed: *seed };
+    if *metric == Metric::Dot && text.is_some() {
+        let usage = "GloVe text holds no biases; omit --text, and export the model with \
+                     `kindred export --bias`";
+        return Err(CommandError::Usage(usage.to_owned()));
+    }
+    // Check this before the folder is generated, which may take long.
+    if let Some(text) = text {
+        check_free(text, *replace)?;
+    }
+    let progress = RowProgress::new(u64::from(*rows))?;
+    let on_progress = &mut |rows| progress.show(u64::from(rows));
+    let mut started = Instant::now();
+    let mut made = |path: &std::path::Path| {
+        progress.finish();
+        say!(
+            "{}: {} synthetic rows × {dim} dimensions{}, seed {seed}, in {:.1} s",
+            path.display(),
+            HumanCount(u64::from(*rows)),
+            under(*metric),
+            started.elapsed().as_secs_f64()
+        )?;
+        started = Instant::now();
+        Ok::<(), CommandError>(())
+    };
+    if let Some(out) = out {
+        synth_folder(options, *metric, out, *replace, on_progress)?;
+        made(out)?;
+        say!("to serve it: kindred serve --model {}", out.display())?;
+    }
+    if let Some(text) = text {
+        synth_text(options, text, *replace, on_progress)?;
+        made(text)?;
+        say!("to convert it into a model: kindred prepare {} --out DIR", text.display())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,138 @@
+//! `kindred train`: makes heads.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use kindred::heads::{
+    Format, Made, Probabilities, Progress, Settings, Texts, TextsOptions, TrainingOptions,
+    quality_name, train_classifier as train,
+};
+use model_store::ModelStore;
+
+use super::beside::Verification;
+use super::{
+    CommandError, check_is_free, heading, model_of_head, prepare, progress, read_text, threads,
+    tokens,
+};
+use crate::arguments::{ColumnsArguments, TrainClassifierArguments};
+
+/// Labels whose texts are counted on standard error.
+const NAMED: usize = 30;
+
+/// Trains a classifier, and writes its folder.
+///
+/// # Errors
+/// If the data, the model or the options can't be used, or the folder can't be written.
+pub fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(), CommandError> {
+    let started = Instant::now();
+    let how = texts_options(&arguments.columns, arguments.format, arguments.skip_bad_rows);
+    let read = |path: &Path| read_texts(path, &how);
+    let texts = read(&arguments.data)?;
+    let dev = arguments.dev.as_deref().map(read).transpose()?;
+    check_is_free(&arguments.out, arguments.replace)?;
+    let model = model_of_head(&arguments.model)?.model;
+    let options = options(arguments, &model);
+    let verification = Verification::start(&model)?;
+    let pool = threads(arguments.threads)?;
+    let labels = texts.labels();
+    let mut counts: Vec<String> =
+        labels.iter().take(NAMED).map(|(label, count)| format!("{label}: {count}")).collect();
+    if labels.len() > NAMED {
+        counts.push(format!("and {} more labels", labels.len() - NAMED));
+    }
+    eprintln!("{} texts; {}", texts.texts.len(), counts.join(", "));
+    let probabilities = options.probabilities(&texts, dev.as_ref());
+    if probabilities == Probabilities::Sigmoid && !arguments.sigmoid {
+        eprintln!(
+            "some texts have several labels or none, so each label gets a probability of its own"
+        );
+    }
+    let measure = quality_name(probabilities);
+    if texts.skipped > 0 {
+        eprintln!("{} bad lines skipped", texts.skipped);
+    }
+
+    let interrupted = prepare::watch_for_interrupt()?;
+    let bar = progress::bar((texts.texts.len() * options.settings.epochs) as u64, "texts");
+    let mut of_epoch = 0;
+    let mut on_progress = |Progress { epoch, texts, loss, quality }: Progress| {
+        of_epoch = of_epoch.max(texts);
+        bar.set_position(((epoch - 1) * of_epoch + texts) as u64);
+        match quality {
+            Some(quality) => {
+                let line =
+                    format!("epoch {epoch}: loss {loss:.4}, {measure} {:.2} %", 100.0 * quality);
+                // Without a terminal the bar says nothing.
+                if bar.is_hidden() { eprintln!("{line}") } else { bar.println(line) }
+            }
+            None => bar.set_message(format!("loss {loss:.4}")),
+        }
+        match interrupted.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    };
+    let made = train(&model, &texts, dev.as_ref(), &options, &pool, &mut on_progress)?;
+    bar.finish_and_clear();
+    let Some(made) = made else {
+        let message = "stopped before the first epoch was complete; nothing was written";
+        return Err(CommandError::Usage(message.to_owned()));
+    };
+    // Before the head is written: one learnt from a damaged model would look like any other.
+    verification.finish(None)?;
+    made.parts.write(&arguments.out, arguments.replace)?;
+    if made.empty > 0 {
+        eprintln!("{} texts without a word of the model were left out", made.empty);
+    }
+    let Made { quality, calibration: [before, after], epoch, dev, .. } = &made;
+    say!(
+        "{}: a head of {}; {measure} {:.2} % of {dev} texts after epoch {epoch}; calibration error \
+         {after:.3} (before scaling {before:.3}); {:.1} s",
+        arguments.out.display(),
+        heading(None, model.name(), model.version()),
+        100.0 * quality,
+        started.elapsed().as_secs_f64()
+    )
+}
+
+/// How files of texts with labels are read.
+pub(super) fn texts_options(
+    columns: &ColumnsArguments,
+    format: Option<Format>,
+    skip_bad_rows: bool,
+) -> TextsOptions {
+    let ColumnsArguments { text_column, label_column } = columns.clone();
+    TextsOptions { format, text: text_column, label: label_column, skip_bad_rows }
+}
+
+/// Reads a file of texts with labels.
+pub(super) fn read_texts(path: &Path, options: &TextsOptions) -> Result<Texts, CommandError> {
+    let name = path.display().to_string();
+    let content = read_text(path, "a file of texts with labels")?;
+    Ok(Texts::parse(&name, &content, options)?)
+}
+
+fn options(arguments: &TrainClassifierArguments, model: &ModelStore) -> TrainingOptions {
+    let TrainClassifierArguments { dropout, learning_rate, .. } = *arguments;
+    let settings = Settings {
+        widths: arguments.widths.clone(),
+        channels: arguments.channels,
+        probabilities: match arguments.sigmoid {
+            true => Probabilities::Sigmoid,
+            false => Probabilities::Softmax,
+        },
+        fine_tune: !arguments.is_static,
+        dropout,
+        batch: arguments.batch,
+        learning_rate,
+        epochs: arguments.epochs,
+        patience: arguments.patience,
+        seed: arguments.seed,
+        ..Settings::default()
+    };
+    let tokens = tokens(model, arguments.tokens);
+    let TrainClassifierArguments { balance, other_words, add_words, .. } = *arguments;
+    TrainingOptions { settings, tokens, balance, other_words, add_words }
+}

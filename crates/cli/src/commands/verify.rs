@@ -1,0 +1,61 @@
+//! `kindred verify`: checks every checksum of a model folder, and of a head's.
+
+use std::sync::Arc;
+
+use kindred::heads::{Expander, Head, HeadKind, about};
+use model_store::ModelStore;
+
+use super::CommandError;
+use crate::arguments::VerifyArguments;
+
+/// Checks every checksum of a model folder, and prints what the model is.
+///
+/// # Errors
+/// If a file is not what it should be (the error names it), or if the result can't be written.
+pub fn verify(arguments: &VerifyArguments) -> Result<(), CommandError> {
+    let model = Arc::new(ModelStore::open(&arguments.model)?);
+    // Steps only show progress. If standard output can't be written, printing the last line fails.
+    model.verify(|step| drop(say!("checking {step}")))?;
+    let (header, from) = (model.header(), &model.header().provenance);
+    say!(
+        "{}: version {}, {} rows × {} dimensions, metric {}{}, prepared from {} by {} at {}; all \
+         checksums match",
+        arguments.model.display(),
+        model.version(),
+        header.rows,
+        header.dim,
+        header.metric.name(),
+        if header.checksums.biases.is_some() { " with biases" } else { "" },
+        from.source,
+        from.prepared_by,
+        from.prepared_at
+    )?;
+    if let Some(folder) = &arguments.head {
+        // Opening it checks everything but the folder of terms, if there is one.
+        let (what, missing) = match about(folder)?.kind {
+            HeadKind::Classifier => {
+                let head = Head::open(folder, &model)?;
+                let labels = head.description().labels.join(", ");
+                (format!("a classifier of {labels}"), head.missing_checksum())
+            }
+            HeadKind::Expander => {
+                let expander = Expander::open(folder, &model)?;
+                if let Some(terms) = expander.terms_folder() {
+                    terms.verify(|step| drop(say!("checking {step} of the terms")))?;
+                }
+                let terms = expander.len();
+                (format!("an expander with {terms} terms"), expander.missing_checksum())
+            }
+        };
+        let (head, what) = (folder.display(), format!("{what}, made for this model"));
+        match missing {
+            None => say!("{head}: {what}; all checksums match")?,
+            Some(checksum) => say!(
+                "{head}: {what}; the checksum of its weights matches, but its head.json has none of its \
+                 own, as those of earlier versions: if labels and settings are right, add \
+                 \"checksum\": \"{checksum}\" to it"
+            )?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! Errors of the console, and of single questions on the command line.
+
+use server::assembly::AssemblyError;
+use server::config::ConfigError;
+
+/// Why a question has no answer, for the person who asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ConsoleError {
+    /// The settings of a service in this process.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The model, engine or threads of a service in this process.
+    #[error(transparent)]
+    Assembly(#[from] AssemblyError),
+    /// The URL is invalid.
+    #[error("--url {url}: {reason}; give it as http://HOST:PORT or http://HOST:PORT/models/NAME")]
+    BadUrl {
+        /// As given.
+        url: String,
+        /// The fault.
+        reason: String,
+    },
+    /// The service can't be reached.
+    #[error("can't query {url}: {reason}; {cure}")]
+    Unreachable {
+        /// As given.
+        url: String,
+        /// The HTTP client's error.
+        reason: String,
+        /// What may help.
+        cure: String,
+    },
+    /// The address belongs to something other than Kindred.
+    #[error(
+        "the answer of {url} is not Kindred's ({reason}); give --url as http://HOST:PORT or \
+         http://HOST:PORT/models/NAME"
+    )]
+    NotKindred {
+        /// As given.
+        url: String,
+        /// The fault of its answer.
+        reason: String,
+    },
+    /// There are no certificates to trust.
+    #[error("{0}")]
+    Certificates(String),
+    /// The service requires an API key, or a different one.
+    #[error("{0}; set KINDRED_API_KEY or give --api-key")]
+    NoKey(String),
+    /// The service refuses the question, with its reason.
+    #[error("{0}")]
+    Refused(String),
+    /// A line that can't be parsed.
+    #[error("{0}")]
+    BadLine(String),
+    /// There is no reference to compare with.
+    #[error(
+        "--compare runs the reference on this machine, so with --url it needs the served model folder; add \
+         --model DIR"
+    )]
+    NoReference,
+    /// A model is given with a URL, but there is no comparison that would use it.
+    #[error("with --url, --model is only used for --compare; add --compare, or omit --model")]
+    ModelElsewhere,
+    /// The reference's model is not the one that the service uses.
+    #[error(
+        "{answers} has version {found}, but the reference's model has version {expected}, so answers can't be \
+         compared; set --model to the folder that is served"
+    )]
+    OtherVersion {
+        /// The service.
+        answers: String,
+        /// The version of its model.
+        found: String,
+        /// The version of the reference's model.
+        expected: String,
+    },
+    /// The engine's answer is not the reference's. This is a bug in Kindred.
+    #[error("the answer DIFFERS from the reference's: {0}")]
+    Different(String),
+    /// Some lines had no answer. An error was printed for each.
+    #[error("{failed} of {asked} lines could not be answered")]
+    LinesFailed {
+        /// Number of lines without an answer.
+        failed: u64,
+        /// Number of all lines.
+        asked: u64,
+    },
+    /// An error of the terminal, of standard input or of standard output.
+    #[error("{doing}: {source}")]
+    System {
+        /// What was tried.
+        doing: &'static str,
+        /// The system's error.
+        source: std::io::Error,
+    },
+}

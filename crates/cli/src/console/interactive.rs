@@ -1,0 +1,101 @@
+//! The console on a terminal: reads lines with history and completion, and prints their answers.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use etcetera::{BaseStrategy, choose_base_strategy};
+use rustyline::error::ReadlineError;
+use rustyline::history::FileHistory;
+use rustyline::{CompletionType, Config, Editor};
+
+use super::completion::Words;
+use super::pipe::unread;
+use super::print::{banner, heading};
+use super::service::facts;
+use super::turn::{Fault, Then, Turn};
+use super::{ConsoleError, Form, Session};
+use server::escape::escaped;
+
+const PROMPT: &str = "kindred> ";
+/// Maximum number of lines in the history.
+const MAX_HISTORY: usize = 10_000;
+
+/// Answers lines until Ctrl-D or `:quit`. Ctrl-C clears the line.
+///
+/// # Errors
+/// If the terminal can't be read or written, or the service does not describe its model.
+pub fn talk(session: &mut Session, form: Form, compat: bool) -> Result<(), ConsoleError> {
+    let (facts, _) = facts(&*session.service)?;
+    session.named = Some(heading(None, &facts.name, &facts.version));
+    let hint = if compat {
+        "WORD FLAG, or WORD - WORD ! FLAG; Ctrl-D ends"
+    } else {
+        ":help lists the commands; Ctrl-D ends"
+    };
+    let mut out = io::stdout();
+    if let Err(e) = writeln!(out, "{}\n{hint}", banner(&facts)) {
+        return unread(e);
+    }
+    let mut editor = editor(session)?;
+    let history = history_file();
+    if let Some(file) = &history {
+        // The file does not exist before the first line is saved.
+        let _ = editor.load_history(file);
+    }
+    let mut keeps = history.is_some();
+    loop {
+        let line = match editor.readline(PROMPT) {
+            Ok(line) => line,
+            Err(ReadlineError::Interrupted) => continue,
+            Err(ReadlineError::Eof) => return Ok(()),
+            Err(e) => {
+                let source = io::Error::other(e);
+                return Err(ConsoleError::System { doing: "can't read the terminal", source });
+            }
+        };
+        let is_new = !line.trim().is_empty() && editor.add_history_entry(&line).unwrap_or(false);
+        // Save after each line, so that nothing is lost however the program ends.
+        if let Some(file) = history.as_ref().filter(|_| is_new && keeps)
+            && let Err(e) = editor.append_history(file)
+        {
+            keeps = false;
+            eprintln!("the history is not saved: {}: {e}", file.display());
+        }
+        let turn = Turn { session, form, out: &mut out, number: None };
+        let answered = if compat { turn.line_of_report(&line) } else { turn.line(&line) };
+        match answered {
+            Ok(Then::Continue) => {}
+            Ok(Then::End) => return Ok(()),
+            Err(Fault::Line(error)) => eprintln!("{}", escaped(&error.to_string())),
+            Err(Fault::Output(e)) => return unread(e),
+        }
+    }
+}
+
+fn editor(session: &Session) -> Result<Editor<Words, FileHistory>, ConsoleError> {
+    let no_terminal = |e: ReadlineError| ConsoleError::System {
+        doing: "can't use the terminal",
+        source: io::Error::other(e),
+    };
+    let config = Config::builder()
+        .completion_type(CompletionType::List)
+        .completion_show_all_if_ambiguous(true)
+        .max_history_size(MAX_HISTORY)
+        .map_err(no_terminal)?
+        .build();
+    let mut editor = Editor::with_config(config).map_err(no_terminal)?;
+    editor.set_helper(Some(Words::new(session.service.clone())));
+    Ok(editor)
+}
+
+/// The history file, in the user's folder for program state or data. Creates the folder if needed.
+fn history_file() -> Option<PathBuf> {
+    let folders = choose_base_strategy().ok()?;
+    let folder = folders.state_dir().unwrap_or_else(|| folders.data_dir()).join("kindred");
+    if let Err(e) = fs::create_dir_all(&folder) {
+        eprintln!("the history is not saved: {}: {e}", folder.display());
+        return None;
+    }
+    Some(folder.join("history"))
+}

@@ -1,0 +1,394 @@
+//! Prints answers: columns for people, JSON for scripts.
+
+use std::io::{self, IsTerminal, Write};
+
+use indicatif::HumanCount;
+use serde_json::{Map, Value, json};
+use unicode_width::UnicodeWidthStr;
+
+use super::answer::{Answer, Input, Term};
+use super::compare::Comparison;
+use super::line::COMMANDS;
+use super::service::{Facts, Times};
+use super::session::Answered;
+use server::escape::escaped;
+
+/// How answers are printed to standard output.
+#[derive(Debug, Clone, Copy)]
+pub struct Form {
+    pub(super) json: bool,
+    /// If true, print bars, and scores with few digits. If false, print all digits, which read back
+    /// as the same float64.
+    pub(super) terminal: bool,
+    colours: bool,
+}
+
+/// Length of the longest bar, in columns.
+const BAR: usize = 20;
+pub(super) const DIM: &str = "\x1b[2m";
+pub(super) const CYAN: &str = "\x1b[36m";
+const PLAIN: &str = "\x1b[0m";
+
+impl Form {
+    /// The form that suits the current standard output.
+    pub fn new(json: bool) -> Self {
+        let said = |name: &str| std::env::var_os(name).unwrap_or_default();
+        let terminal = io::stdout().is_terminal();
+        let colours = terminal && said("NO_COLOR").is_empty() && said("TERM") != "dumb";
+        Self { json, terminal, colours }
+    }
+
+    pub(super) fn coloured(self, colour: &str, text: &str) -> String {
+        if self.colours && !text.is_empty() {
+            format!("{colour}{text}{PLAIN}")
+        } else {
+            text.to_owned()
+        }
+    }
+
+    /// Prints an answer. For a line from a pipe, prints a block with the question first: a terminal
+    /// already shows the question.
+    pub(super) fn answer(
+        self,
+        out: &mut dyn Write,
+        asked: &str,
+        line: Option<u64>,
+        answered: &Answered,
+    ) -> io::Result<()> {
+        if self.json {
+            let mut besides = known(asked, line);
+            add_times(&mut besides, answered);
+            return json_line(out, besides, &answered.body);
+        }
+        if line.is_some() {
+            writeln!(out, "{}", escaped(asked))?;
+        }
+        self.neighbors(out, &answered.answer)?;
+        if let Some(times) = &answered.times {
+            writeln!(out, "{}", self.coloured(DIM, &times_in_words(times)))?;
+        }
+        if let Some(comparison) = &answered.comparison {
+            writeln!(out, "{}", self.coloured(DIM, &comparison_in_words(comparison)))?;
+        }
+        if line.is_some() {
+            writeln!(out)?;
+        }
+        out.flush()
+    }
+
+    fn neighbors(self, out: &mut dyn Write, answer: &Answer) -> io::Result<()> {
+        if answer.neighbors.is_empty() {
+            writeln!(out, "   no neighbours: no row passes the filters")?;
+        }
+        let scored = answer.neighbors.iter().map(|n| (n.word.as_str(), n.score));
+        let ranking = self.ranking(scored);
+        // Scores of 3CosMul and PairDirection may be larger than 1.
+        let longest = answer.neighbors.iter().map(|n| n.score).fold(1.0, f64::max);
+        for (start, neighbor) in ranking.iter().zip(&answer.neighbors) {
+            let row = neighbor.row;
+            write!(out, "{start}")?;
+            if self.terminal {
+                let bar = bar(neighbor.score / longest);
+                writeln!(out, "  row {row:<7}  {}", self.coloured(CYAN, &bar))?;
+            } else {
+                writeln!(out, "  row {row}")?;
+            }
+            if !neighbor.terms.is_empty() {
+                let terms: Vec<String> = neighbor.terms.iter().map(term_in_words).collect();
+                writeln!(out, "      {}", self.coloured(DIM, &terms.join(", ")))?;
+            }
+        }
+        for Input { word, score, rank } in &answer.inputs {
+            let word = escaped(word);
+            match (rank, score) {
+                (Some(rank), Some(score)) => {
+                    writeln!(out, "   `{word}` itself would have rank {rank}: {score:.6}")?;
+                }
+                _ => writeln!(out, "   `{word}` itself is excluded by a filter")?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The start of each line of a ranking, in columns: its place, its name, its score.
+    pub(super) fn ranking<'n>(self, scored: impl Iterator<Item = (&'n str, f64)>) -> Vec<String> {
+        let score =
+            |score: f64| if self.terminal { format!("{score:.6}") } else { score.to_string() };
+        let (names, scores): (Vec<String>, Vec<String>) =
+            scored.map(|(name, of)| (escaped(name), score(of))).unzip();
+        let wide = widest(&names);
+        let score_wide = scores.iter().map(String::len).max().unwrap_or_default();
+        let line = |(index, (name, score)): (usize, (&String, &String))| {
+            let name = padded(name, wide);
+            format!("{:>4}  {name}  {score:score_wide$}", index + 1)
+        };
+        names.iter().zip(&scores).enumerate().map(line).collect()
+    }
+
+    /// Prints what is known about the model: the service's JSON, or text for people.
+    pub(super) fn facts(
+        self,
+        out: &mut dyn Write,
+        line: Option<u64>,
+        facts: &Facts,
+        said: &[u8],
+    ) -> io::Result<()> {
+        if self.json {
+            return json_line(out, known(":model", line), said);
+        }
+        let Facts { name, version, rows, dim, metric, engine, provenance: from } = facts;
+        let prepared = format!("{} by {}", from.prepared_at, from.prepared_by);
+        for (what, said) in [
+            ("model", name),
+            ("version", version),
+            ("rows", &HumanCount(*rows).to_string()),
+            ("dimensions", &dim.to_string()),
+            ("metric", metric),
+            ("engine", &format!("{} ({})", engine.name, engine.detail)),
+            ("source", &format!("{} ({})", from.source, from.source_format)),
+            ("prepared", &prepared),
+        ] {
+            writeln!(out, "   {what:<12}{}", escaped(said))?;
+        }
+        out.flush()
+    }
+}
+
+/// Prints the commands.
+pub(super) fn help(out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "Enter a word (frog), an expression (king - man + woman), or a command:")?;
+    for (name, argument, what) in COMMANDS {
+        writeln!(out, "   {:<20}{what}", format!("{name} {argument}"))?;
+    }
+    out.flush()
+}
+
+/// Who answers: `sentiment over demo (7fbc8351f31644a7)`, or without a head the model alone.
+pub(crate) fn heading(head: Option<&str>, model: &str, version: &str) -> String {
+    let over = head.map_or_else(String::new, |head| format!("{head} over "));
+    escaped(&format!("{over}{model} ({version})"))
+}
+
+/// The model, in one line.
+pub(super) fn banner(facts: &Facts) -> String {
+    let Facts { name, version, rows, dim, engine, .. } = facts;
+    let rows = HumanCount(*rows);
+    format!(
+        "Kindred {}: {}, {rows} rows × {dim} dimensions, on the {} engine ({})",
+        env!("CARGO_PKG_VERSION"),
+        heading(None, name, version),
+        escaped(&engine.name),
+        escaped(&engine.detail)
+    )
+}
+
+/// A bar of this fraction of the longest one, in eighths of a column.
+pub(super) fn bar(part: f64) -> String {
+    let eighths = (part.clamp(0.0, 1.0) * (BAR * 8) as f64).round() as usize;
+    let rest = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
+    "█".repeat(eighths / 8) + rest
+}
+
+/// The width of the widest of these names, in columns.
+pub(super) fn widest(names: &[String]) -> usize {
+    names.iter().map(|name| name.width()).max().unwrap_or_default()
+}
+
+/// A name with spaces behind it, this wide.
+pub(super) fn padded(name: &str, wide: usize) -> String {
+    format!("{name}{}", " ".repeat(wide - name.width()))
+}
+
+fn term_in_words(term: &Term) -> String {
+    let word = escaped(&term.word);
+    match (term.contribution, term.factor) {
+        (Some(part), _) => format!("{word} {part:+.4}"),
+        (None, Some(factor)) => format!("{word} ×{factor:.4}"),
+        (None, None) => word,
+    }
+}
+
+pub(super) fn times_in_words(times: &Times) -> String {
+    let Times { queue, engine, total, round_trip } = times;
+    let mut text = format!(
+        "   look-up {:.3} ms, queue {queue:.3} ms, engine {engine:.3} ms, total {total:.3} ms",
+        times.look_up()
+    );
+    if let Some(round_trip) = round_trip {
+        text += &format!(", round trip {round_trip:.3} ms");
+    }
+    text
+}
+
+fn comparison_in_words(comparison: &Comparison) -> String {
+    let Comparison { engine_ms, reference_ms, difference } = comparison;
+    let ratio = reference_ms / engine_ms;
+    let ratio =
+        if ratio.is_finite() { format!(", {ratio:.1} times as long") } else { String::new() };
+    let verdict = difference.as_ref().map_or_else(
+        || "identical: rows and score bits".to_owned(),
+        |difference| format!("DIFFERENT: {}", escaped(difference)),
+    );
+    format!("   engine {engine_ms:.3} ms, reference {reference_ms:.3} ms{ratio}; {verdict}")
+}
+
+/// The question, and the number of its line.
+pub(super) fn known(asked: &str, line: Option<u64>) -> Map<String, Value> {
+    let mut besides = Map::new();
+    besides.insert("asked".into(), asked.into());
+    if let Some(line) = line {
+        besides.insert("line".into(), line.into());
+    }
+    besides
+}
+
+pub(super) fn times_as_json(times: &Times) -> Value {
+    let Times { queue, engine, total, round_trip } = *times;
+    let of = to_microseconds;
+    let mut milliseconds = json!({"look_up": of(times.look_up()), "queue": of(queue),
+        "engine": of(engine), "total": of(total)});
+    if let Some(round_trip) = round_trip {
+        milliseconds["round_trip"] = of(round_trip).into();
+    }
+    milliseconds
+}
+
+/// Adds the times, and the result of the comparison.
+fn add_times(besides: &mut Map<String, Value>, answered: &Answered) {
+    if let Some(times) = &answered.times {
+        besides.insert("times_ms".into(), times_as_json(times));
+    }
+    if let Some(Comparison { engine_ms, reference_ms, difference }) = &answered.comparison {
+        let comparison = json!({"identical": difference.is_none(), "engine_ms": engine_ms,
+            "reference_ms": reference_ms, "difference": difference});
+        besides.insert("compare".into(), comparison);
+    }
+}
+
+/// Writes one line of JSON: the fields of `besides`, then those of the service's answer. Numbers
+/// keep their digits, and white space is removed.
+pub(super) fn json_line(
+    out: &mut dyn Write,
+    besides: Map<String, Value>,
+    body: &[u8],
+) -> io::Result<()> {
+    // Joins the two objects into one. The first is never empty, so a comma follows it.
+    let besides = Value::Object(besides).to_string();
+    let open = besides.strip_suffix('}').unwrap_or(&besides);
+    let body = without_spaces(body);
+    let rest = body.strip_prefix(b"{").unwrap_or(&body);
+    write!(out, "{open},")?;
+    out.write_all(rest)?;
+    writeln!(out)?;
+    out.flush()
+}
+
+/// JSON without the white space between its tokens. Strings contain no line feeds, because the text
+/// is valid JSON.
+fn without_spaces(json: &[u8]) -> Vec<u8> {
+    let (mut in_string, mut escaped) = (false, false);
+    let keeps = |&byte: &u8| {
+        let kept = in_string || !byte.is_ascii_whitespace();
+        in_string ^= byte == b'"' && !escaped;
+        escaped = in_string && byte == b'\\' && !escaped;
+        kept
+    };
+    json.iter().copied().filter(keeps).collect()
+}
+
+/// Rounds milliseconds to whole microseconds: more digits mean nothing.
+fn to_microseconds(milliseconds: f64) -> f64 {
+    (milliseconds * 1e3).round() / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Form {
+        /// Text for a terminal without colours, or for a pipe.
+        pub(in crate::console) fn test(terminal: bool) -> Self {
+            Self { json: false, terminal, colours: false }
+        }
+    }
+
+    fn answered(words: &[(&str, f64)]) -> Answered {
+        let neighbors: Vec<Value> = words
+            .iter()
+            .map(|(word, score)| json!({"word": word, "score": score, "row": 7}))
+            .collect();
+        let body = json!({"model": "m", "version": "v", "neighbors": neighbors}).to_string();
+        Answered {
+            answer: serde_json::from_str(&body).unwrap(),
+            body: body.into_bytes(),
+            times: Times::read("queue;dur=0.5, engine;desc=\"cpu\";dur=1, total;dur=2"),
+            comparison: Some(Comparison { engine_ms: 1.0, reference_ms: 50.0, difference: None }),
+        }
+    }
+
+    fn text(form: Form, asked: &str, line: Option<u64>, answered: &Answered) -> String {
+        let mut out = Vec::new();
+        form.answer(&mut out, asked, line, answered).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn columns_are_aligned_in_any_script_and_nothing_steers_the_terminal() {
+        let found = answered(&[("日本", 0.5), ("a\u{1b}[2J", 0.25), ("toad", 1.0 / 3.0)]);
+        let form = Form::test(true);
+        let text = text(form, "x", None, &found);
+        assert!(!text.contains('\u{1b}') && text.contains(r"a\u{1b}[2J"), "{text}");
+        let columns: Vec<usize> = text
+            .lines()
+            .take(3)
+            .map(|line| line[..line.find("0.").expect("a score")].width())
+            .collect();
+        assert_eq!(columns, [columns[0]; 3], "{text}");
+        assert!(text.contains("0.333333") && text.contains("██████████"), "{text}");
+        assert!(text.contains("look-up 0.500 ms") && text.contains("50.0 times as long"), "{text}");
+    }
+
+    #[test]
+    fn where_no_terminal_is_all_digits_are_given() {
+        let form = Form::test(false);
+        let text = text(form, "frog", Some(1), &answered(&[("toad", 1.0 / 3.0)]));
+        assert!(text.starts_with("frog\n") && text.contains("0.3333333333333333 "), "{text}");
+        assert!(!text.contains('█'));
+    }
+
+    #[test]
+    fn json_is_the_answer_with_what_is_known_besides() {
+        let form = Form { json: true, terminal: true, colours: true };
+        let found = answered(&[("\"}", 0.1 + 0.2)]);
+        let line = text(form, "a \"}}}", Some(3), &found);
+        let object: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!((&object["asked"], &object["line"]), (&json!("a \"}}}"), &json!(3)));
+        assert_eq!(object["times_ms"]["look_up"], json!(0.5));
+        assert_eq!(object["compare"]["identical"], json!(true));
+        assert_eq!(object["neighbors"][0], json!({"word": "\"}", "score": 0.1 + 0.2, "row": 7}));
+        let spaced = br#"
+            {"model": "a \" b\\", "version":"v\\\" {",
+             "neighbors" :[]
+        }
+        "#;
+        let body = spaced.to_vec();
+        let spread = text(form, "a", None, &Answered { body, ..answered(&[]) });
+        assert_eq!(spread.matches('\n').count(), 1, "{spread}");
+        let object: Value = serde_json::from_str(&spread).unwrap();
+        let ours: Value = serde_json::from_slice(spaced).unwrap();
+        assert!(ours.as_object().unwrap().iter().all(|(key, value)| object[key] == *value));
+        let bare = Answered { times: None, comparison: None, ..found };
+        let object: Value = serde_json::from_str(&text(form, "a}", None, &bare)).unwrap();
+        assert_eq!(object["asked"], json!("a}"));
+        assert_eq!(object["version"], json!("v"));
+    }
+
+    #[test]
+    fn bars_are_as_long_as_their_part() {
+        for (part, expected) in [(0.0, ""), (-1.0, ""), (0.5, "██████████"), (0.03125, "▋")]
+        {
+            assert_eq!(bar(part), expected, "{part}");
+        }
+        assert_eq!(bar(7.0).chars().count(), BAR);
+    }
+}

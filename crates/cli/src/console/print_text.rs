@@ -1,0 +1,157 @@
+//! Prints what heads find in texts: labels, or terms.
+
+use std::io::{self, Write};
+
+use kindred::heads::{Explanation, NGram};
+
+use super::answer::{Found, ImpliedTerm, Label, OfText};
+use super::print::{
+    CYAN, DIM, Form, bar, json_line, known, padded, times_as_json, times_in_words, widest,
+};
+use super::session::AnsweredText;
+use server::escape::escaped;
+
+impl Form {
+    /// Prints a head's answer. For a line from a pipe, prints a block with the text first.
+    pub(super) fn of_text(
+        self,
+        out: &mut dyn Write,
+        asked: &str,
+        line: Option<u64>,
+        answered: &AnsweredText,
+    ) -> io::Result<()> {
+        let AnsweredText { body, answer, times } = answered;
+        if self.json {
+            let mut besides = known(asked, line);
+            if let Some(times) = times {
+                besides.insert("times_ms".into(), times_as_json(times));
+            }
+            return json_line(out, besides, body);
+        }
+        if line.is_some() {
+            writeln!(out, "{}", escaped(asked))?;
+        }
+        let OfText { found, unknown, cut, .. } = answer;
+        match found {
+            Found::Labels { labels, explanation } => {
+                self.labels(out, labels, explanation.as_ref())?;
+            }
+            Found::Terms { terms } => self.terms(out, terms)?,
+        }
+        if !unknown.is_empty() {
+            writeln!(out, "   unknown: {}", escaped(&unknown.join(" ")))?;
+        }
+        if *cut {
+            writeln!(out, "   the text was too long; a part of it was left out")?;
+        }
+        if let Some(times) = times {
+            writeln!(out, "{}", self.coloured(DIM, &times_in_words(times)))?;
+        }
+        if line.is_some() {
+            writeln!(out)?;
+        }
+        out.flush()
+    }
+
+    fn labels(
+        self,
+        out: &mut dyn Write,
+        labels: &[Label],
+        explanation: Option<&Explanation<'_>>,
+    ) -> io::Result<()> {
+        let names: Vec<String> = labels.iter().map(|one| escaped(&one.label)).collect();
+        let wide = widest(&names);
+        for (name, Label { probability, .. }) in names.iter().zip(labels) {
+            if self.terminal {
+                let (name, bar) = (padded(name, wide), self.coloured(CYAN, &bar(*probability)));
+                writeln!(out, "   {name}  {:5.1} %  {bar}", 100.0 * probability)?;
+            } else {
+                writeln!(out, "   {name}  {probability}")?;
+            }
+        }
+        for line in explanation.into_iter().flat_map(explanation_lines) {
+            writeln!(out, "   {}", escaped(&line))?;
+        }
+        Ok(())
+    }
+
+    /// Prints a line for each term: its place, the term, its weight, and the token that gave it.
+    fn terms(self, out: &mut dyn Write, terms: &[ImpliedTerm]) -> io::Result<()> {
+        if terms.is_empty() {
+            writeln!(out, "   no terms: none has a weight above 0")?;
+        }
+        let starts = self.ranking(terms.iter().map(|one| (one.term.as_str(), one.weight)));
+        let tokens: Vec<String> = terms.iter().map(|one| escaped(&one.token.text)).collect();
+        let (wide, largest) = (widest(&tokens), terms.first().map_or(1.0, |first| first.weight));
+        for ((start, token), ImpliedTerm { weight, .. }) in starts.iter().zip(&tokens).zip(terms) {
+            if self.terminal {
+                let (token, bar) = (padded(token, wide), bar(weight / largest));
+                writeln!(out, "{start}  from {token}  {}", self.coloured(CYAN, &bar))?;
+            } else {
+                writeln!(out, "{start}  from {token}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An explanation for people. Nothing is escaped yet.
+pub(crate) fn explanation_lines(explanation: &Explanation<'_>) -> Vec<String> {
+    let Explanation { label, ngrams, others, base, .. } = explanation;
+    let ngram = |NGram { text, share, .. }: &NGram<'_>| format!("{share:+7.3}  {text}");
+    let mut lines = vec![format!("{label} because of")];
+    lines.extend(ngrams.iter().map(ngram));
+    lines.push(format!("{others:+7.3}  other n-grams"));
+    lines.push(format!("{base:+7.3}  without the text"));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn terms_are_in_columns_and_nothing_steers_the_terminal() {
+        let term = |term: &str, weight: f64, token: &str| json!({"term": term, "weight": weight, "token": {"position": 0, "text": token, "start": 0, "end": 1}});
+        let terms = [
+            term("日本", 0.5, "日"),
+            term("a\u{1b}[2J", 0.25, "b\u{1b}[2J"),
+            term("toad", 1.0 / 3.0, "frog"),
+        ];
+        let body = json!({"model": "m", "version": "v", "head": "h", "terms": terms, "unknown": ["q\u{1b}"], "cut": true});
+        let answer: OfText = serde_json::from_value(body.clone()).unwrap();
+        let answered = AnsweredText { body: body.to_string().into_bytes(), answer, times: None };
+        let print = |form: Form, line| {
+            let mut out = Vec::new();
+            form.of_text(&mut out, "frog", line, &answered).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let (terminal, pipe) = (Form::test(true), Form::test(false));
+        let text = print(terminal, None);
+        assert!(!text.contains('\u{1b}') && text.contains(r"a\u{1b}[2J"), "{text}");
+        let column = |part: &str| -> Vec<usize> {
+            let widths = text.lines().take(3).map(|line| {
+                unicode_width::UnicodeWidthStr::width(&line[..line.find(part).expect("a column")])
+            });
+            widths.collect()
+        };
+        for part in ["0.", "from ", "█"] {
+            assert_eq!(column(part), [column(part)[0]; 3], "{text}");
+        }
+        assert!(text.contains("unknown: q") && text.contains("too long"), "{text}");
+        let text = print(pipe, Some(1));
+        assert!(
+            text.starts_with("frog\n   1  ") && text.contains("0.3333333333333333  from frog\n"),
+            "{text}"
+        );
+        let none =
+            serde_json::from_str(r#"{"model": "m", "version": "v", "head": "h", "terms": []}"#)
+                .unwrap();
+        let mut out = Vec::new();
+        let none = AnsweredText { body: Vec::new(), answer: none, times: None };
+        pipe.of_text(&mut out, "frog", None, &none).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "   no terms: none has a weight above 0\n");
+    }
+}
