@@ -114,6 +114,7 @@ pub enum Problem {
 }
 
 impl Reader {
+    /// A reader at the start of a file, or of a row.
     pub fn new(dialect: Dialect) -> Self {
         let mut core = match dialect {
             Dialect::Csv => csv_core::Reader::new(),
@@ -132,6 +133,7 @@ impl Reader {
         }
     }
 
+    /// Sign between columns, and quotes.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }

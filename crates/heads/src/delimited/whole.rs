@@ -12,6 +12,7 @@ pub struct Whole<'a> {
 }
 
 impl<'a> Whole<'a> {
+    /// The rows of a file.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes, lines: 0, after_return: false }
     }
