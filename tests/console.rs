@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use crate::support::{Service, TINY, cache, kindred, prepared};
+use crate::tls::pair;
 use serde_json::{Value, json};
 
 /// A command over the built-in model, in the cache that the tests share.
@@ -485,10 +486,10 @@ fn a_line_that_is_not_utf8_is_wrong_and_the_next_one_is_answered() {
 #[test]
 fn services_behind_https_are_asked_if_their_certificate_is_trusted() {
     let folder = tempfile::tempdir().unwrap();
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (certificate, key) = pair("first");
     let path = |name: &str| folder.path().join(name);
-    std::fs::write(path("cert.pem"), made.cert.pem()).unwrap();
-    std::fs::write(path("key.pem"), made.signing_key.serialize_pem()).unwrap();
+    std::fs::write(path("cert.pem"), certificate).unwrap();
+    std::fs::write(path("key.pem"), key).unwrap();
     let mut serve =
         kindred(&["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--cache-dir"]);
     serve.arg(cache()).arg("--tls-certificate").arg(path("cert.pem"));
@@ -506,8 +507,8 @@ fn services_behind_https_are_asked_if_their_certificate_is_trusted() {
         let mut command = kindred(&["nearest", "frog", "--json", "--url", &url]);
         command.env("SSL_CERT_FILE", trusted).env_remove("SSL_CERT_DIR").output().unwrap()
     };
-    let stranger = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    std::fs::write(path("other.pem"), stranger.cert.pem()).unwrap();
+    let (stranger, _) = pair("second");
+    std::fs::write(path("other.pem"), stranger).unwrap();
     let (trusted, untrusted) = (ask(&path("cert.pem")), ask(&path("other.pem")));
     let missing = ask(&path("missing.pem"));
     let plain = kindred(&["nearest", "frog", "--url", &url.replace("https:", "http:")]).output();

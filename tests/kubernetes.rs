@@ -14,7 +14,7 @@ use tokio_rustls::rustls::ClientConnection;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::support::{Reply, Service, Stops, TINY, api_key, kindred, prepared, read_reply};
-use crate::tls::client_config;
+use crate::tls::{client_config, pair};
 
 /// A volume as Kubernetes makes it of a Secret: files are links into `..data`, which is a link to
 /// the folder of one version.
@@ -104,11 +104,7 @@ fn keys_of_a_secret_that_changes_are_in_force_without_a_signal() {
 
 #[test]
 fn a_certificate_of_a_secret_that_changes_is_served_without_a_signal() {
-    let pair = || {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        (made.cert.pem(), made.signing_key.serialize_pem())
-    };
-    let ((first, first_key), (second, second_key)) = (pair(), pair());
+    let ((first, first_key), (second, second_key)) = (pair("first"), pair("second"));
     let mut volume = Volume::new(&[("tls.crt", &first), ("tls.key", &first_key)]);
     let (_place, model) = prepared(TINY);
     let mut command = kindred(&["serve", "--listen", "127.0.0.1:0", "--watch-files-ms", "50"]);

@@ -1,5 +1,7 @@
 //! openapi.yaml against the program: routes, methods, parameters, fields, statuses and bodies.
 
+mod schema;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
@@ -19,10 +21,7 @@ impl Contract {
     /// What a `$ref` leads to; anything else is itself.
     fn resolve<'a>(&'a self, node: &'a Value) -> &'a Value {
         match node["$ref"].as_str() {
-            Some(reference) => {
-                let found = self.0.pointer(reference.trim_start_matches('#'));
-                self.resolve(found.unwrap_or_else(|| panic!("{reference} leads nowhere")))
-            }
+            Some(reference) => self.resolve(schema::referred(&self.0, reference)),
             None => node,
         }
     }
@@ -92,10 +91,7 @@ impl Contract {
 
     /// What is wrong with a value, by a schema of the contract.
     fn violations(&self, schema: &Value, value: &Value) -> Vec<String> {
-        let mut whole = schema.clone();
-        whole["components"] = self.0["components"].clone();
-        let validator = jsonschema::draft202012::new(&whole).expect("the schema is one");
-        validator.iter_errors(value).map(|e| format!("{e} at {}", e.instance_path())).collect()
+        schema::violations(&self.0, schema, value)
     }
 }
 

@@ -140,7 +140,8 @@ impl Prometheus {
         let request = agent.get(format!("http://{}{path}", self.address));
         let request =
             query.iter().fold(request, |request, (key, value)| request.query(*key, *value));
-        request.call().ok()?.body_mut().read_json().ok()
+        let body = request.call().ok()?.body_mut().read_to_vec().ok()?;
+        serde_json::from_slice(&body).ok()
     }
 
     /// The samples of an expression, or what is wrong with it.

@@ -1,4 +1,4 @@
-//! TLS of the real program, with certificates made for each test.
+//! TLS of the real program, with the certificates that tests/tls/make-certificates made.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -26,7 +26,7 @@ struct Secure {
 impl Secure {
     fn start(arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        write_pair(&folder);
+        write_pair(&folder, "first");
         let (certificate, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
         let mut command = kindred(&["serve", "--listen", "127.0.0.1:0", "--log-level", "info"]);
         command.arg("--cache-dir").arg(support::cache());
@@ -81,10 +81,16 @@ impl Drop for Secure {
     }
 }
 
-fn write_pair(folder: &tempfile::TempDir) {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    fs::write(folder.path().join("cert.pem"), made.cert.pem()).unwrap();
-    fs::write(folder.path().join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+/// A certificate for localhost, signed by itself, and its key, as PEM: the `first` or the `second`.
+pub(crate) fn pair(name: &str) -> (String, String) {
+    let read = |file: String| fs::read_to_string(support::top().join("tests/tls").join(file));
+    (read(format!("{name}.pem")).unwrap(), read(format!("{name}-key.pem")).unwrap())
+}
+
+fn write_pair(folder: &tempfile::TempDir, name: &str) {
+    let (certificate, key) = pair(name);
+    fs::write(folder.path().join("cert.pem"), certificate).unwrap();
+    fs::write(folder.path().join("key.pem"), key).unwrap();
 }
 
 pub(crate) fn client_config(certificate: &[u8]) -> ClientConfig {
@@ -117,7 +123,7 @@ fn requests_are_answered_over_tls_and_only_to_who_trusts_the_certificate() {
     for _ in 0..3 {
         assert!(ask(&mut stream).contains("\"frogs\""));
     }
-    let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap().cert.pem();
+    let (other, _) = pair("second");
     assert!(service.connect(other.as_bytes(), &["http/1.1"]).is_err());
 }
 
@@ -228,11 +234,10 @@ fn a_handshake_that_stalls_is_closed_and_keeps_nobody_waiting() {
 #[test]
 fn bad_certificates_stop_the_start_with_the_file_and_the_cure() {
     let folder = tempfile::tempdir().unwrap();
-    write_pair(&folder);
+    write_pair(&folder, "first");
     let (certificate, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
-    let key_text = fs::read(&key).unwrap();
-    write_pair(&folder);
-    fs::write(&key, key_text).unwrap();
+    // A key of another certificate.
+    fs::write(&key, pair("second").1).unwrap();
     let mut command = kindred(&["serve", "--listen", "127.0.0.1:0"]);
     command.arg("--tls-certificate").arg(&certificate).arg("--tls-private-key").arg(&key);
     let output = command.output().unwrap();

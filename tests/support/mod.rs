@@ -175,7 +175,7 @@ impl Service {
         if let Some(key) = &self.key {
             request = request.header("Authorization", format!("Bearer {key}"));
         }
-        reply(request.send_json(body))
+        reply(request.content_type("application/json; charset=utf-8").send(body.to_string()))
     }
 
     /// A request as bytes on a connection of its own, for what no client library would send.

@@ -1,25 +1,25 @@
 //! Compares the CPU engines with each other and with the time to read their tables, as ratios
 //! within one run.
 //!
-//! `cargo bench -p cpu-core --bench search`; a regular expression as argument selects benchmarks,
-//! such as `400000x50` or `certified|AVX2`. `BENCH_MODEL=DIR` uses the model in that folder instead
-//! of synthetic ones.
+//! `cargo bench -p cpu-core --bench search`; parts of names as argument select benchmarks, such as
+//! `400000x50` or `certified|AVX2`. `BENCH_MODEL=DIR` uses the model in that folder instead of
+//! synthetic ones.
 
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use contract::{Engine, Filter, Hit, Query, QueryVector, Row};
 use cpu_core::{
     CpuEngine, FirstLook, FullScanEngine, InstructionSet, Options, Paths, ReferenceEngine,
 };
-use criterion::{BenchmarkId, Criterion, SamplingMode};
+use medians::Medians;
 use model_store::ModelStore;
 use model_store::synth::{SynthOptions, synth_in_memory};
+use read::read;
 
+#[path = "timing/medians.rs"]
+mod medians;
 #[path = "floor/read.rs"]
 mod read;
-use read::read;
 
 const ROWS: u32 = 400_000;
 const DIMENSIONS: [usize; 2] = [50, 300];
@@ -27,11 +27,7 @@ const BATCHES: [usize; 3] = [1, 64, 256];
 const K: usize = 10;
 
 fn main() {
-    let mut criterion = Criterion::default()
-        .sample_size(10)
-        .warm_up_time(Duration::from_millis(500))
-        .measurement_time(Duration::from_secs(3))
-        .configure_from_args();
+    let mut medians = Medians::open();
     let models: Vec<Arc<ModelStore>> = match std::env::var_os("BENCH_MODEL") {
         Some(folder) => vec![ModelStore::open(folder.as_ref()).expect("BENCH_MODEL is a model")],
         None => DIMENSIONS.map(synthetic).into(),
@@ -40,10 +36,9 @@ fn main() {
     .map(Arc::new)
     .collect();
     for model in &models {
-        bench_table(&mut criterion, model);
+        bench_table(&mut medians, model);
     }
-    criterion.final_summary();
-    print_ratios(&models);
+    print_ratios(&models, &medians);
 }
 
 fn synthetic(dim: usize) -> ModelStore {
@@ -55,18 +50,17 @@ fn group_name(model: &ModelStore) -> String {
     format!("{}x{}", model.rows(), model.dim())
 }
 
-fn bench_table(criterion: &mut Criterion, model: &Arc<ModelStore>) {
-    let mut group = criterion.benchmark_group(group_name(model));
-    group.sampling_mode(SamplingMode::Flat);
+fn bench_table(medians: &mut Medians, model: &Arc<ModelStore>) {
+    let group = group_name(model);
     let components: &[u8] = bytemuck::cast_slice(model.table().components());
-    group.bench_function("read-float32", |bencher| bencher.iter(|| read(components)));
+    medians.measure(&format!("{group}/read-float32"), || read(components));
 
     let queries_asked = 512;
     let all: Vec<Query> = (0..queries_asked).map(|i| query(model, i)).collect();
     let mut certified = CpuEngine::new(model.clone(), Options::default()).expect("threads start");
     certified.wait_for_tables();
     if let Some(table) = certified.table() {
-        group.bench_function("read-8-bit", |bencher| bencher.iter(|| read(&table)));
+        medians.measure(&format!("{group}/read-8-bit"), || read(&table));
     }
     let paths = Paths { first_look: Some(FirstLook::EightBits), ..Paths::default() };
     let options = Options { paths, ..Options::default() };
@@ -95,15 +89,17 @@ fn bench_table(criterion: &mut Criterion, model: &Arc<ModelStore>) {
     }
     for (name, engine, batches) in engines {
         for &batch in batches {
+            let id = format!("{group}/{name}/{batch}");
+            if !medians.selects(&id) {
+                continue;
+            }
+            assert!(answers(engine, &all[..batch]) == expected[..batch], "{name} is wrong");
             let starts = 0..=queries_asked - batch;
             let mut starts = starts.cycle();
-            group.bench_function(BenchmarkId::new(name, batch), |bencher| {
-                assert!(answers(engine, &all[..batch]) == expected[..batch], "{name} is wrong");
-                bencher.iter(|| {
-                    // Other words each time: some take longer than others.
-                    let start = starts.next().unwrap_or(0);
-                    answers(engine, &all[start..start + batch])
-                });
+            medians.measure(&id, || {
+                // Other words each time: some take longer than others.
+                let start = starts.next().unwrap_or(0);
+                answers(engine, &all[start..start + batch])
             });
         }
     }
@@ -119,10 +115,10 @@ fn query(model: &ModelStore, i: usize) -> Query {
         .expect("no row is zero")
 }
 
-/// Prints ratios of the medians that this run, or an earlier one, left in Criterion's folder.
-fn print_ratios(models: &[Arc<ModelStore>]) {
+/// Prints ratios of the medians of this run and, where it left any out, of an earlier one.
+fn print_ratios(models: &[Arc<ModelStore>], medians: &Medians) {
     for model in models {
-        let median = |name: &str| median_seconds(&group_name(model), name);
+        let median = |name: &str| medians.seconds(&format!("{}/{name}", group_name(model)));
         let read_all = median("read-float32");
         let read_8_bit = median("read-8-bit");
         println!("\n{}: reading takes", group_name(model));
@@ -161,13 +157,4 @@ fn print_ratios(models: &[Arc<ModelStore>]) {
             }
         }
     }
-}
-
-fn median_seconds(group: &str, name: &str) -> Option<f64> {
-    let target = std::env::var_os("CARGO_TARGET_DIR")
-        .map(PathBuf::from)
-        .unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target"));
-    let file = target.join("criterion").join(group).join(name).join("new/estimates.json");
-    let estimates: serde_json::Value = serde_json::from_slice(&std::fs::read(file).ok()?).ok()?;
-    Some(estimates["median"]["point_estimate"].as_f64()? * 1e-9)
 }

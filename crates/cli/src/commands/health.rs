@@ -77,7 +77,8 @@ fn ask(url: &str, key: Option<String>, within: Duration) -> Result<(), String> {
         ),
     })?;
     let status = answer.status();
-    let body: Value = answer.body_mut().read_json().unwrap_or_default();
+    let body = answer.body_mut().read_to_vec().unwrap_or_default();
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     match (status.as_u16(), body["status"].as_str(), body["detail"].as_str()) {
         (200, Some("ready"), _) => Ok(()),
         (200, ..) => Err("the server there is not Kindred".to_owned()),

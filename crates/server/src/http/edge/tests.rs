@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use axum::body::Body;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -32,17 +32,17 @@ impl Files {
         let file = |name: &str| folder.path().join(name);
         let (certificate, private_key, keys) = (file("cert.pem"), file("key.pem"), file("keys"));
         let files = Self { _folder: folder, certificate, private_key, keys };
-        files.write_certificate();
+        files.write_certificate("first");
         files.write_key("a");
         files
     }
 
-    /// Writes a new certificate. Returns it as PEM.
-    fn write_certificate(&self) -> String {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        fs::write(&self.certificate, made.cert.pem()).unwrap();
-        fs::write(&self.private_key, made.signing_key.serialize_pem()).unwrap();
-        made.cert.pem()
+    /// Writes the `first` or the `second` certificate of tests/tls with its key. Returns it as PEM.
+    fn write_certificate(&self, name: &str) -> String {
+        let pairs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/tls");
+        fs::copy(pairs.join(format!("{name}.pem")), &self.certificate).unwrap();
+        fs::copy(pairs.join(format!("{name}-key.pem")), &self.private_key).unwrap();
+        fs::read_to_string(&self.certificate).unwrap()
     }
 
     fn write_key(&self, name: &str) -> String {
@@ -86,7 +86,7 @@ async fn answer(stream: &mut TlsStream<TcpStream>) -> String {
 #[tokio::test]
 async fn new_connections_see_a_new_certificate_and_old_ones_go_on() {
     let files = Files::new();
-    let first = files.write_certificate();
+    let first = files.write_certificate("first");
     let edge = files.edge();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -105,7 +105,7 @@ async fn new_connections_see_a_new_certificate_and_old_ones_go_on() {
     let mut old = connect(&address, &first).await.unwrap();
     assert!(answer(&mut old).await.ends_with("done"));
 
-    let second = files.write_certificate();
+    let second = files.write_certificate("second");
     assert!(connect(&address, &second).await.is_err(), "not before the reload");
     let said = edge.reload().unwrap();
     assert!(said.iter().any(|line| line.contains("a new certificate")), "{said:?}");
@@ -139,7 +139,7 @@ fn a_reload_changes_everything_or_nothing() {
     let config = edge.transport().tls().unwrap();
     assert!(edge.reload().is_err());
     assert!(!opens(&key), "the certificate is bad, so the good file of keys waits too");
-    files.write_certificate();
+    files.write_certificate("second");
     fs::write(&files.keys, "nothing").unwrap();
     assert!(edge.reload().is_err());
     assert!(Arc::ptr_eq(&edge.transport().tls().unwrap(), &config));

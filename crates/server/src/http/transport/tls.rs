@@ -152,14 +152,15 @@ mod tests {
             let (certificate, private_key) =
                 (folder.path().join("cert.pem"), folder.path().join("key.pem"));
             let files = Self { _folder: folder, certificate, private_key };
-            files.write();
+            files.write("first");
             files
         }
 
-        fn write(&self) {
-            let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-            std::fs::write(&self.certificate, made.cert.pem()).unwrap();
-            std::fs::write(&self.private_key, made.signing_key.serialize_pem()).unwrap();
+        /// Writes the `first` or the `second` certificate of tests/tls with its key.
+        fn write(&self, name: &str) {
+            let pairs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/tls");
+            std::fs::copy(pairs.join(format!("{name}.pem")), &self.certificate).unwrap();
+            std::fs::copy(pairs.join(format!("{name}-key.pem")), &self.private_key).unwrap();
         }
 
         fn open(&self) -> Result<Option<Tls>, TlsError> {
@@ -191,6 +192,7 @@ mod tests {
             std::fs::read(&files.private_key).unwrap(),
         );
         let others = Files::new();
+        others.write("second");
         let other_key = std::fs::read(&others.private_key).unwrap();
         for (certificate, key, named, said) in [
             (&b""[..], &good.1[..], "cert.pem", "BEGIN CERTIFICATE"),
@@ -219,7 +221,7 @@ mod tests {
         }
         std::fs::remove_file(&files.private_key).unwrap();
         assert!(tls.reload().err().unwrap().to_string().contains("key.pem"));
-        files.write();
+        files.write("second");
         assert!(tls.reload().unwrap()().contains("a new certificate"));
         assert!(!Arc::ptr_eq(&tls.config(), &config));
         assert!(tls.reload().unwrap()().contains("the same certificate"));
