@@ -31,7 +31,7 @@ bench *arguments:
 
 # Compile all kernels, and test the cuda feature as far as possible on this machine; needs nvcc
 test-cuda *arguments:
-    cargo test -p gpu-core --features cuda {{ arguments }}
+    cargo test -p gpu-core -p report --features cuda {{ arguments }}
 
 # Compile all kernels for all architectures; needs nvcc
 check-kernels:

@@ -2,8 +2,7 @@
 // `dX[l]` one of terms' vectors.
 //
 // A group of entries is one sum, in float64 from +0.0 in the order of its entries, rounded to
-// float32 once. The product of two float32 is exact in float64. So both ways, and the CPU, give the
-// same bits.
+// float32 once. The product of two float32 is exact in float64. So the CPU gives the same bits.
 #include "abi/heads/expand.cuh"
 
 // Where the sum of a group goes.
@@ -57,22 +56,4 @@ extern "C" __global__ void sum_by_group(const SumRowsParams params) {
         if (first + 32 * j < dim) to[first + 32 * j] = __double2float_rn(sums[j]);
     }
     if (first == 0 && params.totals != nullptr) sum_weights(params, group, begin, end);
-}
-
-// A block has 32 components of some groups, one warp each: so all blocks that run read the same
-// part of the rows, which stays in the second-level cache if it is used again. Grid: (groups /
-// warps of a block, components / 32).
-extern "C" __global__ void sum_by_component(const SumRowsParams params) {
-    const uint32_t group = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
-    const int i = blockIdx.y * 32 + threadIdx.x % 32;
-    if (group >= params.groups || i >= params.dim) return;
-    const uint32_t begin = params.begins[group], end = params.begins[group + 1];
-    double sum = 0.0;
-#pragma unroll 4
-    for (uint32_t entry = begin; entry < end; entry++) {
-        const float component = params.rows[static_cast<size_t>(params.indices[entry]) * params.dim + i];
-        sum = __fma_rn(static_cast<double>(params.weights[entry]), static_cast<double>(component), sum);
-    }
-    sum_of(params, group)[i] = __double2float_rn(sum);
-    if (i == 0 && params.totals != nullptr) sum_weights(params, group, begin, end);
 }

@@ -1,18 +1,11 @@
 //! With the feature `cuda`: compiles the kernels, and functions that look the driver's functions up
 //! at run time.
 //!
-//! - `header.rs`: writes the declarations of `src/*/abi.rs` as headers for nvcc and as assertions
-//!   for rustc;
-//! - `kernels.rs`: compiles each kernel file for its target, and checks that it has the declared
-//!   kernels;
-//! - `nvcc.rs`: finds and runs the compiler.
+//! `kernels/` compiles kernels from the declarations of `src/*/abi.rs`. The build script of
+//! `crates/report` uses it, too.
 
 #[cfg(feature = "cuda")]
-mod header;
-#[cfg(feature = "cuda")]
 mod kernels;
-#[cfg(feature = "cuda")]
-mod nvcc;
 
 // The library's own declarations, compiled here a second time.
 #[cfg(feature = "cuda")]
@@ -76,7 +69,7 @@ fn main() {
     #[cfg(feature = "cuda")]
     {
         driver::functions();
-        let interfaces = [
+        let interfaces = vec![
             resident::interface(),
             formulas::interface(),
             full_pass::interface(),
@@ -87,19 +80,15 @@ fn main() {
             search_expand::interface(),
             baselines::interface(),
         ];
-        header::write(&interfaces);
-        kernels::compile(interfaces.into_iter().flat_map(|interface| interface.files).collect());
+        kernels::build(&kernels::workspace().join("kernels"), interfaces);
     }
 }
 
 #[cfg(feature = "cuda")]
 mod driver {
-    use std::path::PathBuf;
-    use std::{env, fs};
+    use std::fs;
 
-    pub(crate) fn out_dir() -> PathBuf {
-        PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"))
-    }
+    use crate::kernels::out_dir;
 
     /// Builds a static library with the driver's functions, and a `libcuda` for the `-lcuda` that
     /// cust requests.

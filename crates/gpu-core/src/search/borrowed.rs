@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use contract::certificate::Lift;
 use contract::expansion::LEAST;
-use cpu_core::heads::expand::gradients::{Touched, Way};
+use cpu_core::heads::expand::gradients::Touched;
 use cust::stream::Stream;
 
 use super::CudaEngine;
@@ -241,7 +241,7 @@ impl BorrowedTerms {
         // SAFETY: the caller's promise.
         unsafe {
             self.handover.after(foreign, &self.stream)?;
-            self.sums.start(Way::ByTerm, &params, &self.stream)?;
+            self.sums.start(&params, &self.stream)?;
             self.handover.before(foreign, &self.stream)
         }
     }

@@ -10,7 +10,6 @@ mod full_pass;
 mod heads;
 mod overlap;
 mod ranks;
-mod report;
 mod shards;
 mod staging;
 mod support;
@@ -42,7 +41,6 @@ fn main() {
     trials.extend(training::tests());
     trials.extend(shards::tests());
     trials.extend(staging::tests());
-    trials.extend(report::tests());
     // Last, because what is left of a failed context would be in the way.
     trials.extend(failures::tests());
     let trials = trials

@@ -6,7 +6,7 @@ abi! {
     name: "heads/expand";
     uses: [];
     constants {
-        /// Components of a group that a lane of a warp sums together, by group.
+        /// Components of a group that a lane of a warp sums together.
         SUMMED_TOGETHER: usize = 10;
     }
     enums {}
@@ -34,7 +34,7 @@ abi! {
     }
     files {
         "heads" / gradients for Every {
-            (128) sum_by_group, sum_by_component: SumRowsParams;
+            (128) sum_by_group: SumRowsParams;
         }
     }
 }

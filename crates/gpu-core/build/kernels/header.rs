@@ -3,11 +3,11 @@
 use std::fmt::Write;
 use std::fs;
 
+use super::out_dir;
 use crate::abi::{Interface, Record};
-use crate::driver::out_dir;
 
 /// Writes a header for each interface, and assertions that the library has the same layouts.
-pub(crate) fn write(interfaces: &[Interface]) {
+pub(super) fn write(interfaces: &[Interface]) {
     let folder = out_dir().join("abi");
     let mut layouts = String::new();
     for interface in interfaces {

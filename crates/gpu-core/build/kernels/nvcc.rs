@@ -11,10 +11,10 @@ use crate::abi::Target;
 /// The architectures that people own get machine code; later ones use PTX.
 const ARCHITECTURES: &str = "75,80,86,89,90,100,120";
 
-pub(crate) struct Nvcc(PathBuf);
+pub(super) struct Nvcc(PathBuf);
 
 impl Nvcc {
-    pub(crate) fn find(workspace: &Path) -> Self {
+    pub(super) fn find(workspace: &Path) -> Self {
         if let Some(nvcc) = env::var_os("NVCC").filter(|path| !path.is_empty()) {
             return Self(PathBuf::from(nvcc));
         }
@@ -42,12 +42,12 @@ impl Nvcc {
         }))
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         &self.0
     }
 
     /// The compiler's major version. Kernels run on drivers of this version or a later one.
-    pub(crate) fn major_version(&self) -> u32 {
+    pub(super) fn major_version(&self) -> u32 {
         let nvcc = self.0.display();
         let output = Command::new(&self.0).arg("--version").output();
         let output = output.unwrap_or_else(|e| panic!("{nvcc}: {e}"));
@@ -59,7 +59,7 @@ impl Nvcc {
     }
 
     /// Compiles one file and returns the names of its kernels.
-    pub(crate) fn compile(
+    pub(super) fn compile(
         &self,
         source: &Path,
         includes: &[PathBuf],

@@ -1,13 +1,28 @@
-//! Tests that the 2020 report's versions give the reference's rows in the same order, except where
-//! scores are closer than 1e-6.
+//! Tests on a real device that the 2020 report's versions give the reference's rows in the same
+//! order, except where scores are closer than 1e-6. Without a device the test is listed as ignored.
+
+#[allow(dead_code)]
+#[path = "../../gpu-core/tests/on_device/support.rs"]
+mod support;
 
 use contract::{Filter, Query, QueryVector, Row};
-use gpu_core::baselines::report::{Report, Version};
+use libtest_mimic::{Arguments, Trial};
+use report::{Report, Version};
+use support::{Numbers, model, reference};
 
-use crate::support::{Numbers, model, reference};
-
-pub(crate) fn tests() -> Vec<(&'static str, fn())> {
-    vec![("report_versions_rank_like_the_reference", report_versions_rank_like_the_reference)]
+fn main() {
+    let arguments = Arguments::from_args();
+    let device = gpu_core::driver::Gpu::open(None);
+    if let Err(reason) = &device {
+        println!("ignored: {reason}");
+    }
+    let missing = device.is_err();
+    drop(device);
+    let test = Trial::test("report_versions_rank_like_the_reference", || {
+        report_versions_rank_like_the_reference();
+        Ok(())
+    });
+    libtest_mimic::run(&arguments, vec![test.with_ignored_flag(missing)]).exit();
 }
 
 fn report_versions_rank_like_the_reference() {

@@ -8,7 +8,7 @@
 //
 // Version 1 of the report works in global memory, the later versions in private arrays of the
 // thread.
-#include "abi/baselines.cuh"
+#include "abi/versions.cuh"
 
 constexpr int BLOCK = 256;  // threads a block
 

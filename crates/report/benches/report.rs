@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use contract::{Engine, Filter, Query, QueryVector, Row};
 use cpu_core::{FullScanEngine, ReferenceEngine};
 use gpu_core::Options;
-use gpu_core::baselines::report::{Report, Times, Version};
 use gpu_core::driver::Gpu;
 use gpu_core::search::CudaEngine;
 use model_store::ModelStore;
 use model_store::synth::{SynthOptions, synth_in_memory};
+use report::{Report, Times, Version};
 
 const K: usize = 10;
 

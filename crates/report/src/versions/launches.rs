@@ -4,10 +4,10 @@
 
 use contract::Row;
 
+use super::abi::{MergePiecesParams, ReportDotParams, SortPiecesParams};
 use super::{Report, Room, Table, Version};
 use crate::GpuError;
 use crate::abi::DevicePointerMut;
-use crate::baselines::abi::{MergePiecesParams, ReportDotParams, SortPiecesParams};
 use crate::driver::Shape;
 
 impl Report<'_> {

@@ -4,7 +4,7 @@
 //
 // They assume that sums are finite, and that products of norms neither overflow nor underflow in
 // float32.
-#include "abi/baselines.cuh"
+#include "abi/versions.cuh"
 
 constexpr int BLOCK = 256;               // threads a block, in every version
 constexpr int THREADS_PER_ROW = 8;         // versions 3 and 4: 8 float32 are one memory sector of 32 bytes

@@ -1,8 +1,8 @@
-//! The 2020 report's four versions: `kernels/report/README.md` says what each does and where the
-//! report left a choice.
+//! The four versions: what each keeps on the device, and the steps of a query.
 
 #![allow(unsafe_code)]
 
+pub(crate) mod abi;
 mod launches;
 
 use std::time::{Duration, Instant};
@@ -13,12 +13,12 @@ use cust::stream::Stream;
 use model_store::ModelStore;
 
 use crate::GpuError;
-use crate::baselines::abi::{
-    MergePiecesParams, NO_NEIGHBOUR, REPORT_MAX_DIM, REPORT_MAX_K, REPORT_ROWS_NARROW,
-    REPORT_ROWS_WIDE, ReportDotParams, SortPiecesParams, entries,
-};
 use crate::driver::{
     Array, Doing, Gpu, Kernel, Modules, Pinned, new_stream, start_download, start_upload,
+};
+use abi::{
+    MergePiecesParams, NO_NEIGHBOUR, REPORT_MAX_DIM, REPORT_MAX_K, REPORT_ROWS_NARROW,
+    REPORT_ROWS_WIDE, ReportDotParams, SortPiecesParams, entries,
 };
 
 /// A version of the report's program.

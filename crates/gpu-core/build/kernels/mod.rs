@@ -1,33 +1,59 @@
-//! Compiles the kernel files, each for its target. Each file is declared in one `src/*/abi.rs` and
-//! has exactly the kernels that are declared there.
+//! Compiles kernels from their declarations, for the build script of each crate that has some. Each
+//! file is declared in one `abi.rs` of the crate, and has exactly the kernels that are declared
+//! there.
+//!
+//! - `header.rs`: writes the declarations as headers for nvcc and as assertions for rustc;
+//! - `nvcc.rs`: finds and runs the compiler.
+
+mod header;
+mod nvcc;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::{env, fs};
 
-use crate::abi::File;
-use crate::driver::out_dir;
-use crate::nvcc::Nvcc;
+use crate::abi::{File, Interface};
+use nvcc::Nvcc;
+
+/// The folder in which cargo keeps what this build script writes.
+pub(crate) fn out_dir() -> PathBuf {
+    PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"))
+}
+
+/// The folder of the crate that is built.
+pub(crate) fn crate_folder() -> PathBuf {
+    PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"))
+}
+
+/// The top of the workspace.
+pub(crate) fn workspace() -> PathBuf {
+    crate_folder().ancestors().nth(2).expect("the crate is in crates/").to_owned()
+}
+
+/// Writes the headers of these interfaces, and compiles all kernel files of a folder, which the
+/// interfaces declare.
+pub(crate) fn build(folder: &Path, interfaces: Vec<Interface>) {
+    header::write(&interfaces);
+    compile(folder, interfaces.into_iter().flat_map(|interface| interface.files).collect());
+}
 
 /// Compiles every declared file, and writes `fatbins.rs`, which embeds the results.
-pub(crate) fn compile(declared: Vec<File>) {
+fn compile(folder: &Path, declared: Vec<File>) {
     for name in ["NVCC", "CUDA_HOME", "CUDA_PATH", "CUDA_ARCHITECTURES"] {
         println!("cargo:rerun-if-env-changed={name}");
     }
-    let crate_folder = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
-    let workspace = crate_folder.ancestors().nth(2).expect("the crate is in crates/").to_owned();
-    let folder = workspace.join("kernels");
     println!("cargo:rerun-if-changed={}", folder.display());
-    let nvcc = Nvcc::find(&workspace);
+    let nvcc = Nvcc::find(&workspace());
     println!("cargo:rerun-if-changed={}", nvcc.path().display());
     println!("cargo:rustc-env=KINDRED_CUDA_MAJOR={}", nvcc.major_version());
 
-    let sources: BTreeSet<PathBuf> = declared.iter().map(|file| source(&folder, file)).collect();
-    for found in ["", "report"].iter().flat_map(|sub| cu_files(&folder.join(sub))) {
+    let sources: BTreeSet<PathBuf> = declared.iter().map(|file| source(folder, file)).collect();
+    let folders: BTreeSet<&Path> = sources.iter().filter_map(|source| source.parent()).collect();
+    for found in folders.into_iter().flat_map(cu_files) {
         assert!(
             sources.contains(&found),
-            "{}: not declared; add it to `files` in one of crates/gpu-core/src/*/abi.rs",
+            "{}: not declared; add it to `files` in an abi.rs of this crate",
             found.display()
         );
     }
@@ -42,7 +68,7 @@ pub(crate) fn compile(declared: Vec<File>) {
                 loop {
                     let next = queue.lock().expect("no thread panics while it holds this").pop();
                     let Some(file) = next else { return };
-                    let source = source(&folder, &file);
+                    let source = source(folder, &file);
                     let to = out_dir().join(format!("{}.fatbin", file.stem));
                     check_text(&source);
                     let kernels = nvcc.compile(&source, &includes, file.target, &to);
@@ -66,11 +92,11 @@ fn cu_files(folder: &Path) -> Vec<PathBuf> {
 /// Launch bounds in a definition would silently override those of the declaration.
 fn check_text(source: &Path) {
     let text = fs::read_to_string(source).unwrap_or_else(|e| {
-        panic!("{}: {e}; it is declared in crates/gpu-core/src/*/abi.rs", source.display())
+        panic!("{}: {e}; it is declared in an abi.rs of this crate", source.display())
     });
     assert!(
         !text.contains("__launch_bounds__"),
-        "{}: threads per block are declared in crates/gpu-core/src/*/abi.rs, not here",
+        "{}: threads per block are declared in an abi.rs of this crate, not here",
         source.display()
     );
 }
@@ -82,13 +108,13 @@ fn check_kernels(source: &Path, file: &File, found: &BTreeSet<String>) {
     let undeclared: Vec<_> = found.difference(&declared).collect();
     assert!(
         missing.is_empty(),
-        "{}: lacks kernels that crates/gpu-core/src/*/abi.rs declares: {missing:?}",
+        "{}: lacks kernels that an abi.rs of this crate declares: {missing:?}",
         source.display()
     );
     assert!(
         undeclared.is_empty(),
         "{}: has kernels that are not declared: {undeclared:?}; add them to `files` in \
-         crates/gpu-core/src/*/abi.rs",
+         an abi.rs of this crate",
         source.display()
     );
 }
