@@ -67,6 +67,8 @@ pub struct Classified {
 pub struct NamedLabel {
     /// The label.
     pub name: String,
+    /// Its position among the head's labels.
+    pub class: usize,
     /// Its probability.
     pub probability: f64,
     /// The class score that the probability was computed from.
@@ -127,6 +129,7 @@ impl Classified {
         let names = &head.description().labels;
         let labels = labels(head, scores)?.into_iter().map(|label| NamedLabel {
             name: names[label.class].clone(),
+            class: label.class,
             probability: label.probability,
             score: label.score,
         });

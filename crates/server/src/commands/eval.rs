@@ -10,7 +10,7 @@ use super::beside::Verification;
 use super::classify::evaluate;
 use super::progress::bar;
 use super::train::{read_texts, texts_options};
-use super::{CommandError, heading, model_of, print, threads};
+use super::{CommandError, heading, model_of, own_engine, print};
 use crate::cli::EvalArguments;
 use crate::config::ModelSource;
 use kindred::device::Placement;
@@ -24,6 +24,7 @@ use kindred::evaluation::{EvaluationError, analogies, similarities};
 use kindred::heads::{Classification, Head, OfLabel};
 use kindred::method::Method;
 use kindred::warm_up::WarmUp;
+use kindred::{Device, Kindred};
 use model_store::ModelStore;
 use serde_json::json;
 
@@ -48,8 +49,9 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
     let mut finish = || verification.take().map_or(Ok(()), |own| own.finish(None));
     if let Some(folder) = &arguments.head {
         let head = Arc::new(Head::open(folder, &model)?);
-        let pool = threads(arguments.threads)?;
-        let results = texts.iter().map(|(set, texts)| evaluate(&model, &head, set, texts, &pool));
+        let settings = own_engine(&Device::Cpu, arguments.threads);
+        let kindred = Kindred::start(model.clone().into(), settings)?;
+        let results = texts.iter().map(|(set, texts)| evaluate(&kindred, &head, set, texts));
         let results: Vec<Classification> = results.collect::<Result<_, _>>()?;
         let name = ModelSource::folder(folder).expected_name();
         finish()?;
