@@ -130,10 +130,8 @@ impl Asked<'_> {
     }
 
     fn json(&self, text: &str, found: &Classified) -> String {
-        let wanted = self.arguments.labels.wanted().of(found).iter().map(|label| {
-            json!({"label": label.name, "probability": label.probability, "score": label.score})
-        });
-        let mut answer = self.object(text, [("labels", wanted.collect::<Vec<_>>().into())]);
+        let labels = json!(self.arguments.labels.wanted().of(found));
+        let mut answer = self.object(text, [("labels", labels)]);
         if !found.unknown.is_empty() {
             answer["unknown"] = json!(found.unknown);
         }
