@@ -516,7 +516,7 @@ impl Model {
                 sections.extend(analogies::parse(&source).map_err(errors::model)?);
             }
             let set = kindred::evaluation::source::name(path);
-            let ask = || kindred.evaluate_analogies(&set, &sections, &methods, case);
+            let ask = || kindred.evaluate_analogies(&set, &sections, &methods, case, |_| ());
             report.analogies.push(wait(py, ask, Ok)?);
         }
         for path in &similarities {

@@ -24,7 +24,6 @@ pub use built_in::{
 };
 pub use contract::Precision;
 pub use cpu_core::heads::Diverged;
-pub use cpu_core::heads::classify::{Classifying, PRODUCTS_MEMORY};
 pub use cpu_core::heads::train::{Progress, Settings};
 pub use data::{DataError, Format, Labelled, Texts, TextsOptions};
 pub use expansion::{Cause, Form, Formed, Wanted as WantedTerms, cause, token_rows};

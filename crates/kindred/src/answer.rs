@@ -1,6 +1,7 @@
 //! Answers in words.
 
 use model_store::ModelStore;
+use serde::Serialize;
 
 use crate::asking::Times;
 use crate::heads::ScoresNotFinite;
@@ -23,18 +24,20 @@ pub struct Answer<'a> {
     pub times: Times,
 }
 
-/// A neighbour.
-#[derive(Debug, Clone, PartialEq)]
+/// A neighbour. JSON has these names, in this order.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Neighbor<'a> {
     /// Its word.
     pub word: &'a str,
-    /// Its row, from 0.
-    pub row: u32,
     /// Its score: a cosine from −1 to 1, or the result of the method's formula.
     pub score: f64,
+    /// Its row, from 0.
+    pub row: u32,
     /// With `with_vectors`: its vector, `[dim]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub vector: Option<&'a [f32]>,
     /// With `explain`: what each word of the question contributes to the score.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub terms: Option<Vec<Term<'a>>>,
 }
 
@@ -62,11 +65,15 @@ pub struct Classified {
     pub is_cut: bool,
 }
 
-/// A label and how probable it is.
-#[derive(Debug, Clone, PartialEq)]
+/// A label and how probable it is. JSON has `label`, `probability` and `score`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NamedLabel {
     /// The label.
+    #[serde(rename = "label")]
     pub name: String,
+    /// Its position among the head's labels.
+    #[serde(skip)]
+    pub class: usize,
     /// Its probability.
     pub probability: f64,
     /// The class score that the probability was computed from.
@@ -127,6 +134,7 @@ impl Classified {
         let names = &head.description().labels;
         let labels = labels(head, scores)?.into_iter().map(|label| NamedLabel {
             name: names[label.class].clone(),
+            class: label.class,
             probability: label.probability,
             score: label.score,
         });
@@ -140,8 +148,8 @@ impl<'a> Answer<'a> {
         let (words, table) = (model.words(), model.table());
         let neighbors = hits.iter().map(|hit| Neighbor {
             word: words.word(hit.row),
-            row: hit.row.0,
             score: hit.score,
+            row: hit.row.0,
             vector: with_vectors.then(|| table.row(hit.row)),
             terms: explanation.as_ref().map(|why| why.formula.terms(model, hit.row)),
         });

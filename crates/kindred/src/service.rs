@@ -24,7 +24,6 @@ use crate::engines::{self, EngineStartError, HadGpu, KeptHeads, Wanted};
 use crate::evaluation::analogies::Section;
 use crate::evaluation::results::{AnalogyResult, Case, SimilarityResult};
 use crate::evaluation::run::Evaluation;
-use crate::evaluation::scheduled::QueueAnswers;
 use crate::evaluation::similarities::Pair;
 use crate::heads::{Expander, Head, HeadError, Tokenised, Vocabulary, built_in, own_expander};
 use crate::question::{Checked, MAX_RANKED, placed, prepare, prepare_rank};
@@ -459,6 +458,8 @@ impl Kindred {
     }
 
     /// How many questions of a set of analogies the model answers right, by each of these methods.
+    /// `progress` gets the number of questions that were asked since its last call; each method
+    /// asks all of them.
     ///
     /// ```
     /// use kindred::evaluation::analogies::Section;
@@ -469,26 +470,28 @@ impl Kindred {
     /// let question = ["man", "king", "woman", "queen"].map(str::to_owned);
     /// let sections = [Section::listed("royals".into(), vec![question])];
     /// let methods = [Method::ThreeCosAdd];
-    /// let result = kindred.evaluate_analogies("mine", &sections, &methods, Case::Lower).wait()?;
-    /// assert_eq!(result.total.methods[&Method::ThreeCosAdd].right, 1);
+    /// let case = Case::Lower;
+    /// let asked = kindred.evaluate_analogies("mine", &sections, &methods, case, |_| ());
+    /// assert_eq!(asked.wait()?.total.methods[&Method::ThreeCosAdd].right, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotAnswered`].
+    /// [`Error::NotAnswered`]; [`Error::MethodMismatch`] for 3CosMul and PairDirection under the
+    /// metric `dot`.
     pub fn evaluate_analogies<'a>(
         &'a self,
         set: &'a str,
         sections: &'a [Section],
         methods: &'a [Method],
         case: Case,
+        progress: impl FnMut(usize) + Send + 'a,
     ) -> Answering<'a, Result<AnalogyResult, Error>> {
         let asking = self.asking(None);
         Answering::new(&self.shared.timer, async move {
             let evaluation = Evaluation { model: self.store(), case, methods };
             evaluation.check()?;
-            let mut answers = QueueAnswers(asking);
-            Ok(evaluation.analogies(&mut answers, set, sections, |_| ()).await?)
+            Ok(evaluation.analogies(asking, set, sections, progress).await?)
         })
     }
 

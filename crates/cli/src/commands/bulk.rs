@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use indicatif::{HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressStyle};
 use kindred::bulk::{
     BulkError, BulkInput, BulkOptions, BulkOutput, BulkProgress, BulkSummary, BulkWork,
-    WantedLabels, check_bulk_files,
+    check_bulk_files,
 };
 use kindred::{Kindred, Options};
 use serde_json::json;
@@ -21,7 +21,7 @@ use super::prepare::watch_for_interrupt_keeping;
 use super::{CommandError, heading, long_work, model_of_head, print};
 use crate::arguments::{
     BulkAnalogyArguments, BulkClassifyArguments, BulkCommand, BulkEngine, BulkExpandArguments,
-    BulkFiles, BulkNearestArguments, LabelArguments,
+    BulkFiles, BulkNearestArguments,
 };
 use server::models::OneModel;
 
@@ -66,11 +66,9 @@ fn search(
 
 fn classify(arguments: &BulkClassifyArguments) -> Result<(), CommandError> {
     let BulkClassifyArguments { labels, files, engine } = arguments;
-    let LabelArguments { head, top, threshold } = labels;
-    let wanted = WantedLabels { top: top.map(|top| top.get()), threshold: *threshold };
     run(files, engine, |one| {
-        let (name, head) = classifier_of(one, head.as_deref())?;
-        Ok((Some(name), BulkWork::Classify(head, wanted)))
+        let (name, head) = classifier_of(one, labels.head.as_deref())?;
+        Ok((Some(name), BulkWork::Classify(head, labels.wanted())))
     })
 }
 

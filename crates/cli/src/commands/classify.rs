@@ -4,15 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use kindred::heads::{
-    BUILT_IN, Classification, Classifying, Description, Explanation, Head, HeadKind, Judged, Label,
-    PRODUCTS_MEMORY, Probabilities, ScoresNotFinite, Texts, ThreadPool, Tokenised, Vocabulary,
-    built_in, explain, labels,
+    BUILT_IN, Classification, Description, Explanation, Head, HeadKind, Judged, Probabilities,
+    Texts, Tokenised, Vocabulary, built_in, explain,
 };
-use model_store::ModelStore;
+use kindred::{Classified, Device, Error, Kindred, NamedLabel};
 use serde_json::{Value, json};
 
-use super::{CommandError, each_batch, heading, model_of_head, print, threads};
-use crate::arguments::{ClassifyArguments, LabelArguments};
+use super::{CommandError, each_batch, heading, model_of_head, own_engine, print};
+use crate::arguments::ClassifyArguments;
 use crate::console::explanation_lines;
 use server::escape::escaped_lines;
 use server::models::{OneModel, without_checksum};
@@ -33,19 +32,11 @@ const SHOWN: usize = 80;
 pub fn classify(arguments: &ClassifyArguments) -> Result<(), CommandError> {
     let one = model_of_head(&arguments.model)?;
     let (name, head) = classifier_of(&one, arguments.labels.head.as_deref())?;
-    let model = one.model;
-    let mut asked = Asked {
-        engine: Classifying::new(head.clone(), PRODUCTS_MEMORY),
-        pool: threads(arguments.threads)?,
-        vocabulary: Vocabulary::of_head(&head, &model),
-        arguments,
-        model: &model,
-        head: &head,
-        name: &name,
-        unanswered: 0,
-    };
+    let kindred = Kindred::start(one.model.into(), own_engine(&Device::Cpu, arguments.threads))?;
+    let mut asked = Asked { arguments, kindred: &kindred, name, head, unanswered: 0 };
     if !arguments.json {
-        eprintln!("{}", heading(Some(&name), model.name(), model.version()));
+        let model = kindred.model();
+        eprintln!("{}", heading(Some(&asked.name), model.name(), model.version()));
     }
     each_batch(&arguments.texts, TOGETHER, |some| asked.answer(some))?;
     match asked.unanswered {
@@ -80,32 +71,30 @@ pub(super) fn classifier_of(
 }
 
 struct Asked<'a> {
-    engine: Classifying,
-    pool: ThreadPool,
-    vocabulary: Vocabulary<'a>,
     arguments: &'a ClassifyArguments,
-    model: &'a ModelStore,
-    head: &'a Head,
-    name: &'a str,
+    kindred: &'a Kindred,
+    name: String,
+    head: Arc<Head>,
     unanswered: usize,
 }
 
 impl Asked<'_> {
     fn answer(&mut self, texts: &[String]) -> Result<(), CommandError> {
-        let tokenised: Vec<Tokenised> =
-            texts.iter().map(|text| self.vocabulary.tokenise(text)).collect();
-        let answers = answers(self.model, self.head, &mut self.engine, &self.pool, &tokenised);
-        for ((text, tokens), labels) in texts.iter().zip(&tokenised).zip(answers) {
-            let line = match (labels, self.arguments.json) {
-                (Ok(labels), true) => self.json(text, tokens, &labels),
-                (Ok(labels), false) => escaped_lines(&self.lines(text, tokens, &labels)),
+        let answers = self.kindred.classify(&self.head, texts).wait()?;
+        for (text, answer) in texts.iter().zip(answers) {
+            let line = match (answer, self.arguments.json) {
+                (Ok(found), true) => self.json(text, &found),
+                (Ok(found), false) => escaped_lines(&self.lines(text, &found)),
                 (Err(error), is_json) => {
                     self.unanswered += 1;
-                    let error = error.to_string();
+                    let Tokenised { tokens, unknown, .. } = self.tokenise(text);
+                    let error = match tokens.is_empty() {
+                        true => "the model has none of its words".to_owned(),
+                        false => error.to_string(),
+                    };
                     match is_json {
                         true => {
-                            let fields =
-                                [("error", json!(error)), ("unknown", json!(tokens.unknown))];
+                            let fields = [("error", json!(error)), ("unknown", json!(unknown))];
                             self.object(text, fields).to_string()
                         }
                         false => escaped_lines(&format!("{text}\n  {error}")),
@@ -117,33 +106,21 @@ impl Asked<'_> {
         Ok(())
     }
 
-    /// The labels that are wanted.
-    fn wanted<'l>(&self, labels: &'l [Label]) -> &'l [Label] {
-        let LabelArguments { top, threshold, .. } = self.arguments.labels;
-        let top = top.map_or(usize::MAX, std::num::NonZeroUsize::get);
-        let least = threshold.unwrap_or(0.0);
-        let count = labels.iter().take(top).take_while(|label| label.probability >= least).count();
-        &labels[..count]
-    }
-
-    fn name(&self, label: &Label) -> &str {
-        &self.head.description().labels[label.class]
+    fn tokenise(&self, text: &str) -> Tokenised {
+        Vocabulary::of_head(&self.head, self.kindred.model().store()).tokenise(text)
     }
 
     /// Why the text has its most probable label, if that is wanted.
-    fn explanation<'l>(
-        &'l self,
-        text: &'l str,
-        tokens: &Tokenised,
-        labels: &[Label],
-    ) -> Option<Explanation<'l>> {
-        let label = labels.first().filter(|_| self.arguments.explain)?;
-        Some(explain(self.model, self.head, text, tokens, label.class, REASONS))
+    fn explanation<'l>(&'l self, text: &'l str, found: &Classified) -> Option<Explanation<'l>> {
+        let label = found.labels.first().filter(|_| self.arguments.explain)?;
+        let (model, tokens) = (self.kindred.model().store(), self.tokenise(text));
+        Some(explain(model, &self.head, text, &tokens, label.class, REASONS))
     }
 
     /// An answer to a text, with who gave it.
     fn object<const N: usize>(&self, text: &str, fields: [(&str, Value); N]) -> Value {
-        let (model, version) = (self.model.name(), self.model.version());
+        let model = self.kindred.model();
+        let (model, version) = (model.name(), model.version());
         let mut answer =
             json!({"model": model, "version": version, "head": self.name, "text": text});
         for (name, value) in fields {
@@ -152,36 +129,34 @@ impl Asked<'_> {
         answer
     }
 
-    fn json(&self, text: &str, tokens: &Tokenised, labels: &[Label]) -> String {
-        let wanted = self.wanted(labels).iter().map(|label| {
-            json!({"label": self.name(label), "probability": label.probability, "score": label.score})
-        });
-        let mut answer = self.object(text, [("labels", wanted.collect::<Vec<_>>().into())]);
-        if !tokens.unknown.is_empty() {
-            answer["unknown"] = json!(tokens.unknown);
+    fn json(&self, text: &str, found: &Classified) -> String {
+        let labels = json!(self.arguments.labels.wanted().of(found));
+        let mut answer = self.object(text, [("labels", labels)]);
+        if !found.unknown.is_empty() {
+            answer["unknown"] = json!(found.unknown);
         }
-        if tokens.is_cut {
+        if found.is_cut {
             answer["cut"] = json!(true);
         }
-        if let Some(explanation) = self.explanation(text, tokens, labels) {
+        if let Some(explanation) = self.explanation(text, found) {
             answer["explanation"] = json!(explanation);
         }
         answer.to_string()
     }
 
-    fn lines(&self, text: &str, tokens: &Tokenised, labels: &[Label]) -> String {
+    fn lines(&self, text: &str, found: &Classified) -> String {
         let mut lines = vec![text.to_owned()];
-        for label in self.wanted(labels) {
-            lines.push(format!("  {:5.1} %  {}", 100.0 * label.probability, self.name(label)));
+        for label in self.arguments.labels.wanted().of(found) {
+            lines.push(format!("  {:5.1} %  {}", 100.0 * label.probability, label.name));
         }
-        if let Some(explanation) = self.explanation(text, tokens, labels) {
+        if let Some(explanation) = self.explanation(text, found) {
             let why = explanation_lines(&explanation);
             lines.extend(why.into_iter().map(|line| format!("  {line}")));
         }
-        if !tokens.unknown.is_empty() {
-            lines.push(format!("  unknown: {}", tokens.unknown.join(" ")));
+        if !found.unknown.is_empty() {
+            lines.push(format!("  unknown: {}", found.unknown.join(" ")));
         }
-        if tokens.is_cut {
+        if found.is_cut {
             let limit = self.head.description().tokens.limit;
             lines.push(format!("  only {limit} tokens were read"));
         }
@@ -189,43 +164,12 @@ impl Asked<'_> {
     }
 }
 
-/// Why a text has no labels.
-#[derive(Debug, thiserror::Error)]
-enum NoLabels {
-    /// No word of it is known.
-    #[error("the model has none of its words")]
-    NoWord,
-    /// The head can't be used for it.
-    #[error(transparent)]
-    NotFinite(#[from] ScoresNotFinite),
-}
-
-/// The labels of each text.
-fn answers(
-    model: &ModelStore,
-    head: &Head,
-    engine: &mut Classifying,
-    pool: &ThreadPool,
-    texts: &[Tokenised],
-) -> Vec<Result<Vec<Label>, NoLabels>> {
-    let known: Vec<_> =
-        texts.iter().map(|text| &text.tokens[..]).filter(|tokens| !tokens.is_empty()).collect();
-    let scores = engine.scores(&model.table(), &known, pool);
-    let mut scores = scores.chunks_exact(head.description().labels.len());
-    let labels_of = |text: &Tokenised| match text.tokens.is_empty() {
-        true => Err(NoLabels::NoWord),
-        false => Ok(labels(head, scores.next().expect("scores of each text"))?),
-    };
-    texts.iter().map(labels_of).collect()
-}
-
 /// Classifies texts whose labels are known.
 pub(super) fn evaluate(
-    model: &Arc<ModelStore>,
+    kindred: &Kindred,
     head: &Arc<Head>,
     set: &str,
     texts: &Texts,
-    pool: &ThreadPool,
 ) -> Result<Classification, CommandError> {
     let Description { labels: names, probabilities, .. } = head.description();
     let class = |label: &String| {
@@ -246,22 +190,20 @@ pub(super) fn evaluate(
         classes.dedup();
         Ok(classes)
     };
-    model.words().make_table();
-    let vocabulary = Vocabulary::of_head(head, model);
-    let mut engine = Classifying::new(head.clone(), PRODUCTS_MEMORY);
+    kindred.model().store().words().make_table();
+    let of_classes = |mut labels: Vec<NamedLabel>| {
+        labels.sort_by_key(|label| label.class);
+        labels.iter().map(|label| label.probability).collect()
+    };
     let mut judged = Vec::new();
     for some in texts.texts.chunks(TOGETHER) {
-        let tokenised: Vec<Tokenised> =
-            some.iter().map(|one| vocabulary.tokenise(&one.text)).collect();
-        for (one, labels) in some.iter().zip(answers(model, head, &mut engine, pool, &tokenised)) {
-            let of_classes = |mut labels: Vec<Label>| {
-                labels.sort_by_key(|label| label.class);
-                labels.iter().map(|label| label.probability).collect()
-            };
-            let probabilities = match labels {
-                Ok(labels) => Some(of_classes(labels)),
-                Err(NoLabels::NoWord) => None,
-                Err(NoLabels::NotFinite(error)) => {
+        let answers = kindred.classify(head, some.iter().map(|one| &one.text)).wait()?;
+        for (one, answer) in some.iter().zip(answers) {
+            let probabilities = match answer {
+                Ok(found) => Some(of_classes(found.labels)),
+                // No word of it is known.
+                Err(Error::InvalidValue { .. }) => None,
+                Err(error) => {
                     let text: String = one.text.chars().take(SHOWN).collect();
                     return Err(CommandError::Usage(format!("{set}: {text:?}: {error}")));
                 }

@@ -3,27 +3,23 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use contract::{Engine, EngineError, Query, Row};
 use indicatif::HumanCount;
 
 use super::beside::Verification;
 use super::classify::evaluate;
 use super::progress::bar;
 use super::train::{read_texts, texts_options};
-use super::{CommandError, heading, model_of, print, threads};
+use super::{CommandError, heading, model_of, own_engine, print};
 use crate::arguments::EvalArguments;
 use server::config::ModelSource;
-use kindred::device::Placement;
-use kindred::engines::{self, EngineStartError, HadGpu, KeptHeads, Wanted};
 use kindred::evaluation::results::{
     AnalogyResult, Case, Model, Report, SectionResult, SimilarityResult,
 };
-use kindred::evaluation::run::{Answers, Evaluation};
 use kindred::evaluation::source::{Source, name};
 use kindred::evaluation::{EvaluationError, analogies, similarities};
 use kindred::heads::{Classification, Head, OfLabel};
 use kindred::method::Method;
-use kindred::warm_up::WarmUp;
+use kindred::{Device, Kindred};
 use model_store::ModelStore;
 use serde_json::json;
 
@@ -48,8 +44,9 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
     let mut finish = || verification.take().map_or(Ok(()), |own| own.finish(None));
     if let Some(folder) = &arguments.head {
         let head = Arc::new(Head::open(folder, &model)?);
-        let pool = threads(arguments.threads)?;
-        let results = texts.iter().map(|(set, texts)| evaluate(&model, &head, set, texts, &pool));
+        let settings = own_engine(&Device::Cpu, arguments.threads);
+        let kindred = Kindred::start(model.clone().into(), settings)?;
+        let results = texts.iter().map(|(set, texts)| evaluate(&kindred, &head, set, texts));
         let results: Vec<Classification> = results.collect::<Result<_, _>>()?;
         let name = ModelSource::folder(folder).expected_name();
         finish()?;
@@ -58,8 +55,8 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
             return Ok(());
         }
     }
-    let mut engine = engine(&model, arguments)?;
-    let description = engine.description();
+    let settings = own_engine(&arguments.device, arguments.threads);
+    let kindred = Kindred::start(model.clone().into(), settings)?;
     let mut methods = arguments.methods.clone();
     if methods.is_empty() {
         methods = Method::under(model.metric()).to_vec();
@@ -71,24 +68,14 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
         analogies.iter().flat_map(|(_, sections)| sections).map(analogies::Section::len);
     let bar = bar(questions.sum::<usize>() as u64 * methods.len() as u64, "questions");
     let case = arguments.case;
-    let evaluation = Evaluation { model: &model, case, methods: &methods };
-    if !arguments.analogies.is_empty() {
-        evaluation.check()?;
-    }
-    let mut report = Report::new(&model, &description, case);
-    // An evaluation is asynchronous, because in the facade it waits for the queue. Here the engine
-    // answers immediately.
-    let runtime = tokio::runtime::Builder::new_current_thread().build();
-    let runtime = runtime
-        .map_err(|source| CommandError::System { doing: "can't start the evaluation", source })?;
-    let mut answers = EngineAnswers(&mut *engine);
+    let mut report = Report::new(&model, kindred.engine(), case);
     for (set, sections) in &analogies {
-        let result =
-            evaluation.analogies(&mut answers, set, sections, |asked| bar.inc(asked as u64));
-        report.analogies.push(runtime.block_on(result).map_err(EvaluationError::from)?);
+        let show = |asked: usize| bar.inc(asked as u64);
+        let asked = kindred.evaluate_analogies(set, sections, &methods, case, show);
+        report.analogies.push(asked.wait()?);
     }
     for (set, pairs) in &pairs {
-        report.similarities.push(evaluation.similarities(set, pairs));
+        report.similarities.push(kindred.evaluate_similarities(set, pairs, case));
     }
     bar.finish_and_clear();
     finish()?;
@@ -99,19 +86,6 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
     };
     text.push('\n');
     print(text.as_bytes())
-}
-
-/// The engine of an evaluation. It leaves no files behind, so the engine does not save its derived
-/// table.
-fn engine(
-    model: &Arc<ModelStore>,
-    arguments: &EvalArguments,
-) -> Result<Box<dyn Engine>, EngineStartError> {
-    let (device, placement) = (arguments.device.clone(), Placement::Auto);
-    let (threads, heads, had_gpu) = (arguments.threads, KeptHeads::default(), HadGpu::default());
-    let wanted =
-        Wanted { device, placement, threads, keep_tables: false, heads, had_gpu, staging: None };
-    engines::make(model, &wanted, WarmUp::for_nobody())
 }
 
 /// Prints how good a head is.
@@ -170,21 +144,6 @@ fn classification(result: &Classification) -> String {
         lines.push(format!("{label:wide$}  {}", counts.join("  ")));
     }
     lines.join("\n")
-}
-
-/// Answers from the command's own engine.
-struct EngineAnswers<'a>(&'a mut dyn Engine);
-
-impl Answers for EngineAnswers<'_> {
-    type Error = EngineError;
-
-    /// Enough for full batches of the engine. With more, the progress bar would jump.
-    const TOGETHER: usize = 2048;
-
-    async fn search(&mut self, queries: Vec<Query>) -> Result<Vec<Option<Row>>, EngineError> {
-        let answers = self.0.search(&queries.iter().collect())?;
-        Ok(answers.iter().map(|hits| hits.first().map(|hit| hit.row)).collect())
-    }
 }
 
 /// Reads a file or folder of analogies. Returns its name and sections.

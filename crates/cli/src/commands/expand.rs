@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use contract::TermExpander as _;
 use kindred::heads::{Expander, Form, Formed, HeadKind, WantedTerms, own_expander};
-use kindred::{Device, ImpliedTerms, Kindred, Model, Settings};
+use kindred::{Device, ImpliedTerms, Kindred};
 use model_store::prepare::{Array, read_array};
 use serde_json::{Value, json};
 
-use super::{CommandError, each_batch, heading, model_of_head, print};
+use super::{CommandError, each_batch, heading, model_of_head, own_engine, print};
 use crate::arguments::{ExpandArguments, TermArguments};
 use server::escape::escaped_lines;
 use server::models::{OneModel, without_checksum};
@@ -24,14 +24,8 @@ const TOGETHER: usize = 256;
 pub fn expand(arguments: &ExpandArguments) -> Result<(), CommandError> {
     let wanted = wanted_terms(&arguments.terms)?;
     let one = model_of_head(&arguments.model)?;
-    let settings = Settings {
-        device: Device::Cpu,
-        threads: arguments.threads,
-        keep_tables: false,
-        ..Settings::default()
-    };
     let (name, expander) = expander_of(&one, arguments.terms.head.as_deref())?;
-    let kindred = Kindred::start(Model::from(one.model), settings)?;
+    let kindred = Kindred::start(one.model.into(), own_engine(&Device::Cpu, arguments.threads))?;
     let mut asked = Asked { arguments, kindred: &kindred, name, expander, wanted, unanswered: 0 };
     if asked.form().is_none() {
         let model = kindred.model();

@@ -3,6 +3,7 @@
 use kindred::queue::Limits;
 use kindred::{Kindred, Settings};
 
+use super::own_engine;
 use crate::arguments::DeviceArguments;
 
 /// Jobs in flight for each replica: one in work, one that is started, and those that are being
@@ -12,16 +13,9 @@ const MOST_JOBS: usize = 64;
 
 /// Settings with a queue for the most jobs, each of this number of slots.
 pub(super) fn settings(devices: &DeviceArguments, slots_per_job: u32) -> Settings {
-    let defaults = Settings::default();
-    Settings {
-        device: devices.device.clone(),
-        placement: devices.placement,
-        threads: devices.threads,
-        // The command leaves nothing behind but its file.
-        keep_tables: false,
-        limits: Limits { capacity_queries: slots_per_job * MOST_JOBS as u32, ..defaults.limits },
-        ..defaults
-    }
+    let own = own_engine(&devices.device, devices.threads);
+    let limits = Limits { capacity_queries: slots_per_job * MOST_JOBS as u32, ..own.limits };
+    Settings { placement: devices.placement, limits, ..own }
 }
 
 /// Jobs in flight, at least this number.

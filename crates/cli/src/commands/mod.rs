@@ -33,6 +33,7 @@ mod watch;
 
 use std::io::{self, BufRead, Write};
 use std::path::Path;
+use std::time::Duration;
 
 pub use api_key::api_key;
 pub use bulk::bulk;
@@ -65,6 +66,7 @@ use kindred::heads::{
     self, DataError, HeadError, ImportError, ThreadPool, Tokens, TrainError, has_no_capitals,
 };
 use kindred::queue::EngineLost;
+use kindred::{Device, Settings};
 use model_store::prepare::not_plain_reason;
 use model_store::{ModelError, ModelStore};
 
@@ -240,6 +242,14 @@ fn each_batch(
         }
         answer(&some)?;
     }
+}
+
+/// Settings of an engine that answers this command alone: it may take its time, and leaves no files
+/// behind.
+fn own_engine(device: &Device, threads: usize) -> Settings {
+    const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+    let (device, keep_tables, timeout) = (device.clone(), false, LONGEST);
+    Settings { device, threads, keep_tables, timeout, ..Settings::default() }
 }
 
 /// Threads for work that belongs to no engine; 0: one per core.

@@ -89,8 +89,8 @@ pub struct WantedLabels {
 }
 
 impl WantedLabels {
-    /// Those that are wanted.
-    fn of<'a>(&self, found: &'a Classified) -> &'a [NamedLabel] {
+    /// Those of a text's labels that are wanted.
+    pub fn of<'a>(&self, found: &'a Classified) -> &'a [NamedLabel] {
         let (top, least) = (self.top.unwrap_or(usize::MAX), self.threshold.unwrap_or(0.0));
         let labels = &found.labels;
         let count = labels.iter().take(top).take_while(|label| label.probability >= least).count();

@@ -11,8 +11,8 @@ use serde_json::json;
 
 use super::rows::{Id, Row};
 use super::{BulkFormat, Fault, Found};
+use crate::ImpliedTerm;
 use crate::heads::{Form, Formed};
-use crate::{ImpliedTerm, NamedLabel, Neighbor, Term};
 
 /// How answers are written.
 #[derive(Debug, Clone, Copy)]
@@ -152,7 +152,7 @@ impl Serialize for Line<'_> {
         }
         match self.answer {
             Ok(Found::Labels(found, wanted)) => {
-                map.serialize_entry("labels", &Labels(wanted.of(found)))?;
+                map.serialize_entry("labels", wanted.of(found))?;
                 notes(&mut map, &found.unknown, found.is_cut)?;
             }
             Ok(Found::Terms(found, Form::Terms)) => {
@@ -167,7 +167,7 @@ impl Serialize for Line<'_> {
                 notes(&mut map, &found.unknown, found.is_cut)?;
             }
             Ok(Found::Neighbors(found)) => {
-                map.serialize_entry("neighbors", &Neighbors(&found.neighbors))?;
+                map.serialize_entry("neighbors", &found.neighbors)?;
                 if let Some(used) = &found.used {
                     map.serialize_entry("used", used)?;
                 }
@@ -197,24 +197,6 @@ fn notes<M: SerializeMap>(map: &mut M, unknown: &[String], is_cut: bool) -> Resu
     Ok(())
 }
 
-struct Labels<'a>(&'a [NamedLabel]);
-
-impl Serialize for Labels<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Label<'a> {
-            label: &'a str,
-            probability: f64,
-            score: f64,
-        }
-        serializer.collect_seq(self.0.iter().map(|one| Label {
-            label: &one.name,
-            probability: one.probability,
-            score: one.score,
-        }))
-    }
-}
-
 struct Terms<'a>(&'a [ImpliedTerm]);
 
 impl Serialize for Terms<'_> {
@@ -226,29 +208,5 @@ impl Serialize for Terms<'_> {
         }
         serializer
             .collect_seq(self.0.iter().map(|one| Weighted { term: &one.word, weight: one.weight }))
-    }
-}
-
-struct Neighbors<'a>(&'a [Neighbor<'a>]);
-
-impl Serialize for Neighbors<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Near<'a> {
-            word: &'a str,
-            score: f64,
-            row: u32,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            vector: Option<&'a [f32]>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            terms: Option<&'a [Term<'a>]>,
-        }
-        serializer.collect_seq(self.0.iter().map(|near| Near {
-            word: near.word,
-            score: near.score,
-            row: near.row,
-            vector: near.vector,
-            terms: near.terms.as_deref(),
-        }))
     }
 }

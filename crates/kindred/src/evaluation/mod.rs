@@ -1,22 +1,19 @@
 //! How good a model is: the standard sets of analogies and of similarities that people judged.
 //!
 //! The path of the data: a [`source`] is read; [`analogies`] and [`similarities`] make questions of
-//! it, in the forms in which such sets come; [`run`] asks an engine and counts what is right,
-//! `scheduled` asks through the queue; [`spearman`] compares rankings; [`results`] has the numbers.
+//! it, in the forms in which such sets come; `run` asks through the queue and counts what is right;
+//! [`spearman`] compares rankings; [`results`] has the numbers.
 
 pub mod analogies;
 mod fields;
 pub mod results;
-pub mod run;
-pub(crate) mod scheduled;
+pub(crate) mod run;
 pub mod similarities;
 pub mod source;
 pub mod spearman;
 
 use std::io;
 use std::path::PathBuf;
-
-use contract::EngineError;
 
 /// Why a set can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +44,4 @@ pub enum EvaluationError {
         /// What is missing, and the cure.
         what: String,
     },
-    /// The engine failed.
-    #[error("the engine failed: {0}")]
-    Engine(#[from] EngineError),
 }

@@ -1,10 +1,10 @@
-//! Asks the questions of a set and counts right answers.
+//! Asks the questions of a set through the queue, beside other callers, and counts right answers.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use contract::analogy::analogy_vector;
-use contract::{Filter, Query, QueryVector, Row, Scoring, ScoringError, Table, WeightedWord};
+use contract::{Filter, Hit, Query, QueryVector, Row, Scoring, ScoringError, Table, WeightedWord};
 use model_store::ModelStore;
 
 use super::analogies::{Question, Section};
@@ -12,35 +12,27 @@ use super::results::{AnalogyResult, Case, MethodResult, SectionResult, Similarit
 use super::similarities::Pair;
 use super::spearman::spearman;
 use crate::Error;
+use crate::asking::Asking;
 use crate::method::Method;
+use crate::queue::SubmitError;
 
 /// Longer words, in bytes, are looked up as they are written only: no model has them in another
 /// case either.
 const LONGEST_FOLDED: usize = 4096;
 
-/// What answers queries: an engine, or the queue in front of one.
-pub trait Answers {
-    /// Why there are no answers.
-    type Error;
-
-    /// How many questions may be asked together.
-    const TOGETHER: usize;
-
-    /// The best row of each search, in order; `None` where there is none.
-    fn search(
-        &mut self,
-        queries: Vec<Query>,
-    ) -> impl Future<Output = Result<Vec<Option<Row>>, Self::Error>>;
-}
+/// How many questions are asked together: they fill a pass of an engine on the CPU. Each chunk
+/// waits until the one before is answered. So other callers' turns come in between, and no
+/// evaluation takes more slots than one chunk.
+const TOGETHER: usize = 256;
 
 /// A model, and how it is asked.
-pub struct Evaluation<'a> {
+pub(crate) struct Evaluation<'a> {
     /// The model.
-    pub model: &'a ModelStore,
+    pub(crate) model: &'a ModelStore,
     /// How words are looked up.
-    pub case: Case,
+    pub(crate) case: Case,
     /// The methods that analogies are answered by.
-    pub methods: &'a [Method],
+    pub(crate) methods: &'a [Method],
 }
 
 /// A question whose words the model has.
@@ -59,16 +51,16 @@ impl Evaluation<'_> {
     ///
     /// # Errors
     /// Only if there are no answers.
-    pub async fn analogies<A: Answers>(
+    pub(crate) async fn analogies(
         &self,
-        answers: &mut A,
+        asking: Asking<'_>,
         set: &str,
         sections: &[Section],
         mut progress: impl FnMut(usize),
-    ) -> Result<AnalogyResult, A::Error> {
+    ) -> Result<AnalogyResult, SubmitError> {
         let mut results = Vec::with_capacity(sections.len());
         for section in sections {
-            results.push(self.section(answers, section, &mut progress).await?);
+            results.push(self.section(asking, section, &mut progress).await?);
         }
         let mut total = SectionResult { name: "total".into(), ..SectionResult::default() };
         for result in &results {
@@ -86,21 +78,21 @@ impl Evaluation<'_> {
         Ok(AnalogyResult { set: set.to_owned(), sections: results, total })
     }
 
-    async fn section<A: Answers>(
+    async fn section(
         &self,
-        answers: &mut A,
+        asking: Asking<'_>,
         section: &Section,
         progress: &mut impl FnMut(usize),
-    ) -> Result<SectionResult, A::Error> {
+    ) -> Result<SectionResult, SubmitError> {
         let (mut in_vocabulary, mut methods) = (0, BTreeMap::new());
-        for start in (0..section.len()).step_by(A::TOGETHER) {
-            let end = section.len().min(start + A::TOGETHER);
+        for start in (0..section.len()).step_by(TOGETHER) {
+            let end = section.len().min(start + TOGETHER);
             let batch: Vec<KnownQuestion> =
                 (start..end).filter_map(|index| self.look_up(section.question(index))).collect();
             in_vocabulary += batch.len();
             for &method in self.methods {
                 let started = Instant::now();
-                let right = self.right(answers, method, &batch).await?;
+                let right = self.right(asking, method, &batch).await?;
                 let result: &mut MethodResult = methods.entry(method).or_default();
                 result.right += right;
                 result.seconds += started.elapsed().as_secs_f64();
@@ -118,7 +110,7 @@ impl Evaluation<'_> {
     ///
     /// # Errors
     /// [`Error::MethodMismatch`] for 3CosMul and PairDirection under the metric `dot`.
-    pub fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         let usable = Method::under(self.model.metric());
         match self.methods.iter().find(|method| !usable.contains(method)) {
             None => Ok(()),
@@ -130,24 +122,28 @@ impl Evaluation<'_> {
     }
 
     /// How many of these questions a method answers right.
-    async fn right<A: Answers>(
+    async fn right(
         &self,
-        answers: &mut A,
+        asking: Asking<'_>,
         method: Method,
         batch: &[KnownQuestion],
-    ) -> Result<usize, A::Error> {
+    ) -> Result<usize, SubmitError> {
+        // A chunk without queries does not reach the queue, which checks deadlines.
+        if Instant::now() >= asking.deadline() {
+            return Err(SubmitError::DeadlinePassed);
+        }
         let table = self.model.table();
         let query = |asked| Some((asked, KnownQuestion::query(asked, &table, method)?));
         let (asked, queries): (Vec<_>, Vec<_>) = batch.iter().filter_map(query).unzip();
-        let best = answers.search(queries).await?;
-        let is_right = |(asked, best): &(&KnownQuestion, Option<Row>)| {
-            best.is_some_and(|row| asked.answers.contains(&row))
+        let found = asking.search(queries).await?;
+        let is_right = |(asked, hits): &(&KnownQuestion, Vec<Hit>)| {
+            hits.first().is_some_and(|best| asked.answers.contains(&best.row))
         };
-        Ok(asked.into_iter().zip(best).filter(is_right).count())
+        Ok(asked.into_iter().zip(found.hits).filter(is_right).count())
     }
 
     /// Compares the model's cosine similarities of the pairs of a set with people's scores.
-    pub fn similarities(&self, set: &str, pairs: &[Pair]) -> SimilarityResult {
+    pub(crate) fn similarities(&self, set: &str, pairs: &[Pair]) -> SimilarityResult {
         let table = self.model.table();
         let compared = |pair: &Pair| {
             let (one, other) = (self.row(&pair.words[0])?, self.row(&pair.words[1])?);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::TypedValueParser;
+use kindred::bulk::WantedLabels;
 use kindred::heads::{Format, Padding, TrainingOptions};
 
 use super::{
@@ -260,6 +261,13 @@ pub struct LabelArguments {
     /// Give only labels of at least this probability
     #[arg(long, value_name = "P", value_parser = probability)]
     pub threshold: Option<f64>,
+}
+
+impl LabelArguments {
+    /// Which labels are wanted.
+    pub fn wanted(&self) -> WantedLabels {
+        WantedLabels { top: self.top.map(NonZeroUsize::get), threshold: self.threshold }
+    }
 }
 
 /// Arguments of `classify`.
