@@ -240,7 +240,7 @@ impl<D: Device + ?Sized> Worker<D> {
         let started = self.started.iter_mut().map(|started| &mut started.pass);
         let others = started.chain(self.under_way.iter_mut().flatten());
         [pass].into_iter().chain(others).zip(lent).for_each(|(pass, lent)| pass.take_back(lent));
-        Ok(result.unwrap_or_else(|panic| Err(PassError::Device(panic))))
+        Ok(result.unwrap_or_else(|panic| Err(PassError::Device(panic.into()))))
     }
 
     /// Hands out the last answers and drops all passes, whose jobs are gone. Returns `end`.
@@ -286,7 +286,7 @@ impl<D: Device + ?Sized> Worker<D> {
                 } else {
                     pass.fail(SubmitError::EngineFailed);
                 }
-                Err(End::Failed(reason))
+                Err(End::Failed(reason.to_string()))
             }
         }
     }

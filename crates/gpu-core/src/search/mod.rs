@@ -180,7 +180,7 @@ impl CudaEngine {
 
     fn failed(&mut self, error: GpuError) -> EngineError {
         self.abandon();
-        EngineError::Device(error.to_string())
+        EngineError::Device(error.into())
     }
 
     fn pass(&self, exchange: usize) -> Pass<'_> {
