@@ -23,7 +23,7 @@ struct Row<'a> {
 }
 
 #[derive(Serialize)]
-struct Asked<'a> {
+struct ClassifyBody<'a> {
     texts: Vec<&'a RawValue>,
     scores: bool,
 }
@@ -94,7 +94,7 @@ fn ask(
     for line in batch {
         texts.push(serde_json::from_str::<Row<'_>>(line)?.text);
     }
-    let mut response = agent.post(url).send_json(Asked { texts, scores: true })?;
+    let mut response = agent.post(url).send_json(ClassifyBody { texts, scores: true })?;
     let body = response.body_mut().with_config().limit(64 << 20).read_to_string()?;
     let answer: Answer<'_> = serde_json::from_str(&body)?;
     let mut lines = Vec::with_capacity(body.len());

@@ -111,7 +111,7 @@ impl Service for Remote {
         &self,
         path: &str,
         body: Option<&Value>,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
     ) -> Result<Reply, ConsoleError> {
         let mut request = ureq::http::Request::builder().uri(format!("{}{path}", self.url));
         if let Some(key) = &self.api_key {
@@ -126,11 +126,11 @@ impl Service for Remote {
                 let request = request.method("POST").header("Content-Type", "application/json");
                 let request = request.body(body.to_string()).map_err(bad)?;
                 let request = self.agent.configure_request(request);
-                self.agent.run(request.timeout_global(in_time(patience)).build())
+                self.agent.run(request.timeout_global(in_time(timeout)).build())
             }
             None => {
                 let request = self.agent.configure_request(request.body(()).map_err(bad)?);
-                self.agent.run(request.timeout_global(in_time(patience)).build())
+                self.agent.run(request.timeout_global(in_time(timeout)).build())
             }
         };
         let mut response = answer.map_err(|e| self.unreachable(e))?;

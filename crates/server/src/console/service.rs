@@ -66,13 +66,13 @@ impl Times {
 
 /// A service, wherever it is.
 pub(super) trait Service {
-    /// Sends a POST with `body`, or a GET if there is no body. Waits at most `patience`, if it is
+    /// Sends a POST with `body`, or a GET if there is no body. Waits at most `timeout`, if it is
     /// given.
     fn ask(
         &self,
         path: &str,
         body: Option<&Value>,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
     ) -> Result<Reply, ConsoleError>;
 
     /// Its name in messages.
@@ -148,14 +148,14 @@ pub(super) fn words_with_prefix(
     service: &dyn Service,
     prefix: &str,
     limit: usize,
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
 ) -> Result<Vec<String>, ConsoleError> {
     let prefix = utf8_percent_encode(prefix, NON_ALPHANUMERIC).to_string();
     if prefix.len() > MAX_PREFIX_BYTES {
         return Ok(Vec::new());
     }
     let path = format!("/words?prefix={prefix}&limit={limit}");
-    let listed: Listed = answered(service, &service.ask(&path, None, patience)?)?;
+    let listed: Listed = answered(service, &service.ask(&path, None, timeout)?)?;
     Ok(listed.words.into_iter().map(|listed| listed.word).collect())
 }
 

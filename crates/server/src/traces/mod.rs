@@ -48,7 +48,7 @@ pub enum TracesError {
 
 /// What a request asks for, as its trace shows it.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct TracedRequest {
     /// The label of its route; `None` for a path without a route.
     pub(crate) route: Option<&'static str>,
     /// Its method as it was sent.

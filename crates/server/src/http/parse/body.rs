@@ -18,7 +18,7 @@ use super::arrays::Array;
 use super::limits::MAX_QUERIES;
 use super::{invalid, negotiation, query_string};
 use crate::http::ApiError;
-use crate::http::offload::Work;
+use crate::http::offload::Cost;
 use crate::models::{Call, ServedModel};
 use kindred::expression;
 use kindred::text::cut;
@@ -140,12 +140,12 @@ impl Received {
         self.uri.query().unwrap_or_default()
     }
 
-    /// The work of parsing the body and looking up its words.
-    pub(in crate::http) fn work(&self) -> Work {
+    /// The cost of parsing the body and looking up its words.
+    pub(in crate::http) fn cost(&self) -> Cost {
         if self.is_array {
-            return Work::of_array(self.length(), self.dim, self.query().as_bytes());
+            return Cost::of_array(self.length(), self.dim, self.query().as_bytes());
         }
-        Work::of_text(self.pieces.iter().map(|piece| &piece[..]))
+        Cost::of_text(self.pieces.iter().map(|piece| &piece[..]))
     }
 
     /// The request's deadline, as far as it is known before the body is parsed. Parsing may wait
