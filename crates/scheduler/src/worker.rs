@@ -27,8 +27,8 @@
 //!
 //! A job is in one place: its lane, one pass of one worker, or the answers that are kept. While the
 //! device works, the jobs of all passes of the worker are lent to the core, so that the timer can
-//! answer callers that are late. The worker takes them back afterwards; if the timer has given it up
-//! meanwhile, they are gone, and it drops its passes without a word. If the device fails, `fail`
+//! answer callers that are late. The worker takes them back afterwards; if the timer has given it
+//! up meanwhile, they are gone, and it drops its passes without a word. If the device fails, `fail`
 //! asks the jobs that were on it again where another device works, or fails those of the pass, and
 //! `put_back` returns the others to their lanes.
 //!

@@ -34,8 +34,8 @@ pub enum ClientError {
     Key,
     /// There are no certificates to trust.
     #[error(
-        "no certificates in {}, which {variable} names: {source}; without that variable the system's are \
-         trusted",
+        "no certificates in {}, which {variable} names: {source}; without that variable the \
+         system's are trusted",
         path.display(), variable = CERTIFICATES_VARIABLE
     )]
     Certificates {

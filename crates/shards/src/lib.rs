@@ -31,8 +31,8 @@
 //! # Why the answers are those of one engine, to the bit
 //!
 //! A score depends on the query and the row alone, and every engine computes the same one. Rows are
-//! ordered by score, then by number; a shard's numbers are the table's less a constant, so its order
-//! is the table's. A row of the best `k` of all has fewer than `k` before it in all, so fewer than
+//! ordered by score, then by number; a shard's numbers are the table's less a constant, so its
+//! order is the table's. A row of the best `k` of all has fewer than `k` before it, so fewer than
 //! `k` in its shard, and is in the shard's list. Equal scores of a shard before the row come before
 //! it, and those of a shard after it do not.
 //!

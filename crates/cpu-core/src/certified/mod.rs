@@ -31,13 +31,13 @@
 //!
 //! The floor is the least of `k` lower bounds of different rows that the filter admits, or the
 //! filter's minimum score. A row that the filter admits is dropped only if its upper bound is below
-//! a floor: then `k` others have higher scores. One that ties with the `k`-th best reaches the floor
-//! and stays. Bounds are rounded outwards, and one that is NaN keeps its row. What stays is scored
-//! by the formula itself. docs/certificate.md has the theorems.
+//! a floor: then `k` others have higher scores. One that ties with the `k`-th best reaches the
+//! floor and stays. Bounds are rounded outwards, and one that is NaN keeps its row. What stays is
+//! scored by the formula itself. docs/certificate.md has the theorems.
 //!
 //! A pass reads `rows · dim` bytes once for all of its queries, or half of that if high halves are
-//! read first, and multiplies `rows · dim · queries` integers; then `dim` numbers for each candidate
-//! that is scored. A query without a certificate is left to a full pass.
+//! read first, and multiplies `rows · dim · queries` integers; then `dim` numbers for each
+//! candidate that is scored. A query without a certificate is left to a full pass.
 
 pub(crate) mod bounds;
 mod cache;

@@ -17,10 +17,10 @@
 //! ```
 //!
 //! If `n` callers ask for all they can get, each stops where what it holds is what is free, so each
-//! has `capacity / (n + 1)`: one caller alone half, two a third each. As much as each has stays free
-//! for one who arrives, and who holds the most is refused first. The first request of a caller only
-//! has to fit, so one of any size is admitted once half is free. Of memory, an eighth is kept for
-//! small requests (`memory.rs`).
+//! has `capacity / (n + 1)`: one caller alone half, two a third each. As much stays free for one
+//! who arrives, and who holds the most is refused first. The first request of a caller only has to
+//! fit, so one of any size is admitted once half is free. Of memory, an eighth is kept for small
+//! requests (`memory.rs`).
 //!
 //! # Time: start-time fair queueing (Goyal, Vin and Cheng 1996)
 //!
@@ -32,10 +32,10 @@
 //!
 //! Who is served is the one furthest behind. So where one is served at a time, neither of two
 //! callers that always wait gets ahead by more than one service. Who asks for nothing falls behind
-//! `now` and starts there: nobody saves up time. Clocks behind `now` say nothing, and are forgotten.
+//! `now` and starts there: nobody saves up time. Clocks behind `now` are forgotten.
 //!
-//! All of this takes constant time for each request: a few atomic counters, and a look-up by caller.
-//! Forgetting looks at no more than two clocks for each charge, on average.
+//! All of this takes constant time for each request: a few atomic counters and a look-up by caller.
+//! Each charge pays for at most two clocks to be forgotten.
 
 mod memory;
 mod turns;

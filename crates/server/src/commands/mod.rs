@@ -157,7 +157,8 @@ pub enum CommandError {
     Client(#[from] ClientError),
     /// A service that does not answer.
     #[error(
-        "{url} is not ready: {source}; is the service running there? set its address with --url or {variable}",
+        "{url} is not ready: {source}; is the service running there? set its address with --url \
+         or {variable}",
         variable = URL_VARIABLE
     )]
     Unreachable {

@@ -98,7 +98,8 @@ pub enum LoadError {
     /// Its engines do not fit in memory beside those of the served version, and taking the devices
     /// one after another did not work either.
     #[error(
-        "replica {replica} of {of} of the new version is not served, so the old one still is: {source}"
+        "replica {replica} of {of} of the new version is not served, so the old one still is: \
+         {source}"
     )]
     Rolling {
         /// The replica, from 1.

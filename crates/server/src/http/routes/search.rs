@@ -102,7 +102,9 @@ pub(super) fn with_timing((mut response, timing): (Response, Timing)) -> Respons
 async fn post(
     call: &Call,
     received: Received,
-    parse: impl FnOnce(&Call, &mut Received, &Cancellation) -> Result<Plan, ApiError> + Send + 'static,
+    parse: impl FnOnce(&Call, &mut Received, &Cancellation) -> Result<Plan, ApiError>
+    + Send
+    + 'static,
 ) -> Timed {
     let (cost, latest, same) = (received.cost(), received.latest(call), call.clone());
     let planned = stage(call, cost, latest, move |cancellation| {
