@@ -99,13 +99,10 @@ pub(super) fn with_timing((mut response, timing): (Response, Timing)) -> Respons
     response
 }
 
-async fn post(
-    call: &Call,
-    received: Received,
-    parse: impl FnOnce(&Call, &mut Received, &Cancellation) -> Result<Plan, ApiError>
-    + Send
-    + 'static,
-) -> Timed {
+async fn post<F>(call: &Call, received: Received, parse: F) -> Timed
+where
+    F: FnOnce(&Call, &mut Received, &Cancellation) -> Result<Plan, ApiError> + Send + 'static,
+{
     let (cost, latest, same) = (received.cost(), received.latest(call), call.clone());
     let planned = stage(call, cost, latest, move |cancellation| {
         let mut received = received.whole()?;
