@@ -1,5 +1,6 @@
 //! What an engine must do: the trait and its error.
 
+use std::error::Error;
 use std::sync::Arc;
 
 use super::{
@@ -255,7 +256,7 @@ pub trait Engine {
     /// See [`search`](Self::search).
     fn finish_classify(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, EngineError> {
         let _ = texts;
-        Err(EngineError::Device("no texts were started".to_owned()))
+        Err(EngineError::Device("no texts were started".into()))
     }
 
     /// The number of tokens that one pass should classify at most, of all texts together.
@@ -282,7 +283,7 @@ pub trait Engine {
     ) -> Result<(), EngineError> {
         let _ = (parts, go_on);
         let reason = format!("`{}` has no expanders; use `--device cpu`", self.description().name);
-        Err(EngineError::NoExpander(reason))
+        Err(EngineError::NoExpander(reason.into()))
     }
 
     /// Estimates the cost of expanding this text, in plain queries (k = 10, all rows) of a full
@@ -315,7 +316,7 @@ pub struct EngineDescription {
 }
 
 /// Why a batch failed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
     /// A query was made for a table of a different shape.
@@ -329,8 +330,15 @@ pub enum EngineError {
     NoHeads(&'static str),
     /// The engine expands no texts, or none of this expander.
     #[error("the engine can't expand this text: {0}")]
-    NoExpander(String),
+    NoExpander(#[source] Box<dyn Error + Send + Sync>),
     /// The device failed, temporarily or for good.
     #[error("the device failed: {0}")]
-    Device(String),
+    Device(#[source] Box<dyn Error + Send + Sync>),
+}
+
+/// Errors with the same message are equal.
+impl PartialEq for EngineError {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_string() == other.to_string()
+    }
 }

@@ -152,16 +152,20 @@ macro_rules! dispatched {
                         // features that the version is compiled for.
                         #[cfg(target_arch = "x86_64")]
                         Kind::Amx => unsafe { $amx($($argument),*) },
-                        // SAFETY: as above.
+                        // SAFETY: only `available` creates such a value, after it has detected all
+                        // features that the version is compiled for.
                         #[cfg(target_arch = "x86_64")]
                         Kind::Avx512Vnni => unsafe { $vnni512($($argument),*) },
-                        // SAFETY: as above.
+                        // SAFETY: only `available` creates such a value, after it has detected all
+                        // features that the version is compiled for.
                         #[cfg(target_arch = "x86_64")]
                         Kind::Avx512 => unsafe { $avx512($($argument),*) },
-                        // SAFETY: as above.
+                        // SAFETY: only `available` creates such a value, after it has detected all
+                        // features that the version is compiled for.
                         #[cfg(target_arch = "x86_64")]
                         Kind::AvxVnni => unsafe { $vnni($($argument),*) },
-                        // SAFETY: as above.
+                        // SAFETY: only `available` creates such a value, after it has detected all
+                        // features that the version is compiled for.
                         #[cfg(target_arch = "x86_64")]
                         Kind::Avx2 => unsafe { $avx2($($argument),*) },
                         Kind::Portable => $portable($($argument),*),

@@ -152,7 +152,7 @@ fn place_on(
         let of = |index: u32| known.iter().find(|gpu| gpu.ordinal == index).cloned();
         let working: Vec<GpuMemory> = asked.into_iter().filter_map(of).collect();
         match working.is_empty() {
-            true => Err(GpuError::NoDevice { reason: "none of those asked for works".to_owned() }),
+            true => Err(GpuError::NoDevice { source: "none of those asked for works".into() }),
             false => Ok(working),
         }
     };
@@ -189,9 +189,7 @@ fn on_gpus(
     match sharded {
         Ok(engine) => Ok(Box::new(engine)),
         Err(shards::StartError::Engine(error)) => Err(error),
-        Err(error) => {
-            Err(GpuError::Driver { doing: "starting the shards", reason: error.to_string() })
-        }
+        Err(error) => Err(GpuError::Driver { doing: "starting the shards", source: error.into() }),
     }
 }
 

@@ -21,7 +21,7 @@ const K: usize = 10;
 pub const SELF_CHECK_PASSES: u64 = 4;
 
 /// What an engine should have answered, and did not.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, PartialEq, thiserror::Error)]
 pub enum WrongAnswer {
     /// Other rows or other scores.
     #[error(

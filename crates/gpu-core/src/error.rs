@@ -1,17 +1,19 @@
 //! Errors of this crate, each with its cure.
 
+use std::error::Error;
+
 /// Why there is no CUDA engine, or why it stopped.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GpuError {
     /// The program was built without the CUDA engine.
     #[error("this kindred was built without its CUDA engine; build it with --features cuda")]
     NotBuilt,
     /// There is no driver, or it knows no GPU.
-    #[error("no NVIDIA GPU: {reason}")]
+    #[error("no NVIDIA GPU: {}", source.to_string().trim_matches('"'))]
     NoDevice {
-        /// The driver's reason.
-        reason: String,
+        /// The driver's reason, which it may quote.
+        source: Box<dyn Error + Send + Sync>,
     },
     /// The driver is of an older major version than the compiler that made the kernels.
     #[error(
@@ -77,11 +79,11 @@ pub enum GpuError {
     )]
     NotFinite,
     /// The driver refused something that should work.
-    #[error("CUDA: {doing}: {reason}")]
+    #[error("CUDA: {doing}: {source}")]
     Driver {
         /// What was being done.
         doing: &'static str,
         /// The driver's reason.
-        reason: String,
+        source: Box<dyn Error + Send + Sync>,
     },
 }

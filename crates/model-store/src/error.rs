@@ -1,7 +1,24 @@
 //! Errors of this crate, each with its cure.
 
+use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// Why a file can't be used: a text, or the error that says so.
+pub(crate) type Reason = Box<dyn Error + Send + Sync>;
+
+/// A reason whose text repeats an error's.
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
+struct TextAbout {
+    text: String,
+    source: Reason,
+}
+
+/// The reason with this text, which repeats what `source` says.
+pub(crate) fn because(text: String, source: impl Into<Reason>) -> Reason {
+    TextAbout { text, source: source.into() }.into()
+}
 
 /// Errors between a vectors file and a model in memory. Each message names the file (and
 /// the line) and, if possible, the cure.
@@ -24,7 +41,8 @@ pub enum ModelError {
         /// The folder or file.
         path: PathBuf,
         /// What was found instead.
-        reason: String,
+        #[source]
+        reason: Reason,
     },
     /// The model has another format version.
     #[error(
@@ -60,7 +78,8 @@ pub enum ModelError {
         /// The file.
         path: PathBuf,
         /// What is inconsistent.
-        reason: String,
+        #[source]
+        reason: Reason,
     },
     /// A line of a vectors file can't be read.
     #[error(
@@ -93,7 +112,8 @@ pub enum ModelError {
         /// The vectors file.
         path: PathBuf,
         /// The fault.
-        reason: String,
+        #[source]
+        reason: Reason,
     },
     /// A model can't be exported losslessly in a format.
     #[error("{model}: {reason}")]
@@ -122,7 +142,7 @@ impl ModelError {
         move |source| Self::Io { action, path, source }
     }
 
-    pub(crate) fn damaged(path: &Path, reason: impl Into<String>) -> Self {
+    pub(crate) fn damaged(path: &Path, reason: impl Into<Reason>) -> Self {
         Self::Damaged { path: path.to_owned(), reason: reason.into() }
     }
 }

@@ -31,7 +31,7 @@ impl Mapped {
         // forbids it.
         let map = unsafe { Mmap::map(&file) }.map_err(ModelError::io("map", path))?;
         if let Some(reason) = lfs::reason(&map) {
-            return Err(ModelError::BadInput { path: path.to_owned(), reason });
+            return Err(ModelError::BadInput { path: path.to_owned(), reason: reason.into() });
         }
         Ok(Self(Arc::new(map)))
     }

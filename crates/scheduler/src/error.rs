@@ -42,12 +42,12 @@ pub enum SubmitError {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError<E> {
     /// It can't be made: the error of its maker.
-    #[error("{0}")]
+    #[error(transparent)]
     Device(E),
     /// Its maker panicked, or took too long.
     #[error("the engine broke while it was being made: {0}; the log has more")]
     Broken(String),
     /// The system has no threads left.
     #[error("can't start the engine's thread: {0}")]
-    Thread(std::io::Error),
+    Thread(#[source] std::io::Error),
 }

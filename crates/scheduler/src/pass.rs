@@ -180,7 +180,7 @@ fn complete<R>(responses: Vec<R>, wanted: usize) -> Result<Vec<R>, PassError> {
     if responses.len() == wanted {
         Ok(responses)
     } else {
-        Err(PassError::Device(format!("it returned {} answers", responses.len())))
+        Err(PassError::Device(format!("it returned {} answers", responses.len()).into()))
     }
 }
 

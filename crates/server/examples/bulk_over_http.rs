@@ -23,7 +23,7 @@ struct Row<'a> {
 }
 
 #[derive(Serialize)]
-struct Asked<'a> {
+struct ClassifyBody<'a> {
     texts: Vec<&'a RawValue>,
     scores: bool,
 }
@@ -94,7 +94,7 @@ fn ask(
     for line in batch {
         texts.push(serde_json::from_str::<Row<'_>>(line)?.text);
     }
-    let asked = serde_json::to_vec(&Asked { texts, scores: true })?;
+    let asked = serde_json::to_vec(&ClassifyBody { texts, scores: true })?;
     let mut response = agent.post(url).content_type("application/json").send(asked)?;
     let body = response.body_mut().with_config().limit(64 << 20).read_to_string()?;
     let answer: Answer<'_> = serde_json::from_str(&body)?;

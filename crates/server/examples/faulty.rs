@@ -211,7 +211,7 @@ impl Faulty {
             Some(StartFault::Hang) => hang(),
             Some(StartFault::Memory) => Err(no_memory()),
             Some(StartFault::Error) => {
-                let source = GpuError::NoDevice { reason: "as ordered".into() };
+                let source = GpuError::NoDevice { source: "as ordered".into() };
                 Err(EngineStartError::Gpu { device: Device::Cuda(Gpus::First), source })
             }
         }
@@ -233,7 +233,7 @@ impl Faulty {
             .map(|of| of.fault.how);
         match Fault::at(&arguments.fail, number).or(of_replica) {
             Some(PassFault::Error) => {
-                return Err(EngineError::Device(format!("as ordered, in pass {number}")));
+                return Err(EngineError::Device(format!("as ordered, in pass {number}").into()));
             }
             Some(PassFault::Panic) => panic!("as ordered, in pass {number}"),
             Some(PassFault::Hang) if arguments.hang_milliseconds == 0 => hang(),

@@ -46,7 +46,7 @@ pub enum AssemblyError {
     Traces(#[from] TracesError),
     /// The system has no threads left.
     #[error("can't start the worker threads: {0}")]
-    Threads(io::Error),
+    Threads(#[source] io::Error),
 }
 
 impl Assembly {

@@ -1,8 +1,9 @@
 //! The HTTP client of commands that query a service.
 
 use std::env;
+use std::error::Error;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use ureq::http::Uri;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Proxy};
 
-use crate::config::{self, API_KEY_VARIABLE};
+use crate::config::{self, API_KEY_VARIABLE, ConfigError};
 
 /// Time limit for connecting to a service.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -21,6 +22,29 @@ pub const REQUEST: Duration = Duration::from_secs(600);
 
 /// The variable that names a file of certificates to trust instead of the system's.
 const CERTIFICATES_VARIABLE: &str = "SSL_CERT_FILE";
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// A variable of the environment.
+    #[error(transparent)]
+    Variable(#[from] ConfigError),
+    /// The API key can't be one.
+    #[error("the API key has characters that no key has; `kindred api-key` makes keys")]
+    Key,
+    /// There are no certificates to trust.
+    #[error(
+        "no certificates in {}, which {variable} names: {source}; without that variable the \
+         system's are trusted",
+        path.display(), variable = CERTIFICATES_VARIABLE
+    )]
+    Certificates {
+        /// The file.
+        path: PathBuf,
+        /// Why none of it is a certificate.
+        source: Box<dyn Error + Send + Sync>,
+    },
+}
 
 /// Parses the URL of a service. The error is the URL in a form that may be shown, and what is wrong
 /// with it.
@@ -78,14 +102,13 @@ pub fn proxy_name(url: &Uri) -> Option<String> {
 }
 
 /// The API key to send: the given one, else the one from the environment, else none.
-pub fn api_key(given: Option<&str>) -> Result<Option<String>, String> {
+pub fn api_key(given: Option<&str>) -> Result<Option<String>, ClientError> {
     let key = match given {
         Some(key) => Some(key.to_owned()),
-        None => config::variable(API_KEY_VARIABLE).map_err(|e| e.to_string())?,
+        None => config::variable(API_KEY_VARIABLE)?,
     };
     if key.as_ref().is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic())) {
-        let reason = "the API key has characters that no key has; `kindred api-key` makes keys";
-        return Err(reason.to_owned());
+        return Err(ClientError::Key);
     }
     Ok(key)
 }
@@ -96,7 +119,7 @@ pub fn api_key(given: Option<&str>) -> Result<Option<String>, String> {
 ///
 /// # Errors
 /// If SSL_CERT_FILE names a file without certificates.
-pub fn agent(url: &Uri) -> Result<Agent, String> {
+pub fn agent(url: &Uri) -> Result<Agent, ClientError> {
     agent_within(url, REQUEST)
 }
 
@@ -104,7 +127,7 @@ pub fn agent(url: &Uri) -> Result<Agent, String> {
 ///
 /// # Errors
 /// As [`agent`].
-pub fn agent_within(url: &Uri, timeout: Duration) -> Result<Agent, String> {
+pub fn agent_within(url: &Uri, timeout: Duration) -> Result<Agent, ClientError> {
     let trusted = if url.scheme_str() == Some("https") { trusted()? } else { Vec::new() };
     let tls = TlsConfig::builder()
         .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()))
@@ -120,20 +143,16 @@ pub fn agent_within(url: &Uri, timeout: Duration) -> Result<Agent, String> {
         .into())
 }
 
-fn trusted() -> Result<Vec<Certificate<'static>>, String> {
+fn trusted() -> Result<Vec<Certificate<'static>>, ClientError> {
     let file = env::var_os(CERTIFICATES_VARIABLE).filter(|file| !file.is_empty());
-    if let Some(file) = file {
-        let found = load_certs_from_paths(Some(Path::new(&file)), None);
+    if let Some(path) = file.map(PathBuf::from) {
+        let found = load_certs_from_paths(Some(&path), None);
         if found.certs.is_empty() {
-            let reason = found.errors.first().map_or_else(
-                || "it has none in the form of PEM".to_owned(),
-                |error| error.to_string(),
-            );
-            return Err(format!(
-                "no certificates in {}, which {CERTIFICATES_VARIABLE} names: {reason}; without that variable the \
-                 system's are trusted",
-                file.display()
-            ));
+            let source = match found.errors.into_iter().next() {
+                Some(error) => error.into(),
+                None => "it has none in the form of PEM".into(),
+            };
+            return Err(ClientError::Certificates { path, source });
         }
     }
     let certificates = load_native_certs().certs;

@@ -4,7 +4,7 @@
 //! Callers take turns by the time that their work has taken ([`Turns`]). One caller never gets all
 //! threads, so that the work of others starts immediately. The number of waiting tasks is bounded,
 //! per caller and in total. A task does not start if its caller has hung up or its deadline has
-//! passed, and long tasks check their [`Patience`] now and then.
+//! passed, and long tasks check their [`Cancellation`] now and then.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -40,13 +40,13 @@ pub(crate) enum WorkError {
 
 /// Whether the result of work is still wanted.
 #[derive(Debug, Clone)]
-pub(crate) struct Patience {
+pub(crate) struct Cancellation {
     deadline: Instant,
     /// Alive while the caller waits; `None` if the work runs on the caller's own thread.
     caller: Option<Weak<()>>,
 }
 
-impl Patience {
+impl Cancellation {
     /// For work that runs on the caller's own thread.
     pub(crate) fn until(deadline: Instant) -> Self {
         Self { deadline, caller: None }
@@ -58,7 +58,7 @@ impl Patience {
     }
 
     /// Whether the deadline has passed or the caller has hung up.
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         let is_gone = self.caller.as_ref().is_some_and(|caller| caller.strong_count() == 0);
         is_gone || Instant::now() >= self.deadline
     }
@@ -126,7 +126,7 @@ impl Workers {
     }
 
     /// Runs `work` when it is this caller's turn, and waits for it until the deadline. If the
-    /// caller stops waiting, work that has begun continues until it checks its [`Patience`].
+    /// caller stops waiting, work that has begun continues until it checks its [`Cancellation`].
     ///
     /// # Errors
     /// If the work was not done.
@@ -134,17 +134,17 @@ impl Workers {
         &self,
         account: &Account,
         deadline: Instant,
-        work: impl FnOnce(&Patience) -> T + Send + 'static,
+        work: impl FnOnce(&Cancellation) -> T + Send + 'static,
     ) -> Result<T, WorkError> {
         let waits = Arc::new(());
-        let patience = Patience { deadline, caller: Some(Arc::downgrade(&waits)) };
+        let cancellation = Cancellation { deadline, caller: Some(Arc::downgrade(&waits)) };
         let (reply, done) = oneshot::channel();
         let span = Span::current();
         self.0.put(account.id(), move || {
-            let result = if patience.is_over() {
+            let result = if cancellation.is_cancelled() {
                 Err(WorkError::Expired)
             } else {
-                let work = AssertUnwindSafe(|| span.in_scope(|| work(&patience)));
+                let work = AssertUnwindSafe(|| span.in_scope(|| work(&cancellation)));
                 catch_unwind(work).map_err(|_| WorkError::Panicked)
             };
             // This fails if the caller has hung up.
@@ -252,7 +252,7 @@ mod tests {
         let (began, begins) = oneshot::channel();
         let workers = workers.clone();
         tokio::spawn(async move {
-            let work = move |_: &Patience| {
+            let work = move |_: &Cancellation| {
                 let _ = began.send(());
                 let _ = held.recv();
             };
@@ -271,7 +271,7 @@ mod tests {
         let put = |account: &Arc<Account>, name: &'static str| {
             let (workers, account, order) = (workers.clone(), account.clone(), order.clone());
             tokio::spawn(async move {
-                let work = move |_: &Patience| {
+                let work = move |_: &Cancellation| {
                     thread::sleep(Duration::from_millis(2));
                     order.lock().unwrap().push(name);
                 };
@@ -309,7 +309,7 @@ mod tests {
             .map(|_| {
                 let (workers, hog, held) = (workers.clone(), hog.clone(), held.clone());
                 tokio::spawn(async move {
-                    let work = move |_: &Patience| {
+                    let work = move |_: &Cancellation| {
                         let _ = held.lock().map(|held| held.recv());
                     };
                     workers.run(&hog, later(), work).await
@@ -341,7 +341,7 @@ mod tests {
         assert!(soon.elapsed() < Duration::from_secs(5));
         let abandoned = {
             let (workers, account) = (workers.clone(), account.clone());
-            let work = move |_: &Patience| panic!("{gone:?}");
+            let work = move |_: &Cancellation| panic!("{gone:?}");
             tokio::spawn(async move { workers.run(&account, later(), work).await })
         };
         tokio::time::sleep(Duration::from_millis(30)).await;
@@ -357,9 +357,9 @@ mod tests {
         let workers = workers();
         let (began, begins) = oneshot::channel();
         let (ended, ends) = oneshot::channel();
-        let work = move |patience: &Patience| {
+        let work = move |cancellation: &Cancellation| {
             let _ = began.send(());
-            while !patience.is_over() {
+            while !cancellation.is_cancelled() {
                 thread::yield_now();
             }
             let _ = ended.send(());

@@ -29,7 +29,7 @@ pub enum StartError<E> {
     Broken(String),
     /// The system refuses to start a thread.
     #[error("can't start the thread of a shard: {0}")]
-    Thread(std::io::Error),
+    Thread(#[source] std::io::Error),
 }
 
 /// What the caller asks the others to do: a shard's index and its engine go in.

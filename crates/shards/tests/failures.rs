@@ -62,7 +62,7 @@ impl Engine for Failing {
         self.searches += 1;
         match self.fails {
             Some((n, How::Error)) if n == self.searches => {
-                Err(EngineError::Device("as it was told".to_owned()))
+                Err(EngineError::Device("as it was told".into()))
             }
             Some((n, How::Panic)) if n == self.searches => panic!("as it was told"),
             _ => self.inner.search(batch),
@@ -99,7 +99,7 @@ fn an_engine_that_fails_fails_the_pass_and_all_engines_end_with_the_shards() {
             match how {
                 How::Error => {
                     let error = failed.unwrap().unwrap_err();
-                    assert_eq!(error, EngineError::Device("as it was told".to_owned()));
+                    assert_eq!(error, EngineError::Device("as it was told".into()));
                 }
                 How::Panic => {
                     assert_eq!(failed.unwrap_err().downcast_ref::<&str>(), Some(&"as it was told"));

@@ -41,7 +41,7 @@ impl Verification {
     pub(super) fn finish(mut self, written: Option<&Path>) -> Result<(), CommandError> {
         let thread = self.thread.take().expect("it is taken here only");
         let verified = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        verified.map_err(no_thread)?.map_err(|error| damaged(&error, written))
+        verified.map_err(no_thread)?.map_err(|error| damaged(error, written))
     }
 }
 
@@ -55,15 +55,15 @@ fn no_thread(source: io::Error) -> CommandError {
     CommandError::System { doing: "can't verify the model beside the work", source }
 }
 
-fn damaged(error: &ModelError, written: Option<&Path>) -> CommandError {
-    CommandError::Usage(match written {
-        None => format!("{error}; nothing was written: run the command again with a whole model"),
+fn damaged(source: ModelError, written: Option<&Path>) -> CommandError {
+    let cure = match written {
+        None => "nothing was written: run the command again with a whole model".to_owned(),
         Some(file) => format!(
-            "{error}; {} is from the damaged model: delete it, and run the command again with a \
-             whole model",
+            "{} is from the damaged model: delete it, and run the command again with a whole model",
             file.display()
         ),
-    })
+    };
+    CommandError::UsedDamaged { source, cure }
 }
 
 #[cfg(test)]

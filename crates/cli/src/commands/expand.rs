@@ -26,7 +26,7 @@ pub fn expand(arguments: &ExpandArguments) -> Result<(), CommandError> {
     let one = model_of_head(&arguments.model)?;
     let (name, expander) = expander_of(&one, arguments.terms.head.as_deref())?;
     let kindred = Kindred::start(one.model.into(), own_engine(&Device::Cpu, arguments.threads))?;
-    let mut asked = Asked { arguments, kindred: &kindred, name, expander, wanted, unanswered: 0 };
+    let mut asked = Run { arguments, kindred: &kindred, name, expander, wanted, unanswered: 0 };
     if asked.form().is_none() {
         let model = kindred.model();
         eprintln!("{}", heading(Some(&asked.name), model.name(), model.version()));
@@ -79,7 +79,8 @@ pub(super) fn wanted_terms(terms: &TermArguments) -> Result<WantedTerms, Command
     Ok(wanted)
 }
 
-struct Asked<'a> {
+/// One run of the command.
+struct Run<'a> {
     arguments: &'a ExpandArguments,
     kindred: &'a Kindred,
     name: String,
@@ -88,7 +89,7 @@ struct Asked<'a> {
     unanswered: usize,
 }
 
-impl Asked<'_> {
+impl Run<'_> {
     fn answer(&mut self, texts: &[String]) -> Result<(), CommandError> {
         let answers = self.kindred.expand(&self.expander, texts, self.wanted).wait()?;
         for (text, answer) in texts.iter().zip(answers) {

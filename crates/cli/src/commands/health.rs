@@ -28,9 +28,8 @@ pub fn health(arguments: &HealthArguments) -> Result<(), CommandError> {
     };
     let url = url.as_deref().unwrap_or(DEFAULT_URL).trim_end_matches('/');
     check_address(url).map_err(CommandError::Usage)?;
-    let key = client::api_key(None).map_err(CommandError::Usage)?;
-    let not_ready = |reason| CommandError::NotReady { url: url.to_owned(), reason };
-    ask(url, key, Duration::from_millis(arguments.timeout_ms)).map_err(not_ready)?;
+    let key = client::api_key(None)?;
+    ask(url, key, Duration::from_millis(arguments.timeout_ms))?;
     say!("ready")
 }
 
@@ -53,7 +52,8 @@ fn check_address(url: &str) -> Result<(), String> {
 }
 
 /// Asks the service whether it is ready. The error says why it is not.
-fn ask(url: &str, key: Option<String>, within: Duration) -> Result<(), String> {
+fn ask(url: &str, key: Option<String>, within: Duration) -> Result<(), CommandError> {
+    let not_ready = |reason: String| CommandError::NotReady { url: url.to_owned(), reason };
     let tls = TlsConfig::builder()
         .disable_verification(true)
         .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()));
@@ -71,19 +71,17 @@ fn ask(url: &str, key: Option<String>, within: Duration) -> Result<(), String> {
         request = request.header("Authorization", format!("Bearer {key}"));
     }
     let mut answer = request.call().map_err(|e| match e {
-        ureq::Error::Timeout(_) => format!("no answer within {} ms", within.as_millis()),
-        e => format!(
-            "{e}; is the service running there? set its address with --url or {URL_VARIABLE}"
-        ),
+        ureq::Error::Timeout(_) => not_ready(format!("no answer within {} ms", within.as_millis())),
+        e => CommandError::Unreachable { url: url.to_owned(), source: Box::new(e) },
     })?;
     let status = answer.status();
     let body = answer.body_mut().read_to_vec().unwrap_or_default();
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     match (status.as_u16(), body["status"].as_str(), body["detail"].as_str()) {
         (200, Some("ready"), _) => Ok(()),
-        (200, ..) => Err("the server there is not Kindred".to_owned()),
-        (_, _, Some(detail)) => Err(format!("{}: {detail}", status.as_u16())),
-        _ => Err(format!("it answered with {status}")),
+        (200, ..) => Err(not_ready("the server there is not Kindred".to_owned())),
+        (_, _, Some(detail)) => Err(not_ready(format!("{}: {detail}", status.as_u16()))),
+        _ => Err(not_ready(format!("it answered with {status}"))),
     }
 }
 

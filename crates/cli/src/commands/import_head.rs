@@ -19,11 +19,10 @@ use crate::arguments::ImportHeadArguments;
 pub fn import_head(arguments: &ImportHeadArguments) -> Result<(), CommandError> {
     check_is_free(&arguments.out, arguments.replace)?;
     let weights = &arguments.weights;
-    let state = std::fs::read(weights).map_err(|error| {
-        let name = weights.display();
-        CommandError::Usage(format!(
-            "can't read {name}: {error}; give a state dict in safetensors with --weights"
-        ))
+    let state = std::fs::read(weights).map_err(|source| CommandError::Unreadable {
+        path: weights.clone(),
+        source,
+        wanted: "a state dict in safetensors with --weights",
     })?;
     let vocabulary = arguments.vocabulary.as_deref();
     let vocabulary = vocabulary.map(|path| read_text(path, "a file of words, one per line"));

@@ -32,7 +32,7 @@ mod verify;
 mod watch;
 
 use std::io::{self, BufRead, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use api_key::api_key;
@@ -55,7 +55,8 @@ pub use verify::verify;
 
 use server::assembly::AssemblyError;
 use crate::arguments::{ModelArguments, TokensArguments};
-use server::config::{ConfigError, ServeFlags};
+use server::client::ClientError;
+use server::config::{ConfigError, ServeFlags, URL_VARIABLE};
 use crate::console::{ConsoleError, heading};
 use server::models::{LoadError, OneModel};
 use kindred::bulk::BulkError;
@@ -63,7 +64,8 @@ use kindred::engines::EngineStartError;
 use kindred::evaluation::EvaluationError;
 use kindred::graph::GraphError;
 use kindred::heads::{
-    self, DataError, HeadError, ImportError, ThreadPool, Tokens, TrainError, has_no_capitals,
+    self, DataError, HeadError, ImportError, ReachError, ThreadPool, Tokens, TrainError,
+    has_no_capitals,
 };
 use kindred::queue::EngineLost;
 use kindred::{Device, Settings};
@@ -88,6 +90,9 @@ pub enum CommandError {
     /// The training of a head.
     #[error(transparent)]
     Train(#[from] TrainError),
+    /// The reach of an expander that is not trained.
+    #[error(transparent)]
+    Reach(#[from] ReachError),
     /// Weights from another program.
     #[error(transparent)]
     Import(#[from] ImportError),
@@ -131,6 +136,39 @@ pub enum CommandError {
         /// The system's error.
         source: io::Error,
     },
+    /// A file that a command needs can't be read.
+    #[error("can't read {}: {source}; give {wanted}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+        /// The file that is wanted.
+        wanted: &'static str,
+    },
+    /// The model was found damaged after it was used.
+    #[error("{source}; {cure}")]
+    UsedDamaged {
+        /// The fault.
+        source: ModelError,
+        /// What was written, and what to do.
+        cure: String,
+    },
+    /// The client that asks a service.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// A service that does not answer.
+    #[error(
+        "{url} is not ready: {source}; is the service running there? set its address with --url \
+         or {variable}",
+        variable = URL_VARIABLE
+    )]
+    Unreachable {
+        /// Its address.
+        url: String,
+        /// The HTTP client's error.
+        source: Box<ureq::Error>,
+    },
     /// A service that is not ready.
     #[error("{url} is not ready: {reason}")]
     NotReady {
@@ -144,7 +182,7 @@ pub enum CommandError {
     Usage(String),
     /// The service has lost its engine.
     #[error("{0}; restart the service")]
-    EngineLost(EngineLost),
+    EngineLost(#[source] EngineLost),
     /// Requests were still in flight when the drain timeout passed.
     #[error(
         "stopped with requests in flight, because they took longer than drain_timeout_ms ({0} ms)"
@@ -206,11 +244,14 @@ fn check_is_free(out: &Path, replace: bool) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// The content of a text file. `what` says which file is wanted.
-fn read_text(path: &Path, what: &str) -> Result<String, CommandError> {
+/// The content of a text file. `wanted` says which file is wanted.
+fn read_text(path: &Path, wanted: &'static str) -> Result<String, CommandError> {
     let name = path.display();
-    let content = std::fs::read(path)
-        .map_err(|error| CommandError::Usage(format!("can't read {name}: {error}; give {what}")))?;
+    let content = std::fs::read(path).map_err(|source| CommandError::Unreadable {
+        path: path.to_owned(),
+        source,
+        wanted,
+    })?;
     if let Some(reason) = not_plain_reason(&content) {
         return Err(CommandError::Usage(format!("{name}: {reason}")));
     }

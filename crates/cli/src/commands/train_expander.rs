@@ -25,8 +25,7 @@ pub fn train_expander(arguments: &TrainExpanderArguments) -> Result<(), CommandE
         let message = format!("--terms: the model has {} words; ask for fewer", model.rows());
         return Err(CommandError::Usage(message));
     }
-    let reach = reach_of(&model, tokens.clone(), terms, arguments.threads)
-        .map_err(|error| CommandError::Usage(error.to_string()))?;
+    let reach = reach_of(&model, tokens.clone(), terms, arguments.threads)?;
     let (mut description, weights) = plain_expander(&model, tokens, reach);
     description.log1p = !arguments.linear;
     verification.finish(None)?;

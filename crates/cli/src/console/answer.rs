@@ -21,12 +21,12 @@ pub(super) struct Neighbor {
     pub(super) score: f64,
     pub(super) row: u32,
     #[serde(default)]
-    pub(super) terms: Vec<Term>,
+    pub(super) terms: Vec<ScorePart>,
 }
 
 /// A word's part in a score: either a contribution or a factor.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub(super) struct Term {
+pub(super) struct ScorePart {
     pub(super) word: String,
     pub(super) contribution: Option<f64>,
     pub(super) factor: Option<f64>,

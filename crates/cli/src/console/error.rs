@@ -1,6 +1,9 @@
 //! Errors of the console, and of single questions on the command line.
 
+use std::error::Error;
+
 use server::assembly::AssemblyError;
+use server::client::ClientError;
 use server::config::ConfigError;
 
 /// Why a question has no answer, for the person who asked.
@@ -18,15 +21,16 @@ pub enum ConsoleError {
         /// As given.
         url: String,
         /// The fault.
-        reason: String,
+        #[source]
+        reason: Box<dyn Error + Send + Sync>,
     },
     /// The service can't be reached.
-    #[error("can't query {url}: {reason}; {cure}")]
+    #[error("can't query {url}: {source}; {cure}")]
     Unreachable {
         /// As given.
         url: String,
         /// The HTTP client's error.
-        reason: String,
+        source: Box<ureq::Error>,
         /// What may help.
         cure: String,
     },
@@ -39,11 +43,12 @@ pub enum ConsoleError {
         /// As given.
         url: String,
         /// The fault of its answer.
-        reason: String,
+        #[source]
+        reason: Box<dyn Error + Send + Sync>,
     },
-    /// There are no certificates to trust.
-    #[error("{0}")]
-    Certificates(String),
+    /// The API key, or the certificates to trust.
+    #[error(transparent)]
+    Client(#[from] ClientError),
     /// The service requires an API key, or a different one.
     #[error("{0}; set KINDRED_API_KEY or give --api-key")]
     NoKey(String),

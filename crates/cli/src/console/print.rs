@@ -6,7 +6,7 @@ use indicatif::HumanCount;
 use serde_json::{Map, Value, json};
 use unicode_width::UnicodeWidthStr;
 
-use super::answer::{Answer, Input, Term};
+use super::answer::{Answer, Input, ScorePart};
 use super::compare::Comparison;
 use super::line::COMMANDS;
 use super::service::{Facts, Times};
@@ -199,7 +199,7 @@ pub(super) fn padded(name: &str, wide: usize) -> String {
     format!("{name}{}", " ".repeat(wide - name.width()))
 }
 
-fn term_in_words(term: &Term) -> String {
+fn term_in_words(term: &ScorePart) -> String {
     let word = escaped(&term.word);
     match (term.contribution, term.factor) {
         (Some(part), _) => format!("{word} {part:+.4}"),

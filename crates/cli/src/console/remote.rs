@@ -65,9 +65,8 @@ impl Remote {
         let bad =
             |(url, reason): (String, &str)| ConsoleError::BadUrl { url, reason: reason.into() };
         let parsed = client::service_url(url).map_err(bad)?;
-        let api_key = client::api_key(source.api_key.as_deref());
-        let api_key = api_key.map_err(ConsoleError::BadLine)?;
-        let agent = client::agent(&parsed).map_err(ConsoleError::Certificates)?;
+        let api_key = client::api_key(source.api_key.as_deref())?;
+        let agent = client::agent(&parsed)?;
         let proxy = client::proxy_name(&parsed);
         Ok(Self {
             agent,
@@ -79,8 +78,8 @@ impl Remote {
     }
 
     /// The error that no answer was received, with what may help.
-    fn unreachable(&self, error: &ureq::Error) -> ConsoleError {
-        let kind = match trouble(error) {
+    fn unreachable(&self, error: ureq::Error) -> ConsoleError {
+        let kind = match trouble(&error) {
             // A service that stops while it is asked.
             FailureKind::Scheme if self.has_answered.load(Ordering::Relaxed) => FailureKind::Other,
             kind => kind,
@@ -103,7 +102,7 @@ impl Remote {
             }
             _ => "is the service running there, and is --url correct?".to_owned(),
         };
-        ConsoleError::Unreachable { url: self.url.clone(), reason: error.to_string(), cure }
+        ConsoleError::Unreachable { url: self.url.clone(), source: Box::new(error), cure }
     }
 }
 
@@ -112,16 +111,14 @@ impl Service for Remote {
         &self,
         path: &str,
         body: Option<&Value>,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
     ) -> Result<Reply, ConsoleError> {
         let mut request = ureq::http::Request::builder().uri(format!("{}{path}", self.url));
         if let Some(key) = &self.api_key {
             request = request.header("Authorization", format!("Bearer {key}"));
         }
-        let bad = |e: ureq::http::Error| ConsoleError::BadUrl {
-            url: self.url.clone(),
-            reason: e.to_string(),
-        };
+        let bad =
+            |e: ureq::http::Error| ConsoleError::BadUrl { url: self.url.clone(), reason: e.into() };
         let in_time = |bound: Option<Duration>| bound.or(Some(client::REQUEST));
         let asked = Instant::now();
         let answer = match body {
@@ -129,19 +126,19 @@ impl Service for Remote {
                 let request = request.method("POST").header("Content-Type", "application/json");
                 let request = request.body(body.to_string()).map_err(bad)?;
                 let request = self.agent.configure_request(request);
-                self.agent.run(request.timeout_global(in_time(patience)).build())
+                self.agent.run(request.timeout_global(in_time(timeout)).build())
             }
             None => {
                 let request = self.agent.configure_request(request.body(()).map_err(bad)?);
-                self.agent.run(request.timeout_global(in_time(patience)).build())
+                self.agent.run(request.timeout_global(in_time(timeout)).build())
             }
         };
-        let mut response = answer.map_err(|e| self.unreachable(&e))?;
+        let mut response = answer.map_err(|e| self.unreachable(e))?;
         self.has_answered.store(true, Ordering::Relaxed);
         let status = response.status().as_u16();
         let timing = response.headers().get("server-timing").cloned();
         let body = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec();
-        let body = body.map_err(|e| self.unreachable(&e))?;
+        let body = body.map_err(|e| self.unreachable(e))?;
         let round_trip = Some(asked.elapsed().as_secs_f64() * 1e3);
         let times = timing.and_then(|timing| Times::read(timing.to_str().ok()?));
         let times = times.map(|times| Times { round_trip, ..times });

@@ -1,6 +1,7 @@
 //! The service that answers: HTTP requests in, HTTP answers out, with or without a network in
 //! between.
 
+use std::error::Error;
 use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -65,13 +66,13 @@ impl Times {
 
 /// A service, wherever it is.
 pub(super) trait Service {
-    /// Sends a POST with `body`, or a GET if there is no body. Waits at most `patience`, if it is
+    /// Sends a POST with `body`, or a GET if there is no body. Waits at most `timeout`, if it is
     /// given.
     fn ask(
         &self,
         path: &str,
         body: Option<&Value>,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
     ) -> Result<Reply, ConsoleError>;
 
     /// Its name in messages.
@@ -119,7 +120,10 @@ pub(super) fn answered<T: DeserializeOwned>(
     service: &dyn Service,
     reply: &Reply,
 ) -> Result<T, ConsoleError> {
-    let strange = |reason| ConsoleError::NotKindred { url: service.name(), reason };
+    let strange = |reason: Box<dyn Error + Send + Sync>| ConsoleError::NotKindred {
+        url: service.name(),
+        reason,
+    };
     if reply.status != 200 {
         return Err(match serde_json::from_slice::<Problem>(&reply.body) {
             Ok(problem) if reply.status == 401 => ConsoleError::NoKey(problem.message()),
@@ -127,10 +131,10 @@ pub(super) fn answered<T: DeserializeOwned>(
             Err(_) if reply.status == 401 => {
                 ConsoleError::NoKey(format!("{} answers with status 401", service.name()))
             }
-            Err(_) => strange(format!("status {}", reply.status)),
+            Err(_) => strange(format!("status {}", reply.status).into()),
         });
     }
-    serde_json::from_slice(&reply.body).map_err(|e| strange(e.to_string()))
+    serde_json::from_slice(&reply.body).map_err(|e| strange(e.into()))
 }
 
 /// What is known about the model, parsed and as the service's JSON.
@@ -144,14 +148,14 @@ pub(super) fn words_with_prefix(
     service: &dyn Service,
     prefix: &str,
     limit: usize,
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
 ) -> Result<Vec<String>, ConsoleError> {
     let prefix = utf8_percent_encode(prefix, NON_ALPHANUMERIC).to_string();
     if prefix.len() > MAX_PREFIX_BYTES {
         return Ok(Vec::new());
     }
     let path = format!("/words?prefix={prefix}&limit={limit}");
-    let listed: Listed = answered(service, &service.ask(&path, None, patience)?)?;
+    let listed: Listed = answered(service, &service.ask(&path, None, timeout)?)?;
     Ok(listed.words.into_iter().map(|listed| listed.word).collect())
 }
 

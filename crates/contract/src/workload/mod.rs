@@ -8,6 +8,8 @@ mod expand;
 mod full_pass;
 mod search;
 
+use std::error::Error;
+
 use crate::{Engine, EngineDescription, EngineError};
 
 pub use classify::Classify;
@@ -149,7 +151,7 @@ pub trait Workload: Send + Sync + 'static {
         requests: &[&Self::Request],
     ) -> Result<Vec<Self::Response>, PassError> {
         let _ = (device, requests);
-        Err(PassError::Device(format!("{} was not started", self.name())))
+        Err(PassError::Device(format!("{} was not started", self.name()).into()))
     }
 
     /// Called between two slices. Keeps only the requests for whose index `stays` returns true.
@@ -169,14 +171,14 @@ pub struct Slice<'a> {
 }
 
 /// Why a pass has no responses.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum PassError {
     /// The request is at fault; the device is fine.
-    #[error("{0}")]
-    Request(String),
+    #[error(transparent)]
+    Request(Box<dyn Error + Send + Sync>),
     /// The device is at fault: it may be in any state and must not be used again.
-    #[error("{0}")]
-    Device(String),
+    #[error(transparent)]
+    Device(Box<dyn Error + Send + Sync>),
 }
 
 impl From<EngineError> for PassError {
@@ -185,8 +187,8 @@ impl From<EngineError> for PassError {
             EngineError::ForeignQuery
             | EngineError::SearchOnly(_)
             | EngineError::NoHeads(_)
-            | EngineError::NoExpander(_) => Self::Request(error.to_string()),
-            EngineError::Device(_) => Self::Device(error.to_string()),
+            | EngineError::NoExpander(_) => Self::Request(error.into()),
+            EngineError::Device(_) => Self::Device(error.into()),
         }
     }
 }

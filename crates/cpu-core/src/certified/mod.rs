@@ -1,6 +1,43 @@
 //! The certified engine: scans a table of 8 or 4 bits per component, which provably rules out all
-//! but a few rows, and scores those by the contract's formula. docs/certificate.md explains why the
-//! answer is exact.
+//! but a few rows, and scores those by the contract's formula.
+//!
+//! # Algorithm
+//!
+//! The derived table has every row, divided by its norm and rotated, as integers of 8 bits with a
+//! step and a bound on what rounding took away; queries are rounded in the same way. So an integer
+//! dot product gives a lower and an upper bound of a row's score. A query's *floor* is a lower
+//! bound of its `k`-th best score; all threads share it, and it only rises.
+//!
+//! ```text
+//! floor ← the rank-th best lower bound in a sample of strips      sample.rs, for each query
+//! each thread, while tasks of strips are left:                    worker.rs
+//!     for each strip and each query:
+//!         rows ← those whose upper bound, by its first plane, reaches the floor
+//!         for each of these rows:
+//!             if only high halves were read: bounds ← by all 8 bits and both planes
+//!             if upper < floor: next row
+//!             candidates += (row, upper); offer lower to the floor
+//!     a query with too many candidates has no certificate
+//! for each query that has one:                                    rescore.rs
+//!     for its candidates, highest upper bound first:
+//!         if k rows are kept and upper < the worst of them: stop
+//!         keep the row if its score by the formula is among the best k
+//! ```
+//!
+//! A query that ranks by a formula is scanned as several half-spaces (`columns.rs`); rows that one
+//! of them may contain are scored at once, and their scores serve as bounds.
+//!
+//! # Why the answer is exact
+//!
+//! The floor is the least of `k` lower bounds of different rows that the filter admits, or the
+//! filter's minimum score. A row that the filter admits is dropped only if its upper bound is below
+//! a floor: then `k` others have higher scores. One that ties with the `k`-th best reaches the
+//! floor and stays. Bounds are rounded outwards, and one that is NaN keeps its row. What stays is
+//! scored by the formula itself. docs/certificate.md has the theorems.
+//!
+//! A pass reads `rows · dim` bytes once for all of its queries, or half of that if high halves are
+//! read first, and multiplies `rows · dim · queries` integers; then `dim` numbers for each
+//! candidate that is scored. A query without a certificate is left to a full pass.
 
 pub(crate) mod bounds;
 mod cache;

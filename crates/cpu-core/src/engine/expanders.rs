@@ -80,7 +80,7 @@ impl Expanders {
                 let options = Options { paths: self.paths, ..Options::default() };
                 let norm = usual_norm(&**expander, model);
                 let search = CertifiedSearch::new(full, None, norm, options)
-                    .map_err(|error| EngineError::Device(error.to_string()))?;
+                    .map_err(|error| EngineError::Device(error.into()))?;
                 self.all.push(Expanding { expander: expander.clone(), search });
                 self.all.len() - 1
             }

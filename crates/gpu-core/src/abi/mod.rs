@@ -19,7 +19,7 @@ pub(crate) use pointer::{CType, DevicePointer, DevicePointerMut};
 /// The type of a kernel's only parameter.
 ///
 /// # Safety
-/// The type has the layout of the structure of the same name in the generated header.
+/// - The type has the layout of the structure of the same name in the generated header.
 #[allow(unsafe_code)]
 pub(crate) unsafe trait Params: CType {}
 
@@ -121,7 +121,8 @@ macro_rules! abi {
         // bits are a valid value.
         #[allow(unsafe_code)]
         unsafe impl bytemuck::Zeroable for $uname {}
-        // SAFETY: see above.
+        // SAFETY: all bits are set and any bits are a valid value, because each member is plain
+        // data and as large as the union; it is `Copy`, and `Debug` reads no member.
         #[allow(unsafe_code)]
         unsafe impl bytemuck::Pod for $uname {}
         const _: () = {

@@ -12,8 +12,9 @@ use crate::GpuError;
 /// Starts setting all bits of the first `count` values to zero.
 ///
 /// # Safety
-/// The array stays allocated, and nothing else accesses it, until the stream has been synchronised.
-/// If the call is recorded, this holds during each launch of the graph.
+/// - The array stays allocated until the stream has been synchronised.
+/// - Nothing else accesses it until then.
+/// - If the call is recorded, all of this holds during each launch of the graph.
 ///
 /// # Errors
 /// If the driver refuses.
@@ -32,9 +33,10 @@ pub(crate) unsafe fn start_clearing<T: Pod>(
 /// Starts copying the first `count` pinned values to the device.
 ///
 /// # Safety
-/// Both sides stay allocated, nothing writes the pinned values, and nothing else accesses the
-/// array, until the stream has been synchronised. If the call is recorded, this holds during each
-/// launch of the graph.
+/// - Both sides stay allocated until the stream has been synchronised.
+/// - Nothing writes the pinned values until then.
+/// - Nothing else accesses the array until then.
+/// - If the call is recorded, all of this holds during each launch of the graph.
 ///
 /// # Errors
 /// If the driver refuses.
@@ -44,15 +46,20 @@ pub(crate) unsafe fn start_upload<T: Pod>(
     count: usize,
     stream: &Stream,
 ) -> Result<(), GpuError> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the values are pinned; the caller promises the rest, which are the conditions of this
+    // function.
     unsafe { start_upload_of(&from[..count], to, stream) }
 }
 
 /// Starts copying these values to the device.
 ///
 /// # Safety
-/// As for [`start_upload`], also after the borrow has ended. They are in pinned memory, or in
-/// memory that was made known to the device.
+/// - The values are in pinned memory, or in memory that was made known to the device.
+/// - They and the array stay allocated until the stream has been synchronised, also after the
+///   borrow has ended.
+/// - Nothing writes the values until then.
+/// - Nothing else accesses the array until then.
+/// - If the call is recorded, all of this holds during each launch of the graph.
 ///
 /// # Errors
 /// If the driver refuses.
@@ -72,7 +79,11 @@ pub(crate) unsafe fn start_upload_of<T: Pod>(
 /// Starts copying the first `count` pinned bytes to the array, from its byte `at` on.
 ///
 /// # Safety
-/// As for [`start_upload`].
+/// - Both sides stay allocated until the stream has been synchronised.
+/// - Nothing writes the pinned bytes until then.
+/// - Nothing else accesses the array until then.
+/// - If the call is recorded, all of this holds during each launch of the graph.
+/// - If the call is recorded, all of this holds during each launch of the graph.
 ///
 /// # Errors
 /// If the driver refuses.
@@ -97,9 +108,10 @@ pub(crate) unsafe fn start_upload_bytes<T: Pod>(
 /// Starts copying the first `count` values from the device.
 ///
 /// # Safety
-/// Both sides stay allocated, and nothing else accesses the pinned values or writes the array,
-/// until the stream has been synchronised. If the call is recorded, this holds during each launch
-/// of the graph.
+/// - Both sides stay allocated until the stream has been synchronised.
+/// - Nothing else accesses the pinned values until then.
+/// - Nothing else writes the array until then.
+/// - If the call is recorded, all of this holds during each launch of the graph.
 ///
 /// # Errors
 /// If the driver refuses.

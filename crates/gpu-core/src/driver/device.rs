@@ -36,7 +36,7 @@ pub(crate) trait Doing<T> {
 
 impl<T> Doing<T> for Result<T, CudaError> {
     fn doing(self, doing: &'static str) -> Result<T, GpuError> {
-        self.map_err(|e| GpuError::Driver { doing, reason: e.to_string() })
+        self.map_err(|e| GpuError::Driver { doing, source: e.into() })
     }
 }
 
@@ -50,8 +50,7 @@ pub(crate) fn new_stream() -> Result<Stream, GpuError> {
 /// # Errors
 /// If there is no driver or no GPU, or the driver is too old.
 pub fn count() -> Result<u32, GpuError> {
-    let none =
-        |e: CudaError| GpuError::NoDevice { reason: e.to_string().trim_matches('"').to_owned() };
+    let none = |e: CudaError| GpuError::NoDevice { source: e.into() };
     cust::init(cust::CudaFlags::empty()).map_err(none)?;
     let version = CudaApiVersion::get().doing("asking the driver's version")?;
     let needed = env!("KINDRED_CUDA_MAJOR").parse().expect("the build script sets a number");
@@ -60,7 +59,7 @@ pub fn count() -> Result<u32, GpuError> {
         return Err(GpuError::DriverTooOld { major, minor, needed });
     }
     match Device::num_devices().map_err(none)? {
-        0 => Err(GpuError::NoDevice { reason: "the driver knows none".to_owned() }),
+        0 => Err(GpuError::NoDevice { source: "the driver knows none".into() }),
         found => Ok(found),
     }
 }

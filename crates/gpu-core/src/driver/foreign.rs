@@ -38,7 +38,7 @@ impl Handover {
     /// ended.
     ///
     /// # Safety
-    /// The foreign stream exists.
+    /// - The foreign stream exists.
     ///
     /// # Errors
     /// If the driver refuses.
@@ -47,7 +47,7 @@ impl Handover {
         earlier: ForeignStream,
         later: &Stream,
     ) -> Result<(), GpuError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the foreign stream exists, as the caller promises; the other one is borrowed.
         unsafe { self.order(earlier.0, later.as_inner()) }
     }
 
@@ -55,7 +55,7 @@ impl Handover {
     /// ended.
     ///
     /// # Safety
-    /// The foreign stream exists.
+    /// - The foreign stream exists.
     ///
     /// # Errors
     /// If the driver refuses.
@@ -64,17 +64,18 @@ impl Handover {
         later: ForeignStream,
         earlier: &Stream,
     ) -> Result<(), GpuError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the foreign stream exists, as the caller promises; the other one is borrowed.
         unsafe { self.order(earlier.as_inner(), later.0) }
     }
 
     /// # Safety
-    /// Both streams exist.
+    /// - The stream `earlier` exists.
+    /// - The stream `later` exists.
     unsafe fn order(&self, earlier: CUstream, later: CUstream) -> Result<(), GpuError> {
-        // SAFETY: the caller's promise; the event exists.
+        // SAFETY: the stream exists, as the caller promises, and the event until `drop`.
         let status = unsafe { cust_raw::cuEventRecord(self.0, earlier) };
         check(status, "recording an event")?;
-        // SAFETY: as above.
+        // SAFETY: the stream exists, as the caller promises, and the event until `drop`.
         let status = unsafe { cust_raw::cuStreamWaitEvent(later, self.0, 0) };
         check(status, "waiting for an event")
     }

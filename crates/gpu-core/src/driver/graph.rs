@@ -45,8 +45,7 @@ impl Graph {
     /// Puts the recorded work into the stream.
     ///
     /// # Safety
-    /// The safety requirements of each recorded call hold from now until the stream has been
-    /// synchronised.
+    /// - The conditions of each recorded call hold from now until the stream has been synchronised.
     pub(crate) unsafe fn launch(&self, stream: &Stream) -> Result<(), GpuError> {
         // SAFETY: the graph is complete and alive; what it does is the caller's promise.
         let status = unsafe { cust_raw::cuGraphLaunch(self.executable, stream.as_inner()) };

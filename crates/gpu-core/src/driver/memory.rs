@@ -60,8 +60,8 @@ impl<T: Pod> Array<T> {
     /// Values at an address in the memory of another library, which frees them.
     ///
     /// # Safety
-    /// There are as many values, aligned, in memory of this device, for as long as work uses the
-    /// array.
+    /// - There are as many values at the address, in memory of this device, aligned for their type.
+    /// - They stay there for as long as work uses the array.
     #[allow(unsafe_code)]
     pub(crate) unsafe fn borrowed(address: u64, len: usize) -> Self {
         Self { address, len, is_borrowed: true, values: PhantomData }
@@ -229,7 +229,9 @@ impl<T> Deref for Pinned<T> {
 impl<T> DerefMut for Pinned<T> {
     #[allow(unsafe_code)]
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as above, and `self` is borrowed mutably.
+        // SAFETY: allocated and initialised with `len` values, to which nobody else has a
+        // reference, because `self` is borrowed mutably. A caller that lets the device write here
+        // has promised to synchronise before it reads.
         unsafe { std::slice::from_raw_parts_mut(self.address, self.len) }
     }
 }

@@ -11,7 +11,7 @@ use crate::GpuError;
 pub(crate) fn check(status: CUresult, doing: &'static str) -> Result<(), GpuError> {
     match status {
         CUresult::CUDA_SUCCESS => Ok(()),
-        error => Err(GpuError::Driver { doing, reason: format!("{error:?}") }),
+        error => Err(GpuError::Driver { doing, source: format!("{error:?}").into() }),
     }
 }
 

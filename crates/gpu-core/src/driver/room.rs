@@ -39,8 +39,9 @@ impl<T: Pod + Send + Sync> Room<T> {
     /// Starts copying these values to the device.
     ///
     /// # Safety
-    /// No kernel that uses the values, and no copy of them, is under way; until the stream has been
-    /// synchronised, nothing else changes them, and this stays alive.
+    /// - No kernel that uses the values, and no copy of them, is under way.
+    /// - Nothing else changes them until the stream has been synchronised.
+    /// - This stays alive until then.
     pub(crate) unsafe fn upload(&mut self, values: &[T], stream: &Stream) -> Result<(), GpuError> {
         self.resize(values.len())?;
         let host = &mut self.host[..values.len()];
@@ -51,27 +52,32 @@ impl<T: Pod + Send + Sync> Room<T> {
         } else {
             host.copy_from_slice(values);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: nothing else uses either side until the stream has been synchronised, and both
+        // stay allocated, because this stays alive: the caller's promise.
         unsafe { start_upload(&self.host, &self.device, values.len(), stream) }
     }
 
     /// Starts setting this many values to zero on the device.
     ///
     /// # Safety
-    /// As for [`upload`](Self::upload).
+    /// - No kernel that uses the values, and no copy of them, is under way.
+    /// - Nothing else changes them until the stream has been synchronised.
+    /// - This stays alive until then.
     pub(crate) unsafe fn clear(&mut self, len: usize, stream: &Stream) -> Result<(), GpuError> {
         self.resize(len)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: nothing else uses the values until the stream has been synchronised, and they
+        // stay allocated, because this stays alive: the caller's promise.
         unsafe { start_clearing(&self.device, len, stream) }
     }
 
     /// Starts copying the values to the host.
     ///
     /// # Safety
-    /// Until the stream has been synchronised, nothing but earlier work in it changes them, and
-    /// this stays alive.
+    /// - Nothing but earlier work in the stream changes the values until it has been synchronised.
+    /// - This stays alive until then.
     pub(crate) unsafe fn download(&self, stream: &Stream) -> Result<(), GpuError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: nothing else changes the values until the stream has been synchronised, and both
+        // sides stay allocated, because this stays alive: the caller's promise.
         unsafe { start_download(&self.device, &self.host, self.len, stream) }
     }
 

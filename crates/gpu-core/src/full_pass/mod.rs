@@ -123,7 +123,7 @@ impl FullPasses {
     /// `counting` takes what it can. Ends the stream's work.
     ///
     /// # Safety
-    /// Nothing but earlier work in the stream uses the scratch memory.
+    /// - Nothing but earlier work in the stream uses the scratch memory.
     ///
     /// # Errors
     /// If the device fails.
@@ -184,7 +184,9 @@ impl FullPasses {
                     let (mut first, end) = (first, first + rows);
                     while first < end {
                         let rows = group.rows(parts, first, place).min(end - first);
-                        // SAFETY: as above.
+                        // SAFETY: nothing else uses the scratch memory, as the caller promises; the
+                        // rows are in the table; `Group::rows` counts only rows whose cosines have
+                        // room.
                         unsafe { self.step(place, parts, &group, first, rows)? };
                         first += rows;
                     }
@@ -199,7 +201,9 @@ impl FullPasses {
     /// Processes some rows for a group.
     ///
     /// # Safety
-    /// As for [`part`](Self::part); the rows are in the table, and there is room for their cosines.
+    /// - Nothing but earlier work in the stream uses the scratch memory.
+    /// - The rows are in the table.
+    /// - The scratch memory has room for their cosines.
     unsafe fn step(
         &mut self,
         place: Place<'_>,
@@ -216,8 +220,9 @@ impl FullPasses {
         let found = self.host_found_count[0] as usize;
         if found > MAX_FOUND {
             let half = rows / 2;
-            // SAFETY: as above. One row is found by at most `QUERIES` queries, so there are at
-            // least two.
+            // SAFETY: nothing else uses the scratch memory, as the caller promises; each half has
+            // fewer of the rows, so they are in the table and their cosines have room. One row is
+            // found by at most `QUERIES` queries, so there are at least two.
             unsafe {
                 self.step(place, parts, group, first, half)?;
                 return self.step(place, parts, group, first + half, rows - half);
@@ -237,8 +242,10 @@ impl FullPasses {
     /// Starts the work of a step.
     ///
     /// # Safety
-    /// As for [`step`](Self::step). Until the stream has been synchronised, nothing else uses the
-    /// buffers.
+    /// - Nothing but earlier work in the stream uses the scratch memory.
+    /// - The rows are in the table.
+    /// - The scratch memory has room for their cosines.
+    /// - Nothing else uses the buffers until the stream has been synchronised.
     unsafe fn launch(
         &mut self,
         place: Place<'_>,

@@ -118,7 +118,7 @@ impl Classifiers {
             Some(pool) => pool,
             None => ThreadPoolBuilder::new().build().map_err(|error| GpuError::Driver {
                 doing: "starting threads",
-                reason: error.to_string(),
+                source: error.into(),
             })?,
         };
         let some: Vec<&TokenText> = missing.iter().map(|&at| texts[at]).collect();

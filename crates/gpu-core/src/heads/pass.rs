@@ -131,12 +131,13 @@ impl Buffers {
     }
 
     /// # Safety
-    /// The buffers have room for these texts, and stay as they are until the stream has been
-    /// synchronised.
+    /// - The buffers have room for these texts.
+    /// - They stay as they are until the stream has been synchronised.
     unsafe fn launch(&mut self, ready: &Ready<'_>, tokens: usize) -> Result<(), GpuError> {
         let Self { stream, texts, .. } = &*self;
         let (texts, classes, chunk) = (*texts, ready.weights.classes, ready.chunk());
-        // SAFETY: as promised; each kernel's grid and memory are as its comment says.
+        // SAFETY: the buffers have room for the texts and stay as they are, as the caller promises;
+        // each kernel's grid and memory are as its comment says.
         unsafe {
             start_upload(&self.tokens.0, &self.tokens.1, tokens, stream)?;
             start_upload(&self.bounds.0, &self.bounds.1, texts + 1, stream)?;
@@ -171,7 +172,8 @@ impl Buffers {
     }
 
     /// # Safety
-    /// As for [`Self::launch`].
+    /// - The buffers have room for these texts, which are some of those of [`Self::launch`].
+    /// - They stay as they are until the stream has been synchronised.
     unsafe fn features(
         &self,
         ready: &Ready<'_>,
@@ -206,12 +208,14 @@ impl Buffers {
             (false, _) => &kernels.float,
         };
         let shape = Shape::grid(count.div_ceil(block_texts), groups.div_ceil(block_groups));
-        // SAFETY: the caller's.
+        // SAFETY: the buffers have room for the texts and stay as they are, as the caller promises;
+        // the grid covers the texts and the channels.
         unsafe { widths.of(place.width).launch(&self.stream, shape, &params) }
     }
 
     /// # Safety
-    /// As for [`Self::launch`].
+    /// - The buffers have room for these texts, which are some of those of [`Self::launch`].
+    /// - They stay as they are until the stream has been synchronised.
     unsafe fn dense(
         &self,
         ready: &Ready<'_>,
@@ -238,7 +242,8 @@ impl Buffers {
         };
         let tiles = count.next_multiple_of(HEAD_TEXTS) / texts;
         let shape = Shape::grid(hidden.outputs / wide, tiles).shared(shared);
-        // SAFETY: the caller's; all texts of a tile are within the buffers.
+        // SAFETY: the buffers stay as they are, as the caller promises; all texts of a tile are
+        // within them.
         unsafe { kernel.launch(&self.stream, shape, &params) }
     }
 }

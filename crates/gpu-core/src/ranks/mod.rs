@@ -295,8 +295,9 @@ impl Ranks {
     /// [`widest`](Self::widest) queries, all of which it takes, and which fit the table.
     ///
     /// # Safety
-    /// Until the stream has gone past the pass, nothing else uses the set, only passes in the same
-    /// stream use this, and the tables and this stay alive.
+    /// - Nothing else uses the set until the stream has gone past the pass.
+    /// - Only passes in the same stream use this until then.
+    /// - The tables and this stay alive until then.
     ///
     /// # Errors
     /// If the device fails.

@@ -137,7 +137,8 @@ impl Resident {
     /// A table that another library keeps on the device, lifted like this, and its 8-bit table.
     ///
     /// # Safety
-    /// The table is there, and does not change while work uses it.
+    /// - The table is at the addresses that it names.
+    /// - It does not change while work uses it.
     ///
     /// # Errors
     /// If the device lacks the memory, or fails.
@@ -149,7 +150,8 @@ impl Resident {
         stream: &Stream,
     ) -> Result<Self, GpuError> {
         let BorrowedTable { components, biases, rows, dim } = table;
-        // SAFETY: the caller's promise.
+        // SAFETY: as many values are at the addresses, and do not change while work uses them: the
+        // caller's promise.
         let (components, biases) = unsafe {
             let biases = biases.map(|address| Array::borrowed(address, rows));
             (Rc::new(Array::borrowed(components, rows * dim)), biases)

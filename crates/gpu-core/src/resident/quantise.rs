@@ -55,8 +55,8 @@ impl Rounding {
     /// there is a place for it.
     ///
     /// # Safety
-    /// Table and arrays stay as they are until the stream has been synchronised; the table has at
-    /// most as many components as these kernels are for.
+    /// - Table and arrays stay as they are until the stream has been synchronised.
+    /// - The table has at most as many components as these kernels are for.
     pub(crate) unsafe fn peaks(
         &self,
         (table, lift): (TableView, LiftView),
@@ -77,7 +77,9 @@ impl Rounding {
     /// Starts rounding all rows, whose largest components are known.
     ///
     /// # Safety
-    /// As for [`peaks`](Self::peaks); the tables are made for this table and this lift.
+    /// - Table and arrays stay as they are until the stream has been synchronised.
+    /// - The table has at most as many components as these kernels are for.
+    /// - The tables are made for this table and this lift.
     pub(crate) unsafe fn round(
         &self,
         (table, lift): (TableView, LiftView),

@@ -80,7 +80,7 @@ impl RoundAgain {
     /// are wrong from now on.
     ///
     /// # Safety
-    /// Nothing else uses the tables.
+    /// - Nothing else uses the tables until this has returned.
     ///
     /// # Errors
     /// If the device fails.

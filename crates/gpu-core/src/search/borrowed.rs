@@ -97,8 +97,9 @@ impl BorrowedTerms {
     /// `largest_bias` is the largest magnitude of a bias. `after` is the library's stream.
     ///
     /// # Safety
-    /// The table is there, and the stream exists. Until the next call, nothing else uses the
-    /// table's memory.
+    /// - The table is at the addresses that it names.
+    /// - The stream exists.
+    /// - Until the next call, nothing else uses the table's memory.
     ///
     /// # Errors
     /// If the device fails or lacks the memory, or a vector or a bias is not finite.
@@ -110,7 +111,7 @@ impl BorrowedTerms {
     ) -> Result<(), GpuError> {
         // Its memory is needed.
         self.rounded = None;
-        // SAFETY: the caller's promise.
+        // SAFETY: the foreign stream exists, as the caller promises.
         unsafe { self.handover.after(ForeignStream::new(after), &self.stream)? };
         let (rows, dim) = (table.rows, table.dim);
         let lifted_dim = dim + usize::from(table.biases.is_some());
@@ -127,7 +128,8 @@ impl BorrowedTerms {
         let rounding = Rounding::new(lifted_dim)?;
         let (peaks, longest_square) = (Array::zeroed(rows)?, Array::zeroed(1)?);
         let as_they_are = LiftView { longest: 1.0, beta: 1.0, dim: dim as i32, unused: 0 };
-        // SAFETY: the caller's promise; the stream is synchronised here.
+        // SAFETY: the table is at its addresses and nothing else uses it, as the caller promises;
+        // the arrays are made here, and the stream is synchronised before they are dropped.
         unsafe {
             rounding.peaks(
                 (view(table), as_they_are),
@@ -147,7 +149,8 @@ impl BorrowedTerms {
             (Some(_), false) => largest_bias.max(LEAST_BIAS),
         };
         let lift = Lift::of_largest(norm, bias, token_norm).with_room(ROOM);
-        // SAFETY: the caller's promise.
+        // SAFETY: the table is at its addresses and does not change until the next call, as the
+        // caller promises.
         let resident = unsafe { Resident::borrow(gpu, table, lift, &self.stream)? };
         let paths = Paths { certified_from_rows: 0, int4: false, ..Paths::default() };
         let kept = Kept { precision: Precision::Float32, memory: None, portable: false };
@@ -162,7 +165,9 @@ impl BorrowedTerms {
     /// not, they must be [rounded](Self::round) from the start.
     ///
     /// # Safety
-    /// As for [`round`](Self::round).
+    /// - The table is at the addresses that it names.
+    /// - The stream exists.
+    /// - Until the next call, nothing else uses the table's memory.
     ///
     /// # Errors
     /// If the device fails.
@@ -178,7 +183,8 @@ impl BorrowedTerms {
         };
         let (resident, stream) = (&engine.resident, &engine.stream);
         let quantised = resident.quantised.as_ref().expect("every row has a slot");
-        // SAFETY: the caller's promise.
+        // SAFETY: the foreign stream exists, as the caller promises; nothing else uses the tables,
+        // because this has them by exclusive reference.
         unsafe {
             self.handover.after(ForeignStream::new(after), stream)?;
             again.round(resident, quantised, stream)
@@ -191,8 +197,9 @@ impl BorrowedTerms {
     /// `[tokens, dim]` float32, one text after the other; each text `ends` at a token.
     ///
     /// # Safety
-    /// The terms were rounded as they are now; they and the tokens are there, and the stream
-    /// exists.
+    /// - The terms were rounded as they are now.
+    /// - They and the tokens are at the addresses that were given.
+    /// - The stream exists.
     ///
     /// # Errors
     /// If the device fails.
@@ -208,7 +215,7 @@ impl BorrowedTerms {
         let engine = &mut self.rounded.as_mut().expect("terms were rounded").engine;
         let tokens = ends.last().copied().unwrap_or(0);
         assert!(ends.len() <= MAX_TEXTS && tokens <= MAX_TOKENS, "{tokens} tokens");
-        // SAFETY: the caller's promise.
+        // SAFETY: the foreign stream exists, as the caller promises.
         unsafe { self.handover.after(ForeignStream::new(after), &engine.stream)? };
         let leasts = vec![LEAST; ends.len()];
         let vectors = TokenVectors::Borrowed(DevicePointer::new(vectors));
@@ -220,7 +227,8 @@ impl BorrowedTerms {
     /// what is put into it from now on begins after the sums.
     ///
     /// # Safety
-    /// The arrays are as they say, and the stream exists.
+    /// - The arrays are at their addresses, with the lengths that `of` says.
+    /// - The stream exists.
     ///
     /// # Errors
     /// If the device fails.
@@ -238,7 +246,8 @@ impl BorrowedTerms {
             dim: dim as i32,
             groups: groups as u32,
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: the arrays have their lengths and the foreign stream exists, as the caller
+        // promises; the foreign stream goes on only after the sums.
         unsafe {
             self.handover.after(foreign, &self.stream)?;
             self.sums.start(&params, &self.stream)?;

@@ -130,7 +130,7 @@ impl CudaEngine {
                 let engine = self.beside(expander.terms(), usual_norm(&**expander, model));
                 let engine = engine.map_err(|error| match error {
                     // The engine itself is fine.
-                    GpuError::DoesNotFit { .. } => EngineError::NoExpander(error.to_string()),
+                    GpuError::DoesNotFit { .. } => EngineError::NoExpander(error.into()),
                     error => self.failed(error),
                 })?;
                 self.expanders.push(Expanding { expander: expander.clone(), engine });

@@ -1,5 +1,43 @@
 //! Certified search over resident tables: the engine and its parts.
 //!
+//! # Algorithm
+//!
+//! As on the CPU, rounded copies of rows and queries bound each score, and only rows whose upper
+//! bound reaches a query's floor are scored. The table is in tiles of rows that share a step. The
+//! steps of a pass are kernels of one stream, and the host waits at its end. Those of a certified
+//! pass are recorded once, as a graph.
+//!
+//! ```text
+//! each query → certified, by its k | every row from a minimum score on | exact
+//! certified, in pieces that fit one pass:
+//!     prepare     round the queries to 8 bits, with their errors
+//!     sample      bounds of one tile in 8 to 32; thresholds ← a lower bound of the k-th best
+//!     scan        the tiles, in one to three phases:
+//!                     candidates += rows whose upper bound reaches the query's threshold
+//!                     between phases: raise the thresholds by the candidates so far
+//!     rescore     candidates that reach the last floor, by the formula; keep the best k
+//! one query alone, of a small k: the 4-bit table is scanned; without a certificate, the 8-bit one
+//! every row from a minimum on: the threshold is known, so there is no sample
+//! without a certificate: every row is scored for a cosine; a formula, and what does not fit the
+//!     lists, is left to a full pass
+//! ```
+//!
+//! # Why the answer is exact
+//!
+//! A threshold is computed from `k` lower bounds of different rows, so a row below it has `k` rows
+//! above it. Tiles are scanned once each, in any order: thresholds only rise, and one that is late
+//! only leaves more candidates. A query whose candidates overflow its part of the list has no
+//! certificate, and is answered in another way. The rest is scored by the formula
+//! (docs/certificate.md).
+//!
+//! # Cost
+//!
+//! A pass reads `rows · dim` bytes once for all of its queries, half of that with 4 bits, and
+//! multiplies `rows · dim · queries` integers. The host's part is to write queries and to read
+//! answers, while another pass runs (`overlap`).
+//!
+//! # Files
+//!
 //! - `start`: making the engine; `graphs`: recorded passes;
 //! - `answer`: which pass takes which query; `overlap`: passes that start before the last one is
 //!   over; `exchange`: queries in, answers out; `pace`: how many queries to take;
@@ -180,7 +218,7 @@ impl CudaEngine {
 
     fn failed(&mut self, error: GpuError) -> EngineError {
         self.abandon();
-        EngineError::Device(error.to_string())
+        EngineError::Device(error.into())
     }
 
     fn pass(&self, exchange: usize) -> Pass<'_> {

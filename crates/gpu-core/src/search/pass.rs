@@ -40,7 +40,7 @@ impl Pass<'_> {
     /// One query over the first `tiles` tiles of the 4-bit table: upload, search, download.
     ///
     /// # Safety
-    /// The promise of a pass.
+    /// - The promise of a [pass](Pass).
     pub(crate) unsafe fn int4(
         &self,
         quantised: &Quantised,
@@ -66,7 +66,7 @@ impl Pass<'_> {
     /// download.
     ///
     /// # Safety
-    /// The promise of a pass.
+    /// - The promise of a [pass](Pass).
     pub(crate) unsafe fn int8(
         &self,
         quantised: &Quantised,
@@ -101,7 +101,7 @@ impl Pass<'_> {
     /// search, download.
     ///
     /// # Safety
-    /// The promise of a pass, but for the number of hits.
+    /// - The promise of a [pass](Pass), but for the number of hits: there may be any number.
     pub(crate) unsafe fn every_hit(
         &self,
         quantised: &Quantised,
@@ -123,7 +123,7 @@ impl Pass<'_> {
     /// score on.
     ///
     /// # Safety
-    /// The promise of a pass.
+    /// - The promise of a [pass](Pass).
     pub(super) unsafe fn above_minimum(
         &self,
         quantised: &Quantised,
@@ -147,7 +147,7 @@ impl Pass<'_> {
     /// or, with `float32_first`, only rows that their float32 scores do not rule out.
     ///
     /// # Safety
-    /// The promise of a pass.
+    /// - The promise of a [pass](Pass).
     pub(crate) unsafe fn exact(
         &self,
         batch: usize,
@@ -176,19 +176,19 @@ impl Pass<'_> {
     /// copied. Everything else is read from the host's memory.
     ///
     /// # Safety
-    /// The promise of a pass.
+    /// - The promise of a [pass](Pass).
     pub(crate) unsafe fn copy_vectors(&self, width: usize) -> Result<(), GpuError> {
         if !Self::copies_vectors(width) {
             return Ok(());
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the promise of a pass is the caller's.
         unsafe { self.upload_vectors() }
     }
 
     /// # Safety
-    /// The promise of a pass: the host's side stays as it is until the pass has ended.
-    /// `upload_queries` has seen that staged vectors are in registered memory, and the exchange
-    /// keeps them.
+    /// - The promise of a [pass](Pass): the host's side stays as it is until the pass has ended.
+    /// - Staged vectors are in registered memory, as `upload_queries` has seen, and the exchange
+    ///   keeps them.
     unsafe fn upload_vectors(&self) -> Result<(), GpuError> {
         let Exchange { vectors, staged, uploads, .. } = self.exchange;
         let (count, to) = (uploads.components, &self.workspace.vectors);
@@ -196,9 +196,11 @@ impl Pass<'_> {
             return Ok(());
         }
         match staged {
-            // SAFETY: the caller's promise.
+            // SAFETY: the host's vectors stay as they are until the pass has ended: the caller's
+            // promise.
             None => unsafe { start_upload(vectors, to, count, self.stream) },
-            // SAFETY: the caller's promise.
+            // SAFETY: the staged vectors are in registered memory and stay there until the pass has
+            // ended: the caller's promise.
             Some(first) => unsafe { start_upload_of(first.and_after(count), to, self.stream) },
         }
     }
@@ -206,7 +208,7 @@ impl Pass<'_> {
     /// Starts copying the first `batch` queries to the device, for a pass that is not certified.
     ///
     /// # Safety
-    /// The promise of a pass.
+    /// - The promise of a [pass](Pass).
     pub(crate) unsafe fn upload_queries(&self, batch: usize) -> Result<(), GpuError> {
         let Workspace { headers, excluded, .. } = self.workspace;
         let Exchange { uploads, .. } = self.exchange;
@@ -246,7 +248,7 @@ impl Pass<'_> {
     }
 
     /// # Safety
-    /// The promise of a pass.
+    /// - The promise of a [pass](Pass).
     unsafe fn download(&self, batch: usize, stride: usize) -> Result<(), GpuError> {
         let (answers, host) = (&self.workspace.answers, &self.exchange.answers);
         // SAFETY: the caller's promise: answers are read after the stream has been synchronised.

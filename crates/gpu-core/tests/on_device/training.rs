@@ -194,11 +194,11 @@ fn borrowed_terms_that_are_not_finite() {
         unsafe { device.round(there.table, (9.0, 1.0), DEFAULT_STREAM).unwrap() };
         terms.components[333] = bad;
         there.write(&terms);
-        // SAFETY: as above.
+        // SAFETY: the arrays still have the table's sizes, and stay.
         let again = unsafe { device.round_again(there.table, DEFAULT_STREAM).unwrap() };
         assert!(!again);
-        // SAFETY: as above.
+        // SAFETY: the arrays still have the table's sizes, and stay.
         let error = unsafe { device.round(there.table, (9.0, 1.0), DEFAULT_STREAM) };
-        assert_eq!(error, Err(GpuError::NotFinite));
+        assert!(matches!(error, Err(GpuError::NotFinite)), "{error:?}");
     }
 }

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::{Checksum, DATA_START, Layout, Provenance, format_version};
 use crate::ModelError;
+use crate::error::because;
 use contract::Metric;
 
 /// The header of `vectors.safetensors`: shapes, checksums, provenance.
@@ -108,13 +109,14 @@ impl Header {
 
     /// Reads and checks the header of a file. Cheap: reads nothing after the header.
     pub(crate) fn from_file(path: &Path, file: &[u8]) -> Result<Self, ModelError> {
-        let not_a_model = |reason: String| ModelError::NotAModel { path: path.to_owned(), reason };
+        let not_a_model =
+            |reason: &str| ModelError::NotAModel { path: path.to_owned(), reason: reason.into() };
         let metadata = read_safetensors_header(path, file)?;
         let texts =
-            metadata.metadata().as_ref().ok_or_else(|| not_a_model("it has no metadata".into()))?;
+            metadata.metadata().as_ref().ok_or_else(|| not_a_model("it has no metadata"))?;
         let found = texts
             .get("kindred_format")
-            .ok_or_else(|| not_a_model("it was not written by kindred".into()))?;
+            .ok_or_else(|| not_a_model("it was not written by kindred"))?;
         let is_found = |metric: &Metric| *found == format_version(*metric).to_string();
         let Some(metric) = Metric::ALL.into_iter().find(is_found) else {
             let (path, found) = (path.to_owned(), found.clone());
@@ -262,7 +264,7 @@ fn read_safetensors_header(path: &Path, file: &[u8]) -> Result<Metadata, ModelEr
         }
         Err(e) => Err(ModelError::NotAModel {
             path: path.to_owned(),
-            reason: format!("its safetensors header can't be read ({e})"),
+            reason: because(format!("its safetensors header can't be read ({e})"), e),
         }),
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{HeadError, seal};
 use crate::ModelStore;
+use crate::error::Reason;
 
 /// The version of the format that this build reads and writes.
 pub const HEAD_VERSION: u32 = 1;
@@ -94,7 +95,7 @@ impl About {
         check_version(path, json)?;
         let about = serde_json::from_slice(json).map_err(|error| HeadError::Description {
             path: path.to_owned(),
-            reason: error.to_string(),
+            reason: error.into(),
         })?;
         seal::check(path, json)?;
         Ok(about)
@@ -238,12 +239,12 @@ impl Description {
     /// Reads `head.json`.
     pub(super) fn parse(path: &Path, json: &[u8]) -> Result<Self, HeadError> {
         check_version(path, json)?;
-        let damaged = |reason| HeadError::Description { path: path.to_owned(), reason };
+        let damaged = |reason: Reason| HeadError::Description { path: path.to_owned(), reason };
         // Otherwise only its first field that no classifier has would be named.
         if About::parse(path, json).is_ok_and(|about| about.kind != HeadKind::Classifier) {
-            return Err(damaged("it is not a classifier".to_owned()));
+            return Err(damaged("it is not a classifier".into()));
         }
-        let read = serde_json::from_slice(json).map_err(|error| damaged(error.to_string()))?;
+        let read = serde_json::from_slice(json).map_err(|error| damaged(error.into()))?;
         seal::check(path, json)?;
         Ok(read)
     }

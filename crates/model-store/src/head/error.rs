@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::ModelError;
+use crate::error::Reason;
 
 /// Why a head can't be opened or written. Each message names the file and the cure.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +31,8 @@ pub enum HeadError {
         /// The file.
         path: PathBuf,
         /// The fault, and its place.
-        reason: String,
+        #[source]
+        reason: Reason,
     },
     /// The head has another format version.
     #[error("{} has head format {found}, but this kindred reads format {supported}; train it again", path.display())]
@@ -48,7 +50,8 @@ pub enum HeadError {
         /// The file.
         path: PathBuf,
         /// What is inconsistent.
-        reason: String,
+        #[source]
+        reason: Reason,
     },
     /// The head was made for another model.
     #[error(

@@ -26,6 +26,7 @@ pub use description::{
 pub use error::HeadError;
 pub use expander::{Expander, ExpanderDescription, ExpanderWeights, TermsFrom, write_expander};
 
+use crate::error::Reason;
 use crate::format::Checksum;
 use crate::mapped::Mapped;
 use crate::whole::{Kind, NewFolder};
@@ -141,13 +142,13 @@ impl Head {
         model: &ModelStore,
     ) -> Result<Self, HeadError> {
         let damaged =
-            |file: &str, reason: String| HeadError::Damaged { path: folder.join(file), reason };
-        description.check().map_err(|reason| damaged(HEAD_FILE, reason))?;
+            |file: &str, reason: Reason| HeadError::Damaged { path: folder.join(file), reason };
+        description.check().map_err(|reason| damaged(HEAD_FILE, reason.into()))?;
         description.model.check(folder, model)?;
         let found = Checksum::of(&weights).to_string();
         if found != description.weights {
             let reason = format!("its checksum is {found}, not {}", description.weights);
-            return Err(damaged(WEIGHTS_FILE, reason));
+            return Err(damaged(WEIGHTS_FILE, reason.into()));
         }
         let damaged_weights = |reason| damaged(WEIGHTS_FILE, reason);
         let tensors = Tensors::new(weights, &description, model.dim()).map_err(damaged_weights)?;

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::HeadError;
+use crate::error::Reason;
 use crate::format::Checksum;
 
 /// The field with the checksum. Heads of earlier versions do not have it.
@@ -36,16 +37,16 @@ pub(super) fn missing(has: Option<&String>, description: &impl Serialize) -> Opt
 
 /// Checks a description that can be read, if it has a checksum.
 pub(super) fn check(path: &Path, json: &[u8]) -> Result<(), HeadError> {
-    let damaged = |reason| HeadError::Damaged { path: path.to_owned(), reason };
-    let json: Value = serde_json::from_slice(json).map_err(|error| damaged(error.to_string()))?;
+    let damaged = |reason: Reason| HeadError::Damaged { path: path.to_owned(), reason };
+    let json: Value = serde_json::from_slice(json).map_err(|error| damaged(error.into()))?;
     let Some(expected) = json.get(FIELD).cloned() else { return Ok(()) };
     let found = of_value(json).to_string();
     if expected.as_str() == Some(&found) {
         return Ok(());
     }
-    Err(damaged(format!(
-        "its checksum is {found}, not {expected}; it was changed after it was made"
-    )))
+    let reason =
+        format!("its checksum is {found}, not {expected}; it was changed after it was made");
+    Err(damaged(reason.into()))
 }
 
 /// As it is written.

@@ -9,6 +9,7 @@ use safetensors::tensor::{Dtype, TensorView, serialize};
 use safetensors::{SafeTensors, View};
 
 use super::{Description, Parts};
+use crate::error::Reason;
 use crate::mapped::Mapped;
 
 /// The most tensors: some for each convolution and layer.
@@ -36,17 +37,15 @@ fn layer(index: usize, what: &str) -> String {
 
 impl Tensors {
     /// Finds the tensors of a head with this description.
-    pub(super) fn new(file: Mapped, description: &Description, dim: usize) -> Result<Self, String> {
-        let tensors = SafeTensors::deserialize(&file).map_err(|error| error.to_string())?;
+    pub(super) fn new(file: Mapped, description: &Description, dim: usize) -> Result<Self, Reason> {
+        let tensors = SafeTensors::deserialize(&file)?;
         let expected = 2 * (description.convolutions.len() + description.layers.len());
         let others = ["tuned.rows", "tuned.vectors", "words.vectors", "unknown.vector"];
         let found = others.iter().filter(|name| tensors.tensor(name).is_ok()).count();
         if tensors.len() > MAX_TENSORS || tensors.len() != expected + found {
-            return Err(format!(
-                "it has {} tensors; {} are known by the description",
-                tensors.len(),
-                expected + found
-            ));
+            let (has, known) = (tensors.len(), expected + found);
+            let reason = format!("it has {has} tensors; {known} are known by the description");
+            return Err(reason.into());
         }
         let start = file.as_ptr() as usize;
         let place = |data: &[u8]| {
@@ -68,12 +67,12 @@ impl Tensors {
             unknown.then(|| optional("unknown.vector", Dtype::F32, &[dim])).transpose()?,
         );
         if tuned.len() != rows * dim * 4 || added.len() != description.words.len() * dim * 4 {
-            return Err("vectors of words are missing".to_owned());
+            return Err("vectors of words are missing".into());
         }
         let own = Self { dim, tuned_rows, tuned, added, unknown, file: file.clone() };
         let all = [own.floats(&own.tuned), own.floats(&own.added), own.unknown().unwrap_or(&[])];
         if all.iter().any(|vectors| vectors.iter().any(|component| !component.is_finite())) {
-            return Err("a vector has a component that is not finite".to_owned());
+            return Err("a vector has a component that is not finite".into());
         }
         Ok(own)
     }
@@ -83,10 +82,10 @@ impl Tensors {
         &self,
         description: &Description,
         dim: usize,
-    ) -> Result<Classifier, String> {
-        let tensors = SafeTensors::deserialize(&self.file).map_err(|error| error.to_string())?;
-        let floats = |name: String, shape: &[usize]| -> Result<Vec<f32>, String> {
-            let tensor = tensors.tensor(&name).map_err(|error| error.to_string())?;
+    ) -> Result<Classifier, Reason> {
+        let tensors = SafeTensors::deserialize(&self.file)?;
+        let floats = |name: String, shape: &[usize]| -> Result<Vec<f32>, Reason> {
+            let tensor = tensors.tensor(&name)?;
             Ok(pod_collect_to_vec(bytes(&tensor, &name, Dtype::F32, shape)?))
         };
         let mut convolutions = Vec::new();
@@ -104,16 +103,16 @@ impl Tensors {
             layers.push(Layer { weights, bias });
             inputs = outputs;
         }
-        Classifier::new(dim, convolutions, layers).map_err(|error| error.to_string())
+        Ok(Classifier::new(dim, convolutions, layers)?)
     }
 
     /// Checks that the tuned rows are ascending rows of the model.
-    pub(super) fn check_rows(&self, rows: usize) -> Result<(), String> {
+    pub(super) fn check_rows(&self, rows: usize) -> Result<(), Reason> {
         let tuned = self.tuned_rows();
         let ascending = tuned.is_sorted_by(|a, b| a < b);
         match ascending && tuned.last().is_none_or(|&last| (last as usize) < rows) {
             true => Ok(()),
-            false => Err("`tuned.rows` are not ascending rows of the model".to_owned()),
+            false => Err("`tuned.rows` are not ascending rows of the model".into()),
         }
     }
 
@@ -192,7 +191,7 @@ impl View for &Written<'_> {
 }
 
 /// The file of a head's weights.
-pub(super) fn write(parts: &Parts) -> Result<Vec<u8>, String> {
+pub(super) fn write(parts: &Parts) -> Result<Vec<u8>, Reason> {
     let Parts { classifier, tuned: (rows, tuned), added, unknown, .. } = parts;
     let dim = classifier.dim();
     let f32s =
@@ -223,5 +222,5 @@ pub(super) fn write(parts: &Parts) -> Result<Vec<u8>, String> {
         tensors.push(("unknown.vector".to_owned(), f32s(vec![dim], unknown)));
     }
     let views = tensors.iter().map(|(name, tensor)| (name, tensor));
-    serialize(views, None).map_err(|error| error.to_string())
+    Ok(serialize(views, None)?)
 }

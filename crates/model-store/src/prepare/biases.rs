@@ -78,7 +78,7 @@ impl Biases {
             "it has {count} biases, but {reason}; give one bias for each row of {source}, in the same order, also \
              for rows that are skipped or repeated"
         );
-        ModelError::BadInput { path: self.path.clone(), reason }
+        ModelError::BadInput { path: self.path.clone(), reason: reason.into() }
     }
 }
 

@@ -69,7 +69,7 @@ impl<'a> Packed<'a> {
                 let can_not_read = |e| ModelError::io("read", path)(e);
                 let metadata = file.metadata().map_err(can_not_read)?;
                 if metadata.is_dir() {
-                    let reason = "it is a folder; give a file".to_owned();
+                    let reason = "it is a folder; give a file".into();
                     return Err(ModelError::BadInput { path: path.to_owned(), reason });
                 }
                 if metadata.is_file() {
@@ -83,7 +83,7 @@ impl<'a> Packed<'a> {
         };
         match lfs::reason(&start) {
             None => Ok(Self { path, bytes_total, start, seen: Arc::default(), raw }),
-            Some(reason) => Err(ModelError::BadInput { path, reason }),
+            Some(reason) => Err(ModelError::BadInput { path, reason: reason.into() }),
         }
     }
 }

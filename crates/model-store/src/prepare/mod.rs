@@ -138,8 +138,7 @@ fn read_rows<W: Write + Seek>(
 ) -> Result<(ModelWriter<W>, Summary, Provenance), ModelError> {
     let words = options.words.as_deref().map(|path| WordList::read(path, options)).transpose()?;
     if let (Metric::Cosine, Some(path)) = (options.metric, &options.biases) {
-        let reason =
-            "biases are added to dot products; add --metric dot, or omit --bias".to_owned();
+        let reason = "biases are added to dot products; add --metric dot, or omit --bias".into();
         return Err(ModelError::BadInput { path: path.clone(), reason });
     }
     let biases = options.biases.as_deref().map(Biases::read).transpose()?;

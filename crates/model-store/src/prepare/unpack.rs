@@ -15,6 +15,7 @@ use super::Input;
 use super::input::{Packed, ReadSeek, Seen};
 use super::zstd::ZstdReader;
 use crate::ModelError;
+use crate::error::{Reason, because};
 use crate::format::Checksum;
 
 /// Maximum expansion. Numbers as text compress to about a third, so more suggests a decompression
@@ -105,7 +106,7 @@ impl ReadSoFar {
         self.seen.finish().map_err(ModelError::io("read", &self.path))
     }
 
-    pub(super) fn bad(&self, reason: impl Into<String>) -> ModelError {
+    pub(super) fn bad(&self, reason: impl Into<Reason>) -> ModelError {
         ModelError::BadInput { path: self.path.clone(), reason: reason.into() }
     }
 }
@@ -164,9 +165,10 @@ fn read_member<T>(
     f: impl FnOnce(&mut Unpacked<'_>) -> Result<T, ModelError>,
 ) -> Result<T, ModelError> {
     let damaged = |e: zip::result::ZipError| {
-        progress.bad(format!(
+        let text = format!(
             "the zip archive is cut off or damaged ({e}); download the file again (`unzip -t` checks it)"
-        ))
+        );
+        progress.bad(because(text, e))
     };
     let mut archive = ZipArchive::new(archive).map_err(damaged)?;
     // Folders, and files that macOS adds, are not vectors.
@@ -196,7 +198,8 @@ fn read_member<T>(
         }
     };
     let file = archive.by_name(&name).map_err(|e| {
-        progress.bad(format!("the member `{name}` of the zip archive can't be read: {e}"))
+        let text = format!("the member `{name}` of the zip archive can't be read: {e}");
+        progress.bad(because(text, e))
     })?;
     let reader = Box::new(BufReader::with_capacity(BUFFER_BYTES, file));
     f(&mut Unpacked { reader, progress: progress.clone(), bytes: 0 })
@@ -225,7 +228,7 @@ impl Unpacked<'_> {
         self.bytes += read as u64;
         let is_packed = self.progress.packing.is_some();
         if is_packed && self.bytes > allowed(self.progress.bytes_read()) {
-            return Err(self.progress.bad(ExpandsTooMuch.to_string()));
+            return Err(self.progress.bad(ExpandsTooMuch));
         }
         Ok(read == bytes)
     }
@@ -233,7 +236,7 @@ impl Unpacked<'_> {
     fn read_error(&self, error: io::Error) -> ModelError {
         let ReadSoFar { path, packing, .. } = &self.progress;
         if error.get_ref().is_some_and(|error| error.is::<ExpandsTooMuch>()) {
-            return self.progress.bad(ExpandsTooMuch.to_string());
+            return self.progress.bad(ExpandsTooMuch);
         }
         match packing {
             // System errors have a number; the others are from decompressors. Any other
@@ -248,10 +251,11 @@ impl Unpacked<'_> {
                     )
                     && error.to_string().contains("memory") =>
             {
-                self.progress.bad(format!(
+                let text = format!(
                     "decompressing this {packing} file needs more memory than allowed ({error}); decompress \
                      it first"
-                ))
+                );
+                self.progress.bad(because(text, error))
             }
             Some(packing) if error.raw_os_error().is_none() => {
                 let test = match packing {
@@ -260,11 +264,12 @@ impl Unpacked<'_> {
                     Packing::Xz => "xz -t",
                     Packing::Zip => "unzip -t",
                 };
-                self.progress.bad(format!(
+                let text = format!(
                     "the {packing} data is cut off or damaged, at or before byte {} ({error}); download the \
                      file again (`{test}` checks it)",
                     self.progress.bytes_read()
-                ))
+                );
+                self.progress.bad(because(text, error))
             }
             _ => ModelError::io("read", path)(error),
         }

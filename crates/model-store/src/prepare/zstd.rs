@@ -116,7 +116,7 @@ fn io_error(error: FrameDecoderError) -> io::Error {
         if let Some(source) = inner.downcast_ref::<io::Error>() {
             return match source.raw_os_error() {
                 Some(code) => io::Error::from_raw_os_error(code),
-                None => io::Error::new(source.kind(), error.to_string()),
+                None => io::Error::new(source.kind(), error),
             };
         }
         cause = inner.source();
@@ -125,7 +125,7 @@ fn io_error(error: FrameDecoderError) -> io::Error {
         FrameDecoderError::WindowSizeTooBig { requested, max } => io::Error::other(format!(
             "a window of {requested} bytes of memory, at most {max} are allowed"
         )),
-        error => io::Error::new(io::ErrorKind::InvalidData, error.to_string()),
+        error => io::Error::new(io::ErrorKind::InvalidData, error),
     }
 }
 

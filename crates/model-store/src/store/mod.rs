@@ -62,7 +62,7 @@ impl ModelStore {
             } else {
                 "there is no such folder".to_owned()
             };
-            return Err(ModelError::NotAModel { path: folder.to_owned(), reason });
+            return Err(ModelError::NotAModel { path: folder.to_owned(), reason: reason.into() });
         }
         let vectors = Mapped::open(&vectors_path)?;
         let header = Header::from_file(&vectors_path, &vectors)?;

@@ -17,6 +17,7 @@ use table::WordTable;
 pub use suggest::{MAX_SUGGESTED_WORD_CHARS, MAX_SUGGESTIONS};
 
 use crate::ModelError;
+use crate::error::because;
 use crate::format::{INDEX_FILE, VECTORS_FILE, WORDS_FILE};
 use crate::mapped::Mapped;
 use contract::Row;
@@ -59,11 +60,13 @@ impl Words {
         let words_path = folder.join(WORDS_FILE);
         let index_path = folder.join(INDEX_FILE);
         let whole = std::str::from_utf8(&text)
-            .map_err(|e| ModelError::damaged(&words_path, format!("it is not UTF-8: {e}")))?;
+            .map_err(|e| because(format!("it is not UTF-8: {e}"), e))
+            .map_err(|reason| ModelError::damaged(&words_path, reason))?;
         check_offsets(whole, cast_slice(&offsets_file[offsets.clone()]))
             .map_err(|reason| ModelError::damaged(&folder.join(VECTORS_FILE), reason))?;
         let index = fst::Map::new(index)
-            .map_err(|e| ModelError::damaged(&index_path, format!("it is not a word map ({e})")))?;
+            .map_err(|e| because(format!("it is not a word map ({e})"), e))
+            .map_err(|reason| ModelError::damaged(&index_path, reason))?;
         let words = Self { text, index, offsets_file, offsets, table: OnceLock::new() };
         if words.index.len() != words.len() {
             let reason = format!("it has {} words, not {}", words.index.len(), words.len());

@@ -2,10 +2,40 @@
 //!
 //! A caller is a connection, or all connections that use one API key. What a request takes is
 //! counted for its caller before it is allocated: slots in a queue, memory for the request and for
-//! its answer. One rule holds for all that is shared, `may_take`: a caller may hold as much as it
-//! leaves free for the others. So one caller alone never gets more than half, two get a third each,
-//! and the caller that holds the most is refused first (the dynamic thresholds of Choudhury and
-//! Hahne 1998).
+//! its answer. Two rules share it out.
+//!
+//! # Room: dynamic thresholds (Choudhury and Hahne 1998)
+//!
+//! A caller may hold as much as it leaves free for the others.
+//!
+//! ```text
+//! take(asked):
+//!     asked ← at most half of the capacity
+//!     refuse unless asked ≤ free
+//!     refuse unless held = 0 or held + asked ≤ free − asked
+//!     held += asked; free −= asked
+//! ```
+//!
+//! If `n` callers ask for all they can get, each stops where what it holds is what is free, so each
+//! has `capacity / (n + 1)`: one caller alone half, two a third each. As much stays free for one
+//! who arrives, and who holds the most is refused first. The first request of a caller only has to
+//! fit, so one of any size is admitted once half is free. Of memory, an eighth is kept for small
+//! requests (`memory.rs`).
+//!
+//! # Time: start-time fair queueing (Goyal, Vin and Cheng 1996)
+//!
+//! ```text
+//! clock(caller) = max(its clock, now)                   a new caller's clock is now
+//! next:           the caller with the lowest clock; now ← max(now, that clock)
+//! charge(time):   its clock ← clock(caller) + time      time that was spent on it
+//! ```
+//!
+//! Who is served is the one furthest behind. So where one is served at a time, neither of two
+//! callers that always wait gets ahead by more than one service. Who asks for nothing falls behind
+//! `now` and starts there: nobody saves up time. Clocks behind `now` are forgotten.
+//!
+//! All of this takes constant time for each request: a few atomic counters and a look-up by caller.
+//! Each charge pays for at most two clocks to be forgotten.
 
 mod memory;
 mod turns;

@@ -5,18 +5,18 @@ use std::time::Instant;
 
 use super::ApiError;
 use crate::models::{Call, Service};
-use crate::workers::Patience;
+use crate::workers::Cancellation;
 
 /// About how long a stage takes, in nanoseconds of one core. It is estimated before the stage
 /// begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Work(pub(super) u64);
+pub(super) struct Cost(pub(super) u64);
 
-impl Work {
+impl Cost {
     /// A stage estimated to take longer runs on another thread. Handing it over costs about 20 µs.
     const LONGEST_HERE: Self = Self(400_000);
 
-    /// The work of parsing a JSON body or a query string, and of looking up the words in it.
+    /// The cost of parsing a JSON body or a query string, and of looking up the words in it.
     pub(super) fn of_text<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Self {
         /// JSON takes 1 to 3 ns a byte on a Xeon at 2 GHz, and the boundaries of words inside a
         /// long piece of text as much again, or more.
@@ -42,12 +42,12 @@ impl Work {
         Self(bytes * BYTE + halves * HALF_A_WORD + beyond * BEYOND_ASCII)
     }
 
-    /// The work of making queries from an array of this many bytes, whose vectors have `dim`
+    /// The cost of making queries from an array of this many bytes, whose vectors have `dim`
     /// components. `query` is the query string, with the options of all queries.
     pub(super) fn of_array(bytes: usize, dim: usize, query: &[u8]) -> Self {
         /// Copying, checking and squaring a component takes 1 to 3 ns.
         const NUMBER: usize = 3;
-        /// The smallest number has two bytes. Of larger ones there are fewer, so the work is less
+        /// The smallest number has two bytes. Of larger ones there are fewer, so the cost is less
         /// than estimated.
         const BYTES_PER_NUMBER: usize = 2;
         /// Memory for a vector and its query, and what the queue does with it.
@@ -61,32 +61,32 @@ impl Work {
         Self((numbers * NUMBER + of_vectors) as u64 + of_query)
     }
 
-    /// The work of writing n numbers or words of an answer.
+    /// The cost of writing n numbers or words of an answer.
     pub(super) fn of_writing(numbers: usize) -> Self {
         const NUMBER: u64 = 40;
         Self(numbers as u64 * NUMBER)
     }
 
-    /// The work of compressing n bytes.
+    /// The cost of compressing n bytes.
     pub(super) fn of_compressing(bytes: u64) -> Self {
         const BYTE: u64 = 12;
         Self(bytes * BYTE)
     }
 
-    /// The work of finding similar words of the model for each of n words.
+    /// The cost of finding similar words of the model for each of n words.
     pub(super) fn suggestions(words: usize) -> Self {
         const WORD: u64 = 1_000_000;
         Self(words as u64 * WORD)
     }
 
-    /// The work of finding the words with a given prefix among n.
+    /// The cost of finding the words with a given prefix among n.
     pub(super) fn of_listing(rows: usize) -> Self {
         const FROM_MAP: u64 = 1_000_000;
         const ROW: u64 = 5;
         Self(FROM_MAP + rows as u64 * ROW)
     }
 
-    /// Counts the work in the metrics. Must be called for every stage, except the short ones of a
+    /// Counts the cost in the metrics. Must be called for every stage, except the short ones of a
     /// GET, which are on the hot path.
     pub(super) fn count(self, service: &Service) {
         service.observer.count_stage(self.0);
@@ -99,28 +99,28 @@ impl Work {
 }
 
 /// Runs one stage of a request: on this thread if it is short, otherwise on another. In both cases
-/// it ends by the deadline: a long stage checks its [`Patience`] now and then.
+/// it ends by the deadline: a long stage checks its [`Cancellation`] now and then.
 pub(super) async fn stage<T: Send + 'static>(
     call: &Call,
-    work: Work,
+    cost: Cost,
     deadline: Instant,
-    stage: impl FnOnce(&Patience) -> Result<T, ApiError> + Send + 'static,
+    stage: impl FnOnce(&Cancellation) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    if !work.is_long() {
-        work.count(call.service());
-        return stage(&Patience::until(deadline));
+    if !cost.is_long() {
+        cost.count(call.service());
+        return stage(&Cancellation::until(deadline));
     }
-    offloaded(call, work, deadline, stage).await
+    offloaded(call, cost, deadline, stage).await
 }
 
 /// As [`stage`], but always on another thread.
 pub(super) async fn offloaded<T: Send + 'static>(
     call: &Call,
-    work: Work,
+    cost: Cost,
     deadline: Instant,
-    stage: impl FnOnce(&Patience) -> Result<T, ApiError> + Send + 'static,
+    stage: impl FnOnce(&Cancellation) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    work.count(call.service());
+    cost.count(call.service());
     call.service().workers.run(call.account(), deadline, stage).await?
 }
 
@@ -128,8 +128,8 @@ pub(super) async fn offloaded<T: Send + 'static>(
 ///
 /// # Errors
 /// [`ApiError::DeadlinePassed`] if it has.
-pub(super) fn check_deadline(patience: &Patience) -> Result<(), ApiError> {
-    if patience.is_over() { Err(ApiError::DeadlinePassed) } else { Ok(()) }
+pub(super) fn check_deadline(cancellation: &Cancellation) -> Result<(), ApiError> {
+    if cancellation.is_cancelled() { Err(ApiError::DeadlinePassed) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -137,25 +137,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_work_of_an_array_is_judged_by_its_vectors_and_what_they_exclude() {
+    fn the_cost_of_an_array_is_judged_by_its_vectors_and_what_they_exclude() {
         let of = |vectors: usize, dim: usize, query: &str| {
-            Work::of_array(vectors * dim * 4, dim, query.as_bytes()).is_long()
+            Cost::of_array(vectors * dim * 4, dim, query.as_bytes()).is_long()
         };
         assert!(!of(1, 65_536, "k=10") && !of(100, 300, "k=10"), "short");
         assert!(of(1024, 50, "k=10") && of(1024, 2, ""), "a batch");
         // Bytes that look like quotes and spaces say nothing.
-        let quotes = Work::of_text(std::iter::once(&[b'"'; 1200][..]));
-        assert!(Work::of_array(1200, 300, b"") < quotes);
+        let quotes = Cost::of_text(std::iter::once(&[b'"'; 1200][..]));
+        assert!(Cost::of_array(1200, 300, b"") < quotes);
         let excluded = vec!["exclude=a"; 500].join("&");
-        let Work(in_text) = Work::of_text(std::iter::once(excluded.as_bytes()));
-        let Work(excluding) = Work::of_array(20_000, 50, excluded.as_bytes());
-        let Work(without) = Work::of_array(20_000, 50, b"");
+        let Cost(in_text) = Cost::of_text(std::iter::once(excluded.as_bytes()));
+        let Cost(excluding) = Cost::of_array(20_000, 50, excluded.as_bytes());
+        let Cost(without) = Cost::of_array(20_000, 50, b"");
         assert!(excluding - in_text > without * 5 / 4, "each query has its own list");
     }
 
     #[test]
-    fn work_is_judged_by_words_and_not_by_bytes() {
-        let of = |text: &str| Work::of_text(std::iter::once(text.as_bytes())).is_long();
+    fn cost_is_judged_by_words_and_not_by_bytes() {
+        let of = |text: &str| Cost::of_text(std::iter::once(text.as_bytes())).is_long();
         let vector = vec!["-0.12345678"; 2000].join(",");
         assert!(!of(&format!("{{\"vector\":[{vector}]}}")), "22 KB, but few words");
         let words = vec!["\"a\""; 1000].join(",");

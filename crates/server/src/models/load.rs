@@ -2,6 +2,7 @@
 //! serves.
 
 use std::convert::Infallible;
+use std::error::Error;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, mpsc};
@@ -97,7 +98,8 @@ pub enum LoadError {
     /// Its engines do not fit in memory beside those of the served version, and taking the devices
     /// one after another did not work either.
     #[error(
-        "replica {replica} of {of} of the new version is not served, so the old one still is: {why}"
+        "replica {replica} of {of} of the new version is not served, so the old one still is: \
+         {source}"
     )]
     Rolling {
         /// The replica, from 1.
@@ -105,14 +107,14 @@ pub enum LoadError {
         /// How many there are.
         of: usize,
         /// What went wrong.
-        why: String,
+        source: Box<dyn Error + Send + Sync>,
     },
     /// Its engine does not answer the trial query.
     #[error("the new engine failed its trial query: {0}")]
-    Trial(String),
+    Trial(#[source] Box<dyn Error + Send + Sync>),
     /// The thread that loads it did not start, or panicked.
     #[error("the model could not be loaded: {0}; see the log")]
-    Broken(String),
+    Broken(#[source] io::Error),
 }
 
 impl From<ConfigError> for LoadError {
@@ -123,7 +125,7 @@ impl From<ConfigError> for LoadError {
 
 impl From<NotReady> for LoadError {
     fn from(why: NotReady) -> Self {
-        Self::Trial(why.to_string())
+        Self::Trial(why.into())
     }
 }
 
@@ -208,13 +210,12 @@ impl Loader {
         config: &Config,
         served: Option<&ServedModel>,
     ) -> Result<Option<Arc<ModelStore>>, LoadError> {
-        let broken = |error: io::Error| LoadError::Broken(error.to_string());
         let is_unchanged = |served: &&ServedModel| {
             served.model.version() == model.version() && served.readiness.damaged_files() == 0
         };
         if let Some(served) = served.filter(is_unchanged) {
             let mut heads = heads::open(&served.model, config)?;
-            in_background(|| heads::verify(&heads, || true)).map_err(broken)??;
+            in_background(|| heads::verify(&heads, || true)).map_err(LoadError::Broken)??;
             warm::reuse(&served.heads.load(), &mut heads);
             warm::warm(served, &heads);
             served.heads.store(Arc::new(heads));
@@ -223,7 +224,7 @@ impl Loader {
         let heads = heads::open(&model, config)?;
         check_memory(&model, source, config)?;
         let verify = || model.verify(|_| ()).and_then(|()| heads::verify(&heads, || true));
-        in_background(verify).map_err(broken)??;
+        in_background(verify).map_err(LoadError::Broken)??;
         Ok(Some(model))
     }
 

@@ -61,7 +61,7 @@ pub enum ReloadError {
     },
     /// The thread that loads did not start, or panicked.
     #[error("the models could not be loaded: {0}; see the log")]
-    Broken(String),
+    Broken(#[source] Box<dyn Error + Send + Sync>),
 }
 
 fn and_why(failed: &[(String, LoadError)]) -> String {
@@ -193,7 +193,7 @@ impl Reloader {
             let _ = report.send(result);
         };
         let thread = std::thread::Builder::new().name("kindred-load".into()).spawn(load);
-        thread.map_err(|e| ReloadError::Broken(e.to_string()))?;
+        thread.map_err(|e| ReloadError::Broken(e.into()))?;
         reported.await.unwrap_or_else(|_| Err(ReloadError::Broken("it broke".into())))
     }
 

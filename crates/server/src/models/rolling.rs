@@ -7,6 +7,7 @@
 //! that holds the old version.
 
 use std::collections::HashMap;
+use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::time::Duration;
 
@@ -50,6 +51,9 @@ impl Turns {
     }
 }
 
+/// Why a replica is not served.
+type Reason = Box<dyn Error + Send + Sync>;
+
 /// Tells how the first attempt of one new replica ended.
 type Ended = mpsc::Receiver<Result<(), String>>;
 
@@ -89,14 +93,14 @@ fn take_turn(
     ended: &Ended,
     replicas: &Replicas,
     within: Duration,
-) -> Result<(), String> {
+) -> Result<(), Reason> {
     let too_long = || format!("it was not ready within {} ms", within.as_millis());
     turns.begin(replica);
     ended.recv_timeout(within).map_err(|e| match e {
         mpsc::RecvTimeoutError::Timeout => too_long(),
         mpsc::RecvTimeoutError::Disconnected => "its engine broke while it was being made".into(),
     })??;
-    if replicas.until_it_works(replica, within) { Ok(()) } else { Err(too_long()) }
+    if replicas.until_it_works(replica, within) { Ok(()) } else { Err(too_long().into()) }
 }
 
 /// Replaces the model of this name in `current`, which is served, device by device. If a new
@@ -115,11 +119,15 @@ pub(super) fn swap(
     let old = before.replicas.clone().expect("is_worth_trying said so");
     let (number, name) = (old.number(), model.name().to_owned());
     let within = Duration::from_millis(config.engine_hang_timeout_ms);
-    let failed =
-        |replica: usize, why: String| LoadError::Rolling { replica: replica + 1, of: number, why };
+    let failed = |replica: usize, source: Reason| LoadError::Rolling {
+        replica: replica + 1,
+        of: number,
+        source,
+    };
     let Makers { each, placed } = loader.makers(&model, config, Some(before))?;
     if each.len() != number {
-        return Err(failed(0, format!("the new version has {} replicas", each.len())));
+        let reason = format!("the new version has {} replicas", each.len());
+        return Err(failed(0, reason.into()));
     }
     let turns = Turns::default();
     let (each, ended): (Vec<Maker>, Vec<Ended>) =
@@ -130,10 +138,10 @@ pub(super) fn swap(
         "the new version does not fit beside the old one: taking one device after another"
     );
 
-    let first = || -> Result<Started, String> {
-        old.retire(0, within).map_err(|e| e.to_string())?;
+    let first = || -> Result<Started, Reason> {
+        old.retire(0, within)?;
         turns.begin(0);
-        loader.start_first(model, config, makers).map_err(|e| e.to_string())
+        Ok(loader.start_first(model, config, makers)?)
     };
     let started = match first() {
         Ok(started) => started,
@@ -149,7 +157,7 @@ pub(super) fn swap(
         // So each replica gets the same share: the new version has this many, and the old one the
         // rest of all but one.
         models.replace_for(&set, replica, number - 1);
-        let taken = old.retire(replica, within).map_err(|e| e.to_string());
+        let taken = old.retire(replica, within).map_err(Reason::from);
         let taken = taken.and_then(|()| take_turn(&turns, replica, own, &new, within));
         if let Err(why) = taken {
             models.replace_for(&set, 0, number);

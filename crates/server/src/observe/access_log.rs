@@ -40,7 +40,7 @@ impl AccessLog {
 
 /// What the log needs from a request, kept until it is answered.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct LoggedRequest {
     settings: AccessLog,
     one_in: NonZeroU64,
     /// The route's label.
@@ -51,7 +51,7 @@ pub(super) struct Asked {
     user_agent: Option<HeaderValue>,
 }
 
-impl Asked {
+impl LoggedRequest {
     #[inline]
     pub(super) fn note(
         observer: &Observer,

@@ -12,7 +12,7 @@ use axum::http::Uri;
 use axum::response::Response;
 
 use super::Observer;
-use super::access_log::Asked;
+use super::access_log::LoggedRequest;
 use super::labels::{method_index, status_index};
 use super::thread_figures::{Stages, ThreadFigures};
 use crate::traces::Trace;
@@ -49,7 +49,7 @@ impl Connection {
             route,
             method: method_index(request.method()),
             is_answered: false,
-            asked: Asked::note(&self.observer, request, route, self.client),
+            asked: LoggedRequest::note(&self.observer, request, route, self.client),
         }
     }
 }
@@ -68,7 +68,7 @@ pub(crate) struct Observed<'a> {
     method: usize,
     is_answered: bool,
     /// What the access log may show of it; `None` if there is no such log.
-    asked: Option<Box<Asked>>,
+    asked: Option<Box<LoggedRequest>>,
 }
 
 impl Observed<'_> {

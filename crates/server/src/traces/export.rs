@@ -22,7 +22,7 @@ use tracing::{info, warn};
 use ureq::Agent;
 
 use super::{TraceFigures, TracesError};
-use crate::client;
+use crate::client::{self, ClientError};
 
 /// Spans that may wait; further traces are dropped. A trace has four spans or more.
 const QUEUE: usize = 8192;
@@ -54,10 +54,10 @@ impl Exporter {
     /// Starts the thread that sends spans to the collector with this URL.
     pub(super) fn start(endpoint: &str) -> Result<Self, TracesError> {
         let url = traces_url(endpoint)?;
-        let setting = |reason| TracesError::Setting {
+        let setting = |error: ClientError| TracesError::Setting {
             key: "traces_endpoint",
             value: endpoint.to_owned(),
-            reason,
+            reason: error.into(),
         };
         let agent = client::agent_within(&url, TIMEOUT).map_err(setting)?;
         let counts = Arc::<Counts>::default();
@@ -70,7 +70,7 @@ impl Exporter {
             .with_protocol(Protocol::HttpBinary)
             .with_timeout(TIMEOUT)
             .build()
-            .map_err(|error| TracesError::Exporter(error.to_string()))?;
+            .map_err(|error| TracesError::Exporter(error.into()))?;
         let (endpoint, is_failing) = (url.to_string(), AtomicBool::new(false));
         let counting = Counting { otlp, counts: counts.clone(), endpoint, is_failing };
         let config = BatchConfigBuilder::default()
@@ -119,7 +119,7 @@ fn traces_url(endpoint: &str) -> Result<ureq::http::Uri, TracesError> {
                    OTEL_EXPORTER_OTLP_HEADERS";
     let checked = client::url(endpoint, no_user).map_err(|(value, reason)| {
         let reason = format!("{reason}, as in http://127.0.0.1:4318");
-        TracesError::Setting { key: "traces_endpoint", value, reason }
+        TracesError::Setting { key: "traces_endpoint", value, reason: reason.into() }
     })?;
     if checked.path().trim_matches('/').is_empty() {
         let whole = format!("{}{PATH}", endpoint.trim_end_matches('/'));

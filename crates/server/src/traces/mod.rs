@@ -19,6 +19,7 @@ mod sampler;
 #[cfg(feature = "traces")]
 mod spans;
 
+use std::error::Error;
 use std::time::Instant;
 
 #[cfg(not(feature = "traces"))]
@@ -36,17 +37,18 @@ pub enum TracesError {
         key: &'static str,
         /// The value, without a password.
         value: String,
-        /// What it must be.
-        reason: String,
+        /// What it must be, or why it can't be used.
+        #[source]
+        reason: Box<dyn Error + Send + Sync>,
     },
     /// The exporter refuses its environment.
     #[error("can't export traces: {0}; correct or unset the OTEL_EXPORTER_OTLP_ variable")]
-    Exporter(String),
+    Exporter(#[source] Box<dyn Error + Send + Sync>),
 }
 
 /// What a request asks for, as its trace shows it.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct TracedRequest {
     /// The label of its route; `None` for a path without a route.
     pub(crate) route: Option<&'static str>,
     /// Its method as it was sent.

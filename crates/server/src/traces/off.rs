@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use axum::http::{HeaderMap, HeaderValue};
 use kindred::queue::Timeline;
 
-use super::{Asked, Model, Outcome, TraceFigures, TracesError};
+use super::{Model, Outcome, TraceFigures, TracedRequest, TracesError};
 use crate::config::Config;
 
 /// No traces.
@@ -32,7 +32,7 @@ impl Traces {
         &self,
         _: &HeaderMap,
         _: Instant,
-        _: impl FnOnce() -> Asked,
+        _: impl FnOnce() -> TracedRequest,
     ) -> Option<Arc<Trace>> {
         None
     }

@@ -15,7 +15,7 @@ use opentelemetry_sdk::trace::SpanData;
 
 use super::export::Exporter;
 use super::sampler::{Sampled, Sampler};
-use super::{Asked, Model, Outcome, TraceFigures, TracesError};
+use super::{Model, Outcome, TraceFigures, TracedRequest, TracesError};
 use crate::config::Config;
 
 /// Methods that the semantic conventions know. Others are `_OTHER`.
@@ -41,7 +41,7 @@ pub struct Trace {
     /// The caller's `tracestate`, which its spans keep.
     state: TraceState,
     arrived: Instant,
-    asked: Asked,
+    asked: TracedRequest,
     model: OnceLock<Model>,
     timeline: Arc<Timeline>,
 }
@@ -74,7 +74,7 @@ impl Traces {
         &self,
         headers: &HeaderMap,
         arrived: Instant,
-        asked: impl FnOnce() -> Asked,
+        asked: impl FnOnce() -> TracedRequest,
     ) -> Option<Arc<Trace>> {
         let sampled = self.0.as_ref()?.sampler.sample(headers, arrived)?;
         let state = sampled.parent.and_then(|_| state(headers)).unwrap_or_default();
@@ -180,7 +180,8 @@ impl Trace {
         times: (SystemTime, SystemTime),
         scope: &InstrumentationScope,
     ) -> SpanData {
-        let Asked { route, method, target, scheme, protocol, user_agent, request_id } = &self.asked;
+        let TracedRequest { route, method, target, scheme, protocol, user_agent, request_id } =
+            &self.asked;
         let is_known = METHODS.contains(&method.as_str());
         let (path, query) = target
             .split_once('?')

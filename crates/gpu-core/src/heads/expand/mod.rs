@@ -32,7 +32,8 @@ impl RowSums {
     /// Starts summing.
     ///
     /// # Safety
-    /// The parameters' arrays have what they say.
+    /// - The parameters' arrays have the lengths that the parameters say.
+    /// - They stay allocated, and nothing else changes them, until the sums are over.
     ///
     /// # Errors
     /// If the driver refuses.

@@ -153,7 +153,8 @@ impl CudaEngine {
     }
 
     /// # Safety
-    /// Until the stream has been synchronised, nothing else uses the buffers or the workspace.
+    /// - Nothing else uses the buffers until the stream has been synchronised.
+    /// - Nothing else uses the workspace until then.
     unsafe fn launch_tokens(
         &self,
         passes: &mut TokenPasses,
@@ -174,7 +175,8 @@ impl CudaEngine {
             passes.headers = Array::zeroed(padded.next_power_of_two())?;
         }
         let text_of: Vec<u32> = text_of(ends);
-        // SAFETY: the caller's promise.
+        // SAFETY: nothing else uses the buffers or the workspace until the stream has been
+        // synchronised, as the caller promises; the buffers have room, as asserted and made above.
         unsafe {
             if let TokenVectors::Host(vectors) = vectors {
                 passes.vectors.upload(vectors, stream)?;
@@ -202,7 +204,8 @@ impl CudaEngine {
         unsafe { passes.token_queries.launch(stream, Shape::grid(padded, 1), &params)? };
         let capacity = LISTED_TERMS / texts;
         for first in (0..count).step_by(MAX_BATCH) {
-            // SAFETY: the caller's promise.
+            // SAFETY: nothing else uses the buffers or the workspace, as the caller promises; the
+            // headers were made by the launch before.
             unsafe { self.launch_some(passes, vectors, quantised, (first, count), capacity)? };
         }
         let params = MergeTermsParams {
@@ -221,8 +224,9 @@ impl CudaEngine {
     /// Starts the search for the tokens from `first` on: as many as a pass takes.
     ///
     /// # Safety
-    /// As for [`launch_tokens`](Self::launch_tokens); the headers of the tokens are made earlier in
-    /// the stream.
+    /// - Nothing else uses the buffers until the stream has been synchronised.
+    /// - Nothing else uses the workspace until then.
+    /// - The headers of the tokens are made earlier in the stream.
     unsafe fn launch_some(
         &self,
         passes: &TokenPasses,

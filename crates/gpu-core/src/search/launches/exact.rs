@@ -11,7 +11,7 @@ impl Pass<'_> {
     /// parts.
     ///
     /// # Safety
-    /// The promise of a [`Pass`].
+    /// - The promise of a [`Pass`].
     pub(in crate::search) unsafe fn scan_parts(
         &self,
         batch: usize,
@@ -46,7 +46,7 @@ impl Pass<'_> {
     /// Starts merging the best rows of the parts into the answers.
     ///
     /// # Safety
-    /// The promise of a [`Pass`].
+    /// - The promise of a [`Pass`].
     pub(in crate::search) unsafe fn merge_parts(
         &self,
         batch: usize,

@@ -13,7 +13,7 @@ impl Pass<'_> {
     /// Starts the scan of the 4-bit table, which writes the dot product of every row.
     ///
     /// # Safety
-    /// The promise of a [`Pass`].
+    /// - The promise of a [`Pass`].
     pub(in crate::search) unsafe fn int4_scan(
         &self,
         int4: &Int4,
@@ -45,7 +45,7 @@ impl Pass<'_> {
     /// Starts computing the threshold from each block's best row.
     ///
     /// # Safety
-    /// The promise of a [`Pass`].
+    /// - The promise of a [`Pass`].
     pub(in crate::search) unsafe fn int4_threshold(
         &self,
         quantised: &Quantised,
@@ -68,7 +68,7 @@ impl Pass<'_> {
     /// Starts computing the answer from the dot products.
     ///
     /// # Safety
-    /// The promise of a [`Pass`].
+    /// - The promise of a [`Pass`].
     pub(in crate::search) unsafe fn int4_rescore(
         &self,
         quantised: &Quantised,

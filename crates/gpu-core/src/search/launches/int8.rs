@@ -17,28 +17,30 @@ impl Pass<'_> {
     /// Starts computing the bounds of the sample's groups.
     ///
     /// # Safety
-    /// The promise of a [`Pass`]; the tiles are the table's.
+    /// - The promise of a [`Pass`].
+    /// - The tiles are the table's.
     pub(in crate::search) unsafe fn int8_sample(
         &self,
         quantised: &Quantised,
         width: usize,
         sample: TileWalk,
     ) -> Result<(), GpuError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the promise of a pass, and tiles of the table: the caller's.
         unsafe { self.scan_tiles(quantised, width, sample, true) }
     }
 
     /// Starts the scan of some tiles for candidates.
     ///
     /// # Safety
-    /// The promise of a [`Pass`]; the tiles are the table's.
+    /// - The promise of a [`Pass`].
+    /// - The tiles are the table's.
     pub(in crate::search) unsafe fn int8_scan(
         &self,
         quantised: &Quantised,
         width: usize,
         walk: TileWalk,
     ) -> Result<(), GpuError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the promise of a pass, and tiles of the table: the caller's.
         unsafe { self.scan_tiles(quantised, width, walk, false) }
     }
 
@@ -48,7 +50,8 @@ impl Pass<'_> {
     }
 
     /// # Safety
-    /// The promise of a [`Pass`]; the tiles are the table's.
+    /// - The promise of a [`Pass`].
+    /// - The tiles are the table's.
     unsafe fn scan_tiles(
         &self,
         quantised: &Quantised,
@@ -96,8 +99,10 @@ impl Pass<'_> {
                     query_groups: groups as i32,
                 };
                 let shape = Shape::grid(grid, 1).shared(ring.bytes).early(self.early);
-                // SAFETY: as above; the grid is a multiple of the groups, and the shared memory
-                // holds the ring's stages and what the last product reads past their end.
+                // SAFETY: the tiles are within the table; the output has room for `width` queries
+                // and the sample's groups; the queries are in this kernel's layout, padded to a
+                // multiple of 64; the grid is a multiple of the groups; the shared memory holds the
+                // ring's stages and what the last product reads past their end.
                 unsafe { kernel.launch(self.stream, shape, &params) }
             }
         }
@@ -106,7 +111,7 @@ impl Pass<'_> {
     /// Starts computing the first thresholds from the sample's bounds.
     ///
     /// # Safety
-    /// The promise of a [`Pass`].
+    /// - The promise of a [`Pass`].
     pub(in crate::search) unsafe fn first_thresholds(
         &self,
         kernels: &QueryKernels,
@@ -145,7 +150,7 @@ impl Pass<'_> {
     /// Starts raising the thresholds from the candidates so far.
     ///
     /// # Safety
-    /// The promise of a [`Pass`].
+    /// - The promise of a [`Pass`].
     pub(in crate::search) unsafe fn raise_thresholds(
         &self,
         kernels: &QueryKernels,
@@ -178,7 +183,7 @@ impl Pass<'_> {
     /// Starts computing the answers from the candidates.
     ///
     /// # Safety
-    /// The promise of a [`Pass`].
+    /// - The promise of a [`Pass`].
     pub(in crate::search) unsafe fn rescore(
         &self,
         kernels: &QueryKernels,

@@ -20,7 +20,7 @@ impl Pass<'_> {
     /// Starts setting the thresholds.
     ///
     /// # Safety
-    /// The promise of a [`Pass`].
+    /// - The promise of a [`Pass`].
     pub(in crate::search) unsafe fn minimum_thresholds(
         &self,
         width: usize,
@@ -44,7 +44,7 @@ impl Pass<'_> {
     /// Starts giving up queries with too many candidates.
     ///
     /// # Safety
-    /// The promise of a [`Pass`].
+    /// - The promise of a [`Pass`].
     pub(in crate::search) unsafe fn stop_queries(&self, width: usize) -> Result<(), GpuError> {
         let (w, kernel) = (self.workspace, &self.kernels.stop_queries);
         assert!(width <= MAX_BATCH);
@@ -58,7 +58,8 @@ impl Pass<'_> {
             unused: 0,
         };
         let shape = Shape::grid(width.div_ceil(kernel.threads()), 1).early(self.early);
-        // SAFETY: as above.
+        // SAFETY: a thread for each query; thresholds and counts have room for `MAX_BATCH`; the
+        // caller promises the rest.
         unsafe { kernel.launch(self.stream, shape, &params) }
     }
 
@@ -84,7 +85,7 @@ impl Pass<'_> {
     /// Starts scoring the candidates and listing the hits.
     ///
     /// # Safety
-    /// The promise of a [`Pass`].
+    /// - The promise of a [`Pass`].
     pub(in crate::search) unsafe fn list_hits(
         &self,
         quantised: &Quantised,

@@ -49,30 +49,30 @@ impl Pass<'_> {
     /// Starts preparing the query for the scan of the 4-bit table.
     ///
     /// # Safety
-    /// The promise of a [`Pass`].
+    /// - The promise of a [`Pass`].
     pub(in crate::search) unsafe fn prepare_one_query(&self) -> Result<(), GpuError> {
         let padded = self.resident.dim.next_multiple_of(CHUNK4);
-        // SAFETY: the caller's promise.
+        // SAFETY: the promise of a pass is the caller's.
         unsafe { self.prepare(&self.kernels.plain, self.uploaded(1)?, 1, padded, Layout::Plain) }
     }
 
     /// Starts preparing the queries for the scan of the 8-bit table.
     ///
     /// # Safety
-    /// The promise of a [`Pass`].
+    /// - The promise of a [`Pass`].
     pub(in crate::search) unsafe fn prepare_queries(
         &self,
         kernels: &QueryKernels,
         width: usize,
     ) -> Result<(), GpuError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the promise of a pass is the caller's.
         unsafe { self.prepare_from(kernels, self.uploaded(width)?, width) }
     }
 
     /// The same for queries that are somewhere else.
     ///
     /// # Safety
-    /// The promise of a [`Pass`], for the queries of this source.
+    /// - The promise of a [`Pass`], for the queries of this source.
     pub(in crate::search) unsafe fn prepare_from(
         &self,
         kernels: &QueryKernels,
@@ -80,12 +80,12 @@ impl Pass<'_> {
         width: usize,
     ) -> Result<(), GpuError> {
         let int8 = &self.kernels.int8;
-        // SAFETY: the caller's promise.
+        // SAFETY: the promise of a pass is the caller's.
         unsafe { self.prepare(kernels, source, width, int8.padded, int8.layout) }
     }
 
     /// # Safety
-    /// The promise of a [`Pass`].
+    /// - The promise of a [`Pass`].
     unsafe fn prepare(
         &self,
         kernels: &QueryKernels,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::super::description::{HeadKind, MadeFor, Tokens, check_version};
 use super::super::{HEAD_VERSION, HeadError, seal};
 use crate::ModelStore;
+use crate::error::Reason;
 
 /// The description of an expander.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,14 +56,14 @@ impl ExpanderDescription {
     /// Reads `head.json`.
     pub(super) fn parse(path: &Path, json: &[u8]) -> Result<Self, HeadError> {
         check_version(path, json)?;
-        let damaged = |reason| HeadError::Description { path: path.to_owned(), reason };
-        let read: Self =
-            serde_json::from_slice(json).map_err(|error| damaged(error.to_string()))?;
+        let damaged = |reason: Reason| HeadError::Description { path: path.to_owned(), reason };
+        let read: Self = serde_json::from_slice(json).map_err(|error| damaged(error.into()))?;
         if read.kind != HeadKind::Expander {
-            return Err(damaged("it is not an expander".to_owned()));
+            return Err(damaged("it is not an expander".into()));
         }
         seal::check(path, json)?;
-        read.tokens.as_ref().map_or(Ok(()), Tokens::check).map_err(damaged)?;
+        let checked = read.tokens.as_ref().map_or(Ok(()), Tokens::check);
+        checked.map_err(|reason| damaged(reason.into()))?;
         Ok(read)
     }
 

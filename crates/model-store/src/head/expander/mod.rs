@@ -133,7 +133,8 @@ impl Expander {
         description.model.check(folder, model)?;
         let found = Checksum::of(weights).to_string();
         if found != description.weights {
-            return Err(damaged(format!("its checksum is {found}, not {}", description.weights)));
+            let reason = format!("its checksum is {found}, not {}", description.weights);
+            return Err(damaged(reason.into()));
         }
         let words = words_of(folder, &description, model)?;
         let shape = shape(&description, &words, model);
@@ -155,7 +156,8 @@ impl Expander {
                 "tokens have {token_dim} components and terms {}, but there is no `projection`",
                 words.dim()
             );
-            return Err(HeadError::Damaged { path: folder.join(WEIGHTS_FILE), reason });
+            let path = folder.join(WEIGHTS_FILE);
+            return Err(HeadError::Damaged { path, reason: reason.into() });
         }
         let dim = words.dim();
         let terms: Arc<dyn HasTable> = match (vectors, &rows) {
@@ -257,7 +259,7 @@ fn words_of(
             if terms.metric() == Metric::Dot {
                 return Ok(Arc::new(terms));
             }
-            let reason = "it has the metric `cosine`; prepare it with `--metric dot`".to_owned();
+            let reason = "it has the metric `cosine`; prepare it with `--metric dot`".into();
             Err(HeadError::Damaged { path, reason })
         }
     }

@@ -6,6 +6,7 @@ use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, serialize};
 
 use super::super::tensors::{Written, bytes};
+use crate::error::Reason;
 
 const ROWS: &str = "terms.rows";
 const VECTORS: &str = "terms.vectors";
@@ -38,11 +39,11 @@ pub(super) struct Shape {
 
 impl ExpanderWeights {
     /// Reads a weights' file, wherever it is in memory.
-    pub(super) fn read(file: &[u8], shape: Shape) -> Result<Self, String> {
-        let tensors = SafeTensors::deserialize(file).map_err(|error| error.to_string())?;
+    pub(super) fn read(file: &[u8], shape: Shape) -> Result<Self, Reason> {
+        let tensors = SafeTensors::deserialize(file)?;
         let known = [ROWS, VECTORS, BIASES, PROJECTION];
         if let Some(name) = tensors.names().iter().find(|name| !known.contains(name)) {
-            return Err(format!("it has a tensor `{name}`, which no expander has"));
+            return Err(format!("it has a tensor `{name}`, which no expander has").into());
         }
         let rows = match tensors.tensor(ROWS) {
             Err(_) => None,
@@ -52,7 +53,7 @@ impl ExpanderWeights {
                 let rows: Vec<u32> = pod_collect_to_vec(rows);
                 let ascending = rows.is_sorted_by(|a, b| a < b);
                 if !ascending || rows.last().is_none_or(|&last| last as usize >= shape.terms) {
-                    return Err(format!("`{ROWS}` are not ascending rows of the model"));
+                    return Err(format!("`{ROWS}` are not ascending rows of the model").into());
                 }
                 Some(rows.into_iter().map(Row).collect::<Vec<_>>())
             }
@@ -72,7 +73,7 @@ impl ExpanderWeights {
     }
 
     /// The file.
-    pub(super) fn write(&self, shape: Shape) -> Result<Vec<u8>, String> {
+    pub(super) fn write(&self, shape: Shape) -> Result<Vec<u8>, Reason> {
         let Self { rows, vectors, biases, projection } = self;
         let Shape { terms, dim, token_dim } = shape;
         let terms = rows.as_ref().map_or(terms, Vec::len);
@@ -91,7 +92,6 @@ impl ExpanderWeights {
                 tensors.push((name, Written(Dtype::F32, shape, cast_slice(numbers))));
             }
         }
-        serialize(tensors.iter().map(|(name, tensor)| (name, tensor)), None)
-            .map_err(|error| error.to_string())
+        Ok(serialize(tensors.iter().map(|(name, tensor)| (name, tensor)), None)?)
     }
 }

@@ -16,10 +16,10 @@ use tower_http::compression::{Compression, CompressionLevel};
 
 use super::CompressionContext;
 use crate::http::ApiError;
-use crate::http::offload::{Work, check_deadline};
+use crate::http::offload::{Cost, check_deadline};
 use crate::http::parse::negotiation::NPY_NAME;
 use crate::http::render::counted;
-use crate::workers::Patience;
+use crate::workers::Cancellation;
 use scheduler::account::Pool;
 
 /// Memory of a brotli encoder while it works. A gzip encoder takes less.
@@ -73,7 +73,7 @@ impl Compressor {
     ) -> Result<Response, ApiError> {
         let bytes = response.body().size_hint().lower();
         let (mut head, body) = compressing(response, accepted).await.into_parts();
-        let work = Work::of_compressing(bytes);
+        let cost = Cost::of_compressing(bytes);
         if is_head {
             // There is no body, so the length of its compressed form is not known.
             return Ok(Response::from_parts(head, Body::empty()));
@@ -81,20 +81,20 @@ impl Compressor {
         if !head.headers.contains_key(header::CONTENT_ENCODING) {
             return Ok(Response::from_parts(head, body));
         }
-        work.count(service);
+        cost.count(service);
         let (memory, of_caller) = (service.memory.clone(), account.clone());
-        let read = move |patience: &Patience| {
+        let read = move |cancellation: &Cancellation| {
             let _room = memory.charge(&of_caller, Pool::Answers, BYTES_OF_ENCODER);
-            let compressed = in_memory(body, patience)?;
+            let compressed = in_memory(body, cancellation)?;
             // The plain answer, whose memory was counted, is freed by now.
             let room = memory.charge(&of_caller, Pool::Answers, compressed.capacity() as u64);
             Ok::<_, ApiError>(counted(compressed, room))
         };
         // The layer compresses while its body is read, so a large body is read on another thread.
-        let body = if work.is_long() {
+        let body = if cost.is_long() {
             service.workers.run(account, deadline, read).await??
         } else {
-            read(&Patience::until(deadline))?
+            read(&Cancellation::until(deadline))?
         };
         head.headers.insert(header::CONTENT_LENGTH, body.len().into());
         Ok(Response::from_parts(head, body.into()))
@@ -102,11 +102,11 @@ impl Compressor {
 }
 
 /// Reads a whole body that never waits.
-fn in_memory(mut body: Body, patience: &Patience) -> Result<Vec<u8>, ApiError> {
+fn in_memory(mut body: Body, cancellation: &Cancellation) -> Result<Vec<u8>, ApiError> {
     let mut context = Context::from_waker(Waker::noop());
     let mut all = Vec::new();
     loop {
-        check_deadline(patience)?;
+        check_deadline(cancellation)?;
         match Pin::new(&mut body).poll_frame(&mut context) {
             Poll::Ready(None) => return Ok(all),
             Poll::Ready(Some(Ok(frame))) => {

@@ -12,7 +12,7 @@ use crate::http::edge::request_id::RequestId;
 use crate::http::render::server_timing;
 use crate::http::routes;
 use crate::models::Call;
-use crate::traces::{Asked, Model, Outcome, Trace, Traces};
+use crate::traces::{Model, Outcome, Trace, TracedRequest, Traces};
 
 /// The trace of a request, if it is traced. If it is dropped before the answer, its caller has hung
 /// up.
@@ -38,14 +38,14 @@ impl Connection {
     /// What the trace shows of a request: no query string and no word, unless the access log may
     /// show them.
     #[cold]
-    fn asked(&self, request: &Request, route: usize, id: &RequestId) -> Asked {
+    fn asked(&self, request: &Request, route: usize, id: &RequestId) -> TracedRequest {
         let user_agent = request.headers().get(header::USER_AGENT);
         let protocol = match request.version() {
             Version::HTTP_2 => "2",
             Version::HTTP_10 => "1.0",
             _ => "1.1",
         };
-        Asked {
+        TracedRequest {
             route: routes::LABELS[..routes::LABELS.len() - 1].get(route).copied(),
             method: short(request.method().as_str()),
             target: short(&self.observed.target(request.uri(), route)),

@@ -18,7 +18,7 @@ use super::arrays::Array;
 use super::limits::MAX_QUERIES;
 use super::{invalid, negotiation, query_string};
 use crate::http::ApiError;
-use crate::http::offload::Work;
+use crate::http::offload::Cost;
 use crate::models::{Call, ServedModel};
 use kindred::expression;
 use kindred::text::cut;
@@ -140,12 +140,12 @@ impl Received {
         self.uri.query().unwrap_or_default()
     }
 
-    /// The work of parsing the body and looking up its words.
-    pub(in crate::http) fn work(&self) -> Work {
+    /// The cost of parsing the body and looking up its words.
+    pub(in crate::http) fn cost(&self) -> Cost {
         if self.is_array {
-            return Work::of_array(self.length(), self.dim, self.query().as_bytes());
+            return Cost::of_array(self.length(), self.dim, self.query().as_bytes());
         }
-        Work::of_text(self.pieces.iter().map(|piece| &piece[..]))
+        Cost::of_text(self.pieces.iter().map(|piece| &piece[..]))
     }
 
     /// The request's deadline, as far as it is known before the body is parsed. Parsing may wait
@@ -366,6 +366,10 @@ fn shape_fault<'a, B: Deserialize<'a>>(text: &'a str) -> ApiError {
 
 /// The name and the alternatives, from serde's "unknown field `a`, expected one of `b`, `c` at line
 /// …".
+///
+/// serde_json keeps the kind of an error only in its text: it takes each of serde's kinds as a
+/// custom message. An error type that keeps them would need a deserializer around every access of
+/// serde_json's, also in nested objects.
 fn unknown_field(reason: &str) -> Option<(String, Vec<String>)> {
     let rest = reason.strip_prefix("unknown field `")?;
     let (field, rest) = rest.rsplit_once("`, expected ")?;
@@ -376,6 +380,25 @@ fn unknown_field(reason: &str) -> Option<(String, Vec<String>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Otherwise a new version of serde would change answers.
+    #[test]
+    fn the_messages_of_serde_are_those_that_are_read() {
+        #[derive(Debug, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        #[allow(dead_code)]
+        struct Two {
+            a: f64,
+            b: f64,
+        }
+        let said = |json| serde_json::from_str::<Two>(json).unwrap_err().to_string();
+        let known = || vec!["a".to_owned(), "b".to_owned()];
+        for (json, name) in [("{\"c\":1}", "c"), ("{\"c`, expected `d\":1}", "c`, expected `d")] {
+            assert_eq!(unknown_field(&said(json)), Some((name.to_owned(), known())), "{json}");
+        }
+        assert!(said("{\"a\":1,\"a\":2}").starts_with("duplicate field `a`"));
+        assert!(said("{\"a\":1e999}").starts_with("number out of range"));
+    }
 
     #[test]
     fn a_time_out_is_seen_before_the_body_is_parsed_and_nothing_is_taken_for_one() {

@@ -10,7 +10,7 @@ use crate::http::ApiError;
 use crate::http::offload::check_deadline;
 use crate::http::render::caching;
 use crate::models::ServedModel;
-use crate::workers::Patience;
+use crate::workers::Cancellation;
 use scheduler::account::Reservation;
 
 /// Neighbours to write.
@@ -64,12 +64,12 @@ pub(in crate::http) fn many<'a>(
     items: impl Iterator<Item = ItemAnswer<'a>>,
     bytes: usize,
     room: Option<Reservation>,
-    patience: &Patience,
+    cancellation: &Cancellation,
 ) -> Result<Response, ApiError> {
     let mut body = begin(served, bytes);
     body.extend_from_slice(b"\"results\":[");
     for (index, item) in items.enumerate() {
-        check_deadline(patience)?;
+        check_deadline(cancellation)?;
         body.extend_from_slice(if index == 0 { b"{" } else { b",{" });
         match item {
             ItemAnswer::Neighbors(neighbors) => neighbors.write(&mut body),
@@ -205,8 +205,8 @@ mod tests {
                 1 => failed(),
                 _ => ItemAnswer::Neighbors(neighbors(&[])),
             });
-            let patience = Patience::until(Instant::now() + Duration::from_secs(60));
-            let many = read(many(&served, items, 0, None, &patience).unwrap()).await;
+            let cancellation = Cancellation::until(Instant::now() + Duration::from_secs(60));
+            let many = read(many(&served, items, 0, None, &cancellation).unwrap()).await;
             let results = json!([{"neighbors": expected}, {"error": serde_json::to_value(&error).unwrap()}, {"neighbors": []}]);
             assert_eq!(many, json!({"model": "m\"", "version": version, "results": results}));
         }

@@ -6,7 +6,7 @@ use std::ops::Add;
 use kindred::question::{Checked, Prepared};
 
 use crate::http::ApiError;
-use crate::http::offload::Work;
+use crate::http::offload::Cost;
 use crate::models::{Call, ServedModel};
 use scheduler::account::{Pool, Reservation};
 
@@ -87,8 +87,8 @@ impl Size {
     }
 
     /// About how long writing takes.
-    pub(in crate::http) fn work(self) -> Work {
-        Work::of_writing(self.numbers)
+    pub(in crate::http) fn cost(self) -> Cost {
+        Cost::of_writing(self.numbers)
     }
 
     /// Takes the memory that the answer needs until it is sent. A small answer needs none.

@@ -16,7 +16,7 @@ use crate::http::ApiError;
 use crate::http::offload::check_deadline;
 use crate::http::parse::limits::{MAX_RESULTS, MAX_VECTOR_COMPONENTS};
 use crate::models::ServedModel;
-use crate::workers::Patience;
+use crate::workers::Cancellation;
 
 /// Where there is no neighbour: fewer rows pass the filters than are asked for.
 const NO_ROW: i64 = -1;
@@ -98,12 +98,12 @@ impl Table {
         served: &ServedModel,
         found: impl Iterator<Item = &'a [Hit]>,
         room: Option<Reservation>,
-        patience: &Patience,
+        cancellation: &Cancellation,
     ) -> Result<Response, ApiError> {
         let mut body = self.head();
         body.reserve_exact(self.elements() * self.element());
         for hits in found {
-            check_deadline(patience)?;
+            check_deadline(cancellation)?;
             self.write_hits(&mut body, served, hits);
         }
         Ok(caching::tagged_array(npy_in(body, room), served))
@@ -167,9 +167,9 @@ mod tests {
             let options = Options::new().k(2).with_vectors(with_vectors);
             let checked = Checked::new(&served.model, options, None).unwrap();
             let table = Table::new([&checked, &checked].into_iter(), true, 2).unwrap();
-            let patience = Patience::until(Instant::now() + Duration::from_secs(60));
+            let cancellation = Cancellation::until(Instant::now() + Duration::from_secs(60));
             let hits = found.iter().map(|hits| &hits[..]);
-            let response = table.write(&served, hits, None, &patience).unwrap();
+            let response = table.write(&served, hits, None, &cancellation).unwrap();
             assert_eq!(response.headers()["content-type"], "application/x-npy");
             let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
             let head = table.head();

@@ -11,22 +11,22 @@ use super::heads::{HeadAnswer, KnownText, find, look_up};
 use super::search::{Answered, answered_in_time, encoding, with_timing};
 use super::suggestions;
 use crate::http::ApiError;
-use crate::http::offload::{Work, check_deadline, stage};
+use crate::http::offload::{Cost, check_deadline, stage};
 use crate::http::parse::body::Received;
 use crate::http::parse::classification::{ClassifyBody, ClassifyRequest, Shown, read_text};
 use crate::http::parse::{invalid, negotiation};
 use crate::http::render;
 use crate::http::render::size::Size;
 use crate::models::{AnyHead, Call, ServedModel};
-use crate::workers::Patience;
+use crate::workers::Cancellation;
 
 /// N-grams that are named as reasons.
 const REASONS: usize = 10;
 
 /// `POST /classify`
 pub(in crate::http) async fn post_classify(call: Call, received: Received) -> Answered {
-    let (work, latest, same) = (received.work(), received.latest(&call), call.clone());
-    let plan = move |patience: &Patience| {
+    let (cost, latest, same) = (received.cost(), received.latest(&call), call.clone());
+    let plan = move |cancellation: &Cancellation| {
         let received = received.whole()?;
         let body = received.parse::<ClassifyBody<'_>>()?;
         let deadline = same.deadline(body.timeout_ms())?;
@@ -35,12 +35,12 @@ pub(in crate::http) async fn post_classify(call: Call, received: Received) -> An
         let AnyHead::Classifier(head) = found.head else { unreachable!("it is a classifier") };
         let name = found.name;
         let explained = explained.map(|label| find_label(&head.head, &label)).transpose()?;
-        let patience = patience.at_most(deadline);
+        let cancellation = cancellation.at_most(deadline);
         let vocabulary = Vocabulary::of_head(&head.head, &same.model);
         let known_text = |text| look_up(&vocabulary, text, shown.explain);
         let mut known = Vec::with_capacity(texts.len());
         for (index, text) in texts.into_iter().enumerate() {
-            check_deadline(&patience)?;
+            check_deadline(&cancellation)?;
             let index = (!is_single).then_some(index);
             known.push(read_text(index, text).and_then(known_text));
         }
@@ -50,7 +50,7 @@ pub(in crate::http) async fn post_classify(call: Call, received: Received) -> An
         }
         Ok((known, is_single, (name, head), (shown, explained), deadline, received.into_room()))
     };
-    let planned = stage(&call, work, latest, plan).await;
+    let planned = stage(&call, cost, latest, plan).await;
     let (mut known, is_single, (name, head), (shown, explained), deadline, _room) =
         suggestions::with(&call, planned).await?;
     let faults = known.iter_mut().filter_map(|one| one.as_mut().err());
@@ -72,18 +72,18 @@ pub(in crate::http) async fn post_classify(call: Call, received: Received) -> An
         answered_in_time(&call, asking.classify(texts).await, deadline).await?
     };
     let timing = encoding(timed.queued, timed.engine);
-    let (size, work) = size(&head.head, &known, shown);
+    let (size, cost) = size(&head.head, &known, shown);
     let (room, served) = (size.room(&call)?, call.served().clone());
-    let write = move |patience: &Patience| {
+    let write = move |cancellation: &Cancellation| {
         let mut scores = timed.scores.into_iter();
         let labels = |text| {
             let scores = scores.next().expect("scores of each text");
             answer(&served, &head.head, text, &scores, shown, explained)
         };
-        let whole = HeadAnswer::new((&served, &name), &known, is_single, patience, labels)?;
+        let whole = HeadAnswer::new((&served, &name), &known, is_single, cancellation, labels)?;
         Ok(render::json_in(&whole, room))
     };
-    let response = stage(&call, work, deadline, write).await?;
+    let response = stage(&call, cost, deadline, write).await?;
     Ok(with_timing((response, timing)))
 }
 
@@ -94,7 +94,7 @@ fn find_label(head: &Head, label: &str) -> Result<usize, ApiError> {
 }
 
 /// About how large the answer is, and how long writing it takes.
-fn size(head: &Head, known: &[Result<KnownText, ApiError>], shown: Shown) -> (Size, Work) {
+fn size(head: &Head, known: &[Result<KnownText, ApiError>], shown: Shown) -> (Size, Cost) {
     /// Nanoseconds of a multiply-add of the formula in plain loops.
     const MULTIPLY_ADD: u64 = 1;
     let labels = head.description().labels.len().min(shown.top);
@@ -118,7 +118,7 @@ fn size(head: &Head, known: &[Result<KnownText, ApiError>], shown: Shown) -> (Si
         };
         all = all + size;
     }
-    (all, Work(all.work().0 + formula))
+    (all, Cost(all.cost().0 + formula))
 }
 
 /// The answer to one text.

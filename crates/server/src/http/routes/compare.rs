@@ -17,7 +17,7 @@ use crate::http::render;
 use crate::http::render::neighbors;
 use crate::http::render::size::Size;
 use crate::models::Call;
-use crate::workers::Patience;
+use crate::workers::Cancellation;
 
 #[derive(Serialize)]
 struct SimilarityAnswer<'a> {
@@ -42,12 +42,12 @@ enum PairAnswer {
 
 /// `POST /similarity`
 pub(in crate::http) async fn post_similarity(call: Call, received: Received) -> Answered {
-    let (work, latest, same) = (received.work(), received.latest(&call), call.clone());
-    let compare_all = move |patience: &Patience| {
+    let (cost, latest, same) = (received.cost(), received.latest(&call), call.clone());
+    let compare_all = move |cancellation: &Cancellation| {
         let received = received.whole()?;
         let (pairs, unknown) = received.parse::<SimilarityBody<'_>>()?.check()?;
         let compare = |(index, pair): (usize, &RawValue)| {
-            check_deadline(patience)?;
+            check_deadline(cancellation)?;
             let score = |pair| Ok(similarity(&same.model, pair, unknown)?);
             Ok(read_pair(index, pair).and_then(score))
         };
@@ -56,7 +56,7 @@ pub(in crate::http) async fn post_similarity(call: Call, received: Received) -> 
         negotiation::check(&received.headers, &negotiation::JSON)?;
         Ok((results, received.into_room()))
     };
-    let (mut results, _room) = stage(&call, work, latest, compare_all).await?;
+    let (mut results, _room) = stage(&call, cost, latest, compare_all).await?;
     let faults = results.iter_mut().filter_map(|result| result.as_mut().err());
     suggestions::fill_in(&call, faults).await;
     let errors = results.iter().filter_map(|result| result.as_ref().err());
@@ -64,12 +64,12 @@ pub(in crate::http) async fn post_similarity(call: Call, received: Received) -> 
     let skipped = results.iter().flatten().map(skipped_bytes).map(Size::of_text).sum();
     let size: Size = [size, skipped, Size::of_rows(results.len())].into_iter().sum();
     let (room, served) = (size.room(&call)?, call.served().clone());
-    let write = move |_: &Patience| {
+    let write = move |_: &Cancellation| {
         let results = results.into_iter().map(PairAnswer::from);
         let (model, version) = (served.model.name(), served.model.version());
         Ok(render::json_in(&SimilarityAnswer { model, version, results: results.collect() }, room))
     };
-    stage(&call, size.work(), call.latest(), write).await
+    stage(&call, size.cost(), call.latest(), write).await
 }
 
 impl From<Result<Similarity, ApiError>> for PairAnswer {
@@ -88,8 +88,8 @@ fn skipped_bytes(similarity: &Similarity) -> usize {
 
 /// `POST /odd-one-out`
 pub(in crate::http) async fn post_odd_one_out(call: Call, received: Received) -> Answered {
-    let (work, latest, same) = (received.work(), received.latest(&call), call.clone());
-    let compare = move |_: &Patience| {
+    let (cost, latest, same) = (received.cost(), received.latest(&call), call.clone());
+    let compare = move |_: &Cancellation| {
         let received = received.whole()?;
         let (words, unknown) = received.parse::<OddOneOutBody>()?.check()?;
         let odd = odd_one_out(&same.model, words, unknown)?;
@@ -97,6 +97,6 @@ pub(in crate::http) async fn post_odd_one_out(call: Call, received: Received) ->
         // Writing so few words costs no more than the body that they came in.
         Ok(neighbors::odd_one_out(&same, &odd))
     };
-    let compared = stage(&call, work, latest, compare).await;
+    let compared = stage(&call, cost, latest, compare).await;
     suggestions::with(&call, compared).await
 }

@@ -20,7 +20,7 @@ use crate::http::parse::negotiation;
 use crate::http::render;
 use crate::http::render::size::Size;
 use crate::models::{AnyHead, Call};
-use crate::workers::Patience;
+use crate::workers::Cancellation;
 
 /// A text that is ready to be expanded.
 struct Known {
@@ -31,8 +31,8 @@ struct Known {
 
 /// `POST /expand`
 pub(in crate::http) async fn post_expand(call: Call, received: Received) -> Answered {
-    let (work, latest, same) = (received.work(), received.latest(&call), call.clone());
-    let plan = move |patience: &Patience| {
+    let (cost, latest, same) = (received.cost(), received.latest(&call), call.clone());
+    let plan = move |cancellation: &Cancellation| {
         let mut received = received.whole()?;
         if received.is_array() {
             let components = received.array()?.numbers();
@@ -46,11 +46,11 @@ pub(in crate::http) async fn post_expand(call: Call, received: Received) -> Answ
         let ExpandRequest { texts, is_single, head, wanted, form, explain } = body.check()?;
         let head = find(&same, head.as_deref(), HeadKind::Expander)?;
         let AnyHead::Expander(expander) = head.head else { unreachable!("it is an expander") };
-        let patience = patience.at_most(deadline);
+        let cancellation = cancellation.at_most(deadline);
         let ready = |source| prepare(&same, &expander, source, wanted, explain);
         let mut known = Vec::with_capacity(texts.len());
         for (index, text) in texts.into_iter().enumerate() {
-            check_deadline(&patience)?;
+            check_deadline(&cancellation)?;
             let index = (!is_single).then_some(index);
             known.push(text.read(index).and_then(ready));
         }
@@ -61,7 +61,7 @@ pub(in crate::http) async fn post_expand(call: Call, received: Received) -> Answ
         let asked = (head.name, expander, wanted, form, explain);
         Ok((known, is_single, asked, deadline, received.into_room()))
     };
-    let planned = stage(&call, work, latest, plan).await;
+    let planned = stage(&call, cost, latest, plan).await;
     let (mut known, is_single, asked, deadline, _room) = suggestions::with(&call, planned).await?;
     let faults = known.iter_mut().filter_map(|one| one.as_mut().err());
     suggestions::fill_in(&call, faults).await;
@@ -87,17 +87,17 @@ pub(in crate::http) async fn post_expand(call: Call, received: Received) -> Answ
     let of_terms = |terms: &Vec<Term>| Size::of_rows(rows_per_term * terms.len());
     let size = size + timed.terms.iter().map(of_terms).sum();
     let (room, served) = (size.room(&call)?, call.served().clone());
-    let write = move |patience: &Patience| {
+    let write = move |cancellation: &Cancellation| {
         let shown = Shown { expander: &expander, wanted, form, explain };
         let mut terms = timed.terms.iter();
         let terms = |text| {
             let terms = terms.next().expect("terms of each text");
             Ok(TermsAnswer::new(&shown, text, terms))
         };
-        let whole = HeadAnswer::new((&served, &name), &known, is_single, patience, terms)?;
+        let whole = HeadAnswer::new((&served, &name), &known, is_single, cancellation, terms)?;
         Ok(render::json_in(&whole, room))
     };
-    let response = stage(&call, size.work(), deadline, write).await?;
+    let response = stage(&call, size.cost(), deadline, write).await?;
     Ok(with_timing((response, timing)))
 }
 

@@ -17,7 +17,7 @@ use crate::http::parse::negotiation;
 use crate::http::render;
 use crate::http::render::caching;
 use crate::models::{AnyHead, Call, ServedHead, ServedModel};
-use crate::workers::Patience;
+use crate::workers::Cancellation;
 
 /// The head of this name and kind, or the only one of this kind.
 pub(super) fn find(
@@ -124,12 +124,12 @@ impl<'a, T> HeadAnswer<'a, T> {
         (served, head): (&'a ServedModel, &'a str),
         texts: &'a [Result<K, ApiError>],
         is_single: bool,
-        patience: &Patience,
+        cancellation: &Cancellation,
         mut found: impl FnMut(&'a K) -> Result<T, ApiError>,
     ) -> Result<Self, ApiError> {
         let mut results = Vec::with_capacity(texts.len());
         for text in texts {
-            check_deadline(patience)?;
+            check_deadline(cancellation)?;
             results.push(match text.as_ref().map(&mut found) {
                 Ok(Ok(answer)) => TextAnswer::Found(answer),
                 Ok(Err(error)) if is_single => return Err(error),

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::http::ApiError;
 use crate::http::error::whole_seconds;
-use crate::http::offload::{Work, offloaded};
+use crate::http::offload::{Cost, offloaded};
 use crate::http::parse::negotiation;
 use crate::http::parse::query_string;
 use crate::http::render;
@@ -20,7 +20,7 @@ use crate::http::render::counted;
 use crate::http::render::size::room_for;
 use crate::models::{Call, NotReady, ReloadError, Reloader, ServedModel, Service};
 use crate::observe::{Format, Known};
-use crate::workers::Patience;
+use crate::workers::Cancellation;
 
 /// `GET /health/live`: whether the process answers.
 pub(in crate::http) async fn live(headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
@@ -98,14 +98,14 @@ pub(in crate::http) async fn get_metrics(
     // This adds up all threads' figures and reads system files, so it does not run between two
     // requests of a connection.
     const NUMBERS: usize = 5000;
-    let write = move |_: &Patience| {
+    let write = move |_: &Cancellation| {
         let service = reloader.models().service();
         let (engine, memory) = (models.models()[0].engine.name, &service.memory);
         let known = Known { engine, is_ready, memory, traces: service.traces.figures() };
         let figures: Vec<_> = models.models().iter().map(|model| model.figures()).collect();
         Ok(service.observer.write(known, &figures, format))
     };
-    let text = offloaded(&call, Work::of_writing(NUMBERS), call.latest(), write).await?;
+    let text = offloaded(&call, Cost::of_writing(NUMBERS), call.latest(), write).await?;
     let body = match room_for(&call, text.len() as u64)? {
         Some(room) => counted(text.into(), room).into(),
         None => Body::from(text),

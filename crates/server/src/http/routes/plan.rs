@@ -19,7 +19,7 @@ use crate::http::parse::{invalid, not_exactly_one, query_string};
 use crate::http::render::size::Size;
 use crate::http::render::table::Table;
 use crate::models::Call;
-use crate::workers::Patience;
+use crate::workers::Cancellation;
 
 /// A request whose words have been looked up.
 pub(super) enum Plan {
@@ -57,14 +57,14 @@ pub(super) fn plan<'a, B>(
     headers: &HeaderMap,
     body: B,
     offered: Offered,
-    patience: &Patience,
+    cancellation: &Cancellation,
 ) -> Result<Plan, ApiError>
 where
     B: JsonBody<'a> + Into<Parts<'a>>,
 {
     let mut parts: Parts<'a> = body.into();
     if let Some(queries) = parts.queries.take() {
-        return plan_many::<B>(call, headers, queries, parts, offered, patience);
+        return plan_many::<B>(call, headers, queries, parts, offered, cancellation);
     }
     let (prepared, options, deadline) = check_one(call, parts)?;
     match offered.choose(headers)? {
@@ -106,11 +106,11 @@ fn check_one(call: &Call, parts: Parts<'_>) -> Result<(Prepared, Checked, Instan
 pub(super) fn plan_array(
     call: &Call,
     received: &mut Received,
-    patience: &Patience,
+    cancellation: &Cancellation,
 ) -> Result<Plan, ApiError> {
     let asked = query_string::options_of_vectors(received.query())?;
     let deadline = call.deadline(asked.timeout_ms)?;
-    let patience = patience.at_most(deadline);
+    let cancellation = cancellation.at_most(deadline);
     let options = Checked::new(&call.model, asked, None)?;
     let dim = call.model.dim();
     let count = received.array()?.vectors(dim)?.count;
@@ -123,7 +123,7 @@ pub(super) fn plan_array(
     let vectors = received.array()?.vectors(dim)?;
     let mut items = Vec::with_capacity(count);
     for (index, vector) in vectors.each().enumerate() {
-        check_deadline(&patience)?;
+        check_deadline(&cancellation)?;
         let item = prepare(&call.model, Target::Components(vector), &options);
         if vectors.is_list {
             items.push(accepted(&format, index, item.map_err(ApiError::from))?);
@@ -175,7 +175,7 @@ fn plan_many<'a, B>(
     queries: Queries<'a>,
     parts: Parts<'a>,
     offered: Offered,
-    patience: &Patience,
+    cancellation: &Cancellation,
 ) -> Result<Plan, ApiError>
 where
     B: JsonBody<'a> + Into<Parts<'a>>,
@@ -186,12 +186,12 @@ where
     let queries = queries.all().filter(|queries| !queries.is_empty());
     let queries = queries.ok_or_else(|| invalid("queries"))?;
     let deadline = call.deadline(parts.options.timeout_ms)?;
-    let patience = patience.at_most(deadline);
+    let cancellation = cancellation.at_most(deadline);
     let common = Common::new(&call.model, parts.options)?;
     let mut items = Vec::with_capacity(queries.len());
     let format = offered.choose(headers);
     for (index, item) in queries.into_iter().enumerate() {
-        check_deadline(&patience)?;
+        check_deadline(&cancellation)?;
         items.push(accepted(&format, index, prepare_item::<B>(call, item, &common))?);
     }
     let good = || items.iter().flatten().map(|(prepared, options)| (prepared, options));

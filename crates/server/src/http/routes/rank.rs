@@ -14,7 +14,7 @@ use crate::http::parse::negotiation;
 use crate::http::render;
 use crate::http::render::size::Size;
 use crate::models::{Call, ServedModel};
-use crate::workers::Patience;
+use crate::workers::Cancellation;
 
 #[derive(Serialize)]
 struct RankAnswer<'a> {
@@ -29,19 +29,19 @@ struct RankAnswer<'a> {
 
 /// `POST /rank`
 pub(in crate::http) async fn post_rank(call: Call, received: Received) -> Answered {
-    let (work, latest, same) = (received.work(), received.latest(&call), call.clone());
-    let plan = move |patience: &Patience| {
+    let (cost, latest, same) = (received.cost(), received.latest(&call), call.clone());
+    let plan = move |cancellation: &Cancellation| {
         let received = received.whole()?;
         let body = received.parse::<RankBody>()?;
         let deadline = same.deadline(body.timeout_ms())?;
         let RankRequest { words, target, options } = body.check()?;
         let options = Checked::new(&same.model, options, None)?;
-        check_deadline(&patience.at_most(deadline))?;
+        check_deadline(&cancellation.at_most(deadline))?;
         let (query, notes) = prepare_rank(&same.model, words, target, &options)?;
         negotiation::check(&received.headers, &negotiation::JSON)?;
         Ok((query, notes, deadline, received.into_room()))
     };
-    let planned = stage(&call, work, latest, plan).await;
+    let planned = stage(&call, cost, latest, plan).await;
     let (query, notes, deadline, _room) = suggestions::with(&call, planned).await?;
     let room = Size::of_rows(query.ranked().len()).room(&call)?;
     let asking = call.asking(deadline);

@@ -14,7 +14,7 @@ use scheduler::account::Reservation;
 use super::plan::{Batch, Plan, Ready, Tabled, plan, plan_array, prepare_one};
 use super::suggestions;
 use crate::http::ApiError;
-use crate::http::offload::{Work, check_deadline, stage};
+use crate::http::offload::{Cost, check_deadline, stage};
 use crate::http::parse::bodies::{AnalogyBody, NearestBody, Parts};
 use crate::http::parse::body::Received;
 use crate::http::parse::negotiation::Offered;
@@ -24,7 +24,7 @@ use crate::http::render::caching;
 use crate::http::render::neighbors::{self, ItemAnswer, Neighbors};
 use crate::http::render::server_timing::Timing;
 use crate::models::{Call, ServedModel};
-use crate::workers::Patience;
+use crate::workers::Cancellation;
 
 /// An answer, and where its time went.
 type Timed = Result<(Response, Timing), ApiError>;
@@ -49,12 +49,12 @@ async fn get(
     /// Shorter query strings are never long work.
     const SHORT: usize = 512;
     let query = uri.query().unwrap_or_default();
-    let work = || Work::of_text(std::iter::once(query.as_bytes()));
-    let ready = if query.len() > SHORT && work().is_long() {
+    let cost = || Cost::of_text(std::iter::once(query.as_bytes()));
+    let ready = if query.len() > SHORT && cost().is_long() {
         let (same, query, headers) = (call.clone(), query.to_owned(), headers.clone());
         let prepare =
-            move |_: &Patience| parse(&query).and_then(|p| prepare_one(&same, &headers, p));
-        Box::pin(stage(call, work(), call.latest(), prepare)).await
+            move |_: &Cancellation| parse(&query).and_then(|p| prepare_one(&same, &headers, p));
+        Box::pin(stage(call, cost(), call.latest(), prepare)).await
     } else {
         parse(query).and_then(|parts| prepare_one(call, headers, parts))
     };
@@ -73,21 +73,21 @@ pub(in crate::http) async fn get_analogy(call: Call, headers: HeaderMap, uri: Ur
 
 /// `POST /nearest`
 pub(in crate::http) async fn post_nearest(call: Call, received: Received) -> Answered {
-    let parse = |call: &Call, received: &mut Received, patience: &Patience| {
+    let parse = |call: &Call, received: &mut Received, cancellation: &Cancellation| {
         if received.is_array() {
-            return plan_array(call, received, patience);
+            return plan_array(call, received, cancellation);
         }
         let body = received.parse::<NearestBody<'_>>()?;
-        plan(call, &received.headers, body, Offered::JsonOrNpy, patience)
+        plan(call, &received.headers, body, Offered::JsonOrNpy, cancellation)
     };
     post(&call, received, parse).await.map(with_timing)
 }
 
 /// `POST /analogy`
 pub(in crate::http) async fn post_analogy(call: Call, received: Received) -> Answered {
-    let parse = |call: &Call, received: &mut Received, patience: &Patience| {
+    let parse = |call: &Call, received: &mut Received, cancellation: &Cancellation| {
         let body = received.parse::<AnalogyBody<'_>>()?;
-        plan(call, &received.headers, body, Offered::Json, patience)
+        plan(call, &received.headers, body, Offered::Json, cancellation)
     };
     post(&call, received, parse).await.map(with_timing)
 }
@@ -99,15 +99,14 @@ pub(super) fn with_timing((mut response, timing): (Response, Timing)) -> Respons
     response
 }
 
-async fn post(
-    call: &Call,
-    received: Received,
-    parse: impl FnOnce(&Call, &mut Received, &Patience) -> Result<Plan, ApiError> + Send + 'static,
-) -> Timed {
-    let (work, latest, same) = (received.work(), received.latest(call), call.clone());
-    let planned = stage(call, work, latest, move |patience| {
+async fn post<F>(call: &Call, received: Received, parse: F) -> Timed
+where
+    F: FnOnce(&Call, &mut Received, &Cancellation) -> Result<Plan, ApiError> + Send + 'static,
+{
+    let (cost, latest, same) = (received.cost(), received.latest(call), call.clone());
+    let planned = stage(call, cost, latest, move |cancellation| {
         let mut received = received.whole()?;
-        let plan = parse(&same, &mut received, patience);
+        let plan = parse(&same, &mut received, cancellation);
         // What was made from the body takes no more memory than was counted for it.
         plan.map(|plan| (plan, received.into_room()))
     });
@@ -139,15 +138,15 @@ async fn answer_one(
     let mut room = size.room(call)?;
     let (found, mut timing) = search_one(call, prepared, deadline, &mut room).await?;
     timing.encoding_since = Some(Instant::now());
-    let response = if size.work().is_long() {
+    let response = if size.cost().is_long() {
         let served = call.served().clone();
-        let write = move |_: &Patience| Ok(neighbors::single(&to_write(&found, &served), room));
-        let mut response = Box::pin(stage(call, size.work(), deadline, write)).await?;
+        let write = move |_: &Cancellation| Ok(neighbors::single(&to_write(&found, &served), room));
+        let mut response = Box::pin(stage(call, size.cost(), deadline, write)).await?;
         response.extensions_mut().insert(Until(deadline));
         response
     } else {
         if get.is_none() {
-            size.work().count(call.service());
+            size.cost().count(call.service());
         }
         neighbors::single(&to_write(&found, call), room)
     };
@@ -172,7 +171,7 @@ async fn answer_many(call: &Call, batch: Batch) -> Timed {
     let (found, mut timing) = search(call, queries, deadline, &mut room).await?;
     timing.encoding_since = Some(Instant::now());
     let served = call.served().clone();
-    let response = stage(call, size.work(), deadline, move |patience| {
+    let response = stage(call, size.cost(), deadline, move |cancellation| {
         let mut found = found.iter();
         let results = faults.iter().map(|fault| match fault {
             // The results are in the order of the items that became queries.
@@ -182,7 +181,7 @@ async fn answer_many(call: &Call, batch: Batch) -> Timed {
             }
             Some(error) => ItemAnswer::Failed(error),
         });
-        neighbors::many(&served, results, size.bytes(), room, patience)
+        neighbors::many(&served, results, size.bytes(), room, cancellation)
     });
     let mut response = response.await?;
     response.extensions_mut().insert(Until(deadline));
@@ -197,9 +196,9 @@ async fn answer_array(call: &Call, tabled: Tabled) -> Timed {
     let (found, mut timing) = search(call, queries, deadline, &mut room).await?;
     timing.encoding_since = Some(Instant::now());
     let served = call.served().clone();
-    let response = stage(call, size.work(), deadline, move |patience| {
+    let response = stage(call, size.cost(), deadline, move |cancellation| {
         let found = found.iter().map(|found| &found.hits[..]);
-        table.write(&served, found, room, patience)
+        table.write(&served, found, room, cancellation)
     });
     let mut response = response.await?;
     response.extensions_mut().insert(Until(deadline));
@@ -248,11 +247,11 @@ async fn search(
             room.set(room.bytes().max((hits * size_of::<contract::Hit>()) as u64));
         }
         let served = call.served().clone();
-        let fold = move |patience: &Patience| {
-            to_fold.fold(served.model.words(), || check_deadline(patience))
+        let fold = move |cancellation: &Cancellation| {
+            to_fold.fold(served.model.words(), || check_deadline(cancellation))
         };
         // For each hit, a word is converted to lower case and looked up twice.
-        search.take(stage(call, Work::of_writing(4 * hits), deadline, fold).await?);
+        search.take(stage(call, Cost::of_writing(4 * hits), deadline, fold).await?);
     }
     let (found, times) = search.done();
     Ok((found, timing(times)))

@@ -3,9 +3,9 @@
 use kindred::{MAX_SUGGESTED_WORDS, UnknownWord};
 
 use crate::http::ApiError;
-use crate::http::offload::{Work, check_deadline, offloaded};
+use crate::http::offload::{Cost, check_deadline, offloaded};
 use crate::models::Call;
-use crate::workers::Patience;
+use crate::workers::Cancellation;
 use scheduler::account::Pool;
 
 /// Memory of the automaton that finds words similar to one word, while it works. It grows with the
@@ -51,16 +51,16 @@ fn unknown_words(error: &mut ApiError) -> Option<&mut Vec<UnknownWord>> {
 pub(super) async fn of(call: &Call, words: Vec<String>) -> Result<Vec<Vec<String>>, ApiError> {
     let to_owned = |found: Vec<&str>| found.into_iter().map(str::to_owned).collect();
     let (served, deadline) = (call.served().clone(), call.deadline(None)?);
-    let work = Work::suggestions(words.len());
+    let cost = Cost::suggestions(words.len());
     let (memory, account) = (call.service().memory.clone(), call.account().clone());
-    let search = move |patience: &Patience| {
+    let search = move |cancellation: &Cancellation| {
         // Not refused, because there are only as many of these as there are worker threads.
         let _room = memory.charge(&account, Pool::Requests, BYTES_OF_AUTOMATON);
         let suggest = |word: &String| {
-            check_deadline(patience)?;
+            check_deadline(cancellation)?;
             Ok(to_owned(served.model.words().suggestions(word)))
         };
         words.iter().map(suggest).collect()
     };
-    offloaded(call, work, deadline, search).await
+    offloaded(call, cost, deadline, search).await
 }

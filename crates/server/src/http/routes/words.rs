@@ -10,14 +10,14 @@ use serde::Serialize;
 
 use super::suggestions;
 use crate::http::ApiError;
-use crate::http::offload::{Work, offloaded};
+use crate::http::offload::{Cost, offloaded};
 use crate::http::parse::negotiation::{self, Format, Offered};
 use crate::http::parse::query_string::WordsRequest;
 use crate::http::parse::{invalid, query_string};
 use crate::http::render::size::{BYTES_PER_COMPONENT, Size, room_for};
 use crate::http::render::{self, caching, table};
 use crate::models::Call;
-use crate::workers::Patience;
+use crate::workers::Cancellation;
 use scheduler::account::Reservation;
 
 /// Maximum number of words that one answer lists.
@@ -70,9 +70,10 @@ pub(in crate::http) async fn get_words(
             }
             let (served, deadline) = (call.served().clone(), call.deadline(None)?);
             let room = Size::of_rows(limit).room(&call)?;
-            let work = Work::of_listing(call.model.rows());
-            let search = move |_: &Patience| Ok(served.model.words().with_prefix(&prefix, limit));
-            let found = offloaded(&call, work, deadline, search).await?;
+            let cost = Cost::of_listing(call.model.rows());
+            let search =
+                move |_: &Cancellation| Ok(served.model.words().with_prefix(&prefix, limit));
+            let found = offloaded(&call, cost, deadline, search).await?;
             Ok(caching::tagged(list(&call.model, &found, room), &call))
         }
         WordsRequest::Word { word, with_vector } => {

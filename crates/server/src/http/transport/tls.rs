@@ -1,5 +1,6 @@
 //! TLS: the certificate in force, and its replacement while the service runs.
 
+use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,6 +41,8 @@ pub enum TlsError {
         path: PathBuf,
         /// The fault.
         reason: String,
+        /// The error that says so, if there is one.
+        source: Option<Box<dyn Error + Send + Sync>>,
     },
 }
 
@@ -97,10 +100,11 @@ impl Tls {
 }
 
 fn read(certificate: &Path, private_key: &Path) -> Result<InForce, TlsError> {
-    let bad = |setting, path: &Path, reason: String| TlsError::BadPem {
+    let bad = |setting, path: &Path, reason: String, source| TlsError::BadPem {
         setting,
         path: path.to_owned(),
         reason,
+        source,
     };
     let unreadable = |setting, path: &Path, error: pem::Error| match error {
         pem::Error::Io(source) => TlsError::Unreadable { setting, path: path.to_owned(), source },
@@ -109,15 +113,16 @@ fn read(certificate: &Path, private_key: &Path) -> Result<InForce, TlsError> {
             path,
             "it has no `-----BEGIN PRIVATE KEY-----` (PKCS #8, PKCS #1 or SEC 1, not encrypted)"
                 .into(),
+            None,
         ),
-        other => bad(setting, path, format!("it is not PEM: {other:?}")),
+        other => bad(setting, path, format!("it is not PEM: {other:?}"), Some(other.into())),
     };
     let chain = CertificateDer::pem_file_iter(certificate)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|e| unreadable("tls_certificate", certificate, e))?;
     if chain.is_empty() {
         let reason = "it has no `-----BEGIN CERTIFICATE-----`; give the certificate, then those that vouch for it";
-        return Err(bad("tls_certificate", certificate, reason.into()));
+        return Err(bad("tls_certificate", certificate, reason.into(), None));
     }
     let key = PrivateKeyDer::from_pem_file(private_key)
         .map_err(|e| unreadable("tls_private_key", private_key, e))?;
@@ -126,11 +131,8 @@ fn read(certificate: &Path, private_key: &Path) -> Result<InForce, TlsError> {
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain.clone(), key))
         .map_err(|e| {
             let with = private_key.display();
-            bad(
-                "tls_certificate",
-                certificate,
-                format!("it can't be used with the key in {with}: {e}"),
-            )
+            let reason = format!("it can't be used with the key in {with}: {e}");
+            bad("tls_certificate", certificate, reason, Some(e.into()))
         })?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(InForce { chain, config: Arc::new(config) })
