@@ -18,7 +18,7 @@ fn faulty() -> PathBuf {
     let path = program().parent().expect("the program is in a folder").join("examples/faulty");
     assert!(
         path.exists(),
-        "{} is missing: build it with `cargo build -p server --example faulty`",
+        "{} is missing: build it with `cargo build -p cli --example faulty`",
         path.display()
     );
     path

@@ -43,10 +43,10 @@ pub use heads::{
     TrainExpanderArguments,
 };
 
-use server::config::{MAX_THREADS, ServeFlags};
 use kindred::device::Device;
 use kindred::evaluation::results::Case;
 use kindred::method::Method;
+use server::config::{MAX_THREADS, ServeFlags};
 
 /// Kindred finds the exact nearest neighbours of words in a table of word vectors, and serves them
 /// over HTTP.

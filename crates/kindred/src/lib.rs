@@ -45,7 +45,6 @@ mod service;
 
 use heads::delimited;
 
-pub use {::engines, ::heads};
 pub use answer::{Answer, Classified, ImpliedTerm, ImpliedTerms, NamedLabel, Neighbor, Ranks};
 pub use answering::Answering;
 pub use asking::Times;
@@ -60,3 +59,4 @@ pub use options::{Options, Unknown};
 pub use question::{Placed, Side, Target, Term};
 pub use queue::Limits;
 pub use service::{ArrayQueries, Arrays, Kindred, Settings};
+pub use {::engines, ::heads};

@@ -63,7 +63,7 @@ fn damaged(source: ModelError, written: Option<&Path>) -> CommandError {
             file.display()
         ),
     };
-    CommandError::UsedDamaged { source, cure }
+    CommandError::UsedDamaged { source: Box::new(source), cure }
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ use crate::arguments::{
     AnalogyArguments, AnswerSource, ConsoleArguments, NearestArguments, OutputOptions,
     QuestionOptions,
 };
-use server::config::{Config, ConfigError};
 use crate::console::{self, ConsoleError, Form, Question, Session};
-use server::logging;
 use kindred::method::Method;
+use server::config::{Config, ConfigError};
+use server::logging;
 
 /// Answers line by line: on a terminal, with history and completion; otherwise, from standard input
 /// until it ends.

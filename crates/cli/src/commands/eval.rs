@@ -11,7 +11,6 @@ use super::progress::bar;
 use super::train::{read_texts, texts_options};
 use super::{CommandError, heading, model_of, own_engine, print};
 use crate::arguments::EvalArguments;
-use server::config::ModelSource;
 use kindred::evaluation::results::{
     AnalogyResult, Case, Model, Report, SectionResult, SimilarityResult,
 };
@@ -22,6 +21,7 @@ use kindred::method::Method;
 use kindred::{Device, Kindred};
 use model_store::ModelStore;
 use serde_json::json;
+use server::config::ModelSource;
 
 /// Asks a model the questions of test sets, and prints how many it answers right.
 ///

@@ -53,12 +53,8 @@ pub use train::train_classifier;
 pub use train_expander::train_expander;
 pub use verify::verify;
 
-use server::assembly::AssemblyError;
 use crate::arguments::{ModelArguments, TokensArguments};
-use server::client::ClientError;
-use server::config::{ConfigError, ServeFlags, URL_VARIABLE};
 use crate::console::{ConsoleError, heading};
-use server::models::{LoadError, OneModel};
 use kindred::bulk::BulkError;
 use kindred::engines::EngineStartError;
 use kindred::evaluation::EvaluationError;
@@ -71,6 +67,10 @@ use kindred::queue::EngineLost;
 use kindred::{Device, Settings};
 use model_store::prepare::not_plain_reason;
 use model_store::{ModelError, ModelStore};
+use server::assembly::AssemblyError;
+use server::client::ClientError;
+use server::config::{ConfigError, ServeFlags, URL_VARIABLE};
+use server::models::{LoadError, OneModel};
 
 /// Why a command failed, for the person who typed it.
 #[derive(Debug, thiserror::Error)]
@@ -150,13 +150,13 @@ pub enum CommandError {
     #[error("{source}; {cure}")]
     UsedDamaged {
         /// The fault.
-        source: ModelError,
+        source: Box<ModelError>,
         /// What was written, and what to do.
         cure: String,
     },
     /// The client that asks a service.
     #[error(transparent)]
-    Client(#[from] ClientError),
+    Client(Box<ClientError>),
     /// A service that does not answer.
     #[error(
         "{url} is not ready: {source}; is the service running there? set its address with --url \
@@ -193,6 +193,12 @@ pub enum CommandError {
 impl From<LoadError> for CommandError {
     fn from(error: LoadError) -> Self {
         Self::Assembly(error.into())
+    }
+}
+
+impl From<ClientError> for CommandError {
+    fn from(error: ClientError) -> Self {
+        Self::Client(Box::new(error))
     }
 }
 

@@ -11,8 +11,8 @@ use rustyline::{Context, Helper};
 
 use super::line::COMMANDS;
 use super::service::{Service, words_with_prefix};
-use server::escape::is_harmless;
 use kindred::expression::{as_term, open_piece};
+use server::escape::is_harmless;
 
 /// Maximum number of words to offer.
 const MAX_OFFERED: usize = 50;

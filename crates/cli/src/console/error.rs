@@ -48,7 +48,7 @@ pub enum ConsoleError {
     },
     /// The API key, or the certificates to trust.
     #[error(transparent)]
-    Client(#[from] ClientError),
+    Client(Box<ClientError>),
     /// The service requires an API key, or a different one.
     #[error("{0}; set KINDRED_API_KEY or give --api-key")]
     NoKey(String),
@@ -99,4 +99,10 @@ pub enum ConsoleError {
         /// The system's error.
         source: std::io::Error,
     },
+}
+
+impl From<ClientError> for ConsoleError {
+    fn from(error: ClientError) -> Self {
+        Self::Client(Box::new(error))
+    }
 }

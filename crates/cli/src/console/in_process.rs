@@ -12,8 +12,8 @@ use tower::Service as _;
 
 use super::ConsoleError;
 use super::service::{Reply, Service, Times};
-use server::assembly::{Assembly, AssemblyError, engines_of, wanted_engine};
 use crate::arguments::AnswerSource;
+use server::assembly::{Assembly, AssemblyError, engines_of, wanted_engine};
 use server::config::{Config, ServeFlags};
 use server::models::{MakeEngines, OneModel, one_engine};
 

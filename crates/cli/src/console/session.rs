@@ -13,11 +13,11 @@ use super::question::Question;
 use super::remote::Remote;
 use super::service::{Service, Times, answered};
 use crate::arguments::AnswerSource;
-use server::config::URL_VARIABLE;
 use kindred::Options;
 use kindred::heads::HeadKind;
 use kindred::method::Method;
 use kindred::options::DEFAULT_K;
+use server::config::URL_VARIABLE;
 
 /// The service that answers, and the options of all questions.
 pub struct Session {

@@ -1,9 +1,9 @@
 //! The whole service over the CPU engine, with failures on demand: for tests of what happens to
 //! requests when the engine fails, and for load tests with a known cost of a pass.
 //!
-//!     cargo run --release -p server --example faulty -- 127.0.0.1:8082 --pass-microseconds 5000 --max-batch 8
-//!     cargo run -p server --example faulty -- 127.0.0.1:8082 --fail 100=panic,200=hang
-//!     cargo run -p server --example faulty -- 127.0.0.1:8082 --replicas 3 --fail-replica 1:100=error
+//!     cargo run --release -p cli --example faulty -- 127.0.0.1:8082 --pass-microseconds 5000 --max-batch 8
+//!     cargo run -p cli --example faulty -- 127.0.0.1:8082 --fail 100=panic,200=hang
+//!     cargo run -p cli --example faulty -- 127.0.0.1:8082 --replicas 3 --fail-replica 1:100=error
 //!
 //! Passes are counted from 1 for the life of the process, across all engines. The self-check of a
 //! new engine takes 4 passes, a readiness check takes 1. Other settings come from KINDRED_*
@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
+use cli::commands::{CommandError, serve_with};
 use contract::{
     Engine, EngineDescription, EngineError, FullPassAnswer, FullPassPart, FullPassQuery, Hit,
     Query, QueryBatch,
@@ -24,7 +25,6 @@ use contract::{
 use gpu_core::GpuError;
 use kindred::device::{Device, Gpus, Placement};
 use kindred::engines::{self, EngineStartError, HadGpu, KeptHeads, Maker, Makers, Wanted};
-use server::commands::{CommandError, serve_with};
 use server::config::{Config, ServeFlags};
 use server::models::MakeEngines;
 

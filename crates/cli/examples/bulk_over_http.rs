@@ -1,7 +1,7 @@
 //! Classifies texts through a running service, in batches over several connections, and prints the
 //! rate: what `kindred bulk classify` does without HTTP. Input and output are the same JSON lines.
 //!
-//!     cargo run --release -p server --example bulk_over_http -- http://127.0.0.1:8080 texts.jsonl labels.jsonl 4
+//!     cargo run --release -p cli --example bulk_over_http -- http://127.0.0.1:8080 texts.jsonl labels.jsonl 4
 
 use std::error::Error;
 use std::io::{BufWriter, Write};

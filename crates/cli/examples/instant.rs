@@ -1,7 +1,7 @@
 //! The whole service over an engine that makes up its answers, so that only the cost of everything
 //! but the search is left. `scripts/load-http` can compare it with `bare`.
 //!
-//!     cargo run --release -p server --example instant -- 127.0.0.1:8082 --microseconds 200
+//!     cargo run --release -p cli --example instant -- 127.0.0.1:8082 --microseconds 200
 //!
 //! Other settings come from KINDRED_* variables.
 
@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
+use cli::commands::{CommandError, serve_with};
 use contract::{Engine, EngineDescription, EngineError, Hit, QueryBatch, QueryVector, Row};
-use server::commands::{CommandError, serve_with};
 use server::config::{Config, ServeFlags};
 use server::models::one_engine;
 
