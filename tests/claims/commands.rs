@@ -55,7 +55,7 @@ fn cargo_has_what_its_command_lines_name() {
             };
             let line = words.join(" ");
             let mut fault = |what: &str| faults.push(format!("{path}: {line}: there is no {what}"));
-            let package = after("-p").unwrap_or("server");
+            let package = after("-p").unwrap_or("cli");
             let folder = match package {
                 "scheduler-schedules" => "crates/scheduler/schedules".to_owned(),
                 name => format!("crates/{name}"),

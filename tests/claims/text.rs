@@ -215,7 +215,7 @@ mod tests {
                 "kindred|eval|DIR",
                 "kindred|nearest|a b|-k|3",
                 "kindred|bulk|classify|--in|-|--out|-",
-                "cargo|test|-p|server|x::"
+                "cargo|test|-p|cli|x::"
             ]
         );
     }
