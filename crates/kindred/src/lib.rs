@@ -39,7 +39,6 @@ pub mod expression;
 pub mod graph;
 pub mod heads;
 mod jobs;
-mod journal;
 pub mod method;
 mod model;
 pub mod numa;

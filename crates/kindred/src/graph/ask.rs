@@ -1,56 +1,34 @@
-//! Threads that ask for ranges of rows and write the answers where they belong, in buffers that
-//! they use again.
+//! Asks for ranges of rows and writes the answers where they belong, in buffers that are used
+//! again.
 
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::Sender;
 
 use contract::{Filter, Hit, Query, QueryVector, Row};
 use model_store::ModelStore;
 
-use super::journal::Done;
+use super::journal::WrittenRange;
 use super::npz::Rows;
 use super::tables::Tables;
-use super::{GraphError, Identity, Told};
+use super::{GraphError, Identity};
 use crate::asking::Asking;
-use crate::jobs::{Early, Jobs, Stop};
+use crate::jobs::{Ask, Cancellation, Interrupted, Searches};
 use crate::question::has_neighbours;
 
-/// What all threads ask by.
+/// How all threads ask.
 pub(super) struct Asker<'s, 'a> {
     pub(super) model: &'s Arc<ModelStore>,
-    /// Gives what each job is asked through.
+    /// Gives what each request is asked through.
     pub(super) asking: &'s (dyn Fn() -> Asking<'a> + Sync),
     pub(super) identity: &'s Identity,
     pub(super) tables: &'s Tables,
-    /// The ranges that are not done.
-    pub(super) open: &'s Open,
-    pub(super) stop: &'s Stop,
-}
-
-/// Ranges that threads take in turn.
-pub(super) struct Open {
-    ranges: Vec<u64>,
-    next: AtomicUsize,
-}
-
-impl Open {
-    pub(super) fn new(ranges: Vec<u64>) -> Self {
-        Self { ranges, next: AtomicUsize::new(0) }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.ranges.len()
-    }
-
-    fn take(&self) -> Option<u64> {
-        self.ranges.get(self.next.fetch_add(1, Ordering::Relaxed)).copied()
-    }
+    pub(super) cancellation: &'s Cancellation,
 }
 
 /// The answers of a range, as they are written.
-struct Buffers {
+#[derive(Default)]
+pub(super) struct Buffers {
     indices: Vec<u8>,
     scores: Vec<u8>,
     edges: u64,
@@ -81,55 +59,50 @@ impl Buffers {
     }
 }
 
-impl Asker<'_, '_> {
-    /// Asks for ranges until all are taken, one fails, or the work is stopped. This is one of
-    /// `threads` threads.
-    pub(super) fn run(&self, number: usize, threads: usize, tell: &Sender<Told>) {
-        let together = self.identity.rows_per_range as usize;
-        let mut jobs = match Jobs::new(self.asking, self.stop, together, (number, threads)) {
-            Ok(jobs) => jobs,
-            Err(source) => {
-                let error = GraphError::io("start a thread for", &self.tables.folder)(source);
-                let _ = tell.send(Err(error));
-                return;
-            }
-        };
-        let mut buffers = Buffers { indices: Vec::new(), scores: Vec::new(), edges: 0 };
-        while !self.stop.is_stopped()
-            && let Some(range) = self.open.take()
-        {
-            let told = match self.range(&mut jobs, range, &mut buffers) {
-                Ok(()) => self.write(range, &buffers).map(|done| (range, done)),
-                Err(Early::Failed(error)) => Err(error.into()),
-                Err(Early::Stopped) => return,
-            };
-            // Nobody listens any more if the work has failed.
-            if tell.send(told).is_err() {
-                return;
-            }
-        }
+impl<'s, 'a> Ask for Asker<'s, 'a> {
+    /// The number of a range.
+    type Piece = u64;
+    type Answer = WrittenRange;
+    type Error = GraphError;
+    type Worker = (Searches<'s, 'a>, Buffers);
+
+    fn worker(&self, number: usize, threads: usize) -> io::Result<Self::Worker> {
+        let most = self.identity.rows_per_range as usize;
+        let searches = Searches::new(self.asking, self.cancellation, most, (number, threads))?;
+        Ok((searches, Buffers::default()))
     }
 
-    /// Asks for a range.
-    fn range(&self, jobs: &mut Jobs, range: u64, buffers: &mut Buffers) -> Result<(), Early> {
+    fn ask(
+        &self,
+        (searches, buffers): &mut Self::Worker,
+        range: u64,
+    ) -> Result<WrittenRange, Interrupted<GraphError>> {
         let (rows, k) = (self.identity.range(range), self.identity.k as usize);
         buffers.clear((rows.end - rows.start) as usize, k);
         let first = rows.start;
-        let queries = |some| Ok(self.queries(some));
-        jobs.ask(rows, queries, |some, answers| {
+        let put = |some: Range<u64>, answers: &[Vec<Hit>]| {
             let with_answers = some.filter(|&row| has_neighbours(self.model, Row(row as u32)));
             for (row, hits) in with_answers.zip(answers) {
                 buffers.put((row - first) as usize, k, hits);
             }
-        })
+        };
+        let asked = searches.all(rows, |some| Ok(self.queries(some)), put);
+        asked.map_err(Interrupted::of_job::<GraphError>)?;
+        self.write(range, buffers).map_err(Interrupted::Failed)
     }
 
+    fn no_thread(&self, source: io::Error) -> GraphError {
+        GraphError::io("start a thread for", &self.tables.folder)(source)
+    }
+}
+
+impl Asker<'_, '_> {
     /// Writes the answers of a range where they belong.
-    fn write(&self, range: u64, buffers: &Buffers) -> Result<Done, GraphError> {
+    fn write(&self, range: u64, buffers: &Buffers) -> Result<WrittenRange, GraphError> {
         let row = self.identity.range(range).start;
         let indices = self.tables.write(Rows::Indices, row, &buffers.indices)?;
         let scores = self.tables.write(Rows::Scores, row, &buffers.scores)?;
-        Ok(Done { edges: buffers.edges, checksums: [indices, scores] })
+        Ok(WrittenRange { number: range, edges: buffers.edges, checksums: [indices, scores] })
     }
 
     /// The queries of the rows that can be asked for.

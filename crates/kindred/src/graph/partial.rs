@@ -1,0 +1,178 @@
+//! A graph while it is made, in the folder beside its file: the tables where they will lie, and
+//! which ranges are written.
+//!
+//! A range counts only if its rows still have the checksums that the journal has.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use crc32fast::Hasher;
+use model_store::ModelStore;
+use rayon::prelude::*;
+
+use super::journal::WrittenRange;
+use super::npz::{Layout, Rows};
+use super::tables::{Tables, read_at, write_at};
+use super::{GraphError, GraphFormat, GraphProgress, Identity};
+use crate::jobs::{Files, Journal};
+
+/// A graph that is being made.
+pub(super) struct PartialGraph {
+    pub(super) journal: Journal,
+    identity: Identity,
+    layout: Layout,
+    /// The ranges; `None` for those that are not written.
+    written: Vec<Option<WrittenRange>>,
+    rows_done: u64,
+    /// The first range that is not written.
+    first_open: usize,
+}
+
+impl PartialGraph {
+    /// Begins, or goes on from what is there.
+    pub(super) fn open(file: &Path, identity: Identity) -> Result<Self, GraphError> {
+        let names = Files { data: "graph.npz", other_form: "graph.parquet" };
+        let (journal, said) = Journal::open::<_, WrittenRange>(file, names, &identity, true)?;
+        let layout = Layout::new(&identity);
+        // Where the tables were cut off, there are zeros then, whose checksums are wrong.
+        let sized = journal.data().set_len(layout.size());
+        sized.map_err(GraphError::io("prepare", journal.folder()))?;
+        let written = vec![None; identity.ranges() as usize];
+        let (rows_done, first_open) = (0, 0);
+        let mut graph = Self { journal, identity, layout, written, rows_done, first_open };
+        let mut said_of = graph.written.clone();
+        for (range, _) in said {
+            if let Some(place) = said_of.get_mut(range.number as usize) {
+                *place = Some(range);
+            }
+        }
+        let is_right = |bytes: &mut Vec<u8>, range: Option<WrittenRange>| {
+            range.filter(|range| graph.is_right(range, bytes))
+        };
+        let right: Vec<_> = said_of.into_par_iter().map_init(Vec::new, is_right).collect();
+        right.into_iter().flatten().for_each(|range| graph.set(range));
+        Ok(graph)
+    }
+
+    /// Whether a range on disk has its checksums.
+    fn is_right(&self, range: &WrittenRange, bytes: &mut Vec<u8>) -> bool {
+        let first = self.identity.range(range.number).start;
+        bytes.resize(self.bytes_of(range.number) as usize, 0);
+        [Rows::Indices, Rows::Scores].into_iter().zip(range.checksums).all(|(table, checksum)| {
+            let read = read_at(self.journal.data(), self.layout.at(table, first), bytes);
+            read.is_ok() && crc32fast::hash(bytes) == checksum
+        })
+    }
+
+    fn rows_of(&self, range: u64) -> u64 {
+        let rows = self.identity.range(range);
+        rows.end - rows.start
+    }
+
+    /// The length of a range in each table.
+    fn bytes_of(&self, range: u64) -> u64 {
+        self.rows_of(range) * self.identity.k * 8
+    }
+
+    fn set(&mut self, range: WrittenRange) {
+        if self.written[range.number as usize].replace(range).is_none() {
+            self.rows_done += self.rows_of(range.number);
+        }
+    }
+
+    pub(super) fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    pub(super) fn rows_done(&self) -> u64 {
+        self.rows_done
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.rows_done == self.identity.rows
+    }
+
+    pub(super) fn edges(&self) -> u64 {
+        self.written.iter().flatten().map(|range| range.edges).sum()
+    }
+
+    /// The ranges that are not written.
+    pub(super) fn open_ranges(&self) -> Vec<u64> {
+        (0..self.identity.ranges())
+            .filter(|&range| self.written[range as usize].is_none())
+            .collect()
+    }
+
+    /// What threads need to write rows.
+    pub(super) fn tables(&self) -> Result<Tables, GraphError> {
+        let folder = self.journal.folder();
+        let file = self.journal.data().try_clone().map_err(GraphError::io("open", folder))?;
+        Ok(Tables { file, layout: Layout::new(&self.identity), folder: folder.to_owned() })
+    }
+
+    pub(super) fn progress(&mut self, resumed: u64) -> GraphProgress {
+        while self.written.get(self.first_open).is_some_and(Option::is_some) {
+            self.first_open += 1;
+        }
+        let first_open =
+            self.identity.rows.min(self.first_open as u64 * self.identity.rows_per_range);
+        GraphProgress { done: self.rows_done, rows: self.identity.rows, resumed, first_open }
+    }
+
+    pub(super) fn stopped(&self) -> GraphError {
+        let rows = self.identity.rows;
+        GraphError::Stopped {
+            percent: self.rows_done * 100 / rows,
+            rows,
+            folder: self.journal.folder().to_owned(),
+        }
+    }
+
+    /// A range whose rows are written.
+    pub(super) fn add(&mut self, range: WrittenRange) {
+        self.set(range);
+        self.journal.add(&range);
+    }
+
+    /// Makes the file of the tables, and removes the folder.
+    pub(super) fn finish(
+        self,
+        file: &Path,
+        format: GraphFormat,
+        model: &Arc<ModelStore>,
+    ) -> Result<(), GraphError> {
+        self.complete_tables().map_err(GraphError::io("write", self.journal.folder()))?;
+        if format == GraphFormat::Parquet {
+            self.make_parquet(file, model)?;
+        }
+        Ok(self.journal.finish(file, format == GraphFormat::Parquet)?)
+    }
+
+    #[cfg(feature = "parquet")]
+    fn make_parquet(&self, _: &Path, model: &Arc<ModelStore>) -> Result<(), GraphError> {
+        let path = self.journal.other_form();
+        super::parquet::write(&path, self.journal.data(), &self.layout, &self.identity, model)
+            .map_err(GraphError::io("write", &path))
+    }
+
+    #[cfg(not(feature = "parquet"))]
+    fn make_parquet(&self, file: &Path, _: &Arc<ModelStore>) -> Result<(), GraphError> {
+        Err(GraphError::NoParquet(file.to_owned()))
+    }
+
+    /// Writes everything around the tables.
+    fn complete_tables(&self) -> io::Result<()> {
+        let mut tables = [Hasher::new(), Hasher::new()];
+        for range in self.written.iter().flatten() {
+            for (table, checksum) in tables.iter_mut().zip(range.checksums) {
+                let bytes = self.bytes_of(range.number);
+                table.combine(&Hasher::new_with_initial_len(checksum, bytes));
+            }
+        }
+        for (at, bytes) in self.layout.around([&tables[0], &tables[1]]) {
+            write_at(self.journal.data(), at, &bytes)?;
+        }
+        Ok(())
+    }
+}
