@@ -1,8 +1,6 @@
 //! Asks for the answers of a piece, and writes them.
 
-use std::io;
 use std::ops::ControlFlow;
-use std::path::Path;
 
 use super::read::Piece;
 use super::render::Rendering;
@@ -10,7 +8,7 @@ use super::rows::{Row, rows};
 use super::source::Position;
 use super::{BulkError, BulkFormat, Fault, RowAnswer};
 use crate::Error;
-use crate::jobs::{Ask, Cancellation, Interrupted, Requests};
+use crate::jobs::{Cancellation, Interrupted, Requests};
 
 /// Answers texts.
 pub(crate) trait AnswerTexts: Sync {
@@ -44,17 +42,9 @@ pub(super) struct Asker<'s> {
     pub(super) cancellation: &'s Cancellation,
 }
 
-impl Ask for Asker<'_> {
-    type Piece = Piece;
-    type Answer = Written;
-    type Error = BulkError;
-    type Worker = ();
-
-    fn worker(&self, _: usize, _: usize) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn ask(&self, _: &mut (), piece: Piece) -> Result<Written, Interrupted<BulkError>> {
+impl Asker<'_> {
+    /// Asks for the answers of a piece.
+    pub(super) fn ask(&self, piece: Piece) -> Result<Written, Interrupted<BulkError>> {
         let mut rows = rows(&piece, self.format, self.column, self.id);
         let texts: Vec<&str> = rows.iter().filter_map(|row| row.text.as_deref().ok()).collect();
         let mut answers =
@@ -82,12 +72,6 @@ impl Ask for Asker<'_> {
         Ok(Written { bytes, end: end.clone(), bytes_read: *bytes_read, faults })
     }
 
-    fn no_thread(&self, source: io::Error) -> BulkError {
-        BulkError::io("start a thread for", Path::new("bulk work"))(source)
-    }
-}
-
-impl Asker<'_> {
     /// The answer to each text.
     fn answers(&self, texts: &[&str]) -> Result<Vec<Result<RowAnswer<'_>, Fault>>, Interrupted> {
         let mut all = Vec::with_capacity(texts.len());

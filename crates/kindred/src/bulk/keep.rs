@@ -1,8 +1,10 @@
 //! Keeps the answers of pieces, in their order: writes them, enters how far it is into the journal
 //! and tells it.
 
+use std::io;
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;
+use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
@@ -12,7 +14,7 @@ use super::read::{Reading, ReadingEnd};
 use super::sink::Sink;
 use super::source::Position;
 use super::{BulkError, BulkFormat, BulkInput, BulkProgress};
-use crate::jobs::{self, Ask as _, Keep};
+use crate::jobs::{self, Keep};
 
 /// What the waiting thread keeps.
 pub(super) struct Keeper<'a> {
@@ -66,6 +68,10 @@ impl Keep<Written, BulkError> for Keeper<'_> {
             total: self.total,
         })
     }
+
+    fn no_thread(&self, source: io::Error) -> BulkError {
+        BulkError::io("start a thread for", Path::new("bulk work"))(source)
+    }
 }
 
 impl Keeper<'_> {
@@ -92,9 +98,10 @@ impl Keeper<'_> {
             };
             let reader = thread::Builder::new().name("kindred-bulk-read".to_owned());
             let reader = reader.spawn_scoped(scope, read);
-            let reader = reader.map_err(|source| asker.no_thread(source))?;
-            let threads = ("kindred-bulk", threads);
-            let ran = jobs::run(asker, self, pieces.into_iter(), threads, asker.cancellation);
+            let reader = reader.map_err(|source| self.no_thread(source))?;
+            let workers: Vec<_> = (0..threads).map(|_| move |piece| asker.ask(piece)).collect();
+            let (pieces, cancellation) = (pieces.into_iter(), asker.cancellation);
+            let ran = jobs::run("kindred-bulk", workers, pieces, self, cancellation);
             Ok::<_, BulkError>((ran, reader.join().unwrap_or_else(|panic| resume_unwind(panic))))
         })?;
         let is_complete = match ran.and(read) {

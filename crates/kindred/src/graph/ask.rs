@@ -1,9 +1,7 @@
 //! Asks for ranges of rows and writes the answers where they belong, in buffers that are used
 //! again.
 
-use std::io;
 use std::ops::Range;
-use std::sync::Arc;
 
 use contract::{Filter, Hit, Query, QueryVector, Row};
 use model_store::ModelStore;
@@ -12,18 +10,16 @@ use super::journal::WrittenRange;
 use super::npz::Rows;
 use super::tables::Tables;
 use super::{GraphError, Identity};
-use crate::asking::Asking;
-use crate::jobs::{Ask, Cancellation, Interrupted, Searches};
+use crate::jobs::{Interrupted, Searches};
 use crate::question::has_neighbours;
 
-/// How all threads ask.
+/// How a thread asks.
 pub(super) struct Asker<'s, 'a> {
-    pub(super) model: &'s Arc<ModelStore>,
-    /// Gives what each request is asked through.
-    pub(super) asking: &'s (dyn Fn() -> Asking<'a> + Sync),
+    pub(super) model: &'s ModelStore,
     pub(super) identity: &'s Identity,
     pub(super) tables: &'s Tables,
-    pub(super) cancellation: &'s Cancellation,
+    pub(super) searches: Searches<'s, 'a>,
+    pub(super) buffers: Buffers,
 }
 
 /// The answers of a range, as they are written.
@@ -59,65 +55,42 @@ impl Buffers {
     }
 }
 
-impl<'s, 'a> Ask for Asker<'s, 'a> {
-    /// The number of a range.
-    type Piece = u64;
-    type Answer = WrittenRange;
-    type Error = GraphError;
-    type Worker = (Searches<'s, 'a>, Buffers);
-
-    fn worker(&self, number: usize, threads: usize) -> io::Result<Self::Worker> {
-        let most = self.identity.rows_per_range as usize;
-        let searches = Searches::new(self.asking, self.cancellation, most, (number, threads))?;
-        Ok((searches, Buffers::default()))
-    }
-
-    fn ask(
-        &self,
-        (searches, buffers): &mut Self::Worker,
-        range: u64,
-    ) -> Result<WrittenRange, Interrupted<GraphError>> {
-        let (rows, k) = (self.identity.range(range), self.identity.k as usize);
-        buffers.clear((rows.end - rows.start) as usize, k);
+impl Asker<'_, '_> {
+    /// Asks for a range, and writes its answers where they belong.
+    pub(super) fn ask(&mut self, range: u64) -> Result<WrittenRange, Interrupted<GraphError>> {
+        let Self { model, identity, tables, searches, buffers } = self;
+        let (rows, k) = (identity.range(range), identity.k as usize);
         let first = rows.start;
+        buffers.clear((rows.end - first) as usize, k);
         let put = |some: Range<u64>, answers: &[Vec<Hit>]| {
-            let with_answers = some.filter(|&row| has_neighbours(self.model, Row(row as u32)));
+            let with_answers = some.filter(|&row| has_neighbours(model, Row(row as u32)));
             for (row, hits) in with_answers.zip(answers) {
                 buffers.put((row - first) as usize, k, hits);
             }
         };
-        let asked = searches.all(rows, |some| Ok(self.queries(some)), put);
+        let asked = searches.all(rows, |some| Ok(queries(model, identity, some)), put);
         asked.map_err(Interrupted::of_job::<GraphError>)?;
-        self.write(range, buffers).map_err(Interrupted::Failed)
-    }
-
-    fn no_thread(&self, source: io::Error) -> GraphError {
-        GraphError::io("start a thread for", &self.tables.folder)(source)
+        let write = |table: Rows, bytes: &[u8]| {
+            tables.write(table, first, bytes).map_err(Interrupted::Failed)
+        };
+        let indices = write(Rows::Indices, &buffers.indices)?;
+        let scores = write(Rows::Scores, &buffers.scores)?;
+        Ok(WrittenRange { number: range, edges: buffers.edges, checksums: [indices, scores] })
     }
 }
 
-impl Asker<'_, '_> {
-    /// Writes the answers of a range where they belong.
-    fn write(&self, range: u64, buffers: &Buffers) -> Result<WrittenRange, GraphError> {
-        let row = self.identity.range(range).start;
-        let indices = self.tables.write(Rows::Indices, row, &buffers.indices)?;
-        let scores = self.tables.write(Rows::Scores, row, &buffers.scores)?;
-        Ok(WrittenRange { number: range, edges: buffers.edges, checksums: [indices, scores] })
-    }
-
-    /// The queries of the rows that can be asked for.
-    fn queries(&self, rows: Range<u64>) -> Vec<Query> {
-        let table = self.model.table();
-        let Identity { k, min_score, rows: first_rows, .. } = *self.identity;
-        let is_part = first_rows < table.rows() as u64;
-        let mut queries = Vec::with_capacity((rows.end - rows.start) as usize);
-        queries.extend(rows.map(|row| Row(row as u32)).filter_map(|row| {
-            let mut filter = Filter::excluding(vec![row]);
-            filter.first_rows = is_part.then_some(first_rows as u32);
-            filter.min_score = min_score;
-            // The only fault that a row of the table can have is that it is zero.
-            Query::new(&table, QueryVector::Row(row), k as usize, filter).ok()
-        }));
-        queries
-    }
+/// The queries of the rows that can be asked for.
+fn queries(model: &ModelStore, identity: &Identity, rows: Range<u64>) -> Vec<Query> {
+    let table = model.table();
+    let Identity { k, min_score, rows: first_rows, .. } = *identity;
+    let is_part = first_rows < table.rows() as u64;
+    let mut queries = Vec::with_capacity((rows.end - rows.start) as usize);
+    queries.extend(rows.map(|row| Row(row as u32)).filter_map(|row| {
+        let mut filter = Filter::excluding(vec![row]);
+        filter.first_rows = is_part.then_some(first_rows as u32);
+        filter.min_score = min_score;
+        // The only fault that a row of the table can have is that it is zero.
+        Query::new(&table, QueryVector::Row(row), k as usize, filter).ok()
+    }));
+    queries
 }

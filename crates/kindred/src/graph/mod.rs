@@ -14,6 +14,7 @@ mod parquet;
 mod partial;
 mod tables;
 
+use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,9 +24,9 @@ use model_store::ModelStore;
 use serde::{Deserialize, Serialize};
 
 use crate::asking::Asking;
-use crate::jobs::{self, Cancellation, Keep, in_the_way};
+use crate::jobs::{self, Cancellation, Keep, Searches, in_the_way};
 use crate::options::MAX_K;
-use ask::Asker;
+use ask::{Asker, Buffers};
 pub use error::GraphError;
 use journal::WrittenRange;
 use partial::PartialGraph;
@@ -234,22 +235,34 @@ impl Keep<WrittenRange, GraphError> for Keeper<'_> {
     fn tell(&mut self) -> ControlFlow<()> {
         (self.on_progress)(self.graph.progress(self.resumed))
     }
+
+    fn no_thread(&self, source: io::Error) -> GraphError {
+        GraphError::io("start a thread for", self.graph.journal.folder())(source)
+    }
 }
 
 fn ask_for_all<'a>(
     model: &Arc<ModelStore>,
     asking: &(dyn Fn() -> Asking<'a> + Sync),
     graph: &mut PartialGraph,
-    threads: usize,
+    in_flight: usize,
     on_progress: &mut dyn FnMut(GraphProgress) -> ControlFlow<()>,
 ) -> Result<(), GraphError> {
     let (ranges, resumed) = (graph.open_ranges(), graph.rows_done());
-    let (cancellation, identity) = (Cancellation::new(), graph.identity().clone());
-    let (tables, threads) = (graph.tables()?, ("kindred-graph", threads.min(ranges.len())));
-    let asker =
-        Asker { model, asking, identity: &identity, tables: &tables, cancellation: &cancellation };
+    let (cancellation, identity, tables) =
+        (Cancellation::new(), graph.identity().clone(), graph.tables()?);
+    let (identity, tables, most) = (&identity, &tables, identity.rows_per_range as usize);
+    let threads = in_flight.min(ranges.len());
     let mut keeper = Keeper { graph, resumed, on_progress };
-    let ran = jobs::run(&asker, &mut keeper, ranges.into_iter(), threads, &cancellation);
+    let worker = |number| {
+        let searches = Searches::new(asking, &cancellation, most, (number, threads))?;
+        let mut asker = Asker { model, identity, tables, searches, buffers: Buffers::default() };
+        Ok::<_, io::Error>(move |range| asker.ask(range))
+    };
+    let workers: io::Result<Vec<_>> = (0..threads).map(worker).collect();
+    let workers = workers.map_err(|source| keeper.no_thread(source))?;
+    let ranges = ranges.into_iter();
+    let ran = jobs::run("kindred-graph", workers, ranges, &mut keeper, &cancellation);
     ran.and(keeper.graph.journal.commit().map_err(GraphError::from))?;
     let _ = keeper.tell();
     if keeper.graph.is_complete() { Ok(()) } else { Err(keeper.graph.stopped()) }

@@ -15,31 +15,6 @@ use super::cancellation::{CancelOnDrop, Cancellation, Interrupted};
 /// What is done is committed this often. A kill loses no more, and the pieces in flight.
 const COMMIT_EVERY: Duration = Duration::from_secs(1);
 
-/// How pieces are asked for. All threads share it.
-pub(crate) trait Ask: Sync {
-    /// What a thread asks for at once, done or not done as a whole.
-    type Piece: Send;
-    /// What is kept of it.
-    type Answer: Send;
-    /// Why the job ends early.
-    type Error: Send;
-    /// What a thread uses again for each piece.
-    type Worker;
-
-    /// For thread `number` of `threads`.
-    fn worker(&self, number: usize, threads: usize) -> io::Result<Self::Worker>;
-
-    /// Asks for a piece, and waits for its answer.
-    fn ask(
-        &self,
-        worker: &mut Self::Worker,
-        piece: Self::Piece,
-    ) -> Result<Self::Answer, Interrupted<Self::Error>>;
-
-    /// The error of a thread that the system has no room for.
-    fn no_thread(&self, source: io::Error) -> Self::Error;
-}
-
 /// What becomes of answers, on the thread that waits for them.
 pub(crate) trait Keep<A, E> {
     /// Whether answers are kept in the order of their pieces, or as they come.
@@ -58,6 +33,9 @@ pub(crate) trait Keep<A, E> {
 
     /// Tells how far it is; a break cancels the job.
     fn tell(&mut self) -> ControlFlow<()>;
+
+    /// The error of a thread that the system has no room for.
+    fn no_thread(&self, source: io::Error) -> E;
 }
 
 /// Pieces that threads take in turn.
@@ -80,23 +58,23 @@ impl<I: Iterator> Source<I> {
     }
 }
 
-/// Asks for pieces on `threads` threads of this name, and keeps their answers, until there are no
-/// more or the job is cancelled: then some are missing. The journal is left to the caller at the
-/// end.
+/// Asks for pieces on a thread for each of `workers`, and keeps their answers, until there are no
+/// more pieces or the job is cancelled: then some are missing. What was kept since the last commit
+/// is left to the caller.
 ///
 /// # Errors
 /// The first error of a piece, of keeping its answer or of a commit, which cancels the job. Answers
 /// that come later are still kept if the error is no fault of keeping them.
-pub(crate) fn run<A: Ask, K: Keep<A::Answer, A::Error>>(
-    ask: &A,
+pub(crate) fn run<P: Send, A: Send, E: Send, K: Keep<A, E>>(
+    name: &str,
+    workers: Vec<impl FnMut(P) -> Result<A, Interrupted<E>> + Send>,
+    pieces: impl Iterator<Item = P> + Send,
     keep: &mut K,
-    pieces: impl Iterator<Item = A::Piece> + Send,
-    (name, threads): (&str, usize),
     cancellation: &Cancellation,
-) -> Result<(), A::Error> {
+) -> Result<(), E> {
     let (permit, permits) = channel();
     // As many pieces again as are in flight may wait for their turn.
-    (0..2 * threads).for_each(|_| drop(permit.send(())));
+    (0..2 * workers.len()).for_each(|_| drop(permit.send(())));
     let permits = K::IN_ORDER.then_some(permits);
     let source = Mutex::new(Source { pieces: pieces.enumerate(), permits });
     let (tell, told) = channel();
@@ -104,19 +82,15 @@ pub(crate) fn run<A: Ask, K: Keep<A::Answer, A::Error>>(
         // Also if this thread panics. Those that wait for a permit end when nobody gives them one.
         let _at_the_end = CancelOnDrop(cancellation);
         let mut permit = Some(permit);
-        for number in 0..threads {
+        for (number, mut ask) in workers.into_iter().enumerate() {
             let (tell, source) = (tell.clone(), &source);
+            let take = move || {
+                let mut source = source.lock().unwrap_or_else(PoisonError::into_inner);
+                source.take(cancellation)
+            };
             let work = move || {
-                let take = || {
-                    let mut source = source.lock().unwrap_or_else(PoisonError::into_inner);
-                    source.take(cancellation)
-                };
-                let mut worker = match ask.worker(number, threads) {
-                    Ok(worker) => worker,
-                    Err(source) => return drop(tell.send((0, Err(ask.no_thread(source))))),
-                };
                 while let Some((number, piece)) = take() {
-                    let answer = match ask.ask(&mut worker, piece) {
+                    let answer = match ask(piece) {
                         Ok(answer) => Ok(answer),
                         Err(Interrupted::Failed(error)) => Err(error),
                         Err(Interrupted::Cancelled) => return,
@@ -125,7 +99,7 @@ pub(crate) fn run<A: Ask, K: Keep<A::Answer, A::Error>>(
                 }
             };
             let thread = thread::Builder::new().name(format!("{name}-{number}"));
-            thread.spawn_scoped(scope, work).map_err(|source| ask.no_thread(source))?;
+            thread.spawn_scoped(scope, work).map_err(|source| keep.no_thread(source))?;
         }
         drop(tell);
         let (mut waiting, mut next) = (BTreeMap::new(), 0);
@@ -183,32 +157,20 @@ mod tests {
     const NUMBERS: u64 = 200;
 
     /// Doubles the numbers of a piece, a few at once, through a queue that may have no room.
-    struct Doubled<'c> {
-        cancellation: &'c Cancellation,
-        /// How many numbers the queue takes.
+    struct Queue {
+        /// How many numbers it takes.
         room: u64,
         /// The piece that fails.
         fails: Option<u64>,
         refused: AtomicUsize,
     }
 
-    impl<'c> Doubled<'c> {
-        fn new(cancellation: &'c Cancellation) -> Self {
-            Self { cancellation, room: NUMBERS, fails: None, refused: AtomicUsize::new(0) }
-        }
-    }
-
-    impl<'c> Ask for Doubled<'c> {
-        type Piece = u64;
-        type Answer = Vec<u64>;
-        type Error = Error;
-        type Worker = Requests<'c>;
-
-        fn worker(&self, _: usize, _: usize) -> io::Result<Requests<'c>> {
-            Ok(Requests::new(self.cancellation, NUMBERS as usize))
+    impl Queue {
+        fn new() -> Self {
+            Self { room: NUMBERS, fails: None, refused: AtomicUsize::new(0) }
         }
 
-        fn ask(&self, requests: &mut Requests<'c>, piece: u64) -> Result<Vec<u64>, Interrupted> {
+        fn ask(&self, requests: &mut Requests<'_>, piece: u64) -> Result<Vec<u64>, Interrupted> {
             let mut doubled = Vec::new();
             // The later ones of some that are in flight together are done first.
             thread::sleep(Duration::from_micros(300 * (3 - piece % 3)));
@@ -228,10 +190,6 @@ mod tests {
                 true => Err(Interrupted::Failed(Error::Internal)),
                 false => Ok(doubled),
             }
-        }
-
-        fn no_thread(&self, _: io::Error) -> Error {
-            Error::Internal
         }
     }
 
@@ -270,14 +228,23 @@ mod tests {
                 false => ControlFlow::Continue(()),
             }
         }
+
+        fn no_thread(&self, _: io::Error) -> Error {
+            Error::Internal
+        }
     }
 
     fn ask_for<const IN_ORDER: bool>(
-        doubled: &Doubled<'_>,
+        queue: &Queue,
         kept: &mut Kept<IN_ORDER>,
         pieces: impl Iterator<Item = u64> + Send,
     ) -> Result<(), Error> {
-        run(doubled, kept, pieces, ("test", THREADS), doubled.cancellation)
+        let cancellation = Cancellation::new();
+        let worker = |_| {
+            let mut requests = Requests::new(&cancellation, NUMBERS as usize);
+            move |piece| queue.ask(&mut requests, piece)
+        };
+        run("test", (0..THREADS).map(worker).collect(), pieces, kept, &cancellation)
     }
 
     /// The numbers of the first pieces.
@@ -287,64 +254,49 @@ mod tests {
 
     #[test]
     fn all_pieces_are_kept_in_their_order_or_as_they_come() {
-        let cancellation = Cancellation::new();
-        let doubled = Doubled::new(&cancellation);
         let (mut in_order, mut as_they_come) = (Kept::<true>::new(), Kept::<false>::new());
-        ask_for(&doubled, &mut in_order, 0..40).unwrap();
+        ask_for(&Queue::new(), &mut in_order, 0..40).unwrap();
         assert!(in_order.numbers == first(40));
-        // At its end a job cancels what may be left of it.
-        let cancellation = Cancellation::new();
-        ask_for(&Doubled::new(&cancellation), &mut as_they_come, 0..40).unwrap();
+        ask_for(&Queue::new(), &mut as_they_come, 0..40).unwrap();
         as_they_come.numbers.sort_unstable();
         assert!(as_they_come.numbers == first(40));
-        let cancellation = Cancellation::new();
-        ask_for(&Doubled::new(&cancellation), &mut in_order, 0..0).unwrap();
+        ask_for(&Queue::new(), &mut in_order, 0..0).unwrap();
         assert!(in_order.numbers == first(40));
     }
 
     #[test]
     fn a_stop_in_the_middle_keeps_the_first_pieces() {
-        let cancellation = Cancellation::new();
         let mut kept = Kept::<true> { cancels_at: 5, ..Kept::new() };
         // Without a stop it would never end.
-        ask_for(&Doubled::new(&cancellation), &mut kept, 0..).unwrap();
+        ask_for(&Queue::new(), &mut kept, 0..).unwrap();
         assert!(kept.pieces() >= 5 && kept.numbers == first(kept.pieces()));
-        assert!(cancellation.is_cancelled());
     }
 
     #[test]
     fn a_full_queue_only_takes_longer() {
-        let cancellation = Cancellation::new();
         let mut kept = Kept::<true>::new();
-        let doubled = Doubled { room: 60, ..Doubled::new(&cancellation) };
-        ask_for(&doubled, &mut kept, 0..20).unwrap();
+        let queue = Queue { room: 60, ..Queue::new() };
+        ask_for(&queue, &mut kept, 0..20).unwrap();
         assert!(kept.numbers == first(20));
-        // A thread asks for 200, 100 and 50.
-        let refused = doubled.refused.into_inner();
+        // Each thread asks for 200 and 100 first.
+        let refused = queue.refused.into_inner();
         assert!((2..=2 * THREADS).contains(&refused), "{refused}");
     }
 
     #[test]
     fn a_piece_that_fails_ends_the_job_with_its_error() {
-        let cancellation = Cancellation::new();
-        let doubled = Doubled { fails: Some(7), ..Doubled::new(&cancellation) };
-        let mut in_order = Kept::<true>::new();
-        assert_eq!(ask_for(&doubled, &mut in_order, 0..), Err(Error::Internal));
+        let queue = Queue { fails: Some(7), ..Queue::new() };
+        let (mut in_order, mut as_they_come) = (Kept::<true>::new(), Kept::<false>::new());
+        assert_eq!(ask_for(&queue, &mut in_order, 0..), Err(Error::Internal));
         assert!(in_order.pieces() <= 7 && in_order.numbers == first(in_order.pieces()));
-
-        let cancellation = Cancellation::new();
-        let doubled = Doubled { fails: Some(7), ..Doubled::new(&cancellation) };
-        let mut as_they_come = Kept::<false>::new();
-        assert_eq!(ask_for(&doubled, &mut as_they_come, 0..), Err(Error::Internal));
-        let failed = 2 * 7 * NUMBERS;
-        assert!(!as_they_come.numbers.contains(&failed));
+        assert_eq!(ask_for(&queue, &mut as_they_come, 0..), Err(Error::Internal));
+        assert!(!as_they_come.numbers.contains(&(2 * 7 * NUMBERS)));
     }
 
     #[test]
     fn after_an_answer_that_can_not_be_kept_none_is() {
-        let cancellation = Cancellation::new();
         let mut kept = Kept::<true> { fails_at: 4, ..Kept::new() };
-        assert_eq!(ask_for(&Doubled::new(&cancellation), &mut kept, 0..), Err(Error::Internal));
+        assert_eq!(ask_for(&Queue::new(), &mut kept, 0..), Err(Error::Internal));
         assert!(kept.numbers == first(4));
     }
 }

@@ -13,7 +13,7 @@ use super::{Kindred, LONGEST};
 use crate::answering::Answering;
 use crate::asking::Asking;
 use crate::error::Error;
-use crate::jobs::{self, Ask, Cancellation, Interrupted, Keep, Searches};
+use crate::jobs::{self, Cancellation, Interrupted, Keep, Searches};
 use crate::options::Options;
 use crate::question::{Checked, has_neighbours, of_row};
 use crate::queue::SubmitError;
@@ -80,37 +80,6 @@ enum Ended {
     AskAgain,
 }
 
-/// How all threads ask.
-struct Asker<'s, 'a> {
-    request: &'s ArrayRequest<'s>,
-    /// Gives what each request is asked through.
-    asking: &'s (dyn Fn() -> Asking<'a> + Sync),
-    cancellation: &'s Cancellation,
-}
-
-impl<'s, 'a> Ask for Asker<'s, 'a> {
-    type Piece = Piece<'s>;
-    /// The number of queries that are answered.
-    type Answer = usize;
-    type Error = Error;
-    type Worker = Searches<'s, 'a>;
-
-    fn worker(&self, number: usize, threads: usize) -> io::Result<Self::Worker> {
-        Searches::new(self.asking, self.cancellation, TOGETHER, (number, threads))
-    }
-
-    fn ask(&self, searches: &mut Self::Worker, mut piece: Piece<'s>) -> Result<usize, Interrupted> {
-        let all = piece.queries.start as u64..piece.queries.end as u64;
-        let queries = |some: Range<u64>| self.request.queries(some);
-        searches.all(all, queries, |some, hits| self.request.put(some, hits, &mut piece))?;
-        Ok(piece.queries.len())
-    }
-
-    fn no_thread(&self, _: io::Error) -> Error {
-        Error::Internal
-    }
-}
-
 /// Counts the queries that are answered, on the thread that waits for them.
 struct Progress<F> {
     answered: usize,
@@ -128,6 +97,10 @@ impl<F: FnMut(usize) -> ControlFlow<()>> Keep<usize, Error> for Progress<F> {
 
     fn tell(&mut self) -> ControlFlow<()> {
         (self.on_progress)(self.answered)
+    }
+
+    fn no_thread(&self, _: io::Error) -> Error {
+        Error::Internal
     }
 }
 
@@ -206,11 +179,17 @@ impl Kindred {
             let first = number * TOGETHER;
             Piece { queries: first..n.min(first + TOGETHER), indices, scores }
         });
-        let threads = ("kindred-array", n.div_ceil(TOGETHER).min(MOST_JOBS));
-        let cancellation = Cancellation::new();
-        let asker = Asker { request: &request, asking: &asking, cancellation: &cancellation };
+        let (threads, cancellation) = (n.div_ceil(TOGETHER).min(MOST_JOBS), Cancellation::new());
         let mut progress = Progress { answered: 0, on_progress };
-        jobs::run(&asker, &mut progress, pieces, threads, &cancellation)?;
+        let worker = |number| {
+            let threads = (number, threads);
+            let mut searches = Searches::new(&asking, &cancellation, TOGETHER, threads)?;
+            let request = &request;
+            Ok::<_, io::Error>(move |piece| request.answer(&mut searches, piece))
+        };
+        let workers: io::Result<Vec<_>> = (0..threads).map(worker).collect();
+        let workers = workers.map_err(|source| progress.no_thread(source))?;
+        jobs::run("kindred-array", workers, pieces, &mut progress, &cancellation)?;
         let is_complete = progress.answered == n;
         Ok(is_complete.then_some(arrays))
     }
@@ -243,6 +222,18 @@ impl Kindred {
 }
 
 impl ArrayRequest<'_> {
+    /// Fills a piece, and returns the number of its queries.
+    fn answer(
+        &self,
+        searches: &mut Searches<'_, '_>,
+        mut piece: Piece<'_>,
+    ) -> Result<usize, Interrupted> {
+        let all = piece.queries.start as u64..piece.queries.end as u64;
+        let queries = |some| self.queries(some);
+        searches.all(all, queries, |some, hits| self.put(some, hits, &mut piece))?;
+        Ok(piece.queries.len())
+    }
+
     /// Some of the queries; a row without a direction has none.
     fn queries(&self, some: Range<u64>) -> Result<Vec<Query>, Error> {
         let some = some.start as usize..some.end as usize;
