@@ -16,7 +16,6 @@ use crate::question::has_neighbours;
 /// How a thread asks.
 pub(super) struct Asker<'s, 'a> {
     pub(super) model: &'s ModelStore,
-    pub(super) identity: &'s Identity,
     pub(super) tables: &'s Tables,
     pub(super) searches: Searches<'s, 'a>,
     pub(super) buffers: Buffers,
@@ -58,7 +57,8 @@ impl Buffers {
 impl Asker<'_, '_> {
     /// Asks for a range, and writes its answers where they belong.
     pub(super) fn ask(&mut self, range: u64) -> Result<WrittenRange, Interrupted<GraphError>> {
-        let Self { model, identity, tables, searches, buffers } = self;
+        let Self { model, tables, searches, buffers } = self;
+        let identity = &tables.identity;
         let (rows, k) = (identity.range(range), identity.k as usize);
         let first = rows.start;
         buffers.clear((rows.end - first) as usize, k);

@@ -249,14 +249,13 @@ fn ask_for_all<'a>(
     on_progress: &mut dyn FnMut(GraphProgress) -> ControlFlow<()>,
 ) -> Result<(), GraphError> {
     let (ranges, resumed) = (graph.open_ranges(), graph.rows_done());
-    let (cancellation, identity, tables) =
-        (Cancellation::new(), graph.identity().clone(), graph.tables()?);
-    let (identity, tables, most) = (&identity, &tables, identity.rows_per_range as usize);
-    let threads = in_flight.min(ranges.len());
+    let (cancellation, tables) = (Cancellation::new(), graph.tables.clone());
+    let (threads, most) = (in_flight.min(ranges.len()), tables.identity.rows_per_range as usize);
     let mut keeper = Keeper { graph, resumed, on_progress };
     let worker = |number| {
         let searches = Searches::new(asking, &cancellation, most, (number, threads))?;
-        let mut asker = Asker { model, identity, tables, searches, buffers: Buffers::default() };
+        let buffers = Buffers::default();
+        let mut asker = Asker { model, tables: &tables, searches, buffers };
         Ok::<_, io::Error>(move |range| asker.ask(range))
     };
     let workers: io::Result<Vec<_>> = (0..threads).map(worker).collect();

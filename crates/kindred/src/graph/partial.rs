@@ -20,8 +20,7 @@ use crate::jobs::{Files, Journal};
 /// A graph that is being made.
 pub(super) struct PartialGraph {
     pub(super) journal: Journal,
-    identity: Identity,
-    layout: Layout,
+    pub(super) tables: Arc<Tables>,
     /// The ranges; `None` for those that are not written.
     written: Vec<Option<WrittenRange>>,
     rows_done: u64,
@@ -34,13 +33,14 @@ impl PartialGraph {
     pub(super) fn open(file: &Path, identity: Identity) -> Result<Self, GraphError> {
         let names = Files { data: "graph.npz", other_form: "graph.parquet" };
         let (journal, said) = Journal::open::<_, WrittenRange>(file, names, &identity, true)?;
-        let layout = Layout::new(&identity);
+        let (data, layout) = (journal.data(), Layout::new(&identity));
+        let (folder, written) =
+            (journal.folder().to_owned(), vec![None; identity.ranges() as usize]);
         // Where the tables were cut off, there are zeros then, whose checksums are wrong.
-        let sized = journal.data().set_len(layout.size());
-        sized.map_err(GraphError::io("prepare", journal.folder()))?;
-        let written = vec![None; identity.ranges() as usize];
-        let (rows_done, first_open) = (0, 0);
-        let mut graph = Self { journal, identity, layout, written, rows_done, first_open };
+        let data = data.set_len(layout.size()).and_then(|()| data.try_clone());
+        let file = data.map_err(GraphError::io("prepare", &folder))?;
+        let tables = Arc::new(Tables { identity, file, layout, folder });
+        let mut graph = Self { journal, tables, written, rows_done: 0, first_open: 0 };
         let mut said_of = graph.written.clone();
         for (range, _) in said {
             if let Some(place) = said_of.get_mut(range.number as usize) {
@@ -57,22 +57,23 @@ impl PartialGraph {
 
     /// Whether a range on disk has its checksums.
     fn is_right(&self, range: &WrittenRange, bytes: &mut Vec<u8>) -> bool {
-        let first = self.identity.range(range.number).start;
+        let Tables { identity, file, layout, .. } = &*self.tables;
+        let first = identity.range(range.number).start;
         bytes.resize(self.bytes_of(range.number) as usize, 0);
         [Rows::Indices, Rows::Scores].into_iter().zip(range.checksums).all(|(table, checksum)| {
-            let read = read_at(self.journal.data(), self.layout.at(table, first), bytes);
+            let read = read_at(file, layout.at(table, first), bytes);
             read.is_ok() && crc32fast::hash(bytes) == checksum
         })
     }
 
     fn rows_of(&self, range: u64) -> u64 {
-        let rows = self.identity.range(range);
+        let rows = self.identity().range(range);
         rows.end - rows.start
     }
 
     /// The length of a range in each table.
     fn bytes_of(&self, range: u64) -> u64 {
-        self.rows_of(range) * self.identity.k * 8
+        self.rows_of(range) * self.identity().k * 8
     }
 
     fn set(&mut self, range: WrittenRange) {
@@ -82,7 +83,7 @@ impl PartialGraph {
     }
 
     pub(super) fn identity(&self) -> &Identity {
-        &self.identity
+        &self.tables.identity
     }
 
     pub(super) fn rows_done(&self) -> u64 {
@@ -90,7 +91,7 @@ impl PartialGraph {
     }
 
     pub(super) fn is_complete(&self) -> bool {
-        self.rows_done == self.identity.rows
+        self.rows_done == self.identity().rows
     }
 
     pub(super) fn edges(&self) -> u64 {
@@ -99,33 +100,26 @@ impl PartialGraph {
 
     /// The ranges that are not written.
     pub(super) fn open_ranges(&self) -> Vec<u64> {
-        (0..self.identity.ranges())
+        (0..self.identity().ranges())
             .filter(|&range| self.written[range as usize].is_none())
             .collect()
-    }
-
-    /// What threads need to write rows.
-    pub(super) fn tables(&self) -> Result<Tables, GraphError> {
-        let folder = self.journal.folder();
-        let file = self.journal.data().try_clone().map_err(GraphError::io("open", folder))?;
-        Ok(Tables { file, layout: Layout::new(&self.identity), folder: folder.to_owned() })
     }
 
     pub(super) fn progress(&mut self, resumed: u64) -> GraphProgress {
         while self.written.get(self.first_open).is_some_and(Option::is_some) {
             self.first_open += 1;
         }
-        let first_open =
-            self.identity.rows.min(self.first_open as u64 * self.identity.rows_per_range);
-        GraphProgress { done: self.rows_done, rows: self.identity.rows, resumed, first_open }
+        let Identity { rows, rows_per_range, .. } = *self.identity();
+        let first_open = rows.min(self.first_open as u64 * rows_per_range);
+        GraphProgress { done: self.rows_done, rows, resumed, first_open }
     }
 
     pub(super) fn stopped(&self) -> GraphError {
-        let rows = self.identity.rows;
+        let rows = self.identity().rows;
         GraphError::Stopped {
             percent: self.rows_done * 100 / rows,
             rows,
-            folder: self.journal.folder().to_owned(),
+            folder: self.tables.folder.clone(),
         }
     }
 
@@ -142,7 +136,7 @@ impl PartialGraph {
         format: GraphFormat,
         model: &Arc<ModelStore>,
     ) -> Result<(), GraphError> {
-        self.complete_tables().map_err(GraphError::io("write", self.journal.folder()))?;
+        self.complete_tables().map_err(GraphError::io("write", &self.tables.folder))?;
         if format == GraphFormat::Parquet {
             self.make_parquet(file, model)?;
         }
@@ -152,8 +146,7 @@ impl PartialGraph {
     #[cfg(feature = "parquet")]
     fn make_parquet(&self, _: &Path, model: &Arc<ModelStore>) -> Result<(), GraphError> {
         let path = self.journal.other_form();
-        super::parquet::write(&path, self.journal.data(), &self.layout, &self.identity, model)
-            .map_err(GraphError::io("write", &path))
+        super::parquet::write(&path, &self.tables, model).map_err(GraphError::io("write", &path))
     }
 
     #[cfg(not(feature = "parquet"))]
@@ -163,15 +156,15 @@ impl PartialGraph {
 
     /// Writes everything around the tables.
     fn complete_tables(&self) -> io::Result<()> {
-        let mut tables = [Hasher::new(), Hasher::new()];
+        let mut hashers = [Hasher::new(), Hasher::new()];
         for range in self.written.iter().flatten() {
-            for (table, checksum) in tables.iter_mut().zip(range.checksums) {
+            for (hasher, checksum) in hashers.iter_mut().zip(range.checksums) {
                 let bytes = self.bytes_of(range.number);
-                table.combine(&Hasher::new_with_initial_len(checksum, bytes));
+                hasher.combine(&Hasher::new_with_initial_len(checksum, bytes));
             }
         }
-        for (at, bytes) in self.layout.around([&tables[0], &tables[1]]) {
-            write_at(self.journal.data(), at, &bytes)?;
+        for (at, bytes) in self.tables.layout.around([&hashers[0], &hashers[1]]) {
+            write_at(&self.tables.file, at, &bytes)?;
         }
         Ok(())
     }

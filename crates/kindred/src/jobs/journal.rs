@@ -131,13 +131,6 @@ fn cannot(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Journa
     move |source| JournalError::Io { action, path, source }
 }
 
-/// Writes entries after the data that they are of.
-fn write(data: &File, mut journal: &File, entries: &str) -> io::Result<()> {
-    data.sync_data()?;
-    journal.write_all(entries.as_bytes())?;
-    journal.sync_data()
-}
-
 impl Journal {
     /// Opens the folder of the job for a file, or begins one. Returns the entries that are there,
     /// each with where its line ends; none if nothing can be gone on with, and then there is no
@@ -222,11 +215,9 @@ impl Journal {
 
     /// Writes the entries, after their data is on disk.
     pub(crate) fn commit(&mut self) -> Result<(), JournalError> {
-        let mut written = self.wait();
-        if written.is_ok() && !self.pending.is_empty() {
-            written = write(&self.data, &self.file, &mem::take(&mut self.pending));
-        }
-        written.map_err(cannot("write", &self.folder))
+        self.wait()?;
+        self.commit_beside()?;
+        self.wait()
     }
 
     /// The same beside other work: waiting for a disk would keep the engine waiting. If the last
@@ -236,28 +227,33 @@ impl Journal {
         if is_busy || self.pending.is_empty() {
             return Ok(());
         }
-        let started = self.wait().and_then(|()| {
-            let (data, journal) = (self.data.try_clone()?, self.file.try_clone()?);
-            let entries = mem::take(&mut self.pending);
-            let thread = thread::Builder::new().name("kindred-journal".to_owned());
-            thread.spawn(move || write(&data, &journal, &entries))
+        self.wait()?;
+        let files = self.data.try_clone().and_then(|data| Ok((data, self.file.try_clone()?)));
+        let (data, mut journal) = files.map_err(cannot("write", &self.folder))?;
+        let entries = mem::take(&mut self.pending);
+        let thread = thread::Builder::new().name("kindred-journal".to_owned());
+        let writing = thread.spawn(move || {
+            data.sync_data()?;
+            journal.write_all(entries.as_bytes())?;
+            journal.sync_data()
         });
-        self.writing = Some(started.map_err(cannot("write", &self.folder))?);
+        self.writing = Some(writing.map_err(cannot("write", &self.folder))?);
         Ok(())
     }
 
     /// Waits until the last entries are written, and says whether they were.
-    fn wait(&mut self) -> io::Result<()> {
+    fn wait(&mut self) -> Result<(), JournalError> {
+        let Some(thread) = self.writing.take() else { return Ok(()) };
         let panicked = |_| Err(io::Error::other("the thread that writes the journal panicked"));
-        let last = self.writing.take();
-        last.map_or(Ok(()), |thread| thread.join().unwrap_or_else(panicked))
+        let written = thread.join().unwrap_or_else(panicked);
+        written.map_err(cannot("write", &self.folder))
     }
 
     /// Makes the file of what is made in the folder, of the data or of its other form, and removes
     /// the folder.
     pub(crate) fn finish(mut self, file: &Path, has_other_form: bool) -> Result<(), JournalError> {
-        let written = self.wait().and_then(|()| self.data.sync_all());
-        written.map_err(cannot("write", &self.folder))?;
+        self.wait()?;
+        self.data.sync_all().map_err(cannot("write", &self.folder))?;
         let made = match has_other_form {
             true => self.other_form(),
             false => self.folder.join(self.names.data),

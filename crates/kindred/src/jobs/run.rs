@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::iter::Enumerate;
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
@@ -38,26 +37,6 @@ pub(crate) trait Keep<A, E> {
     fn no_thread(&self, source: io::Error) -> E;
 }
 
-/// Pieces that threads take in turn.
-struct Source<I> {
-    pieces: Enumerate<I>,
-    /// One for each piece that may be taken, where answers wait for their turn and take memory.
-    permits: Option<Receiver<()>>,
-}
-
-impl<I: Iterator> Source<I> {
-    /// The next piece and its number.
-    fn take(&mut self, cancellation: &Cancellation) -> Option<(usize, I::Item)> {
-        if cancellation.is_cancelled() {
-            return None;
-        }
-        if let Some(permits) = &self.permits {
-            permits.recv().ok()?;
-        }
-        self.pieces.next()
-    }
-}
-
 /// Asks for pieces on a thread for each of `workers`, and keeps their answers, until there are no
 /// more pieces or the job is cancelled: then some are missing. What was kept since the last commit
 /// is left to the caller.
@@ -72,11 +51,10 @@ pub(crate) fn run<P: Send, A: Send, E: Send, K: Keep<A, E>>(
     keep: &mut K,
     cancellation: &Cancellation,
 ) -> Result<(), E> {
+    // Answers that wait for their turn take memory: of as many pieces again as are in flight.
     let (permit, permits) = channel();
-    // As many pieces again as are in flight may wait for their turn.
     (0..2 * workers.len()).for_each(|_| drop(permit.send(())));
-    let permits = K::IN_ORDER.then_some(permits);
-    let source = Mutex::new(Source { pieces: pieces.enumerate(), permits });
+    let source = Mutex::new((pieces.enumerate(), K::IN_ORDER.then_some(permits)));
     let (tell, told) = channel();
     thread::scope(|scope| {
         // Also if this thread panics. Those that wait for a permit end when nobody gives them one.
@@ -86,7 +64,12 @@ pub(crate) fn run<P: Send, A: Send, E: Send, K: Keep<A, E>>(
             let (tell, source) = (tell.clone(), &source);
             let take = move || {
                 let mut source = source.lock().unwrap_or_else(PoisonError::into_inner);
-                source.take(cancellation)
+                let (pieces, permits) = &mut *source;
+                if cancellation.is_cancelled() {
+                    return None;
+                }
+                permits.as_ref().map_or(Ok(()), Receiver::recv).ok()?;
+                pieces.next()
             };
             let work = move || {
                 while let Some((number, piece)) = take() {
