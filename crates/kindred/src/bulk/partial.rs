@@ -10,7 +10,7 @@ use crc32fast::Hasher;
 
 use super::journal::{Checkpoint, Identity};
 use super::{BulkError, Shape};
-use crate::jobs::{Files, Journal};
+use crate::jobs::Journal;
 
 /// What a file of Parquet has besides its rows.
 pub(super) struct AsParquet {
@@ -39,8 +39,7 @@ impl PartialFile {
         identity: &Identity,
         is_resumable: bool,
     ) -> Result<Self, BulkError> {
-        let names = Files { data: "rows", other_form: "rows.parquet" };
-        let (mut journal, checkpoints) = Journal::open(file, names, identity, is_resumable)?;
+        let (mut journal, checkpoints) = Journal::open(file, "rows", identity, is_resumable)?;
         let right = last_right(journal.data(), checkpoints).and_then(|(right, end)| {
             journal.keep(end)?;
             let mut rows = journal.data();
@@ -108,7 +107,7 @@ impl PartialFile {
     /// A kill meanwhile costs nothing but this: the rows stay until it is done.
     #[cfg(feature = "parquet")]
     fn make_parquet(&self, form: &AsParquet) -> Result<(), BulkError> {
-        let (path, schema) = (self.journal.other_form(), form.shape.schema(form.has_ids));
+        let (path, schema) = (self.journal.parquet(), form.shape.schema(form.has_ids));
         super::parquet::write(&path, self.journal.data(), &schema, &form.about)
             .map_err(BulkError::io("write", &path))
     }

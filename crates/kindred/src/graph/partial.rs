@@ -15,7 +15,7 @@ use super::journal::WrittenRange;
 use super::npz::{Layout, Rows};
 use super::tables::{Tables, read_at, write_at};
 use super::{GraphError, GraphFormat, GraphProgress, Identity};
-use crate::jobs::{Files, Journal};
+use crate::jobs::Journal;
 
 /// A graph that is being made.
 pub(super) struct PartialGraph {
@@ -31,8 +31,7 @@ pub(super) struct PartialGraph {
 impl PartialGraph {
     /// Begins, or goes on from what is there.
     pub(super) fn open(file: &Path, identity: Identity) -> Result<Self, GraphError> {
-        let names = Files { data: "graph.npz", other_form: "graph.parquet" };
-        let (journal, said) = Journal::open::<_, WrittenRange>(file, names, &identity, true)?;
+        let (journal, said) = Journal::open::<_, WrittenRange>(file, "graph.npz", &identity, true)?;
         let (data, layout) = (journal.data(), Layout::new(&identity));
         let (folder, written) =
             (journal.folder().to_owned(), vec![None; identity.ranges() as usize]);
@@ -145,7 +144,7 @@ impl PartialGraph {
 
     #[cfg(feature = "parquet")]
     fn make_parquet(&self, _: &Path, model: &Arc<ModelStore>) -> Result<(), GraphError> {
-        let path = self.journal.other_form();
+        let path = self.journal.parquet();
         super::parquet::write(&path, &self.tables, model).map_err(GraphError::io("write", &path))
     }
 

@@ -32,13 +32,6 @@ pub(crate) trait Entry: Sized {
     fn of_text(text: &str) -> Option<Self>;
 }
 
-/// The names of files in the folder.
-pub(crate) struct Files {
-    pub(crate) data: &'static str,
-    /// What is made of the data, if the file has another form.
-    pub(crate) other_form: &'static str,
-}
-
 /// Why a folder can't be used.
 #[derive(Debug)]
 pub(crate) enum JournalError {
@@ -58,7 +51,8 @@ pub(crate) struct Journal {
     /// The length of the description's line.
     head: usize,
     data: File,
-    names: Files,
+    /// The name of the data in the folder.
+    name: &'static str,
     /// Lines of entries that are not written.
     pending: String,
     /// Writes entries beside other work.
@@ -134,10 +128,10 @@ fn cannot(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Journa
 impl Journal {
     /// Opens the folder of the job for a file, or begins one. Returns the entries that are there,
     /// each with where its line ends; none if nothing can be gone on with, and then there is no
-    /// data either.
+    /// data either. `name` is that of the data in the folder.
     pub(crate) fn open<D: Description, T: Entry>(
         file: &Path,
-        names: Files,
+        name: &'static str,
         description: &D,
         is_resumable: bool,
     ) -> Result<(Self, Vec<(T, usize)>), JournalError> {
@@ -162,11 +156,11 @@ impl Journal {
         if let Some(difference) = recorded.as_ref().and_then(differs) {
             return Err(JournalError::OtherJob { folder, difference });
         }
-        let data = open(names.data)?;
+        let data = open(name)?;
         let recorded = recorded.filter(|_| is_resumable);
         let head = recorded.as_ref().map_or(0, |recorded| recorded.head);
         let (pending, writing) = (String::new(), None);
-        let mut journal = Self { folder, file, head, data, names, pending, writing };
+        let mut journal = Self { folder, file, head, data, name, pending, writing };
         let entries = match recorded {
             Some(Recorded { entries, .. }) => {
                 journal.keep(entries.last().map(|(_, end)| *end)).map(|()| entries)
@@ -203,9 +197,9 @@ impl Journal {
         &self.data
     }
 
-    /// The path of what is made of the data.
-    pub(crate) fn other_form(&self) -> PathBuf {
-        self.folder.join(self.names.other_form)
+    /// The path of the Parquet that is made of the data.
+    pub(crate) fn parquet(&self) -> PathBuf {
+        self.folder.join(self.name).with_extension("parquet")
     }
 
     /// Takes an entry, whose data is written. The next commit writes it.
@@ -249,14 +243,13 @@ impl Journal {
         written.map_err(cannot("write", &self.folder))
     }
 
-    /// Makes the file of what is made in the folder, of the data or of its other form, and removes
-    /// the folder.
-    pub(crate) fn finish(mut self, file: &Path, has_other_form: bool) -> Result<(), JournalError> {
+    /// Moves the data, or the Parquet that is made of it, to the file, and removes the folder.
+    pub(crate) fn finish(mut self, file: &Path, is_parquet: bool) -> Result<(), JournalError> {
         self.wait()?;
         self.data.sync_all().map_err(cannot("write", &self.folder))?;
-        let made = match has_other_form {
-            true => self.other_form(),
-            false => self.folder.join(self.names.data),
+        let made = match is_parquet {
+            true => self.parquet(),
+            false => self.folder.join(self.name),
         };
         // A link stays, and what it leads to is replaced.
         let to = file.canonicalize().unwrap_or_else(|_| file.to_owned());
@@ -269,8 +262,8 @@ impl Journal {
     /// Removes what is there. Other files in the folder belong to the user, and stay.
     pub(crate) fn remove(mut self) {
         let _ = self.wait();
-        for name in [self.names.data, self.names.other_form, JOURNAL] {
-            let _ = fs::remove_file(self.folder.join(name));
+        for made in [self.folder.join(self.name), self.parquet(), self.folder.join(JOURNAL)] {
+            let _ = fs::remove_file(made);
         }
         let _ = fs::remove_dir(&self.folder);
     }

@@ -11,7 +11,7 @@ mod requests;
 mod run;
 
 pub(crate) use cancellation::{Cancellation, Interrupted};
-pub(crate) use journal::{Description, Entry, Files, Journal, JournalError, in_the_way};
+pub(crate) use journal::{Description, Entry, Journal, JournalError, in_the_way};
 #[cfg(test)]
 pub(crate) use journal::{Recorded, difference, head, line, read};
 pub(crate) use requests::{Requests, Searches};
