@@ -34,7 +34,6 @@ pub mod evaluation;
 pub mod expression;
 pub mod graph;
 mod jobs;
-mod journal;
 pub mod method;
 mod model;
 pub mod options;

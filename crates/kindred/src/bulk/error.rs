@@ -7,6 +7,7 @@ use model_store::ModelError;
 
 use super::Fault;
 use crate::Error;
+use crate::jobs::JournalError;
 
 /// Why bulk work ended early. Each message has the cure.
 #[derive(Debug, thiserror::Error)]
@@ -196,5 +197,15 @@ impl BulkError {
         path: &'a Path,
     ) -> impl FnOnce(io::Error) -> Self + 'a {
         move |source| Self::Io { action, path: path.to_owned(), source }
+    }
+}
+
+impl From<JournalError> for BulkError {
+    fn from(error: JournalError) -> Self {
+        match error {
+            JournalError::OtherJob { folder, difference } => Self::OtherWork { folder, difference },
+            JournalError::Busy(folder) => Self::Busy(folder),
+            JournalError::Io { action, path, source } => Self::Io { action, path, source },
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! Bulk work: each row of a file is a text, a word or an expression, and each gets its answer in
 //! another file, in order.
 //!
-//! One thread reads the input and cuts it into parts; some threads ask for the answers of a part
+//! One thread reads the input and cuts it into pieces; some threads ask for the answers of a piece
 //! each, and write them as text; the thread that waits for them puts them in order, keeps the
-//! journal and shows the progress. A part is read only when there is room for its answers, so
+//! journal and shows the progress. A piece is read only when there is room for its answers, so
 //! memory does not grow with the input. What is done survives a kill: it is in a folder beside the
 //! output, from which the same call goes on.
 
@@ -11,8 +11,10 @@ mod ask;
 mod error;
 mod formats;
 mod journal;
+mod keep;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod partial;
 mod read;
 mod render;
 mod rows;
@@ -20,8 +22,6 @@ mod run;
 mod shape;
 mod sink;
 mod source;
-mod turns;
-mod work;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,13 +29,14 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-pub(crate) use ask::Answers;
+pub(crate) use ask::AnswerTexts;
 pub use error::BulkError;
 pub use formats::{BulkFormat, BulkInput, BulkOutput};
 pub(crate) use run::{Plan, write};
 pub(crate) use shape::Shape;
 
 use crate::heads::{Expander, Form, Head, WantedTerms};
+use crate::jobs::in_the_way;
 use crate::{Answer, Classified, Error, ImpliedTerms, NamedLabel, Options};
 
 /// What is asked of each row.
@@ -142,7 +143,7 @@ impl From<Error> for Fault {
 
 /// The answer to a row.
 #[derive(Debug)]
-pub(crate) enum Found<'a> {
+pub(crate) enum RowAnswer<'a> {
     Labels(Classified, WantedLabels),
     Terms(ImpliedTerms, Form),
     Neighbors(Answer<'a>),
@@ -211,19 +212,16 @@ pub fn check_bulk_files(
         return Err(BulkError::Option(reason));
     }
     let BulkOutput::File(path) = output else { return Ok(()) };
-    let in_the_way = |reason| Err(BulkError::InTheWay { path: path.to_owned(), reason });
     let is_input = |input: &Path| match (input.canonicalize(), path.canonicalize()) {
         (Ok(input), Ok(output)) => input == output,
         _ => false,
     };
-    match (input, path.is_dir()) {
-        (_, true) => in_the_way("is a folder; choose another --out"),
-        (BulkInput::File(input), _) if is_input(input) => {
-            in_the_way("is the input; choose another --out")
+    let reason = match input {
+        BulkInput::File(input) if !path.is_dir() && is_input(input) => {
+            Some("is the input; choose another --out")
         }
-        _ if path.exists() && !options.replace => {
-            in_the_way("exists; choose another --out, or add --replace")
-        }
-        _ => Ok(()),
-    }
+        _ => in_the_way(path, options.replace),
+    };
+    let refused = |reason| Err(BulkError::InTheWay { path: path.to_owned(), reason });
+    reason.map_or(Ok(()), refused)
 }

@@ -1,4 +1,4 @@
-//! Writes the answers of a part: lines of JSON, or CSV with a line for each label, term or
+//! Writes the answers of a piece: lines of JSON, or CSV with a line for each label, term or
 //! neighbour.
 
 use std::io::{self, Write as _};
@@ -10,7 +10,7 @@ use serde::ser::{SerializeMap, Serializer};
 use serde_json::json;
 
 use super::rows::{Id, Row};
-use super::{BulkFormat, Fault, Found};
+use super::{BulkFormat, Fault, RowAnswer};
 use crate::ImpliedTerm;
 use crate::heads::{Form, Formed};
 
@@ -38,12 +38,12 @@ impl Rendering {
         self.pack(finish(csv)?)
     }
 
-    /// The answers of a part. A part becomes a member of the gzip file, so that a file that was
+    /// The answers of a piece. A piece becomes a member of the gzip file, so that a file that was
     /// resumed has the same bytes.
     pub(super) fn rows(
         &self,
         rows: &[Row<'_>],
-        answers: &[Result<Found<'_>, Fault>],
+        answers: &[Result<RowAnswer<'_>, Fault>],
     ) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(rows.len() * 128);
         if self.format != BulkFormat::Csv {
@@ -81,7 +81,7 @@ impl Rendering {
         &self,
         csv: &mut csv::Writer<Vec<u8>>,
         row: &Row<'_>,
-        answer: &Result<Found<'_>, Fault>,
+        answer: &Result<RowAnswer<'_>, Fault>,
     ) -> io::Result<()> {
         let id = row.id.text();
         let mut rank = 0;
@@ -92,17 +92,17 @@ impl Rendering {
             csv.write_record(line)
         };
         match answer {
-            Ok(Found::Labels(found, wanted)) => {
+            Ok(RowAnswer::Labels(found, wanted)) => {
                 for label in wanted.of(found) {
                     line([&label.name, &number(label.probability), &number(label.score)])?;
                 }
             }
-            Ok(Found::Terms(found, _)) => {
+            Ok(RowAnswer::Terms(found, _)) => {
                 for term in &found.terms {
                     line([&term.word, &number(term.weight), ""])?;
                 }
             }
-            Ok(Found::Neighbors(found)) => {
+            Ok(RowAnswer::Neighbors(found)) => {
                 for near in &found.neighbors {
                     line([near.word, &number(near.score), &near.row.to_string()])?;
                 }
@@ -138,7 +138,7 @@ fn number(number: f64) -> String {
 /// HTTP API.
 struct Line<'a> {
     row: &'a Row<'a>,
-    answer: &'a Result<Found<'a>, Fault>,
+    answer: &'a Result<RowAnswer<'a>, Fault>,
     /// Whether an id that is no line is a string, as in CSV.
     is_typed: bool,
 }
@@ -151,22 +151,22 @@ impl Serialize for Line<'_> {
             id => map.serialize_entry::<_, Id<'_>>("id", id)?,
         }
         match self.answer {
-            Ok(Found::Labels(found, wanted)) => {
+            Ok(RowAnswer::Labels(found, wanted)) => {
                 map.serialize_entry("labels", wanted.of(found))?;
                 notes(&mut map, &found.unknown, found.is_cut)?;
             }
-            Ok(Found::Terms(found, Form::Terms)) => {
+            Ok(RowAnswer::Terms(found, Form::Terms)) => {
                 map.serialize_entry(Form::Terms.name(), &Terms(&found.terms))?;
                 notes(&mut map, &found.unknown, found.is_cut)?;
             }
-            Ok(Found::Terms(found, form)) => {
+            Ok(RowAnswer::Terms(found, form)) => {
                 let terms = found.terms.iter();
                 let terms = terms.map(|term| (term.row, term.word.as_str(), term.weight));
                 let formed = Formed { form: *form, terms: terms.collect() };
                 map.serialize_entry(form.name(), &formed)?;
                 notes(&mut map, &found.unknown, found.is_cut)?;
             }
-            Ok(Found::Neighbors(found)) => {
+            Ok(RowAnswer::Neighbors(found)) => {
                 map.serialize_entry("neighbors", &found.neighbors)?;
                 if let Some(used) = &found.used {
                     map.serialize_entry("used", used)?;

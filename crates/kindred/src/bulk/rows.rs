@@ -1,4 +1,4 @@
-//! The text and the id of each row of a part.
+//! The text and the id of each row of a piece.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +7,7 @@ use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::read::{Part, RawRow};
+use super::read::{Piece, RawRow};
 use super::{BulkFormat, Fault};
 use crate::delimited::same_in_any_case;
 
@@ -60,25 +60,25 @@ impl Id<'_> {
     }
 }
 
-/// The rows of a part. `column` and `id` are fields of JSON.
+/// The rows of a piece. `column` and `id` are fields of JSON.
 pub(super) fn rows<'a>(
-    part: &'a Part,
+    piece: &'a Piece,
     format: BulkFormat,
     column: &str,
     id: Option<&str>,
 ) -> Vec<Row<'a>> {
     let row = |raw: &'a RawRow| {
-        let bytes = &part.bytes[raw.text.clone()];
+        let bytes = &piece.bytes[raw.text.clone()];
         match (&raw.fault, format) {
             (None, BulkFormat::JsonLines) => of_json(raw.line, bytes, column, id),
-            _ => plain(raw, bytes, part, id.is_some()),
+            _ => plain(raw, bytes, piece, id.is_some()),
         }
     };
-    part.rows.iter().map(row).collect()
+    piece.rows.iter().map(row).collect()
 }
 
-fn plain<'a>(raw: &RawRow, bytes: &'a [u8], part: &'a Part, has_id: bool) -> Row<'a> {
-    let id = raw.id.clone().map(|place| utf8(&part.bytes[place]));
+fn plain<'a>(raw: &RawRow, bytes: &'a [u8], piece: &'a Piece, has_id: bool) -> Row<'a> {
+    let id = raw.id.clone().map(|place| utf8(&piece.bytes[place]));
     let text = match &raw.fault {
         Some(fault) => Err(fault.clone()),
         None => utf8(bytes).map(Cow::Borrowed),
@@ -134,7 +134,7 @@ fn text_of<'a>(found: Option<&'a RawValue>, column: &str) -> Result<Cow<'a, str>
 
 /// The fields of a line that matter.
 #[derive(Default)]
-struct Found<'a> {
+struct Fields<'a> {
     text: Field<'a>,
     id: Field<'a>,
 }
@@ -177,7 +177,7 @@ impl<'a> Field<'a> {
     }
 }
 
-fn fields<'a>(line: &'a str, column: &str, id: Option<&str>) -> Result<Found<'a>, Fault> {
+fn fields<'a>(line: &'a str, column: &str, id: Option<&str>) -> Result<Fields<'a>, Fault> {
     struct Object<'n> {
         column: &'n str,
         id: Option<&'n str>,
@@ -188,14 +188,14 @@ fn fields<'a>(line: &'a str, column: &str, id: Option<&str>) -> Result<Found<'a>
     struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
     impl<'de> Visitor<'de> for Object<'_> {
-        type Value = Found<'de>;
+        type Value = Fields<'de>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             write!(f, "an object with the field `{}`", self.column)
         }
 
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Found<'de>, A::Error> {
-            let mut found = Found::default();
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+            let mut found = Fields::default();
             while let Some(Key(key)) = map.next_key::<Key<'de>>()? {
                 let is_id = |id| same_in_any_case(&key, id);
                 if !same_in_any_case(&key, self.column) && !self.id.is_some_and(is_id) {

@@ -7,17 +7,18 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::ask::Asker;
-use super::journal::{Done, Identity};
+use super::journal::{Checkpoint, Identity};
+use super::keep::Keeper;
+use super::partial::{AsParquet, PartialFile};
 use super::read::Reading;
 use super::render::Rendering;
 use super::sink::Sink;
-use super::turns::Run;
-use super::work::{AsParquet, Work};
+use super::source::Position;
 use super::{
-    Answers, BulkError, BulkFormat, BulkInput, BulkOptions, BulkOutput, BulkProgress, BulkSummary,
-    Shape, check_bulk_files,
+    AnswerTexts, BulkError, BulkFormat, BulkInput, BulkOptions, BulkOutput, BulkProgress,
+    BulkSummary, Shape, check_bulk_files,
 };
-use crate::jobs::Stop;
+use crate::jobs::Cancellation;
 
 /// What is asked of each row, as the work needs to know it.
 pub(crate) struct Plan {
@@ -37,7 +38,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Rows that are answered together. Their answers take a few megabytes.
-    fn rows_per_part(&self) -> usize {
+    fn rows_per_piece(&self) -> usize {
         (65_536 / self.most_per_row.max(1)).clamp(64, 1024)
     }
 }
@@ -48,7 +49,7 @@ impl Plan {
 /// `on_progress` is called ten times a second; a break stops the work.
 pub(crate) fn write(
     plan: &Plan,
-    answers: &dyn Answers,
+    answers: &dyn AnswerTexts,
     (input, output): (BulkInput<'_>, BulkOutput<'_>),
     options: &BulkOptions,
     on_progress: &mut dyn FnMut(BulkProgress) -> ControlFlow<()>,
@@ -64,30 +65,31 @@ pub(crate) fn write(
     let identity = identity(plan, options, (from, column), (to, is_packed), total);
     let rendering = Rendering { format: to, is_packed, columns: plan.shape.columns() };
     let mut sink = match output {
-        BulkOutput::File(file) => Sink::Folder(Work::open(file, &identity, total.is_some())?),
+        BulkOutput::File(file) => {
+            Sink::Folder(PartialFile::open(file, &identity, total.is_some())?)
+        }
         BulkOutput::Stdout => Sink::Stdout,
     };
-    let done = match &sink {
-        Sink::Folder(work) => work.committed().clone(),
-        Sink::Stdout => Done::default(),
+    let begun = match &sink {
+        Sink::Folder(file) => file.entered().clone(),
+        Sink::Stdout => Checkpoint::default(),
     };
-    let resumed = done.input.rows;
+    let resumed = begun.input.rows;
     let no_text = |_| BulkError::NotAnswered(crate::Error::Internal);
     if resumed == 0 {
         let head = rendering.head().map_err(no_text)?;
         sink.write(&head)?;
     }
     let asked = Instant::now();
-    let from_here = (resumed > 0).then_some(&done.input);
     let reading = Reading {
         input,
         format: from,
         column,
         id: options.id.as_deref(),
-        rows_per_part: plan.rows_per_part(),
-        from: from_here,
+        rows_per_piece: plan.rows_per_piece(),
+        from: (resumed > 0).then_some(&begun.input),
     };
-    let stop = Stop::new();
+    let cancellation = Cancellation::new();
     let asker = Asker {
         answers,
         format: from,
@@ -95,18 +97,29 @@ pub(crate) fn write(
         id: options.id.as_deref(),
         rendering,
         strict: options.strict,
-        stop: &stop,
+        cancellation: &cancellation,
     };
-    let mut run = Run { input, format: from, done: done.clone(), sink, resumed, total, read: 0 };
-    let result = run.all(&reading, &asker, options.jobs.max(1), on_progress);
-    let Run { done, sink, .. } = run;
+    let mut keeper = Keeper {
+        input,
+        format: from,
+        strict: options.strict,
+        checkpoint: begun.clone(),
+        sink,
+        resumed,
+        total,
+        read: 0,
+        pieces: 0,
+        on_progress,
+    };
+    let result = keeper.run(&reading, &asker, options.jobs.max(1));
+    let Keeper { checkpoint, sink, .. } = keeper;
     let asking_seconds = asked.elapsed().as_secs_f64();
     match (result, sink) {
         (Ok(()), Sink::Stdout) => {}
-        (Ok(()), Sink::Folder(mut work)) => {
+        (Ok(()), Sink::Folder(mut partial)) => {
             let BulkOutput::File(file) = output else { unreachable!("it is written to a file") };
-            if work.is_empty() {
-                work.write(&rendering.nothing().map_err(no_text)?)?;
+            if partial.is_empty() {
+                partial.write(&rendering.nothing().map_err(no_text)?)?;
             }
             // Something may have come there meanwhile.
             check_bulk_files(input, output, options)?;
@@ -119,30 +132,31 @@ pub(crate) fn write(
                     ("kindred.version", plan.version.clone()),
                 ],
             });
-            if as_parquet.is_some() && done.input.rows > 0 {
+            if as_parquet.is_some() && checkpoint.input.rows > 0 {
                 // Making Parquet of them may take long.
-                work.commit(done.clone())?;
+                partial.commit(checkpoint.clone(), false)?;
             }
-            work.finish(file, as_parquet.as_ref())?;
+            partial.finish(file, as_parquet.as_ref())?;
         }
         // Nothing to go on from, or no way to; another command may be right.
-        (Err(error), Sink::Folder(work)) if total.is_none() || done.input.rows == 0 => {
-            work.remove();
+        (Err(error), Sink::Folder(partial)) if total.is_none() || checkpoint.input.rows == 0 => {
+            partial.remove();
             return Err(error);
         }
         (Err(error), _) => return Err(error),
     }
-    let failed = done.errors.values().sum();
+    let Checkpoint { input: Position { rows, .. }, errors, .. } = checkpoint;
+    let failed = errors.values().sum();
     Ok(BulkSummary {
         input: input.name(),
         output: output.name(),
         work: plan.work,
         model: plan.model.clone(),
         version: plan.version.clone(),
-        rows: done.input.rows,
-        answered: done.input.rows - failed,
+        rows,
+        answered: rows - failed,
         failed,
-        errors: done.errors,
+        errors,
         resumed_rows: resumed,
         asking_seconds,
         seconds: started.elapsed().as_secs_f64(),

@@ -1,22 +1,22 @@
-//! Where answers go: a folder of work, which becomes a file, or the standard output.
+//! Where answers go: a folder, which becomes a file, or the standard output.
 
 use std::io::{self, Write as _};
 use std::path::Path;
 
 use super::BulkError;
-use super::journal::Done;
-use super::work::Work;
+use super::journal::Checkpoint;
+use super::partial::PartialFile;
 
 /// Where answers go.
 pub(super) enum Sink {
-    Folder(Work),
+    Folder(PartialFile),
     Stdout,
 }
 
 impl Sink {
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), BulkError> {
         match self {
-            Self::Folder(work) => work.write(bytes),
+            Self::Folder(file) => file.write(bytes),
             Self::Stdout => {
                 let mut stdout = io::stdout().lock();
                 stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| {
@@ -30,12 +30,15 @@ impl Sink {
     }
 
     /// Before the first rows there is nothing to go on from.
-    pub(super) fn commit(&mut self, done: &Done, beside: bool) -> Result<(), BulkError> {
+    pub(super) fn commit(
+        &mut self,
+        checkpoint: &Checkpoint,
+        beside: bool,
+    ) -> Result<(), BulkError> {
         match self {
-            Self::Folder(work) if done.input.rows > 0 => match beside {
-                true => work.commit_beside(done.clone()),
-                false => work.commit(done.clone()),
-            },
+            Self::Folder(file) if checkpoint.input.rows > 0 => {
+                file.commit(checkpoint.clone(), beside)
+            }
             _ => Ok(()),
         }
     }

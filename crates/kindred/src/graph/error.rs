@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::Error;
+use crate::jobs::JournalError;
 
 /// Why there is no graph. Each message has the cure.
 #[derive(Debug, thiserror::Error)]
@@ -81,5 +82,15 @@ impl GraphError {
         path: &'a Path,
     ) -> impl FnOnce(io::Error) -> Self + 'a {
         move |source| Self::Io { action, path: path.to_owned(), source }
+    }
+}
+
+impl From<JournalError> for GraphError {
+    fn from(error: JournalError) -> Self {
+        match error {
+            JournalError::OtherJob { folder, difference } => Self::OtherWork { folder, difference },
+            JournalError::Busy(folder) => Self::Busy(folder),
+            JournalError::Io { action, path, source } => Self::Io { action, path, source },
+        }
     }
 }

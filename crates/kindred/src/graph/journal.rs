@@ -2,65 +2,76 @@
 //! checksums.
 
 use super::Identity;
-use crate::journal::{line, whole_lines};
+use crate::jobs::{Description, Entry};
 
-/// A range of rows that is done.
+/// A range of rows whose neighbours are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Done {
+pub(super) struct WrittenRange {
+    /// Counted from 0.
+    pub(super) number: u64,
     /// Neighbours of all its rows.
     pub(super) edges: u64,
     /// The CRC-32 of its part of indices and scores.
     pub(super) checksums: [u32; 2],
 }
 
-/// What a journal says.
-#[derive(Debug, PartialEq)]
-pub(super) struct Read {
-    /// Which graph it is of.
-    pub(super) identity: Identity,
-    /// The number of each range that is done, counted from 0.
-    pub(super) done: Vec<(u64, Done)>,
-    /// Its length without what was torn, in bytes.
-    pub(super) length: usize,
+impl Entry for WrittenRange {
+    fn to_text(&self) -> String {
+        let Self { number, edges, checksums: [indices, scores] } = self;
+        format!("{number} {edges} {indices:08x} {scores:08x}")
+    }
+
+    fn of_text(text: &str) -> Option<Self> {
+        let mut fields = text.split(' ');
+        let number = fields.next()?.parse().ok()?;
+        let edges = fields.next()?.parse().ok()?;
+        let mut checksum = || u32::from_str_radix(fields.next()?, 16).ok();
+        Some(Self { number, edges, checksums: [checksum()?, checksum()?] })
+    }
 }
 
-/// The line that begins a journal.
-pub(super) fn head(identity: &Identity) -> String {
-    line(&serde_json::to_string(identity).expect("numbers and texts are JSON"))
-}
-
-/// The line for a range.
-pub(super) fn range(number: u64, done: Done) -> String {
-    let Done { edges, checksums: [indices, scores] } = done;
-    line(&format!("{number} {edges} {indices:08x} {scores:08x}"))
-}
-
-/// Reads a journal up to the first line that is not whole. `None` if the head is not whole: nothing
-/// counts then.
-pub(super) fn read(bytes: &[u8]) -> Option<Read> {
-    let mut length = 0;
-    let mut texts = whole_lines(bytes).map(|(text, end)| {
-        length = end;
-        text
-    });
-    let identity = serde_json::from_str(texts.next()?).ok()?;
-    let done: Vec<_> = texts.map_while(parse).collect();
-    Some(Read { identity, done, length })
-}
-
-fn parse(text: &str) -> Option<(u64, Done)> {
-    let mut fields = text.split(' ');
-    let number = fields.next()?.parse().ok()?;
-    let edges = fields.next()?.parse().ok()?;
-    let mut checksum = || u32::from_str_radix(fields.next()?, 16).ok();
-    Some((number, Done { edges, checksums: [checksum()?, checksum()?] }))
+impl Description for Identity {
+    fn phrases(there: &Self, here: &Self) -> Vec<[String; 2]> {
+        let score = |identity: &Self| match identity.min_score {
+            None => "no minimum score".to_owned(),
+            Some(score) => format!("the minimum score {score}"),
+        };
+        let model =
+            |identity: &Self| format!("model {} version {}", identity.model, identity.version);
+        let mut phrases = vec![
+            [there, here].map(|identity| format!("k {}", identity.k)),
+            [there, here].map(|identity| format!("{} rows", identity.rows)),
+            [there, here].map(score),
+            [there, here].map(model),
+        ];
+        if phrases.iter().all(|[there, here]| there == here) && there != here {
+            // Only another version of Kindred writes that.
+            phrases.push([there, here].map(|identity| {
+                let Self { format, metric, rows_per_range, .. } = identity;
+                format!("format {format} ({metric}, {rows_per_range} rows at once)")
+            }));
+        }
+        phrases
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jobs::{Recorded, head, line};
 
-    fn journal() -> (Identity, Vec<(u64, Done)>, String) {
+    type Read = Recorded<Identity, WrittenRange>;
+
+    fn read(bytes: &[u8]) -> Option<Read> {
+        crate::jobs::read(bytes)
+    }
+
+    /// The ranges alone.
+    fn ranges(read: &Read) -> Vec<WrittenRange> {
+        read.entries.iter().map(|(range, _)| *range).collect()
+    }
+
+    fn journal() -> (Identity, Vec<WrittenRange>, String) {
         let identity = Identity {
             format: 1,
             model: "a \"quoted\"\nname".into(),
@@ -71,33 +82,39 @@ mod tests {
             min_score: Some(0.1),
             rows_per_range: 1024,
         };
-        let done: Vec<(u64, Done)> = [3, 0, 1]
-            .map(|number| (number, Done { edges: number * 7, checksums: [number as u32, 0xffee] }))
+        let written: Vec<WrittenRange> = [3, 0, 1]
+            .map(|number| {
+                let checksums = [number as u32, 0xffee];
+                WrittenRange { number, edges: number * 7, checksums }
+            })
             .into();
-        let lines = done.iter().map(|&(number, done)| range(number, done));
+        let lines = written.iter().map(|range| line(&range.to_text()));
         let text = lines.fold(head(&identity), |text, line| text + &line);
-        (identity, done, text)
+        (identity, written, text)
     }
 
     #[test]
     fn what_is_written_is_read() {
-        let (identity, done, text) = journal();
-        let length = text.len();
-        assert_eq!(read(text.as_bytes()), Some(Read { identity, done, length }));
+        let (identity, written, text) = journal();
+        let found = read(text.as_bytes()).unwrap();
+        assert_eq!((found.head, ranges(&found)), (head(&identity).len(), written));
+        assert_eq!(found.entries.last().unwrap().1, text.len());
+        assert_eq!(found.description, identity);
     }
 
     #[test]
     fn torn_at_any_byte_only_whole_lines_count() {
-        let (identity, done, text) = journal();
+        let (identity, written, text) = journal();
         let head = head(&identity).len();
         for length in 0..text.len() {
             let lines = text[..length].matches('\n').count();
             match read(&text.as_bytes()[..length]) {
                 None => assert!(length < head, "{length}"),
                 Some(found) => {
-                    assert!(lines > 0 && found.identity == identity);
-                    assert_eq!(found.done, done[..lines - 1], "{length}");
-                    assert!(text[..found.length].ends_with('\n'));
+                    assert!(lines > 0 && found.description == identity);
+                    assert_eq!(ranges(&found), written[..lines - 1], "{length}");
+                    let end = found.entries.last().map_or(found.head, |(_, end)| *end);
+                    assert!(text[..end].ends_with('\n'));
                 }
             }
         }
@@ -105,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_byte_that_changed_ends_what_counts() {
-        let (identity, done, text) = journal();
+        let (identity, written, text) = journal();
         let head = head(&identity).len();
         for at in 0..text.len() {
             let mut bytes = text.clone().into_bytes();
@@ -113,7 +130,7 @@ mod tests {
             let before = text[..at].matches('\n').count();
             match read(&bytes) {
                 None => assert!(at < head, "{at}"),
-                Some(found) => assert_eq!(found.done, done[..before - 1], "{at}"),
+                Some(found) => assert_eq!(ranges(&found), written[..before - 1], "{at}"),
             }
         }
     }

@@ -11,31 +11,25 @@ mod journal;
 mod npz;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod partial;
 mod tables;
-mod work;
 
+use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use model_store::ModelStore;
 use serde::{Deserialize, Serialize};
 
 use crate::asking::Asking;
-use crate::jobs::{Stop, StopAtEnd};
+use crate::jobs::{self, Cancellation, Keep, Searches, in_the_way};
 use crate::options::MAX_K;
-use ask::Asker;
+use ask::{Asker, Buffers};
 pub use error::GraphError;
-use journal::Done;
-use work::Work;
-
-/// What is done is written down this often. A kill loses no more, and the jobs in flight.
-const COMMIT_EVERY: Duration = Duration::from_secs(1);
-
-/// How often progress is told, and whether to stop asked.
-const TELL_EVERY: Duration = Duration::from_millis(100);
+use journal::WrittenRange;
+use partial::PartialGraph;
 
 /// The form of the file of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,13 +177,9 @@ impl Identity {
 /// See [`GraphError`].
 pub fn check_file(file: &Path, replace: bool) -> Result<GraphFormat, GraphError> {
     let format = GraphFormat::of(file)?;
-    let in_the_way = |reason| Err(GraphError::InTheWay { path: file.to_owned(), reason });
-    match file.is_dir() {
-        true => in_the_way("is a folder; choose another --out"),
-        false if file.exists() && !replace => {
-            in_the_way("exists; choose another --out, or add --replace")
-        }
-        false => Ok(format),
+    match in_the_way(file, replace) {
+        Some(reason) => Err(GraphError::InTheWay { path: file.to_owned(), reason }),
+        None => Ok(format),
     }
 }
 
@@ -208,80 +198,71 @@ pub(crate) fn write<'a>(
     let started = Instant::now();
     let format = check_file(file, options.replace)?;
     let identity = Identity::new(model, options)?;
-    let mut work = Work::open(file, identity)?;
-    let resumed_rows = work.rows_done();
+    let mut graph = PartialGraph::open(file, identity)?;
+    let resumed_rows = graph.rows_done();
     let asked = Instant::now();
-    ask_for_all(model, asking, &mut work, options.jobs.max(1), on_progress)?;
+    ask_for_all(model, asking, &mut graph, options.jobs.max(1), on_progress)?;
     let asking_seconds = asked.elapsed().as_secs_f64();
-    let (edges, identity) = (work.edges(), work.identity().clone());
+    let (edges, identity) = (graph.edges(), graph.identity().clone());
     // Something may have come there meanwhile.
     check_file(file, options.replace)?;
-    work.finish(file, format, model)?;
+    graph.finish(file, format, model)?;
     let Identity { model, version, rows, k, .. } = identity;
     let seconds = started.elapsed().as_secs_f64();
     let file = file.to_owned();
     Ok(GraphSummary { file, model, version, rows, k, edges, resumed_rows, asking_seconds, seconds })
 }
 
-/// What a thread that asks has to tell: a range is done, or why not.
-type Told = Result<(u64, Done), GraphError>;
+/// Keeps which ranges are written, on the thread that waits for them.
+struct Keeper<'a> {
+    graph: &'a mut PartialGraph,
+    resumed: u64,
+    on_progress: &'a mut dyn FnMut(GraphProgress) -> ControlFlow<()>,
+}
+
+impl Keep<WrittenRange, GraphError> for Keeper<'_> {
+    const IN_ORDER: bool = false;
+
+    fn keep(&mut self, range: WrittenRange) -> Result<(), GraphError> {
+        self.graph.add(range);
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), GraphError> {
+        Ok(self.graph.journal.commit_beside()?)
+    }
+
+    fn tell(&mut self) -> ControlFlow<()> {
+        (self.on_progress)(self.graph.progress(self.resumed))
+    }
+
+    fn no_thread(&self, source: io::Error) -> GraphError {
+        GraphError::io("start a thread for", self.graph.journal.folder())(source)
+    }
+}
 
 fn ask_for_all<'a>(
     model: &Arc<ModelStore>,
     asking: &(dyn Fn() -> Asking<'a> + Sync),
-    work: &mut Work,
-    jobs: usize,
+    graph: &mut PartialGraph,
+    in_flight: usize,
     on_progress: &mut dyn FnMut(GraphProgress) -> ControlFlow<()>,
 ) -> Result<(), GraphError> {
-    let open = work.open_ranges();
-    let (stop, identity, tables) = (Stop::new(), work.identity().clone(), work.tables()?);
-    let resumed = work.rows_done();
-    let asker =
-        Asker { model, asking, identity: &identity, tables: &tables, open: &open, stop: &stop };
-    let (tell, told) = channel::<Told>();
-    std::thread::scope(|scope| {
-        let threads = jobs.min(open.len());
-        for number in 0..threads {
-            let (tell, asker) = (Sender::clone(&tell), &asker);
-            let thread = std::thread::Builder::new().name(format!("kindred-graph-{number}"));
-            let started = thread.spawn_scoped(scope, move || asker.run(number, threads, &tell));
-            if let Err(source) = started {
-                stop.stop();
-                return Err(GraphError::io("start a thread for", &tables.folder)(source));
-            }
-        }
-        drop(tell);
-        // Also if this thread panics.
-        let _at_the_end = StopAtEnd(&stop);
-        let (mut committed, mut last_told) = (Instant::now(), None::<Instant>);
-        let mut result = Ok(());
-        loop {
-            match told.recv_timeout(TELL_EVERY) {
-                Ok(Ok((range, done))) => work.add(range, done),
-                Ok(Err(error)) => {
-                    // The first is the cause.
-                    result = result.and(Err(error));
-                    stop.stop();
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
-            if committed.elapsed() >= COMMIT_EVERY && result.is_ok() {
-                result = work.commit();
-                committed = Instant::now();
-                if result.is_err() {
-                    stop.stop();
-                }
-            }
-            if last_told.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
-                last_told = Some(Instant::now());
-                if on_progress(work.progress(resumed)).is_break() {
-                    stop.stop();
-                }
-            }
-        }
-        result.and(work.commit())?;
-        let _ = on_progress(work.progress(resumed));
-        if work.is_complete() { Ok(()) } else { Err(work.stopped()) }
-    })
+    let (ranges, resumed) = (graph.open_ranges(), graph.rows_done());
+    let (cancellation, tables) = (Cancellation::new(), graph.tables.clone());
+    let (threads, most) = (in_flight.min(ranges.len()), tables.identity.rows_per_range as usize);
+    let mut keeper = Keeper { graph, resumed, on_progress };
+    let worker = |number| {
+        let searches = Searches::new(asking, &cancellation, most, (number, threads))?;
+        let buffers = Buffers::default();
+        let mut asker = Asker { model, tables: &tables, searches, buffers };
+        Ok::<_, io::Error>(move |range| asker.ask(range))
+    };
+    let workers: io::Result<Vec<_>> = (0..threads).map(worker).collect();
+    let workers = workers.map_err(|source| keeper.no_thread(source))?;
+    let ranges = ranges.into_iter();
+    let ran = jobs::run("kindred-graph", workers, ranges, &mut keeper, &cancellation);
+    ran.and(keeper.graph.journal.commit().map_err(GraphError::from))?;
+    let _ = keeper.tell();
+    if keeper.graph.is_complete() { Ok(()) } else { Err(keeper.graph.stopped()) }
 }

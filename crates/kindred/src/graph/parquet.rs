@@ -14,9 +14,8 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
-use super::Identity;
-use super::npz::{Layout, Rows};
-use super::tables::read_at;
+use super::npz::Rows;
+use super::tables::{Tables, read_at};
 
 /// Edges in a row group: what DuckDB reads in one thread. It bounds the memory.
 const EDGES_PER_GROUP: u64 = 122_880;
@@ -43,13 +42,8 @@ struct Columns {
 }
 
 /// Writes what both tables have.
-pub(super) fn write(
-    to: &Path,
-    tables: &File,
-    layout: &Layout,
-    identity: &Identity,
-    model: &Arc<ModelStore>,
-) -> io::Result<()> {
+pub(super) fn write(to: &Path, tables: &Tables, model: &ModelStore) -> io::Result<()> {
+    let identity = &tables.identity;
     let schema = Arc::new(parse_message_type(SCHEMA)?);
     let about = [
         ("kindred.model", identity.model.clone()),
@@ -69,7 +63,7 @@ pub(super) fn write(
     let mut first = 0;
     while first < identity.rows {
         let end = identity.rows.min(first + rows_per_group);
-        columns.read(tables, layout, identity.k, first..end, model)?;
+        columns.read(tables, first..end, model)?;
         first = end;
         if !columns.rows.is_empty() {
             let mut group = writer.next_row_group()?;
@@ -84,16 +78,15 @@ impl Columns {
     /// The edges of some rows.
     fn read(
         &mut self,
-        tables: &File,
-        layout: &Layout,
-        k: u64,
+        tables: &Tables,
         rows: std::ops::Range<u64>,
         model: &ModelStore,
     ) -> io::Result<()> {
         *self = Self::default();
+        let k = tables.identity.k;
         let read = |table| {
             let mut bytes = vec![0; ((rows.end - rows.start) * k * 8) as usize];
-            read_at(tables, layout.at(table, rows.start), &mut bytes)?;
+            read_at(&tables.file, tables.layout.at(table, rows.start), &mut bytes)?;
             Ok::<_, io::Error>(bytes)
         };
         let (indices, scores) = (read(Rows::Indices)?, read(Rows::Scores)?);

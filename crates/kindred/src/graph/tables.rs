@@ -4,11 +4,12 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
-use super::GraphError;
 use super::npz::{Layout, Rows};
+use super::{GraphError, Identity};
 
-/// Both tables, for threads that write rows.
+/// Both tables. Threads that write rows share them.
 pub(super) struct Tables {
+    pub(super) identity: Identity,
     pub(super) file: File,
     pub(super) layout: Layout,
     pub(super) folder: PathBuf,

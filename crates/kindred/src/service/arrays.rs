@@ -1,9 +1,8 @@
 //! Neighbours of many vectors or rows at once, as arrays.
 
+use std::io;
 use std::ops::{ControlFlow, Range};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex};
-use std::thread;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contract::{Components, Hit, Query, Row, ScoringVector, Staging};
@@ -14,7 +13,7 @@ use super::{Kindred, LONGEST};
 use crate::answering::Answering;
 use crate::asking::Asking;
 use crate::error::Error;
-use crate::jobs::{Early, Jobs, Stop, StopAtEnd};
+use crate::jobs::{self, Cancellation, Interrupted, Keep, Searches};
 use crate::options::Options;
 use crate::question::{Checked, has_neighbours, of_row};
 use crate::queue::SubmitError;
@@ -58,15 +57,15 @@ pub struct Arrays {
     pub scores: Vec<f64>,
 }
 
-/// The part of the arrays that a thread fills.
-struct Part<'a> {
+/// The part of the arrays that is filled together.
+struct Piece<'a> {
     queries: Range<usize>,
     indices: &'a mut [i64],
     scores: &'a mut [f64],
 }
 
-/// What is asked.
-struct Asked<'a> {
+/// The queries, and what they are asked of.
+struct ArrayRequest<'a> {
     model: &'a ModelStore,
     staging: Option<&'a Staging>,
     queries: ArrayQueries<'a>,
@@ -79,6 +78,30 @@ enum Ended {
     Stopped,
     /// It can be asked again.
     AskAgain,
+}
+
+/// Counts the queries that are answered, on the thread that waits for them.
+struct Progress<F> {
+    answered: usize,
+    on_progress: F,
+}
+
+impl<F: FnMut(usize) -> ControlFlow<()>> Keep<usize, Error> for Progress<F> {
+    const IN_ORDER: bool = false;
+    const TELL_EVERY: Duration = ASK_EVERY;
+
+    fn keep(&mut self, answered: usize) -> Result<(), Error> {
+        self.answered += answered;
+        Ok(())
+    }
+
+    fn tell(&mut self) -> ControlFlow<()> {
+        (self.on_progress)(self.answered)
+    }
+
+    fn no_thread(&self, _: io::Error) -> Error {
+        Error::Internal
+    }
 }
 
 impl ArrayQueries<'_> {
@@ -132,7 +155,7 @@ impl Kindred {
             return Err(Error::invalid(option, "left out where the answer is arrays"));
         }
         let staging = self.shared.staging.as_deref();
-        let asked = Asked { model: self.store(), staging, queries, options: &options };
+        let request = ArrayRequest { model: self.store(), staging, queries, options: &options };
         let (n, k) = (queries.len(self.store().dim())?, options.k());
         let mut arrays = Arrays { k, indices: vec![-1; n * k], scores: vec![f64::NAN; n * k] };
         let deadline = match timeout {
@@ -142,9 +165,9 @@ impl Kindred {
         let asking = || self.shared.queue.asking(&self.account, deadline);
         if n <= TOGETHER {
             let whole =
-                Part { queries: 0..n, indices: &mut arrays.indices, scores: &mut arrays.scores };
+                Piece { queries: 0..n, indices: &mut arrays.indices, scores: &mut arrays.scores };
             // A thread of its own would cost more than it could win.
-            match self.one_job(&asked, asking(), whole, &mut on_progress)? {
+            match self.one_job(&request, asking(), whole, &mut on_progress)? {
                 Ended::Answered => return Ok(Some(arrays)),
                 Ended::Stopped => return Ok(None),
                 Ended::AskAgain => {}
@@ -152,70 +175,40 @@ impl Kindred {
         }
         let indices = arrays.indices.chunks_mut(TOGETHER * k);
         let scores = arrays.scores.chunks_mut(TOGETHER * k);
-        let parts = indices.zip(scores).enumerate().map(|(number, (indices, scores))| {
+        let pieces = indices.zip(scores).enumerate().map(|(number, (indices, scores))| {
             let first = number * TOGETHER;
-            Part { queries: first..n.min(first + TOGETHER), indices, scores }
+            Piece { queries: first..n.min(first + TOGETHER), indices, scores }
         });
-        let (parts, threads) = (Mutex::new(parts), n.div_ceil(TOGETHER).min(MOST_JOBS));
-        let stop = Stop::new();
-        let (tell, told) = channel::<Result<usize, Error>>();
-        let work = |number: usize| -> Result<(), Early> {
-            let mut jobs = Jobs::new(&asking, &stop, TOGETHER, (number, threads))
-                .map_err(|_| Early::Failed(Error::Internal))?;
-            loop {
-                let part = parts.lock().ok().and_then(|mut parts| parts.next());
-                let Some(mut part) = part else { return Ok(()) };
-                let (answered, first) = (part.queries.len(), part.queries.start as u64);
-                let all = first..first + answered as u64;
-                let queries = |some: Range<u64>| asked.queries(some);
-                jobs.ask(all, queries, |some, answers| asked.put(some, answers, &mut part))?;
-                let _ = tell.send(Ok(answered));
-            }
+        let (threads, cancellation) = (n.div_ceil(TOGETHER).min(MOST_JOBS), Cancellation::new());
+        let mut progress = Progress { answered: 0, on_progress };
+        let worker = |number| {
+            let threads = (number, threads);
+            let mut searches = Searches::new(&asking, &cancellation, TOGETHER, threads)?;
+            let request = &request;
+            Ok::<_, io::Error>(move |piece| request.answer(&mut searches, piece))
         };
-        let result = thread::scope(|scope| {
-            let _at_the_end = StopAtEnd(&stop);
-            for number in 0..threads {
-                let (tell, work) = (tell.clone(), &work);
-                let run = move || match work(number) {
-                    Ok(()) | Err(Early::Stopped) => {}
-                    Err(Early::Failed(error)) => drop(tell.send(Err(error))),
-                };
-                let thread = thread::Builder::new().name(format!("kindred-array-{number}"));
-                thread.spawn_scoped(scope, run).map_err(|_| Error::Internal)?;
-            }
-            let mut answered = 0;
-            while answered < n {
-                match told.recv_timeout(ASK_EVERY) {
-                    Ok(Ok(more)) => answered += more,
-                    Ok(Err(error)) => return Err(error),
-                    Err(RecvTimeoutError::Disconnected) => return Err(Error::Internal),
-                    Err(RecvTimeoutError::Timeout) => {
-                        if on_progress(answered).is_break() {
-                            return Ok(false);
-                        }
-                    }
-                }
-            }
-            Ok(true)
-        });
-        Ok(result?.then_some(arrays))
+        let workers: io::Result<Vec<_>> = (0..threads).map(worker).collect();
+        let workers = workers.map_err(|source| progress.no_thread(source))?;
+        jobs::run("kindred-array", workers, pieces, &mut progress, &cancellation)?;
+        let is_complete = progress.answered == n;
+        Ok(is_complete.then_some(arrays))
     }
 
     /// Asks for all queries in one job.
     fn one_job(
         &self,
-        asked: &Asked<'_>,
+        request: &ArrayRequest<'_>,
         asking: Asking<'_>,
-        mut whole: Part<'_>,
+        mut whole: Piece<'_>,
         on_progress: &mut impl FnMut(usize) -> ControlFlow<()>,
     ) -> Result<Ended, Error> {
         let all = 0..whole.queries.end as u64;
-        let queries = asked.queries(all.clone())?;
+        let queries = request.queries(all.clone())?;
         let answering = Answering::new(&self.shared.timer, asking.search(queries));
         match answering.wait_while(ASK_EVERY, || on_progress(0)) {
             None => Ok(Ended::Stopped),
             Some(Ok(answer)) => {
-                asked.put(all, &answer.hits, &mut whole);
+                request.put(all, &answer.hits, &mut whole);
                 Ok(Ended::Answered)
             }
             Some(Err(
@@ -228,7 +221,19 @@ impl Kindred {
     }
 }
 
-impl Asked<'_> {
+impl ArrayRequest<'_> {
+    /// Fills a piece, and returns the number of its queries.
+    fn answer(
+        &self,
+        searches: &mut Searches<'_, '_>,
+        mut piece: Piece<'_>,
+    ) -> Result<usize, Interrupted> {
+        let all = piece.queries.start as u64..piece.queries.end as u64;
+        let queries = |some| self.queries(some);
+        searches.all(all, queries, |some, hits| self.put(some, hits, &mut piece))?;
+        Ok(piece.queries.len())
+    }
+
     /// Some of the queries; a row without a direction has none.
     fn queries(&self, some: Range<u64>) -> Result<Vec<Query>, Error> {
         let some = some.start as usize..some.end as usize;
@@ -278,10 +283,10 @@ impl Asked<'_> {
     }
 
     /// Writes the answers to some queries where they belong.
-    fn put(&self, some: Range<u64>, answers: &[Vec<Hit>], part: &mut Part<'_>) {
+    fn put(&self, some: Range<u64>, answers: &[Vec<Hit>], piece: &mut Piece<'_>) {
         for (index, hits) in some.filter(|&index| self.has_query(index)).zip(answers) {
-            let place = (index as usize - part.queries.start) * self.options.k();
-            let to = part.indices[place..].iter_mut().zip(&mut part.scores[place..]);
+            let place = (index as usize - piece.queries.start) * self.options.k();
+            let to = piece.indices[place..].iter_mut().zip(&mut piece.scores[place..]);
             for (hit, (index, score)) in hits.iter().zip(to) {
                 (*index, *score) = (i64::from(hit.row.0), hit.score);
             }

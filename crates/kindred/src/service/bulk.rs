@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::{Kindred, LONGEST};
 use crate::Error;
 use crate::bulk::{
-    self, Answers, BulkError, BulkInput, BulkOptions, BulkOutput, BulkProgress, BulkSummary,
-    BulkWork, Found, Plan, Shape,
+    self, AnswerTexts, BulkError, BulkInput, BulkOptions, BulkOutput, BulkProgress, BulkSummary,
+    BulkWork, Plan, RowAnswer, Shape,
 };
 use crate::error::UnknownWord;
 use crate::heads::Tokenised;
@@ -56,10 +56,10 @@ impl Kindred {
         mut on_progress: impl FnMut(BulkProgress) -> ControlFlow<()>,
     ) -> Result<BulkSummary, BulkError> {
         work.check_output(files.1, options)?;
-        let (plan, asked) = (self.plan(work)?, Asked { kindred: self, work });
+        let (plan, answers) = (self.plan(work)?, TextAnswers { kindred: self, work });
         // A look-up of a word then takes a fraction of the time.
         self.store().words().make_table();
-        bulk::write(&plan, &asked, files, options, &mut on_progress)
+        bulk::write(&plan, &answers, files, options, &mut on_progress)
     }
 
     /// What the work needs to know of what is asked. Refuses what no row could be asked.
@@ -124,17 +124,17 @@ fn no_word(text: Tokenised) -> Error {
     Error::UnknownWord { unknown: unknown.collect() }
 }
 
-struct Asked<'a> {
+struct TextAnswers<'a> {
     kindred: &'a Kindred,
     work: &'a BulkWork,
 }
 
-impl Answers for Asked<'_> {
+impl AnswerTexts for TextAnswers<'_> {
     fn answer(
         &self,
         texts: &[&str],
         go_on: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Option<Result<Vec<Result<Found<'_>, Error>>, Error>> {
+    ) -> Option<Result<Vec<Result<RowAnswer<'_>, Error>>, Error>> {
         let Self { kindred, work } = self;
         let shared = &kindred.shared;
         let asking = shared.queue.asking(&kindred.account, Instant::now() + LONGEST);
@@ -151,13 +151,13 @@ impl Answers for Asked<'_> {
             BulkWork::Classify(head, wanted) => {
                 let answering = kindred.classify_by(asking, head, texts, no_word);
                 let found = answering.wait_while(ASK_EVERY, go_on)?;
-                let labels = |found| Found::Labels(found, *wanted);
+                let labels = |found| RowAnswer::Labels(found, *wanted);
                 found.map(|found| found.into_iter().map(|one| one.map(labels)).collect())
             }
             BulkWork::Expand(expander, wanted, form) => {
                 let answering = kindred.expand_by(asking, expander, texts, *wanted, no_word);
                 let found = answering.wait_while(ASK_EVERY, go_on)?;
-                let terms = |found| Found::Terms(found, *form);
+                let terms = |found| RowAnswer::Terms(found, *form);
                 found.map(|found| found.into_iter().map(|one| one.map(terms)).collect())
             }
         };
@@ -165,14 +165,14 @@ impl Answers for Asked<'_> {
     }
 }
 
-impl Asked<'_> {
+impl TextAnswers<'_> {
     fn search(
         &self,
         texts: &[&str],
         options: &Options,
         target: fn(&str) -> Result<Target, Error>,
         go_on: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Option<Result<Vec<Result<Found<'_>, Error>>, Error>> {
+    ) -> Option<Result<Vec<Result<RowAnswer<'_>, Error>>, Error>> {
         let shared = &self.kindred.shared;
         let asking = shared.queue.asking(&self.kindred.account, Instant::now() + LONGEST);
         let mut asked = Vec::with_capacity(texts.len());
@@ -192,6 +192,6 @@ impl Asked<'_> {
             // Those that became questions are in their order.
             fault.and_then(|()| found.next().unwrap_or(Err(Error::Internal)))
         });
-        Some(Ok(each.map(|one| one.map(Found::Neighbors)).collect()))
+        Some(Ok(each.map(|one| one.map(RowAnswer::Neighbors)).collect()))
     }
 }

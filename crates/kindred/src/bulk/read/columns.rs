@@ -1,6 +1,6 @@
 //! Rows of CSV and TSV.
 
-use super::{BulkError, Fault, Part, Reading, Source, too_large};
+use super::{BulkError, Fault, Piece, Reading, Source, too_large};
 use crate::delimited::{Dialect, Problem, Reader, Row, TEXT_AFTER_QUOTE};
 
 /// Rows of CSV or TSV, of which two columns matter.
@@ -29,18 +29,18 @@ impl Columns {
         Ok(Some(Self { reader, text, id }))
     }
 
-    /// Appends the next row to a part; `false` at the end.
+    /// Appends the next row to a piece; `false` at the end.
     pub(super) fn next(
         &mut self,
         source: &mut Source<'_, '_>,
-        part: &mut Part,
+        piece: &mut Piece,
     ) -> Result<bool, BulkError> {
         let Some(Row { line, columns, problem }) = self.reader.next(source)? else {
             return Ok(false);
         };
         let Some(problem) = problem else {
             let id = self.id.map(|id| self.reader.field(id));
-            part.push(line, self.reader.field(self.text), id, None);
+            piece.push(line, self.reader.field(self.text), id, None);
             return Ok(true);
         };
         let (fault, has_id) = match problem {
@@ -59,7 +59,7 @@ impl Columns {
             }
         };
         let id = self.id.filter(|&id| has_id && id < columns).map(|id| self.reader.field(id));
-        part.push(line, b"", id, Some(fault));
+        piece.push(line, b"", id, Some(fault));
         Ok(true)
     }
 }

@@ -2,12 +2,12 @@
 
 use memchr::memchr;
 
-use super::{BulkError, MOST_ROW_BYTES, Part, Source, too_large};
+use super::{BulkError, MOST_ROW_BYTES, Piece, Source, too_large};
 
 /// The next line without its end.
 pub(super) fn next(
     source: &mut Source<'_, '_>,
-    part: &mut Part,
+    piece: &mut Piece,
     skips_blank: bool,
 ) -> Result<bool, BulkError> {
     let (mut searched, mut is_too_large) = (0, false);
@@ -41,9 +41,9 @@ pub(super) fn next(
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let is_blank = skips_blank && !is_too_large && line.trim_ascii().is_empty();
         if is_too_large {
-            part.push(number, b"", None, Some(too_large()));
+            piece.push(number, b"", None, Some(too_large()));
         } else if !is_blank {
-            part.push(number, line, None, None);
+            piece.push(number, line, None, None);
         }
         source.lines = number;
         source.use_up(end + usize::from(found.is_some()));

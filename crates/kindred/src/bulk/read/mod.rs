@@ -1,6 +1,6 @@
-//! Cuts an input into rows, and rows into parts that are answered together.
+//! Cuts an input into rows, and rows into pieces that are answered together.
 //!
-//! Where a part ends depends on the input and the options only, so a part of a resumed run is one
+//! Where a piece ends depends on the input and the options only, so a piece of a resumed run is one
 //! of an undisturbed run.
 
 mod columns;
@@ -16,14 +16,12 @@ use super::source::{Position, Source};
 use super::{BulkError, BulkFormat, BulkInput, Fault};
 use crate::delimited::{self, Dialect, MOST_ROW_BYTES, NotFound};
 
-/// A part ends after the row that makes it longer.
-const PART_BYTES: usize = 1 << 20;
+/// A piece ends after the row that makes it longer.
+const PIECE_BYTES: usize = 1 << 20;
 
 /// Rows that are answered together.
 #[derive(Default)]
-pub(super) struct Part {
-    /// Counted from the first part of this run.
-    pub(super) number: u64,
+pub(super) struct Piece {
     pub(super) bytes: Vec<u8>,
     pub(super) rows: Vec<RawRow>,
     /// Where it ends.
@@ -32,7 +30,7 @@ pub(super) struct Part {
     pub(super) bytes_read: u64,
 }
 
-/// A row as it is in the input: places in the bytes of its part.
+/// A row as it is in the input: places in the bytes of its piece.
 pub(super) struct RawRow {
     /// From 1. Of Parquet, the row.
     pub(super) line: u64,
@@ -50,20 +48,20 @@ pub(super) struct Reading<'a> {
     pub(super) format: BulkFormat,
     pub(super) column: &'a str,
     pub(super) id: Option<&'a str>,
-    pub(super) rows_per_part: usize,
+    pub(super) rows_per_piece: usize,
     /// Where an earlier run ended.
     pub(super) from: Option<&'a Position>,
 }
 
 /// Why reading ended: it is over, the caller has enough, or what was read before has changed.
 #[derive(Debug, PartialEq)]
-pub(super) enum Ended {
+pub(super) enum ReadingEnd {
     AtTheEnd,
     Enough,
     Changed,
 }
 
-impl Part {
+impl Piece {
     fn push(&mut self, line: u64, text: &[u8], id: Option<&[u8]>, fault: Option<Fault>) {
         let mut put = |bytes: &[u8]| {
             let start = self.bytes.len();
@@ -77,8 +75,8 @@ impl Part {
 
 /// The rows of an input, one after another.
 trait Rows {
-    /// Appends the next row to a part; `false` at the end.
-    fn next(&mut self, part: &mut Part) -> Result<bool, BulkError>;
+    /// Appends the next row to a piece; `false` at the end.
+    fn next(&mut self, piece: &mut Piece) -> Result<bool, BulkError>;
 
     /// Goes on to this place. `false` if what comes before it is not what it was.
     fn go_on_to(&mut self, place: &Position) -> Result<bool, BulkError>;
@@ -90,7 +88,7 @@ trait Rows {
     fn bytes_read(&self) -> u64;
 }
 
-/// Rows of text. `next` appends one to a part.
+/// Rows of text. `next` appends one to a piece.
 struct OfText<'r, 'i, N> {
     source: Source<'r, 'i>,
     next: N,
@@ -98,10 +96,10 @@ struct OfText<'r, 'i, N> {
 
 impl<'r, 'i, N> Rows for OfText<'r, 'i, N>
 where
-    N: FnMut(&mut Source<'r, 'i>, &mut Part) -> Result<bool, BulkError>,
+    N: FnMut(&mut Source<'r, 'i>, &mut Piece) -> Result<bool, BulkError>,
 {
-    fn next(&mut self, part: &mut Part) -> Result<bool, BulkError> {
-        (self.next)(&mut self.source, part)
+    fn next(&mut self, piece: &mut Piece) -> Result<bool, BulkError> {
+        (self.next)(&mut self.source, piece)
     }
 
     fn go_on_to(&mut self, place: &Position) -> Result<bool, BulkError> {
@@ -118,11 +116,11 @@ where
 }
 
 impl Reading<'_> {
-    /// Gives the parts of the input to `take`, in order.
-    pub(super) fn parts(
+    /// Gives the pieces of the input to `take`, in order.
+    pub(super) fn pieces(
         &self,
-        take: &mut dyn FnMut(Part) -> ControlFlow<()>,
-    ) -> Result<Ended, BulkError> {
+        take: &mut dyn FnMut(Piece) -> ControlFlow<()>,
+    ) -> Result<ReadingEnd, BulkError> {
         #[cfg(feature = "parquet")]
         if let (BulkFormat::Parquet, BulkInput::File(path)) = (self.format, self.input) {
             return self.cut(&mut parquet::Columns::open(path, self)?, take);
@@ -144,14 +142,14 @@ impl Reading<'_> {
             match dialect {
                 Some(dialect) => {
                     let columns = columns::Columns::new(dialect, &mut source, self)?;
-                    let Some(mut columns) = columns else { return Ok(Ended::AtTheEnd) };
-                    let next = |source: &mut _, part: &mut _| columns.next(source, part);
+                    let Some(mut columns) = columns else { return Ok(ReadingEnd::AtTheEnd) };
+                    let next = |source: &mut _, piece: &mut _| columns.next(source, piece);
                     self.cut(&mut OfText { source, next }, take)
                 }
                 None => {
                     let skips_blank = self.format == BulkFormat::JsonLines;
                     let next =
-                        |source: &mut _, part: &mut _| lines::next(source, part, skips_blank);
+                        |source: &mut _, piece: &mut _| lines::next(source, piece, skips_blank);
                     self.cut(&mut OfText { source, next }, take)
                 }
             }
@@ -161,30 +159,32 @@ impl Reading<'_> {
     fn cut(
         &self,
         input: &mut dyn Rows,
-        take: &mut dyn FnMut(Part) -> ControlFlow<()>,
-    ) -> Result<Ended, BulkError> {
+        take: &mut dyn FnMut(Piece) -> ControlFlow<()>,
+    ) -> Result<ReadingEnd, BulkError> {
         if let Some(place) = self.from
             && !input.go_on_to(place)?
         {
-            return Ok(Ended::Changed);
+            return Ok(ReadingEnd::Changed);
         }
         let mut rows = self.from.map_or(0, |place| place.rows);
-        for number in 0.. {
-            let mut part = Part { number, ..Part::default() };
+        loop {
+            let mut piece = Piece::default();
             let mut goes_on = true;
-            while goes_on && part.rows.len() < self.rows_per_part && part.bytes.len() < PART_BYTES {
-                goes_on = input.next(&mut part)?;
+            while goes_on
+                && piece.rows.len() < self.rows_per_piece
+                && piece.bytes.len() < PIECE_BYTES
+            {
+                goes_on = input.next(&mut piece)?;
             }
-            if part.rows.is_empty() {
-                break;
+            if piece.rows.is_empty() {
+                return Ok(ReadingEnd::AtTheEnd);
             }
-            rows += part.rows.len() as u64;
-            (part.end, part.bytes_read) = (input.position(rows), input.bytes_read());
-            if take(part).is_break() {
-                return Ok(Ended::Enough);
+            rows += piece.rows.len() as u64;
+            (piece.end, piece.bytes_read) = (input.position(rows), input.bytes_read());
+            if take(piece).is_break() {
+                return Ok(ReadingEnd::Enough);
             }
         }
-        Ok(Ended::AtTheEnd)
     }
 
     /// The place of a column among those that the input has.

@@ -13,7 +13,7 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 
-use super::{BulkError, Fault, MOST_ROW_BYTES, Part, Position, Reading, Rows, too_large};
+use super::{BulkError, Fault, MOST_ROW_BYTES, Piece, Position, Reading, Rows, too_large};
 
 /// Rows that are decoded together.
 const TOGETHER: usize = 256;
@@ -131,18 +131,18 @@ impl Columns {
 }
 
 impl Rows for Columns {
-    fn next(&mut self, part: &mut Part) -> Result<bool, BulkError> {
+    fn next(&mut self, piece: &mut Piece) -> Result<bool, BulkError> {
         let Some((text, id)) = self.row()? else { return Ok(false) };
         let text = text.as_ref().map(ByteArray::data);
         let id = id.as_ref().map(ByteArray::data).filter(|id| id.len() <= MOST_ROW_BYTES);
         let length = text.map_or(0, <[u8]>::len) + id.map_or(0, <[u8]>::len);
         match text {
-            Some(_) if length > MOST_ROW_BYTES => part.push(self.rows, b"", id, Some(too_large())),
-            Some(text) => part.push(self.rows, text, id, None),
+            Some(_) if length > MOST_ROW_BYTES => piece.push(self.rows, b"", id, Some(too_large())),
+            Some(text) => piece.push(self.rows, text, id, None),
             None => {
                 let detail = "it is null; give it a string".to_owned();
                 let fault = Fault { code: "invalid_value", detail };
-                part.push(self.rows, b"", id, Some(fault));
+                piece.push(self.rows, b"", id, Some(fault));
             }
         }
         Ok(true)
@@ -165,8 +165,8 @@ impl Rows for Columns {
 
     /// About: Parquet does not say where a row is.
     fn bytes_read(&self) -> u64 {
-        let part = self.rows as f64 / self.all_rows.max(1) as f64;
-        ((self.file_bytes as f64 * part) as u64).min(self.file_bytes)
+        let share = self.rows as f64 / self.all_rows.max(1) as f64;
+        ((self.file_bytes as f64 * share) as u64).min(self.file_bytes)
     }
 }
 
