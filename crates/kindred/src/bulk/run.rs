@@ -66,7 +66,7 @@ pub(crate) fn write(
     let rendering = Rendering { format: to, is_packed, columns: plan.shape.columns() };
     let mut sink = match output {
         BulkOutput::File(file) => {
-            Sink::Folder(PartialFile::open(file, &identity, total.is_some())?)
+            Sink::Folder(Box::new(PartialFile::open(file, &identity, total.is_some())?))
         }
         BulkOutput::Stdout => Sink::Stdout,
     };

@@ -9,7 +9,7 @@ use super::partial::PartialFile;
 
 /// Where answers go.
 pub(super) enum Sink {
-    Folder(PartialFile),
+    Folder(Box<PartialFile>),
     Stdout,
 }
 
