@@ -56,8 +56,10 @@ fn threads_and_unsafe_code_are_where_the_architecture_says() {
             continue;
         }
         let code = read(&path);
-        // As in `.name("kindred-work".into())` and `.thread_name(|i| format!("kindred-scan-{i}"))`.
-        let spawns = code.contains("thread::Builder") || code.contains(".thread_name(");
+        // As in `.name("kindred-work".into())`, `.thread_name(|i| format!("kindred-scan-{i}"))` and
+        // `jobs::run("kindred-bulk", …)`.
+        let spawns = ["thread::Builder", ".thread_name(", "jobs::run("];
+        let spawns = spawns.iter().any(|spawn| code.contains(spawn));
         for name in code.split("\"kindred-").skip(1).filter(|_| spawns) {
             let name = name.split('"').next().unwrap_or_default();
             let name = name.split('{').next().unwrap_or_default().trim_end_matches('-');
