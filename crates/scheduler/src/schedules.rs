@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use contract::workload::{Costs, Search, SearchResponse};
 use contract::{
-    Engine, EngineDescription, EngineError, Filter, Hit, Query, QueryBatch, QueryVector, Row,
+    Device, Engine, EngineDescription, EngineError, Filter, FullPassEngine, HeadEngine, Hit, Query,
+    QueryBatch, QueryVector, Row, SearchEngine,
 };
 use model_store::ModelStore;
 use shuttle::future::block_on;
@@ -40,11 +41,22 @@ struct Rows {
     starts: usize,
 }
 
-impl Engine for Rows {
+impl Device for Rows {
     fn description(&self) -> EngineDescription {
         EngineDescription { name: "rows", detail: String::new() }
     }
 
+    fn overlaps(&self) -> bool {
+        true
+    }
+
+    fn wait_until_almost_over(&mut self) -> Result<(), EngineError> {
+        thread::yield_now();
+        Ok(())
+    }
+}
+
+impl SearchEngine for Rows {
     fn preferred_batch(&self, waiting: usize) -> usize {
         waiting
     }
@@ -59,20 +71,15 @@ impl Engine for Rows {
         Ok(batch.queries().iter().map(hit).collect())
     }
 
-    fn overlaps(&self) -> bool {
-        true
-    }
-
     fn start_search(&mut self, _: &QueryBatch<'_>) -> Result<bool, EngineError> {
         self.starts += 1;
         Ok(!self.starts.is_multiple_of(3))
     }
-
-    fn wait_until_almost_over(&mut self) -> Result<(), EngineError> {
-        thread::yield_now();
-        Ok(())
-    }
 }
+
+impl FullPassEngine for Rows {}
+
+impl HeadEngine for Rows {}
 
 /// A lane and its workers.
 struct Setup {

@@ -130,11 +130,13 @@ impl Drop for Replica {
     }
 }
 
-impl Engine for Replica {
+impl Device for Replica {
     fn description(&self) -> EngineDescription {
         EngineDescription { name: "replica", detail: self.index.to_string() }
     }
+}
 
+impl SearchEngine for Replica {
     fn preferred_batch(&self, waiting: usize) -> usize {
         if self.stage.all_at_once.load(Ordering::Relaxed) { waiting } else { waiting.min(4) }
     }
@@ -150,6 +152,10 @@ impl Engine for Replica {
         Ok(ks.into_iter().skip(forgotten).map(hits).collect())
     }
 }
+
+impl FullPassEngine for Replica {}
+
+impl HeadEngine for Replica {}
 
 /// Replicas on a stage.
 struct Cast {

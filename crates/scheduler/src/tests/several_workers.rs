@@ -27,11 +27,13 @@ struct Noted {
     passes: Arc<Mutex<Vec<usize>>>,
 }
 
-impl Engine for Noted {
+impl Device for Noted {
     fn description(&self) -> EngineDescription {
-        Engine::description(&self.engine)
+        Device::description(&self.engine)
     }
+}
 
+impl SearchEngine for Noted {
     fn preferred_batch(&self, waiting: usize) -> usize {
         waiting.min(3)
     }
@@ -40,7 +42,9 @@ impl Engine for Noted {
         self.passes.lock().unwrap().push(self.worker);
         self.engine.search(batch)
     }
+}
 
+impl FullPassEngine for Noted {
     fn full_pass_part(
         &mut self,
         parts: &mut [FullPassPart],
@@ -50,6 +54,8 @@ impl Engine for Noted {
         self.engine.full_pass_part(parts, from, go_on)
     }
 }
+
+impl HeadEngine for Noted {}
 
 fn query(table: &Table<'_>, row: usize) -> Query {
     let filter = Filter::excluding(vec![Row(row as u32)]);
@@ -152,17 +158,25 @@ async fn while_one_engine_is_made_again_the_other_answers() {
     let failed = Arc::new(Mutex::new(failed));
     /// Fails in its first pass, and is then made again only when the test says so.
     struct Fails;
-    impl Engine for Fails {
+    impl Device for Fails {
         fn description(&self) -> EngineDescription {
             EngineDescription { name: "fails", detail: String::new() }
         }
+    }
+
+    impl SearchEngine for Fails {
         fn preferred_batch(&self, waiting: usize) -> usize {
             waiting.min(4)
         }
+
         fn search(&mut self, _: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
             Err(EngineError::Device("as ordered".into()))
         }
     }
+
+    impl FullPassEngine for Fails {}
+
+    impl HeadEngine for Fails {}
     let model = model();
     let maker = |fails: bool| {
         let (failed, model, mut made) = (failed.clone(), model.clone(), 0);

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
+use contract::Workload;
 use contract::workload::{PassError, Slice};
-use contract::{Device, Workload};
 
 use super::*;
 use crate::Scheduler;
