@@ -277,7 +277,7 @@ impl Setup {
     ) -> Submitted {
         let (handle, account, queries) = (self.handle.clone(), account.clone(), queries(ks));
         tokio::spawn(async move {
-            let answer = handle.search.submit(&account, queries, deadline).await?;
+            let answer = handle.search.submit(&account, queries, deadline, None).await?;
             Ok(rows(answer.responses))
         })
     }
@@ -295,7 +295,7 @@ impl Setup {
     ) -> Submitted {
         let (handle, account) = (self.handle.clone(), account.clone());
         tokio::spawn(async move {
-            let answer = handle.full_pass.submit(&account, queries, deadline).await?;
+            let answer = handle.full_pass.submit(&account, queries, deadline, None).await?;
             Ok(answer.responses.iter().map(|answer| answer.hits[0].row.0).collect())
         })
     }

@@ -128,7 +128,7 @@ impl Overlap {
     fn submit(&self, ks: impl IntoIterator<Item = usize>, deadline: Instant) -> Submitted {
         let (handle, queries) = (self.handle.clone(), queries(ks));
         tokio::spawn(async move {
-            let answer = handle.search.submit(&Account::new(), queries, deadline).await?;
+            let answer = handle.search.submit(&Account::new(), queries, deadline, None).await?;
             Ok(rows(answer.responses))
         })
     }
