@@ -19,10 +19,6 @@ impl Device for Calculator {
     fn description(&self) -> EngineDescription {
         EngineDescription { name: "calculator", detail: String::new() }
     }
-
-    fn counters(&self) -> Vec<(&'static str, u64)> {
-        Vec::new()
-    }
 }
 
 impl Calculator {
