@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use cli::commands::{CommandError, serve_with};
 use contract::{
-    Engine, EngineDescription, EngineError, FullPassAnswer, FullPassPart, FullPassQuery, Hit,
-    Query, QueryBatch,
+    Engine, EngineDescription, EngineError, FullPassAnswer, FullPassEngine, FullPassPart,
+    FullPassQuery, HeadEngine, Hit, Query, QueryBatch, SearchEngine,
 };
 use gpu_core::GpuError;
 use kindred::device::{Device, Gpus, Placement};
@@ -254,18 +254,20 @@ fn without_best(hits: &mut Vec<Hit>) {
     hits.drain(..1.min(hits.len()));
 }
 
-impl Engine for Faulty {
+impl contract::Device for Faulty {
     fn description(&self) -> EngineDescription {
         let detail = self.engine.description().detail;
         EngineDescription { name: "faulty", detail }
     }
 
-    fn preferred_batch(&self, waiting: usize) -> usize {
-        self.engine.preferred_batch(waiting).min(self.plan.arguments.max_batch)
-    }
-
     fn counters(&self) -> Vec<(&'static str, u64)> {
         self.engine.counters()
+    }
+}
+
+impl SearchEngine for Faulty {
+    fn preferred_batch(&self, waiting: usize) -> usize {
+        self.engine.preferred_batch(waiting).min(self.plan.arguments.max_batch)
     }
 
     fn search_cost(&self, query: &Query) -> usize {
@@ -279,7 +281,9 @@ impl Engine for Faulty {
         }
         Ok(found)
     }
+}
 
+impl FullPassEngine for Faulty {
     /// Only the first slice is counted as a pass.
     fn full_pass_part(
         &mut self,
@@ -307,6 +311,8 @@ impl Engine for Faulty {
         Ok(found)
     }
 }
+
+impl HeadEngine for Faulty {}
 
 fn run(arguments: Arguments) -> Result<(), CommandError> {
     let flags = ServeFlags { listen: arguments.address.clone(), ..Default::default() };

@@ -10,7 +10,10 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use cli::commands::{CommandError, serve_with};
-use contract::{Engine, EngineDescription, EngineError, Hit, QueryBatch, QueryVector, Row};
+use contract::{
+    Device, EngineDescription, EngineError, FullPassEngine, HeadEngine, Hit, QueryBatch,
+    QueryVector, Row, SearchEngine,
+};
 use server::config::{Config, ServeFlags};
 use server::models::one_engine;
 
@@ -38,12 +41,14 @@ struct Instantly {
     spin: bool,
 }
 
-impl Engine for Instantly {
+impl Device for Instantly {
     fn description(&self) -> EngineDescription {
         let detail = format!("made-up answers, {} µs a pass", self.pass.as_micros());
         EngineDescription { name: "instant", detail }
     }
+}
 
+impl SearchEngine for Instantly {
     fn preferred_batch(&self, waiting: usize) -> usize {
         waiting.min(1024)
     }
@@ -73,6 +78,10 @@ impl Engine for Instantly {
         Ok(answers.collect())
     }
 }
+
+impl FullPassEngine for Instantly {}
+
+impl HeadEngine for Instantly {}
 
 fn run(arguments: &Arguments) -> Result<(), CommandError> {
     let flags = ServeFlags { listen: Some(arguments.address.clone()), ..Default::default() };

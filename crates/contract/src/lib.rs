@@ -7,7 +7,8 @@
 //! - [`analogy`]: word arithmetic as one query vector;
 //! - [`Scoring`]: scores computed from several cosine similarities;
 //! - [`full_pass`]: passes that score every row, and ranks;
-//! - [`Engine`]: the trait of all engines;
+//! - [`Device`], [`SearchEngine`], [`FullPassEngine`], [`HeadEngine`]: the traits of engines, one
+//!   for each concern; [`Engine`]: all of them;
 //! - [`workload`]: how a scheduler batches the input of engines;
 //! - [`classifier`]: text classifiers over the table's vectors, and their formula;
 //! - [`expansion`]: the terms that a text implies, and their formula;
@@ -21,6 +22,7 @@ pub mod analogy;
 pub mod certificate;
 pub mod classifier;
 mod cost;
+mod device;
 mod engine;
 pub mod expansion;
 pub mod full_pass;
@@ -38,7 +40,8 @@ pub mod workload;
 
 pub use analogy::{AnalogyError, WeightedWord};
 pub use cost::{COMPONENTS_OF_A_VECTOR, UsualCosts};
-pub use engine::{Engine, EngineDescription, EngineError};
+pub use device::{Device, EngineDescription, EngineError};
+pub use engine::{Engine, FullPassEngine, HeadEngine, SearchEngine};
 pub use expansion::{BestTerms, Expansion, PartOfExpansion, Term, TermExpander, TokenVectors};
 pub use full_pass::{FullPassAnswer, FullPassPart, FullPassQuery, FullPassShare, RankedRow};
 pub use hit::{Hit, Row};
@@ -49,4 +52,4 @@ pub use table::{HasTable, Metric, Table};
 pub use token_classifier::{Precision, Token, TokenClassifier, TokenText, VectorSource};
 pub use top_k::TopK;
 pub use vector::{Components, QueryError, QueryVector, ScoringVector};
-pub use workload::{Device, Workload};
+pub use workload::Workload;

@@ -31,7 +31,7 @@ pub trait TermSearch {
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Option<Vec<Hit>>>, EngineError>;
 
     /// Runs a slice of a full pass over the terms; see
-    /// [`Engine::full_pass_part`](crate::Engine::full_pass_part).
+    /// [`FullPassEngine::full_pass_part`](crate::FullPassEngine::full_pass_part).
     ///
     /// # Errors
     /// If the engine fails.

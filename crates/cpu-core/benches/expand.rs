@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use contract::{Engine, Expansion, HasTable, TermExpander, TokenVectors};
+use contract::{Expansion, HasTable, HeadEngine, TermExpander, TokenVectors};
 use cpu_core::{CpuEngine, InstructionSet, Options};
 use model_store::ModelStore;
 use random_terms::{Plain, Terms, normal};

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use contract::{Engine, Filter, Hit, Query, QueryVector, Row};
+use contract::{Filter, Hit, Query, QueryVector, Row, SearchEngine};
 use cpu_core::{
     CpuEngine, FirstLook, FullScanEngine, InstructionSet, Options, Paths, ReferenceEngine,
 };
@@ -78,7 +78,7 @@ fn bench_table(medians: &mut Medians, model: &Arc<ModelStore>) {
     }
 
     let expected = answers(&mut full, &all[..BATCHES[2]]);
-    let mut engines: Vec<(&str, &mut dyn Engine, &[usize])> = vec![
+    let mut engines: Vec<(&str, &mut dyn SearchEngine, &[usize])> = vec![
         ("certified", &mut certified, &BATCHES),
         ("eight-bits", &mut eight_bits, &BATCHES),
         ("full-scan", &mut full, &BATCHES[..2]),
@@ -105,7 +105,7 @@ fn bench_table(medians: &mut Medians, model: &Arc<ModelStore>) {
     }
 }
 
-fn answers(engine: &mut dyn Engine, queries: &[Query]) -> Vec<Vec<Hit>> {
+fn answers(engine: &mut dyn SearchEngine, queries: &[Query]) -> Vec<Vec<Hit>> {
     engine.search(&queries.iter().collect()).expect("it answers")
 }
 

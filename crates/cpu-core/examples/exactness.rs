@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use contract::{Engine, Filter, Hit, Query, QueryError, QueryVector, Row};
+use contract::{Device, Filter, Hit, Query, QueryError, QueryVector, Row, SearchEngine};
 use cpu_core::{Counters, CpuEngine, Options, ReferenceEngine};
 use model_store::ModelStore;
 use model_store::synth::split_mix;

@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use contract::{Engine, Filter, Query, QueryVector, Row};
+use contract::{Filter, Query, QueryVector, Row, SearchEngine};
 use cpu_core::FullScanEngine;
 use model_store::ModelStore;
 use model_store::synth::split_mix;

@@ -10,7 +10,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contract::{Engine, Filter, Query, QueryVector, Row};
+use contract::{Device, Filter, Query, QueryVector, Row, SearchEngine};
 use cpu_core::{Counters, CpuEngine, Options};
 use model_store::ModelStore;
 use model_store::synth::split_mix;

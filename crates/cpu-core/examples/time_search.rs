@@ -13,7 +13,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use contract::{Engine, Filter, Query, QueryVector, Row};
+use contract::{Device, Filter, Query, QueryVector, Row, SearchEngine};
 use cpu_core::{CpuEngine, Options};
 use model_store::ModelStore;
 use serde_json::json;

@@ -5,13 +5,13 @@
 //! - [`FullScanEngine`] scores every row by the formula, for a whole batch together, on all cores.
 //! - [`CpuEngine`] scans a table of 8 or 4 bits per component, proves for nearly all rows that they
 //!   are not in the answer, and scores the rest. Without a certificate it declines, and its caller
-//!   asks for a full pass; [`Engine::search`] scores every row itself.
+//!   asks for a full pass; [`SearchEngine::search`] scores every row itself.
 //!
 //! ```
 //! use std::sync::Arc;
 //!
 //! use cpu_core::{CpuEngine, Options, ReferenceEngine};
-//! use contract::{Engine, Filter, Query, QueryBatch, QueryVector, Row};
+//! use contract::{Filter, Query, QueryBatch, QueryVector, Row, SearchEngine};
 //! use model_store::ModelStore;
 //!
 //! let rows: [(&str, &[f32]); 3] = [("frog", &[1.0, 0.0]), ("toad", &[0.8, 0.6]), ("king", &[0.0, 1.0])];
@@ -31,7 +31,7 @@
 //! ```
 //!
 //! [`Engine`]: contract::Engine
-//! [`Engine::search`]: contract::Engine::search
+//! [`SearchEngine::search`]: contract::SearchEngine::search
 
 mod certified;
 mod engine;

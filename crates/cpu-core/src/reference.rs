@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use contract::{
-    Engine, EngineDescription, EngineError, Expansion, FullPassAnswer, FullPassPart, FullPassQuery,
-    HasTable, Hit, PartOfExpansion, Query, QueryBatch, RankedRow, Row, Table, Term, TokenText,
+    Device, EngineDescription, EngineError, Expansion, FullPassAnswer, FullPassEngine,
+    FullPassPart, FullPassQuery, HasTable, HeadEngine, Hit, PartOfExpansion, Query, QueryBatch,
+    RankedRow, Row, SearchEngine, Table, Term, TokenText,
 };
 
 /// The oracle: scores every row by the contract's formula, sorts all scores, takes the first `k`.
@@ -20,11 +21,13 @@ impl ReferenceEngine {
     }
 }
 
-impl Engine for ReferenceEngine {
+impl Device for ReferenceEngine {
     fn description(&self) -> EngineDescription {
         EngineDescription { name: "reference", detail: "one plain loop, one thread".into() }
     }
+}
 
+impl SearchEngine for ReferenceEngine {
     fn preferred_batch(&self, _waiting: usize) -> usize {
         1
     }
@@ -36,7 +39,9 @@ impl Engine for ReferenceEngine {
         }
         Ok(batch.queries().iter().map(|query| search_one(&table, query)).collect())
     }
+}
 
+impl FullPassEngine for ReferenceEngine {
     fn full_pass_part(
         &mut self,
         parts: &mut [FullPassPart],
@@ -62,6 +67,20 @@ impl Engine for ReferenceEngine {
         Ok(None)
     }
 
+    /// Uses no parts and shares, because the engines that use them are tested against it.
+    fn full_pass(
+        &mut self,
+        queries: &[&FullPassQuery],
+    ) -> Result<Vec<FullPassAnswer>, EngineError> {
+        let table = self.model.table();
+        if !queries.iter().all(|query| query.fits(&table)) {
+            return Err(EngineError::ForeignQuery);
+        }
+        Ok(queries.iter().map(|query| full_pass_one(&table, query)).collect())
+    }
+}
+
+impl HeadEngine for ReferenceEngine {
     fn classify(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, EngineError> {
         Ok(texts.iter().map(|text| text.scores(&self.model.table())).collect())
     }
@@ -93,18 +112,6 @@ impl Engine for ReferenceEngine {
             return Err(EngineError::ForeignQuery);
         }
         Ok(texts.iter().map(|text| text.terms(&table)).collect())
-    }
-
-    /// Uses no parts and shares, because the engines that use them are tested against it.
-    fn full_pass(
-        &mut self,
-        queries: &[&FullPassQuery],
-    ) -> Result<Vec<FullPassAnswer>, EngineError> {
-        let table = self.model.table();
-        if !queries.iter().all(|query| query.fits(&table)) {
-            return Err(EngineError::ForeignQuery);
-        }
-        Ok(queries.iter().map(|query| full_pass_one(&table, query)).collect())
     }
 }
 

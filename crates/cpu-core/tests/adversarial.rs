@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::support::{
     self, ask, bits, certified, expected, model, model_under_dot, repeating_model,
 };
-use contract::{Engine, Filter, FilterParts, Query, QueryBatch, QueryVector, Row};
+use contract::{Filter, FilterParts, Query, QueryBatch, QueryVector, Row, SearchEngine};
 use cpu_core::{Counters, FirstLook, InstructionSet, Paths, ReferenceEngine};
 use model_store::ModelStore;
 use model_store::synth::split_mix;

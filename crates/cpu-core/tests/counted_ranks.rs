@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use contract::workload::{FullPass, Slice};
 use contract::{
-    Engine, EngineDescription, EngineError, Filter, FullPassAnswer, FullPassPart, FullPassQuery,
-    Hit, QueryBatch, QueryVector, Row, Scoring, Workload,
+    Device, Engine, EngineDescription, EngineError, Filter, FullPassAnswer, FullPassEngine,
+    FullPassPart, FullPassQuery, HeadEngine, Hit, QueryBatch, QueryVector, Row, Scoring,
+    SearchEngine, Workload,
 };
 use cpu_core::FullScanEngine;
 use model_store::ModelStore;
@@ -29,11 +30,13 @@ impl CountsRanks {
     }
 }
 
-impl Engine for CountsRanks {
+impl Device for CountsRanks {
     fn description(&self) -> EngineDescription {
         EngineDescription { name: "counts-ranks", detail: String::new() }
     }
+}
 
+impl SearchEngine for CountsRanks {
     fn preferred_batch(&self, waiting: usize) -> usize {
         waiting
     }
@@ -41,7 +44,9 @@ impl Engine for CountsRanks {
     fn search(&mut self, _: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
         unreachable!("nobody searches")
     }
+}
 
+impl FullPassEngine for CountsRanks {
     fn full_pass_part(
         &mut self,
         parts: &mut [FullPassPart],
@@ -70,6 +75,8 @@ impl Engine for CountsRanks {
         Ok(parts)
     }
 }
+
+impl HeadEngine for CountsRanks {}
 
 fn ranks(answers: Vec<FullPassAnswer>) -> Vec<Option<u32>> {
     answers.iter().map(|answer| answer.ranks[0].rank).collect()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::support::{
     bits, certified, expected, model, queries, repeating_model, seeds, tables_of_both_metrics,
 };
-use contract::{Engine, Filter, Metric, Query, QueryBatch, QueryVector, Ranking, Row};
+use contract::{Filter, Metric, Query, QueryBatch, QueryVector, Ranking, Row, SearchEngine};
 use cpu_core::{
     CpuEngine, FirstLook, FullScanEngine, InstructionSet, Options, Paths, ReferenceEngine,
 };
@@ -70,7 +70,7 @@ proptest! {
         let paths = Paths { always_certify: true, ..Paths::default() };
         let mut full = FullScanEngine::new(model.clone(), 2).unwrap();
         let mut certified = certified(&model, 2, InstructionSet::best(), paths);
-        let engines: [&mut dyn Engine; 2] = [&mut full, &mut certified];
+        let engines: [&mut dyn SearchEngine; 2] = [&mut full, &mut certified];
         for engine in engines {
             let together = engine.search(&queries.iter().collect()).unwrap();
             for (query, together) in queries.iter().zip(together) {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use crate::support::{certified, model, model_under_dot, tables_of_both_metrics};
 use contract::workload::{Costs, Expand, Slice};
 use contract::{
-    Engine, EngineError, Expansion, HasTable, Row, Term, TermExpander, TokenVectors, Workload,
+    Engine, EngineError, Expansion, HasTable, HeadEngine, Row, SearchEngine, Term, TermExpander,
+    TokenVectors, Workload,
 };
 use cpu_core::{InstructionSet, Options, Paths, ReferenceEngine};
 use model_store::ModelStore;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::support::{self, filters, model, repeating_model, tables};
 use contract::{
-    Engine, Filter, FullPassAnswer, FullPassPart, FullPassQuery, Hit, QueryVector, RankedRow, Row,
-    Scoring,
+    Filter, FullPassAnswer, FullPassEngine, FullPassPart, FullPassQuery, Hit, QueryVector,
+    RankedRow, Row, Scoring, SearchEngine,
 };
 use cpu_core::{CpuEngine, FullScanEngine, InstructionSet, Options, Paths, ReferenceEngine};
 use model_store::ModelStore;
@@ -82,7 +82,7 @@ fn bits(answers: &[FullPassAnswer]) -> Vec<Bits> {
 /// The answers of a pass in slices, and the number of slices. Each slice must end when it has
 /// called `go_on` this many times; the last number holds for all following slices.
 fn in_slices(
-    engine: &mut dyn Engine,
+    engine: &mut dyn FullPassEngine,
     queries: &[FullPassQuery],
     asks: &[usize],
 ) -> (Vec<FullPassAnswer>, usize) {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::support::{bits, certified, expected, model};
-use contract::{Engine, Filter, Query, QueryVector, Row};
+use contract::{Filter, Query, QueryVector, Row, SearchEngine};
 use cpu_core::{FirstLook, InstructionSet, Paths};
 use model_store::ModelStore;
 

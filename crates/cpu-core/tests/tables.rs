@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::support::{self, ask, bits, expected, model};
-use contract::{Engine, Metric};
+use contract::{Metric, SearchEngine};
 use cpu_core::{CpuEngine, Options, Origin, Paths, TablesReport};
 use model_store::ModelStore;
 use model_store::prepare::MAX_DIM;

@@ -197,7 +197,9 @@ fn on_gpus(
 mod tests {
     use std::sync::Mutex;
 
-    use contract::{EngineDescription, EngineError, Hit, QueryBatch};
+    use contract::{
+        EngineDescription, EngineError, FullPassEngine, HeadEngine, Hit, QueryBatch, SearchEngine,
+    };
 
     use super::*;
 
@@ -242,11 +244,13 @@ mod tests {
     /// An engine that says where it is, and can't search.
     struct Named(&'static str);
 
-    impl Engine for Named {
+    impl contract::Device for Named {
         fn description(&self) -> EngineDescription {
             EngineDescription { name: self.0, detail: String::new() }
         }
+    }
 
+    impl SearchEngine for Named {
         fn preferred_batch(&self, waiting: usize) -> usize {
             waiting
         }
@@ -255,6 +259,10 @@ mod tests {
             unreachable!("there is nothing to check in a table of zeros")
         }
     }
+
+    impl FullPassEngine for Named {}
+
+    impl HeadEngine for Named {}
 
     #[test]
     fn a_service_that_had_a_gpu_gets_no_engine_on_the_cpu() {

@@ -2,8 +2,8 @@
 //! rows computes by the contract's formula.
 
 use contract::{
-    Engine, EngineError, Filter, FullPassQuery, Hit, Metric, Query, QueryBatch, QueryVector,
-    RankedRow, Ranking, Row, Scoring, ScoringVector, Table,
+    Engine, EngineError, Filter, FullPassEngine, FullPassQuery, Hit, Metric, Query, QueryBatch,
+    QueryVector, RankedRow, Ranking, Row, Scoring, ScoringVector, SearchEngine, Table,
 };
 use model_store::ModelStore;
 use tracing::debug;
@@ -116,7 +116,7 @@ impl Check<'_> {
         query.unwrap_or_else(|_| self.query(first, K, None, all_rows))
     }
 
-    fn search(&self, engine: &mut dyn Engine, queries: &[Query]) -> Result<(), WrongAnswer> {
+    fn search(&self, engine: &mut dyn SearchEngine, queries: &[Query]) -> Result<(), WrongAnswer> {
         let batch: QueryBatch<'_> = queries.iter().collect();
         let found = engine.search(&batch).map_err(|e| self.failed(e))?;
         for (index, query) in queries.iter().enumerate() {
@@ -135,7 +135,12 @@ impl Check<'_> {
     }
 
     /// Checks a full pass by 3CosMul, over the sample, with the rank of a row.
-    fn full_pass(&self, engine: &mut dyn Engine, a: Row, b: Row) -> Result<(), WrongAnswer> {
+    fn full_pass(
+        &self,
+        engine: &mut dyn FullPassEngine,
+        a: Row,
+        b: Row,
+    ) -> Result<(), WrongAnswer> {
         let Ok(scoring) = Scoring::three_cos_mul(&self.table, &[a], &[b]) else { return Ok(()) };
         let query = FullPassQuery::new(scoring, K, self.filter(a, None, false), vec![b]);
         let found = engine.full_pass(&[&query]).map_err(|e| self.failed(e))?;
@@ -148,7 +153,12 @@ impl Check<'_> {
     }
 
     /// Checks the ranks of some rows by their cosines with row `a`, over the sample.
-    fn ranks(&self, engine: &mut dyn Engine, a: Row, rows: &[Row]) -> Result<(), WrongAnswer> {
+    fn ranks(
+        &self,
+        engine: &mut dyn FullPassEngine,
+        a: Row,
+        rows: &[Row],
+    ) -> Result<(), WrongAnswer> {
         let scoring = Scoring::vector(&self.table, QueryVector::Row(a)).expect("it is not zero");
         let query = FullPassQuery::new(scoring, 0, self.filter(a, None, false), rows.to_vec());
         let found = engine.full_pass(&[&query]).map_err(|e| self.failed(e))?;

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use contract::{Engine, Token, TokenClassifier, TokenText};
+use contract::{HeadEngine, Token, TokenClassifier, TokenText};
 use gpu_core::search::{CudaEngine, Paths};
 use gpu_core::{Options, Precision};
 use model_store::ModelStore;

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use contract::{Engine, Expansion, Row, Term, TermExpander, TokenVectors};
+use contract::{Expansion, HeadEngine, Row, Term, TermExpander, TokenVectors};
 use cpu_core::CpuEngine;
 use gpu_core::Options;
 use gpu_core::driver::Gpu;
@@ -58,7 +58,7 @@ fn compare(count: usize) {
     let expected: Vec<Vec<Term>> = texts.par_iter().map(|text| text.terms(&table)).collect();
     let portable = Paths { portable: true, ..Paths::default() };
     let cuda = |paths| CudaEngine::with_paths(&own, Options::default(), paths).expect("an engine");
-    let engines: [(&str, Box<dyn Engine>); 3] = [
+    let engines: [(&str, Box<dyn HeadEngine>); 3] = [
         ("cuda", Box::new(cuda(Paths::default()))),
         ("cuda, portable kernels", Box::new(cuda(portable))),
         ("cpu", Box::new(CpuEngine::new(own.clone(), cpu_core::Options::default()).unwrap())),

@@ -14,7 +14,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contract::{Engine, Filter, FullPassQuery, Hit, Query, QueryBatch, QueryVector, Row, Scoring};
+use contract::{
+    Device, Filter, FullPassEngine, FullPassQuery, Hit, Query, QueryBatch, QueryVector, Row,
+    Scoring, SearchEngine,
+};
 use cpu_core::FullScanEngine;
 use gpu_core::Options;
 use gpu_core::baselines::time_reading;

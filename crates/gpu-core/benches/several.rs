@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use contract::{
     Components, Engine, Filter, FullPassQuery, Hit, Query, QueryBatch, QueryVector, RankedRow, Row,
-    Scoring,
+    Scoring, SearchEngine,
 };
 use cpu_core::FullScanEngine;
 use gpu_core::search::CudaEngine;
@@ -116,7 +116,7 @@ fn vector_queries(model: &ModelStore, count: usize, numbers: &mut Numbers) -> Ve
 }
 
 /// The median time of a batch, one after the other.
-fn one_batch(engine: &mut dyn Engine, mut asked: impl FnMut() -> Vec<Query>) -> Duration {
+fn one_batch(engine: &mut dyn SearchEngine, mut asked: impl FnMut() -> Vec<Query>) -> Duration {
     let mut times = Vec::new();
     for _ in 0..30 {
         let asked = asked();
@@ -131,7 +131,7 @@ fn one_batch(engine: &mut dyn Engine, mut asked: impl FnMut() -> Vec<Query>) -> 
 
 /// Runs batches, each started before the last one is over, until `until`; returns the number of
 /// queries answered.
-fn run(engine: &mut dyn Engine, asked: &[Vec<Query>], until: Instant) -> usize {
+fn run(engine: &mut dyn SearchEngine, asked: &[Vec<Query>], until: Instant) -> usize {
     let mut before: Option<QueryBatch<'_>> = None;
     let mut answered = 0;
     for asked in asked.iter().cycle() {

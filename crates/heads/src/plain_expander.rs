@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use contract::{Engine, Query, QueryBatch, QueryVector, Row};
+use contract::{Query, QueryBatch, QueryVector, Row, SearchEngine};
 use cpu_core::FullScanEngine;
 use model_store::ModelStore;
 use model_store::head::{Expander, ExpanderDescription, ExpanderWeights, HeadError, Tokens};

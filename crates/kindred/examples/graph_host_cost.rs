@@ -10,7 +10,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use contract::{Engine, EngineDescription, EngineError, Hit, QueryBatch, QueryVector, Row};
+use contract::{
+    Device, EngineDescription, EngineError, FullPassEngine, HeadEngine, Hit, QueryBatch,
+    QueryVector, Row, SearchEngine,
+};
 use kindred::graph::GraphOptions;
 use kindred::queue::Limits;
 use kindred::{Kindred, Model, Settings};
@@ -20,11 +23,13 @@ struct Instantly {
     pass: Duration,
 }
 
-impl Engine for Instantly {
+impl Device for Instantly {
     fn description(&self) -> EngineDescription {
         EngineDescription { name: "instant", detail: "made-up answers".into() }
     }
+}
 
+impl SearchEngine for Instantly {
     fn preferred_batch(&self, waiting: usize) -> usize {
         waiting.min(1024)
     }
@@ -45,6 +50,10 @@ impl Engine for Instantly {
         Ok(answers.collect())
     }
 }
+
+impl FullPassEngine for Instantly {}
+
+impl HeadEngine for Instantly {}
 
 /// The time of all cores that this process has used, in seconds.
 fn cpu_seconds() -> f64 {

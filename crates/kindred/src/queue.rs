@@ -178,7 +178,7 @@ impl QueueHandle {
         deadline: Instant,
         timeline: Option<&Arc<Timeline>>,
     ) -> Result<Answer, SubmitError> {
-        let answered = self.search.submit_timed(account, queries, deadline, timeline).await?;
+        let answered = self.search.submit(account, queries, deadline, timeline).await?;
         let (mut answer, unproven) = answer(answered);
         if !unproven.is_empty() {
             // Boxed, because it is rare and must not make the future of every request larger.
@@ -218,7 +218,7 @@ impl QueueHandle {
         deadline: Instant,
         timeline: Option<&Arc<Timeline>>,
     ) -> Result<FullPassAnswers, SubmitError> {
-        let answered = self.full_pass.submit_timed(account, queries, deadline, timeline).await?;
+        let answered = self.full_pass.submit(account, queries, deadline, timeline).await?;
         let (queued, engine) = (answered.queued, answered.device);
         Ok(FullPassAnswers { answers: answered.responses, queued, engine })
     }
@@ -235,7 +235,7 @@ impl QueueHandle {
         deadline: Instant,
         timeline: Option<&Arc<Timeline>>,
     ) -> Result<ClassScores, SubmitError> {
-        let answered = self.classify.submit_timed(account, texts, deadline, timeline).await?;
+        let answered = self.classify.submit(account, texts, deadline, timeline).await?;
         let (queued, engine) = (answered.queued, answered.device);
         Ok(ClassScores { scores: answered.responses, queued, engine })
     }
@@ -252,7 +252,7 @@ impl QueueHandle {
         timeline: Option<&Arc<Timeline>>,
     ) -> Result<Expanded, SubmitError> {
         let (parts, terms) = self.expand.workload().parts(texts);
-        let answered = self.expand.submit_timed(account, parts, deadline, timeline).await?;
+        let answered = self.expand.submit(account, parts, deadline, timeline).await?;
         let terms = terms.into_iter().map(TermsOfText::take).collect();
         Ok(Expanded { terms, queued: answered.queued, engine: answered.device })
     }

@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use contract::{
-    Engine, EngineDescription, EngineError, FullPassPart, FullPassQuery, Hit, Query, QueryBatch,
-    UsualCosts,
+    Device, EngineDescription, EngineError, FullPassEngine, FullPassPart, FullPassQuery,
+    HeadEngine, Hit, Query, QueryBatch, SearchEngine, UsualCosts,
 };
 use cpu_core::ReferenceEngine;
 use kindred::queue::{Limits, SubmitError};
@@ -157,11 +157,13 @@ impl UsualCosts for Costs {
     }
 }
 
-impl Engine for Held {
+impl Device for Held {
     fn description(&self) -> EngineDescription {
         self.0.description()
     }
+}
 
+impl SearchEngine for Held {
     fn preferred_batch(&self, waiting: usize) -> usize {
         self.0.preferred_batch(waiting)
     }
@@ -175,7 +177,9 @@ impl Engine for Held {
     fn usual_costs(&self) -> Option<Arc<dyn UsualCosts>> {
         Some(Arc::new(Costs))
     }
+}
 
+impl FullPassEngine for Held {
     fn full_pass_part(
         &mut self,
         parts: &mut [FullPassPart],
@@ -185,6 +189,8 @@ impl Engine for Held {
         self.0.full_pass_part(parts, from, go_on)
     }
 }
+
+impl HeadEngine for Held {}
 
 #[test]
 fn a_dear_question_takes_the_room_of_many_plain_ones() {

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contract::{Engine, Filter, Query, QueryVector, Row};
+use contract::{Filter, Query, QueryVector, Row, SearchEngine};
 use cpu_core::{FullScanEngine, ReferenceEngine};
 use gpu_core::Options;
 use gpu_core::driver::Gpu;

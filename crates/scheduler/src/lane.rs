@@ -67,24 +67,12 @@ impl<W: Workload> Lane<W> {
     /// A caller on a tokio runtime gets the answer from a task there, any other caller from the
     /// worker.
     ///
+    /// Notes in the timeline, if there is one, when the job enters the queue, and its passes.
+    ///
     /// # Errors
     /// Immediately if the deadline has passed, the queue is full or no device works; later if the
     /// deadline passes or the device fails.
-    pub fn submit(
-        &self,
-        account: &Arc<Account>,
-        requests: Vec<W::Request>,
-        deadline: Instant,
-    ) -> impl Future<Output = Result<Answered<W::Response>, SubmitError>> {
-        self.submit_timed(account, requests, deadline, None)
-    }
-
-    /// As [`submit`](Self::submit). Notes in the timeline, if there is one, when the job enters the
-    /// queue, and its passes.
-    ///
-    /// # Errors
-    /// As [`submit`](Self::submit).
-    pub async fn submit_timed(
+    pub async fn submit(
         &self,
         account: &Arc<Account>,
         requests: Vec<W::Request>,

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use contract::workload::{Costs, Search, SearchResponse};
 use contract::{
-    Engine, EngineDescription, EngineError, Filter, Hit, Query, QueryBatch, QueryVector, Row,
+    Device, Engine, EngineDescription, EngineError, Filter, FullPassEngine, HeadEngine, Hit, Query,
+    QueryBatch, QueryVector, Row, SearchEngine,
 };
 use model_store::ModelStore;
 use shuttle::future::block_on;
@@ -40,11 +41,22 @@ struct Rows {
     starts: usize,
 }
 
-impl Engine for Rows {
+impl Device for Rows {
     fn description(&self) -> EngineDescription {
         EngineDescription { name: "rows", detail: String::new() }
     }
 
+    fn overlaps(&self) -> bool {
+        true
+    }
+
+    fn wait_until_almost_over(&mut self) -> Result<(), EngineError> {
+        thread::yield_now();
+        Ok(())
+    }
+}
+
+impl SearchEngine for Rows {
     fn preferred_batch(&self, waiting: usize) -> usize {
         waiting
     }
@@ -59,20 +71,15 @@ impl Engine for Rows {
         Ok(batch.queries().iter().map(hit).collect())
     }
 
-    fn overlaps(&self) -> bool {
-        true
-    }
-
     fn start_search(&mut self, _: &QueryBatch<'_>) -> Result<bool, EngineError> {
         self.starts += 1;
         Ok(!self.starts.is_multiple_of(3))
     }
-
-    fn wait_until_almost_over(&mut self) -> Result<(), EngineError> {
-        thread::yield_now();
-        Ok(())
-    }
 }
+
+impl FullPassEngine for Rows {}
+
+impl HeadEngine for Rows {}
 
 /// A lane and its workers.
 struct Setup {
@@ -134,8 +141,12 @@ fn queries(ks: impl IntoIterator<Item = usize>) -> Vec<Query> {
 
 /// Submits these queries as one job, waits, and checks the answer.
 fn ask(lane: &Lane<Search>, ks: std::ops::Range<usize>) -> Option<SubmitError> {
-    let answer =
-        block_on(lane.submit(&Account::new(), queries(ks.clone()), Instant::now() + 10 * HOUR));
+    let answer = block_on(lane.submit(
+        &Account::new(),
+        queries(ks.clone()),
+        Instant::now() + 10 * HOUR,
+        None,
+    ));
     assert!(lane.statistics().slots_taken <= CAPACITY);
     match answer {
         Ok(answer) => {
@@ -195,7 +206,7 @@ fn whoever_hangs_up_leaves_no_slots_and_harms_nobody() {
         let hangs_up = thread::spawn(move || {
             let account = Account::new();
             let mut answer =
-                Box::pin(lane.submit(&account, queries(7..9), Instant::now() + 10 * HOUR));
+                Box::pin(lane.submit(&account, queries(7..9), Instant::now() + 10 * HOUR, None));
             let waits = answer.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending();
             thread::yield_now();
             drop(answer);
@@ -393,7 +404,7 @@ fn a_queue_whose_engine_never_comes_is_found_to_hang() {
             let mut scheduler = Scheduler::<dyn Engine>::new(LIMITS);
             let lane = scheduler.lane(Search { max_batch: 2, costs: Costs::default() });
             let account = Account::new();
-            let future = lane.submit(&account, queries(1..2), Instant::now() + HOUR);
+            let future = lane.submit(&account, queries(1..2), Instant::now() + HOUR, None);
             let _ = block_on(future);
         },
         1,

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use contract::{
-    Engine, EngineDescription, EngineError, Filter, FullPassPart, FullPassQuery, Hit, Query,
-    QueryBatch, QueryVector, Row, Scoring,
+    Device, Engine, EngineDescription, EngineError, Filter, FullPassEngine, FullPassPart,
+    FullPassQuery, HeadEngine, Hit, Query, QueryBatch, QueryVector, Row, Scoring, SearchEngine,
 };
 use model_store::ModelStore;
 use tokio::runtime;
@@ -53,11 +53,13 @@ impl Drop for HeldEngine {
     }
 }
 
-impl Engine for HeldEngine {
+impl Device for HeldEngine {
     fn description(&self) -> EngineDescription {
         EngineDescription { name: "held", detail: String::new() }
     }
+}
 
+impl SearchEngine for HeldEngine {
     fn preferred_batch(&self, waiting: usize) -> usize {
         waiting.min(4)
     }
@@ -66,7 +68,9 @@ impl Engine for HeldEngine {
         let forgotten = self.wait(batch.queries().iter().map(|query| query.k()).collect())?;
         Ok(batch.queries().iter().skip(forgotten).map(|query| hits(query.k())).collect())
     }
+}
 
+impl FullPassEngine for HeldEngine {
     fn full_pass_part(
         &mut self,
         parts: &mut [FullPassPart],
@@ -88,6 +92,8 @@ impl Engine for HeldEngine {
         Ok(None)
     }
 }
+
+impl HeadEngine for HeldEngine {}
 
 impl HeldEngine {
     /// Returns how many answers to leave out.
@@ -271,7 +277,7 @@ impl Setup {
     ) -> Submitted {
         let (handle, account, queries) = (self.handle.clone(), account.clone(), queries(ks));
         tokio::spawn(async move {
-            let answer = handle.search.submit(&account, queries, deadline).await?;
+            let answer = handle.search.submit(&account, queries, deadline, None).await?;
             Ok(rows(answer.responses))
         })
     }
@@ -289,7 +295,7 @@ impl Setup {
     ) -> Submitted {
         let (handle, account) = (self.handle.clone(), account.clone());
         tokio::spawn(async move {
-            let answer = handle.full_pass.submit(&account, queries, deadline).await?;
+            let answer = handle.full_pass.submit(&account, queries, deadline, None).await?;
             Ok(answer.responses.iter().map(|answer| answer.hits[0].row.0).collect())
         })
     }

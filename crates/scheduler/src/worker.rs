@@ -183,7 +183,7 @@ impl<D: Device + ?Sized> Worker<D> {
 
     fn wait_until_almost_over(&mut self, device: &mut D) -> Result<(), End> {
         let Some(Started { turn, mut pass, began }) = self.started.take() else { return Ok(()) };
-        match self.watched(&mut pass, began, |_| device.wait_until_almost_over()) {
+        match self.watched(&mut pass, began, |_| Ok(device.wait_until_almost_over()?)) {
             Ok(Ok(())) => {
                 self.started = Some(Started { turn, pass, began });
                 Ok(())

@@ -5,8 +5,9 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use contract::{
-    Engine, EngineDescription, EngineError, Expansion, FullPassPart, FullPassQuery, HasTable, Hit,
-    PartOfExpansion, Query, QueryBatch, Table, TokenText, UsualCosts,
+    Device, Engine, EngineDescription, EngineError, Expansion, FullPassEngine, FullPassPart,
+    FullPassQuery, HasTable, HeadEngine, Hit, PartOfExpansion, Query, QueryBatch, SearchEngine,
+    Table, TokenText, UsualCosts,
 };
 
 use crate::heads::{Classifiers, Expanders};
@@ -155,7 +156,7 @@ fn joined(found: Vec<Found>, queries: &[&Query], shards: &[Shard]) -> Found {
     Ok(answers.collect())
 }
 
-impl Engine for Shards {
+impl Device for Shards {
     fn description(&self) -> EngineDescription {
         let each = self.members.descriptions.iter().zip(&self.shards).map(|(one, shard)| {
             let (first, last) = (shard.rows.start, shard.rows.end - 1);
@@ -166,12 +167,25 @@ impl Engine for Shards {
         EngineDescription { name: self.members.descriptions[0].name, detail }
     }
 
-    fn preferred_batch(&self, waiting: usize) -> usize {
-        self.members.first().preferred_batch(waiting)
-    }
-
     fn counters(&self) -> Vec<(&'static str, u64)> {
         self.members.counters()
+    }
+
+    fn overlaps(&self) -> bool {
+        self.members.first().overlaps()
+    }
+
+    fn wait_until_almost_over(&mut self) -> Result<(), EngineError> {
+        let wait = |_: usize, engine: &mut dyn Engine| engine.wait_until_almost_over();
+        let waited = self.members.each(wait, |engine| wait(0, engine));
+        let waited = waited.into_iter().collect::<Result<(), EngineError>>();
+        waited.inspect_err(|_| self.started.clear())
+    }
+}
+
+impl SearchEngine for Shards {
+    fn preferred_batch(&self, waiting: usize) -> usize {
+        self.members.first().preferred_batch(waiting)
     }
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
@@ -187,10 +201,6 @@ impl Engine for Shards {
             |engine, batch| engine.search_overlapped(batch, meanwhile),
             |engine, batch| engine.search_overlapped(batch, &mut || ()),
         )
-    }
-
-    fn overlaps(&self) -> bool {
-        self.members.first().overlaps()
     }
 
     fn start_search(&mut self, batch: &QueryBatch<'_>) -> Result<bool, EngineError> {
@@ -212,13 +222,6 @@ impl Engine for Shards {
         Ok(is_started)
     }
 
-    fn wait_until_almost_over(&mut self) -> Result<(), EngineError> {
-        let wait = |_: usize, engine: &mut dyn Engine| engine.wait_until_almost_over();
-        let waited = self.members.each(wait, |engine| wait(0, engine));
-        let waited = waited.into_iter().collect::<Result<(), EngineError>>();
-        waited.inspect_err(|_| self.started.clear())
-    }
-
     fn finish_search(&mut self, batch: &QueryBatch<'_>) -> Found {
         let started = self.started.pop_front().expect("a search was started");
         let finish = |index: usize, engine: &mut dyn Engine| started[index].finish(engine);
@@ -234,7 +237,9 @@ impl Engine for Shards {
     fn usual_costs(&self) -> Option<Arc<dyn UsualCosts>> {
         self.members.first().usual_costs()
     }
+}
 
+impl FullPassEngine for Shards {
     fn full_pass_part(
         &mut self,
         parts: &mut [FullPassPart],
@@ -286,7 +291,9 @@ impl Engine for Shards {
     fn full_pass_cost(&self, query: &FullPassQuery) -> usize {
         self.members.first().full_pass_cost(query)
     }
+}
 
+impl HeadEngine for Shards {
     fn classify(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, EngineError> {
         let mut moved: Vec<Vec<TokenText>> = self.shards.iter().map(|_| Vec::new()).collect();
         let length = |text: &TokenText| 1 + text.tokens().len();

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use contract::{
-    Engine, EngineDescription, EngineError, Filter, HasTable, Hit, Query, QueryBatch, QueryVector,
-    Row,
+    Device, Engine, EngineDescription, EngineError, Filter, FullPassEngine, HasTable, HeadEngine,
+    Hit, Query, QueryBatch, QueryVector, Row, SearchEngine,
 };
 use cpu_core::ReferenceEngine;
 use model_store::ModelStore;
@@ -45,17 +45,19 @@ impl Drop for Failing {
     }
 }
 
-impl Engine for Failing {
+impl Device for Failing {
     fn description(&self) -> EngineDescription {
         self.inner.description()
     }
 
-    fn preferred_batch(&self, waiting: usize) -> usize {
-        waiting
-    }
-
     fn counters(&self) -> Vec<(&'static str, u64)> {
         vec![("searches", self.searches as u64)]
+    }
+}
+
+impl SearchEngine for Failing {
+    fn preferred_batch(&self, waiting: usize) -> usize {
+        waiting
     }
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
@@ -69,6 +71,10 @@ impl Engine for Failing {
         }
     }
 }
+
+impl FullPassEngine for Failing {}
+
+impl HeadEngine for Failing {}
 
 fn small() -> Arc<ModelStore> {
     Arc::new(model(2, &(0..40).map(|row| vec![1.0, row as f32]).collect::<Vec<_>>()))

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use contract::{
-    Engine, EngineDescription, EngineError, Filter, HasTable, Hit, Query, QueryBatch, QueryVector,
-    Row,
+    Device, Engine, EngineDescription, EngineError, Filter, FullPassEngine, HasTable, HeadEngine,
+    Hit, Query, QueryBatch, QueryVector, Row, SearchEngine,
 };
 use cpu_core::ReferenceEngine;
 use model_store::ModelStore;
@@ -29,11 +29,17 @@ struct Overlapping {
 
 type Found = Result<Vec<Option<Vec<Hit>>>, EngineError>;
 
-impl Engine for Overlapping {
+impl Device for Overlapping {
     fn description(&self) -> EngineDescription {
         self.engine.description()
     }
 
+    fn overlaps(&self) -> bool {
+        true
+    }
+}
+
+impl SearchEngine for Overlapping {
     fn preferred_batch(&self, waiting: usize) -> usize {
         waiting
     }
@@ -41,10 +47,6 @@ impl Engine for Overlapping {
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
         assert!(self.started.is_empty(), "a search was started and not finished");
         self.engine.search(batch)
-    }
-
-    fn overlaps(&self) -> bool {
-        true
     }
 
     fn start_search(&mut self, batch: &QueryBatch<'_>) -> Result<bool, EngineError> {
@@ -62,6 +64,10 @@ impl Engine for Overlapping {
         Ok(found.into_iter().map(Some).collect())
     }
 }
+
+impl FullPassEngine for Overlapping {}
+
+impl HeadEngine for Overlapping {}
 
 fn shards(of: &Arc<ModelStore>, count: usize, refuses: u32) -> Shards {
     let make =

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use contract::classifier::{Classifier, Convolution, Layer};
 use contract::{
-    Engine, EngineError, Expansion, FullPassPart, FullPassQuery, HasTable, Hit, PartOfExpansion,
-    Query, QueryBatch, QueryVector, Row, Scoring, TermExpander, Token, TokenClassifier, TokenText,
-    TokenVectors, VectorSource,
+    Device, Engine, EngineError, Expansion, FullPassEngine, FullPassPart, FullPassQuery, HasTable,
+    HeadEngine, Hit, PartOfExpansion, Query, QueryBatch, QueryVector, Row, Scoring, SearchEngine,
+    TermExpander, Token, TokenClassifier, TokenText, TokenVectors, VectorSource,
 };
 use cpu_core::{CpuEngine, Options, Paths, ReferenceEngine};
 use model_store::ModelStore;
@@ -42,11 +42,13 @@ fn shards(of: &Arc<ModelStore>, ranges: Vec<Range<usize>>) -> Shards {
 /// Answers, but for queries of which a shard declines every third.
 struct Declining(ReferenceEngine, usize);
 
-impl Engine for Declining {
+impl Device for Declining {
     fn description(&self) -> contract::EngineDescription {
         self.0.description()
     }
+}
 
+impl SearchEngine for Declining {
     fn preferred_batch(&self, waiting: usize) -> usize {
         waiting
     }
@@ -65,6 +67,10 @@ impl Engine for Declining {
         Ok(found.map(|(index, hits)| (index % 3 != self.1 % 3).then_some(hits)).collect())
     }
 }
+
+impl FullPassEngine for Declining {}
+
+impl HeadEngine for Declining {}
 
 #[test]
 fn a_query_that_any_shard_declines_is_declined_and_the_others_are_answered() {

@@ -18,7 +18,8 @@ const FEW_RANKED: usize = 64;
 
 /// A query of a full pass, and its result for the rows processed so far.
 ///
-/// The caller creates it and takes its answer; in between only `Engine::full_pass_part` changes it.
+/// The caller creates it and takes its answer; in between only `full_pass_part` of
+/// `FullPassEngine` changes it.
 #[derive(Debug, Clone)]
 pub struct FullPassPart {
     query: FullPassQuery,

@@ -1,6 +1,6 @@
 //! What a scheduler must know about a kind of work: its requests, how they batch, what they cost,
 //! how a device runs them. [`Search`], [`FullPass`], [`Classify`] and [`Expand`] are the kinds that
-//! an [`Engine`] runs.
+//! an [`Engine`](crate::Engine) runs.
 
 mod classify;
 mod costs;
@@ -10,54 +10,13 @@ mod search;
 
 use std::error::Error;
 
-use crate::{Engine, EngineDescription, EngineError};
+use crate::{Device, EngineError};
 
 pub use classify::Classify;
 pub use costs::Costs;
 pub use expand::{Expand, PartOfText, TermsOfText};
 pub use full_pass::FullPass;
 pub use search::{Search, SearchResponse};
-
-/// Runs passes, and is owned by one thread: a GPU, or the CPU.
-pub trait Device {
-    /// Which device this is, for logs and clients.
-    fn description(&self) -> EngineDescription;
-
-    /// The device's counters since it started, as names and counts.
-    fn counters(&self) -> Vec<(&'static str, u64)>;
-
-    /// Whether passes can be [started](Workload::start) before the last one is over. If not, they
-    /// only [run](Workload::run).
-    fn overlaps(&self) -> bool {
-        false
-    }
-
-    /// Waits until the pass that was started first is almost over.
-    ///
-    /// # Errors
-    /// [`PassError::Device`].
-    fn wait_until_almost_over(&mut self) -> Result<(), PassError> {
-        Ok(())
-    }
-}
-
-impl Device for dyn Engine {
-    fn description(&self) -> EngineDescription {
-        Engine::description(self)
-    }
-
-    fn counters(&self) -> Vec<(&'static str, u64)> {
-        Engine::counters(self)
-    }
-
-    fn overlaps(&self) -> bool {
-        Engine::overlaps(self)
-    }
-
-    fn wait_until_almost_over(&mut self) -> Result<(), PassError> {
-        Ok(Engine::wait_until_almost_over(self)?)
-    }
-}
 
 /// A kind of work. Requests of one kind wait in one lane and run together, in passes.
 ///

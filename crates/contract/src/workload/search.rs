@@ -17,7 +17,9 @@ pub struct Search {
 pub enum SearchResponse {
     /// Its best rows, best first.
     Hits(Vec<Hit>),
-    /// Nothing yet: see [`Engine::search_overlapped`]. A full pass answers the query.
+    /// Nothing yet: see
+    /// [`SearchEngine::search_overlapped`](crate::SearchEngine::search_overlapped). A full pass
+    /// answers the query.
     Unproven(Box<Query>),
 }
 

@@ -63,7 +63,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use contract::certificate::{Lift, MAX_DIM};
-use contract::{Engine, EngineError, Hit, Precision, Query, QueryBatch};
+use contract::{EngineError, Hit, Precision, Query, QueryBatch, SearchEngine};
 
 use crate::InstructionSet;
 use crate::full_scan::{FullScanEngine, StartError};
@@ -336,7 +336,7 @@ impl CertifiedSearch {
     }
 
     /// The answer to each query; `None` for those that would take far longer than a search should.
-    /// See [`Engine::search_overlapped`].
+    /// See [`SearchEngine::search_overlapped`].
     pub(crate) fn search_overlapped(
         &mut self,
         batch: &QueryBatch<'_>,

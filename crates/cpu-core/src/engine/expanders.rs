@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use contract::token_search::{TermSearch, expand_some, is_same, next_expander, usual_norm};
 use contract::{
-    Engine, EngineError, FullPassPart, HasTable, Hit, PartOfExpansion, Query, QueryBatch, Table,
-    TermExpander, UsualCosts,
+    EngineError, FullPassEngine, FullPassPart, HasTable, Hit, PartOfExpansion, Query, QueryBatch,
+    Table, TermExpander, UsualCosts,
 };
 
 use crate::certified::{CertifiedSearch, Options, Paths};

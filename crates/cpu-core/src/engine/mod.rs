@@ -7,8 +7,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use contract::{
-    Engine, EngineDescription, EngineError, Expansion, FullPassPart, HasTable, Hit,
-    PartOfExpansion, Query, QueryBatch, TokenText, UsualCosts,
+    Device, EngineDescription, EngineError, Expansion, FullPassEngine, FullPassPart, HasTable,
+    HeadEngine, Hit, PartOfExpansion, Query, QueryBatch, SearchEngine, TokenText, UsualCosts,
 };
 use model_store::ModelStore;
 
@@ -78,16 +78,12 @@ impl CpuEngine {
     }
 }
 
-impl Engine for CpuEngine {
+impl Device for CpuEngine {
     fn description(&self) -> EngineDescription {
         let (instructions, pool) = (self.search.instructions(), self.search.threads());
         let threads = pool.current_num_threads();
         let detail = format!("certified 8-bit scan, {instructions}, {threads} threads");
         EngineDescription { name: "cpu", detail }
-    }
-
-    fn preferred_batch(&self, waiting: usize) -> usize {
-        waiting.min(self.search.instructions().preferred_batch())
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
@@ -116,6 +112,12 @@ impl Engine for CpuEngine {
             ("expanded_parts", expanded),
         ]
     }
+}
+
+impl SearchEngine for CpuEngine {
+    fn preferred_batch(&self, waiting: usize) -> usize {
+        waiting.min(self.search.instructions().preferred_batch())
+    }
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
         self.search.search(batch)
@@ -136,7 +138,26 @@ impl Engine for CpuEngine {
     fn usual_costs(&self) -> Option<Arc<dyn UsualCosts>> {
         Some(Arc::new(self.search.costs()))
     }
+}
 
+impl FullPassEngine for CpuEngine {
+    /// The full scan does this, because the bounds here do not hold for formulas of several
+    /// cosines.
+    fn full_pass_part(
+        &mut self,
+        parts: &mut [FullPassPart],
+        from: usize,
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<usize>, EngineError> {
+        let next = self.search.full().full_pass_part(parts, from, go_on)?;
+        if next.is_none() {
+            self.search.counters.full_pass_queries += parts.len() as u64;
+        }
+        Ok(next)
+    }
+}
+
+impl HeadEngine for CpuEngine {
     fn classify(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, EngineError> {
         self.classify_part(texts, &|| true)
     }
@@ -166,20 +187,5 @@ impl Engine for CpuEngine {
 
     fn expansion_cost(&self, text: &Expansion) -> usize {
         self.search.costs().token(text).saturating_mul(text.tokens())
-    }
-
-    /// The full scan does this, because the bounds here do not hold for formulas of several
-    /// cosines.
-    fn full_pass_part(
-        &mut self,
-        parts: &mut [FullPassPart],
-        from: usize,
-        go_on: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Option<usize>, EngineError> {
-        let next = self.search.full().full_pass_part(parts, from, go_on)?;
-        if next.is_none() {
-            self.search.counters.full_pass_queries += parts.len() as u64;
-        }
-        Ok(next)
     }
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use contract::{
-    Engine, EngineDescription, EngineError, FullPassPart, FullPassQuery, HasTable, Hit, Query,
-    QueryBatch, Ranking, Row, Table, TopK,
+    Device, EngineDescription, EngineError, FullPassEngine, FullPassPart, FullPassQuery, HasTable,
+    HeadEngine, Hit, Query, QueryBatch, Ranking, Row, SearchEngine, Table, TopK,
 };
 use rayon::ThreadPool;
 
@@ -98,13 +98,15 @@ impl FullScanEngine {
     }
 }
 
-impl Engine for FullScanEngine {
+impl Device for FullScanEngine {
     fn description(&self) -> EngineDescription {
         let (instructions, threads) = (self.instructions, self.pool.current_num_threads());
         let detail = format!("full float64 scan, {instructions}, {threads} threads");
         EngineDescription { name: "cpu", detail }
     }
+}
 
+impl SearchEngine for FullScanEngine {
     fn preferred_batch(&self, waiting: usize) -> usize {
         waiting.min(PREFERRED_BATCH)
     }
@@ -135,7 +137,9 @@ impl Engine for FullScanEngine {
             Ok(answers.into_iter().map(|answer| answer.hits).collect())
         })
     }
+}
 
+impl FullPassEngine for FullScanEngine {
     fn full_pass_part(
         &mut self,
         parts: &mut [FullPassPart],
@@ -150,6 +154,8 @@ impl Engine for FullScanEngine {
         Ok(full_pass::full_pass_part(table, parts, from, go_on, instructions, pool))
     }
 }
+
+impl HeadEngine for FullScanEngine {}
 
 /// One pass over the table, shared by all threads.
 struct Scan<'a> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use contract::{
-    Engine, Filter, FilterParts, Hit, Metric, Query, QueryBatch, QueryVector, Row, Scoring,
+    Filter, FilterParts, Hit, Metric, Query, QueryBatch, QueryVector, Row, Scoring, SearchEngine,
 };
 use cpu_core::{CpuEngine, InstructionSet, Options, Paths, ReferenceEngine};
 use model_store::ModelStore;

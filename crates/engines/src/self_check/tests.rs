@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use contract::{EngineDescription, FullPassAnswer};
+use contract::{Device, EngineDescription, FullPassAnswer, HeadEngine};
 use cpu_core::{CpuEngine, FullScanEngine, Options, ReferenceEngine};
 
 use super::*;
@@ -29,11 +29,13 @@ struct Changed<F> {
 /// Changes the hits and ranks of the query at this index in this pass, both from 0.
 type Change<'a> = &'a dyn Fn(u64, usize, &mut Vec<Hit>, &mut Vec<RankedRow>);
 
-impl Engine for Changed<Change<'_>> {
+impl Device for Changed<Change<'_>> {
     fn description(&self) -> EngineDescription {
         EngineDescription { name: self.name, detail: String::new() }
     }
+}
 
+impl SearchEngine for Changed<Change<'_>> {
     fn preferred_batch(&self, waiting: usize) -> usize {
         waiting
     }
@@ -46,7 +48,9 @@ impl Engine for Changed<Change<'_>> {
         }
         Ok(found)
     }
+}
 
+impl FullPassEngine for Changed<Change<'_>> {
     fn full_pass(
         &mut self,
         queries: &[&FullPassQuery],
@@ -59,6 +63,8 @@ impl Engine for Changed<Change<'_>> {
         Ok(found)
     }
 }
+
+impl HeadEngine for Changed<Change<'_>> {}
 
 fn check(model: &Arc<ModelStore>, change: Change<'_>) -> Result<(), WrongAnswer> {
     let reference = ReferenceEngine::new(model.clone());
@@ -149,17 +155,25 @@ fn a_row_of_the_sample_that_all_rows_should_have_given_is_missed() {
 #[test]
 fn an_engine_that_fails_or_says_nothing_is_not_used() {
     struct Fails;
-    impl Engine for Fails {
+    impl Device for Fails {
         fn description(&self) -> EngineDescription {
             EngineDescription { name: "fails", detail: String::new() }
         }
+    }
+
+    impl SearchEngine for Fails {
         fn preferred_batch(&self, waiting: usize) -> usize {
             waiting
         }
+
         fn search(&mut self, _: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
             Err(EngineError::Device("on fire".into()))
         }
     }
+
+    impl FullPassEngine for Fails {}
+
+    impl HeadEngine for Fails {}
     let model = model(10);
     let said = self_check(&mut Fails, &model).unwrap_err().to_string();
     assert!(said.contains("fails got no answer") && said.contains("on fire"), "{said}");

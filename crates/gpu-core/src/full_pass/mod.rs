@@ -119,8 +119,8 @@ impl FullPasses {
         })
     }
 
-    /// Processes rows from `from` on, for parts that fit the table; see [`Engine::full_pass_part`].
-    /// `counting` takes what it can. Ends the stream's work.
+    /// Processes rows from `from` on, for parts that fit the table; see
+    /// [`FullPassEngine::full_pass_part`]. `counting` takes what it can. Ends the stream's work.
     ///
     /// # Safety
     /// - Nothing but earlier work in the stream uses the scratch memory.
@@ -128,7 +128,7 @@ impl FullPasses {
     /// # Errors
     /// If the device fails.
     ///
-    /// [`Engine::full_pass_part`]: contract::Engine::full_pass_part
+    /// [`FullPassEngine::full_pass_part`]: contract::FullPassEngine::full_pass_part
     pub(crate) unsafe fn part(
         &mut self,
         place: Place<'_>,

@@ -65,7 +65,7 @@ impl DeviceCosts {
         self.counts_ranks && Ranks::takes(query, query.ranked().len())
     }
 
-    /// The cost of a query in a full pass, in components; see `Engine::full_pass_cost`.
+    /// The cost of a query in a full pass, in components; see `FullPassEngine::full_pass_cost`.
     pub(super) fn full_pass_components(&self, query: &FullPassQuery) -> usize {
         let vectors = query.scoring().vectors().len() * COMPONENTS_OF_A_VECTOR;
         vectors + if self.counts(query) { vectors } else { query.row_work() }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use contract::token_search::{TermSearch, expand_some, is_same, next_expander, usual_norm};
 use contract::{
-    Engine, EngineError, FullPassPart, Hit, PartOfExpansion, Query, QueryBatch, Row, Table, Term,
-    TermExpander,
+    EngineError, FullPassEngine, FullPassPart, Hit, PartOfExpansion, Query, QueryBatch, Row,
+    SearchEngine, Table, Term, TermExpander,
 };
 
 use super::CudaEngine;
@@ -160,6 +160,6 @@ impl TermSearch for CudaEngine {
         from: usize,
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<usize>, EngineError> {
-        Engine::full_pass_part(self, parts, from, go_on)
+        FullPassEngine::full_pass_part(self, parts, from, go_on)
     }
 }

@@ -77,8 +77,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contract::{
-    Engine, EngineDescription, EngineError, Expansion, FullPassPart, FullPassQuery, Hit, Metric,
-    PartOfExpansion, Query, QueryBatch, TokenText, UsualCosts,
+    Device, EngineDescription, EngineError, Expansion, FullPassEngine, FullPassPart, FullPassQuery,
+    HeadEngine, Hit, Metric, PartOfExpansion, Query, QueryBatch, SearchEngine, TokenText,
+    UsualCosts,
 };
 use cust::event::{Event, EventFlags};
 use cust::stream::Stream;
@@ -233,7 +234,7 @@ impl CudaEngine {
     }
 }
 
-impl Engine for CudaEngine {
+impl Device for CudaEngine {
     fn description(&self) -> EngineDescription {
         let Gpu { name, ordinal, capability, .. } = &self.resident.gpu;
         let wgmma = matches!(self.kernels.int8.scans, Int8Scans::Hopper(..));
@@ -253,45 +254,6 @@ impl Engine for CudaEngine {
             capability % 10
         );
         EngineDescription { name: "cuda", detail }
-    }
-
-    fn classify(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, EngineError> {
-        self.on_its_gpu()?;
-        assert!(self.started.is_empty(), "a pass was started and not finished");
-        let scores = self.classifiers.scores(texts).map_err(|error| self.failed(error))?;
-        self.counters.classified += texts.len() as u64;
-        Ok(scores)
-    }
-
-    fn tokens_per_pass(&self) -> usize {
-        TOKENS_PER_PASS
-    }
-
-    fn start_classify(&mut self, texts: &[&TokenText]) -> Result<bool, EngineError> {
-        self.on_its_gpu()?;
-        self.start_texts(texts).map_err(|error| self.failed(error))
-    }
-
-    fn finish_classify(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, EngineError> {
-        self.on_its_gpu()?;
-        self.finish_texts(texts).map_err(|error| self.failed(error))
-    }
-
-    fn expand_part(
-        &mut self,
-        parts: &mut [PartOfExpansion],
-        go_on: &(dyn Fn() -> bool + Sync),
-    ) -> Result<(), EngineError> {
-        self.on_its_gpu()?;
-        self.expand_pieces(parts, go_on)
-    }
-
-    fn expansion_cost(&self, text: &Expansion) -> usize {
-        self.costs.token(text).saturating_mul(text.tokens())
-    }
-
-    fn preferred_batch(&self, waiting: usize) -> usize {
-        self.pace.best(waiting).min(MAX_BATCH)
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
@@ -325,6 +287,21 @@ impl Engine for CudaEngine {
         ]
     }
 
+    fn overlaps(&self) -> bool {
+        self.can_overlap()
+    }
+
+    fn wait_until_almost_over(&mut self) -> Result<(), EngineError> {
+        self.on_its_gpu()?;
+        self.wait_for_last_kernel().map_err(|error| self.failed(error))
+    }
+}
+
+impl SearchEngine for CudaEngine {
+    fn preferred_batch(&self, waiting: usize) -> usize {
+        self.pace.best(waiting).min(MAX_BATCH)
+    }
+
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
         let found = self.search_overlapped(batch, &mut || ())?;
         batch.complete(found, |rest| {
@@ -349,21 +326,12 @@ impl Engine for CudaEngine {
         self.answer(batch.queries(), meanwhile).map_err(|error| self.failed(error))
     }
 
-    fn overlaps(&self) -> bool {
-        self.can_overlap()
-    }
-
     fn start_search(&mut self, batch: &QueryBatch<'_>) -> Result<bool, EngineError> {
         self.on_its_gpu()?;
         if !batch.fits(&self.resident.of.table()) {
             return Err(EngineError::ForeignQuery);
         }
         self.start(batch.queries()).map_err(|error| self.failed(error))
-    }
-
-    fn wait_until_almost_over(&mut self) -> Result<(), EngineError> {
-        self.on_its_gpu()?;
-        self.wait_for_last_kernel().map_err(|error| self.failed(error))
     }
 
     fn finish_search(
@@ -381,7 +349,9 @@ impl Engine for CudaEngine {
     fn usual_costs(&self) -> Option<Arc<dyn UsualCosts>> {
         Some(Arc::new(self.costs))
     }
+}
 
+impl FullPassEngine for CudaEngine {
     #[allow(unsafe_code)]
     fn full_pass_part(
         &mut self,
@@ -437,6 +407,43 @@ impl Engine for CudaEngine {
     fn finish_ranks(&mut self, _: &[&FullPassQuery]) -> Result<Vec<FullPassPart>, EngineError> {
         self.on_its_gpu()?;
         self.finish_counting().map_err(|error| self.failed(error))
+    }
+}
+
+impl HeadEngine for CudaEngine {
+    fn classify(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, EngineError> {
+        self.on_its_gpu()?;
+        assert!(self.started.is_empty(), "a pass was started and not finished");
+        let scores = self.classifiers.scores(texts).map_err(|error| self.failed(error))?;
+        self.counters.classified += texts.len() as u64;
+        Ok(scores)
+    }
+
+    fn tokens_per_pass(&self) -> usize {
+        TOKENS_PER_PASS
+    }
+
+    fn start_classify(&mut self, texts: &[&TokenText]) -> Result<bool, EngineError> {
+        self.on_its_gpu()?;
+        self.start_texts(texts).map_err(|error| self.failed(error))
+    }
+
+    fn finish_classify(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, EngineError> {
+        self.on_its_gpu()?;
+        self.finish_texts(texts).map_err(|error| self.failed(error))
+    }
+
+    fn expand_part(
+        &mut self,
+        parts: &mut [PartOfExpansion],
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(), EngineError> {
+        self.on_its_gpu()?;
+        self.expand_pieces(parts, go_on)
+    }
+
+    fn expansion_cost(&self, text: &Expansion) -> usize {
+        self.costs.token(text).saturating_mul(text.tokens())
     }
 }
 

@@ -127,9 +127,9 @@ impl CudaEngine {
         self.classifiers.finish(set, index, texts)
     }
 
-    /// As [`Engine::start_classify`](contract::Engine::start_classify), for texts as one list of
-    /// tokens, and where each of them ends in it. Only if the products of all of the classifier's
-    /// tokens are on the device.
+    /// As [`HeadEngine::start_classify`](contract::HeadEngine::start_classify), for texts as one
+    /// list of tokens, and where each of them ends in it. Only if the products of all of the
+    /// classifier's tokens are on the device.
     ///
     /// # Errors
     /// If the device fails.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use contract::{Engine, Filter, FilterParts, Query, QueryVector, Row};
+use contract::{Filter, FilterParts, Query, QueryVector, Row, SearchEngine};
 use gpu_core::search::Paths;
 use model_store::ModelStore;
 

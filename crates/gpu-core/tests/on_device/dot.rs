@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use contract::{Engine, Filter, FullPassQuery, Query, QueryVector, Row, Scoring};
+use contract::{
+    Filter, FullPassEngine, FullPassQuery, Query, QueryVector, Row, Scoring, SearchEngine,
+};
 use cpu_core::FullScanEngine;
 use gpu_core::search::Paths;
 use model_store::ModelStore;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use contract::{
-    Engine, Expansion, Filter, HasTable, Query, QueryBatch, QueryVector, Row, Term, TermExpander,
-    TokenVectors,
+    Expansion, Filter, HasTable, HeadEngine, Query, QueryBatch, QueryVector, Row, SearchEngine,
+    Term, TermExpander, TokenVectors,
 };
 use cpu_core::{FullScanEngine, ReferenceEngine};
 use gpu_core::search::Paths;
@@ -167,7 +167,7 @@ fn expanders_share_the_device() {
     let query = Query::new(&table, QueryVector::Row(Row(5)), 10, Filter::default()).unwrap();
     let batch: QueryBatch<'_> = std::iter::once(&query).collect();
     let expected = FullScanEngine::new(own.clone(), 0).unwrap().search(&batch).unwrap();
-    assert_eq!(bits(&Engine::search(&mut engine, &batch).unwrap()), bits(&expected));
+    assert_eq!(bits(&SearchEngine::search(&mut engine, &batch).unwrap()), bits(&expected));
 }
 
 /// A model's rows with biases of their own.

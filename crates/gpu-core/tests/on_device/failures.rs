@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use contract::{Engine, EngineError, Filter, Query, QueryBatch, QueryVector, Row};
+use contract::{EngineError, Filter, Query, QueryBatch, QueryVector, Row, SearchEngine};
 use cust::module::Module;
 use cust::stream::{Stream, StreamFlags};
 use gpu_core::Options;

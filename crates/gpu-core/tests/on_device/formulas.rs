@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use contract::{Engine, Filter, Query, QueryBatch, Row, Scoring};
+use contract::{Filter, Query, QueryBatch, Row, Scoring, SearchEngine};
 use gpu_core::search::Paths;
 use model_store::ModelStore;
 use model_store::synth::{SynthOptions, synth_in_memory};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use contract::{
-    Engine, Filter, FilterParts, FullPassAnswer, FullPassPart, FullPassQuery, QueryVector, Row,
-    Scoring,
+    Filter, FilterParts, FullPassAnswer, FullPassEngine, FullPassPart, FullPassQuery, QueryVector,
+    Row, Scoring,
 };
 use cpu_core::FullScanEngine;
 use gpu_core::search::{CudaEngine, Paths};

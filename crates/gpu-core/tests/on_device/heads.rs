@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use contract::classifier::{Classifier, Convolution, Layer};
-use contract::{Engine, Row, Token, TokenClassifier, TokenText, VectorSource};
+use contract::{Device, HeadEngine, Row, Token, TokenClassifier, TokenText, VectorSource};
 use gpu_core::search::{CudaEngine, Paths};
 use gpu_core::{Options, Precision};
 use model_store::ModelStore;

@@ -1,6 +1,8 @@
 //! Searches that start before the last one is over give the same answers as one after the other.
 
-use contract::{Engine, EngineError, Filter, Query, QueryBatch, QueryVector, Row, Scoring};
+use contract::{
+    Device, EngineError, Filter, Query, QueryBatch, QueryVector, Row, Scoring, SearchEngine,
+};
 use gpu_core::search::Paths;
 
 use crate::support::{Numbers, engine, queries, reference};

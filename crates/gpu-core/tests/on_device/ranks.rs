@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use contract::{
-    Engine, Filter, FilterParts, FullPassPart, FullPassQuery, QueryBatch, QueryVector, Row, Scoring,
+    Device, Filter, FilterParts, FullPassEngine, FullPassPart, FullPassQuery, QueryBatch,
+    QueryVector, Row, Scoring, SearchEngine,
 };
 use cpu_core::FullScanEngine;
 use gpu_core::search::{CudaEngine, Paths};

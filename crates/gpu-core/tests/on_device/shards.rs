@@ -5,8 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use contract::{
-    Engine, Expansion, Filter, FullPassQuery, HasTable, Query, QueryBatch, QueryVector, Row,
-    Scoring, TermExpander, Token, TokenText, TokenVectors,
+    Device, Expansion, Filter, FullPassEngine, FullPassQuery, HasTable, HeadEngine, Query,
+    QueryBatch, QueryVector, Row, Scoring, SearchEngine, TermExpander, Token, TokenText,
+    TokenVectors,
 };
 use gpu_core::search::{CudaEngine, Paths};
 use gpu_core::{GpuError, Options};

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use contract::{Components, Engine, Filter, Query, QueryBatch, QueryVector, Row, Staging};
+use contract::{
+    Components, Device, Filter, Query, QueryBatch, QueryVector, Row, SearchEngine, Staging,
+};
 use gpu_core::Options;
 use gpu_core::search::{CudaEngine, Paths};
 use model_store::ModelStore;

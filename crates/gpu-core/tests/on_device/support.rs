@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use contract::{Engine, Filter, FilterParts, Hit, Metric, Query, QueryBatch, QueryVector, Row};
+use contract::{
+    Filter, FilterParts, Hit, Metric, Query, QueryBatch, QueryVector, Row, SearchEngine,
+};
 use cpu_core::{FullScanEngine, ReferenceEngine};
 use gpu_core::Options;
 use gpu_core::search::{CudaEngine, Paths};

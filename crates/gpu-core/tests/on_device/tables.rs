@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use contract::{Engine, Filter, Query, QueryVector, Row};
+use contract::{Filter, Query, QueryVector, Row, SearchEngine};
 use cust::stream::{Stream, StreamFlags};
 use gpu_core::driver::Gpu;
 use gpu_core::resident::upload;

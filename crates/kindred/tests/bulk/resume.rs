@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use contract::{Engine, EngineDescription, EngineError, Hit, QueryBatch};
+use contract::{
+    Device, EngineDescription, EngineError, FullPassEngine, HeadEngine, Hit, QueryBatch,
+    SearchEngine,
+};
 use cpu_core::ReferenceEngine;
 use kindred::bulk::{BulkError, BulkInput, BulkOptions, BulkOutput, BulkWork};
 use kindred::queue::Limits;
@@ -22,11 +25,13 @@ struct Faulty {
     counted: Arc<AtomicUsize>,
 }
 
-impl Engine for Faulty {
+impl Device for Faulty {
     fn description(&self) -> EngineDescription {
         self.plain.description()
     }
+}
 
+impl SearchEngine for Faulty {
     fn preferred_batch(&self, waiting: usize) -> usize {
         waiting
     }
@@ -40,6 +45,10 @@ impl Engine for Faulty {
         }
     }
 }
+
+impl FullPassEngine for Faulty {}
+
+impl HeadEngine for Faulty {}
 
 /// Rows of the model, and of the input; 65 make a part.
 pub(crate) const ROWS: usize = 420;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use contract::{
-    Engine, EngineDescription, EngineError, FullPassPart, FullPassQuery, Hit, Query, QueryBatch,
-    UsualCosts,
+    Device, EngineDescription, EngineError, FullPassEngine, FullPassPart, FullPassQuery,
+    HeadEngine, Hit, Query, QueryBatch, SearchEngine, UsualCosts,
 };
 use cpu_core::ReferenceEngine;
 use kindred::graph::GraphOptions;
@@ -48,11 +48,13 @@ impl UsualCosts for Dear {
     }
 }
 
-impl Engine for Faulty {
+impl Device for Faulty {
     fn description(&self) -> EngineDescription {
         self.plain.description()
     }
+}
 
+impl SearchEngine for Faulty {
     fn preferred_batch(&self, waiting: usize) -> usize {
         waiting
     }
@@ -86,7 +88,9 @@ impl Engine for Faulty {
     fn usual_costs(&self) -> Option<Arc<dyn UsualCosts>> {
         Some(Arc::new(Dear))
     }
+}
 
+impl FullPassEngine for Faulty {
     fn full_pass_part(
         &mut self,
         parts: &mut [FullPassPart],
@@ -96,6 +100,8 @@ impl Engine for Faulty {
         self.plain.full_pass_part(parts, from, go_on)
     }
 }
+
+impl HeadEngine for Faulty {}
 
 fn faulty(model: Model, fault: Fault, capacity_queries: u32, engine_max_restarts: u32) -> Kindred {
     let limits = Limits { capacity_queries, engine_max_restarts, ..Settings::default().limits };

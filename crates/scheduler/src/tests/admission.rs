@@ -201,7 +201,7 @@ async fn the_queue_never_holds_more_than_its_capacity() {
                     let asked: Vec<usize> = (0..number).map(|i| i + round + 1).collect();
                     match handle
                         .search
-                        .submit(&account, queries(asked.iter().copied()), later())
+                        .submit(&account, queries(asked.iter().copied()), later(), None)
                         .await
                     {
                         Ok(answer) => {

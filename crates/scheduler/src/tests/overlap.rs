@@ -38,11 +38,22 @@ impl Overlapping {
     }
 }
 
-impl Engine for Overlapping {
+impl Device for Overlapping {
     fn description(&self) -> EngineDescription {
         EngineDescription { name: "overlapping", detail: String::new() }
     }
 
+    fn overlaps(&self) -> bool {
+        true
+    }
+
+    fn wait_until_almost_over(&mut self) -> Result<(), EngineError> {
+        self.note("wait", None);
+        self.wait()
+    }
+}
+
+impl SearchEngine for Overlapping {
     fn preferred_batch(&self, waiting: usize) -> usize {
         waiting.min(4)
     }
@@ -51,10 +62,6 @@ impl Engine for Overlapping {
         self.note("search", Some(batch));
         self.wait()?;
         Ok(ks(batch).into_iter().map(hits).collect())
-    }
-
-    fn overlaps(&self) -> bool {
-        true
     }
 
     fn start_search(&mut self, batch: &QueryBatch<'_>) -> Result<bool, EngineError> {
@@ -68,11 +75,6 @@ impl Engine for Overlapping {
         Ok(true)
     }
 
-    fn wait_until_almost_over(&mut self) -> Result<(), EngineError> {
-        self.note("wait", None);
-        self.wait()
-    }
-
     fn finish_search(
         &mut self,
         batch: &QueryBatch<'_>,
@@ -82,6 +84,10 @@ impl Engine for Overlapping {
         Ok(ks(batch).into_iter().map(|k| Some(hits(k))).collect())
     }
 }
+
+impl FullPassEngine for Overlapping {}
+
+impl HeadEngine for Overlapping {}
 
 struct Overlap {
     handle: Handle,
@@ -122,7 +128,7 @@ impl Overlap {
     fn submit(&self, ks: impl IntoIterator<Item = usize>, deadline: Instant) -> Submitted {
         let (handle, queries) = (self.handle.clone(), queries(ks));
         tokio::spawn(async move {
-            let answer = handle.search.submit(&Account::new(), queries, deadline).await?;
+            let answer = handle.search.submit(&Account::new(), queries, deadline, None).await?;
             Ok(rows(answer.responses))
         })
     }

@@ -130,11 +130,13 @@ impl Drop for Replica {
     }
 }
 
-impl Engine for Replica {
+impl Device for Replica {
     fn description(&self) -> EngineDescription {
         EngineDescription { name: "replica", detail: self.index.to_string() }
     }
+}
 
+impl SearchEngine for Replica {
     fn preferred_batch(&self, waiting: usize) -> usize {
         if self.stage.all_at_once.load(Ordering::Relaxed) { waiting } else { waiting.min(4) }
     }
@@ -150,6 +152,10 @@ impl Engine for Replica {
         Ok(ks.into_iter().skip(forgotten).map(hits).collect())
     }
 }
+
+impl FullPassEngine for Replica {}
+
+impl HeadEngine for Replica {}
 
 /// Replicas on a stage.
 struct Cast {
@@ -185,7 +191,7 @@ impl Cast {
     fn submit(&self, ks: impl IntoIterator<Item = usize>) -> Submitted {
         let (handle, queries) = (self.handle.clone(), queries(ks));
         tokio::spawn(async move {
-            let answer = handle.search.submit(&Account::new(), queries, later()).await?;
+            let answer = handle.search.submit(&Account::new(), queries, later(), None).await?;
             Ok(rows(answer.responses))
         })
     }
@@ -211,7 +217,8 @@ impl Cast {
                 while !stop.load(Ordering::Relaxed) {
                     // Some are larger than a pass.
                     let ks = 1 + caller..2 + caller + answered % 7;
-                    let answer = handle.search.submit(&account, queries(ks.clone()), later()).await;
+                    let answer =
+                        handle.search.submit(&account, queries(ks.clone()), later(), None).await;
                     let found = answer.map(|answer| rows(answer.responses));
                     assert_eq!(found, Ok(ks.map(|k| k as u32).collect()));
                     answered += 1;
@@ -280,7 +287,7 @@ async fn workers_without_work_do_not_wake_up() {
         }
     };
     let (handle, workers) = start(MANY, (0..4).map(maker).collect()).unwrap();
-    handle.search.submit(&Account::new(), queries([1]), later()).await.unwrap();
+    handle.search.submit(&Account::new(), queries([1]), later(), None).await.unwrap();
     // Long enough for all of them to fall asleep.
     tokio::time::sleep(Duration::from_millis(100)).await;
     let threads = threads.lock().unwrap().clone();

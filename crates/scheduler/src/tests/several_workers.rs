@@ -27,11 +27,13 @@ struct Noted {
     passes: Arc<Mutex<Vec<usize>>>,
 }
 
-impl Engine for Noted {
+impl Device for Noted {
     fn description(&self) -> EngineDescription {
-        Engine::description(&self.engine)
+        Device::description(&self.engine)
     }
+}
 
+impl SearchEngine for Noted {
     fn preferred_batch(&self, waiting: usize) -> usize {
         waiting.min(3)
     }
@@ -40,7 +42,9 @@ impl Engine for Noted {
         self.passes.lock().unwrap().push(self.worker);
         self.engine.search(batch)
     }
+}
 
+impl FullPassEngine for Noted {
     fn full_pass_part(
         &mut self,
         parts: &mut [FullPassPart],
@@ -50,6 +54,8 @@ impl Engine for Noted {
         self.engine.full_pass_part(parts, from, go_on)
     }
 }
+
+impl HeadEngine for Noted {}
 
 fn query(table: &Table<'_>, row: usize) -> Query {
     let filter = Filter::excluding(vec![Row(row as u32)]);
@@ -87,7 +93,8 @@ async fn two_engines_answer_from_one_queue_as_one_does() {
                     let rows: Vec<usize> =
                         (0..1 + round % 7).map(|i| (caller * 31 + round * 7 + i) % 200).collect();
                     let queries = rows.iter().map(|&row| query(&model.table(), row)).collect();
-                    let answer = handle.search.submit(&account, queries, later()).await.unwrap();
+                    let answer =
+                        handle.search.submit(&account, queries, later(), None).await.unwrap();
                     for (row, found) in rows.into_iter().zip(answer.responses) {
                         let SearchResponse::Hits(hits) = found else { panic!("a scan proves all") };
                         assert_eq!(hits, expected[row]);
@@ -96,7 +103,8 @@ async fn two_engines_answer_from_one_queue_as_one_does() {
                         let scoring =
                             Scoring::three_cos_mul(&model.table(), &[Row(1), Row(2)], &[]).unwrap();
                         let full = FullPassQuery::new(scoring, 3, Filter::default(), vec![Row(9)]);
-                        let answer = handle.full_pass.submit(&account, vec![full], later()).await;
+                        let answer =
+                            handle.full_pass.submit(&account, vec![full], later(), None).await;
                         assert_eq!(answer.unwrap().responses[0].hits.len(), 3);
                     }
                 }
@@ -124,7 +132,8 @@ async fn callers_do_not_take_the_lock_of_the_workers() {
     let callers: Vec<_> = (0..10)
         .map(|k| {
             let lane = lane.clone();
-            let asks = async move { lane.submit(&Account::new(), queries([k + 1]), later()).await };
+            let asks =
+                async move { lane.submit(&Account::new(), queries([k + 1]), later(), None).await };
             // From threads of different runtimes: then they write to different shards.
             std::thread::spawn(move || {
                 let runtime = runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -152,17 +161,25 @@ async fn while_one_engine_is_made_again_the_other_answers() {
     let failed = Arc::new(Mutex::new(failed));
     /// Fails in its first pass, and is then made again only when the test says so.
     struct Fails;
-    impl Engine for Fails {
+    impl Device for Fails {
         fn description(&self) -> EngineDescription {
             EngineDescription { name: "fails", detail: String::new() }
         }
+    }
+
+    impl SearchEngine for Fails {
         fn preferred_batch(&self, waiting: usize) -> usize {
             waiting.min(4)
         }
+
         fn search(&mut self, _: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
             Err(EngineError::Device("as ordered".into()))
         }
     }
+
+    impl FullPassEngine for Fails {}
+
+    impl HeadEngine for Fails {}
     let model = model();
     let maker = |fails: bool| {
         let (failed, model, mut made) = (failed.clone(), model.clone(), 0);
@@ -183,7 +200,7 @@ async fn while_one_engine_is_made_again_the_other_answers() {
     let account = Account::new();
     for row in 0..300 {
         let asked = vec![query(&model.table(), row % 100)];
-        let answer = handle.search.submit(&account, asked, later()).await.unwrap();
+        let answer = handle.search.submit(&account, asked, later(), None).await.unwrap();
         assert_eq!(answer.responses.len(), 1);
         assert_eq!(handle.state(), DeviceState::Working);
     }

@@ -185,16 +185,21 @@ async fn a_restart_that_hangs_loses_the_engine_too() {
 async fn answers_that_were_there_before_the_engine_hung_are_given() {
     /// Never calls `meanwhile`.
     struct Silent(HeldEngine);
-    impl Engine for Silent {
+    impl Device for Silent {
         fn description(&self) -> EngineDescription {
             self.0.description()
         }
+    }
+
+    impl SearchEngine for Silent {
         fn preferred_batch(&self, waiting: usize) -> usize {
             self.0.preferred_batch(waiting)
         }
+
         fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
             self.0.search(batch)
         }
+
         fn search_overlapped(
             &mut self,
             batch: &QueryBatch<'_>,
@@ -203,6 +208,10 @@ async fn answers_that_were_there_before_the_engine_hung_are_given() {
             Ok(self.0.search(batch)?.into_iter().map(Some).collect())
         }
     }
+
+    impl FullPassEngine for Silent {}
+
+    impl HeadEngine for Silent {}
     let (go, orders) = std_mpsc::channel();
     let orders = Arc::new(Mutex::new(orders));
     let passes = Arc::new(Mutex::new(Vec::new()));

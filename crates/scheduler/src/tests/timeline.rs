@@ -13,7 +13,7 @@ fn timed(
     let (handle, timeline, queries) = (setup.handle.clone(), timeline.clone(), queries(ks));
     tokio::spawn(async move {
         let (account, timeline) = (Account::new(), Some(&timeline));
-        let answer = handle.search.submit_timed(&account, queries, deadline, timeline).await?;
+        let answer = handle.search.submit(&account, queries, deadline, timeline).await?;
         Ok(rows(answer.responses))
     })
 }

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
+use contract::Workload;
 use contract::workload::{PassError, Slice};
-use contract::{Device, Workload};
 
 use super::*;
 use crate::Scheduler;
@@ -18,10 +18,6 @@ pub(super) struct Calculator {
 impl Device for Calculator {
     fn description(&self) -> EngineDescription {
         EngineDescription { name: "calculator", detail: String::new() }
-    }
-
-    fn counters(&self) -> Vec<(&'static str, u64)> {
-        Vec::new()
     }
 }
 
@@ -175,7 +171,7 @@ fn ask(lane: &Lane<Squares>, jobs: usize) {
     let account = Account::new();
     for _ in 0..jobs {
         let (lane, account) = (lane.clone(), account.clone());
-        let asks = async move { lane.submit(&account, vec![1, 2, 3, 4], later()).await };
+        let asks = async move { lane.submit(&account, vec![1, 2, 3, 4], later(), None).await };
         drop(tokio::spawn(asks));
     }
 }
@@ -184,15 +180,16 @@ fn ask(lane: &Lane<Squares>, jobs: usize) {
 async fn any_workload_is_batched_sliced_and_answered() {
     let three = three();
     let account = Account::new();
-    let squares = three.cheap.submit(&account, (0..10).collect(), later()).await.unwrap();
+    let squares = three.cheap.submit(&account, (0..10).collect(), later(), None).await.unwrap();
     assert_eq!(squares.responses, (0..10).map(|n| n * n).collect::<Vec<u64>>());
     assert_eq!(three.cheap.statistics().passes, 3, "4 at a time");
-    let counted = three.counting.submit(&account, vec![30, 30, 30, 60, 30], later()).await.unwrap();
+    let counted =
+        three.counting.submit(&account, vec![30, 30, 30, 60, 30], later(), None).await.unwrap();
     assert_eq!(counted.responses, [30, 30, 30, 60, 30]);
     assert_eq!(three.counting.statistics().passes, 1, "shared work is gathered once");
-    let failed = three.cheap.submit(&account, vec![1, u64::MAX], later()).await;
+    let failed = three.cheap.submit(&account, vec![1, u64::MAX], later(), None).await;
     assert_eq!(failed.unwrap_err(), SubmitError::EngineFailed);
-    let alive = three.dear.submit(&account, vec![3], later()).await.unwrap();
+    let alive = three.dear.submit(&account, vec![3], later(), None).await.unwrap();
     assert_eq!(alive.responses, [9], "the device was not to blame");
     assert_eq!(three.cheap.counted().restarts, 0);
     drop((three.cheap, three.dear, three.counting));
@@ -206,9 +203,10 @@ async fn whoever_leaves_a_pass_between_its_slices_leaves_the_others_their_own_st
     let impatient = {
         let (lane, account) = (lane.clone(), account.clone());
         let soon = Instant::now() + Duration::from_millis(5);
-        tokio::spawn(async move { lane.submit(&account, vec![90], soon).await })
+        tokio::spawn(async move { lane.submit(&account, vec![90], soon, None).await })
     };
-    let patient = tokio::spawn(async move { lane.submit(&account, vec![10, 80], later()).await });
+    let patient =
+        tokio::spawn(async move { lane.submit(&account, vec![10, 80], later(), None).await });
     assert_eq!(impatient.await.unwrap().unwrap_err(), SubmitError::DeadlinePassed);
     assert_eq!(patient.await.unwrap().unwrap().responses, [10, 80]);
 }
@@ -226,7 +224,7 @@ async fn dear_jobs_leave_room_for_other_callers() {
     let held_up = worked.lock().unwrap();
     let ask = |numbers: Vec<u64>| {
         let lane = lane.clone();
-        tokio::spawn(async move { lane.submit(&Account::new(), numbers, later()).await })
+        tokio::spawn(async move { lane.submit(&Account::new(), numbers, later(), None).await })
     };
     let until = |is_so: &dyn Fn() -> bool| {
         let deadline = later();
@@ -290,7 +288,9 @@ async fn a_short_pass_takes_turns_with_other_lanes_and_a_long_one_waits_for_its_
     // More than the device does during this test.
     for _ in 0..40 {
         let (lane, account) = (three.cheap.clone(), Account::new());
-        drop(tokio::spawn(async move { lane.submit(&account, vec![1; 2000], later()).await }));
+        drop(tokio::spawn(
+            async move { lane.submit(&account, vec![1; 2000], later(), None).await },
+        ));
     }
     let until = later();
     while three.cheap.statistics().passes < 20 {
@@ -299,7 +299,8 @@ async fn a_short_pass_takes_turns_with_other_lanes_and_a_long_one_waits_for_its_
     }
     let passes_beside = async |number| {
         let before = three.cheap.statistics().passes;
-        let answered = three.counting.submit(&Account::new(), vec![number], later()).await.unwrap();
+        let answered =
+            three.counting.submit(&Account::new(), vec![number], later(), None).await.unwrap();
         assert_eq!(answered.responses, [number]);
         three.cheap.statistics().passes - before
     };

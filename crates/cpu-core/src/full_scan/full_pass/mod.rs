@@ -36,7 +36,7 @@ const FAR_ROW_WORK: usize = 256;
 const MOST_BLOCKS: usize = 256;
 
 /// Processes rows from `from` on, for parts that fit the table and are not answered; see
-/// [`Engine::full_pass_part`](contract::Engine::full_pass_part).
+/// [`FullPassEngine::full_pass_part`](contract::FullPassEngine::full_pass_part).
 pub(super) fn full_pass_part(
     table: Table<'_>,
     parts: &mut [FullPassPart],

@@ -189,7 +189,7 @@ async fn passes_that_were_started_are_asked_again_as_well_and_never_started_besi
     let submit = |ks: Vec<usize>| {
         let (handle, queries) = (handle.clone(), queries(ks));
         tokio::spawn(async move {
-            let answer = handle.search.submit(&Account::new(), queries, later()).await?;
+            let answer = handle.search.submit(&Account::new(), queries, later(), None).await?;
             Ok::<_, SubmitError>(rows(answer.responses))
         })
     };

@@ -90,7 +90,7 @@ async fn who_waits_on_a_device_that_hangs_hears_when_its_time_is_over_and_is_not
     (0..2).for_each(|replica| cast.stage.tell(replica, Told::Hold));
     let (search, soon) = (cast.handle.search.clone(), Instant::now() + Duration::from_millis(100));
     let late = tokio::spawn(async move {
-        search.submit(&Account::new(), queries([1]), soon).await.map(|_| ())
+        search.submit(&Account::new(), queries([1]), soon, None).await.map(|_| ())
     });
     assert_eq!(late.await.unwrap(), Err(SubmitError::DeadlinePassed));
     until(|| cast.counted().replicas.contains(&ReplicaState::Hanging)).await;

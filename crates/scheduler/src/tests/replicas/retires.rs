@@ -147,8 +147,9 @@ async fn a_replica_stays_if_the_other_hangs_before_it_has_retired() {
     let ask = || {
         let (search, deadline) =
             (cast.handle.search.clone(), Instant::now() + Duration::from_secs(20));
-        let submit =
-            async move { search.submit(&Account::new(), queries([1]), deadline).await.map(drop) };
+        let submit = async move {
+            search.submit(&Account::new(), queries([1]), deadline, None).await.map(drop)
+        };
         tokio::spawn(submit)
     };
     let first = ask();

@@ -3,7 +3,7 @@
 use crate::instruction_set::dispatched;
 
 /// `to` += `factor` · `from`.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Item {
     /// A row of the sums.
     pub(crate) to: u32,

@@ -9,7 +9,7 @@
 //! With `g[b, v]`, the derivative of a loss by `f[v]` of text `b`:
 //!
 //! - `dW[v]   = Σ over texts b of g[b, v] · x[b, l*]` ([`term_gradients`]);
-//! - `db[v]   = Σ over texts b of g[b, v]` ([`bias_gradients`], and with `dW`);
+//! - `db[v]   = Σ over texts b of g[b, v]` (with `dW`);
 //! - `dX[b, l] = Σ over terms v with l* = l of g[b, v] · w[v]` ([`token_gradients`]).
 //!
 //! All three sums are over touched terms only. That is the ReLU's gate. Some texts on this head
@@ -17,8 +17,8 @@
 //!
 //! **Order of summation.** `dW` and `db` sum their texts in ascending order, `dX` its terms in
 //! ascending order; each from +0.0 in float64. The product of two float32 is exact in float64, and
-//! a sum is rounded to float32 once, at its end. So all ways of computing a sum ([`Way`]), any
-//! number of threads and all instructions give the same bits.
+//! a sum is rounded to float32 once, at its end. So any number of threads and all instructions give
+//! the same bits.
 
 pub(super) mod kernel;
 mod plain;
@@ -29,7 +29,7 @@ use contract::{Metric, Table};
 use rayon::ThreadPool;
 
 pub use plain::touched;
-pub use terms::{Rows, TermGradients, Way, bias_gradients, term_gradients, term_gradients_by};
+pub use terms::{Rows, TermGradients, term_gradients};
 pub use tokens::token_gradients;
 
 /// The vectors of the tokens of some texts.
