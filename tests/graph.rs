@@ -48,7 +48,7 @@ fn killed_again_and_again_it_ends_with_the_same_bytes() {
         child.kill().unwrap();
         child.wait().unwrap();
         (lines, kills) = (now, kills + 1);
-        assert!(!out.exists() && work.join("graph.npz").exists());
+        assert!(!out.exists() && work.join("graph").exists());
         if kills == 2 {
             // As if the power had failed while a line was written.
             let mut text = fs::read(&journal).unwrap();

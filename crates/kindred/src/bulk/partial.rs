@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crc32fast::Hasher;
 
@@ -100,20 +100,21 @@ impl PartialFile {
         file: &Path,
         as_parquet: Option<&AsParquet>,
     ) -> Result<(), BulkError> {
-        as_parquet.map_or(Ok(()), |form| self.make_parquet(form))?;
-        Ok(self.journal.finish(file, as_parquet.is_some())?)
+        let made = as_parquet.map(|form| self.make_parquet(form)).transpose()?;
+        Ok(self.journal.finish(file, made.as_deref())?)
     }
 
     /// A kill meanwhile costs nothing but this: the rows stay until it is done.
     #[cfg(feature = "parquet")]
-    fn make_parquet(&self, form: &AsParquet) -> Result<(), BulkError> {
-        let (path, schema) = (self.journal.parquet(), form.shape.schema(form.has_ids));
+    fn make_parquet(&self, form: &AsParquet) -> Result<PathBuf, BulkError> {
+        let (path, schema) = (self.journal.made("parquet"), form.shape.schema(form.has_ids));
         super::parquet::write(&path, self.journal.data(), &schema, &form.about)
-            .map_err(BulkError::io("write", &path))
+            .map_err(BulkError::io("write", &path))?;
+        Ok(path)
     }
 
     #[cfg(not(feature = "parquet"))]
-    fn make_parquet(&self, form: &AsParquet) -> Result<(), BulkError> {
+    fn make_parquet(&self, form: &AsParquet) -> Result<PathBuf, BulkError> {
         let _ = (form.shape.schema(form.has_ids), &form.about);
         Err(BulkError::NoParquet(self.folder().display().to_string()))
     }

@@ -7,8 +7,7 @@ use contract::{Filter, Hit, Query, QueryVector, Row};
 use model_store::ModelStore;
 
 use super::journal::WrittenRange;
-use super::npz::Rows;
-use super::tables::Tables;
+use super::tables::{Table, Tables};
 use super::{GraphError, Identity};
 use crate::jobs::{Interrupted, Searches};
 use crate::question::has_neighbours;
@@ -70,11 +69,11 @@ impl Asker<'_, '_> {
         };
         let asked = searches.all(rows, |some| Ok(queries(model, identity, some)), put);
         asked.map_err(Interrupted::of_job::<GraphError>)?;
-        let write = |table: Rows, bytes: &[u8]| {
+        let write = |table: Table, bytes: &[u8]| {
             tables.write(table, first, bytes).map_err(Interrupted::Failed)
         };
-        let indices = write(Rows::Indices, &buffers.indices)?;
-        let scores = write(Rows::Scores, &buffers.scores)?;
+        let indices = write(Table::Indices, &buffers.indices)?;
+        let scores = write(Table::Scores, &buffers.scores)?;
         Ok(WrittenRange { number: range, edges: buffers.edges, checksums: [indices, scores] })
     }
 }

@@ -1,9 +1,9 @@
 //! The exact graph of nearest neighbours: for each row of a model its k nearest others, in a file.
 //!
-//! Some threads ask for a range of rows each, and write the answers where they belong in a file of
-//! known size; the thread that waits for them keeps the journal and shows the progress. Memory does
-//! not grow with the model. What is done survives a kill: it is in a folder beside the file, from
-//! which the same call goes on.
+//! Some threads ask for a range of rows each, and write the answers where they belong in tables of
+//! known size; the thread that waits for them keeps the journal and shows the progress. At the end
+//! the file is made of the tables. Memory does not grow with the model. What is done survives a
+//! kill: it is in a folder beside the file, from which the same call goes on.
 
 mod ask;
 mod error;
@@ -110,7 +110,7 @@ pub struct GraphSummary {
     pub resumed_rows: u64,
     /// In which the other rows were asked for and written, in seconds.
     pub asking_seconds: f64,
-    /// With what came before and after: the check of what was there, writing to disk, Parquet.
+    /// With what came before and after: the check of what was there, and the making of the file.
     pub seconds: f64,
 }
 
@@ -130,7 +130,7 @@ struct Identity {
 }
 
 impl Identity {
-    const FORMAT: u32 = 1;
+    const FORMAT: u32 = 2;
 
     fn new(model: &ModelStore, options: &GraphOptions) -> Result<Self, GraphError> {
         /// The most rows of a range: one pass of a GPU.

@@ -2,49 +2,41 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use arrow_array::{ArrayRef, Float64Array, Int32Array, Int64Array, LargeStringArray, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use contract::Row;
 use model_store::ModelStore;
+use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
 use parquet::basic::Compression;
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::parser::parse_message_type;
 
-use super::npz::Rows;
-use super::tables::{Tables, read_at};
+use super::tables::{Table, Tables};
 
 /// Edges in a row group: what DuckDB reads in one thread. It bounds the memory.
 const EDGES_PER_GROUP: u64 = 122_880;
 
-/// `rank` counts from 1. Rows and neighbours are the model's rows.
-const SCHEMA: &str = "message graph {
-    REQUIRED INT64 row;
-    REQUIRED BYTE_ARRAY word (UTF8);
-    REQUIRED INT32 rank;
-    REQUIRED INT64 neighbor_row;
-    REQUIRED BYTE_ARRAY neighbor (UTF8);
-    REQUIRED DOUBLE score;
-}";
-
-/// The columns of a row group.
-#[derive(Default)]
-struct Columns {
-    rows: Vec<i64>,
-    words: Vec<ByteArray>,
-    ranks: Vec<i32>,
-    neighbor_rows: Vec<i64>,
-    neighbors: Vec<ByteArray>,
-    scores: Vec<f64>,
+/// `rank` counts from 1. Rows and neighbours are the model's rows. A string of Parquet has no size:
+/// it is a large one only while it is written.
+fn schema() -> Schema {
+    let columns = [
+        ("row", DataType::Int64),
+        ("word", DataType::LargeUtf8),
+        ("rank", DataType::Int32),
+        ("neighbor_row", DataType::Int64),
+        ("neighbor", DataType::LargeUtf8),
+        ("score", DataType::Float64),
+    ];
+    Schema::new(columns.map(|(name, kind)| Field::new(name, kind, false)).to_vec())
 }
 
 /// Writes what both tables have.
 pub(super) fn write(to: &Path, tables: &Tables, model: &ModelStore) -> io::Result<()> {
     let identity = &tables.identity;
-    let schema = Arc::new(parse_message_type(SCHEMA)?);
     let about = [
         ("kindred.model", identity.model.clone()),
         ("kindred.version", identity.version.clone()),
@@ -56,76 +48,56 @@ pub(super) fn write(to: &Path, tables: &Tables, model: &ModelStore) -> io::Resul
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .set_key_value_metadata(Some(about));
-    let file = BufWriter::new(File::create(to)?);
-    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties.build()))?;
+    let options = ArrowWriterOptions::new()
+        .with_properties(properties.build())
+        .with_skip_arrow_metadata(true)
+        .with_schema_root("graph".to_owned());
+    let (file, schema) = (BufWriter::new(File::create(to)?), Arc::new(schema()));
+    let mut writer = ArrowWriter::try_new_with_options(file, schema.clone(), options)?;
     let rows_per_group = (EDGES_PER_GROUP / identity.k).max(1);
-    let mut columns = Columns::default();
-    let mut first = 0;
-    while first < identity.rows {
-        let end = identity.rows.min(first + rows_per_group);
-        columns.read(tables, first..end, model)?;
-        first = end;
-        if !columns.rows.is_empty() {
-            let mut group = writer.next_row_group()?;
-            columns.write(&mut group)?;
-            group.close()?;
-        }
+    for first in (0..identity.rows).step_by(rows_per_group as usize) {
+        let rows = first..identity.rows.min(first + rows_per_group);
+        writer.write(&edges(tables, rows, model, &schema)?)?;
+        writer.flush()?;
     }
     writer.into_inner()?.into_inner()?.sync_all()
 }
 
-impl Columns {
-    /// The edges of some rows.
-    fn read(
-        &mut self,
-        tables: &Tables,
-        rows: std::ops::Range<u64>,
-        model: &ModelStore,
-    ) -> io::Result<()> {
-        *self = Self::default();
-        let k = tables.identity.k;
-        let read = |table| {
-            let mut bytes = vec![0; ((rows.end - rows.start) * k * 8) as usize];
-            read_at(&tables.file, tables.layout.at(table, rows.start), &mut bytes)?;
-            Ok::<_, io::Error>(bytes)
-        };
-        let (indices, scores) = (read(Rows::Indices)?, read(Rows::Scores)?);
-        let indices = indices.as_chunks::<8>().0.iter().map(|bytes| i64::from_le_bytes(*bytes));
-        let scores = scores.as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes));
-        let word = |row: i64| ByteArray::from(model.words().word(Row(row as u32)));
-        for (edge, (neighbor, score)) in indices.zip(scores).enumerate() {
-            // A row without k neighbours is filled up with −1.
-            if neighbor < 0 {
-                continue;
-            }
-            let row = (rows.start + edge as u64 / k) as i64;
-            self.rows.push(row);
-            self.words.push(word(row));
-            self.ranks.push((edge as u64 % k) as i32 + 1);
-            self.neighbor_rows.push(neighbor);
-            self.neighbors.push(word(neighbor));
-            self.scores.push(score);
+/// The edges of some rows.
+fn edges(
+    tables: &Tables,
+    rows: Range<u64>,
+    model: &ModelStore,
+    schema: &SchemaRef,
+) -> io::Result<RecordBatch> {
+    let (k, mut indices, mut scores) = (tables.identity.k, Vec::new(), Vec::new());
+    tables.read(Table::Indices, &rows, &mut indices)?;
+    tables.read(Table::Scores, &rows, &mut scores)?;
+    let indices = indices.as_chunks::<8>().0.iter().map(|bytes| i64::from_le_bytes(*bytes));
+    let scores = scores.as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes));
+    let (mut edge_rows, mut ranks) = (Vec::new(), Vec::new());
+    let (mut neighbors, mut edge_scores) = (Vec::new(), Vec::new());
+    for (edge, (neighbor, score)) in (0..).zip(indices.zip(scores)) {
+        // A row without k neighbours is filled up with −1.
+        if neighbor >= 0 {
+            edge_rows.push((rows.start + edge / k) as i64);
+            ranks.push((edge % k) as i32 + 1);
+            neighbors.push(neighbor);
+            edge_scores.push(score);
         }
-        Ok(())
     }
-
-    fn write(&self, group: &mut SerializedRowGroupWriter<'_, BufWriter<File>>) -> io::Result<()> {
-        column::<Int64Type>(group, &self.rows)?;
-        column::<ByteArrayType>(group, &self.words)?;
-        column::<Int32Type>(group, &self.ranks)?;
-        column::<Int64Type>(group, &self.neighbor_rows)?;
-        column::<ByteArrayType>(group, &self.neighbors)?;
-        column::<DoubleType>(group, &self.scores)
-    }
-}
-
-/// The next column.
-fn column<T: DataType>(
-    group: &mut SerializedRowGroupWriter<'_, BufWriter<File>>,
-    values: &[T::T],
-) -> io::Result<()> {
-    let missing = || io::Error::other("the schema has no more columns");
-    let mut column = group.next_column()?.ok_or_else(missing)?;
-    column.typed::<T>().write_batch(values, None, None)?;
-    Ok(column.close()?)
+    let words = |rows: &[i64]| {
+        let words = rows.iter().map(|&row| model.words().word(Row(row as u32)));
+        LargeStringArray::from_iter_values(words)
+    };
+    let (edge_words, neighbor_words) = (words(&edge_rows), words(&neighbors));
+    let columns: [ArrayRef; 6] = [
+        Arc::new(Int64Array::from(edge_rows)),
+        Arc::new(edge_words),
+        Arc::new(Int32Array::from(ranks)),
+        Arc::new(Int64Array::from(neighbors)),
+        Arc::new(neighbor_words),
+        Arc::new(Float64Array::from(edge_scores)),
+    ];
+    RecordBatch::try_new(schema.clone(), columns.to_vec()).map_err(io::Error::other)
 }

@@ -1,20 +1,17 @@
-//! A graph while it is made, in the folder beside its file: the tables where they will lie, and
-//! which ranges are written.
+//! A graph while it is made, in the folder beside its file: the tables, where each row has its
+//! place, and which ranges are written.
 //!
 //! A range counts only if its rows still have the checksums that the journal has.
 
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use crc32fast::Hasher;
 use model_store::ModelStore;
 use rayon::prelude::*;
 
 use super::journal::WrittenRange;
-use super::npz::{Layout, Rows};
-use super::tables::{Tables, read_at, write_at};
-use super::{GraphError, GraphFormat, GraphProgress, Identity};
+use super::tables::{Table, Tables};
+use super::{GraphError, GraphFormat, GraphProgress, Identity, npz};
 use crate::jobs::Journal;
 
 /// A graph that is being made.
@@ -31,14 +28,13 @@ pub(super) struct PartialGraph {
 impl PartialGraph {
     /// Begins, or goes on from what is there.
     pub(super) fn open(file: &Path, identity: Identity) -> Result<Self, GraphError> {
-        let (journal, said) = Journal::open::<_, WrittenRange>(file, "graph.npz", &identity, true)?;
-        let (data, layout) = (journal.data(), Layout::new(&identity));
-        let (folder, written) =
-            (journal.folder().to_owned(), vec![None; identity.ranges() as usize]);
+        let (journal, said) = Journal::open::<_, WrittenRange>(file, "graph", &identity, true)?;
+        let (data, folder) = (journal.data(), journal.folder().to_owned());
+        let written = vec![None; identity.ranges() as usize];
         // Where the tables were cut off, there are zeros then, whose checksums are wrong.
-        let data = data.set_len(layout.size()).and_then(|()| data.try_clone());
+        let data = data.set_len(Tables::length(&identity)).and_then(|()| data.try_clone());
         let file = data.map_err(GraphError::io("prepare", &folder))?;
-        let tables = Arc::new(Tables { identity, file, layout, folder });
+        let tables = Arc::new(Tables { identity, file, folder });
         let mut graph = Self { journal, tables, written, rows_done: 0, first_open: 0 };
         let mut said_of = graph.written.clone();
         for (range, _) in said {
@@ -56,11 +52,9 @@ impl PartialGraph {
 
     /// Whether a range on disk has its checksums.
     fn is_right(&self, range: &WrittenRange, bytes: &mut Vec<u8>) -> bool {
-        let Tables { identity, file, layout, .. } = &*self.tables;
-        let first = identity.range(range.number).start;
-        bytes.resize(self.bytes_of(range.number) as usize, 0);
-        [Rows::Indices, Rows::Scores].into_iter().zip(range.checksums).all(|(table, checksum)| {
-            let read = read_at(file, layout.at(table, first), bytes);
+        let rows = self.identity().range(range.number);
+        [Table::Indices, Table::Scores].into_iter().zip(range.checksums).all(|(table, checksum)| {
+            let read = self.tables.read(table, &rows, bytes);
             read.is_ok() && crc32fast::hash(bytes) == checksum
         })
     }
@@ -68,11 +62,6 @@ impl PartialGraph {
     fn rows_of(&self, range: u64) -> u64 {
         let rows = self.identity().range(range);
         rows.end - rows.start
-    }
-
-    /// The length of a range in each table.
-    fn bytes_of(&self, range: u64) -> u64 {
-        self.rows_of(range) * self.identity().k * 8
     }
 
     fn set(&mut self, range: WrittenRange) {
@@ -135,36 +124,21 @@ impl PartialGraph {
         format: GraphFormat,
         model: &Arc<ModelStore>,
     ) -> Result<(), GraphError> {
-        self.complete_tables().map_err(GraphError::io("write", &self.tables.folder))?;
-        if format == GraphFormat::Parquet {
-            self.make_parquet(file, model)?;
-        }
-        Ok(self.journal.finish(file, format == GraphFormat::Parquet)?)
-    }
-
-    #[cfg(feature = "parquet")]
-    fn make_parquet(&self, _: &Path, model: &Arc<ModelStore>) -> Result<(), GraphError> {
-        let path = self.journal.parquet();
-        super::parquet::write(&path, &self.tables, model).map_err(GraphError::io("write", &path))
-    }
-
-    #[cfg(not(feature = "parquet"))]
-    fn make_parquet(&self, file: &Path, _: &Arc<ModelStore>) -> Result<(), GraphError> {
-        Err(GraphError::NoParquet(file.to_owned()))
-    }
-
-    /// Writes everything around the tables.
-    fn complete_tables(&self) -> io::Result<()> {
-        let mut hashers = [Hasher::new(), Hasher::new()];
-        for range in self.written.iter().flatten() {
-            for (hasher, checksum) in hashers.iter_mut().zip(range.checksums) {
-                let bytes = self.bytes_of(range.number);
-                hasher.combine(&Hasher::new_with_initial_len(checksum, bytes));
+        let made = self.journal.made(match format {
+            GraphFormat::Npz => "npz",
+            GraphFormat::Parquet => "parquet",
+        });
+        let written = match format {
+            GraphFormat::Npz => npz::write(&made, &self.tables),
+            #[cfg(feature = "parquet")]
+            GraphFormat::Parquet => super::parquet::write(&made, &self.tables, model),
+            #[cfg(not(feature = "parquet"))]
+            GraphFormat::Parquet => {
+                let _ = model;
+                return Err(GraphError::NoParquet(file.to_owned()));
             }
-        }
-        for (at, bytes) in self.tables.layout.around([&hashers[0], &hashers[1]]) {
-            write_at(&self.tables.file, at, &bytes)?;
-        }
-        Ok(())
+        };
+        written.map_err(GraphError::io("write", &made))?;
+        Ok(self.journal.finish(file, Some(&made))?)
     }
 }

@@ -1,31 +1,60 @@
-//! Both tables of a graph in their file: rows are written and read at their places.
+//! Both tables of a graph in one file: rows are written and read at their places.
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 
-use super::npz::{Layout, Rows};
 use super::{GraphError, Identity};
 
-/// Both tables. Threads that write rows share them.
+/// A table, with one line for each row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Table {
+    /// The neighbours' rows, int64 `[rows, k]`.
+    Indices,
+    /// Their scores, float64 `[rows, k]`.
+    Scores,
+}
+
+/// Both tables, one after the other. Threads that write rows share them.
 pub(super) struct Tables {
     pub(super) identity: Identity,
     pub(super) file: File,
-    pub(super) layout: Layout,
     pub(super) folder: PathBuf,
 }
 
 impl Tables {
+    /// The length of both, in bytes.
+    pub(super) fn length(identity: &Identity) -> u64 {
+        2 * identity.rows * identity.k * 8
+    }
+
+    /// Where a row of a table begins.
+    fn at(&self, table: Table, row: u64) -> u64 {
+        (table as u64 * self.identity.rows + row) * self.identity.k * 8
+    }
+
     /// Writes rows of a table, and returns their checksum.
-    pub(super) fn write(&self, table: Rows, row: u64, bytes: &[u8]) -> Result<u32, GraphError> {
-        write_at(&self.file, self.layout.at(table, row), bytes)
+    pub(super) fn write(&self, table: Table, row: u64, bytes: &[u8]) -> Result<u32, GraphError> {
+        write_at(&self.file, self.at(table, row), bytes)
             .map_err(GraphError::io("write", &self.folder))?;
         Ok(crc32fast::hash(bytes))
+    }
+
+    /// Reads rows of a table in place of what `bytes` has.
+    pub(super) fn read(
+        &self,
+        table: Table,
+        rows: &Range<u64>,
+        bytes: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        bytes.resize(((rows.end - rows.start) * self.identity.k * 8) as usize, 0);
+        read_at(&self.file, self.at(table, rows.start), bytes)
     }
 }
 
 /// Writes at this place, beside other threads that write at others.
-pub(super) fn write_at(file: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
+fn write_at(file: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
     #[cfg(unix)]
     return std::os::unix::fs::FileExt::write_all_at(file, bytes, at);
     #[cfg(not(unix))]
@@ -33,7 +62,7 @@ pub(super) fn write_at(file: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Reads from this place.
-pub(super) fn read_at(file: &File, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+fn read_at(file: &File, at: u64, bytes: &mut [u8]) -> io::Result<()> {
     #[cfg(unix)]
     return std::os::unix::fs::FileExt::read_exact_at(file, bytes, at);
     #[cfg(not(unix))]

@@ -16,6 +16,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 const JOURNAL: &str = "journal";
+/// Extensions of files that are made of the data at the end.
+const MADE: [&str; 2] = ["npz", "parquet"];
 
 /// What decides every byte of a file. A job goes on only with an equal one.
 pub(crate) trait Description: Serialize + DeserializeOwned {
@@ -197,9 +199,9 @@ impl Journal {
         &self.data
     }
 
-    /// The path of the Parquet that is made of the data.
-    pub(crate) fn parquet(&self) -> PathBuf {
-        self.folder.join(self.name).with_extension("parquet")
+    /// The path of a file that is made of the data: one of [`MADE`], by its extension.
+    pub(crate) fn made(&self, extension: &str) -> PathBuf {
+        self.folder.join(self.name).with_extension(extension)
     }
 
     /// Takes an entry, whose data is written. The next commit writes it.
@@ -243,13 +245,16 @@ impl Journal {
         written.map_err(cannot("write", &self.folder))
     }
 
-    /// Moves the data, or the Parquet that is made of it, to the file, and removes the folder.
-    pub(crate) fn finish(mut self, file: &Path, is_parquet: bool) -> Result<(), JournalError> {
+    /// Moves what was made of the data, and synced, to the file, and removes the folder; `None`:
+    /// the data itself.
+    pub(crate) fn finish(mut self, file: &Path, made: Option<&Path>) -> Result<(), JournalError> {
         self.wait()?;
-        self.data.sync_all().map_err(cannot("write", &self.folder))?;
-        let made = match is_parquet {
-            true => self.parquet(),
-            false => self.folder.join(self.name),
+        let made = match made {
+            Some(made) => made.to_owned(),
+            None => {
+                self.data.sync_all().map_err(cannot("write", &self.folder))?;
+                self.folder.join(self.name)
+            }
         };
         // A link stays, and what it leads to is replaced.
         let to = file.canonicalize().unwrap_or_else(|_| file.to_owned());
@@ -262,8 +267,11 @@ impl Journal {
     /// Removes what is there. Other files in the folder belong to the user, and stay.
     pub(crate) fn remove(mut self) {
         let _ = self.wait();
-        for made in [self.folder.join(self.name), self.parquet(), self.folder.join(JOURNAL)] {
+        for made in MADE.map(|extension| self.made(extension)) {
             let _ = fs::remove_file(made);
+        }
+        for name in [self.name, JOURNAL] {
+            let _ = fs::remove_file(self.folder.join(name));
         }
         let _ = fs::remove_dir(&self.folder);
     }

@@ -48,7 +48,7 @@ fn go_on(file: &Path) -> u64 {
 
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
-    for name in ["journal", "graph.npz"] {
+    for name in ["journal", "graph"] {
         fs::copy(from.join(name), to.join(name)).unwrap();
     }
 }
@@ -72,7 +72,7 @@ fn a_journal_or_table_that_is_torn_at_any_byte_costs_only_what_was_torn() {
     copy(&work, &kept);
     let size = |name: &str| fs::metadata(kept.join(name)).unwrap().len();
     let journal = (0..=size("journal")).step_by(5).map(|length| ("journal", length));
-    let tables = (0..=size("graph.npz")).step_by(90_001).map(|length| ("graph.npz", length));
+    let tables = (0..=size("graph")).step_by(90_001).map(|length| ("graph", length));
     let mut resumed = Vec::new();
     for (name, length) in journal.chain(tables) {
         copy(&kept, &work);
@@ -92,7 +92,7 @@ fn rows_that_are_not_as_the_journal_says_are_asked_for_again() {
     let folder = tempfile::tempdir().unwrap();
     let expected = undisturbed(folder.path());
     let (file, work) = stopped(folder.path());
-    let path = work.join("graph.npz");
+    let path = work.join("graph");
     let mut tables = fs::read(&path).unwrap();
     // A bit of the first range's indices, and one of the second's scores.
     let scores = tables.len() / 2;

@@ -1,34 +1,45 @@
 //! Rows of Parquet: of the file's columns, only the one with the text and the one with the id are
 //! read, some rows at a time.
 
-use std::collections::VecDeque;
+use std::borrow::Cow;
+use std::fmt::Display;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, DataType};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
+    ParquetRecordBatchReaderBuilder,
+};
 use parquet::basic::{ConvertedType, LogicalType, Type as Physical};
-use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
-use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::schema::types::ColumnDescriptor;
+use parquet::schema::types::{BasicTypeInfo, SchemaDescriptor, Type};
 
 use super::{BulkError, Fault, MOST_ROW_BYTES, Piece, Position, Reading, Rows, too_large};
 
-/// Rows that are decoded together.
-const TOGETHER: usize = 256;
+/// Rows that are decoded together. An array takes 2 GiB of text: twice as much as these may have.
+const TOGETHER: usize = 64;
 
 /// The columns of a file that are read.
 pub(super) struct Columns {
-    file: SerializedFileReader<File>,
+    reader: ParquetRecordBatchReader,
     /// In messages.
     name: String,
-    text: Column,
-    id: Option<Column>,
-    /// The next group of rows.
-    group: usize,
-    /// Rows of the current group that are not decoded.
-    left: usize,
+    /// Places of the text and the id among the columns that are read.
+    text: usize,
+    id: Option<usize>,
+    /// Rows that are decoded, and how many of them were used.
+    batch: RecordBatch,
+    at: usize,
     /// Rows that were used, and all that the file has.
     rows: u64,
     all_rows: u64,
@@ -38,111 +49,111 @@ pub(super) struct Columns {
     hasher: blake3::Hasher,
 }
 
-/// What a row has in the columns that are read.
-type TextAndId = (Option<ByteArray>, Option<ByteArray>);
-
-/// A column.
-struct Column {
-    /// Among the columns of the file.
-    index: usize,
-    is_unsigned: bool,
-    /// Of the current group of rows.
-    reader: Option<ColumnReader>,
-    /// What is decoded and was not used: text, or nothing where the column has no value.
-    values: VecDeque<Option<ByteArray>>,
-}
+/// The text of a row, and its id; `None` where it has no value.
+type TextAndId<'a> = (Option<Cow<'a, [u8]>>, Option<Cow<'a, [u8]>>);
 
 impl Columns {
     pub(super) fn open(path: &Path, wanted: &Reading<'_>) -> Result<Self, BulkError> {
         let name = path.display().to_string();
         let opened = File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
         let (file_bytes, file) = opened.map_err(BulkError::io("open", path))?;
-        let file = guarded(&name, || SerializedFileReader::new(file))?;
-        let about = file.metadata().file_metadata();
-        let schema = about.schema_descr();
-        let fields = schema.root_schema().get_fields();
+        // Some programs leave other types of theirs beside those of the format.
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let found = guarded(&name, || ArrowReaderMetadata::load(&file, options.clone()))?;
+        let fields = found.parquet_schema().root_schema().get_fields();
         let names: Vec<String> = fields.iter().map(|field| field.name().to_owned()).collect();
         let column = |column: &str| {
             let at = wanted.find(column, &names)?;
-            let index = (0..schema.num_columns())
-                .find(|&leaf| schema.get_column_root_idx(leaf) == at)
-                .filter(|&leaf| fields[at].is_primitive() && is_read(&schema.column(leaf)));
-            let index = index.ok_or_else(|| BulkError::ColumnType {
-                file: name.clone(),
-                column: column.to_owned(),
-            })?;
-            let is_unsigned = is_unsigned(&schema.column(index));
-            Ok::<_, BulkError>(Column { index, is_unsigned, reader: None, values: VecDeque::new() })
+            let field = found.schema().field_with_name(&names[at]);
+            match field.is_ok_and(|field| is_read(field.data_type(), fields[at].get_basic_info())) {
+                true => Ok(at),
+                false => {
+                    let column = column.to_owned();
+                    Err(BulkError::ColumnType { file: name.clone(), column })
+                }
+            }
         };
         let text = column(wanted.column)?;
         let id = wanted.id.map(column).transpose()?;
-        let all_rows = u64::try_from(about.num_rows()).unwrap_or(0);
-        let hasher = blake3::Hasher::new();
-        let (group, left, rows, used) = (0, 0, 0, 0);
-        Ok(Self { file, name, text, id, group, left, rows, all_rows, file_bytes, used, hasher })
+        let columns: Vec<usize> = [Some(text), id].into_iter().flatten().collect();
+        let reader = guarded(&name, || {
+            let schema = Arc::new(as_bytes(found.parquet_schema(), &columns)?);
+            let options = options.with_parquet_schema(schema);
+            let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options)?;
+            let mask = ProjectionMask::roots(builder.parquet_schema(), columns.iter().copied());
+            builder.with_projection(mask).with_batch_size(TOGETHER).build()
+        })?;
+        let groups = found.metadata().row_groups().iter();
+        let all_rows = groups.map(|group| u64::try_from(group.num_rows()).unwrap_or(0));
+        Ok(Self {
+            batch: RecordBatch::new_empty(reader.schema()),
+            reader,
+            name,
+            text: usize::from(id.is_some_and(|id| id < text)),
+            id: id.map(|id| usize::from(text < id)),
+            at: 0,
+            rows: 0,
+            all_rows: all_rows.fold(0, u64::saturating_add),
+            file_bytes,
+            used: 0,
+            hasher: blake3::Hasher::new(),
+        })
     }
 
-    /// Decodes some rows; `false` at the end.
+    /// Decodes some rows, when all that were decoded are used; `false` at the end.
     fn more(&mut self) -> Result<bool, BulkError> {
-        let Self { file, name, text, id, .. } = self;
-        while self.left == 0 {
-            if self.group == file.num_row_groups() {
-                return Ok(false);
+        let (reader, is_short) = (&mut self.reader, self.rows < self.all_rows);
+        let batch = guarded(&self.name, || match reader.next() {
+            None if is_short => {
+                Err("Parquet error: a column has fewer rows than its group".to_owned())
             }
-            let group = guarded(name, || file.get_row_group(self.group))?;
-            self.left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-            self.group += 1;
-            for column in [Some(&mut *text), id.as_mut()].into_iter().flatten() {
-                let reader = guarded(name, || group.get_column_reader(column.index))?;
-                column.reader = Some(reader);
-            }
-        }
-        let some = self.left.min(TOGETHER);
-        for column in [Some(text), id.as_mut()].into_iter().flatten() {
-            guarded(name, || match column.read(some)? {
-                found if found == some => Ok(()),
-                _ => Err(ParquetError::General("a column has fewer rows than its group".into())),
-            })?;
-        }
-        self.left -= some;
+            batch => batch.transpose().map_err(|error| match error {
+                ArrowError::ParquetError(reason) => reason,
+                error => error.to_string(),
+            }),
+        })?;
+        let Some(batch) = batch else { return Ok(false) };
+        (self.batch, self.at) = (batch, 0);
         Ok(true)
     }
 
     /// The text and the id of the next row; `None` at the end.
-    fn row(&mut self) -> Result<Option<TextAndId>, BulkError> {
-        while self.text.values.is_empty() {
+    fn row(&mut self) -> Result<Option<TextAndId<'_>>, BulkError> {
+        while self.at == self.batch.num_rows() {
             if !self.more()? {
                 return Ok(None);
             }
         }
-        let text = self.text.values.pop_front().flatten();
-        let id = self.id.as_mut().and_then(|id| id.values.pop_front()).flatten();
+        let (batch, at) = (&self.batch, self.at);
+        let value = move |column: usize| as_text(batch.column(column), at);
+        let (text, id) = (value(self.text), self.id.and_then(value));
         for value in [&text, &id] {
             let length = value.as_ref().map_or(u64::MAX, |value| value.len() as u64);
             self.hasher.update(&length.to_le_bytes());
             if let Some(value) = value {
-                self.hasher.update(value.data());
+                self.hasher.update(value);
                 self.used += length;
             }
         }
-        self.rows += 1;
+        (self.at, self.rows) = (at + 1, self.rows + 1);
         Ok(Some((text, id)))
     }
 }
 
 impl Rows for Columns {
     fn next(&mut self, piece: &mut Piece) -> Result<bool, BulkError> {
+        let line = self.rows + 1;
         let Some((text, id)) = self.row()? else { return Ok(false) };
-        let text = text.as_ref().map(ByteArray::data);
-        let id = id.as_ref().map(ByteArray::data).filter(|id| id.len() <= MOST_ROW_BYTES);
+        let text = text.as_deref();
+        let id = id.as_deref().filter(|id| id.len() <= MOST_ROW_BYTES);
         let length = text.map_or(0, <[u8]>::len) + id.map_or(0, <[u8]>::len);
         match text {
-            Some(_) if length > MOST_ROW_BYTES => piece.push(self.rows, b"", id, Some(too_large())),
-            Some(text) => piece.push(self.rows, text, id, None),
+            Some(_) if length > MOST_ROW_BYTES => piece.push(line, b"", id, Some(too_large())),
+            Some(text) => piece.push(line, text, id, None),
             None => {
                 let detail = "it is null; give it a string".to_owned();
                 let fault = Fault { code: "invalid_value", detail };
-                piece.push(self.rows, b"", id, Some(fault));
+                piece.push(line, b"", id, Some(fault));
             }
         }
         Ok(true)
@@ -170,95 +181,73 @@ impl Rows for Columns {
     }
 }
 
-impl Column {
-    /// Decodes some rows as CSV has them. Returns their number.
-    fn read(&mut self, rows: usize) -> Result<usize, ParquetError> {
-        let Self { reader, values, is_unsigned, .. } = self;
-        let is_unsigned = *is_unsigned;
-        let text = |text: String| ByteArray::from(text.into_bytes());
-        match reader.as_mut().expect("a group was opened") {
-            ColumnReader::ByteArrayColumnReader(reader) => decode(reader, rows, values, |one| one),
-            ColumnReader::BoolColumnReader(reader) => {
-                decode(reader, rows, values, |one| text(one.to_string()))
-            }
-            ColumnReader::Int32ColumnReader(reader) => decode(reader, rows, values, |one| {
-                text(if is_unsigned { (one as u32).to_string() } else { one.to_string() })
-            }),
-            ColumnReader::Int64ColumnReader(reader) => decode(reader, rows, values, |one| {
-                text(if is_unsigned { (one as u64).to_string() } else { one.to_string() })
-            }),
-            ColumnReader::FloatColumnReader(reader) => {
-                decode(reader, rows, values, |one| text(format!("{one:?}")))
-            }
-            ColumnReader::DoubleColumnReader(reader) => {
-                decode(reader, rows, values, |one| text(format!("{one:?}")))
-            }
-            _ => Err(ParquetError::General("the type of a column changes".to_owned())),
-        }
+/// A value as CSV has it.
+fn as_text(column: &ArrayRef, row: usize) -> Option<Cow<'_, [u8]>> {
+    fn number<T: ArrowPrimitiveType>(column: &ArrayRef, row: usize) -> String {
+        format!("{:?}", column.as_primitive::<T>().value(row))
     }
-}
-
-fn decode<T: DataType>(
-    reader: &mut ColumnReaderImpl<T>,
-    rows: usize,
-    values: &mut VecDeque<Option<ByteArray>>,
-    text: impl Fn(T::T) -> ByteArray,
-) -> Result<usize, ParquetError> {
-    let (mut levels, mut found) = (Vec::new(), Vec::new());
-    let (rows, ..) = reader.read_records(rows, Some(&mut levels), None, &mut found)?;
-    let mut found = found.into_iter().map(text);
-    if levels.is_empty() {
-        // A column where each row has a value.
-        values.extend(found.map(Some));
-    } else {
-        values.extend(levels.iter().map(|&level| if level > 0 { found.next() } else { None }));
+    if column.is_null(row) {
+        return None;
     }
-    Ok(rows)
+    let text = match column.data_type() {
+        DataType::Binary => return Some(Cow::Borrowed(column.as_binary::<i32>().value(row))),
+        DataType::Boolean => column.as_boolean().value(row).to_string(),
+        DataType::Int8 => number::<Int8Type>(column, row),
+        DataType::Int16 => number::<Int16Type>(column, row),
+        DataType::Int32 => number::<Int32Type>(column, row),
+        DataType::Int64 => number::<Int64Type>(column, row),
+        DataType::UInt8 => number::<UInt8Type>(column, row),
+        DataType::UInt16 => number::<UInt16Type>(column, row),
+        DataType::UInt32 => number::<UInt32Type>(column, row),
+        DataType::UInt64 => number::<UInt64Type>(column, row),
+        DataType::Float32 => number::<Float32Type>(column, row),
+        DataType::Float64 => number::<Float64Type>(column, row),
+        other => unreachable!("a column of {other} is refused"),
+    };
+    Some(Cow::Owned(text.into_bytes()))
 }
 
 /// Whether CSV would have the column's values in one form only. A date or a decimal number has
 /// several.
-fn is_read(column: &ColumnDescriptor) -> bool {
-    use ConvertedType as Converted;
-    let is_whole = matches!(
-        column.converted_type(),
-        Converted::NONE
-            | Converted::INT_8
-            | Converted::INT_16
-            | Converted::INT_32
-            | Converted::INT_64
-            | Converted::UINT_8
-            | Converted::UINT_16
-            | Converted::UINT_32
-            | Converted::UINT_64
-    );
-    let logical = column.logical_type_ref();
-    if column.max_rep_level() > 0 {
-        return false;
-    }
-    match column.physical_type() {
-        Physical::BOOLEAN | Physical::FLOAT | Physical::DOUBLE => true,
-        Physical::INT32 | Physical::INT64 => {
-            is_whole && matches!(logical, None | Some(LogicalType::Integer { .. }))
+fn is_read(kind: &DataType, annotation: &BasicTypeInfo) -> bool {
+    match kind {
+        // BSON and shapes are bytes, too.
+        DataType::Binary => {
+            annotation.converted_type() != ConvertedType::BSON
+                && matches!(annotation.logical_type_ref(), None | Some(LogicalType::Enum))
         }
-        Physical::BYTE_ARRAY => matches!(
-            (column.converted_type(), logical),
-            (Converted::NONE | Converted::UTF8 | Converted::ENUM | Converted::JSON, None)
-                | (_, Some(LogicalType::String | LogicalType::Enum | LogicalType::Json))
-        ),
-        Physical::INT96 | Physical::FIXED_LEN_BYTE_ARRAY => false,
+        DataType::Boolean | DataType::Float32 | DataType::Float64 | DataType::Utf8 => true,
+        kind => kind.is_integer(),
     }
 }
 
-fn is_unsigned(column: &ColumnDescriptor) -> bool {
-    use ConvertedType::{UINT_8, UINT_16, UINT_32, UINT_64};
-    matches!(column.converted_type(), UINT_8 | UINT_16 | UINT_32 | UINT_64)
+/// The schema with these columns as bytes where they are text. What is not UTF-8 is a fault of its
+/// row then, and not of the file.
+fn as_bytes(
+    schema: &SchemaDescriptor,
+    columns: &[usize],
+) -> Result<SchemaDescriptor, ParquetError> {
+    let root = schema.root_schema();
+    let fields = root.get_fields().iter().enumerate().map(|(at, field)| {
+        if !columns.contains(&at) || field.get_physical_type() != Physical::BYTE_ARRAY {
+            return Ok(field.clone());
+        }
+        let bytes = Type::primitive_type_builder(field.name(), Physical::BYTE_ARRAY);
+        let bytes = bytes.with_repetition(field.get_basic_info().repetition()).build()?;
+        Ok::<_, ParquetError>(Arc::new(bytes))
+    });
+    let fields = fields.collect::<Result<Vec<_>, _>>()?;
+    let root = Type::group_type_builder(root.name()).with_fields(fields).build()?;
+    Ok(SchemaDescriptor::new(Arc::new(root)))
 }
 
 /// Damage can break what the decoders assert. It is an error of the file, and no end of the
 /// process.
-fn guarded<T>(name: &str, read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, BulkError> {
-    let read = catch_unwind(AssertUnwindSafe(read));
-    let read = read.unwrap_or_else(|_| Err(ParquetError::General("it is damaged".into())));
-    read.map_err(|error| BulkError::NotParquet { file: name.to_owned(), reason: error.to_string() })
+fn guarded<T, E: Display>(name: &str, read: impl FnOnce() -> Result<T, E>) -> Result<T, BulkError> {
+    let reason = match catch_unwind(AssertUnwindSafe(read)) {
+        Ok(Ok(found)) => return Ok(found),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "Parquet error: it is damaged".to_owned(),
+    };
+    Err(BulkError::NotParquet { file: name.to_owned(), reason })
 }

@@ -95,14 +95,12 @@ fn odd_rows_and_files_are_said_with_the_cure() {
     );
     let bytes = [b"good".to_vec(), b"\xff".to_vec()];
     let schema = "message t { REQUIRED BYTE_ARRAY text; }";
-    write(
-        &scratch.path("c.parquet"),
-        schema,
-        &[Column::Bytes(&bytes)],
-        (2, 2),
-        Compression::SNAPPY,
-    );
-    assert_eq!(codes("c.parquet", &default), "1 ok, 2 not_utf8");
+    // Also where the schema says that it is text.
+    for schema in [schema, "message t { REQUIRED BYTE_ARRAY text (UTF8); }"] {
+        let table = scratch.path("c.parquet");
+        write(&table, schema, &[Column::Bytes(&bytes)], (2, 2), Compression::SNAPPY);
+        assert_eq!(codes("c.parquet", &default), "1 ok, 2 not_utf8");
+    }
     write(&scratch.path("d.parquet"), schema, &[Column::Bytes(&[])], (0, 1), Compression::SNAPPY);
     assert_eq!(codes("d.parquet", &default), "");
 
