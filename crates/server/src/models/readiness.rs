@@ -133,7 +133,7 @@ impl Readiness {
         };
         if let Some((query, expected)) = &self.question {
             let answer = queue.submit_probe(query.clone(), deadline).await.map_err(failed)?;
-            if answer.hits != [[*expected]] {
+            if answer.responses != [[*expected]] {
                 return Err(NotReady::WrongAnswer);
             }
         }
