@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use contract::TokenText;
+use kindred::contract::TokenText;
 use kindred::heads::{
     BUILT_IN, Expander, Head, HeadError, HeadKind, Token, about, built_in, own_expander,
 };
-use model_store::{ModelError, ModelStore};
+use kindred::{ModelError, ModelStore};
 use tracing::warn;
 
 use crate::config::{Config, ModelSource};

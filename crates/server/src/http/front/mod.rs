@@ -128,8 +128,8 @@ impl Connection {
     async fn observed(&self, request: Request, id: RequestId, route: usize) -> Response {
         let (observed, arrived) = (self.observed.begin(&request, route), Instant::now());
         let traced = self.traced(&request, route, &id, arrived);
-        let answered = self.answer(request, id, route, arrived, traced.trace.as_ref());
-        let (mut response, noted) = answered.await;
+        let (mut response, noted) =
+            self.answer(request, id, route, arrived, traced.trace.as_ref()).await;
         let (timing, took) = noted.unwrap_or_else(|| (Timing::default(), arrived.elapsed()));
         let ended = arrived + took;
         observed.answered(&response, took, timing.stages(ended), traced.trace.as_deref());

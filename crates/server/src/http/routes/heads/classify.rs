@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use contract::TokenText;
 use kindred::asking::Asking;
+use kindred::contract::TokenText;
 use kindred::heads::{
     Explanation, HeadKind, Label, MAX_NGRAM_BYTES, Vocabulary, explain, explanation_cost, labels,
 };

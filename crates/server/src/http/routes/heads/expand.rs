@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use contract::{Expansion, QueryError, Term, TermExpander, TokenVectors};
 use kindred::asking::Asking;
+use kindred::contract::{Expansion, QueryError, Term, TermExpander, TokenVectors};
 use kindred::heads::{Cause, Expander, Form, Formed, HeadKind, Vocabulary, cause, token_rows};
 use kindred::queue::{Answered, SubmitError};
 use serde::{Serialize, Serializer};
