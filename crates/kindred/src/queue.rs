@@ -120,8 +120,8 @@ where
 
 impl QueueHandle {
     /// Waits for the neighbours of some queries, best first. Dropping the future abandons them:
-    /// queries that have not been searched by then never will be. Notes in the timeline, if there is
-    /// one, when jobs enter the queue, and their passes.
+    /// queries that have not been searched by then never will be. Notes in the timeline, if there
+    /// is one, when jobs enter the queue, and their passes.
     ///
     /// # Errors
     /// Immediately if the deadline has passed, the queue is full or there is no working engine;
