@@ -14,9 +14,9 @@ use clap::builder::{
     TypedValueParser,
 };
 use clap::{Args, Parser, Subcommand};
-use contract::Metric;
-use model_store::export::ExportFormat;
-use model_store::prepare::{MAX_DIM, VectorsFormat};
+use kindred::contract::Metric;
+use kindred::export::ExportFormat;
+use kindred::prepare::{MAX_DIM, VectorsFormat};
 
 use asking::{
     ANALOGY_EXAMPLES, COMPLETIONS_EXAMPLES, CONSOLE_EXAMPLES, MAN_EXAMPLES, NEAREST_EXAMPLES,

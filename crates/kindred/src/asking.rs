@@ -3,14 +3,17 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use contract::{Engine, EngineDescription, Expansion, FullPassQuery, Query, TokenText};
+use contract::{
+    Engine, EngineDescription, Expansion, FullPassAnswer, FullPassQuery, Hit, Query, Term,
+    TokenText,
+};
 use scheduler::account::Account;
 use tokio::runtime::Handle;
 
 use crate::engines::EngineStartError;
 use crate::queue::{
-    self, Answer, ClassScores, DeviceThreads, Expanded, FullPassAnswers, Limits, QueueHandle,
-    QueueStatistics, SubmitError, Timeline, Until,
+    self, Answered, DeviceThreads, Limits, QueueHandle, QueueStatistics, SubmitError, Timeline,
+    Until,
 };
 
 /// What a query needs to be asked: a queue, an account and a deadline.
@@ -60,7 +63,7 @@ impl<'a> Asking<'a> {
     pub fn search(
         self,
         queries: Vec<Query>,
-    ) -> impl Future<Output = Result<Answer, SubmitError>> + Send + use<'a> {
+    ) -> impl Future<Output = Result<Answered<Vec<Hit>>, SubmitError>> + Send + use<'a> {
         self.queue.submit(self.account, queries, self.deadline, self.timeline)
     }
 
@@ -72,7 +75,7 @@ impl<'a> Asking<'a> {
     pub fn full_pass(
         self,
         queries: Vec<FullPassQuery>,
-    ) -> impl Future<Output = Result<FullPassAnswers, SubmitError>> + Send + use<'a> {
+    ) -> impl Future<Output = Result<Answered<FullPassAnswer>, SubmitError>> + Send + use<'a> {
         self.queue.full_pass(self.account, queries, self.deadline, self.timeline)
     }
 
@@ -84,7 +87,7 @@ impl<'a> Asking<'a> {
     pub fn classify(
         self,
         texts: Vec<TokenText>,
-    ) -> impl Future<Output = Result<ClassScores, SubmitError>> + Send + use<'a> {
+    ) -> impl Future<Output = Result<Answered<Vec<f64>>, SubmitError>> + Send + use<'a> {
         self.queue.classify(self.account, texts, self.deadline, self.timeline)
     }
 
@@ -96,7 +99,7 @@ impl<'a> Asking<'a> {
     pub fn expand(
         self,
         texts: Vec<Expansion>,
-    ) -> impl Future<Output = Result<Expanded, SubmitError>> + Send + use<'a> {
+    ) -> impl Future<Output = Result<Answered<Vec<Term>>, SubmitError>> + Send + use<'a> {
         self.queue.expand(self.account, texts, self.deadline, self.timeline)
     }
 
@@ -106,14 +109,14 @@ impl<'a> Asking<'a> {
         self,
         searches: Vec<Query>,
         full_passes: Vec<FullPassQuery>,
-    ) -> Result<(Answer, FullPassAnswers, Times), SubmitError> {
+    ) -> Result<(Vec<Vec<Hit>>, Vec<FullPassAnswer>, Times), SubmitError> {
         let searched = self.search(searches).await?;
         let passed = self.full_pass(full_passes).await?;
         let times = Times {
             queue: searched.queued + passed.queued,
-            engine: searched.engine + passed.engine,
+            engine: searched.device + passed.device,
         };
-        Ok((searched, passed, times))
+        Ok((searched.responses, passed.responses, times))
     }
 }
 

@@ -16,10 +16,12 @@
 //! command line's other work is here as well: [`prepare`], [`export`], [`synth`],
 //! [`Model::verify`], [`graph`], [`bulk`], and [`evaluation`].
 //!
-//! The server is a layer over the parts: [`demo`] and `model-store` open a model, the crate
-//! `engines` makes the engine that searches it, `heads` has the classifiers and expanders over it, the `scheduler` lets many callers share that engine. [`expression`]
-//! reads what people type; [`question`] makes checked queries of it, with the options that are
-//! declared in [`options`]; [`asking`] and [`search`] put them to the engine.
+//! The server and the command line are layers over the parts, which they have from here: [`demo`]
+//! and [`ModelStore`] open a model, [`engines`] makes the engine that searches it by the
+//! [`contract`], [`heads`] has the classifiers and expanders over it, and the `scheduler` lets many
+//! callers share that engine. [`expression`] reads what people type; [`question`] makes checked
+//! queries of it, with the options that are declared in [`options`]; [`asking`] and [`search`] put
+//! them to the engine.
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -47,15 +49,17 @@ use heads::delimited;
 pub use answer::{Answer, Classified, ImpliedTerm, ImpliedTerms, NamedLabel, Neighbor, Ranks};
 pub use answering::Answering;
 pub use asking::Times;
+pub use cpu_core::ReferenceEngine;
 pub use engines::device::{Device, Gpus, Placement};
 pub use engines::{EngineStartError, background, device, numa, placement, warm_up};
 pub use error::{Error, MAX_SUGGESTED_WORDS, UnknownWord, unknown_words_message};
+pub use gpu_core::GpuError;
 pub use heads::text;
 pub use method::Method;
 pub use model::Model;
-pub use model_store::{ModelError, ModelStore, export, prepare, synth};
+pub use model_store::{ModelError, ModelStore, Number, Words, export, npy, prepare, synth};
 pub use options::{Options, Unknown};
 pub use question::{Placed, Side, Target, Term};
 pub use queue::Limits;
 pub use service::{ArrayQueries, Arrays, Kindred, Settings};
-pub use {::engines, ::heads};
+pub use {::contract, ::engines, ::heads};

@@ -11,8 +11,8 @@ use scheduler::{Counted, Lane, LaneStatistics, Scheduler, StartError};
 use tokio::runtime;
 
 pub use scheduler::{
-    DeviceState, DeviceThreads, EngineLost, JobTimes, NotRetired, PassTimes, ReplicaState,
-    Replicas, SubmitError, Timeline, Until,
+    Answered, DeviceState, DeviceThreads, EngineLost, JobTimes, NotRetired, PassTimes,
+    ReplicaState, Replicas, SubmitError, Timeline, Until,
 };
 
 /// Bounds of the queue and of its engine.
@@ -42,50 +42,6 @@ pub struct QueueHandle {
     full_pass: Lane<FullPass>,
     classify: Lane<Classify>,
     expand: Lane<Expand>,
-}
-
-/// The answer to a job of searches.
-#[derive(Debug, Default)]
-pub struct Answer {
-    /// For each query, in order, its neighbours, best first.
-    pub hits: Vec<Vec<Hit>>,
-    /// From entering the queue to the start of the first pass.
-    pub queued: Duration,
-    /// In passes of the engine.
-    pub engine: Duration,
-}
-
-/// The answer to a job of full-pass queries.
-#[derive(Debug, Default)]
-pub struct FullPassAnswers {
-    /// For each query, in order, what was found.
-    pub answers: Vec<FullPassAnswer>,
-    /// From entering the queue to the start of the first pass.
-    pub queued: Duration,
-    /// In passes of the engine.
-    pub engine: Duration,
-}
-
-/// The answer to a job of texts.
-#[derive(Debug, Default)]
-pub struct ClassScores {
-    /// For each text, in order, its class scores.
-    pub scores: Vec<Vec<f64>>,
-    /// From entering the queue to the start of the first pass.
-    pub queued: Duration,
-    /// In passes of the engine.
-    pub engine: Duration,
-}
-
-/// The answer to a job of texts to expand.
-#[derive(Debug, Default)]
-pub struct Expanded {
-    /// For each text, in order, its terms, best first.
-    pub terms: Vec<Vec<Term>>,
-    /// From entering the queue to the start of the first pass.
-    pub queued: Duration,
-    /// In passes of the engine.
-    pub engine: Duration,
 }
 
 /// What was counted since the start, and what waits now.
@@ -163,9 +119,9 @@ where
 }
 
 impl QueueHandle {
-    /// Waits for the answers to some queries. Dropping the future abandons them: what has not been
-    /// searched by then never will be. Notes in the timeline, if there is one, when jobs enter the
-    /// queue, and their passes.
+    /// Waits for the neighbours of some queries, best first. Dropping the future abandons them:
+    /// queries that have not been searched by then never will be. Notes in the timeline, if there
+    /// is one, when jobs enter the queue, and their passes.
     ///
     /// # Errors
     /// Immediately if the deadline has passed, the queue is full or there is no working engine;
@@ -177,9 +133,9 @@ impl QueueHandle {
         queries: Vec<Query>,
         deadline: Instant,
         timeline: Option<&Arc<Timeline>>,
-    ) -> Result<Answer, SubmitError> {
+    ) -> Result<Answered<Vec<Hit>>, SubmitError> {
         let answered = self.search.submit(account, queries, deadline, timeline).await?;
-        let (mut answer, unproven) = answer(answered);
+        let (mut answer, unproven) = split(answered);
         if !unproven.is_empty() {
             // Boxed, because it is rare and must not make the future of every request larger.
             Box::pin(self.prove(account, unproven, &mut answer, deadline, timeline)).await?;
@@ -192,17 +148,17 @@ impl QueueHandle {
         &self,
         account: &Arc<Account>,
         unproven: Vec<(usize, Query)>,
-        answer: &mut Answer,
+        answer: &mut Answered<Vec<Hit>>,
         deadline: Instant,
         timeline: Option<&Arc<Timeline>>,
     ) -> Result<(), SubmitError> {
         let queries = unproven.iter().map(|(_, query)| FullPassQuery::of_search(query)).collect();
         let proved = self.full_pass(account, queries, deadline, timeline).await?;
-        for ((index, _), proved) in unproven.into_iter().zip(proved.answers) {
-            answer.hits[index] = proved.hits;
+        for ((index, _), proved) in unproven.into_iter().zip(proved.responses) {
+            answer.responses[index] = proved.hits;
         }
         answer.queued += proved.queued;
-        answer.engine += proved.engine;
+        answer.device += proved.device;
         Ok(())
     }
 
@@ -217,14 +173,12 @@ impl QueueHandle {
         queries: Vec<FullPassQuery>,
         deadline: Instant,
         timeline: Option<&Arc<Timeline>>,
-    ) -> Result<FullPassAnswers, SubmitError> {
-        let answered = self.full_pass.submit(account, queries, deadline, timeline).await?;
-        let (queued, engine) = (answered.queued, answered.device);
-        Ok(FullPassAnswers { answers: answered.responses, queued, engine })
+    ) -> Result<Answered<FullPassAnswer>, SubmitError> {
+        self.full_pass.submit(account, queries, deadline, timeline).await
     }
 
-    /// As [`submit`](Self::submit), for texts that are classified. They wait in a lane of their
-    /// own.
+    /// As [`submit`](Self::submit), for the class scores of some texts. They wait in a lane of
+    /// their own.
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
@@ -234,13 +188,12 @@ impl QueueHandle {
         texts: Vec<TokenText>,
         deadline: Instant,
         timeline: Option<&Arc<Timeline>>,
-    ) -> Result<ClassScores, SubmitError> {
-        let answered = self.classify.submit(account, texts, deadline, timeline).await?;
-        let (queued, engine) = (answered.queued, answered.device);
-        Ok(ClassScores { scores: answered.responses, queued, engine })
+    ) -> Result<Answered<Vec<f64>>, SubmitError> {
+        self.classify.submit(account, texts, deadline, timeline).await
     }
 
-    /// As [`submit`](Self::submit), for texts that are expanded. They wait in a lane of their own.
+    /// As [`submit`](Self::submit), for the terms of some texts, best first. They wait in a lane of
+    /// their own.
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
@@ -250,11 +203,12 @@ impl QueueHandle {
         texts: Vec<Expansion>,
         deadline: Instant,
         timeline: Option<&Arc<Timeline>>,
-    ) -> Result<Expanded, SubmitError> {
+    ) -> Result<Answered<Vec<Term>>, SubmitError> {
         let (parts, terms) = self.expand.workload().parts(texts);
-        let answered = self.expand.submit(account, parts, deadline, timeline).await?;
-        let terms = terms.into_iter().map(TermsOfText::take).collect();
-        Ok(Expanded { terms, queued: answered.queued, engine: answered.device })
+        let Answered { queued, device, .. } =
+            self.expand.submit(account, parts, deadline, timeline).await?;
+        let responses = terms.into_iter().map(TermsOfText::take).collect();
+        Ok(Answered { responses, queued, device })
     }
 
     /// As [`submit`](Self::submit), through the slot that is kept for readiness checks. Only one
@@ -266,12 +220,13 @@ impl QueueHandle {
         &self,
         query: Query,
         deadline: Instant,
-    ) -> Result<Answer, SubmitError> {
-        let (mut answer, unproven) = answer(self.search.probe(query, deadline).await?);
+    ) -> Result<Answered<Vec<Hit>>, SubmitError> {
+        let (mut answer, unproven) = split(self.search.probe(query, deadline).await?);
         for (index, query) in unproven {
             let full_pass = FullPassQuery::of_search(&query);
             let mut proved = self.full_pass.probe(full_pass, deadline).await?;
-            answer.hits[index] = proved.responses.pop().map(|found| found.hits).unwrap_or_default();
+            let proved = proved.responses.pop();
+            answer.responses[index] = proved.map(|found| found.hits).unwrap_or_default();
         }
         Ok(answer)
     }
@@ -313,15 +268,16 @@ impl QueueHandle {
 
 /// What was found, and the queries that a search can't answer, with their indices.
 #[inline]
-fn answer(answered: scheduler::Answered<SearchResponse>) -> (Answer, Vec<(usize, Query)>) {
+fn split(found: Answered<SearchResponse>) -> (Answered<Vec<Hit>>, Vec<(usize, Query)>) {
+    let Answered { responses, queued, device } = found;
     let mut unproven = Vec::new();
-    let hits = answered.responses.into_iter().enumerate().map(|(index, found)| match found {
+    let hits = responses.into_iter().enumerate().map(|(index, found)| match found {
         SearchResponse::Hits(hits) => hits,
         SearchResponse::Unproven(query) => {
             unproven.push((index, *query));
             Vec::new()
         }
     });
-    let hits = hits.collect();
-    (Answer { hits, queued: answered.queued, engine: answered.device }, unproven)
+    let responses = hits.collect();
+    (Answered { responses, queued, device }, unproven)
 }

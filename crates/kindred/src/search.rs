@@ -176,11 +176,11 @@ impl Round {
     ) -> Result<Times, SubmitError> {
         let (searched, queries): (Vec<_>, Vec<_>) = self.searches.into_iter().unzip();
         let (ranked, ranks): (Vec<_>, Vec<_>) = self.ranks.into_iter().unzip();
-        let (hits, ranks, times) = asking.both(queries, ranks).await?;
-        for (index, hits) in searched.into_iter().zip(hits.hits) {
+        let (hits, answers, times) = asking.both(queries, ranks).await?;
+        for (index, hits) in searched.into_iter().zip(hits) {
             found[index].hits = hits;
         }
-        for (index, answer) in ranked.into_iter().zip(ranks.answers) {
+        for (index, answer) in ranked.into_iter().zip(answers) {
             found[index].set_inputs(answer.ranks);
         }
         Ok(times)

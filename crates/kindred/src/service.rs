@@ -355,12 +355,12 @@ impl Kindred {
         Answering::new(&self.shared.timer, async move {
             let (query, notes) = prepared?;
             let answer = asking.full_pass(vec![query]).await?;
-            let found = answer.answers.first().ok_or(Error::Internal)?;
+            let found = answer.responses.first().ok_or(Error::Internal)?;
             Ok(Ranks {
                 ranked: placed(model, &found.ranks),
                 used: used(model, &notes),
                 skipped: notes.skipped,
-                times: Times { queue: answer.queued, engine: answer.engine },
+                times: Times { queue: answer.queued, engine: answer.device },
             })
         })
     }
@@ -414,11 +414,7 @@ impl Kindred {
             let known = tokenised.iter().filter(|text| !text.tokens.is_empty());
             let texts = known.map(|text| TokenText::new(head.clone(), text.tokens.clone()));
             let texts: Vec<TokenText> = texts.collect();
-            let scores = match texts.is_empty() {
-                true => Vec::new(),
-                false => asking.classify(texts).await?.scores,
-            };
-            let mut scores = scores.into_iter();
+            let mut scores = asking.classify(texts).await?.responses.into_iter();
             let answers = tokenised.into_iter().map(|text| {
                 if text.tokens.is_empty() {
                     return Err(no_word(text));

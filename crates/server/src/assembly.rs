@@ -137,8 +137,8 @@ mod tests {
 
     use axum::body::{Body, to_bytes};
     use axum::http::{Request, StatusCode, header};
-    use cpu_core::ReferenceEngine;
-    use model_store::prepare::{Input, PrepareOptions, prepare_folder};
+    use kindred::ReferenceEngine;
+    use kindred::prepare::{Input, PrepareOptions, prepare_folder};
     use scheduler::account::{Account, Pool};
     use serde_json::{Value, json};
     use tower::Service as _;

@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 
 use super::CommandError;
 use kindred::background::in_background;
-use model_store::{ModelError, ModelStore};
+use kindred::{ModelError, ModelStore};
 
 /// A verification that has begun. If it is dropped, it stops.
 pub(super) struct Verification {
@@ -69,7 +69,7 @@ fn damaged(source: ModelError, written: Option<&Path>) -> CommandError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model_store::prepare::{Input, PrepareOptions, prepare_in_memory};
+    use kindred::prepare::{Input, PrepareOptions, prepare_in_memory};
 
     #[test]
     fn a_flipped_bit_is_found_and_a_whole_model_passes() {

@@ -18,8 +18,7 @@ use kindred::evaluation::source::{Source, name};
 use kindred::evaluation::{EvaluationError, analogies, similarities};
 use kindred::heads::{Classification, Head, OfLabel};
 use kindred::method::Method;
-use kindred::{Device, Kindred};
-use model_store::ModelStore;
+use kindred::{Device, Kindred, ModelStore};
 use serde_json::json;
 use server::config::ModelSource;
 

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use contract::TermExpander as _;
+use kindred::contract::TermExpander as _;
 use kindred::heads::{Expander, Form, Formed, HeadKind, WantedTerms, own_expander};
+use kindred::prepare::{Array, read_array};
 use kindred::{Device, ImpliedTerms, Kindred};
-use model_store::prepare::{Array, read_array};
 use serde_json::{Value, json};
 
 use super::{CommandError, each_batch, heading, model_of_head, own_engine, print};

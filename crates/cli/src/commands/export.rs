@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use indicatif::HumanCount;
-use model_store::ModelStore;
-use model_store::export::{ExportOptions, export as write};
+use kindred::ModelStore;
+use kindred::export::{ExportOptions, export as write};
 
 use super::beside::Verification;
 use super::progress::RowProgress;

@@ -63,10 +63,9 @@ use kindred::heads::{
     self, DataError, HeadError, ImportError, ReachError, ThreadPool, Tokens, TrainError,
     has_no_capitals,
 };
+use kindred::prepare::not_plain_reason;
 use kindred::queue::EngineLost;
-use kindred::{Device, Settings};
-use model_store::prepare::not_plain_reason;
-use model_store::{ModelError, ModelStore};
+use kindred::{Device, ModelError, ModelStore, Settings};
 use server::assembly::AssemblyError;
 use server::client::ClientError;
 use server::config::{ConfigError, ServeFlags, URL_VARIABLE};

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use contract::Metric;
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
-use model_store::ModelStore;
-use model_store::prepare::{Input, PrepareOptions, Progress, Summary, prepare_folder};
+use kindred::ModelStore;
+use kindred::contract::Metric;
+use kindred::prepare::{Input, PrepareOptions, Progress, Summary, prepare_folder};
 
 use super::CommandError;
 use super::signals::StopSignals;

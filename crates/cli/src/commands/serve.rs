@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contract::Row;
+use kindred::contract::Row;
 use tokio::runtime;
 use tokio::sync::oneshot;
 use tracing::{error, info, warn};

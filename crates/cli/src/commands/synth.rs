@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use contract::Metric;
 use indicatif::HumanCount;
-use model_store::export::check_free;
-use model_store::synth::{SynthOptions, synth_folder, synth_text};
+use kindred::contract::Metric;
+use kindred::export::check_free;
+use kindred::synth::{SynthOptions, synth_folder, synth_text};
 
 use super::CommandError;
 use super::prepare::under;

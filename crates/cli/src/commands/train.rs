@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use kindred::ModelStore;
 use kindred::heads::{
     Format, Made, Probabilities, Progress, Settings, Texts, TextsOptions, TrainingOptions,
     quality_name, train_classifier as train,
 };
-use model_store::ModelStore;
 
 use super::beside::Verification;
 use super::{

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use kindred::ModelStore;
 use kindred::heads::{Expander, Head, HeadKind, about};
-use model_store::ModelStore;
 
 use super::CommandError;
 use crate::arguments::VerifyArguments;

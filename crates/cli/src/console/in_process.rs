@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, header};
-use cpu_core::ReferenceEngine;
+use kindred::ReferenceEngine;
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 use tower::Service as _;

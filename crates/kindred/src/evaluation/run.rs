@@ -139,7 +139,7 @@ impl Evaluation<'_> {
         let is_right = |(asked, hits): &(&KnownQuestion, Vec<Hit>)| {
             hits.first().is_some_and(|best| asked.answers.contains(&best.row))
         };
-        Ok(asked.into_iter().zip(found.hits).filter(is_right).count())
+        Ok(asked.into_iter().zip(found.responses).filter(is_right).count())
     }
 
     /// Compares the model's cosine similarities of the pairs of a set with people's scores.

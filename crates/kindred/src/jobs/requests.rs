@@ -146,7 +146,7 @@ impl<'s, 'a> Searches<'s, 'a> {
                 }
             });
             let Some(answer) = answer else { return Err(Interrupted::Cancelled) };
-            put(some, &answer?.hits);
+            put(some, &answer?.responses);
             Ok(())
         })
     }

@@ -208,7 +208,7 @@ impl Kindred {
         match answering.wait_while(ASK_EVERY, || on_progress(0)) {
             None => Ok(Ended::Stopped),
             Some(Ok(answer)) => {
-                request.put(all, &answer.hits, &mut whole);
+                request.put(all, &answer.responses, &mut whole);
                 Ok(Ended::Answered)
             }
             Some(Err(

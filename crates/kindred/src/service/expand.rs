@@ -144,11 +144,7 @@ impl Kindred {
                 prepared.iter_mut().map(|one| one.expansion.take()).collect();
             let is_known: Vec<bool> = expansions.iter().map(Option::is_some).collect();
             let expansions: Vec<Expansion> = expansions.into_iter().flatten().collect();
-            let terms = match expansions.is_empty() {
-                true => Vec::new(),
-                false => asking.expand(expansions).await?.terms,
-            };
-            let mut terms = terms.into_iter();
+            let mut terms = asking.expand(expansions).await?.responses.into_iter();
             let answers = prepared.into_iter().zip(is_known).map(|(one, is_known)| {
                 if !is_known {
                     return Err(no_word(

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use contract::{TokenClassifier, TokenText};
+use kindred::contract::TokenText;
 use kindred::heads::{
     BUILT_IN, Expander, Head, HeadError, HeadKind, Token, about, built_in, own_expander,
 };
-use model_store::{ModelError, ModelStore};
+use kindred::{ModelError, ModelStore};
 use tracing::warn;
 
 use crate::config::{Config, ModelSource};
@@ -71,12 +71,11 @@ impl ServedClassifier {
         Self { head, probe }
     }
 
-    /// The head, for texts to classify.
-    pub(crate) fn classifier(&self) -> Arc<dyn TokenClassifier> {
+    /// Notes that texts are classified, so that the engine is checked with its probe.
+    pub(crate) fn set_in_use(&self) {
         if !self.probe.is_in_use.load(Ordering::Relaxed) {
             self.probe.is_in_use.store(true, Ordering::Relaxed);
         }
-        self.head.clone()
     }
 
     /// A text to check the engine with, if the head is in use.

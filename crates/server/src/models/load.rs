@@ -8,8 +8,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use contract::Engine;
-use model_store::{ModelError, ModelStore};
+use kindred::contract::Engine;
+use kindred::{ModelError, ModelStore};
 use tokio::runtime;
 use tokio::sync::watch;
 use tracing::{info, warn};

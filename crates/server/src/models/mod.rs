@@ -36,7 +36,7 @@ pub(crate) use set::View;
 
 /// A model with the reference engine.
 #[cfg(test)]
-pub(crate) fn for_tests(model: model_store::ModelStore) -> ServedModel {
+pub(crate) fn for_tests(model: kindred::ModelStore) -> ServedModel {
     let model = std::sync::Arc::new(model);
     let limits = kindred::queue::Limits {
         capacity_queries: 8,
@@ -47,8 +47,8 @@ pub(crate) fn for_tests(model: model_store::ModelStore) -> ServedModel {
         linger: std::time::Duration::ZERO,
     };
     let (engine_model, timer) = (model.clone(), tokio::runtime::Handle::current());
-    let make = move || -> Result<Box<dyn contract::Engine>, std::convert::Infallible> {
-        Ok(Box::new(cpu_core::ReferenceEngine::new(engine_model.clone())))
+    let make = move || -> Result<Box<dyn kindred::contract::Engine>, std::convert::Infallible> {
+        Ok(Box::new(kindred::ReferenceEngine::new(engine_model.clone())))
     };
     let (until, makers) = (kindred::queue::Until::All, vec![make]);
     let (queue, workers) = kindred::queue::start(limits, &timer, until, None, makers).unwrap();

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use model_store::{ModelError, ModelStore};
+use kindred::{ModelError, ModelStore};
 
 use super::{LoadError, load};
 use crate::config::{Config, ModelSource, ServeFlags};

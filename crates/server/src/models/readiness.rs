@@ -4,8 +4,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use contract::{Filter, Hit, Metric, Query, QueryVector, Row};
-use model_store::ModelStore;
+use kindred::ModelStore;
+use kindred::contract::{Filter, Hit, Metric, Query, QueryVector, Row};
 
 use super::heads::{AnyHead, ServedHead};
 use kindred::queue::{DeviceState, QueueHandle, SubmitError};
@@ -133,7 +133,7 @@ impl Readiness {
         };
         if let Some((query, expected)) = &self.question {
             let answer = queue.submit_probe(query.clone(), deadline).await.map_err(failed)?;
-            if answer.hits != [[*expected]] {
+            if answer.responses != [[*expected]] {
                 return Err(NotReady::WrongAnswer);
             }
         }

@@ -14,7 +14,7 @@ use super::verification::verify_in_background;
 use super::{LoadError, Loader, ModelSet, Models, ServedModel, heads, load, rolling};
 use crate::config::{Config, ConfigError, ModelSource};
 use kindred::queue::EngineLost;
-use model_store::{ModelError, ModelStore};
+use kindred::{ModelError, ModelStore};
 
 /// Reads the settings again on each call.
 pub type ReadSettings = Box<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;

@@ -11,10 +11,9 @@ use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::time::Duration;
 
-use gpu_core::GpuError;
 use kindred::engines::{EngineStartError, Maker, Makers};
 use kindred::queue::Replicas;
-use model_store::ModelStore;
+use kindred::{GpuError, ModelStore};
 use tracing::{info, warn};
 
 use super::load::Started;

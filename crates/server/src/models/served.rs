@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use contract::EngineDescription;
-use model_store::ModelStore;
+use kindred::ModelStore;
+use kindred::contract::EngineDescription;
 
 use super::heads::ServedHead;
 use super::readiness::Readiness;

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-use model_store::{ModelError, ModelStore};
+use kindred::{ModelError, ModelStore};
 use tracing::{error, info, warn};
 
 use super::heads::ServedHead;
@@ -75,7 +75,7 @@ impl Pending {
 
 #[cfg(test)]
 mod tests {
-    use model_store::prepare::{Input, PrepareOptions, prepare_in_memory};
+    use kindred::prepare::{Input, PrepareOptions, prepare_in_memory};
 
     use super::*;
 

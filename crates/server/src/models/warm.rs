@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use contract::{Expansion, TermExpander, TokenVectors};
+use kindred::contract::{Expansion, TermExpander, TokenVectors};
 use tracing::warn;
 
 use super::ServedModel;

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use contract::Row;
-use model_store::{ModelStore, Words};
+use kindred::contract::Row;
+use kindred::{ModelStore, Words};
 
 /// The words of a model as they are written in answers, in quotes. Nearly all are written as their
 /// own bytes. The few that need escapes are escaped once, when the model is loaded.

@@ -35,7 +35,7 @@ pub struct EngineFigures {
     pub replicas: Vec<ReplicaState>,
     /// How often the engine was restarted.
     pub restarts: u64,
-    /// What the engine itself counts: [`Device::counters`](contract::Device::counters).
+    /// What the engine itself counts: [`Device::counters`](kindred::contract::Device::counters).
     pub counters: Vec<(&'static str, u64)>,
 }
 
@@ -144,9 +144,9 @@ pub(super) const COUNTERS: [(&str, &str, &str); 16] = [
 mod tests {
     use std::sync::Arc;
 
-    use contract::Device;
     use cpu_core::{CpuEngine, Options};
-    use model_store::ModelStore;
+    use kindred::ModelStore;
+    use kindred::contract::Device;
 
     use super::*;
 

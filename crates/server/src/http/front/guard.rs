@@ -9,14 +9,15 @@ use std::task::Poll;
 use axum::response::{IntoResponse, Response};
 use tracing::error;
 
+use super::{Answer, Seen};
 use crate::http::ApiError;
 use crate::http::edge::request_id::RequestId;
 
 /// The response, or 500 if making it panics.
 pub(super) async fn guarded(
-    mut response: Pin<&mut impl Future<Output = Response>>,
+    mut response: Pin<&mut impl Future<Output = Response<Answer>>>,
     id: &RequestId,
-) -> Response {
+) -> Response<Answer> {
     poll_fn(|context| {
         let poll = AssertUnwindSafe(|| response.as_mut().poll(context));
         catch_unwind(poll).unwrap_or_else(|panic| Poll::Ready(panicked(&*panic, id)))
@@ -24,13 +25,13 @@ pub(super) async fn guarded(
     .await
 }
 
-fn panicked(panic: &(dyn Any + Send), id: &RequestId) -> Response {
+fn panicked(panic: &(dyn Any + Send), id: &RequestId) -> Response<Answer> {
     let said = panic
         .downcast_ref::<String>()
         .map(String::as_str)
         .or_else(|| panic.downcast_ref::<&str>().copied());
     error!(id = id.as_str(), "a handler panicked: {}", said.unwrap_or("without a message"));
-    ApiError::Internal.into_response()
+    Seen::default().beside(ApiError::Internal.into_response())
 }
 
 #[cfg(test)]

@@ -7,13 +7,13 @@ mod guard;
 mod path;
 mod traced;
 
-use std::borrow::Cow;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, Method, Uri, Version, header};
 use axum::response::{IntoResponse, Response};
@@ -30,7 +30,7 @@ use super::edge::{CompressionContext, Edge};
 use super::parse::body::{BYTES_PER_BYTE, UNCOUNTED_BODY};
 use super::render::Until;
 use super::render::server_timing::{self, Timing};
-use super::routes::{self, HotGet, HotRoute, Routes, search};
+use super::routes::{self, HotRoute, Routes, search};
 use crate::models::{Call, Reloader, View};
 use crate::observe;
 use crate::traces::{Trace, Traces};
@@ -50,16 +50,31 @@ pub struct Front {
 /// The timing of a request, and how long it took in total.
 type Noted = (Timing, Duration);
 
-/// What becomes known about a request while it is answered.
+/// What became known about a request while it was answered.
 #[derive(Default)]
 struct Seen {
+    /// `None` if no handler was called, or it panicked.
     noted: Option<Noted>,
     /// The account of its API key, if it has one.
     account: Option<Arc<Account>>,
     /// The time until which its answer is of use, as far as its head says.
     latest: Option<Instant>,
-    /// Its trace, if it is traced.
-    trace: Option<Arc<Trace>>,
+}
+
+/// The body of an answer within the edge, and what became known about its request. CORS makes an
+/// empty one of its own.
+#[derive(Default)]
+struct Answer {
+    body: Body,
+    seen: Seen,
+}
+
+impl Seen {
+    /// The same beside the body of an answer.
+    #[inline]
+    fn beside(self, response: Response) -> Response<Answer> {
+        response.map(|body| Answer { body, seen: self })
+    }
 }
 
 /// What the requests of one connection share.
@@ -94,36 +109,28 @@ impl Front {
         let connection =
             Arc::new(Connection { front: self.clone(), observed, account, view, traces });
         service_fn(move |request: Request| {
-            let connection = connection.clone();
-            let id = RequestId::of(request.headers());
+            let (connection, id) = (connection.clone(), RequestId::of(request.headers()));
+            let route = routes::index(request.uri().path());
             let span = debug_span!(
                 "request",
                 id = id.as_str(),
                 method = request.method().as_str(),
-                path = &*connection.target(request.uri()),
+                path = &*connection.observed.target(request.uri(), route),
                 caller = Empty
             );
-            async move { Ok(connection.observed(request, id).await) }.instrument(span)
+            async move { Ok(connection.observed(request, id, route).await) }.instrument(span)
         })
     }
 }
 
 impl Connection {
-    /// What logs may show of a request's target.
-    fn target<'a>(&self, uri: &'a Uri) -> Cow<'a, str> {
-        self.observed.target(uri, routes::index(uri.path()))
-    }
-
-    /// Answers a request and counts it.
-    async fn observed(&self, request: Request, id: RequestId) -> Response {
-        let route = routes::index(request.uri().path());
+    /// Answers a request for this route, and counts it.
+    async fn observed(&self, request: Request, id: RequestId, route: usize) -> Response {
         let (observed, arrived) = (self.observed.begin(&request, route), Instant::now());
-        let mut seen = Seen::default();
         let traced = self.traced(&request, route, &id, arrived);
-        seen.trace.clone_from(&traced.trace);
-        let mut response = self.answer(request, id, arrived, &mut seen).await;
-        // There is no timing if the handler panicked or was not called.
-        let (timing, took) = seen.noted.unwrap_or_else(|| (Timing::default(), arrived.elapsed()));
+        let (mut response, noted) =
+            self.answer(request, id, route, arrived, traced.trace.as_ref()).await;
+        let (timing, took) = noted.unwrap_or_else(|| (Timing::default(), arrived.elapsed()));
         let ended = arrived + took;
         observed.answered(&response, took, timing.stages(ended), traced.trace.as_deref());
         traced.answered(&mut response, timing.encoding_since.map(|since| (since, ended)));
@@ -136,19 +143,22 @@ impl Connection {
         &self,
         request: Request,
         id: RequestId,
+        route: usize,
         arrived: Instant,
-        seen: &mut Seen,
-    ) -> Response {
+        trace: Option<&Arc<Trace>>,
+    ) -> (Response, Option<Noted>) {
         let edge = &self.front.edge;
         let (is_head, version) = (request.method() == Method::HEAD, request.version());
         let accepted = edge.accepted(request.headers());
-        let mut response = match edge.cors(&request) {
-            None => guarded(pin!(self.respond(request, arrived, seen)), &id).await,
+        let response = match edge.cors(&request) {
+            None => guarded(pin!(self.respond(request, route, arrived, trace)), &id).await,
             Some(cors) => {
-                let respond = self.respond_across_origins(cors, request, arrived, seen);
+                let respond = self.respond_across_origins(cors, request, route, arrived, trace);
                 guarded(Box::pin(respond).as_mut(), &id).await
             }
         };
+        let (head, Answer { body, seen }) = response.into_parts();
+        let mut response = Response::from_parts(head, body);
         let account = seen.account.as_ref().unwrap_or(&self.account);
         self.complete(&mut response, account, &id, is_head);
         if edge.finish(&mut response, is_head) {
@@ -172,7 +182,7 @@ impl Connection {
         if version < Version::HTTP_2 && self.front.reloader.models().service().is_draining() {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        response
+        (response, seen.noted)
     }
 
     /// Memory for the parsed parts of a long path and query string.
@@ -193,85 +203,62 @@ impl Connection {
         &self,
         cors: &CorsLayer,
         request: Request,
+        route: usize,
         arrived: Instant,
-        seen: &mut Seen,
-    ) -> Response {
-        // The closure runs once, but the layer's type does not say so.
-        let inner = Mutex::new(std::mem::take(seen));
-        let take =
-            || std::mem::take(&mut *inner.lock().expect("nothing panics while it is locked"));
-        let respond = async |request| {
-            let mut seen = take();
-            let response = self.respond(request, arrived, &mut seen).await;
-            *inner.lock().expect("nothing panics while it holds this lock") = seen;
-            Ok::<_, Infallible>(response)
-        };
+        trace: Option<&Arc<Trace>>,
+    ) -> Response<Answer> {
+        let respond =
+            async |request| Ok::<_, Infallible>(self.respond(request, route, arrived, trace).await);
         let response = cors.layer(service_fn(respond)).call(request).await;
-        *seen = inner.into_inner().expect("nothing panics while it holds this lock");
         response.unwrap_or_else(|never| match never {})
     }
 
-    /// Answers a request within the edge. Notes in `seen` what becomes known about it.
-    async fn respond(&self, mut request: Request, arrived: Instant, seen: &mut Seen) -> Response {
-        let account = match self.front.edge.admit(&mut request) {
-            Ok(of_key) => {
-                seen.account = of_key;
-                seen.account.as_ref().unwrap_or(&self.account).clone()
-            }
-            Err(refused) => return refused.into_response(),
+    /// Answers a request within the edge.
+    async fn respond(
+        &self,
+        mut request: Request,
+        route: usize,
+        arrived: Instant,
+        trace: Option<&Arc<Trace>>,
+    ) -> Response<Answer> {
+        let mut seen = Seen::default();
+        match self.front.edge.admit(&mut request) {
+            Ok(of_key) => seen.account = of_key,
+            Err(refused) => return seen.beside(refused.into_response()),
+        }
+        let account = seen.account.as_ref().unwrap_or(&self.account);
+        let (mut call, of_model, _room) = match self.call(&request, account, arrived) {
+            Ok(found) => found,
+            Err(error) => return seen.beside(error.into_response()),
         };
-        let _room = match self.room_for_head(request.uri(), &account) {
-            Ok(room) => room,
-            Err(full) => return ApiError::from(full).into_response(),
-        };
-        let held = self.view.get_or_init(|| self.front.reloader.models().view()).hold();
-        let (headers, uri) = (request.headers(), request.uri());
-        let (name, path) = match named_model(uri.path()) {
-            Some(Ok((name, path))) => (Some(name), path),
-            Some(Err(error)) => return error.into_response(),
-            None => (None, uri.path()),
-        };
-        let model = match name.as_deref().map(|name| held.set().position(name)) {
-            None => 0,
-            Some(Some(position)) => position,
-            Some(None) => {
-                let known = held.set().models().iter().map(|model| model.name().to_owned());
-                let name = name.unwrap_or_default().into_owned();
-                return ApiError::NoSuchModel { name, known: known.collect() }.into_response();
-            }
-        };
-        let allowed = headers.get(TIMEOUT).map(HeaderValue::as_bytes);
-        let mut call = Call::new(held, model, account, arrived, allowed);
-        if let Some(trace) = &seen.trace {
+        if let Some(trace) = trace {
             trace.of_model(traced::model(&call));
             call = call.noted_in(trace.timeline().clone());
         }
         seen.latest = Some(call.latest());
         // The router has these routes as well, and its answers are the same. But the router and its
         // layers box and copy about as much as the whole rest of a request.
+        let (headers, uri) = (request.headers(), request.uri());
         let has_body = headers.contains_key(header::CONTENT_LENGTH);
-        let asked = match routes::hot_route(request.method(), path) {
-            Some(HotRoute::Get(HotGet::Nearest)) if !has_body => {
-                search::nearest(&call, headers, uri).await
-            }
-            Some(HotRoute::Get(HotGet::Analogy)) if !has_body => {
-                search::analogy(&call, headers, uri).await
-            }
-            Some(HotRoute::Post(way)) => {
+        let asked = match routes::hot_route(route, request.method()) {
+            Some(HotRoute::Nearest) if !has_body => search::nearest(&call, headers, uri).await,
+            Some(HotRoute::Analogy) if !has_body => search::analogy(&call, headers, uri).await,
+            Some(HotRoute::Post(answer)) => {
                 request.extensions_mut().insert(call.clone());
-                let answered = Box::pin(routes::answer_post(call.clone(), request, way));
+                let answered = answer(call.clone(), request);
                 let response = in_time(answered, &call, call.latest()).await;
                 let timing = response.extensions().get::<Timing>().copied().unwrap_or_default();
                 Ok((response, timing))
             }
             _ => {
-                let of_model = name.is_some();
-                let deadline = call.deadline(None).ok().filter(|_| !routes::is_for_admins(path));
-                if of_model {
-                    *request.uri_mut() = with_path(uri, path);
+                let deadline = call.deadline(None).ok().filter(|_| !routes::is_for_admins(route));
+                let without_name = of_model.map(|path| with_path(uri, path));
+                let has_name = without_name.is_some();
+                if let Some(uri) = without_name {
+                    *request.uri_mut() = uri;
                 }
                 request.extensions_mut().insert(call.clone());
-                let answered = self.front.routes.answer(of_model, request);
+                let answered = self.front.routes.answer(has_name, request);
                 let response = match deadline {
                     None => {
                         // A reload may wait for the last request that holds the old models. It must
@@ -283,7 +270,7 @@ impl Connection {
                 };
                 let timing = response.extensions().get::<Timing>().copied();
                 seen.noted = Some((timing.unwrap_or_default(), arrived.elapsed()));
-                return response;
+                return seen.beside(response);
             }
         };
         let (mut response, timing) =
@@ -291,7 +278,33 @@ impl Connection {
         let took = arrived.elapsed();
         seen.noted = Some((timing, took));
         server_timing::write(&mut response, call.engine(), timing, took);
-        response
+        seen.beside(response)
+    }
+
+    /// The call of a request, the path of its route if a model's name is before it, and memory for
+    /// the parsed parts of its head.
+    #[inline]
+    fn call<'a>(
+        &self,
+        request: &'a Request,
+        account: &Arc<Account>,
+        arrived: Instant,
+    ) -> Result<(Call, Option<&'a str>, Option<Reservation>), ApiError> {
+        let room = self.room_for_head(request.uri(), account)?;
+        let held = self.view.get_or_init(|| self.front.reloader.models().view()).hold();
+        let (model, of_model) = match named_model(request.uri().path()).transpose()? {
+            None => (0, None),
+            Some((name, path)) => match held.set().position(&name) {
+                Some(position) => (position, Some(path)),
+                None => {
+                    let known = held.set().models().iter().map(|model| model.name().to_owned());
+                    let (name, known) = (name.into_owned(), known.collect());
+                    return Err(ApiError::NoSuchModel { name, known });
+                }
+            },
+        };
+        let allowed = request.headers().get(TIMEOUT).map(HeaderValue::as_bytes);
+        Ok((Call::new(held, model, account.clone(), arrived, allowed), of_model, room))
     }
 }
 

@@ -1,9 +1,8 @@
 //! Bodies that are arrays of vectors, in the format of NumPy files (.npy): checked, and read into
 //! float32 vector by vector.
 
-use kindred::Error;
-use model_store::Number;
-use model_store::npy::Numbers;
+use kindred::npy::Numbers;
+use kindred::{Error, Number};
 
 use super::limits::{MAX_QUERIES, MAX_TEXTS, MAX_TOKEN_VECTORS};
 use crate::http::ApiError;
@@ -137,7 +136,7 @@ fn up_to(found: u64, most: usize, what: &str) -> Result<usize, ApiError> {
 
 #[cfg(test)]
 mod tests {
-    use model_store::npy::head;
+    use kindred::npy::head;
 
     use super::*;
 

@@ -1,14 +1,11 @@
 //! The JSON body of `/classify`.
 
-use std::fmt;
-
-use serde::de::value::SeqAccessDeserializer;
-use serde::de::{self, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::at_most::{AtMost, present};
-use super::limits::{MAX_EXPLAINED_TEXTS, MAX_TEXTS, MAX_TOKENS};
+use super::limits::{MAX_EXPLAINED_TEXTS, MAX_TEXTS};
+use super::texts::TextsRequest;
 use super::{invalid, not_exactly_one};
 use crate::http::ApiError;
 use crate::http::parse::body::JsonBody;
@@ -39,16 +36,12 @@ pub(in crate::http) struct ClassifyBody<'a> {
 
 impl<'a> JsonBody<'a> for ClassifyBody<'a> {}
 
-/// What is asked of a head.
+/// What is asked of a classifier.
 #[derive(Debug)]
-pub(in crate::http) struct ClassifyRequest<'a> {
-    pub(in crate::http) texts: Vec<&'a RawValue>,
-    /// Whether there was one `text`, and not `texts`.
-    pub(in crate::http) is_single: bool,
-    pub(in crate::http) head: Option<String>,
+pub(in crate::http) struct LabelOptions {
+    pub(in crate::http) shown: Shown,
     /// The label to explain; otherwise the most probable one.
     pub(in crate::http) explained: Option<String>,
-    pub(in crate::http) shown: Shown,
 }
 
 /// What answers say.
@@ -64,14 +57,6 @@ pub(in crate::http) struct Shown {
     pub(in crate::http) explain: bool,
 }
 
-/// A text to classify.
-#[derive(Debug)]
-pub(in crate::http) enum Text {
-    Whole(String),
-    /// Its words one by one.
-    Tokens(Vec<String>),
-}
-
 impl<'a> ClassifyBody<'a> {
     /// The field `timeout_ms`, unchecked.
     pub(in crate::http) fn timeout_ms(&self) -> Option<u64> {
@@ -79,7 +64,9 @@ impl<'a> ClassifyBody<'a> {
     }
 
     /// Checks the form of the body. The texts stay unparsed JSON.
-    pub(in crate::http) fn check(self) -> Result<ClassifyRequest<'a>, ApiError> {
+    pub(in crate::http) fn check(
+        self,
+    ) -> Result<TextsRequest<&'a RawValue, LabelOptions>, ApiError> {
         let is_single = self.text.is_some();
         let texts = match (self.text, self.texts) {
             (Some(text), None) => vec![text],
@@ -108,39 +95,7 @@ impl<'a> ClassifyBody<'a> {
             return Err(ApiError::TooManyResults { reason });
         }
         let shown = Shown { top, threshold, scores: self.scores.unwrap_or(false), explain };
-        Ok(ClassifyRequest { texts, is_single, head: self.head, explained, shown })
-    }
-}
-
-/// Parses the text with this index; `None` if it is the only one.
-pub(in crate::http) fn read_text(index: Option<usize>, text: &RawValue) -> Result<Text, ApiError> {
-    let field = || index.map_or("text".to_owned(), |index| format!("texts[{index}]"));
-    serde_json::from_str(text.get()).map_err(|_| ApiError::InvalidValue {
-        field: field(),
-        expected: super::expected("texts[0]").to_owned(),
-    })
-}
-
-impl<'de> Deserialize<'de> for Text {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct TextOrTokens;
-        impl<'de> Visitor<'de> for TextOrTokens {
-            type Value = Text;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text or a list of words")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Text, E> {
-                Ok(Text::Whole(text.to_owned()))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, words: A) -> Result<Text, A::Error> {
-                let words: AtMost<String, MAX_TOKENS> =
-                    AtMost::deserialize(SeqAccessDeserializer::new(words))?;
-                words.all().map(Text::Tokens).ok_or_else(|| de::Error::custom("too many words"))
-            }
-        }
-        deserializer.deserialize_any(TextOrTokens)
+        let options = LabelOptions { shown, explained };
+        Ok(TextsRequest { texts, is_single, head: self.head, options })
     }
 }

@@ -7,9 +7,9 @@ use serde_json::value::RawValue;
 
 use super::arrays::{Array, TokenArray};
 use super::at_most::{AtMost, present};
-use super::classification::{Text, read_text};
 use super::limits::{MAX_RESULTS, MAX_TEXTS, MAX_TOKEN_VECTORS};
 use super::query_string::Parameters;
+use super::texts::{Text, TextsRequest, read_text};
 use super::{invalid, not_exactly_one};
 use crate::http::ApiError;
 use crate::http::parse::body::JsonBody;
@@ -47,11 +47,7 @@ impl<'a> JsonBody<'a> for ExpandBody<'a> {}
 
 /// What is asked of an expander.
 #[derive(Debug)]
-pub(in crate::http) struct ExpandRequest<'a> {
-    pub(in crate::http) texts: Vec<Unread<'a>>,
-    /// Whether there was one `text` or its `vectors`, and not `texts`.
-    pub(in crate::http) is_single: bool,
-    pub(in crate::http) head: Option<String>,
+pub(in crate::http) struct TermOptions {
     pub(in crate::http) wanted: WantedTerms,
     pub(in crate::http) form: Form,
     /// Which token gave each term.
@@ -98,7 +94,7 @@ impl<'a> ExpandBody<'a> {
     }
 
     /// Checks the form of the body. The texts stay unparsed JSON.
-    pub(in crate::http) fn check(self) -> Result<ExpandRequest<'a>, ApiError> {
+    pub(in crate::http) fn check(self) -> Result<TextsRequest<Unread<'a>, TermOptions>, ApiError> {
         let is_list = self.array.as_ref().map_or(self.texts.is_some(), |array| array.is_list);
         let is_single = !is_list;
         let texts = match (self.text, self.vectors, self.texts, self.array) {
@@ -141,7 +137,8 @@ impl<'a> ExpandBody<'a> {
             return Err(ApiError::InvalidRequest { reason });
         }
         let wanted = WantedTerms { top, min_weight, max_ratio };
-        Ok(ExpandRequest { texts, is_single, head: self.head, wanted, form, explain })
+        let options = TermOptions { wanted, form, explain };
+        Ok(TextsRequest { texts, is_single, head: self.head, options })
     }
 }
 

@@ -1,6 +1,6 @@
 //! How much one request may ask for, over all its queries.
 
-use contract::Ranking;
+use kindred::contract::Ranking;
 use kindred::question::{Checked, Prepared};
 
 use crate::http::ApiError;

@@ -1,9 +1,9 @@
 //! From bytes to questions: the fields that requests may have and what each must be.
 //!
-//! [`query_string`] reads GET requests, and the options of arrays; [`bodies`], [`classification`],
-//! [`comparisons`] and [`expansion`] read JSON; [`arrays`] reads vectors in NumPy's format; all
-//! produce [`targets`]; [`limits`] bounds one request. The facade (`kindred`) decides what a
-//! question means, and whether its words and options are valid.
+//! [`query_string`] reads GET requests, and the options of arrays. [`bodies`] and [`comparisons`]
+//! read JSON, and so do, for heads, [`classification`], [`expansion`] and [`texts`]. [`arrays`]
+//! reads vectors in NumPy's format. All produce [`targets`]; [`limits`] bounds one request. The
+//! facade (`kindred`) decides what a question means, and whether its words and options are valid.
 
 pub(super) mod arrays;
 pub(super) mod at_most;
@@ -16,6 +16,7 @@ pub(super) mod limits;
 pub(super) mod negotiation;
 pub(super) mod query_string;
 pub(super) mod targets;
+pub(super) mod texts;
 
 use kindred::options::must_be;
 use kindred::question::TEXT_MUST_BE;

@@ -1,7 +1,7 @@
 //! Neighbours as JSON, written by hand, because this is on the hot path.
 
 use axum::response::Response;
-use contract::Hit;
+use kindred::contract::Hit;
 use kindred::question::{Explanation, Formula, Notes, OddOneOut, placed};
 
 use super::size::{BYTES_PER_COMPONENT, BYTES_PER_NEIGHBOR, BYTES_PER_TERM};
@@ -157,8 +157,8 @@ fn begin(served: &ServedModel, bytes: usize) -> Vec<u8> {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use contract::Row;
-    use model_store::ModelStore;
+    use kindred::ModelStore;
+    use kindred::contract::Row;
     use serde_json::{Value, json};
 
     use super::*;

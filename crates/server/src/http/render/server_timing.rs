@@ -7,7 +7,7 @@ use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
-use contract::EngineDescription;
+use kindred::contract::EngineDescription;
 
 use crate::models::Call;
 use crate::observe::Stages;

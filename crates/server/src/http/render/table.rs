@@ -4,9 +4,9 @@
 use std::borrow::Borrow;
 
 use axum::response::Response;
-use contract::Hit;
+use kindred::contract::Hit;
+use kindred::npy;
 use kindred::question::Checked;
-use model_store::npy;
 use scheduler::account::Reservation;
 
 use super::caching;
@@ -151,9 +151,9 @@ fn write_floats(body: &mut Vec<u8>, components: &[f32]) {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use contract::Row;
+    use kindred::ModelStore;
     use kindred::Options;
-    use model_store::ModelStore;
+    use kindred::contract::Row;
 
     use super::*;
 

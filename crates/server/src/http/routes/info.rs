@@ -1,14 +1,15 @@
-//! What is served: the model, the contract, and where to begin.
+//! What is served: the models, their heads, the contract, and where to begin.
 
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::json;
 
+use super::search::Answered;
 use crate::http::ApiError;
-use crate::http::parse::negotiation;
+use crate::http::parse::negotiation::{self, Plain};
 use crate::http::render::{self, caching};
-use crate::models::{Call, ServedModel};
+use crate::models::{AnyHead, Call, ServedHead, ServedModel};
 use kindred::evaluation::results::Engine;
 use kindred::placement::Shard;
 
@@ -30,26 +31,51 @@ pub(in crate::http) async fn openapi(headers: HeaderMap, uri: Uri) -> Result<Res
 }
 
 /// `GET /model`: name, version, shape, engine and provenance of the model.
-pub(in crate::http) async fn model(
-    call: Call,
-    headers: HeaderMap,
-    uri: Uri,
-) -> Result<Response, ApiError> {
-    negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
+pub(in crate::http) async fn model(call: Call, Plain(headers): Plain) -> Answered {
     caching::content(&headers, render::bytes(&Description::of(&call)))
 }
 
 /// `GET /models`: all models that are served.
-pub(in crate::http) async fn models(
-    call: Call,
-    headers: HeaderMap,
-    uri: Uri,
-) -> Result<Response, ApiError> {
-    negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
+pub(in crate::http) async fn models(call: Call, Plain(headers): Plain) -> Answered {
     let models = call.all_models();
     let answer = json!({
         "default": models[0].name(),
         "models": models.iter().map(|served| Description::of(served)).collect::<Vec<_>>(),
+    });
+    caching::content(&headers, render::bytes(&answer))
+}
+
+/// `GET /heads`: the heads of the model.
+pub(in crate::http) async fn heads(call: Call, Plain(headers): Plain) -> Answered {
+    let heads = call.heads.load();
+    let described = heads.iter().map(|ServedHead { name, head }| match head {
+        AnyHead::Classifier(classifier) => {
+            let about = classifier.head.description();
+            json!({
+                "name": name,
+                "kind": about.kind,
+                "labels": about.labels,
+                "probabilities": about.probabilities,
+                "tokens": about.tokens,
+                "training": about.training,
+            })
+        }
+        AnyHead::Expander(expander) => {
+            let about = expander.description();
+            json!({
+                "name": name,
+                "kind": about.kind,
+                "terms": expander.len(),
+                "log1p": about.log1p,
+                "tokens": about.tokens,
+                "training": about.training,
+            })
+        }
+    });
+    let answer = json!({
+        "model": call.name(),
+        "version": call.model.version(),
+        "heads": described.collect::<Vec<_>>(),
     });
     caching::content(&headers, render::bytes(&answer))
 }

@@ -1,9 +1,7 @@
 //! The routes: what is derived from their table ([`table`]), and their handlers.
 
-mod classify;
 mod compare;
 mod docs;
-mod expand;
 mod explorer;
 mod heads;
 mod info;
@@ -20,7 +18,7 @@ use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, FromRequest, Request};
+use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{Method, Uri};
 use axum::middleware::{self, from_fn};
 use axum::response::{IntoResponse, Response};
@@ -29,13 +27,12 @@ use tower::Service;
 use self::table::{Access, Mention, ROUTES, Route, State};
 use crate::http::ApiError;
 use crate::http::edge::keys::require_admin;
-use crate::http::parse::body::Received;
 use crate::http::render::server_timing;
-use crate::models::{Call, Reloader};
+use crate::models::Reloader;
 use crate::observe::MAX_ROUTES;
 
 pub(crate) use self::public::check_public_routes;
-pub(super) use self::table::{HotGet, HotPost, HotRoute};
+pub(super) use self::table::HotRoute;
 pub use self::words::MAX_LISTED;
 
 /// The routers. Handlers find their request's [`Call`](crate::models::Call) in its extensions.
@@ -107,19 +104,6 @@ pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
     ROUTES.iter().map(|route| (route.method.name(), route.path))
 }
 
-/// Answers a POST of a route that bypasses the router. The request has its
-/// [`Call`](crate::models::Call) in its extensions.
-pub(super) async fn answer_post(call: Call, request: Request, way: HotPost) -> Response {
-    let answered = match Received::from_request(request, &()).await {
-        Err(error) => Err(error),
-        Ok(received) => match way {
-            HotPost::Classify => classify::post_classify(call, received).await,
-            HotPost::Expand => expand::post_expand(call, received).await,
-        },
-    };
-    answered.unwrap_or_else(IntoResponse::into_response)
-}
-
 /// Splits a path `/models/NAME/ROUTE` into the name, not decoded, and the route's path. `None` for
 /// a path without a model's name.
 pub(super) fn split_model_name(path: &str) -> Option<(&str, &str)> {
@@ -129,27 +113,21 @@ pub(super) fn split_model_name(path: &str) -> Option<(&str, &str)> {
     Some((name, if matches!(path, "" | "/") { "/model" } else { path }))
 }
 
-/// The handler of this method of this path, if it bypasses the router. The path is without a
-/// model's name.
+/// The way of this method of the route with this [`index`], if it bypasses the router.
 #[inline]
-pub(super) fn hot_route(method: &Method, path: &str) -> Option<HotRoute> {
-    let (.., way) = find_past_router(path)?;
+pub(super) fn hot_route(route: usize, method: &Method) -> Option<HotRoute> {
+    let way = HOT[route]?;
     let known = match way {
-        HotRoute::Get(_) => Method::GET,
+        HotRoute::Nearest | HotRoute::Analogy => Method::GET,
         HotRoute::Post(_) => Method::POST,
     };
     (*method == known).then_some(way)
 }
 
-/// Whether a path, without a model's name, belongs to a route for admins.
-pub(super) fn is_for_admins(path: &str) -> bool {
-    let mut routes = ROUTES.iter().filter(|route| route.access == Access::Admin);
-    routes.any(|route| route.path == path)
-}
-
-#[inline]
-fn find_past_router(path: &str) -> Option<(usize, &'static str, HotRoute)> {
-    PAST_ROUTER.iter().find(|(_, known, _)| *known == path).copied()
+/// Whether the route with this [`index`] is for admins.
+pub(super) fn is_for_admins(route: usize) -> bool {
+    let mut routes = ROUTES.iter().filter(|one| one.access == Access::Admin);
+    routes.any(|one| one.path == LABELS[route])
 }
 
 /// The routes' labels in metrics and logs: their paths, and last `other`, for every other path. A
@@ -168,22 +146,22 @@ pub(crate) const LABELS: [&str; count_paths(ROUTES.len()) + 1] = {
 
 const _: () = assert!(LABELS.len() <= MAX_ROUTES, "observe::MAX_ROUTES is too small");
 
-/// Index, path and handler of each route that bypasses the router.
-const PAST_ROUTER: [(usize, &str, HotRoute); count_past_router()] = {
-    let mut routes = [(0, "", HotRoute::Get(HotGet::Nearest)); count_past_router()];
-    let (mut row, mut found) = (0, 0);
+/// For each label, the way of its route, if that bypasses the router.
+static HOT: [Option<HotRoute>; LABELS.len()] = {
+    let mut hot = [None; LABELS.len()];
+    let mut row = 0;
     while row < ROUTES.len() {
-        if let Some(way) = ROUTES[row].hot_route {
+        if ROUTES[row].hot_route.is_some() {
             assert!(is_first(row), "its method that goes past the router comes first");
-            routes[found] = (count_paths(row), ROUTES[row].path, way);
-            found += 1;
+            hot[count_paths(row)] = ROUTES[row].hot_route;
         }
         row += 1;
     }
-    routes
+    hot
 };
 
-/// The index of the label of a path's route. It is the same behind `/models/NAME`.
+/// The index of the label of a path's route. It is the same behind `/models/NAME`. `front` finds it
+/// once for each request.
 #[inline]
 pub(super) fn index(path: &str) -> usize {
     static ROUTER: LazyLock<matchit::Router<usize>> = LazyLock::new(|| {
@@ -193,7 +171,8 @@ pub(super) fn index(path: &str) -> usize {
         }
         router
     });
-    if let Some((index, ..)) = find_past_router(path) {
+    let is_hot = |(way, known): (&Option<HotRoute>, &&str)| way.is_some() && *known == path;
+    if let Some(index) = HOT.iter().zip(&LABELS).position(is_hot) {
         return index;
     }
     let path = split_model_name(path).map_or(path, |(_, path)| path);
@@ -210,35 +189,17 @@ const fn count_paths(rows: usize) -> usize {
     count
 }
 
-const fn count_past_router() -> usize {
-    let (mut row, mut count) = (0, 0);
-    while row < ROUTES.len() {
-        count += ROUTES[row].hot_route.is_some() as usize;
-        row += 1;
-    }
-    count
-}
-
 /// Whether no row before this one has the same path.
 const fn is_first(row: usize) -> bool {
     let mut before = 0;
     while before < row {
-        if is_same(ROUTES[before].path, ROUTES[row].path) {
+        // No path has a capital letter, and constants have no `==` for strings.
+        if ROUTES[before].path.eq_ignore_ascii_case(ROUTES[row].path) {
             return false;
         }
         before += 1;
     }
     true
-}
-
-/// `==` for strings, in constants.
-const fn is_same(a: &str, b: &str) -> bool {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    let mut at = 0;
-    while at < a.len() && at < b.len() && a[at] == b[at] {
-        at += 1;
-    }
-    at == a.len() && at == b.len()
 }
 
 /// The text at `/`: where to begin, for people with curl.
@@ -277,16 +238,19 @@ mod tests {
         for route in ROUTES {
             let path = route.path.replace("{word}", "king").replace("{file}", "x.js");
             assert_eq!(label(&path), route.path);
-            if let Some(way) = route.hot_route {
-                let hot = |method| hot_route(&method, &path);
-                assert_eq!(hot(route.method.name().parse().unwrap()), Some(way));
-                assert_eq!(hot(Method::DELETE), None);
+            if route.hot_route.is_some() {
+                for path in [path.clone(), format!("/models/en{path}")] {
+                    let is_hot = |method| hot_route(index(&path), &method).is_some();
+                    assert!(is_hot(route.method.name().parse().unwrap()));
+                    assert!(!is_hot(Method::DELETE));
+                }
             }
         }
         assert_eq!(LABELS.iter().filter(|label| **label == "/nearest").count(), 1);
-        assert_eq!((LABELS.last(), hot_route(&Method::POST, "/rank")), (Some(&"other"), None));
-        assert_eq!(hot_route(&Method::POST, "/nearest"), None, "its GET is meant");
-        assert!(is_for_admins("/admin/reload") && !is_for_admins("/nearest"));
+        assert_eq!(LABELS.last(), Some(&"other"));
+        let is_hot = |path| hot_route(index(path), &Method::POST).is_some();
+        assert!(!is_hot("/rank") && !is_hot("/nearest"), "of the latter its GET is meant");
+        assert!(is_for_admins(index("/admin/reload")) && !is_for_admins(index("/nearest")));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::http::ApiError;
 use crate::http::error::whole_seconds;
 use crate::http::offload::{Cost, offloaded};
-use crate::http::parse::negotiation;
+use crate::http::parse::negotiation::{self, Plain};
 use crate::http::parse::query_string;
 use crate::http::render;
 use crate::http::render::counted;
@@ -23,19 +23,13 @@ use crate::observe::{Format, Known};
 use crate::workers::Cancellation;
 
 /// `GET /health/live`: whether the process answers.
-pub(in crate::http) async fn live(headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
-    negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
-    Ok(render::json(&json!({"status": "live"})))
+pub(in crate::http) async fn live(_: Plain) -> Response {
+    render::json(&json!({"status": "live"}))
 }
 
 /// `GET /health/ready`: whether, for every model, a probe has passed through its queue with the
 /// right answer, now or within the last second.
-pub(in crate::http) async fn ready(
-    call: Call,
-    headers: HeaderMap,
-    uri: Uri,
-) -> Result<Response, ApiError> {
-    negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
+pub(in crate::http) async fn ready(call: Call, _: Plain) -> Result<Response, ApiError> {
     check(call.service(), call.all_models()).await?;
     let models: Vec<_> = call.all_models().iter().map(|served| replicas(served)).collect();
     Ok(render::json(&json!({"status": "ready", "models": models})))
@@ -117,10 +111,8 @@ pub(in crate::http) async fn get_metrics(
 /// and returns the outcome. The reload continues if the caller hangs up.
 pub(in crate::http) async fn post_reload(
     State(reloader): State<Arc<Reloader>>,
-    headers: HeaderMap,
-    uri: Uri,
+    _: Plain,
 ) -> Result<Response, ApiError> {
-    negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
     let reloaded = reloader.reload().await.map_err(|e| match e {
         ReloadError::InProgress => ApiError::ReloadInProgress,
         e => ApiError::ReloadFailed { reason: e.to_string() },

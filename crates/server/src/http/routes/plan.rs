@@ -4,8 +4,8 @@
 use std::time::Instant;
 
 use axum::http::HeaderMap;
-use contract::Row;
 use kindred::Target;
+use kindred::contract::Row;
 use kindred::question::{Checked, Common, Prepared, prepare};
 use serde_json::value::RawValue;
 

@@ -1,6 +1,6 @@
 //! `POST /rank`: the ranks of given words among the neighbours of a query, by one full pass.
 
-use contract::{RankedRow, Row};
+use kindred::contract::{RankedRow, Row};
 use kindred::question::{Checked, Notes, Placed, placed, prepare_rank};
 use scheduler::account::Reservation;
 use serde::Serialize;

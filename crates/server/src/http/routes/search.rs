@@ -244,7 +244,7 @@ async fn search(
         let hits = to_fold.hits();
         if let Some(room) = room {
             // Later rounds ask for more hits than were counted at first.
-            room.set(room.bytes().max((hits * size_of::<contract::Hit>()) as u64));
+            room.set(room.bytes().max((hits * size_of::<kindred::contract::Hit>()) as u64));
         }
         let served = call.served().clone();
         let fold = move |cancellation: &Cancellation| {

@@ -3,14 +3,17 @@
 //! and logs, which routes need an admin's key, the text at `/`, and the tests that compare
 //! `openapi.yaml` and the default of `public_routes` with the routes.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
+use axum::extract::Request;
+use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
 
-use super::{
-    classify, compare, docs, expand, explorer, heads, info, operations, rank, search, words,
-};
-use crate::models::Reloader;
+use super::heads::classify::Classify;
+use super::heads::expand::Expand;
+use super::{compare, docs, explorer, heads, info, operations, rank, search, words};
+use crate::models::{Call, Reloader};
 
 /// What handlers can use besides their request.
 pub(super) type State = Arc<Reloader>;
@@ -23,12 +26,12 @@ pub(super) const ROUTES: &[Route] = &[
     Route::new(Get, "/nearest", || get(search::get_nearest))
         .of_a_model()
         .searches()
-        .hot_route(HotRoute::Get(HotGet::Nearest))
+        .hot_route(HotRoute::Nearest)
         .line("/nearest?word=frog&k=5", ""),
     Route::new(Get, "/analogy", || get(search::get_analogy))
         .of_a_model()
         .searches()
-        .hot_route(HotRoute::Get(HotGet::Analogy))
+        .hot_route(HotRoute::Analogy)
         .line("/analogy?expression=king+-+man+%2B+woman", ""),
     Route::new(Post, "/nearest", || post(search::post_nearest))
         .of_a_model()
@@ -47,15 +50,15 @@ pub(super) const ROUTES: &[Route] = &[
         .of_a_model()
         .searches()
         .line("/odd-one-out", ""),
-    Route::new(Post, "/classify", || post(classify::post_classify))
+    Route::new(Post, "/classify", || post(heads::answer::<Classify>))
         .of_a_model()
         .searches()
-        .hot_route(HotRoute::Post(HotPost::Classify))
+        .hot_route(HotRoute::Post(heads::receive::<Classify>))
         .line("/classify", "labels of texts, by a trained head"),
-    Route::new(Post, "/expand", || post(expand::post_expand))
+    Route::new(Post, "/expand", || post(heads::answer::<Expand>))
         .of_a_model()
         .searches()
-        .hot_route(HotRoute::Post(HotPost::Expand))
+        .hot_route(HotRoute::Post(heads::receive::<Expand>))
         .line("/expand", "terms that texts imply, with weights"),
     Route::new(Get, "/words", || get(words::get_words))
         .of_a_model()
@@ -65,7 +68,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route::new(Get, "/model", || get(info::model))
         .of_a_model()
         .line("/model", "models served; each has its own routes, such as /models/NAME/nearest"),
-    Route::new(Get, "/heads", || get(heads::get_heads))
+    Route::new(Get, "/heads", || get(info::heads))
         .of_a_model()
         .line("/heads", "heads of the model, which classify and expand texts"),
     Route::new(Get, "/health/live", || get(operations::live)).public().on_next_line(),
@@ -112,23 +115,15 @@ pub(super) enum Access {
     Admin,
 }
 
-/// The routes that bypass the router, because they are very frequent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The way of a route that bypasses the router, because it is very frequent.
+#[derive(Debug, Clone, Copy)]
 pub(in crate::http) enum HotRoute {
-    Get(HotGet),
-    Post(HotPost),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::http) enum HotGet {
+    /// `GET /nearest`, whose future `front` has within its own.
     Nearest,
+    /// `GET /analogy`, likewise.
     Analogy,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::http) enum HotPost {
-    Classify,
-    Expand,
+    /// A POST, which this answers. The request has its call in its extensions, too.
+    Post(fn(Call, Request) -> Pin<Box<dyn Future<Output = Response> + Send>>),
 }
 
 /// How the text at `/` mentions a route.

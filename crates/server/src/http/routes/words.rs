@@ -2,9 +2,9 @@
 
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::Response;
-use contract::Row;
+use kindred::ModelStore;
+use kindred::contract::Row;
 use kindred::question::unknown_words;
-use model_store::ModelStore;
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
 

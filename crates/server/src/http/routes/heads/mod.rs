@@ -1,0 +1,285 @@
+//! The heads of a model. A request to a head, of whatever kind, is read, asked and answered here; a
+//! kind says in [`Asked`] which texts it reads, what it asks of the engine, and what it writes.
+
+pub(super) mod classify;
+pub(super) mod expand;
+
+use std::borrow::Cow;
+use std::pin::Pin;
+use std::time::Instant;
+
+use axum::extract::{FromRequest, Request};
+use axum::response::{IntoResponse, Response};
+use kindred::UnknownWord;
+use kindred::asking::Asking;
+use kindred::heads::{HeadKind, Tokenised, Vocabulary};
+use kindred::queue::{self, SubmitError};
+use serde::Serialize;
+
+use super::search::{Answered, answered_in_time, encoding, with_timing};
+use super::suggestions;
+use crate::http::ApiError;
+use crate::http::offload::{Cost, check_deadline, stage};
+use crate::http::parse::body::Received;
+use crate::http::parse::negotiation;
+use crate::http::parse::texts::{Text, TextsRequest};
+use crate::http::render;
+use crate::http::render::size::Size;
+use crate::models::{AnyHead, Call, ServedHead, ServedModel};
+use crate::workers::Cancellation;
+
+/// What a request asks of a head of one kind.
+pub(super) trait Asked: Sized + Send + Sync + 'static {
+    /// The kind of head.
+    const KIND: HeadKind;
+    /// A text of the body that is not parsed yet.
+    type Unread<'a>;
+    /// Everything in the body but its texts and the name of its head.
+    type Options;
+    /// A text as the engine is asked for it.
+    type Request: Send + 'static;
+    /// What the engine finds for a text.
+    type Found: Send + 'static;
+    /// The answer to a text.
+    type Answer<'a>: Serialize
+    where
+        Self: 'a;
+
+    /// Parses the body, but not its texts. Returns the deadline of the request as well.
+    fn read<'a>(
+        call: &Call,
+        received: &'a mut Received,
+    ) -> Result<(Instant, TextsRequest<Self::Unread<'a>, Self::Options>), ApiError>;
+
+    /// What is asked of this head, which is of the right kind.
+    fn new(head: AnyHead, options: Self::Options) -> Result<Self, ApiError>;
+
+    /// Parses the text with this index, `None` if it is the only one, and looks up its words.
+    fn know(
+        &self,
+        served: &ServedModel,
+        index: Option<usize>,
+        text: Self::Unread<'_>,
+    ) -> Result<(KnownText, Self::Request), ApiError>;
+
+    /// Asks the engine for texts.
+    fn ask(
+        &self,
+        asking: Asking<'_>,
+        texts: Vec<Self::Request>,
+    ) -> impl Future<Output = Result<queue::Answered<Self::Found>, SubmitError>> + Send;
+
+    /// Counts texts that were answered.
+    fn count(_call: &Call, _texts: usize) {}
+
+    /// About how large the answer to a text is, and how long writing it takes beyond its size.
+    fn size(&self, known: &KnownText, found: &Self::Found) -> (Size, Cost);
+
+    /// The answer to a text.
+    fn answer<'a>(
+        &'a self,
+        served: &'a ServedModel,
+        known: &'a KnownText,
+        found: &'a Self::Found,
+    ) -> Result<Self::Answer<'a>, ApiError>;
+}
+
+/// As [`answer`], for a request that bypasses the router. It has its call in its extensions, too.
+pub(super) fn receive<A: Asked>(
+    call: Call,
+    request: Request,
+) -> Pin<Box<dyn Future<Output = Response> + Send>> {
+    Box::pin(async move {
+        let answered = match Received::from_request(request, &()).await {
+            Ok(received) => answer::<A>(call, received).await,
+            Err(error) => Err(error),
+        };
+        answered.unwrap_or_else(IntoResponse::into_response)
+    })
+}
+
+/// Answers a request to a head.
+pub(super) async fn answer<A: Asked>(call: Call, received: Received) -> Answered {
+    let (cost, latest, same) = (received.cost(), received.latest(&call), call.clone());
+    let plan = move |cancellation: &Cancellation| {
+        let mut received = received.whole()?;
+        let (deadline, request) = A::read(&same, &mut received)?;
+        let TextsRequest { texts, is_single, head, options } = request;
+        let ServedHead { name, head } = find(&same, head.as_deref(), A::KIND)?;
+        let asked = A::new(head, options)?;
+        let cancellation = cancellation.at_most(deadline);
+        let mut known = Vec::with_capacity(texts.len());
+        for (index, text) in texts.into_iter().enumerate() {
+            check_deadline(&cancellation)?;
+            known.push(asked.know(&same, (!is_single).then_some(index), text));
+        }
+        negotiation::check(&received.headers, &negotiation::JSON)?;
+        if is_single {
+            known = vec![Ok(known.pop().expect("one text")?)];
+        }
+        Ok((asked, name, known, is_single, deadline, received.into_room()))
+    };
+    let planned = stage(&call, cost, latest, plan).await;
+    let (asked, name, mut known, is_single, deadline, _room) =
+        suggestions::with(&call, planned).await?;
+    let faults = known.iter_mut().filter_map(|one| one.as_mut().err());
+    suggestions::fill_in(&call, faults).await;
+    call.text_counts.add(known.iter().flatten().map(|(text, _)| &text.tokenised));
+    let mut requests = Vec::with_capacity(known.len());
+    let mut take = |(text, request)| {
+        requests.push(request);
+        text
+    };
+    let known: Vec<Result<KnownText, ApiError>> =
+        known.into_iter().map(|one| one.map(&mut take)).collect();
+    let number = requests.len();
+    let answered = asked.ask(call.asking(deadline), requests).await;
+    let queue::Answered { responses, queued, device } =
+        answered_in_time(&call, answered, deadline).await?;
+    A::count(&call, number);
+    let timing = encoding(queued, device);
+    let mut found = responses.into_iter();
+    let mut found = || found.next().expect("the engine answers every text");
+    let texts =
+        known.into_iter().map(|one| Ok((one?, found()))).collect::<Vec<Result<_, ApiError>>>();
+    let (mut size, mut besides) = (Size::default(), 0);
+    for text in &texts {
+        let (of_text, Cost(more)) = match text {
+            Ok((known, found)) => asked.size(known, found),
+            Err(error) => (Size::of_error(error), Cost(0)),
+        };
+        (size, besides) = (size + of_text, besides + more);
+    }
+    let cost = Cost(size.cost().0 + besides);
+    let (room, served) = (size.room(&call)?, call.served().clone());
+    let write = move |cancellation: &Cancellation| {
+        let of_head = (&*served, &name[..]);
+        let whole = HeadAnswer::new(of_head, &texts, is_single, cancellation, |(known, found)| {
+            asked.answer(&served, known, found)
+        })?;
+        Ok(render::json_in(&whole, room))
+    };
+    let response = stage(&call, cost, deadline, write).await?;
+    Ok(with_timing((response, timing)))
+}
+
+/// The head of this name and kind, or the only one of this kind.
+fn find(served: &ServedModel, name: Option<&str>, kind: HeadKind) -> Result<ServedHead, ApiError> {
+    let all = served.heads.load();
+    let heads: Vec<&ServedHead> = all.iter().filter(|head| head.head.kind() == kind).collect();
+    let names = || heads.iter().map(|head| head.name.as_str()).collect::<Vec<_>>().join(", ");
+    let reason = match (name, &heads[..]) {
+        (None, [only]) => return Ok((*only).clone()),
+        (_, []) => {
+            let (what, data) = match kind {
+                HeadKind::Classifier => ("classifier", " --data FILE"),
+                HeadKind::Expander => ("expander", ""),
+            };
+            format!(
+                "the model `{}` has no {what}; make one with `kindred train {what} --model DIR{data} --out HEAD`, and \
+                 serve it with `kindred serve --model DIR --head HEAD`",
+                served.name()
+            )
+        }
+        (None, _) => format!("there are several heads; name one in `head`: {}", names()),
+        (Some(name), _) => match heads.iter().find(|head| head.name == name) {
+            Some(head) => return Ok((*head).clone()),
+            None => match all.iter().find(|head| head.name == name) {
+                Some(other) => {
+                    format!(
+                        "the head `{name}` is {}; choose from: {}",
+                        other.head.kind().name(),
+                        names()
+                    )
+                }
+                None => format!("there is no head `{name}`; heads: {}", names()),
+            },
+        },
+    };
+    Err(ApiError::NoSuchHead { reason })
+}
+
+/// A text whose words were looked up. It is empty if its vectors came with the request.
+#[derive(Default)]
+pub(super) struct KnownText {
+    tokenised: Tokenised,
+    /// The text, for an explanation; otherwise empty.
+    text: String,
+}
+
+/// Looks up the words of a text. It is kept only if `explain` says so.
+fn look_up(vocabulary: &Vocabulary<'_>, text: Text, explain: bool) -> Result<KnownText, ApiError> {
+    let tokenised = match &text {
+        Text::Whole(text) => vocabulary.tokenise(text),
+        Text::Tokens(words) => vocabulary.take(words.iter().map(String::as_str)),
+    };
+    if tokenised.tokens.is_empty() {
+        return Err(no_known_word(tokenised.unknown));
+    }
+    let text = match text {
+        _ if !explain => String::new(),
+        Text::Whole(text) => text,
+        Text::Tokens(words) => words.join(" "),
+    };
+    Ok(KnownText { tokenised, text })
+}
+
+/// The error for a text without a word that is known.
+fn no_known_word(unknown: Vec<String>) -> ApiError {
+    if unknown.is_empty() {
+        let expected = "a text with at least one word".to_owned();
+        return ApiError::InvalidValue { field: "text".to_owned(), expected };
+    }
+    let unknown = unknown.into_iter().map(|word| UnknownWord { word, suggestions: Vec::new() });
+    ApiError::UnknownWord { unknown: unknown.collect() }
+}
+
+/// The answer to a request with texts.
+#[derive(Serialize)]
+struct HeadAnswer<'a, T> {
+    model: &'a str,
+    version: &'a str,
+    head: &'a str,
+    #[serde(flatten)]
+    one: Option<TextAnswer<'a, T>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    results: Option<Vec<TextAnswer<'a, T>>>,
+}
+
+/// The answer to one text.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum TextAnswer<'a, T> {
+    Found(T),
+    Failed { error: Cow<'a, ApiError> },
+}
+
+impl<'a, T> HeadAnswer<'a, T> {
+    /// The answers that `found` gives to texts, and the errors of the others. The error of a single
+    /// text is that of the request.
+    fn new<K>(
+        (served, head): (&'a ServedModel, &'a str),
+        texts: &'a [Result<K, ApiError>],
+        is_single: bool,
+        cancellation: &Cancellation,
+        mut found: impl FnMut(&'a K) -> Result<T, ApiError>,
+    ) -> Result<Self, ApiError> {
+        let mut results = Vec::with_capacity(texts.len());
+        for text in texts {
+            check_deadline(cancellation)?;
+            results.push(match text.as_ref().map(&mut found) {
+                Ok(Ok(answer)) => TextAnswer::Found(answer),
+                Ok(Err(error)) if is_single => return Err(error),
+                Ok(Err(error)) => TextAnswer::Failed { error: Cow::Owned(error) },
+                Err(error) => TextAnswer::Failed { error: Cow::Borrowed(error) },
+            });
+        }
+        Ok(Self {
+            model: served.model.name(),
+            version: served.model.version(),
+            head,
+            one: if is_single { results.pop() } else { None },
+            results: (!is_single).then_some(results),
+        })
+    }
+}
