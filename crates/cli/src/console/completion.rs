@@ -10,7 +10,7 @@ use rustyline::validate::Validator;
 use rustyline::{Context, Helper};
 
 use super::line::COMMANDS;
-use super::service::{Service, words_with_prefix};
+use super::service::Service;
 use kindred::expression::{as_term, open_piece};
 use server::escape::is_harmless;
 
@@ -43,7 +43,7 @@ impl Words {
             }
         }
         let words = |prefix: &str| {
-            let found = words_with_prefix(&*self.service, prefix, MAX_OFFERED, Some(PATIENCE));
+            let found = self.service.words_with_prefix(prefix, MAX_OFFERED, Some(PATIENCE));
             let mut found = found.unwrap_or_default();
             // Offered words are printed unescaped, so leave out words with control characters.
             // Nobody can type them anyway.
@@ -90,29 +90,52 @@ impl Helper for Words {}
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use kindred::heads::HeadKind;
+    use kindred::{ModelDescription, Options};
 
     use super::*;
-    use crate::console::ConsoleError;
-    use crate::console::service::Reply;
+    use crate::console::answer::{ModelAnswer, TextAnswer};
+    use crate::console::service::{ListedHead, Reply};
+    use crate::console::{ConsoleError, Question};
 
     /// A service whose model has these words.
     struct Has(&'static [&'static str]);
 
     impl Service for Has {
-        fn ask(
+        fn words_with_prefix(
             &self,
-            path: &str,
-            _: Option<&Value>,
+            prefix: &str,
+            limit: usize,
             _: Option<Duration>,
-        ) -> Result<Reply, ConsoleError> {
-            let prefix = path.strip_prefix("/words?prefix=").unwrap();
-            let prefix = prefix.split_once('&').unwrap().0;
-            let prefix = percent_encoding::percent_decode_str(prefix).decode_utf8().unwrap();
-            let words = self.0.iter().filter(|word| word.starts_with(&*prefix));
-            let words: Vec<Value> = words.map(|word| json!({"word": word, "row": 0})).collect();
-            let body = json!({"words": words}).to_string().into_bytes();
-            Ok(Reply { status: 200, body, times: None })
+        ) -> Result<Vec<String>, ConsoleError> {
+            let words = self.0.iter().filter(|word| word.starts_with(prefix));
+            Ok(words.take(limit).map(|&word| word.to_owned()).collect())
+        }
+
+        fn ask(&self, _: &Question, _: &Options) -> Result<Reply<ModelAnswer<'_>>, ConsoleError> {
+            unreachable!("only words are asked for")
+        }
+
+        fn ask_head<'a>(
+            &'a self,
+            _: HeadKind,
+            _: Option<&str>,
+            _: &'a str,
+            _: &Options,
+        ) -> Result<Reply<TextAnswer<'a>>, ConsoleError> {
+            unreachable!("only words are asked for")
+        }
+
+        fn facts(&self) -> Result<ModelDescription<'_>, ConsoleError> {
+            unreachable!("only words are asked for")
+        }
+
+        fn heads(&self) -> Result<Vec<ListedHead>, ConsoleError> {
+            unreachable!("only words are asked for")
+        }
+
+        fn has_word(&self, _: &str) -> Result<bool, ConsoleError> {
+            unreachable!("only words are asked for")
         }
 
         fn name(&self) -> String {

@@ -2,7 +2,7 @@
 
 use super::ConsoleError;
 use super::question::Question;
-use super::service::{Service, has_word};
+use super::service::Service;
 use kindred::expression;
 use kindred::heads::HeadKind;
 use kindred::method::Method;
@@ -145,7 +145,7 @@ pub(super) fn question(line: &str, service: &dyn Service) -> Result<Question, Co
     };
     match single {
         Some(word) if word == line => Ok(Question::Nearest(word)),
-        _ if has_word(service, line)? => Ok(Question::Nearest(line.to_owned())),
+        _ if service.has_word(line)? => Ok(Question::Nearest(line.to_owned())),
         Some(word) => Ok(Question::Nearest(word)),
         None => Ok(Question::Analogy(line.to_owned())),
     }

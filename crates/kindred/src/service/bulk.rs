@@ -12,7 +12,6 @@ use crate::bulk::{
     self, AnswerTexts, BulkError, BulkInput, BulkOptions, BulkOutput, BulkProgress, BulkSummary,
     BulkWork, Plan, RowAnswer, Shape,
 };
-use crate::error::UnknownWord;
 use crate::heads::Tokenised;
 use crate::options::{DEFAULT_K, Options};
 use crate::question::{Checked, Target};
@@ -116,12 +115,7 @@ fn version(description: &impl Serialize) -> String {
 
 /// The error of a text without a known word, as the HTTP API has it.
 fn no_word(text: Tokenised) -> Error {
-    if text.unknown.is_empty() {
-        return Error::invalid("text", "a text with at least one word");
-    }
-    let unknown = text.unknown.into_iter();
-    let unknown = unknown.map(|word| UnknownWord { word, suggestions: Vec::new() });
-    Error::UnknownWord { unknown: unknown.collect() }
+    Error::no_known_word(text.unknown)
 }
 
 struct TextAnswers<'a> {

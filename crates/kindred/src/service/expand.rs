@@ -8,8 +8,9 @@ use super::Kindred;
 use crate::Error;
 use crate::answer::ImpliedTerms;
 use crate::answering::Answering;
-use crate::asking::Asking;
+use crate::asking::{Asking, Times};
 use crate::heads::{Expander, Tokenised, Vocabulary, WantedTerms, token_rows};
+use crate::queue::Expanded;
 
 /// What is expanded.
 struct Prepared {
@@ -144,11 +145,12 @@ impl Kindred {
                 prepared.iter_mut().map(|one| one.expansion.take()).collect();
             let is_known: Vec<bool> = expansions.iter().map(Option::is_some).collect();
             let expansions: Vec<Expansion> = expansions.into_iter().flatten().collect();
-            let terms = match expansions.is_empty() {
-                true => Vec::new(),
-                false => asking.expand(expansions).await?.terms,
+            let found = match expansions.is_empty() {
+                true => Expanded::default(),
+                false => asking.expand(expansions).await?,
             };
-            let mut terms = terms.into_iter();
+            let times = Times { queue: found.queued, engine: found.engine };
+            let mut terms = found.terms.into_iter();
             let answers = prepared.into_iter().zip(is_known).map(|(one, is_known)| {
                 if !is_known {
                     return Err(no_word(
@@ -156,7 +158,7 @@ impl Kindred {
                     ));
                 }
                 let terms = terms.next().ok_or(Error::Internal)?;
-                Ok(ImpliedTerms::new(&expander, &wanted, &terms, one.text))
+                Ok(ImpliedTerms::new(&expander, &wanted, &terms, one.text, times))
             });
             Ok(answers.collect())
         })
