@@ -205,14 +205,6 @@ impl Kindred {
     }
 
     /// The model and the engine that answers for it, as the HTTP API describes them.
-    ///
-    /// ```
-    /// use kindred::{Kindred, Model, Settings};
-    ///
-    /// let kindred = Kindred::start(Model::demo()?, Settings::default())?;
-    /// assert_eq!((&*kindred.description().name, kindred.description().rows), ("demo", 30_000));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn description(&self) -> ModelDescription<'_> {
         ModelDescription::new(self.store(), self.engine(), self.shared.placed.as_ref())
     }
@@ -404,17 +396,14 @@ impl Kindred {
         head: &Arc<Head>,
         texts: impl IntoIterator<Item = T>,
     ) -> Answering<'_, Result<Vec<Result<Classified, Error>>, Error>> {
-        let no_word = |_| Error::invalid("text", "a text with a word that the head knows");
-        self.classify_by(self.asking(None), head, texts, no_word)
+        self.classify_by(self.asking(None), head, texts)
     }
 
-    /// `no_word` is the error of a text without a known word.
     fn classify_by<'a, T: AsRef<str>>(
         &'a self,
         asking: Asking<'a>,
         head: &Arc<Head>,
         texts: impl IntoIterator<Item = T>,
-        no_word: fn(Tokenised) -> Error,
     ) -> Answering<'a, Result<Vec<Result<Classified, Error>>, Error>> {
         let model = self.store();
         let fits = head.description().model.version == model.version();
@@ -439,7 +428,7 @@ impl Kindred {
             let mut scores = found.scores.into_iter();
             let answers = tokenised.into_iter().map(|text| {
                 if text.tokens.is_empty() {
-                    return Err(no_word(text));
+                    return Err(Error::no_known_word(text.unknown));
                 }
                 let scores = scores.next().ok_or(Error::Internal)?;
                 Ok(Classified::new(&head, &scores, text, times)?)

@@ -87,7 +87,10 @@ fn editor(session: &Session) -> Result<Editor<Words, FileHistory>, ConsoleError>
         .map_err(no_terminal)?
         .build();
     let mut editor = Editor::with_config(config).map_err(no_terminal)?;
-    editor.set_helper(Some(Words::new(session.service.clone())));
+    let service = session.service.clone();
+    // If the service does not answer, there are none.
+    let words = move |prefix: &str| service.words_with_prefix(prefix).unwrap_or_default();
+    editor.set_helper(Some(Words::new(words)));
     Ok(editor)
 }
 

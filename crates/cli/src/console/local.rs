@@ -3,16 +3,16 @@
 use std::time::{Duration, Instant};
 
 use cpu_core::ReferenceEngine;
-use kindred::heads::{HeadKind, Tokenised, Vocabulary, WantedTerms, explain};
+use kindred::heads::{HeadKind, Vocabulary, WantedTerms, explain};
 use kindred::options::DEFAULT_K;
 use kindred::{
-    Classified, Error, ImpliedTerms, Kindred, Limits, ModelDescription, Options, Settings,
+    Classified, Error, ImpliedTerms, Kindred, Limits, ModelDescription, ModelStore, Options,
+    Settings, Target,
 };
 
 use super::ConsoleError;
 use super::answer::{Found, Label, ModelAnswer, TextAnswer};
-use super::question::Question;
-use super::service::{ListedHead, Reply, Service, Times};
+use super::service::{ListedHead, MAX_OFFERED, Outcome, Reply, Service, Times};
 use crate::arguments::AnswerSource;
 use server::assembly::wanted_engine;
 use server::config::ServeFlags;
@@ -47,15 +47,6 @@ impl Local {
             Ok(Box::new(ReferenceEngine::new(model.clone())))
         });
         Ok(Self { kindred: kindred.map_err(LoadError::from)?, heads: Vec::new() })
-    }
-
-    /// Refuses a text without a known word.
-    fn check(&self, text: Tokenised) -> Result<Tokenised, Error> {
-        if text.tokens.is_empty() {
-            let model = self.kindred.model().store();
-            return Err(Error::no_known_word(text.unknown).with_suggestions(model));
-        }
-        Ok(text)
     }
 }
 
@@ -98,19 +89,16 @@ fn times(kindred::Times { queue, engine }: kindred::Times, asked: Instant) -> Op
     Some(Times { queue, engine, total, round_trip: None })
 }
 
-/// The answer to a single text.
-fn only<T>(answers: Result<Vec<Result<T, Error>>, Error>) -> Result<T, Error> {
-    answers?.pop().unwrap_or(Err(Error::Internal))
+/// The answer to a single text about this model.
+fn only<T>(model: &ModelStore, answers: Result<Vec<Result<T, Error>>, Error>) -> Result<T, Error> {
+    let answer = answers?.pop().unwrap_or(Err(Error::Internal));
+    answer.map_err(|error| error.with_suggestions(model))
 }
 
 impl Service for Local {
-    fn ask(
-        &self,
-        question: &Question,
-        options: &Options,
-    ) -> Result<Reply<ModelAnswer<'_>>, ConsoleError> {
+    fn ask(&self, target: &Target, options: &Options) -> Outcome<Reply<ModelAnswer<'_>>> {
         let asked = Instant::now();
-        let found = self.kindred.nearest(question.target()?, options.clone()).wait()?;
+        let found = self.kindred.nearest(target.clone(), options.clone()).wait()?;
         let (model, times) = (self.kindred.model(), times(found.times, asked));
         let (model, version) = (model.name().into(), model.version().into());
         Ok(Reply { answer: ModelAnswer { model, version, found }, times })
@@ -122,31 +110,29 @@ impl Service for Local {
         head: Option<&str>,
         text: &'a str,
         options: &Options,
-    ) -> Result<Reply<TextAnswer<'a>>, ConsoleError> {
-        let (asked, model) = (Instant::now(), self.kindred.model());
+    ) -> Outcome<Reply<TextAnswer<'a>>> {
+        let (asked, model) = (Instant::now(), self.kindred.model().store());
         let ServedHead { name, head } =
             find_head(&self.heads, model.name(), head, kind).map_err(ConsoleError::Refused)?;
         let (found, unknown, cut, explanation, of_engine) = match head {
             AnyHead::Classifier(classifier) => {
-                let (head, model) = (&classifier.head, model.store());
-                let tokenised = self.check(Vocabulary::of_head(head, model).tokenise(text))?;
-                let found = only(self.kindred.classify(head, [text]).wait())?;
+                let head = &classifier.head;
+                let found = only(model, self.kindred.classify(head, [text]).wait())?;
                 let Classified { labels, unknown, is_cut, times } = found;
                 let explained = labels.first().filter(|_| options.explain == Some(true));
-                let explanation =
-                    explained.map(|l| explain(model, head, text, &tokenised, l.class, REASONS));
+                let explanation = explained.map(|label| {
+                    let tokenised = Vocabulary::of_head(head, model).tokenise(text);
+                    explain(model, head, text, &tokenised, label.class, REASONS)
+                });
                 let labels = labels.into_iter();
                 let labels =
                     labels.map(|one| Label { label: one.name, probability: one.probability });
                 (Found::Labels(labels.collect()), unknown, is_cut, explanation, times)
             }
             AnyHead::Expander(expander) => {
-                if let Some(tokens) = &expander.description().tokens {
-                    self.check(Vocabulary::of_model(model.store(), tokens).tokenise(text))?;
-                }
                 let top = options.k.unwrap_or(DEFAULT_K) as usize;
                 let wanted = WantedTerms { top, ..WantedTerms::default() };
-                let found = only(self.kindred.expand(expander, [text], wanted).wait())?;
+                let found = only(model, self.kindred.expand(expander, [text], wanted).wait())?;
                 let ImpliedTerms { terms, unknown, is_cut, times } = found;
                 (Found::Terms(terms), unknown, is_cut, None, times)
             }
@@ -157,27 +143,22 @@ impl Service for Local {
         Ok(Reply { answer, times: times(of_engine, asked) })
     }
 
-    fn facts(&self) -> Result<ModelDescription<'_>, ConsoleError> {
+    fn facts(&self) -> Outcome<ModelDescription<'_>> {
         Ok(self.kindred.description())
     }
 
-    fn heads(&self) -> Result<Vec<ListedHead>, ConsoleError> {
+    fn heads(&self) -> Outcome<Vec<ListedHead>> {
         let listed =
             |one: &ServedHead| ListedHead { name: one.name.clone(), kind: one.head.kind() };
         Ok(self.heads.iter().map(listed).collect())
     }
 
-    fn words_with_prefix(
-        &self,
-        prefix: &str,
-        limit: usize,
-        _: Option<Duration>,
-    ) -> Result<Vec<String>, ConsoleError> {
-        let words = self.kindred.model().words_with_prefix(prefix, limit);
+    fn words_with_prefix(&self, prefix: &str) -> Outcome<Vec<String>> {
+        let words = self.kindred.model().words_with_prefix(prefix, MAX_OFFERED);
         Ok(words.into_iter().map(str::to_owned).collect())
     }
 
-    fn has_word(&self, word: &str) -> Result<bool, ConsoleError> {
+    fn has_word(&self, word: &str) -> Outcome<bool> {
         Ok(self.kindred.model().row(word).is_some())
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use kindred::heads::HeadKind;
 use kindred::options::DEFAULT_K;
-use kindred::{ModelDescription, Options};
+use kindred::{ModelDescription, Options, Target};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -17,8 +17,7 @@ use ureq::Agent;
 
 use super::ConsoleError;
 use super::answer::{ModelAnswer, Problem, TextAnswer};
-use super::question::Question;
-use super::service::{ListedHead, Reply, Service, Times};
+use super::service::{ListedHead, MAX_OFFERED, Outcome, Reply, Service, Times};
 use crate::arguments::AnswerSource;
 use server::client;
 use server::config::check_variables;
@@ -26,6 +25,9 @@ use server::http::MAX_LISTED;
 
 /// Size limit of an answer, in bytes. A thousand neighbours with all their details are far smaller.
 const MOST_BYTES: u64 = 256 << 20;
+
+/// Time limit for finding the words to offer, because people who type do not wait.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Size limit of an escaped prefix. A longer one would not fit into a path, so it is taken to match
 /// no word.
@@ -143,7 +145,7 @@ impl Remote {
         path: &str,
         body: Option<&Value>,
         timeout: Option<Duration>,
-    ) -> Result<Reply<T>, ConsoleError> {
+    ) -> Outcome<Reply<T>> {
         let mut request = ureq::http::Request::builder().uri(format!("{}{path}", self.url));
         if let Some(key) = &self.api_key {
             request = request.header("Authorization", format!("Bearer {key}"));
@@ -175,8 +177,19 @@ impl Remote {
         Ok(Reply { answer: self.read(status, &body)?, times })
     }
 
+    /// The most frequent words with this prefix.
+    fn words(&self, prefix: &str, limit: usize, timeout: Option<Duration>) -> Outcome<Vec<String>> {
+        let prefix = utf8_percent_encode(prefix, NON_ALPHANUMERIC).to_string();
+        if prefix.len() > MAX_PREFIX_BYTES {
+            return Ok(Vec::new());
+        }
+        let path = format!("/words?prefix={prefix}&limit={limit}");
+        let Listed { words } = self.exchange(&path, None, timeout)?.answer;
+        Ok(words.into_iter().map(|listed| listed.word).collect())
+    }
+
     /// Parses an answer, or returns the error that the service sent instead.
-    fn read<T: DeserializeOwned>(&self, status: u16, body: &[u8]) -> Result<T, ConsoleError> {
+    fn read<T: DeserializeOwned>(&self, status: u16, body: &[u8]) -> Outcome<T> {
         let strange = |reason: Box<dyn Error + Send + Sync>| ConsoleError::NotKindred {
             url: self.url.clone(),
             reason,
@@ -210,30 +223,28 @@ fn read_times(header: &str, round_trip: f64) -> Option<Times> {
     })
 }
 
-/// The route that answers a question, and the body of the request.
-fn request(question: &Question, options: &Options) -> (&'static str, Value) {
-    let path = if let Question::Nearest(_) = question { "/nearest" } else { "/analogy" };
-    let method = options.method.filter(|_| path == "/analogy");
-    let mut body = Options { method, ..options.clone() }.to_json();
-    match question {
-        Question::Nearest(word) => body["word"] = json!(word),
-        Question::Analogy(expression) => body["expression"] = json!(expression),
-        Question::Sum(words) => {
+/// The route that answers a question about words, and the body of the request.
+fn request(target: &Target, options: &Options) -> (&'static str, Value) {
+    match target {
+        Target::Words(words) => {
+            let mut body = options.to_json();
             // All words are in one list, so that they are summed in this order.
-            let words = words.iter().map(|(word, weight)| json!({"word": word, "weight": weight}));
+            let words = words.iter().map(|one| json!({"word": one.word, "weight": one.weight}));
             body["positive"] = words.collect();
+            ("/analogy", body)
         }
+        Target::Word(word) => {
+            let mut body = Options { method: None, ..options.clone() }.to_json();
+            body["word"] = json!(word);
+            ("/nearest", body)
+        }
+        _ => unreachable!("lines and arguments are words"),
     }
-    (path, body)
 }
 
 impl Service for Remote {
-    fn ask(
-        &self,
-        question: &Question,
-        options: &Options,
-    ) -> Result<Reply<ModelAnswer<'_>>, ConsoleError> {
-        let (path, body) = request(question, options);
+    fn ask(&self, target: &Target, options: &Options) -> Outcome<Reply<ModelAnswer<'_>>> {
+        let (path, body) = request(target, options);
         self.exchange(path, Some(&body), None)
     }
 
@@ -243,7 +254,7 @@ impl Service for Remote {
         head: Option<&str>,
         text: &'a str,
         options: &Options,
-    ) -> Result<Reply<TextAnswer<'a>>, ConsoleError> {
+    ) -> Outcome<Reply<TextAnswer<'a>>> {
         let mut body = json!({"text": text});
         let path = match kind {
             HeadKind::Classifier => {
@@ -262,34 +273,23 @@ impl Service for Remote {
         self.exchange(path, Some(&body), None)
     }
 
-    fn facts(&self) -> Result<ModelDescription<'_>, ConsoleError> {
+    fn facts(&self) -> Outcome<ModelDescription<'_>> {
         Ok(self.exchange("/model", None, None)?.answer)
     }
 
-    fn heads(&self) -> Result<Vec<ListedHead>, ConsoleError> {
+    fn heads(&self) -> Outcome<Vec<ListedHead>> {
         let Heads { heads } = self.exchange("/heads", None, None)?.answer;
         Ok(heads)
     }
 
-    fn words_with_prefix(
-        &self,
-        prefix: &str,
-        limit: usize,
-        timeout: Option<Duration>,
-    ) -> Result<Vec<String>, ConsoleError> {
-        let prefix = utf8_percent_encode(prefix, NON_ALPHANUMERIC).to_string();
-        if prefix.len() > MAX_PREFIX_BYTES {
-            return Ok(Vec::new());
-        }
-        let path = format!("/words?prefix={prefix}&limit={limit}");
-        let Listed { words } = self.exchange(&path, None, timeout)?.answer;
-        Ok(words.into_iter().map(|listed| listed.word).collect())
+    fn words_with_prefix(&self, prefix: &str) -> Outcome<Vec<String>> {
+        self.words(prefix, MAX_OFFERED, Some(PATIENCE))
     }
 
-    fn has_word(&self, word: &str) -> Result<bool, ConsoleError> {
+    fn has_word(&self, word: &str) -> Outcome<bool> {
         // A request for the word itself would also search for similar words whenever the model does
         // not have it.
-        let listed = self.words_with_prefix(word, MAX_LISTED, None)?;
+        let listed = self.words(word, MAX_LISTED, None)?;
         if listed.iter().any(|listed| listed == word) || listed.len() < MAX_LISTED {
             return Ok(listed.iter().any(|listed| listed == word));
         }
@@ -328,11 +328,12 @@ mod tests {
     #[test]
     fn only_what_was_said_is_sent() {
         let method = Options::new().method(Method::ThreeCosMul);
-        let frog = Question::Nearest("frog".into());
+        let frog = Target::word("frog");
         assert_eq!(request(&frog, &method), ("/nearest", json!({"word": "frog"})));
         let options = method.k(3).excluding(["a"]).min_score(-0.5).explain(true);
-        let asked = request(&Question::Analogy("a - b".into()), &options);
-        let expected = json!({"expression": "a - b", "k": 3, "exclude": ["a"], "min_score": -0.5,
+        let asked = request(&Target::expression("a - b").unwrap(), &options);
+        let words = json!([{"word": "a", "weight": 1.0}, {"word": "b", "weight": -1.0}]);
+        let expected = json!({"positive": words, "k": 3, "exclude": ["a"], "min_score": -0.5,
             "explain": true, "method": "3cosmul"});
         assert_eq!(asked, ("/analogy", expected));
     }

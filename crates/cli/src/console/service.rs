@@ -1,14 +1,17 @@
 //! What answers: a model in this process, or a service behind a URL.
 
-use std::time::Duration;
-
 use kindred::heads::HeadKind;
-use kindred::{ModelDescription, Options};
+use kindred::{ModelDescription, Options, Target};
 use serde::Deserialize;
 
 use super::ConsoleError;
 use super::answer::{ModelAnswer, TextAnswer};
-use super::question::Question;
+
+/// The most words that are offered to complete a prefix.
+pub(super) const MAX_OFFERED: usize = 50;
+
+/// A result, or why there is none.
+pub(super) type Outcome<T> = Result<T, ConsoleError>;
 
 /// An answer, and where its time went.
 pub(super) struct Reply<T> {
@@ -46,11 +49,7 @@ pub(super) struct ListedHead {
 /// What answers, wherever it is.
 pub(super) trait Service {
     /// The neighbours that a question asks for.
-    fn ask(
-        &self,
-        question: &Question,
-        options: &Options,
-    ) -> Result<Reply<ModelAnswer<'_>>, ConsoleError>;
+    fn ask(&self, target: &Target, options: &Options) -> Outcome<Reply<ModelAnswer<'_>>>;
 
     /// The labels of a text, or its terms with their tokens. The head has this name and kind, or is
     /// the only one of this kind.
@@ -60,25 +59,20 @@ pub(super) trait Service {
         head: Option<&str>,
         text: &'a str,
         options: &Options,
-    ) -> Result<Reply<TextAnswer<'a>>, ConsoleError>;
+    ) -> Outcome<Reply<TextAnswer<'a>>>;
 
     /// The model and its engine.
-    fn facts(&self) -> Result<ModelDescription<'_>, ConsoleError>;
+    fn facts(&self) -> Outcome<ModelDescription<'_>>;
 
     /// The heads of the model.
-    fn heads(&self) -> Result<Vec<ListedHead>, ConsoleError>;
+    fn heads(&self) -> Outcome<Vec<ListedHead>>;
 
-    /// The most frequent words with this prefix. Waits at most `timeout`, if it is given, for a
-    /// service elsewhere.
-    fn words_with_prefix(
-        &self,
-        prefix: &str,
-        limit: usize,
-        timeout: Option<Duration>,
-    ) -> Result<Vec<String>, ConsoleError>;
+    /// The most frequent words with this prefix, at most [`MAX_OFFERED`], for people who type: they
+    /// do not wait long.
+    fn words_with_prefix(&self, prefix: &str) -> Outcome<Vec<String>>;
 
     /// Whether the model has this word, by its exact bytes.
-    fn has_word(&self, word: &str) -> Result<bool, ConsoleError>;
+    fn has_word(&self, word: &str) -> Outcome<bool>;
 
     /// Its name in messages.
     fn name(&self) -> String;

@@ -6,13 +6,12 @@ use super::ConsoleError;
 use super::answer::{ModelAnswer, TextAnswer};
 use super::compare::{Comparison, difference};
 use super::local::Local;
-use super::question::Question;
 use super::remote::Remote;
 use super::service::{Reply, Service, Times};
 use crate::arguments::AnswerSource;
-use kindred::Options;
 use kindred::heads::HeadKind;
 use kindred::method::Method;
+use kindred::{Options, Target};
 use server::config::URL_VARIABLE;
 
 /// What answers, and the options of all questions.
@@ -103,7 +102,7 @@ impl Session {
     pub(super) fn ask<'s>(
         &mut self,
         service: &'s dyn Service,
-        question: &Question,
+        question: &Target,
     ) -> Result<Answered<'s>, ConsoleError> {
         let Reply { answer, times } = service.ask(question, &self.options)?;
         let comparison = if self.compare {

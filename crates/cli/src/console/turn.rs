@@ -6,7 +6,8 @@ use super::answer::{ModelAnswer, TextAnswer};
 use super::compare::Comparison;
 use super::line::{self, Command, Line};
 use super::print::{Form, heading, help};
-use super::{ConsoleError, Question, Session, compat};
+use super::{ConsoleError, Session, compat};
+use kindred::Target;
 
 /// What happens after a line.
 #[derive(Debug, PartialEq, Eq)]
@@ -83,7 +84,7 @@ impl Turn<'_> {
     }
 
     /// Answers a question.
-    pub(super) fn question(&mut self, question: &Question, asked: &str) -> Result<(), Fault> {
+    pub(super) fn question(&mut self, question: &Target, asked: &str) -> Result<(), Fault> {
         let service = self.session.service.clone();
         let answered = self.session.ask(&*service, question)?;
         let ModelAnswer { model, version, .. } = &answered.answer;
