@@ -52,7 +52,7 @@ type Object<'py> = PyResult<Bound<'py, PyAny>>;
 /// `list[Neighbor]`.
 pub(crate) fn neighbors<'py>(py: Python<'py>, answer: &Answer<'_>) -> PyResult<Bound<'py, PyList>> {
     let named = named(&NEIGHBOR, py)?;
-    let neighbor = |one: &Neighbor<'_>| named((one.word, one.score, one.row).into_pyobject(py)?);
+    let neighbor = |one: &Neighbor<'_>| named((&*one.word, one.score, one.row).into_pyobject(py)?);
     list(py, answer.neighbors.iter().map(neighbor))
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn explained<'py>(py: Python<'py>, answer: &Answer<'_>) -> Object<'py
     let class = EXPLAINED.get(py)?;
     let explained = |one: &Neighbor<'_>| {
         let terms = one.terms.iter().flatten().map(|term| contribution(py, term));
-        class.call1((one.word, one.score, one.row, list(py, terms)?))
+        class.call1((&*one.word, one.score, one.row, list(py, terms)?))
     };
     let neighbors = list(py, answer.neighbors.iter().map(explained))?;
     let inputs = placed(py, answer.inputs.as_deref().unwrap_or_default())?;
@@ -74,13 +74,13 @@ fn contribution<'py>(py: Python<'py>, term: &Term<'_>) -> Object<'py> {
         Part::Contribution(part) => ("contribution", part),
         Part::Factor(part) => ("factor", part),
     };
-    CONTRIBUTION.get(py)?.call1((term.word, term.weight, similarity, part, kind))
+    CONTRIBUTION.get(py)?.call1((&*term.word, term.weight, similarity, part, kind))
 }
 
 /// `list[Ranked]`.
 pub(crate) fn placed<'py>(py: Python<'py>, placed: &[Placed<'_>]) -> PyResult<Bound<'py, PyList>> {
     let class = RANKED.get(py)?;
-    let ranked = |one: &Placed<'_>| class.call1((one.word, one.score, one.row, one.rank));
+    let ranked = |one: &Placed<'_>| class.call1((&*one.word, one.score, one.row, one.rank));
     list(py, placed.iter().map(ranked))
 }
 

@@ -1,7 +1,9 @@
 //! Answers in words.
 
+use std::borrow::Cow;
+
 use model_store::ModelStore;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::asking::Times;
 use crate::heads::ScoresNotFinite;
@@ -9,33 +11,38 @@ use crate::heads::{Cause, Expander, Head, Tokenised, WantedTerms, cause, labels}
 use crate::question::{Notes, Placed, Term, placed};
 use crate::search::SearchResult;
 
-/// The answer to a question; its words and vectors are the model's own.
-#[derive(Debug, Clone, PartialEq)]
+/// The answer to a question; its words and vectors are the model's own, unless it was read from
+/// JSON. JSON has these names, in this order, without the times.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer<'a> {
     /// The neighbours, best first.
     pub neighbors: Vec<Neighbor<'a>>,
     /// The words of a text that the model has; none for other targets.
-    pub used: Option<Vec<&'a str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used: Option<Vec<Cow<'a, str>>>,
     /// The words that were left out, if words may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<Vec<String>>,
     /// With `explain`: score and rank of the question's own words.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Vec<Placed<'a>>>,
     /// Where the time went.
+    #[serde(skip)]
     pub times: Times,
 }
 
 /// A neighbour. JSON has these names, in this order.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Neighbor<'a> {
     /// Its word.
-    pub word: &'a str,
+    pub word: Cow<'a, str>,
     /// Its score: a cosine from −1 to 1, or the result of the method's formula.
     pub score: f64,
     /// Its row, from 0.
     pub row: u32,
     /// With `with_vectors`: its vector, `[dim]`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub vector: Option<&'a [f32]>,
+    pub vector: Option<Cow<'a, [f32]>>,
     /// With `explain`: what each word of the question contributes to the score.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terms: Option<Vec<Term<'a>>>,
@@ -47,7 +54,7 @@ pub struct Ranks<'a> {
     /// The words in their order, with score and rank.
     pub ranked: Vec<Placed<'a>>,
     /// The words of a text that the model has; none for other targets.
-    pub used: Option<Vec<&'a str>>,
+    pub used: Option<Vec<Cow<'a, str>>>,
     /// The words that were left out, if words may be.
     pub skipped: Option<Vec<String>>,
     /// Where the time went.
@@ -63,6 +70,8 @@ pub struct Classified {
     pub unknown: Vec<String>,
     /// Whether the text was too long, so that a part of it was left out.
     pub is_cut: bool,
+    /// Where the time went, of all texts that were classified together.
+    pub times: Times,
 }
 
 /// A label and how probable it is. JSON has `label`, `probability` and `score`.
@@ -89,14 +98,18 @@ pub struct ImpliedTerms {
     pub unknown: Vec<String>,
     /// Whether the text was too long, so that a part of it was left out.
     pub is_cut: bool,
+    /// Where the time went, of all texts that were expanded together.
+    pub times: Times,
 }
 
-/// A term that a text implies.
-#[derive(Debug, Clone, PartialEq)]
+/// A term that a text implies. JSON has `term`, `weight` and `token`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ImpliedTerm {
     /// Its word.
+    #[serde(rename = "term")]
     pub word: String,
     /// Its number among the expander's terms.
+    #[serde(skip)]
     pub row: u32,
     /// How much the text implies it: above zero.
     pub weight: f64,
@@ -110,6 +123,7 @@ impl ImpliedTerms {
         wanted: &WantedTerms,
         terms: &[contract::Term],
         text: Option<(String, Tokenised)>,
+        times: Times,
     ) -> Self {
         let known = text.as_ref().map(|(text, tokenised)| (text.as_str(), tokenised));
         let term = |(term, weight): (&contract::Term, f64)| ImpliedTerm {
@@ -121,7 +135,7 @@ impl ImpliedTerms {
         let terms = terms.iter().zip(wanted.weights(expander, terms)).map(term).collect();
         let (unknown, is_cut) =
             text.map(|(_, tokenised)| (tokenised.unknown, tokenised.is_cut)).unwrap_or_default();
-        Self { terms, unknown, is_cut }
+        Self { terms, unknown, is_cut, times }
     }
 }
 
@@ -130,6 +144,7 @@ impl Classified {
         head: &Head,
         scores: &[f64],
         text: Tokenised,
+        times: Times,
     ) -> Result<Self, ScoresNotFinite> {
         let names = &head.description().labels;
         let labels = labels(head, scores)?.into_iter().map(|label| NamedLabel {
@@ -138,7 +153,8 @@ impl Classified {
             probability: label.probability,
             score: label.score,
         });
-        Ok(Self { labels: labels.collect(), unknown: text.unknown, is_cut: text.is_cut })
+        let Tokenised { unknown, is_cut, .. } = text;
+        Ok(Self { labels: labels.collect(), unknown, is_cut, times })
     }
 }
 
@@ -147,10 +163,10 @@ impl<'a> Answer<'a> {
         let SearchResult { hits, with_vectors, notes, explanation } = found;
         let (words, table) = (model.words(), model.table());
         let neighbors = hits.iter().map(|hit| Neighbor {
-            word: words.word(hit.row),
+            word: words.word(hit.row).into(),
             score: hit.score,
             row: hit.row.0,
-            vector: with_vectors.then(|| table.row(hit.row)),
+            vector: with_vectors.then(|| table.row(hit.row).into()),
             terms: explanation.as_ref().map(|why| why.formula.terms(model, hit.row)),
         });
         Self {
@@ -163,12 +179,12 @@ impl<'a> Answer<'a> {
     }
 
     /// The words of the neighbours, best first.
-    pub fn words(&self) -> impl Iterator<Item = &'a str> {
-        self.neighbors.iter().map(|neighbor| neighbor.word)
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        self.neighbors.iter().map(|neighbor| &*neighbor.word)
     }
 }
 
-pub(crate) fn used<'a>(model: &'a ModelStore, notes: &Notes) -> Option<Vec<&'a str>> {
+pub(crate) fn used<'a>(model: &'a ModelStore, notes: &Notes) -> Option<Vec<Cow<'a, str>>> {
     let rows = notes.used.as_ref()?;
-    Some(rows.iter().map(|&row| model.words().word(row)).collect())
+    Some(rows.iter().map(|&row| model.words().word(row).into()).collect())
 }

@@ -72,7 +72,7 @@ pub enum Error {
 }
 
 /// A word that the model does not have.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct UnknownWord {
     /// As it was written.
     pub word: String,
@@ -139,8 +139,19 @@ impl Error {
         Self::InvalidValue { field: field.to_owned(), expected: must_be.to_owned() }
     }
 
-    /// The same error, with suggestions for unknown words.
-    pub(crate) fn with_suggestions(mut self, model: &ModelStore) -> Self {
+    /// The error of a text without a known word; `unknown` are its words.
+    pub fn no_known_word(unknown: Vec<String>) -> Self {
+        if unknown.is_empty() {
+            return Self::invalid("text", "a text with at least one word");
+        }
+        let unknown = unknown.into_iter().map(|word| UnknownWord { word, suggestions: Vec::new() });
+        Self::UnknownWord { unknown: unknown.collect() }
+    }
+
+    /// The same error, with suggestions for unknown words: for the first
+    /// [`MAX_SUGGESTED_WORDS`] of them.
+    #[must_use]
+    pub fn with_suggestions(mut self, model: &ModelStore) -> Self {
         if let Self::UnknownWord { unknown } = &mut self {
             for unknown in unknown.iter_mut().take(MAX_SUGGESTED_WORDS) {
                 let found = model.words().suggestions(&unknown.word).into_iter();

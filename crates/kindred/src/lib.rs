@@ -31,6 +31,7 @@ pub mod asking;
 pub mod borrowed_terms;
 pub mod bulk;
 pub mod demo;
+mod description;
 mod error;
 pub mod evaluation;
 pub mod expression;
@@ -50,6 +51,7 @@ pub use answer::{Answer, Classified, ImpliedTerm, ImpliedTerms, NamedLabel, Neig
 pub use answering::Answering;
 pub use asking::Times;
 pub use cpu_core::ReferenceEngine;
+pub use description::{ModelDescription, ShardDescription};
 pub use engines::device::{Device, Gpus, Placement};
 pub use engines::{EngineStartError, background, device, numa, placement, warm_up};
 pub use error::{Error, MAX_SUGGESTED_WORDS, UnknownWord, unknown_words_message};

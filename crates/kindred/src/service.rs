@@ -19,15 +19,17 @@ use scheduler::account::Account;
 use crate::answer::{Answer, Classified, Ranks, used};
 use crate::answering::{Answering, Timer};
 use crate::asking::{Asking, OwnQueue, Times};
+use crate::description::ModelDescription;
 use crate::device::{Device, Placement};
-use crate::engines::{self, EngineStartError, HadGpu, KeptHeads, Wanted};
+use crate::engines::{self, EngineStartError, HadGpu, KeptHeads, Makers, Wanted};
 use crate::evaluation::analogies::Section;
 use crate::evaluation::results::{AnalogyResult, Case, SimilarityResult};
 use crate::evaluation::run::Evaluation;
 use crate::evaluation::similarities::Pair;
 use crate::heads::{Expander, Head, HeadError, Tokenised, Vocabulary, built_in, own_expander};
+use crate::placement::Placed;
 use crate::question::{Checked, MAX_RANKED, placed, prepare, prepare_rank};
-use crate::queue::{Limits, QueueStatistics};
+use crate::queue::{ClassScores, Limits, QueueStatistics};
 use crate::search::{Search, SearchResult};
 use crate::warm_up::WarmUp;
 use crate::{Error, Method, Model, Options, Target};
@@ -111,6 +113,8 @@ struct Shared {
     timeout: Duration,
     /// For vectors on their way to a GPU.
     staging: Option<Arc<Staging>>,
+    /// Which GPUs have which rows, if several were given.
+    placed: Option<Placed>,
     // Dropped last: deadlines are watched until the engine has ended.
     timer: Timer,
 }
@@ -127,9 +131,9 @@ impl Kindred {
         let staging = arrays::staging(model.store().dim());
         let own = staging.clone();
         let wanted = Wanted { device, placement, threads, keep_tables, heads, had_gpu, staging };
-        let makers = engines::makers(model.store(), &wanted, None)?.each.into_iter();
-        let makers = makers.map(|mut make| move || make(WarmUp::for_nobody()));
-        Self::with_makers(model, &settings, own, makers.collect())
+        let Makers { each, placed } = engines::makers(model.store(), &wanted, None)?;
+        let makers = each.into_iter().map(|mut make| move || make(WarmUp::for_nobody()));
+        Self::with_makers(model, &settings, (own, placed), makers.collect())
     }
 
     /// Like [`start`](Self::start), with your own engine. `make` runs on the engine's thread, and
@@ -158,13 +162,13 @@ impl Kindred {
         + 'static,
     ) -> Result<Self, EngineStartError> {
         let store = model.store().clone();
-        Self::with_makers(model, &settings, None, vec![move || make(&store)])
+        Self::with_makers(model, &settings, (None, None), vec![move || make(&store)])
     }
 
     fn with_makers<F>(
         model: Model,
         settings: &Settings,
-        staging: Option<Arc<Staging>>,
+        (staging, placed): (Option<Arc<Staging>>, Option<Placed>),
         makers: Vec<F>,
     ) -> Result<Self, EngineStartError>
     where
@@ -179,7 +183,7 @@ impl Kindred {
             timer.let_one_watch();
         }
         let staging = staging.filter(|_| is_gpu);
-        let shared = Shared { model, queue, timeout: settings.timeout, staging, timer };
+        let shared = Shared { model, queue, timeout: settings.timeout, staging, placed, timer };
         Ok(Self { shared: Arc::new(shared), account: Account::new() })
     }
 
@@ -200,6 +204,11 @@ impl Kindred {
         self.shared.queue.engine()
     }
 
+    /// The model and the engine that answers for it, as the HTTP API describes them.
+    pub fn description(&self) -> ModelDescription<'_> {
+        ModelDescription::new(self.store(), self.engine(), self.shared.placed.as_ref())
+    }
+
     /// What queue and engine have done so far.
     pub fn statistics(&self) -> QueueStatistics {
         self.shared.queue.statistics()
@@ -213,7 +222,7 @@ impl Kindred {
     ///
     /// let kindred = Kindred::start(Model::demo()?, Settings::default())?;
     /// let of_text = kindred.nearest(Target::text("The quick brown fox!"), Options::new()).wait()?;
-    /// assert!(of_text.used.is_some_and(|words| words.contains(&"quick")));
+    /// assert!(of_text.used.is_some_and(|words| words.contains(&"quick".into())));
     ///
     /// let vector = kindred.model().vector(100).unwrap();
     /// let of_vector = kindred.nearest(vector, Options::new().k(1)).wait()?;
@@ -387,17 +396,14 @@ impl Kindred {
         head: &Arc<Head>,
         texts: impl IntoIterator<Item = T>,
     ) -> Answering<'_, Result<Vec<Result<Classified, Error>>, Error>> {
-        let no_word = |_| Error::invalid("text", "a text with a word that the head knows");
-        self.classify_by(self.asking(None), head, texts, no_word)
+        self.classify_by(self.asking(None), head, texts)
     }
 
-    /// `no_word` is the error of a text without a known word.
     fn classify_by<'a, T: AsRef<str>>(
         &'a self,
         asking: Asking<'a>,
         head: &Arc<Head>,
         texts: impl IntoIterator<Item = T>,
-        no_word: fn(Tokenised) -> Error,
     ) -> Answering<'a, Result<Vec<Result<Classified, Error>>, Error>> {
         let model = self.store();
         let fits = head.description().model.version == model.version();
@@ -414,13 +420,15 @@ impl Kindred {
             let known = tokenised.iter().filter(|text| !text.tokens.is_empty());
             let texts = known.map(|text| TokenText::new(head.clone(), text.tokens.clone()));
             let texts: Vec<TokenText> = texts.collect();
-            let mut scores = asking.classify(texts).await?.responses.into_iter();
+            let found = asking.classify(texts).await?;
+            let times = Times { queue: found.queued, engine: found.device };
+            let mut scores = found.responses.into_iter();
             let answers = tokenised.into_iter().map(|text| {
                 if text.tokens.is_empty() {
-                    return Err(no_word(text));
+                    return Err(Error::no_known_word(text.unknown));
                 }
                 let scores = scores.next().ok_or(Error::Internal)?;
-                Ok(Classified::new(&head, &scores, text)?)
+                Ok(Classified::new(&head, &scores, text, times)?)
             });
             Ok(answers.collect())
         })

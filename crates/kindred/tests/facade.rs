@@ -46,7 +46,7 @@ fn options_do_here_what_they_do_in_requests() {
     assert_eq!(nearest(Options::new().min_score(0.99).k(9)), ["Frog", "toad", "TOAD"]);
     let with_all = Options::new().with_vectors(true).explain(true).k(1);
     let answer = kindred.nearest("frog", with_all).wait().unwrap();
-    assert_eq!(answer.neighbors[0].vector, Some(&[1.0, 0.01][..]));
+    assert_eq!(answer.neighbors[0].vector.as_deref(), Some(&[1.0, 0.01][..]));
     assert_eq!(answer.neighbors[0].terms.as_ref().unwrap()[0].word, "frog");
     assert_eq!(answer.inputs.unwrap()[0].rank, Some(1));
 }

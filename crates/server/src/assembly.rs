@@ -1,6 +1,5 @@
 //! The one place where a service is put together: settings and a function that makes engines become
-//! routes over loaded models. `kindred serve`, the console, the examples and the fuzz targets all
-//! start here.
+//! routes over loaded models. `kindred serve`, the examples and the fuzz targets all start here.
 
 use std::io;
 use std::num::NonZeroU64;

@@ -202,7 +202,7 @@ pub(super) fn evaluate(
             let probabilities = match answer {
                 Ok(found) => Some(of_classes(found.labels)),
                 // No word of it is known.
-                Err(Error::InvalidValue { .. }) => None,
+                Err(Error::InvalidValue { .. } | Error::UnknownWord { .. }) => None,
                 Err(error) => {
                     let text: String = one.text.chars().take(SHOWN).collect();
                     return Err(CommandError::Usage(format!("{set}: {text:?}: {error}")));

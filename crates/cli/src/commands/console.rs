@@ -7,7 +7,8 @@ use crate::arguments::{
     AnalogyArguments, AnswerSource, ConsoleArguments, NearestArguments, OutputOptions,
     QuestionOptions,
 };
-use crate::console::{self, ConsoleError, Form, Question, Session};
+use crate::console::{self, ConsoleError, Form, Session};
+use kindred::Target;
 use kindred::method::Method;
 use server::config::{Config, ConfigError};
 use server::logging;
@@ -38,7 +39,7 @@ pub fn console(arguments: &ConsoleArguments) -> Result<(), CommandError> {
 /// If it has no answer, for example because the model does not have the word.
 pub fn nearest(arguments: &NearestArguments) -> Result<(), CommandError> {
     let NearestArguments { word, source, options, output } = arguments;
-    let answered = ask(source, options, None, *output, &Question::Nearest(word.clone()), word);
+    let answered = ask(source, options, None, *output, &Target::word(word), word);
     answered.map_err(|error| match error {
         CommandError::Console(refused) if looks_like_an_expression(word) => match *refused {
             ConsoleError::Refused(reason) => ConsoleError::Refused(format!(
@@ -63,7 +64,8 @@ fn looks_like_an_expression(word: &str) -> bool {
 /// As [`nearest`], and if the expression can't be parsed.
 pub fn analogy(arguments: &AnalogyArguments) -> Result<(), CommandError> {
     let AnalogyArguments { expression, source, options, method, output } = arguments;
-    ask(source, options, *method, *output, &Question::Analogy(expression.clone()), expression)
+    let target = Target::expression(expression).map_err(ConsoleError::from)?;
+    ask(source, options, *method, *output, &target, expression)
 }
 
 fn ask(
@@ -71,7 +73,7 @@ fn ask(
     options: &QuestionOptions,
     method: Option<Method>,
     output: OutputOptions,
-    question: &Question,
+    question: &Target,
     asked: &str,
 ) -> Result<(), CommandError> {
     start_log()?;

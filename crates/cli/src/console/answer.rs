@@ -1,83 +1,53 @@
-//! The service's JSON answers, parsed.
+//! Answers with who gave them, as over HTTP: JSON has these names, in this order.
+
+use std::borrow::Cow;
 
 use kindred::heads::Explanation;
-use serde::Deserialize;
+use kindred::{Answer, Error, ImpliedTerm, UnknownWord};
+use serde::{Deserialize, Serialize};
 
-/// An answer to `/nearest` or `/analogy`: the fields that are shown.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub(super) struct Answer {
-    pub(super) model: String,
-    pub(super) version: String,
-    pub(super) neighbors: Vec<Neighbor>,
-    /// The ranks of the question's own words, if an explanation was requested.
-    #[serde(default)]
-    pub(super) inputs: Vec<Input>,
+use super::ConsoleError;
+
+/// The part of an error that is for people who write URLs. It is removed here.
+const FOR_URLS: &str = " in a URL a plus is written %2B, because + is a space there;";
+
+/// An answer to `/nearest` or `/analogy`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct ModelAnswer<'a> {
+    pub(super) model: Cow<'a, str>,
+    pub(super) version: Cow<'a, str>,
+    #[serde(flatten)]
+    pub(super) found: Answer<'a>,
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub(super) struct Neighbor {
-    pub(super) word: String,
-    /// Bit-identical to the service's score.
-    pub(super) score: f64,
-    pub(super) row: u32,
-    #[serde(default)]
-    pub(super) terms: Vec<ScorePart>,
-}
-
-/// A word's part in a score: either a contribution or a factor.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub(super) struct ScorePart {
-    pub(super) word: String,
-    pub(super) contribution: Option<f64>,
-    pub(super) factor: Option<f64>,
-}
-
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub(super) struct Input {
-    pub(super) word: String,
-    pub(super) score: Option<f64>,
-    pub(super) rank: Option<u32>,
-}
-
-/// An answer to `/classify` or `/expand`: the fields that are shown.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub(super) struct OfText {
-    pub(super) model: String,
-    pub(super) version: String,
-    pub(super) head: String,
+/// An answer to `/classify` or `/expand`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct TextAnswer<'a> {
+    pub(super) model: Cow<'a, str>,
+    pub(super) version: Cow<'a, str>,
+    pub(super) head: Cow<'a, str>,
     #[serde(flatten)]
     pub(super) found: Found,
     /// Words that were left out.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) unknown: Vec<String>,
     /// Whether the text was too long.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) cut: bool,
+    /// Which n-grams decided, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) explanation: Option<Explanation<'a>>,
 }
 
 /// What a head found in a text.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(untagged)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Found {
-    Labels { labels: Vec<Label>, explanation: Option<Explanation<'static>> },
-    Terms { terms: Vec<ImpliedTerm> },
+    Labels(Vec<Label>),
+    Terms(Vec<ImpliedTerm>),
 }
 
-/// A term that a text implies.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub(super) struct ImpliedTerm {
-    pub(super) term: String,
-    pub(super) weight: f64,
-    pub(super) token: Token,
-}
-
-/// The token of the text that gave a term.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub(super) struct Token {
-    pub(super) text: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Label {
     pub(super) label: String,
     pub(super) probability: f64,
@@ -91,16 +61,21 @@ pub(super) struct Problem {
     unknown: Vec<UnknownWord>,
 }
 
-#[derive(Debug, Deserialize)]
-struct UnknownWord {
-    word: String,
-    suggestions: Vec<String>,
+impl From<Error> for ConsoleError {
+    fn from(error: Error) -> Self {
+        let detail = error.to_string();
+        let unknown = match error {
+            Error::UnknownWord { unknown } => unknown,
+            _ => Vec::new(),
+        };
+        Self::Refused(Problem { detail, unknown }.message())
+    }
 }
 
 impl Problem {
     /// The message for a person. If only one word is unknown, `detail` already has its suggestions.
     pub(super) fn message(self) -> String {
-        let mut message = self.detail;
+        let mut message = self.detail.replace(FOR_URLS, "");
         if self.unknown.len() > 1 {
             for UnknownWord { word, suggestions } in self.unknown {
                 if !suggestions.is_empty() {
@@ -127,5 +102,18 @@ mod tests {
             {"word":"x","suggestions":[]}]}"#;
         assert_eq!(of(two), "no `a`, `x`; instead of `a`, did you mean b, c?");
         assert_eq!(of(r#"{"detail":"bad","code":"x"}"#), "bad");
+    }
+
+    #[test]
+    fn answers_are_written_as_they_are_read() {
+        let neighbors = r#"{"model":"m","version":"v","neighbors":[{"word":"a\"","score":0.30000000000000004,"row":7,"terms":[{"word":"b","weight":-1.0,"cosine":-0.0,"contribution":0.25}]}],"used":["b"],"skipped":[],"inputs":[{"word":"b","row":1,"score":null,"rank":null}]}"#;
+        let answer: ModelAnswer<'_> = serde_json::from_str(neighbors).unwrap();
+        assert_eq!(serde_json::to_string(&answer).unwrap(), neighbors);
+        let labels = r#"{"model":"m","version":"v","head":"h","labels":[{"label":"l","probability":0.1}],"unknown":["x"],"cut":true,"explanation":{"label":"l","score":1.5,"base":0.1,"ngrams":[{"text":"a b","start":0,"end":3,"share":-0.2}],"others":0.0,"exact":true}}"#;
+        let terms = r#"{"model":"m","version":"v","head":"h","terms":[{"term":"t","weight":0.1,"token":{"position":0,"text":"x","start":0,"end":1}}]}"#;
+        for json in [labels, terms] {
+            let answer: TextAnswer<'_> = serde_json::from_str(json).unwrap();
+            assert_eq!(serde_json::to_string(&answer).unwrap(), json);
+        }
     }
 }

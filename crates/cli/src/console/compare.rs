@@ -1,7 +1,7 @@
 //! Compares two answers to one question: do they have the same rows and score bits, and if not,
 //! where do they differ?
 
-use super::answer::{Answer, Neighbor};
+use kindred::{Answer, Neighbor};
 
 /// The result of a comparison.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,7 +15,7 @@ pub(super) struct Comparison {
 }
 
 /// Describes the first difference between the answers.
-pub(super) fn difference(answer: &Answer, reference: &Answer) -> Option<String> {
+pub(super) fn difference(answer: &Answer<'_>, reference: &Answer<'_>) -> Option<String> {
     let index = (0..answer.neighbors.len().max(reference.neighbors.len()))
         .find(|&index| !are_same(answer.neighbors.get(index), reference.neighbors.get(index)))?;
     Some(format!(
@@ -26,12 +26,12 @@ pub(super) fn difference(answer: &Answer, reference: &Answer) -> Option<String> 
     ))
 }
 
-fn are_same(a: Option<&Neighbor>, b: Option<&Neighbor>) -> bool {
-    let key = |n: &Neighbor| (n.word.clone(), n.row, n.score.to_bits());
+fn are_same(a: Option<&Neighbor<'_>>, b: Option<&Neighbor<'_>>) -> bool {
+    let key = |n: &Neighbor<'_>| (n.word.to_string(), n.row, n.score.to_bits());
     a.map(key) == b.map(key)
 }
 
-fn in_full(neighbor: Option<&Neighbor>) -> String {
+fn in_full(neighbor: Option<&Neighbor<'_>>) -> String {
     neighbor.map_or_else(
         || "nothing".to_owned(),
         |Neighbor { word, score, row, .. }| {
@@ -44,18 +44,20 @@ fn in_full(neighbor: Option<&Neighbor>) -> String {
 mod tests {
     use super::*;
 
-    fn answer(neighbors: &[(&str, f64, u32)]) -> Answer {
+    fn answer(neighbors: &[(&'static str, f64, u32)]) -> Answer<'static> {
         let neighbors = neighbors.iter().map(|&(word, score, row)| Neighbor {
             word: word.into(),
             score,
             row,
-            terms: Vec::new(),
+            vector: None,
+            terms: None,
         });
         Answer {
-            model: "m".into(),
-            version: "v".into(),
             neighbors: neighbors.collect(),
-            inputs: Vec::new(),
+            used: None,
+            skipped: None,
+            inputs: None,
+            times: kindred::Times::default(),
         }
     }
 

@@ -1,13 +1,15 @@
 //! The input format of the 2020 report's program: `bottle 0`, `snake 1`, `king - queen ! 0`.
 
+use kindred::Target;
+use kindred::question::WordWithWeight;
+
 use super::ConsoleError;
-use super::question::Question;
 
 const FORM: &str = "lines must be WORD FLAG or WORD + WORD - WORD ! FLAG; flag 0 runs the engine only, flag 1 \
      also the sequential CPU search: `bottle 0`, `snake 1`, `king - queen ! 0`";
 
 /// Parses a line: its question, and whether to compare the answer with the reference's.
-pub(super) fn read(line: &str) -> Result<(Question, bool), ConsoleError> {
+pub(super) fn read(line: &str) -> Result<(Target, bool), ConsoleError> {
     let bad = || ConsoleError::BadLine(format!("`{}`: {FORM}", line.trim()));
     let words: Vec<&str> = line.split_whitespace().collect();
     let (flag, words) = words.split_last().ok_or_else(bad)?;
@@ -17,18 +19,19 @@ pub(super) fn read(line: &str) -> Result<(Question, bool), ConsoleError> {
         _ => return Err(bad()),
     };
     let question = match words {
-        [word] => Question::Nearest((*word).to_owned()),
+        [word] => Target::word(*word),
         [first, rest @ .., "!"] if rest.len() % 2 == 0 => {
-            let mut sum = vec![((*first).to_owned(), 1.0)];
+            let term = |word: &str, weight| WordWithWeight { word: word.to_owned(), weight };
+            let mut sum = vec![term(first, 1.0)];
             for pair in rest.chunks_exact(2) {
                 let weight = match pair[0] {
                     "+" => 1.0,
                     "-" => -1.0,
                     _ => return Err(bad()),
                 };
-                sum.push((pair[1].to_owned(), weight));
+                sum.push(term(pair[1], weight));
             }
-            Question::Sum(sum)
+            Target::sum(sum, Vec::new())?
         }
         _ => return Err(bad()),
     };
@@ -41,9 +44,10 @@ mod tests {
 
     #[test]
     fn the_lines_of_the_report_are_read() {
-        let nearest = |word: &str| Question::Nearest(word.into());
+        let nearest = |word: &str| Target::word(word);
         let sum = |words: &[(&str, f64)]| {
-            Question::Sum(words.iter().map(|&(word, weight)| (word.into(), weight)).collect())
+            let term = |&(word, weight): &(&str, f64)| WordWithWeight { word: word.into(), weight };
+            Target::Words(words.iter().map(term).collect())
         };
         for (line, expected) in [
             ("bottle 0", (nearest("bottle"), false)),

@@ -1,8 +1,5 @@
 //! Tab completion: words of the model, and commands.
 
-use std::rc::Rc;
-use std::time::Duration;
-
 use rustyline::completion::Completer;
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
@@ -10,27 +7,22 @@ use rustyline::validate::Validator;
 use rustyline::{Context, Helper};
 
 use super::line::COMMANDS;
-use super::service::{Service, words_with_prefix};
 use kindred::expression::{as_term, open_piece};
 use server::escape::is_harmless;
 
-/// Maximum number of words to offer.
-const MAX_OFFERED: usize = 50;
-/// Time limit for finding the words, because people who type do not wait.
-const PATIENCE: Duration = Duration::from_millis(500);
-
 /// Completes with the model's words, the most frequent first.
 pub(super) struct Words {
-    service: Rc<dyn Service>,
+    /// Finds the words with a prefix.
+    with_prefix: Box<dyn Fn(&str) -> Vec<String>>,
 }
 
 impl Words {
-    pub(super) fn new(service: Rc<dyn Service>) -> Self {
-        Self { service }
+    /// `with_prefix` finds the words with a prefix.
+    pub(super) fn new(with_prefix: impl Fn(&str) -> Vec<String> + 'static) -> Self {
+        Self { with_prefix: Box::new(with_prefix) }
     }
 
-    /// Where the text to replace begins, and its possible replacements. If the service does not
-    /// answer, there are none.
+    /// Where the text to replace begins, and its possible replacements.
     fn offered(&self, typed: &str) -> (usize, Vec<String>) {
         let begin = typed.len() - typed.trim_start().len();
         let line = &typed[begin..];
@@ -43,8 +35,7 @@ impl Words {
             }
         }
         let words = |prefix: &str| {
-            let found = words_with_prefix(&*self.service, prefix, MAX_OFFERED, Some(PATIENCE));
-            let mut found = found.unwrap_or_default();
+            let mut found = (self.with_prefix)(prefix);
             // Offered words are printed unescaped, so leave out words with control characters.
             // Nobody can type them anyway.
             found.retain(|word| word.chars().all(is_harmless));
@@ -90,39 +81,11 @@ impl Helper for Words {}
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use super::*;
-    use crate::console::ConsoleError;
-    use crate::console::service::Reply;
-
-    /// A service whose model has these words.
-    struct Has(&'static [&'static str]);
-
-    impl Service for Has {
-        fn ask(
-            &self,
-            path: &str,
-            _: Option<&Value>,
-            _: Option<Duration>,
-        ) -> Result<Reply, ConsoleError> {
-            let prefix = path.strip_prefix("/words?prefix=").unwrap();
-            let prefix = prefix.split_once('&').unwrap().0;
-            let prefix = percent_encoding::percent_decode_str(prefix).decode_utf8().unwrap();
-            let words = self.0.iter().filter(|word| word.starts_with(&*prefix));
-            let words: Vec<Value> = words.map(|word| json!({"word": word, "row": 0})).collect();
-            let body = json!({"words": words}).to_string().into_bytes();
-            Ok(Reply { status: 200, body, times: None })
-        }
-
-        fn name(&self) -> String {
-            "a test".to_owned()
-        }
-    }
 
     #[test]
     fn the_last_piece_is_completed_with_what_reads_as_that_word() {
-        let words = Words::new(Rc::new(Has(&[
+        let model = [
             "frog",
             "frogs",
             "new york",
@@ -132,7 +95,11 @@ mod tests {
             "steer\u{1b}[2J",
             "steer\u{202e}",
             "steers",
-        ])));
+        ];
+        let words = Words::new(move |prefix| {
+            let words = model.iter().filter(|word| word.starts_with(prefix));
+            words.map(|&word| word.to_owned()).collect()
+        });
         for (typed, start, expected) in [
             ("fro", 0, &["frog", "frogs"][..]),
             ("king - fro", 7, &["frog", "frogs"]),

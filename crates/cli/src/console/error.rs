@@ -2,19 +2,19 @@
 
 use std::error::Error;
 
-use server::assembly::AssemblyError;
 use server::client::ClientError;
 use server::config::ConfigError;
+use server::models::LoadError;
 
 /// Why a question has no answer, for the person who asked.
 #[derive(Debug, thiserror::Error)]
 pub enum ConsoleError {
-    /// The settings of a service in this process.
+    /// The variables of the environment.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The model, engine or threads of a service in this process.
+    /// The settings, the model, the heads or the engine in this process.
     #[error(transparent)]
-    Assembly(#[from] AssemblyError),
+    Load(#[from] LoadError),
     /// The URL is invalid.
     #[error("--url {url}: {reason}; give it as http://HOST:PORT or http://HOST:PORT/models/NAME")]
     BadUrl {
@@ -52,7 +52,7 @@ pub enum ConsoleError {
     /// The service requires an API key, or a different one.
     #[error("{0}; set KINDRED_API_KEY or give --api-key")]
     NoKey(String),
-    /// The service refuses the question, with its reason.
+    /// The question is refused, with the reason.
     #[error("{0}")]
     Refused(String),
     /// A line that can't be parsed.

@@ -12,7 +12,6 @@ use rustyline::{CompletionType, Config, Editor};
 use super::completion::Words;
 use super::pipe::unread;
 use super::print::{banner, heading};
-use super::service::facts;
 use super::turn::{Fault, Then, Turn};
 use super::{ConsoleError, Form, Session};
 use server::escape::escaped;
@@ -26,15 +25,18 @@ const MAX_HISTORY: usize = 10_000;
 /// # Errors
 /// If the terminal can't be read or written, or the service does not describe its model.
 pub fn talk(session: &mut Session, form: Form, compat: bool) -> Result<(), ConsoleError> {
-    let (facts, _) = facts(&*session.service)?;
-    session.named = Some(heading(None, &facts.name, &facts.version));
+    let (named, banner) = {
+        let facts = session.service.facts()?;
+        (heading(None, &facts.name, &facts.version), banner(&facts))
+    };
+    session.named = Some(named);
     let hint = if compat {
         "WORD FLAG, or WORD - WORD ! FLAG; Ctrl-D ends"
     } else {
         ":help lists the commands; Ctrl-D ends"
     };
     let mut out = io::stdout();
-    if let Err(e) = writeln!(out, "{}\n{hint}", banner(&facts)) {
+    if let Err(e) = writeln!(out, "{banner}\n{hint}") {
         return unread(e);
     }
     let mut editor = editor(session)?;
@@ -85,7 +87,10 @@ fn editor(session: &Session) -> Result<Editor<Words, FileHistory>, ConsoleError>
         .map_err(no_terminal)?
         .build();
     let mut editor = Editor::with_config(config).map_err(no_terminal)?;
-    editor.set_helper(Some(Words::new(session.service.clone())));
+    let service = session.service.clone();
+    // If the service does not answer, there are none.
+    let words = move |prefix: &str| service.words_with_prefix(prefix).unwrap_or_default();
+    editor.set_helper(Some(Words::new(words)));
     Ok(editor)
 }
 

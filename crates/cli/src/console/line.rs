@@ -1,12 +1,12 @@
 //! Parses a line of the console.
 
 use super::ConsoleError;
-use super::question::Question;
-use super::service::{Service, has_word};
+use super::service::Service;
 use kindred::expression;
 use kindred::heads::HeadKind;
 use kindred::method::Method;
 use kindred::options::MAX_K;
+use kindred::{Error, Target};
 
 /// A parsed line.
 #[derive(Debug, PartialEq)]
@@ -137,17 +137,17 @@ fn command(line: &str) -> Result<Command, ConsoleError> {
 /// The question of a line. If the model has the whole line, spaces included, as a word, the
 /// question is that word. Otherwise it is an expression, or, if the expression is a single word,
 /// that word.
-pub(super) fn question(line: &str, service: &dyn Service) -> Result<Question, ConsoleError> {
+pub(super) fn question(line: &str, service: &dyn Service) -> Result<Target, ConsoleError> {
     let terms = expression::parse(line);
     let single = match terms.as_deref() {
         Ok([term]) if term.weight == 1.0 => Some(term.word.clone()),
         _ => None,
     };
     match single {
-        Some(word) if word == line => Ok(Question::Nearest(word)),
-        _ if has_word(service, line)? => Ok(Question::Nearest(line.to_owned())),
-        Some(word) => Ok(Question::Nearest(word)),
-        None => Ok(Question::Analogy(line.to_owned())),
+        Some(word) if word == line => Ok(Target::Word(word)),
+        _ if service.has_word(line)? => Ok(Target::word(line)),
+        Some(word) => Ok(Target::Word(word)),
+        None => Ok(Target::Words(terms.map_err(Error::from)?)),
     }
 }
 

@@ -1,24 +1,23 @@
 //! Queries by people: the interactive console, pipes of questions, and single questions on the
 //! command line.
 //!
-//! The path of a line: `line` or `compat` (parses it) → `question` (the HTTP request) → `service`
-//! (answers it: the whole service in this process, without a socket, or a service behind a URL) →
-//! `answer` (the parsed JSON) → `print`. So the console has no queries, checks or suggestions of
-//! its own, and its answers are bit-identical to the service's. `compare` compares them with the
-//! plain reference's.
+//! The path of a line: `line` or `compat` (parses it) → `service`: `local` (asks the facade, in this
+//! process) or `remote` (asks a service behind a URL) → `answer` (the facade's, read from JSON if it
+//! is from elsewhere) → `print`. So the console has no queries, checks or suggestions of its own, and
+//! its answers are bit-identical to the service's. `compare` compares them with the plain
+//! reference's.
 
 mod answer;
 mod compare;
 mod compat;
 mod completion;
 mod error;
-mod in_process;
 mod interactive;
 mod line;
+mod local;
 mod pipe;
 mod print;
 mod print_text;
-mod question;
 mod remote;
 mod service;
 mod session;
@@ -30,5 +29,4 @@ pub use pipe::{answer_lines, answer_one};
 pub use print::Form;
 pub(crate) use print::heading;
 pub(crate) use print_text::explanation_lines;
-pub use question::Question;
 pub use session::Session;

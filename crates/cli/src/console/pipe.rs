@@ -3,7 +3,8 @@
 use std::io::{self, BufRead, ErrorKind, Read as _, Write};
 
 use super::turn::{Fault, Then, Turn};
-use super::{ConsoleError, Form, Question, Session};
+use super::{ConsoleError, Form, Session};
+use kindred::Target;
 use server::escape::escaped;
 
 /// Size limit of a line. An expression with the maximum number of words is far shorter.
@@ -96,7 +97,7 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Read> {
 pub fn answer_one(
     session: &mut Session,
     form: Form,
-    question: &Question,
+    question: &Target,
     asked: &str,
 ) -> Result<(), ConsoleError> {
     let mut turn = Turn { session, form, out: &mut io::stdout().lock(), number: None };

@@ -3,13 +3,15 @@
 use std::io::{self, IsTerminal, Write};
 
 use indicatif::HumanCount;
+use kindred::question::Part;
+use kindred::{Answer, ModelDescription, Placed, Term};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use unicode_width::UnicodeWidthStr;
 
-use super::answer::{Answer, Input, ScorePart};
 use super::compare::Comparison;
 use super::line::COMMANDS;
-use super::service::{Facts, Times};
+use super::service::Times;
 use super::session::Answered;
 use server::escape::escaped;
 
@@ -53,17 +55,17 @@ impl Form {
         out: &mut dyn Write,
         asked: &str,
         line: Option<u64>,
-        answered: &Answered,
+        answered: &Answered<'_>,
     ) -> io::Result<()> {
         if self.json {
             let mut besides = known(asked, line);
             add_times(&mut besides, answered);
-            return json_line(out, besides, &answered.body);
+            return json_line(out, besides, &answered.answer);
         }
         if line.is_some() {
             writeln!(out, "{}", escaped(asked))?;
         }
-        self.neighbors(out, &answered.answer)?;
+        self.neighbors(out, &answered.answer.found)?;
         if let Some(times) = &answered.times {
             writeln!(out, "{}", self.coloured(DIM, &times_in_words(times)))?;
         }
@@ -76,11 +78,11 @@ impl Form {
         out.flush()
     }
 
-    fn neighbors(self, out: &mut dyn Write, answer: &Answer) -> io::Result<()> {
+    fn neighbors(self, out: &mut dyn Write, answer: &Answer<'_>) -> io::Result<()> {
         if answer.neighbors.is_empty() {
             writeln!(out, "   no neighbours: no row passes the filters")?;
         }
-        let scored = answer.neighbors.iter().map(|n| (n.word.as_str(), n.score));
+        let scored = answer.neighbors.iter().map(|n| (&*n.word, n.score));
         let ranking = self.ranking(scored);
         // Scores of 3CosMul and PairDirection may be larger than 1.
         let longest = answer.neighbors.iter().map(|n| n.score).fold(1.0, f64::max);
@@ -93,12 +95,12 @@ impl Form {
             } else {
                 writeln!(out, "  row {row}")?;
             }
-            if !neighbor.terms.is_empty() {
-                let terms: Vec<String> = neighbor.terms.iter().map(term_in_words).collect();
+            if let Some(terms) = &neighbor.terms {
+                let terms: Vec<String> = terms.iter().map(term_in_words).collect();
                 writeln!(out, "      {}", self.coloured(DIM, &terms.join(", ")))?;
             }
         }
-        for Input { word, score, rank } in &answer.inputs {
+        for Placed { word, score, rank, .. } in answer.inputs.iter().flatten() {
             let word = escaped(word);
             match (rank, score) {
                 (Some(rank), Some(score)) => {
@@ -125,30 +127,29 @@ impl Form {
         names.iter().zip(&scores).enumerate().map(line).collect()
     }
 
-    /// Prints what is known about the model: the service's JSON, or text for people.
+    /// Prints what is known about the model: JSON as over HTTP, or text for people.
     pub(super) fn facts(
         self,
         out: &mut dyn Write,
         line: Option<u64>,
-        facts: &Facts,
-        said: &[u8],
+        facts: &ModelDescription<'_>,
     ) -> io::Result<()> {
         if self.json {
-            return json_line(out, known(":model", line), said);
+            return json_line(out, known(":model", line), facts);
         }
-        let Facts { name, version, rows, dim, metric, engine, provenance: from } = facts;
+        let ModelDescription { name, version, metric, engine, provenance: from, .. } = facts;
         let prepared = format!("{} by {}", from.prepared_at, from.prepared_by);
         for (what, said) in [
-            ("model", name),
-            ("version", version),
-            ("rows", &HumanCount(*rows).to_string()),
-            ("dimensions", &dim.to_string()),
-            ("metric", metric),
-            ("engine", &format!("{} ({})", engine.name, engine.detail)),
-            ("source", &format!("{} ({})", from.source, from.source_format)),
-            ("prepared", &prepared),
+            ("model", name.to_string()),
+            ("version", version.to_string()),
+            ("rows", HumanCount(facts.rows as u64).to_string()),
+            ("dimensions", facts.dim.to_string()),
+            ("metric", metric.to_string()),
+            ("engine", format!("{} ({})", engine.name, engine.detail)),
+            ("source", format!("{} ({})", from.source, from.source_format)),
+            ("prepared", prepared),
         ] {
-            writeln!(out, "   {what:<12}{}", escaped(said))?;
+            writeln!(out, "   {what:<12}{}", escaped(&said))?;
         }
         out.flush()
     }
@@ -170,9 +171,9 @@ pub(crate) fn heading(head: Option<&str>, model: &str, version: &str) -> String 
 }
 
 /// The model, in one line.
-pub(super) fn banner(facts: &Facts) -> String {
-    let Facts { name, version, rows, dim, engine, .. } = facts;
-    let rows = HumanCount(*rows);
+pub(super) fn banner(facts: &ModelDescription<'_>) -> String {
+    let ModelDescription { name, version, rows, dim, engine, .. } = facts;
+    let rows = HumanCount(*rows as u64);
     format!(
         "Kindred {}: {}, {rows} rows × {dim} dimensions, on the {} engine ({})",
         env!("CARGO_PKG_VERSION"),
@@ -199,12 +200,11 @@ pub(super) fn padded(name: &str, wide: usize) -> String {
     format!("{name}{}", " ".repeat(wide - name.width()))
 }
 
-fn term_in_words(term: &ScorePart) -> String {
+fn term_in_words(term: &Term<'_>) -> String {
     let word = escaped(&term.word);
-    match (term.contribution, term.factor) {
-        (Some(part), _) => format!("{word} {part:+.4}"),
-        (None, Some(factor)) => format!("{word} ×{factor:.4}"),
-        (None, None) => word,
+    match term.part {
+        Part::Contribution(part) => format!("{word} {part:+.4}"),
+        Part::Factor(factor) => format!("{word} ×{factor:.4}"),
     }
 }
 
@@ -254,7 +254,7 @@ pub(super) fn times_as_json(times: &Times) -> Value {
 }
 
 /// Adds the times, and the result of the comparison.
-fn add_times(besides: &mut Map<String, Value>, answered: &Answered) {
+fn add_times(besides: &mut Map<String, Value>, answered: &Answered<'_>) {
     if let Some(times) = &answered.times {
         besides.insert("times_ms".into(), times_as_json(times));
     }
@@ -265,35 +265,18 @@ fn add_times(besides: &mut Map<String, Value>, answered: &Answered) {
     }
 }
 
-/// Writes one line of JSON: the fields of `besides`, then those of the service's answer. Numbers
-/// keep their digits, and white space is removed.
+/// Writes one line of JSON: the fields of `besides`, then those of the answer.
 pub(super) fn json_line(
     out: &mut dyn Write,
     besides: Map<String, Value>,
-    body: &[u8],
+    answer: &impl Serialize,
 ) -> io::Result<()> {
     // Joins the two objects into one. The first is never empty, so a comma follows it.
     let besides = Value::Object(besides).to_string();
     let open = besides.strip_suffix('}').unwrap_or(&besides);
-    let body = without_spaces(body);
-    let rest = body.strip_prefix(b"{").unwrap_or(&body);
-    write!(out, "{open},")?;
-    out.write_all(rest)?;
-    writeln!(out)?;
+    let answer = serde_json::to_string(answer)?;
+    writeln!(out, "{open},{}", answer.strip_prefix('{').unwrap_or(&answer))?;
     out.flush()
-}
-
-/// JSON without the white space between its tokens. Strings contain no line feeds, because the text
-/// is valid JSON.
-fn without_spaces(json: &[u8]) -> Vec<u8> {
-    let (mut in_string, mut escaped) = (false, false);
-    let keeps = |&byte: &u8| {
-        let kept = in_string || !byte.is_ascii_whitespace();
-        in_string ^= byte == b'"' && !escaped;
-        escaped = in_string && byte == b'\\' && !escaped;
-        kept
-    };
-    json.iter().copied().filter(keeps).collect()
 }
 
 /// Rounds milliseconds to whole microseconds: more digits mean nothing.
@@ -312,21 +295,20 @@ mod tests {
         }
     }
 
-    fn answered(words: &[(&str, f64)]) -> Answered {
+    fn answered(words: &[(&str, f64)]) -> Answered<'static> {
         let neighbors: Vec<Value> = words
             .iter()
             .map(|(word, score)| json!({"word": word, "score": score, "row": 7}))
             .collect();
-        let body = json!({"model": "m", "version": "v", "neighbors": neighbors}).to_string();
+        let answer = json!({"model": "m", "version": "v", "neighbors": neighbors});
         Answered {
-            answer: serde_json::from_str(&body).unwrap(),
-            body: body.into_bytes(),
-            times: Times::read("queue;dur=0.5, engine;desc=\"cpu\";dur=1, total;dur=2"),
+            answer: serde_json::from_value(answer).unwrap(),
+            times: Some(Times { queue: 0.5, engine: 1.0, total: 2.0, round_trip: None }),
             comparison: Some(Comparison { engine_ms: 1.0, reference_ms: 50.0, difference: None }),
         }
     }
 
-    fn text(form: Form, asked: &str, line: Option<u64>, answered: &Answered) -> String {
+    fn text(form: Form, asked: &str, line: Option<u64>, answered: &Answered<'_>) -> String {
         let mut out = Vec::new();
         form.answer(&mut out, asked, line, answered).unwrap();
         String::from_utf8(out).unwrap()
@@ -366,17 +348,11 @@ mod tests {
         assert_eq!(object["times_ms"]["look_up"], json!(0.5));
         assert_eq!(object["compare"]["identical"], json!(true));
         assert_eq!(object["neighbors"][0], json!({"word": "\"}", "score": 0.1 + 0.2, "row": 7}));
-        let spaced = br#"
-            {"model": "a \" b\\", "version":"v\\\" {",
-             "neighbors" :[]
-        }
-        "#;
-        let body = spaced.to_vec();
-        let spread = text(form, "a", None, &Answered { body, ..answered(&[]) });
-        assert_eq!(spread.matches('\n').count(), 1, "{spread}");
-        let object: Value = serde_json::from_str(&spread).unwrap();
-        let ours: Value = serde_json::from_slice(spaced).unwrap();
-        assert!(ours.as_object().unwrap().iter().all(|(key, value)| object[key] == *value));
+        assert_eq!(line.matches('\n').count(), 1, "{line}");
+        assert!(
+            line.contains(r#"},"model":"m","version":"v","neighbors":[{"word":"\"}","#),
+            "{line}"
+        );
         let bare = Answered { times: None, comparison: None, ..found };
         let object: Value = serde_json::from_str(&text(form, "a}", None, &bare)).unwrap();
         assert_eq!(object["asked"], json!("a}"));

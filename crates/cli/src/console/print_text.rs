@@ -2,13 +2,14 @@
 
 use std::io::{self, Write};
 
+use kindred::ImpliedTerm;
 use kindred::heads::{Explanation, NGram};
 
-use super::answer::{Found, ImpliedTerm, Label, OfText};
+use super::answer::{Found, Label, TextAnswer};
 use super::print::{
     CYAN, DIM, Form, bar, json_line, known, padded, times_as_json, times_in_words, widest,
 };
-use super::session::AnsweredText;
+use super::service::Reply;
 use server::escape::escaped;
 
 impl Form {
@@ -18,25 +19,23 @@ impl Form {
         out: &mut dyn Write,
         asked: &str,
         line: Option<u64>,
-        answered: &AnsweredText,
+        answered: &Reply<TextAnswer<'_>>,
     ) -> io::Result<()> {
-        let AnsweredText { body, answer, times } = answered;
+        let Reply { answer, times } = answered;
         if self.json {
             let mut besides = known(asked, line);
             if let Some(times) = times {
                 besides.insert("times_ms".into(), times_as_json(times));
             }
-            return json_line(out, besides, body);
+            return json_line(out, besides, answer);
         }
         if line.is_some() {
             writeln!(out, "{}", escaped(asked))?;
         }
-        let OfText { found, unknown, cut, .. } = answer;
+        let TextAnswer { found, unknown, cut, explanation, .. } = answer;
         match found {
-            Found::Labels { labels, explanation } => {
-                self.labels(out, labels, explanation.as_ref())?;
-            }
-            Found::Terms { terms } => self.terms(out, terms)?,
+            Found::Labels(labels) => self.labels(out, labels, explanation.as_ref())?,
+            Found::Terms(terms) => self.terms(out, terms)?,
         }
         if !unknown.is_empty() {
             writeln!(out, "   unknown: {}", escaped(&unknown.join(" ")))?;
@@ -80,8 +79,9 @@ impl Form {
         if terms.is_empty() {
             writeln!(out, "   no terms: none has a weight above 0")?;
         }
-        let starts = self.ranking(terms.iter().map(|one| (one.term.as_str(), one.weight)));
-        let tokens: Vec<String> = terms.iter().map(|one| escaped(&one.token.text)).collect();
+        let starts = self.ranking(terms.iter().map(|one| (one.word.as_str(), one.weight)));
+        let tokens = terms.iter().map(|one| one.token.text.as_deref().unwrap_or_default());
+        let tokens: Vec<String> = tokens.map(escaped).collect();
         let (wide, largest) = (widest(&tokens), terms.first().map_or(1.0, |first| first.weight));
         for ((start, token), ImpliedTerm { weight, .. }) in starts.iter().zip(&tokens).zip(terms) {
             if self.terminal {
@@ -121,8 +121,8 @@ mod tests {
             term("toad", 1.0 / 3.0, "frog"),
         ];
         let body = json!({"model": "m", "version": "v", "head": "h", "terms": terms, "unknown": ["q\u{1b}"], "cut": true});
-        let answer: OfText = serde_json::from_value(body.clone()).unwrap();
-        let answered = AnsweredText { body: body.to_string().into_bytes(), answer, times: None };
+        let answer = serde_json::from_value(body).unwrap();
+        let answered: Reply<TextAnswer<'_>> = Reply { answer, times: None };
         let print = |form: Form, line| {
             let mut out = Vec::new();
             form.of_text(&mut out, "frog", line, &answered).unwrap();
@@ -150,7 +150,7 @@ mod tests {
             serde_json::from_str(r#"{"model": "m", "version": "v", "head": "h", "terms": []}"#)
                 .unwrap();
         let mut out = Vec::new();
-        let none = AnsweredText { body: Vec::new(), answer: none, times: None };
+        let none = Reply { answer: none, times: None };
         pipe.of_text(&mut out, "frog", None, &none).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "   no terms: none has a weight above 0\n");
     }

@@ -1,21 +1,54 @@
 //! A service behind a URL.
 
+use std::error::Error;
 use std::io::ErrorKind::{ConnectionAborted, ConnectionReset, UnexpectedEof};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use kindred::heads::HeadKind;
+use kindred::options::DEFAULT_K;
+use kindred::{ModelDescription, Options, Target};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::{Value, json};
 use tokio_rustls::rustls;
 use ureq::Agent;
 
 use super::ConsoleError;
-use super::service::{Reply, Service, Times};
+use super::answer::{ModelAnswer, Problem, TextAnswer};
+use super::service::{ListedHead, MAX_OFFERED, Outcome, Reply, Service, Times};
 use crate::arguments::AnswerSource;
 use server::client;
 use server::config::check_variables;
+use server::http::MAX_LISTED;
 
 /// Size limit of an answer, in bytes. A thousand neighbours with all their details are far smaller.
 const MOST_BYTES: u64 = 256 << 20;
+
+/// Time limit for finding the words to offer, because people who type do not wait.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Size limit of an escaped prefix. A longer one would not fit into a path, so it is taken to match
+/// no word.
+const MAX_PREFIX_BYTES: usize = 16 << 10;
+
+/// An answer to `/words`: the fields that are used.
+#[derive(Deserialize)]
+struct Listed {
+    words: Vec<ListedWord>,
+}
+
+#[derive(Deserialize)]
+struct ListedWord {
+    word: String,
+}
+
+/// An answer to `/heads`: the fields that are used.
+#[derive(Deserialize)]
+struct Heads {
+    heads: Vec<ListedHead>,
+}
 
 /// A running service, or one of its models.
 pub(super) struct Remote {
@@ -104,15 +137,15 @@ impl Remote {
         };
         ConsoleError::Unreachable { url: self.url.clone(), source: Box::new(error), cure }
     }
-}
 
-impl Service for Remote {
-    fn ask(
+    /// Sends a POST with `body`, or a GET if there is no body, and reads the answer. Waits at most
+    /// `timeout`, if it is given.
+    fn exchange<T: DeserializeOwned>(
         &self,
         path: &str,
         body: Option<&Value>,
         timeout: Option<Duration>,
-    ) -> Result<Reply, ConsoleError> {
+    ) -> Outcome<Reply<T>> {
         let mut request = ureq::http::Request::builder().uri(format!("{}{path}", self.url));
         if let Some(key) = &self.api_key {
             request = request.header("Authorization", format!("Bearer {key}"));
@@ -139,10 +172,132 @@ impl Service for Remote {
         let timing = response.headers().get("server-timing").cloned();
         let body = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec();
         let body = body.map_err(|e| self.unreachable(e))?;
-        let round_trip = Some(asked.elapsed().as_secs_f64() * 1e3);
-        let times = timing.and_then(|timing| Times::read(timing.to_str().ok()?));
-        let times = times.map(|times| Times { round_trip, ..times });
-        Ok(Reply { status, body, times })
+        let round_trip = asked.elapsed().as_secs_f64() * 1e3;
+        let times = timing.and_then(|timing| read_times(timing.to_str().ok()?, round_trip));
+        Ok(Reply { answer: self.read(status, &body)?, times })
+    }
+
+    /// The most frequent words with this prefix.
+    fn words(&self, prefix: &str, limit: usize, timeout: Option<Duration>) -> Outcome<Vec<String>> {
+        let prefix = utf8_percent_encode(prefix, NON_ALPHANUMERIC).to_string();
+        if prefix.len() > MAX_PREFIX_BYTES {
+            return Ok(Vec::new());
+        }
+        let path = format!("/words?prefix={prefix}&limit={limit}");
+        let Listed { words } = self.exchange(&path, None, timeout)?.answer;
+        Ok(words.into_iter().map(|listed| listed.word).collect())
+    }
+
+    /// Parses an answer, or returns the error that the service sent instead.
+    fn read<T: DeserializeOwned>(&self, status: u16, body: &[u8]) -> Outcome<T> {
+        let strange = |reason: Box<dyn Error + Send + Sync>| ConsoleError::NotKindred {
+            url: self.url.clone(),
+            reason,
+        };
+        if status != 200 {
+            return Err(match serde_json::from_slice::<Problem>(body) {
+                Ok(problem) if status == 401 => ConsoleError::NoKey(problem.message()),
+                Ok(problem) => ConsoleError::Refused(problem.message()),
+                Err(_) if status == 401 => {
+                    ConsoleError::NoKey(format!("{} answers with status 401", self.url))
+                }
+                Err(_) => strange(format!("status {status}").into()),
+            });
+        }
+        serde_json::from_slice(body).map_err(|e| strange(e.into()))
+    }
+}
+
+/// Parses a `Server-Timing` header.
+fn read_times(header: &str, round_trip: f64) -> Option<Times> {
+    let of = |name: &str| {
+        let mut metrics = header.split(',').map(|metric| metric.trim().split(';'));
+        let mut fields = metrics.find_map(|mut m| (m.next() == Some(name)).then_some(m))?;
+        fields.find_map(|field| field.trim().strip_prefix("dur=")?.parse().ok())
+    };
+    Some(Times {
+        queue: of("queue")?,
+        engine: of("engine")?,
+        total: of("total")?,
+        round_trip: Some(round_trip),
+    })
+}
+
+/// The route that answers a question about words, and the body of the request.
+fn request(target: &Target, options: &Options) -> (&'static str, Value) {
+    match target {
+        Target::Words(words) => {
+            let mut body = options.to_json();
+            // All words are in one list, so that they are summed in this order.
+            let words = words.iter().map(|one| json!({"word": one.word, "weight": one.weight}));
+            body["positive"] = words.collect();
+            ("/analogy", body)
+        }
+        Target::Word(word) => {
+            let mut body = Options { method: None, ..options.clone() }.to_json();
+            body["word"] = json!(word);
+            ("/nearest", body)
+        }
+        _ => unreachable!("lines and arguments are words"),
+    }
+}
+
+impl Service for Remote {
+    fn ask(&self, target: &Target, options: &Options) -> Outcome<Reply<ModelAnswer<'_>>> {
+        let (path, body) = request(target, options);
+        self.exchange(path, Some(&body), None)
+    }
+
+    fn ask_head<'a>(
+        &'a self,
+        kind: HeadKind,
+        head: Option<&str>,
+        text: &'a str,
+        options: &Options,
+    ) -> Outcome<Reply<TextAnswer<'a>>> {
+        let mut body = json!({"text": text});
+        let path = match kind {
+            HeadKind::Classifier => {
+                body["explain"] = json!(options.explain == Some(true));
+                "/classify"
+            }
+            HeadKind::Expander => {
+                body["top"] = json!(options.k.unwrap_or(DEFAULT_K));
+                body["explain"] = json!(true);
+                "/expand"
+            }
+        };
+        if let Some(head) = head {
+            body["head"] = json!(head);
+        }
+        self.exchange(path, Some(&body), None)
+    }
+
+    fn facts(&self) -> Outcome<ModelDescription<'_>> {
+        Ok(self.exchange("/model", None, None)?.answer)
+    }
+
+    fn heads(&self) -> Outcome<Vec<ListedHead>> {
+        let Heads { heads } = self.exchange("/heads", None, None)?.answer;
+        Ok(heads)
+    }
+
+    fn words_with_prefix(&self, prefix: &str) -> Outcome<Vec<String>> {
+        self.words(prefix, MAX_OFFERED, Some(PATIENCE))
+    }
+
+    fn has_word(&self, word: &str) -> Outcome<bool> {
+        // A request for the word itself would also search for similar words whenever the model does
+        // not have it.
+        let listed = self.words(word, MAX_LISTED, None)?;
+        if listed.iter().any(|listed| listed == word) || listed.len() < MAX_LISTED {
+            return Ok(listed.iter().any(|listed| listed == word));
+        }
+        let path = format!("/words?word={}", utf8_percent_encode(word, NON_ALPHANUMERIC));
+        match self.exchange::<IgnoredAny>(&path, None, None) {
+            Err(ConsoleError::Refused(_)) => Ok(false),
+            found => found.map(|_| true),
+        }
     }
 
     fn name(&self) -> String {
@@ -156,7 +311,32 @@ mod tests {
     use std::net::TcpListener;
     use std::thread;
 
+    use kindred::Method;
+
     use super::*;
+
+    #[test]
+    fn times_are_read_as_the_service_writes_them() {
+        let header = r#"queue;dur=0.010, engine;desc="cuda";dur=0.123, total;dur=12.5"#;
+        let times = read_times(header, 13.0).unwrap();
+        assert_eq!((times.queue, times.engine, times.total), (0.01, 0.123, 12.5));
+        assert!((times.look_up() - 12.367).abs() < 1e-9);
+        assert_eq!(read_times("total;dur=1", 13.0), None);
+        assert_eq!(read_times("cache;desc=hit, total", 13.0), None);
+    }
+
+    #[test]
+    fn only_what_was_said_is_sent() {
+        let method = Options::new().method(Method::ThreeCosMul);
+        let frog = Target::word("frog");
+        assert_eq!(request(&frog, &method), ("/nearest", json!({"word": "frog"})));
+        let options = method.k(3).excluding(["a"]).min_score(-0.5).explain(true);
+        let asked = request(&Target::expression("a - b").unwrap(), &options);
+        let words = json!([{"word": "a", "weight": 1.0}, {"word": "b", "weight": -1.0}]);
+        let expected = json!({"positive": words, "k": 3, "exclude": ["a"], "min_score": -0.5,
+            "explain": true, "method": "3cosmul"});
+        assert_eq!(asked, ("/analogy", expected));
+    }
 
     #[test]
     fn a_service_that_stops_while_it_is_asked_is_not_taken_for_one_with_another_scheme() {
@@ -178,13 +358,13 @@ mod tests {
                 stream.peek(&mut [0]).unwrap();
             }
         });
-        let ask = |remote: &Remote| remote.ask("/model", None, None).map(|reply| reply.status);
+        let ask = |remote: &Remote| remote.exchange::<Value>("/model", None, None);
         let source = AnswerSource::default();
         let remote = Remote::new(&url, &source).unwrap();
-        assert_eq!(ask(&remote).unwrap(), 200);
-        let said = ask(&remote).unwrap_err().to_string();
+        assert_eq!(ask(&remote).unwrap().answer, json!({}));
+        let said = ask(&remote).err().unwrap().to_string();
         assert!(said.contains("is the service running there"), "{said}");
-        let said = ask(&Remote::new(&url, &source).unwrap()).unwrap_err().to_string();
+        let said = ask(&Remote::new(&url, &source).unwrap()).err().unwrap().to_string();
         assert!(said.contains("if it uses HTTPS"), "{said}");
         service.join().unwrap();
     }

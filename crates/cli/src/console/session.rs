@@ -1,31 +1,25 @@
-//! A session with a model: the service that answers, and the options of all questions.
+//! A session with a model: what answers, and the options of all questions.
 
 use std::rc::Rc;
 
-use serde::Deserialize;
-use serde_json::json;
-
 use super::ConsoleError;
-use super::answer::{Answer, OfText};
+use super::answer::{ModelAnswer, TextAnswer};
 use super::compare::{Comparison, difference};
-use super::in_process::InProcess;
-use super::question::Question;
+use super::local::Local;
 use super::remote::Remote;
-use super::service::{Service, Times, answered};
+use super::service::{Reply, Service, Times};
 use crate::arguments::AnswerSource;
-use kindred::Options;
 use kindred::heads::HeadKind;
 use kindred::method::Method;
-use kindred::options::DEFAULT_K;
+use kindred::{Options, Target};
 use server::config::URL_VARIABLE;
 
-/// The service that answers, and the options of all questions.
+/// What answers, and the options of all questions.
 pub struct Session {
     pub(super) service: Rc<dyn Service>,
     reference: Reference,
     source: AnswerSource,
     pub(super) options: Options,
-    pub(super) method: Option<Method>,
     /// Whether answers are compared with the reference's.
     pub(super) compare: bool,
     /// The head of each kind; `None` for the only one.
@@ -39,40 +33,18 @@ pub struct Session {
 enum Reference {
     None,
     Later,
-    Made(InProcess),
+    Made(Local),
 }
 
 /// The result of a question.
-pub(super) struct Answered {
-    /// The answer's JSON, as received.
-    pub(super) body: Vec<u8>,
-    pub(super) answer: Answer,
+pub(super) struct Answered<'a> {
+    pub(super) answer: ModelAnswer<'a>,
     pub(super) times: Option<Times>,
     pub(super) comparison: Option<Comparison>,
 }
 
-/// A head's answer about a text.
-pub(super) struct AnsweredText {
-    /// The answer's JSON, as received.
-    pub(super) body: Vec<u8>,
-    pub(super) answer: OfText,
-    pub(super) times: Option<Times>,
-}
-
-/// An answer to `/heads`: the fields that are used.
-#[derive(Deserialize)]
-struct Heads {
-    heads: Vec<ListedHead>,
-}
-
-#[derive(Deserialize)]
-struct ListedHead {
-    name: String,
-    kind: HeadKind,
-}
-
 impl Session {
-    /// A session with the service behind the URL, or with a service in this process.
+    /// A session with the service behind the URL, or with a model in this process.
     ///
     /// # Errors
     /// If the URL is invalid, or the model or the engine can't be used here.
@@ -99,15 +71,14 @@ impl Session {
                         "{URL_VARIABLE} is for `kindred health` alone; --url queries a service"
                     );
                 }
-                (Rc::new(InProcess::with_engine(source)?), Reference::Later)
+                (Rc::new(Local::with_engine(source)?), Reference::Later)
             }
         };
         let mut session = Self {
             service,
             reference,
             source: source.clone(),
-            options: options.clone(),
-            method,
+            options: Options { method, ..options.clone() },
             compare: false,
             classifier: None,
             expander: None,
@@ -126,61 +97,48 @@ impl Session {
         Ok(())
     }
 
-    /// The answer, compared with the reference's if that is on. A difference is no error here, so
-    /// that both can be shown.
-    pub(super) fn ask(&mut self, question: &Question) -> Result<Answered, ConsoleError> {
-        let body = question.body(&self.options, self.method);
-        let reply = self.service.ask(question.path(), Some(&body), None)?;
-        let answer: Answer = answered(&*self.service, &reply)?;
+    /// The answer of the session's service, compared with the reference's if that is on. A
+    /// difference is no error here, so that both can be shown.
+    pub(super) fn ask<'s>(
+        &mut self,
+        service: &'s dyn Service,
+        question: &Target,
+    ) -> Result<Answered<'s>, ConsoleError> {
+        let Reply { answer, times } = service.ask(question, &self.options)?;
         let comparison = if self.compare {
-            let reference = self.reference()?;
-            let second = reference.ask(question.path(), Some(&body), None)?;
-            let expected: Answer = answered(reference, &second)?;
-            if expected.version != answer.version {
+            let reference = self.reference.made(&self.source)?;
+            let expected = reference.ask(question, &self.options)?;
+            if expected.answer.version != answer.version {
                 return Err(ConsoleError::OtherVersion {
-                    answers: self.service.name(),
-                    found: answer.version,
-                    expected: expected.version,
+                    answers: service.name(),
+                    found: answer.version.into_owned(),
+                    expected: expected.answer.version.into_owned(),
                 });
             }
             let milliseconds = |times: Option<Times>| times.map_or(0.0, |times| times.engine);
             Some(Comparison {
-                engine_ms: milliseconds(reply.times),
-                reference_ms: milliseconds(second.times),
-                difference: difference(&answer, &expected),
+                engine_ms: milliseconds(times),
+                reference_ms: milliseconds(expected.times),
+                difference: difference(&answer.found, &expected.answer.found),
             })
         } else {
             None
         };
-        Ok(Answered { body: reply.body, answer, times: reply.times, comparison })
+        Ok(Answered { answer, times, comparison })
     }
 
-    /// The labels of a text, or its terms with their tokens.
-    pub(super) fn ask_head(
+    /// The labels of a text, or its terms with their tokens, of the session's service.
+    pub(super) fn ask_head<'s>(
         &self,
+        service: &'s dyn Service,
         kind: HeadKind,
-        text: &str,
-    ) -> Result<AnsweredText, ConsoleError> {
-        let mut body = json!({"text": text});
-        let (path, head) = match kind {
-            HeadKind::Classifier => {
-                if self.options.explain == Some(true) {
-                    body["explain"] = json!(true);
-                }
-                ("/classify", &self.classifier)
-            }
-            HeadKind::Expander => {
-                body["top"] = json!(self.options.k.unwrap_or(DEFAULT_K));
-                body["explain"] = json!(true);
-                ("/expand", &self.expander)
-            }
+        text: &'s str,
+    ) -> Result<Reply<TextAnswer<'s>>, ConsoleError> {
+        let head = match kind {
+            HeadKind::Classifier => &self.classifier,
+            HeadKind::Expander => &self.expander,
         };
-        if let Some(head) = head {
-            body["head"] = json!(head);
-        }
-        let reply = self.service.ask(path, Some(&body), None)?;
-        let answer = answered(&*self.service, &reply)?;
-        Ok(AnsweredText { body: reply.body, answer, times: reply.times })
+        service.ask_head(kind, head.as_deref(), text, &self.options)
     }
 
     /// Chooses the head of this name among those of its kind, or without a name the only one of
@@ -190,7 +148,7 @@ impl Session {
             (self.classifier, self.expander) = (None, None);
             return Ok("the heads are the only ones of their kinds".to_owned());
         }
-        let Heads { heads } = answered(&*self.service, &self.service.ask("/heads", None, None)?)?;
+        let heads = self.service.heads()?;
         let Some(head) = heads.iter().find(|head| head.name == name) else {
             let names: Vec<&str> = heads.iter().map(|head| head.name.as_str()).collect();
             let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
@@ -205,14 +163,17 @@ impl Session {
         *place = Some(name.to_owned());
         Ok(format!("the {kind} is {name}"))
     }
+}
 
-    fn reference(&mut self) -> Result<&InProcess, ConsoleError> {
-        if let Reference::Later = self.reference {
-            self.reference = Reference::Made(InProcess::with_reference(&self.source)?);
+impl Reference {
+    /// The reference of this source, which is made now if it was not before.
+    fn made(&mut self, source: &AnswerSource) -> Result<&Local, ConsoleError> {
+        if let Self::Later = self {
+            *self = Self::Made(Local::with_reference(source)?);
         }
-        match &self.reference {
-            Reference::Made(reference) => Ok(reference),
-            Reference::None | Reference::Later => Err(ConsoleError::NoReference),
+        match self {
+            Self::Made(reference) => Ok(reference),
+            Self::None | Self::Later => Err(ConsoleError::NoReference),
         }
     }
 }

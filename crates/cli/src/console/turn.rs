@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use super::answer::OfText;
+use super::answer::{ModelAnswer, TextAnswer};
 use super::compare::Comparison;
 use super::line::{self, Command, Line};
 use super::print::{Form, heading, help};
-use super::service::facts;
-use super::{ConsoleError, Question, Session, compat};
+use super::{ConsoleError, Session, compat};
+use kindred::Target;
 
 /// What happens after a line.
 #[derive(Debug, PartialEq, Eq)]
@@ -56,8 +56,9 @@ impl Turn<'_> {
                 Ok(Then::Continue)
             }
             Line::Text(kind, text) => {
-                let answered = self.session.ask_head(kind, text)?;
-                let OfText { model, version, head, .. } = &answered.answer;
+                let service = self.session.service.clone();
+                let answered = self.session.ask_head(&*service, kind, text)?;
+                let TextAnswer { model, version, head, .. } = &answered.answer;
                 self.name(Some(head), model, version);
                 self.form.of_text(self.out, text, self.number, &answered)?;
                 Ok(Then::Continue)
@@ -83,9 +84,11 @@ impl Turn<'_> {
     }
 
     /// Answers a question.
-    pub(super) fn question(&mut self, question: &Question, asked: &str) -> Result<(), Fault> {
-        let answered = self.session.ask(question)?;
-        self.name(None, &answered.answer.model, &answered.answer.version);
+    pub(super) fn question(&mut self, question: &Target, asked: &str) -> Result<(), Fault> {
+        let service = self.session.service.clone();
+        let answered = self.session.ask(&*service, question)?;
+        let ModelAnswer { model, version, .. } = &answered.answer;
+        self.name(None, model, version);
         self.form.answer(self.out, asked, self.number, &answered)?;
         match answered.comparison {
             Some(Comparison { difference: Some(difference), .. }) => {
@@ -117,12 +120,12 @@ impl Turn<'_> {
                 self.say(if on { "explain is on" } else { "explain is off" })?;
             }
             Command::Method(method) => {
-                self.session.method = Some(method);
+                self.session.options.method = Some(method);
                 self.say(&format!("the method is {}", method.name()))?;
             }
             Command::Model => {
-                let (facts, said) = facts(&*self.session.service)?;
-                self.form.facts(self.out, self.number, &facts, &said)?;
+                let facts = self.session.service.facts()?;
+                self.form.facts(self.out, self.number, &facts)?;
             }
             // To standard error, because a script reads the answers on standard output.
             Command::Help if self.form.json => help(&mut io::stderr())?,

@@ -4,7 +4,7 @@ mod forms;
 
 use contract::{Expansion, QueryError, Row, Table, Term, TokenVectors};
 use model_store::head::Expander;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 use super::Tokenised;
@@ -29,7 +29,7 @@ impl Default for Wanted {
 }
 
 /// A token, as it is in the text. JSON has these names, in this order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cause {
     /// Its position among the tokens that the expander knows, from 0.
     pub position: u32,

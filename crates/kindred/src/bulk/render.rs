@@ -104,7 +104,7 @@ impl Rendering {
             }
             Ok(RowAnswer::Neighbors(found)) => {
                 for near in &found.neighbors {
-                    line([near.word, &number(near.score), &near.row.to_string()])?;
+                    line([&near.word, &number(near.score), &near.row.to_string()])?;
                 }
             }
             Err(_) => {}

@@ -1,12 +1,13 @@
 //! The results of an evaluation, in the form in which they are written as JSON.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 use contract::EngineDescription;
 use model_store::ModelStore;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::method::Method;
 
@@ -77,12 +78,19 @@ pub struct Model<'a> {
 }
 
 /// An engine's name, and what it runs on.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Engine<'a> {
     /// As in `--device`.
-    pub name: &'static str,
+    pub name: Cow<'a, str>,
     /// For people.
-    pub detail: &'a str,
+    pub detail: Cow<'a, str>,
+}
+
+impl<'a> Engine<'a> {
+    /// The names of an engine.
+    pub fn of(engine: &'a EngineDescription) -> Self {
+        Self { name: engine.name.into(), detail: engine.detail.as_str().into() }
+    }
 }
 
 impl<'a> Report<'a> {
@@ -95,7 +103,7 @@ impl<'a> Report<'a> {
                 rows: model.rows(),
                 dim: model.dim(),
             },
-            engine: Engine { name: engine.name, detail: &engine.detail },
+            engine: Engine::of(engine),
             case,
             analogies: Vec::new(),
             similarities: Vec::new(),

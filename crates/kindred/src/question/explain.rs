@@ -1,10 +1,12 @@
 //! Why a neighbour has its score: what each word of the query contributes, and the ranks of those
 //! words themselves.
 
+use std::borrow::Cow;
+
 use contract::scoring::EPSILON;
 use contract::{Metric, RankedRow, Row};
 use model_store::ModelStore;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::formula::Formula;
 
@@ -18,10 +20,10 @@ pub struct Explanation {
 }
 
 /// A word's part in a score.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Term<'a> {
     /// The word.
-    pub word: &'a str,
+    pub word: Cow<'a, str>,
     /// Its weight in the query.
     pub weight: f64,
     /// How similar the neighbour is to the word.
@@ -33,7 +35,7 @@ pub struct Term<'a> {
 }
 
 /// How similar a neighbour is to a word, by the model's metric.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WordSimilarity {
     /// The cosine similarity.
@@ -43,7 +45,7 @@ pub enum WordSimilarity {
 }
 
 /// What a word adds to a score or multiplies it by.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
     /// The parts sum to the score; under the metric `dot` to the score without the neighbour's
@@ -54,10 +56,10 @@ pub enum Part {
 }
 
 /// A word of the query among its own neighbours.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Placed<'a> {
     /// The word.
-    pub word: &'a str,
+    pub word: Cow<'a, str>,
     /// Its row, from 0.
     pub row: u32,
     /// Its score; none if its row is zero.
@@ -69,7 +71,7 @@ pub struct Placed<'a> {
 /// Ranked rows with their words.
 pub fn placed<'a>(model: &'a ModelStore, ranks: &[RankedRow]) -> Vec<Placed<'a>> {
     let placed = ranks.iter().map(|ranked| Placed {
-        word: model.words().word(ranked.row),
+        word: model.words().word(ranked.row).into(),
         row: ranked.row.0,
         score: ranked.score,
         rank: ranked.rank,
@@ -86,7 +88,7 @@ impl Formula {
         let similarity =
             |a: Row, b: Row| table.similarity(a, b).expect("zero rows were refused before");
         let term = |row: Row, weight: f64, part: Part| Term {
-            word: model.words().word(row),
+            word: model.words().word(row).into(),
             weight,
             similarity: match table.metric() {
                 Metric::Cosine => WordSimilarity::Cosine(similarity(row, neighbor)),

@@ -12,8 +12,6 @@ use crate::bulk::{
     self, AnswerTexts, BulkError, BulkInput, BulkOptions, BulkOutput, BulkProgress, BulkSummary,
     BulkWork, Plan, RowAnswer, Shape,
 };
-use crate::error::UnknownWord;
-use crate::heads::Tokenised;
 use crate::options::{DEFAULT_K, Options};
 use crate::question::{Checked, Target};
 
@@ -114,16 +112,6 @@ fn version(description: &impl Serialize) -> String {
     blake3::hash(description.to_string().as_bytes()).to_hex()[..16].to_owned()
 }
 
-/// The error of a text without a known word, as the HTTP API has it.
-fn no_word(text: Tokenised) -> Error {
-    if text.unknown.is_empty() {
-        return Error::invalid("text", "a text with at least one word");
-    }
-    let unknown = text.unknown.into_iter();
-    let unknown = unknown.map(|word| UnknownWord { word, suggestions: Vec::new() });
-    Error::UnknownWord { unknown: unknown.collect() }
-}
-
 struct TextAnswers<'a> {
     kindred: &'a Kindred,
     work: &'a BulkWork,
@@ -149,13 +137,13 @@ impl AnswerTexts for TextAnswers<'_> {
                 return self.search(texts, options, Target::expression, go_on);
             }
             BulkWork::Classify(head, wanted) => {
-                let answering = kindred.classify_by(asking, head, texts, no_word);
+                let answering = kindred.classify_by(asking, head, texts);
                 let found = answering.wait_while(ASK_EVERY, go_on)?;
                 let labels = |found| RowAnswer::Labels(found, *wanted);
                 found.map(|found| found.into_iter().map(|one| one.map(labels)).collect())
             }
             BulkWork::Expand(expander, wanted, form) => {
-                let answering = kindred.expand_by(asking, expander, texts, *wanted, no_word);
+                let answering = kindred.expand_by(asking, expander, texts, *wanted);
                 let found = answering.wait_while(ASK_EVERY, go_on)?;
                 let terms = |found| RowAnswer::Terms(found, *form);
                 found.map(|found| found.into_iter().map(|one| one.map(terms)).collect())

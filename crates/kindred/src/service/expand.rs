@@ -8,8 +8,9 @@ use super::Kindred;
 use crate::Error;
 use crate::answer::ImpliedTerms;
 use crate::answering::Answering;
-use crate::asking::Asking;
+use crate::asking::{Asking, Times};
 use crate::heads::{Expander, Tokenised, Vocabulary, WantedTerms, token_rows};
+use crate::queue::Expanded;
 
 /// What is expanded.
 struct Prepared {
@@ -46,18 +47,15 @@ impl Kindred {
         texts: impl IntoIterator<Item = T>,
         wanted: WantedTerms,
     ) -> Answering<'_, Result<Vec<Result<ImpliedTerms, Error>>, Error>> {
-        let no_word = |_| Error::invalid("text", "a text with a word that the model has");
-        self.expand_by(self.asking(None), expander, texts, wanted, no_word)
+        self.expand_by(self.asking(None), expander, texts, wanted)
     }
 
-    /// `no_word` is the error of a text without a known word.
     pub(super) fn expand_by<'a, T: AsRef<str>>(
         &'a self,
         asking: Asking<'a>,
         expander: &Arc<Expander>,
         texts: impl IntoIterator<Item = T>,
         wanted: WantedTerms,
-        no_word: fn(Tokenised) -> Error,
     ) -> Answering<'a, Result<Vec<Result<ImpliedTerms, Error>>, Error>> {
         let model = self.store();
         let tokens = expander.description().tokens.as_ref().filter(|_| self.fits(expander));
@@ -77,7 +75,7 @@ impl Kindred {
                 };
                 texts.into_iter().map(prepare).collect()
             });
-        self.expand_prepared(asking, expander, prepared, wanted, no_word)
+        self.expand_prepared(asking, expander, prepared, wanted)
     }
 
     /// The terms that vectors of tokens imply, from any encoder: `[tokens, dim]` for each text,
@@ -118,9 +116,7 @@ impl Kindred {
             true => texts.into_iter().map(prepare).collect(),
             false => Err(Error::invalid("head", "an expander that was made for this model")),
         };
-        // There is no text, so none without a known word.
-        let no_word = |_| Error::Internal;
-        let answers = self.expand_prepared(self.asking(None), expander, prepared, wanted, no_word);
+        let answers = self.expand_prepared(self.asking(None), expander, prepared, wanted);
         Answering::new(&self.shared.timer, async move { answers.await?.into_iter().collect() })
     }
 
@@ -135,7 +131,6 @@ impl Kindred {
         expander: &Arc<Expander>,
         prepared: Result<Vec<Prepared>, Error>,
         wanted: WantedTerms,
-        no_word: fn(Tokenised) -> Error,
     ) -> Answering<'a, Result<Vec<Result<ImpliedTerms, Error>>, Error>> {
         let expander = expander.clone();
         Answering::new(&self.shared.timer, async move {
@@ -144,15 +139,16 @@ impl Kindred {
                 prepared.iter_mut().map(|one| one.expansion.take()).collect();
             let is_known: Vec<bool> = expansions.iter().map(Option::is_some).collect();
             let expansions: Vec<Expansion> = expansions.into_iter().flatten().collect();
-            let mut terms = asking.expand(expansions).await?.responses.into_iter();
+            let found = asking.expand(expansions).await?;
+            let times = Times { queue: found.queued, engine: found.device };
+            let mut terms = found.responses.into_iter();
             let answers = prepared.into_iter().zip(is_known).map(|(one, is_known)| {
                 if !is_known {
-                    return Err(no_word(
-                        one.text.map(|(_, tokenised)| tokenised).unwrap_or_default(),
-                    ));
+                    let unknown = one.text.map(|(_, text)| text.unknown).unwrap_or_default();
+                    return Err(Error::no_known_word(unknown));
                 }
                 let terms = terms.next().ok_or(Error::Internal)?;
-                Ok(ImpliedTerms::new(&expander, &wanted, &terms, one.text))
+                Ok(ImpliedTerms::new(&expander, &wanted, &terms, one.text, times))
             });
             Ok(answers.collect())
         })

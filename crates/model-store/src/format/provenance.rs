@@ -2,10 +2,12 @@
 
 use std::time::SystemTime;
 
+use serde::{Deserialize, Serialize};
+
 use super::Checksum;
 
-/// The provenance of a model, and what was skipped.
-#[derive(Debug, Clone, PartialEq)]
+/// The provenance of a model, and what was skipped. JSON has these names, in this order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Provenance {
     /// Name of the vectors file, without its folder.
     pub source: String,

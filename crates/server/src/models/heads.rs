@@ -52,7 +52,7 @@ struct Probe {
 
 impl AnyHead {
     /// What kind of head it is.
-    pub(crate) fn kind(&self) -> HeadKind {
+    pub fn kind(&self) -> HeadKind {
         match self {
             Self::Classifier(_) => HeadKind::Classifier,
             Self::Expander(_) => HeadKind::Expander,
@@ -147,6 +147,44 @@ pub fn without_checksum(folder: &Path) -> String {
          settings are not noticed; `kindred verify MODEL --head {0}` prints the checksum to add",
         folder.display()
     )
+}
+
+/// The head of this name and kind, or the only one of this kind, among those of a model.
+///
+/// # Errors
+/// Why there is none, and what to do.
+pub fn find_head<'a>(
+    all: &'a [ServedHead],
+    model: &str,
+    name: Option<&str>,
+    kind: HeadKind,
+) -> Result<&'a ServedHead, String> {
+    let heads: Vec<&ServedHead> = all.iter().filter(|head| head.head.kind() == kind).collect();
+    let names = || heads.iter().map(|head| head.name.as_str()).collect::<Vec<_>>().join(", ");
+    Err(match (name, &heads[..]) {
+        (None, [only]) => return Ok(only),
+        (_, []) => {
+            let (what, data) = match kind {
+                HeadKind::Classifier => ("classifier", " --data FILE"),
+                HeadKind::Expander => ("expander", ""),
+            };
+            format!(
+                "the model `{model}` has no {what}; make one with `kindred train {what} --model DIR{data} --out HEAD`, and \
+                 serve it with `kindred serve --model DIR --head HEAD`"
+            )
+        }
+        (None, _) => format!("there are several heads; name one in `head`: {}", names()),
+        (Some(name), _) => match heads.iter().find(|head| head.name == name) {
+            Some(head) => return Ok(head),
+            None => match all.iter().find(|head| head.name == name) {
+                Some(other) => {
+                    let kind = other.head.kind().name();
+                    format!("the head `{name}` is {kind}; choose from: {}", names())
+                }
+                None => format!("there is no head `{name}`; heads: {}", names()),
+            },
+        },
+    })
 }
 
 /// Verifies what opening these heads does not: the folders that they take terms from.

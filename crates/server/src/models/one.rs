@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kindred::{ModelError, ModelStore};
 
-use super::{LoadError, load};
+use super::{LoadError, ServedHead, heads, load};
 use crate::config::{Config, ModelSource, ServeFlags};
 use kindred::device::Placement;
 use kindred::heads::{HeadError, HeadKind, about};
@@ -34,16 +34,14 @@ impl OneModel {
         Ok(Self { config, model })
     }
 
-    /// The settings, for what opens the model by itself.
+    /// The heads that a service would serve with this model: those of the settings, and the model's
+    /// own for the kinds of which there is none.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
-    pub fn settings(flags: &ServeFlags) -> Result<Config, LoadError> {
-        let (config, of_others) = settings(flags)?;
-        match of_others {
-            true => Ok(Self::open(flags)?.config),
-            false => Ok(config),
-        }
+    /// If a head can't be read, or was made for another model.
+    pub fn heads(&self) -> Result<Vec<ServedHead>, LoadError> {
+        heads::check_models(&self.config, std::iter::once(&*self.model))?;
+        Ok(heads::open(&self.model, &self.config)?)
     }
 
     /// The head of this kind in this folder, or without one the only one in the settings: its name

@@ -10,7 +10,6 @@ use std::time::Instant;
 
 use axum::extract::{FromRequest, Request};
 use axum::response::{IntoResponse, Response};
-use kindred::UnknownWord;
 use kindred::asking::Asking;
 use kindred::heads::{HeadKind, Tokenised, Vocabulary};
 use kindred::queue::{self, SubmitError};
@@ -25,7 +24,7 @@ use crate::http::parse::negotiation;
 use crate::http::parse::texts::{Text, TextsRequest};
 use crate::http::render;
 use crate::http::render::size::Size;
-use crate::models::{AnyHead, Call, ServedHead, ServedModel};
+use crate::models::{AnyHead, Call, ServedHead, ServedModel, find_head};
 use crate::workers::Cancellation;
 
 /// What a request asks of a head of one kind.
@@ -165,38 +164,8 @@ pub(super) async fn answer<A: Asked>(call: Call, received: Received) -> Answered
 
 /// The head of this name and kind, or the only one of this kind.
 fn find(served: &ServedModel, name: Option<&str>, kind: HeadKind) -> Result<ServedHead, ApiError> {
-    let all = served.heads.load();
-    let heads: Vec<&ServedHead> = all.iter().filter(|head| head.head.kind() == kind).collect();
-    let names = || heads.iter().map(|head| head.name.as_str()).collect::<Vec<_>>().join(", ");
-    let reason = match (name, &heads[..]) {
-        (None, [only]) => return Ok((*only).clone()),
-        (_, []) => {
-            let (what, data) = match kind {
-                HeadKind::Classifier => ("classifier", " --data FILE"),
-                HeadKind::Expander => ("expander", ""),
-            };
-            format!(
-                "the model `{}` has no {what}; make one with `kindred train {what} --model DIR{data} --out HEAD`, and \
-                 serve it with `kindred serve --model DIR --head HEAD`",
-                served.name()
-            )
-        }
-        (None, _) => format!("there are several heads; name one in `head`: {}", names()),
-        (Some(name), _) => match heads.iter().find(|head| head.name == name) {
-            Some(head) => return Ok((*head).clone()),
-            None => match all.iter().find(|head| head.name == name) {
-                Some(other) => {
-                    format!(
-                        "the head `{name}` is {}; choose from: {}",
-                        other.head.kind().name(),
-                        names()
-                    )
-                }
-                None => format!("there is no head `{name}`; heads: {}", names()),
-            },
-        },
-    };
-    Err(ApiError::NoSuchHead { reason })
+    let found = find_head(&served.heads.load(), served.name(), name, kind).cloned();
+    found.map_err(|reason| ApiError::NoSuchHead { reason })
 }
 
 /// A text whose words were looked up. It is empty if its vectors came with the request.
@@ -214,7 +183,7 @@ fn look_up(vocabulary: &Vocabulary<'_>, text: Text, explain: bool) -> Result<Kno
         Text::Tokens(words) => vocabulary.take(words.iter().map(String::as_str)),
     };
     if tokenised.tokens.is_empty() {
-        return Err(no_known_word(tokenised.unknown));
+        return Err(kindred::Error::no_known_word(tokenised.unknown).into());
     }
     let text = match text {
         _ if !explain => String::new(),
@@ -222,16 +191,6 @@ fn look_up(vocabulary: &Vocabulary<'_>, text: Text, explain: bool) -> Result<Kno
         Text::Tokens(words) => words.join(" "),
     };
     Ok(KnownText { tokenised, text })
-}
-
-/// The error for a text without a word that is known.
-fn no_known_word(unknown: Vec<String>) -> ApiError {
-    if unknown.is_empty() {
-        let expected = "a text with at least one word".to_owned();
-        return ApiError::InvalidValue { field: "text".to_owned(), expected };
-    }
-    let unknown = unknown.into_iter().map(|word| UnknownWord { word, suggestions: Vec::new() });
-    ApiError::UnknownWord { unknown: unknown.collect() }
 }
 
 /// The answer to a request with texts.

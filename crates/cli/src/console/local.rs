@@ -1,0 +1,168 @@
+//! A model in this process, asked through the facade.
+
+use std::time::{Duration, Instant};
+
+use cpu_core::ReferenceEngine;
+use kindred::heads::{HeadKind, Vocabulary, WantedTerms, explain};
+use kindred::options::DEFAULT_K;
+use kindred::{
+    Classified, Error, ImpliedTerms, Kindred, Limits, ModelDescription, ModelStore, Options,
+    Settings, Target,
+};
+
+use super::ConsoleError;
+use super::answer::{Found, Label, ModelAnswer, TextAnswer};
+use super::service::{ListedHead, MAX_OFFERED, Outcome, Reply, Service, Times};
+use crate::arguments::AnswerSource;
+use server::assembly::wanted_engine;
+use server::config::ServeFlags;
+use server::models::{AnyHead, LoadError, OneModel, ServedHead, find_head};
+
+/// Time limit of a question. It is long, because nobody else waits for this engine.
+const PATIENCE: Duration = Duration::from_secs(60 * 60);
+
+/// N-grams that are named as reasons, as many as over HTTP.
+const REASONS: usize = 10;
+
+/// A model with its engine and its heads.
+pub(super) struct Local {
+    kindred: Kindred,
+    heads: Vec<ServedHead>,
+}
+
+impl Local {
+    /// The model, the heads and the engine that `serve` would use.
+    pub(super) fn with_engine(source: &AnswerSource) -> Result<Self, ConsoleError> {
+        let one = open(source)?;
+        let (heads, settings) = (one.heads()?, settings(&one));
+        let kindred = Kindred::start(one.model.into(), settings).map_err(LoadError::from)?;
+        Ok(Self { kindred, heads })
+    }
+
+    /// The same model with the plain reference, and without heads.
+    pub(super) fn with_reference(source: &AnswerSource) -> Result<Self, ConsoleError> {
+        let one = open(source)?;
+        let settings = settings(&one);
+        let kindred = Kindred::with_engine(one.model.into(), settings, |model| {
+            Ok(Box::new(ReferenceEngine::new(model.clone())))
+        });
+        Ok(Self { kindred: kindred.map_err(LoadError::from)?, heads: Vec::new() })
+    }
+}
+
+/// Opens the model, with the settings that `serve` would read from flags, environment and file.
+fn open(source: &AnswerSource) -> Result<OneModel, LoadError> {
+    OneModel::open(&ServeFlags {
+        model: source.model.iter().cloned().collect(),
+        head: source.head.clone(),
+        device: source.device.clone(),
+        threads: source.threads,
+        keep_tables: source.keep_tables,
+        cache_dir: source.cache_dir.clone(),
+        ..ServeFlags::default()
+    })
+}
+
+/// The settings of the engine. Those of the network are left out.
+fn settings(OneModel { config, model }: &OneModel) -> Settings {
+    let wanted = wanted_engine(config);
+    Settings {
+        device: wanted.device,
+        placement: config.placement_of(model.name()),
+        threads: wanted.threads,
+        keep_tables: wanted.keep_tables,
+        heads: wanted.heads,
+        timeout: PATIENCE,
+        limits: Limits {
+            engine_hang_timeout: PATIENCE,
+            engine_hang_timeout_beside_others: PATIENCE,
+            linger: Duration::ZERO,
+            ..Settings::default().limits
+        },
+    }
+}
+
+/// The times of a question that was asked then, to whole microseconds.
+fn times(kindred::Times { queue, engine }: kindred::Times, asked: Instant) -> Option<Times> {
+    let [queue, engine, total] =
+        [queue, engine, asked.elapsed()].map(|time| (time.as_secs_f64() * 1e6).round() / 1e3);
+    Some(Times { queue, engine, total, round_trip: None })
+}
+
+/// The answer to a single text about this model.
+fn only<T>(model: &ModelStore, answers: Result<Vec<Result<T, Error>>, Error>) -> Result<T, Error> {
+    let answer = answers?.pop().unwrap_or(Err(Error::Internal));
+    answer.map_err(|error| error.with_suggestions(model))
+}
+
+impl Service for Local {
+    fn ask(&self, target: &Target, options: &Options) -> Outcome<Reply<ModelAnswer<'_>>> {
+        let asked = Instant::now();
+        let found = self.kindred.nearest(target.clone(), options.clone()).wait()?;
+        let (model, times) = (self.kindred.model(), times(found.times, asked));
+        let (model, version) = (model.name().into(), model.version().into());
+        Ok(Reply { answer: ModelAnswer { model, version, found }, times })
+    }
+
+    fn ask_head<'a>(
+        &'a self,
+        kind: HeadKind,
+        head: Option<&str>,
+        text: &'a str,
+        options: &Options,
+    ) -> Outcome<Reply<TextAnswer<'a>>> {
+        let (asked, model) = (Instant::now(), self.kindred.model().store());
+        let ServedHead { name, head } =
+            find_head(&self.heads, model.name(), head, kind).map_err(ConsoleError::Refused)?;
+        let (found, unknown, cut, explanation, of_engine) = match head {
+            AnyHead::Classifier(classifier) => {
+                let head = &classifier.head;
+                let found = only(model, self.kindred.classify(head, [text]).wait())?;
+                let Classified { labels, unknown, is_cut, times } = found;
+                let explained = labels.first().filter(|_| options.explain == Some(true));
+                let explanation = explained.map(|label| {
+                    let tokenised = Vocabulary::of_head(head, model).tokenise(text);
+                    explain(model, head, text, &tokenised, label.class, REASONS)
+                });
+                let labels = labels.into_iter();
+                let labels =
+                    labels.map(|one| Label { label: one.name, probability: one.probability });
+                (Found::Labels(labels.collect()), unknown, is_cut, explanation, times)
+            }
+            AnyHead::Expander(expander) => {
+                let top = options.k.unwrap_or(DEFAULT_K) as usize;
+                let wanted = WantedTerms { top, ..WantedTerms::default() };
+                let found = only(model, self.kindred.expand(expander, [text], wanted).wait())?;
+                let ImpliedTerms { terms, unknown, is_cut, times } = found;
+                (Found::Terms(terms), unknown, is_cut, None, times)
+            }
+        };
+        let (model, version) = (model.name().into(), model.version().into());
+        let head = name.into();
+        let answer = TextAnswer { model, version, head, found, unknown, cut, explanation };
+        Ok(Reply { answer, times: times(of_engine, asked) })
+    }
+
+    fn facts(&self) -> Outcome<ModelDescription<'_>> {
+        Ok(self.kindred.description())
+    }
+
+    fn heads(&self) -> Outcome<Vec<ListedHead>> {
+        let listed =
+            |one: &ServedHead| ListedHead { name: one.name.clone(), kind: one.head.kind() };
+        Ok(self.heads.iter().map(listed).collect())
+    }
+
+    fn words_with_prefix(&self, prefix: &str) -> Outcome<Vec<String>> {
+        let words = self.kindred.model().words_with_prefix(prefix, MAX_OFFERED);
+        Ok(words.into_iter().map(str::to_owned).collect())
+    }
+
+    fn has_word(&self, word: &str) -> Outcome<bool> {
+        Ok(self.kindred.model().row(word).is_some())
+    }
+
+    fn name(&self) -> String {
+        "the local model".to_owned()
+    }
+}
