@@ -41,10 +41,9 @@ fn build() -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/program");
     let mut cargo = Command::new(env::var_os("CARGO").expect("cargo sets it"));
     cargo.current_dir(&root).args(["build", "--locked", "--profile", "dist"]);
-    cargo.args(["--package", "server", "--bin", "kindred", "--target-dir"]).arg(&folder);
+    cargo.args(["--package", "cli", "--bin", "kindred", "--target-dir"]).arg(&folder);
     cargo.envs([("CARGO_PROFILE_DIST_STRIP", "symbols"), ("CARGO_PROFILE_DIST_DEBUG", "none")]);
-    let features =
-        [("CARGO_FEATURE_CUDA", "cli/cuda"), ("CARGO_FEATURE_PARQUET", "cli/parquet")];
+    let features = [("CARGO_FEATURE_CUDA", "cli/cuda"), ("CARGO_FEATURE_PARQUET", "cli/parquet")];
     for (_, feature) in features.iter().filter(|(name, _)| env::var_os(name).is_some()) {
         cargo.args(["--features", feature]);
     }

@@ -29,7 +29,7 @@ use crate::evaluation::similarities::Pair;
 use crate::heads::{Expander, Head, HeadError, Tokenised, Vocabulary, built_in, own_expander};
 use crate::placement::Placed;
 use crate::question::{Checked, MAX_RANKED, placed, prepare, prepare_rank};
-use crate::queue::{ClassScores, Limits, QueueStatistics};
+use crate::queue::{Limits, QueueStatistics};
 use crate::search::{Search, SearchResult};
 use crate::warm_up::WarmUp;
 use crate::{Error, Method, Model, Options, Target};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use cpu_core::ReferenceEngine;
+use kindred::ReferenceEngine;
 use kindred::heads::{HeadKind, Vocabulary, WantedTerms, explain};
 use kindred::options::DEFAULT_K;
 use kindred::{

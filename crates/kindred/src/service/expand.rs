@@ -10,7 +10,6 @@ use crate::answer::ImpliedTerms;
 use crate::answering::Answering;
 use crate::asking::{Asking, Times};
 use crate::heads::{Expander, Tokenised, Vocabulary, WantedTerms, token_rows};
-use crate::queue::Expanded;
 
 /// What is expanded.
 struct Prepared {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kindred::contract::TokenText;
+use kindred::contract::{TokenClassifier, TokenText};
 use kindred::heads::{
     BUILT_IN, Expander, Head, HeadError, HeadKind, Token, about, built_in, own_expander,
 };

@@ -46,8 +46,8 @@ pub(in crate::http) async fn post_rank(call: Call, received: Received) -> Answer
     let room = Size::of_rows(query.ranked().len()).room(&call)?;
     let asking = call.asking(deadline);
     let answer = answered_in_time(&call, asking.full_pass(vec![query]).await, deadline).await?;
-    let timing = encoding(answer.queued, answer.engine);
-    let ranks = &answer.answers.first().expect("the engine answers every query").ranks;
+    let timing = encoding(answer.queued, answer.device);
+    let ranks = &answer.responses.first().expect("the engine answers every query").ranks;
     Ok(with_timing((write(&call, ranks, &notes, room), timing)))
 }
 

@@ -225,9 +225,9 @@ async fn search_one(
     };
     let asking = call.asking(deadline);
     let mut answer = answered(call, asking.search(vec![query]).await)?;
-    let hits = answer.hits.pop().expect("the engine answers every query");
+    let hits = answer.responses.pop().expect("the engine answers every query");
     let found = SearchResult { hits, with_vectors, notes, explanation: None };
-    Ok((found, Timing { queue: answer.queued, engine: answer.engine, ..Timing::default() }))
+    Ok((found, Timing { queue: answer.queued, engine: answer.device, ..Timing::default() }))
 }
 
 /// Runs several queries together. Returns what was found for each, in their order, and how long it

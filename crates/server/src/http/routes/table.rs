@@ -3,11 +3,9 @@
 //! and logs, which routes need an admin's key, the text at `/`, and the tests that compare
 //! `openapi.yaml` and the default of `public_routes` with the routes.
 
-use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::extract::Request;
-use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
 
 use super::heads::classify::Classify;
@@ -123,7 +121,7 @@ pub(in crate::http) enum HotRoute {
     /// `GET /analogy`, likewise.
     Analogy,
     /// A POST, which this answers. The request has its call in its extensions, too.
-    Post(fn(Call, Request) -> Pin<Box<dyn Future<Output = Response> + Send>>),
+    Post(fn(Call, Request) -> heads::Answering),
 }
 
 /// How the text at `/` mentions a route.

@@ -1,7 +1,5 @@
 //! `POST /classify`: the labels that a head gives to texts.
 
-use std::time::Instant;
-
 use kindred::asking::Asking;
 use kindred::contract::TokenText;
 use kindred::heads::{
@@ -11,13 +9,13 @@ use kindred::queue::{Answered, SubmitError};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Asked, KnownText, look_up};
+use super::{Asked, KnownText, Read, look_up};
 use crate::http::ApiError;
 use crate::http::offload::Cost;
 use crate::http::parse::body::Received;
 use crate::http::parse::classification::{ClassifyBody, LabelOptions, Shown};
 use crate::http::parse::invalid;
-use crate::http::parse::texts::{TextsRequest, read_text};
+use crate::http::parse::texts::read_text;
 use crate::http::render::size::Size;
 use crate::models::{AnyHead, Call, ServedClassifier, ServedModel};
 
@@ -40,10 +38,7 @@ impl Asked for Classify {
     type Found = Vec<f64>;
     type Answer<'a> = LabelsAnswer<'a>;
 
-    fn read<'a>(
-        call: &Call,
-        received: &'a mut Received,
-    ) -> Result<(Instant, TextsRequest<&'a RawValue, LabelOptions>), ApiError> {
+    fn read<'a>(call: &Call, received: &'a Received) -> Read<&'a RawValue, LabelOptions> {
         let body = received.parse::<ClassifyBody<'_>>()?;
         Ok((call.deadline(body.timeout_ms())?, body.check()?))
     }

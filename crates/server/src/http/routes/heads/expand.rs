@@ -1,7 +1,6 @@
 //! `POST /expand`: the terms that texts imply, by a head.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use kindred::asking::Asking;
 use kindred::contract::{Expansion, QueryError, Term, TermExpander, TokenVectors};
@@ -9,12 +8,11 @@ use kindred::heads::{Cause, Expander, Form, Formed, HeadKind, Vocabulary, cause,
 use kindred::queue::{Answered, SubmitError};
 use serde::{Serialize, Serializer};
 
-use super::{Asked, KnownText, look_up};
+use super::{Asked, KnownText, Read, look_up};
 use crate::http::ApiError;
 use crate::http::offload::Cost;
 use crate::http::parse::body::Received;
 use crate::http::parse::expansion::{ExpandBody, Source, TermOptions, Unread};
-use crate::http::parse::texts::TextsRequest;
 use crate::http::render::size::Size;
 use crate::models::{AnyHead, Call, ServedModel};
 
@@ -32,14 +30,15 @@ impl Asked for Expand {
     type Found = Vec<Term>;
     type Answer<'a> = TermsAnswer<'a>;
 
-    fn read<'a>(
-        call: &Call,
-        received: &'a mut Received,
-    ) -> Result<(Instant, TextsRequest<Unread<'a>, TermOptions>), ApiError> {
+    fn count_memory(call: &Call, received: &mut Received) -> Result<(), ApiError> {
         if received.is_array() {
             let components = received.array()?.numbers();
             received.count(call, (components * size_of::<f32>()) as u64)?;
         }
+        Ok(())
+    }
+
+    fn read<'a>(call: &Call, received: &'a Received) -> Read<Unread<'a>, TermOptions> {
         let body = match received.is_array() {
             true => ExpandBody::of_array(&received.array()?, received.query())?,
             false => received.parse::<ExpandBody<'_>>()?,

@@ -27,6 +27,12 @@ use crate::http::render::size::Size;
 use crate::models::{AnyHead, Call, ServedHead, ServedModel, find_head};
 use crate::workers::Cancellation;
 
+/// A request that is being answered.
+pub(in crate::http) type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
+
+/// The deadline of a request, and what is in its body.
+type Read<T, O> = Result<(Instant, TextsRequest<T, O>), ApiError>;
+
 /// What a request asks of a head of one kind.
 pub(super) trait Asked: Sized + Send + Sync + 'static {
     /// The kind of head.
@@ -44,11 +50,14 @@ pub(super) trait Asked: Sized + Send + Sync + 'static {
     where
         Self: 'a;
 
+    /// Counts the memory that the body takes once it is read, where that is more than a body takes
+    /// anyway.
+    fn count_memory(_call: &Call, _received: &mut Received) -> Result<(), ApiError> {
+        Ok(())
+    }
+
     /// Parses the body, but not its texts. Returns the deadline of the request as well.
-    fn read<'a>(
-        call: &Call,
-        received: &'a mut Received,
-    ) -> Result<(Instant, TextsRequest<Self::Unread<'a>, Self::Options>), ApiError>;
+    fn read<'a>(call: &Call, received: &'a Received) -> Read<Self::Unread<'a>, Self::Options>;
 
     /// What is asked of this head, which is of the right kind.
     fn new(head: AnyHead, options: Self::Options) -> Result<Self, ApiError>;
@@ -84,10 +93,7 @@ pub(super) trait Asked: Sized + Send + Sync + 'static {
 }
 
 /// As [`answer`], for a request that bypasses the router. It has its call in its extensions, too.
-pub(super) fn receive<A: Asked>(
-    call: Call,
-    request: Request,
-) -> Pin<Box<dyn Future<Output = Response> + Send>> {
+pub(super) fn receive<A: Asked>(call: Call, request: Request) -> Answering {
     Box::pin(async move {
         let answered = match Received::from_request(request, &()).await {
             Ok(received) => answer::<A>(call, received).await,
@@ -102,8 +108,9 @@ pub(super) async fn answer<A: Asked>(call: Call, received: Received) -> Answered
     let (cost, latest, same) = (received.cost(), received.latest(&call), call.clone());
     let plan = move |cancellation: &Cancellation| {
         let mut received = received.whole()?;
-        let (deadline, request) = A::read(&same, &mut received)?;
-        let TextsRequest { texts, is_single, head, options } = request;
+        A::count_memory(&same, &mut received)?;
+        let (deadline, TextsRequest { texts, is_single, head, options }) =
+            A::read(&same, &received)?;
         let ServedHead { name, head } = find(&same, head.as_deref(), A::KIND)?;
         let asked = A::new(head, options)?;
         let cancellation = cancellation.at_most(deadline);
