@@ -97,7 +97,9 @@ impl Asked for Expand {
         let unknown = known.tokenised.unknown.iter().map(String::len).sum();
         // With its cause, a term is twice as long.
         let rows_per_term = if self.options.explain { 2 } else { 1 };
-        (Size::of_text(unknown) + Size::of_rows(rows_per_term * terms.len()), Cost(0))
+        let size = Size::of_text(unknown) + Size::of_rows(rows_per_term * terms.len());
+        // A term is looked up in the head before it is written.
+        (size, Cost::of_writing(4 * terms.len()))
     }
 
     fn answer<'a>(
