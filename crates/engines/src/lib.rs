@@ -82,7 +82,7 @@ impl From<scheduler::StartError<EngineStartError>> for EngineStartError {
 pub struct Wanted {
     /// The device that searches.
     pub device: Device,
-    /// How the model is placed on several GPUs.
+    /// Placement of the model on several GPUs.
     pub placement: Placement,
     /// Threads of the CPU engine; 0 for one per core.
     pub threads: usize,

@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Tokenised;
 
+/// N-grams that an explanation names over HTTP and in the console, at most.
+pub const REASONS: usize = 10;
+
 /// Longer n-grams are cut.
 pub const MAX_NGRAM_BYTES: usize = 512;
 

@@ -15,8 +15,8 @@ mod tokens;
 mod training;
 
 pub use answer::{
-    Explanation, Label, MAX_NGRAM_BYTES, NGram, ScoresNotFinite, best, explain, explanation_cost,
-    labels,
+    Explanation, Label, MAX_NGRAM_BYTES, NGram, REASONS, ScoresNotFinite, best, explain,
+    explanation_cost, labels,
 };
 pub use built_in::{
     BUILT_IN, BUILT_IN_EXPANDER, BUILT_IN_REACH, OWN_TERMS, built_in, built_in_expander,

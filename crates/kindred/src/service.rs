@@ -44,7 +44,7 @@ const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 pub struct Settings {
     /// What searches: a GPU if there is one, else the CPU.
     pub device: Device,
-    /// How the model is placed on several GPUs.
+    /// Placement of the model on several GPUs.
     pub placement: Placement,
     /// Threads of the CPU engine; 0 for one per core.
     pub threads: usize,

@@ -12,7 +12,7 @@ pub struct DeviceArguments {
     /// error without one), cuda:all, or some GPUs, as in cuda:1 or cuda:0,2
     #[arg(long, default_value_t = Device::Auto)]
     pub device: Device,
-    /// How the model is placed on several GPUs: replicate, shard, or auto (copies if they fit, else
+    /// Placement of the model on several GPUs: replicate, shard, or auto (copies if they fit, else
     /// shards)
     #[arg(long, default_value_t = Placement::Auto)]
     pub placement: Placement,

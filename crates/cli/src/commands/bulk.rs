@@ -37,7 +37,7 @@ const KEPT: &str = "rows that are done are kept beside the output, unless they c
 ///
 /// # Errors
 /// If an option is wrong, the model or the engine can't be used, the input can't be read, or the
-/// output can't be written. What is done is kept.
+/// output can't be written. Answered rows are kept.
 pub fn bulk(command: &BulkCommand) -> Result<(), CommandError> {
     match command {
         BulkCommand::Classify(arguments) => classify(arguments),

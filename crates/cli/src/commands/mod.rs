@@ -150,7 +150,7 @@ pub enum CommandError {
     UsedDamaged {
         /// The fault.
         source: Box<ModelError>,
-        /// What was written, and what to do.
+        /// The output that was written, and the cure.
         cure: String,
     },
     /// The client that asks a service.

@@ -34,12 +34,12 @@ pub(super) struct TextAnswer<'a> {
     /// Whether the text was too long.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) cut: bool,
-    /// Which n-grams decided, if that was asked for.
+    /// The n-grams that decided, if an explanation was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) explanation: Option<Explanation<'a>>,
 }
 
-/// What a head found in a text.
+/// The labels or terms of a text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Found {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use kindred::ReferenceEngine;
-use kindred::heads::{HeadKind, Vocabulary, WantedTerms, explain};
+use kindred::heads::{HeadKind, REASONS, Vocabulary, WantedTerms, explain};
 use kindred::options::DEFAULT_K;
 use kindred::{
     Classified, Error, ImpliedTerms, Kindred, Limits, ModelDescription, ModelStore, Options,
@@ -20,9 +20,6 @@ use server::models::{AnyHead, LoadError, OneModel, ServedHead, find_head};
 
 /// Time limit of a question. It is long, because nobody else waits for this engine.
 const PATIENCE: Duration = Duration::from_secs(60 * 60);
-
-/// N-grams that are named as reasons, as many as over HTTP.
-const REASONS: usize = 10;
 
 /// A model with its engine and its heads.
 pub(super) struct Local {

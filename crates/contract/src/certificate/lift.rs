@@ -51,8 +51,8 @@ impl Lift {
         lift.with_longest(longest)
     }
 
-    /// How the rows of a table under the metric `dot` are lifted if no norm of them is above `norm`
-    /// and no magnitude of a bias above `bias`, for queries whose norm is about `query_norm`.
+    /// The lift for a table under the metric `dot` with norms of at most `norm` and biases of at
+    /// most `bias` in magnitude, for queries whose norm is about `query_norm`.
     pub fn of_largest(norm: f64, bias: f64, query_norm: f64) -> Self {
         let beta = beta((norm, bias), Some(query_norm));
         let last = beta.map_or(0.0, |beta| bias / beta);
@@ -135,8 +135,8 @@ fn beta((norm, bias): (f64, f64), query_norm: Option<f64>) -> Option<f64> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Unit(f64);
 
-/// What a device multiplies the scores of a query by, so that none is outside [-1, 1]: a power of
-/// two. The products are exact: scores are multiples of 2⁻²⁹⁸ below 2²⁷⁰, as sums of products of
+/// The factor by which a device scales the scores of a query into [-1, 1]: a power of two. The
+/// products are exact: scores are multiples of 2⁻²⁹⁸ below 2²⁷⁰, as sums of products of
 /// two float32.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Factor(f64);

@@ -90,8 +90,8 @@ pub struct TrainClassifierArguments {
     /// Leave the words' vectors as they are
     #[arg(long = "static", help_heading = "Training")]
     pub is_static: bool,
-    /// What vectors of words that the data do not have are multiplied by, from 0 to 1; without
-    /// effect with --static
+    /// Factor for the vectors of words that are not in the data, from 0 to 1; without effect with
+    /// --static
     #[arg(long, value_name = "X", default_value_t = TrainingOptions::OTHER_WORDS, help_heading = "Training")]
     #[arg(value_parser = fraction())]
     pub other_words: f32,

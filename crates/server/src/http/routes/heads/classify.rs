@@ -3,7 +3,8 @@
 use kindred::asking::Asking;
 use kindred::contract::TokenText;
 use kindred::heads::{
-    Explanation, HeadKind, Label, MAX_NGRAM_BYTES, Vocabulary, explain, explanation_cost, labels,
+    Explanation, HeadKind, Label, MAX_NGRAM_BYTES, REASONS, Vocabulary, explain, explanation_cost,
+    labels,
 };
 use kindred::queue::{Answered, SubmitError};
 use serde::Serialize;
@@ -18,9 +19,6 @@ use crate::http::parse::invalid;
 use crate::http::parse::texts::read_text;
 use crate::http::render::size::Size;
 use crate::models::{AnyHead, Call, ServedClassifier, ServedModel};
-
-/// N-grams that are named as reasons.
-const REASONS: usize = 10;
 
 /// Labels of texts.
 pub(in crate::http::routes) struct Classify {
