@@ -121,12 +121,6 @@ fn pipes_are_answered_and_what_can_not_be_is_refused() {
     let scratch = tempfile::tempdir().unwrap();
     let path = |name: &str| scratch.path().join(name).display().to_string();
     fs::write(path("a.csv"), "text\ngood\n").unwrap();
-    let without_parquet = [
-        ("a.csv", "o.parquet", &[][..], "--features parquet"),
-        ("a.parquet", "o.jsonl", &[], "--features parquet"),
-        ("a.csv", "o.jsonl", &["--from", "parquet"], "--features parquet"),
-    ];
-    let without_parquet = without_parquet.into_iter().filter(|_| cfg!(not(feature = "parquet")));
     for (input, out, flags, part) in [
         ("a.json", "o.jsonl", &[][..], "--from FORMAT"),
         ("a.csv", "o.txt", &[], "must end in .jsonl, .csv"),
@@ -134,10 +128,7 @@ fn pipes_are_answered_and_what_can_not_be_is_refused() {
         ("a.csv", "o.jsonl", &["--column", "body"], "no column `body`"),
         ("no.csv", "o.jsonl", &[], "no.csv"),
         ("a.csv", "o.jsonl", &["--head", "none"], "there is no such folder"),
-    ]
-    .into_iter()
-    .chain(without_parquet)
-    {
+    ] {
         let mut command = kindred(&["bulk", "classify", "--in", &path(input), "--out", &path(out)]);
         let output = command.args(flags).output().unwrap();
         assert!(!output.status.success() && said(&output).contains(part), "{}", said(&output));

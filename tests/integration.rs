@@ -12,6 +12,7 @@ mod claims;
 mod classify;
 mod cli;
 mod console;
+mod defaults;
 mod edge;
 mod eval;
 mod expand;

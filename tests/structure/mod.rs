@@ -3,6 +3,7 @@
 //! for; and that every path that a document names exists.
 
 mod circles;
+mod dependencies;
 pub(crate) mod files;
 mod heads;
 mod modules;
