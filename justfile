@@ -12,18 +12,14 @@ run *arguments:
 console *arguments:
     cargo run --release -- console {{ arguments }}
 
-# All tests of all crates; arguments go to cargo: just test --test integration http::
+# All tests of all crates, with all features; arguments go to cargo: just test --test integration http::
 test *arguments:
-    cargo test --workspace {{ arguments }}
+    scripts/test {{ arguments }}
 
-# Formatting and clippy, without changing anything; a warning is an error
+# Formatting, clippy, and warnings of the code's documentation, without changing anything; a warning is an error
 lint:
     cargo fmt --all --check
-    cargo clippy --workspace --all-targets -- -D warnings
-
-# Licences, banned crates and sources of the dependencies, offline; needs cargo-deny installed
-deny:
-    cargo deny --offline check licenses bans sources
+    RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/lint-and-document scripts/test --no-run --all-targets
 
 # Benchmark the CPU engine; compare ratios within one run
 bench *arguments:
