@@ -87,6 +87,7 @@ pub use statistics::{BATCH_SIZE_BOUNDS, Counted, LaneStatistics, PASS_SECONDS_BO
 pub use timeline::{JobTimes, PassTimes, Timeline};
 
 #[cfg(all(test, feature = "shuttle"))]
+#[path = "../schedules/tests.rs"]
 mod schedules;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests;

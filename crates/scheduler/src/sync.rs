@@ -1,6 +1,6 @@
 //! The locks, atomics and runtimes that the scheduler's protocol is made of. With the feature
 //! `shuttle` they are those of the model checker, which runs the same code under thousands of
-//! schedules (`schedules.rs`).
+//! schedules (`crates/scheduler/schedules`).
 
 #[cfg(not(feature = "shuttle"))]
 use std::hash::{Hash, Hasher};

@@ -1,7 +1,7 @@
 //! Tests the scheduler's protocol (its locks, and what is lent, freed and given up) with a model
 //! checker: the scheduler runs with shuttle's locks and threads under thousands of random
 //! schedules. A caller that is never answered is a deadlock, which shuttle reports with the
-//! schedule that led there. Built by the package `crates/scheduler/schedules`.
+//! schedule that led there. A module of the scheduler's own source, as this package builds it.
 
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Waker};
