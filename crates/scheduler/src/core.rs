@@ -10,9 +10,9 @@ use tracing::error;
 use crate::dispatch::Dispatch;
 use crate::error::SubmitError;
 use crate::hand_out::HandOut;
-use crate::lane_state::{Back, Filled};
+use crate::lane_state::Back;
 use crate::pass::Lent;
-use crate::shared::Shared;
+use crate::shared::{LaneShared, Shared};
 use crate::state::{DeviceState, EngineLost, ReplicaState};
 use crate::statistics::DeviceCounters;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, lock};
@@ -28,7 +28,7 @@ pub(crate) struct HangTimeouts {
 
 pub(crate) struct Core<D: ?Sized> {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) inboxes: Vec<Arc<dyn Filled>>,
+    pub(crate) lanes: Vec<Arc<LaneShared>>,
     dispatch: Mutex<Dispatch<D>>,
     /// Whether the lanes have jobs that no pass has taken. Written under the lock of `dispatch`.
     waits: AtomicBool,
@@ -74,15 +74,15 @@ impl<D: ?Sized> Core<D> {
         hang_timeouts: HangTimeouts,
         linger: Duration,
     ) -> Self {
-        let inboxes = dispatch.inboxes();
-        shared.start(dispatch.shared_lanes(), states.len());
+        let lanes = dispatch.shared_lanes();
+        shared.start(lanes.clone(), states.len());
         let worker =
             |retires| WorkerState { retires, now: Mutex::default(), finished: Mutex::default() };
         let workers = shared.states.start(states).into_iter().map(worker).collect();
         let makers = Mutex::new(states.iter().map(|_| None).collect());
         Self {
             shared,
-            inboxes,
+            lanes,
             dispatch: Mutex::new(dispatch),
             waits: AtomicBool::new(false),
             workers,
@@ -103,7 +103,7 @@ impl<D: ?Sized> Core<D> {
 
     /// Whether jobs have arrived that no worker has taken yet.
     pub(crate) fn has_arrived(&self) -> bool {
-        self.inboxes.iter().any(|inbox| inbox.is_filled())
+        self.lanes.iter().any(|lane| lane.is_filled())
     }
 
     /// Notes whether the lanes have jobs left and releases their lock. If they have, wakes another

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::account::{Contention, Turns};
 use crate::error::SubmitError;
-use crate::lane_state::{AnyLane, Back, Filled};
+use crate::lane_state::{AnyLane, Back};
 use crate::pass::{AnyPass, Lent};
 use crate::shared::LaneShared;
 
@@ -45,10 +45,6 @@ impl<D: ?Sized> Dispatch<D> {
     pub(crate) fn new(lanes: Vec<Box<dyn AnyLane<D>>>) -> Self {
         let (turns, contention) = (Turns::default(), Contention::default());
         Self { lanes, turns, contention, last: 0, hung_up: 0 }
-    }
-
-    pub(crate) fn inboxes(&self) -> Vec<Arc<dyn Filled>> {
-        self.lanes.iter().map(|lane| lane.inbox()).collect()
     }
 
     pub(crate) fn shared_lanes(&self) -> Vec<Arc<LaneShared>> {

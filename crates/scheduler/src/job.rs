@@ -44,6 +44,27 @@ pub(crate) struct Ticket<R> {
 }
 
 impl<R> Ticket<R> {
+    /// That of a job which enters the queue now, from here.
+    pub(crate) fn new(
+        reply: Reply<R>,
+        entered: Instant,
+        slots: Option<Slots>,
+        times: Option<Arc<JobTimes>>,
+    ) -> Self {
+        Self { reply: Some(reply), home: Home::current(), entered, slots, times }
+    }
+
+    /// Takes all that the ticket holds.
+    pub(crate) fn take(&mut self) -> Self {
+        Self {
+            reply: self.reply.take(),
+            home: self.home.clone(),
+            entered: self.entered,
+            slots: self.slots.take(),
+            times: self.times.take(),
+        }
+    }
+
     /// Notes a pass that answered the job, or a part of it.
     pub(crate) fn note(&self, pass: &PassTimes) {
         if let Some(times) = &self.times {
@@ -165,13 +186,7 @@ impl<R> Split<R> {
         if parts.missing > 0 || parts.ticket.reply.is_none() {
             return None;
         }
-        let ticket = Ticket {
-            reply: parts.ticket.reply.take(),
-            home: parts.ticket.home.clone(),
-            entered,
-            slots: parts.ticket.slots.take(),
-            times: None,
-        };
+        let ticket = parts.ticket.take();
         let responses = std::mem::take(&mut parts.responses).into_iter().flatten().collect();
         let queued = parts.queued.unwrap_or_default();
         Some((ticket, Answered { responses, queued, device: parts.device }))

@@ -33,9 +33,18 @@ pub(crate) struct Shared {
 #[repr(align(128))]
 struct Taken(AtomicU32);
 
+/// A bit for each shard of a lane's inbox that may have jobs, and one for the probe. Workers read it
+/// often, so it is outside the locks of the shards, on a cache line of its own. Callers write it only
+/// when they fill an empty shard.
+#[derive(Default)]
+#[repr(align(128))]
+pub(crate) struct Filled(pub(crate) AtomicU64);
+
 /// One lane, as callers and workers see it.
+#[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct LaneShared {
+    pub(crate) filled: Filled,
     /// Slots of its jobs that wait or run.
     taken: AtomicU32,
     /// Device time for one slot in recent passes, on average, in nanoseconds.
@@ -44,9 +53,9 @@ pub(crate) struct LaneShared {
 }
 
 impl LaneShared {
-    pub(crate) fn new() -> Self {
-        let (taken, nanoseconds_per_slot) = (AtomicU32::new(0), AtomicU64::new(0));
-        Self { taken, nanoseconds_per_slot, counters: LaneCounters::default() }
+    /// Whether jobs may wait in its inbox.
+    pub(crate) fn is_filled(&self) -> bool {
+        self.filled.0.load(Ordering::SeqCst) != 0
     }
 
     /// Adds a pass over n slots to the moving average.

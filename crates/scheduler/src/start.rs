@@ -5,14 +5,14 @@ use std::fmt::Display;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use contract::{Device, EngineDescription, Workload};
+use contract::{Device, Engine, EngineDescription, Workload};
 use tokio::runtime;
 use tokio::sync::watch;
 
 use crate::core::{Core, HangTimeouts};
 use crate::dispatch::Dispatch;
 use crate::error::StartError;
-use crate::inbox::Inbox;
+use crate::inbox::{Inbox, LaneParts};
 use crate::lane::{CallersEnd, Lane};
 use crate::lane_state::{AnyLane, LaneState};
 use crate::replicas::{Alive, Replicas, spawn};
@@ -64,12 +64,11 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
     /// Adds a lane for the requests of a workload. Requests may be submitted immediately; they are
     /// answered once there are workers.
     pub fn lane<W: Workload<Device = D>>(&mut self, workload: W) -> Lane<W> {
-        let (workload, inbox) = (Arc::new(workload), Arc::new(Inbox::new()));
-        let (lane, shared) = (Arc::new(LaneShared::new()), self.callers.0.clone());
-        let index = self.lanes.len();
-        let state = LaneState::new(index, workload.clone(), inbox.clone(), lane.clone(), shared);
-        self.lanes.push(Box::new(state));
-        Lane::new(workload, inbox, lane, self.callers.clone())
+        let (lane, shared) = (Arc::<LaneShared>::default(), self.callers.0.clone());
+        let (index, inbox) = (self.lanes.len(), Inbox::new(lane.clone()));
+        let parts = Arc::new(LaneParts { index, workload, inbox, lane, shared });
+        self.lanes.push(Box::new(LaneState::new(parts.clone())));
+        Lane { parts, callers: self.callers.clone() }
     }
 
     /// What workers in these states share.
@@ -97,7 +96,7 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
         until: Until,
         within: Option<Duration>,
         makers: Vec<F>,
-    ) -> Result<DeviceThreads, StartError<E>>
+    ) -> Result<DeviceThreads<D>, StartError<E>>
     where
         F: FnMut() -> Result<Box<D>, E> + Send + 'static,
         E: Display + Send + 'static,
@@ -174,23 +173,23 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
 }
 
 /// The threads that own the devices.
-pub struct DeviceThreads {
+pub struct DeviceThreads<D: ?Sized = dyn Engine> {
     /// Closed when all of them have ended.
     ended: mpsc::Receiver<()>,
     lost: watch::Receiver<Option<EngineLost>>,
-    replicas: Replicas,
+    replicas: Replicas<D>,
     /// The first devices of the workers that the start waited for.
     pub descriptions: Vec<EngineDescription>,
 }
 
-impl DeviceThreads {
+impl<D: ?Sized> DeviceThreads<D> {
     /// The device of the first worker.
     pub fn description(&self) -> &EngineDescription {
         &self.descriptions[0]
     }
 
     /// The workers, to retire one and to start it again.
-    pub fn replicas(&self) -> &Replicas {
+    pub fn replicas(&self) -> &Replicas<D> {
         &self.replicas
     }
 
@@ -202,7 +201,7 @@ impl DeviceThreads {
 
     /// Waits until there is no device any more; returns why. All waiting jobs have got an error by
     /// then. `None` if the threads end in order before that.
-    pub fn lost(&self) -> impl Future<Output = Option<EngineLost>> + Send + use<> {
+    pub fn lost(&self) -> impl Future<Output = Option<EngineLost>> + Send + use<D> {
         let mut lost = self.lost.clone();
         async move { lost.wait_for(Option::is_some).await.ok().and_then(|lost| lost.clone()) }
     }
