@@ -144,13 +144,21 @@ fn read_rows<W: Write + Seek>(
     let biases = options.biases.as_deref().map(Biases::read).transpose()?;
     unpack::read(input, options.member.as_deref(), |unpacked| {
         let so_far = unpacked.progress().clone();
-        let (head, plan) = begin(unpacked, options, words)?;
-        let (unit, expected, description) =
-            (plan.records, plan.expected.clone(), plan.description.clone());
+        let (head, mut plan) = begin(unpacked, options, words)?;
+        let expected = plan.expected.take();
         let writer = ModelWriter::new(out()?, plan.dim).map_err(can_not_write)?;
-        let writer = writer.under(options.metric);
-        let column = plan.first_column.clone();
-        let mut rows = Rows::new(writer, biases, unit, so_far, column, options);
+        let mut rows = Rows {
+            writer: writer.under(options.metric),
+            biases,
+            options,
+            so_far,
+            description: std::mem::take(&mut plan.description),
+            unit: plan.records,
+            column: plan.first_column.take(),
+            first_bad: None,
+            bad: 0,
+            repeated: 0,
+        };
         let records = pipeline::run(unpacked, head, plan, |position, parsed| {
             rows.take(position, parsed, can_not_write)?;
             if on_progress(rows.progress()).is_break() {
@@ -167,7 +175,7 @@ fn read_rows<W: Write + Seek>(
         if let Some(biases) = &rows.biases {
             biases.check_end(records, &rows.so_far.path)?;
         }
-        rows.finish(&description, options)
+        rows.finish()
     })
 }
 

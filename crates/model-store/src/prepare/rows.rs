@@ -11,43 +11,22 @@ use crate::ModelError;
 use crate::format::Provenance;
 
 /// Passes rows into the model.
-pub(super) struct Rows<W> {
-    writer: ModelWriter<W>,
+pub(super) struct Rows<'a, W> {
+    pub(super) writer: ModelWriter<W>,
     pub(super) biases: Option<Biases>,
-    unit: Unit,
+    pub(super) options: &'a PrepareOptions,
     pub(super) so_far: ReadSoFar,
+    /// The format, for the model's provenance.
+    pub(super) description: String,
+    pub(super) unit: Unit,
     /// What the first column may be instead of what it is taken for.
-    column: Option<Watch>,
-    skips: bool,
-    dim_is_of_line_1: bool,
-    first_bad: Option<(u64, String)>,
-    bad: u64,
-    repeated: u64,
+    pub(super) column: Option<Watch>,
+    pub(super) first_bad: Option<(u64, String)>,
+    pub(super) bad: u64,
+    pub(super) repeated: u64,
 }
 
-impl<W: Write + Seek> Rows<W> {
-    pub(super) fn new(
-        writer: ModelWriter<W>,
-        biases: Option<Biases>,
-        unit: Unit,
-        so_far: ReadSoFar,
-        column: Option<Watch>,
-        options: &PrepareOptions,
-    ) -> Self {
-        Self {
-            writer,
-            biases,
-            unit,
-            so_far,
-            column,
-            skips: options.skip_bad_rows,
-            dim_is_of_line_1: options.dim.is_none(),
-            first_bad: None,
-            bad: 0,
-            repeated: 0,
-        }
-    }
-
+impl<W: Write + Seek> Rows<'_, W> {
     pub(super) fn progress(&self) -> Progress {
         Progress {
             bytes_read: self.so_far.bytes_read(),
@@ -63,7 +42,7 @@ impl<W: Write + Seek> Rows<W> {
         can_not_write: impl Fn(io::Error) -> ModelError,
     ) -> Result<(), ModelError> {
         if let Some(first) = &parsed.first_bad {
-            if !self.skips || !first.may_be_skipped {
+            if !self.options.skip_bad_rows || !first.may_be_skipped {
                 return Err(self.bad_record(position, first));
             }
             self.bad += parsed.bad.len() as u64;
@@ -98,7 +77,7 @@ impl<W: Write + Seek> Rows<W> {
                 self.so_far.bad(format!("line {number}: {reason}"))
             }
             Unit::Line { .. } => {
-                if number == 1 && self.dim_is_of_line_1 && reason.contains("not a number") {
+                if number == 1 && self.options.dim.is_none() && reason.contains("not a number") {
                     reason += "; if the first word contains spaces, give --dim";
                 }
                 ModelError::BadLine { path, line: number, reason }
@@ -114,13 +93,9 @@ impl<W: Write + Seek> Rows<W> {
         }
     }
 
-    pub(super) fn finish(
-        self,
-        description: &str,
-        options: &PrepareOptions,
-    ) -> Result<(ModelWriter<W>, Summary, Provenance), ModelError> {
-        let Self { writer, biases, unit, so_far, column, first_bad, bad, repeated, .. } = self;
-        let unit = unit.name();
+    pub(super) fn finish(self) -> Result<(ModelWriter<W>, Summary, Provenance), ModelError> {
+        let Self { writer, biases, options, so_far, column, first_bad, bad, repeated, .. } = self;
+        let unit = self.unit.name();
         if writer.rows() == 0 {
             return Err(so_far.bad(match first_bad {
                 None => "it has no rows".into(),
@@ -142,7 +117,7 @@ impl<W: Write + Seek> Rows<W> {
             return Err(so_far.bad(reason));
         }
         let (source_bytes, source_checksum) = so_far.finish()?;
-        let mut format = description.to_owned();
+        let mut format = self.description;
         if let Some(words) = &options.words {
             format += &format!(" with words in {}", file_name(words));
         }

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::numbers::{check_finite, check_norm};
-use super::{BadBytes, Framing, Parsed, Parser};
+use super::{BadBytes, Framing, Parsed, Parser, check_finite, check_norm};
 use crate::number::Number;
 use crate::prepare::words_file::WordList;
 

@@ -7,9 +7,8 @@ use memchr::{memchr, memchr_iter};
 use super::detect::{first_line, without_mark};
 use super::header::Word2vecHeader;
 use super::index::IndexColumn;
-use super::plan::{Expected, Plan, Unit, Watch};
 use super::text::{LineFraming, parse_component};
-use super::{BadBytes, Framing, Parsed, Parser, VectorsFormat};
+use super::{BadBytes, Expected, Framing, Parsed, Parser, Plan, Unit, VectorsFormat, Watch};
 use crate::prepare::words_file::WordList;
 use crate::prepare::{MAX_DIM, PrepareOptions};
 

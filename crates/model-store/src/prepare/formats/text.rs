@@ -2,8 +2,7 @@
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use super::numbers::check_norm;
-use super::{BadBytes, Framing, MAX_RECORD_BYTES, Parsed, Parser, utf8};
+use super::{BadBytes, Framing, MAX_RECORD_BYTES, Parsed, Parser, check_norm, utf8};
 
 /// Cuts between lines.
 pub(super) struct LineFraming;

@@ -3,8 +3,7 @@
 
 use memchr::memchr;
 
-use super::numbers::check_finite;
-use super::{BadBytes, Framing, MAX_WORD_BYTES, Parsed, Parser, utf8};
+use super::{BadBytes, Framing, MAX_WORD_BYTES, Parsed, Parser, check_finite, utf8};
 use crate::number::Number;
 
 /// Finds the end of each row.
