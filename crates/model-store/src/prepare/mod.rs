@@ -33,7 +33,6 @@ mod pipeline;
 mod plain_text;
 mod rows;
 mod unpack;
-mod vectors_file;
 mod words_file;
 mod writer;
 mod zstd;
