@@ -51,7 +51,7 @@ static HEAD: Kind = Kind {
 pub fn about(folder: &Path) -> Result<About, HeadError> {
     check_folder(folder)?;
     let path = folder.join(HEAD_FILE);
-    About::parse(&path, &Mapped::open(&path)?)
+    description::parse(&path, &Mapped::open(&path)?)
 }
 
 /// Checks that a folder has a head's description.

@@ -55,7 +55,6 @@ use words_file::WordList;
 pub use writer::ModelWriter;
 
 use crate::ModelError;
-use crate::format::Provenance;
 use contract::Metric;
 
 /// Maximum number of components per row.
@@ -92,9 +91,9 @@ pub fn prepare_folder(
     let can_not_write = |e| ModelError::io("write the model to", out)(e);
     let mut folder = None;
     let create = || folder.insert(ModelFolder::beside(out, options.replace)?).create_vectors();
-    let (writer, summary, provenance) =
-        read_rows(input, create, options, on_progress, can_not_write)?;
-    let (vectors, words, index) = writer.finish(provenance).map_err(can_not_write)?;
+    let (writer, summary) = read_rows(input, create, options, on_progress, can_not_write)?;
+    let (vectors, words, index) =
+        writer.finish(summary.provenance.clone()).map_err(can_not_write)?;
     let folder = folder.expect("it was made for the rows");
     folder.complete(vectors, &words, &index)?;
     Ok(summary)
@@ -111,8 +110,8 @@ pub fn prepare_in_memory(
     let no_memory = |e| ModelError::io("keep in memory", Path::new("the model"))(e);
     let on_progress = &mut |_| ControlFlow::Continue(());
     let nowhere = || Ok(Cursor::new(Vec::new()));
-    let (writer, _, provenance) = read_rows(input, nowhere, options, on_progress, no_memory)?;
-    let (vectors, words, index) = writer.finish(provenance).map_err(no_memory)?;
+    let (writer, summary) = read_rows(input, nowhere, options, on_progress, no_memory)?;
+    let (vectors, words, index) = writer.finish(summary.provenance).map_err(no_memory)?;
     Ok(ModelFiles { vectors: vectors.into_inner(), words, index })
 }
 
@@ -134,7 +133,7 @@ fn read_rows<W: Write + Seek>(
     options: &PrepareOptions,
     on_progress: OnProgress<'_>,
     can_not_write: impl Fn(io::Error) -> ModelError + Copy,
-) -> Result<(ModelWriter<W>, Summary, Provenance), ModelError> {
+) -> Result<(ModelWriter<W>, Summary), ModelError> {
     let words = options.words.as_deref().map(|path| WordList::read(path, options)).transpose()?;
     if let (Metric::Cosine, Some(path)) = (options.metric, &options.biases) {
         let reason = "biases are added to dot products; add --metric dot, or omit --bias".into();

@@ -93,7 +93,7 @@ impl<W: Write + Seek> Rows<'_, W> {
         }
     }
 
-    pub(super) fn finish(self) -> Result<(ModelWriter<W>, Summary, Provenance), ModelError> {
+    pub(super) fn finish(self) -> Result<(ModelWriter<W>, Summary), ModelError> {
         let Self { writer, biases, options, so_far, column, first_bad, bad, repeated, .. } = self;
         let unit = self.unit.name();
         if writer.rows() == 0 {
@@ -129,7 +129,7 @@ impl<W: Write + Seek> Rows<'_, W> {
         }
         let provenance = Provenance {
             source: file_name(&so_far.path),
-            source_format: format.clone(),
+            source_format: format,
             source_bytes,
             source_checksum,
             prepared_by: Provenance::this_program(),
@@ -137,15 +137,8 @@ impl<W: Write + Seek> Rows<'_, W> {
             bad_rows_skipped: bad,
             duplicate_words_dropped: repeated,
         };
-        let summary = Summary {
-            format,
-            rows: writer.rows(),
-            dim: writer.dim(),
-            source_bytes,
-            bad_rows_skipped: bad,
-            first_bad_row: first_bad.map(|(number, reason)| format!("{unit} {number}: {reason}")),
-            duplicate_words_dropped: repeated,
-        };
-        Ok((writer, summary, provenance))
+        let first_bad_row = first_bad.map(|(number, reason)| format!("{unit} {number}: {reason}"));
+        let (rows, dim) = (writer.rows(), writer.dim());
+        Ok((writer, Summary { rows, dim, first_bad_row, provenance }))
     }
 }

@@ -3,9 +3,9 @@
 use bytemuck::{cast_slice, pod_collect_to_vec};
 use contract::Row;
 use safetensors::SafeTensors;
-use safetensors::tensor::{Dtype, serialize};
+use safetensors::tensor::{Dtype, TensorView, serialize};
 
-use super::super::tensors::{Written, bytes};
+use super::super::tensors::bytes;
 use crate::error::Reason;
 
 const ROWS: &str = "terms.rows";
@@ -81,7 +81,7 @@ impl ExpanderWeights {
             rows.as_ref().map(|rows| rows.iter().map(|row| row.0).collect());
         let mut tensors = Vec::new();
         if let Some(rows) = &rows {
-            tensors.push((ROWS, Written(Dtype::U32, vec![terms], cast_slice(rows))));
+            tensors.push((ROWS, TensorView::new(Dtype::U32, vec![terms], cast_slice(rows))?));
         }
         for (name, shape, numbers) in [
             (VECTORS, vec![terms, dim], vectors),
@@ -89,9 +89,9 @@ impl ExpanderWeights {
             (PROJECTION, vec![dim, token_dim], projection),
         ] {
             if let Some(numbers) = numbers {
-                tensors.push((name, Written(Dtype::F32, shape, cast_slice(numbers))));
+                tensors.push((name, TensorView::new(Dtype::F32, shape, cast_slice(numbers))?));
             }
         }
-        Ok(serialize(tensors.iter().map(|(name, tensor)| (name, tensor)), None)?)
+        Ok(serialize(tensors, None)?)
     }
 }
