@@ -1,7 +1,5 @@
 //! Exports a model folder to files that other programs read. The output reads back bit for bit.
 
-mod new_file;
-
 use std::io::{self, Write};
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
@@ -10,10 +8,10 @@ use rayon::prelude::*;
 use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 
-pub(crate) use new_file::NewFile;
-pub use new_file::check_free;
+pub use crate::whole::check_free;
 
 use crate::prepare::{MAX_WORD_BYTES, ends_in_a_number};
+use crate::whole::NewFile;
 use crate::{ModelError, ModelStore, npy};
 use contract::Row;
 

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::folder::rows_per_chunk;
 use super::{Synth, SynthOptions, word};
 use crate::ModelError;
-use crate::export::NewFile;
+use crate::whole::NewFile;
 
 /// Rows converted to text together.
 const ROWS_PER_TASK: usize = 256;
