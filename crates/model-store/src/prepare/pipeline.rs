@@ -4,7 +4,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use super::formats::{BadBytes, MAX_RECORD_BYTES, Parsed, Plan, Unit};
-use super::unpack::{ReadSoFar, Unpacked};
+use super::input::ReadSoFar;
+use super::unpack::Unpacked;
 use crate::ModelError;
 
 /// Bytes per chunk; small enough to pass between cores through their caches.

@@ -4,8 +4,9 @@ use std::io::{self, Seek, Write};
 
 use super::biases::Biases;
 use super::formats::{BadRecord, Parsed, Unit, Watch};
+use super::input::ReadSoFar;
 use super::pipeline::{Position, byte_name};
-use super::unpack::{ReadSoFar, file_name};
+use super::unpack::file_name;
 use super::{ModelWriter, PrepareOptions, Progress, Summary};
 use crate::ModelError;
 use crate::format::Provenance;
