@@ -119,6 +119,12 @@ pub trait Workload: Send + Sync + 'static {
     }
 }
 
+/// Keeps only the items for whose index `stays` returns true.
+fn retain<T>(items: &mut Vec<T>, stays: &mut dyn FnMut(usize) -> bool) {
+    let mut indices = 0..;
+    items.retain(|_| indices.next().is_some_and(&mut *stays));
+}
+
 /// What a slice gets besides its requests.
 pub struct Slice<'a> {
     /// Whether the slice should go on; asked between small pieces of work, perhaps from several
