@@ -21,6 +21,8 @@ pub(crate) const LONGEST_SLICE: Duration = Duration::from_millis(10);
 
 pub(crate) struct Dispatch<D: ?Sized> {
     lanes: Vec<Box<dyn AnyLane<D>>>,
+    /// How long recent slices of each lane took, on average.
+    slices: Vec<Duration>,
     turns: Turns,
     contention: Contention,
     /// The lane that was served last: on a tie, the next lane after it goes first.
@@ -43,8 +45,9 @@ pub(crate) struct Turn {
 
 impl<D: ?Sized> Dispatch<D> {
     pub(crate) fn new(lanes: Vec<Box<dyn AnyLane<D>>>) -> Self {
+        let slices = vec![Duration::from_millis(1); lanes.len()];
         let (turns, contention) = (Turns::default(), Contention::default());
-        Self { lanes, turns, contention, last: 0, hung_up: 0 }
+        Self { lanes, slices, turns, contention, last: 0, hung_up: 0 }
     }
 
     pub(crate) fn shared_lanes(&self) -> Vec<Arc<LaneShared>> {
@@ -114,7 +117,7 @@ impl<D: ?Sized> Dispatch<D> {
             under_way[lane] = Some(self.lanes[lane].begin(device, has_others, now));
         }
         let others = |other: &usize| *other != lane;
-        let slice = (0..lanes).filter(others).map(|other| self.lanes[other].slice_took()).min();
+        let slice = (0..lanes).filter(others).map(|other| self.slices[other]).min();
         Some(Turn {
             lane,
             is_contended: waiting.len() > 1 || !self.lanes[lane].is_empty(),
@@ -125,7 +128,8 @@ impl<D: ?Sized> Dispatch<D> {
 
     /// Notes the time of a slice of a pass, and charges its callers.
     pub(crate) fn note_slice(&mut self, turn: &Turn, pass: &dyn AnyPass<D>, took: Duration) {
-        self.lanes[turn.lane].note_slice(took);
+        let average = &mut self.slices[turn.lane];
+        *average = (*average * 7 + took) / 8;
         // A pass that is over in one slice and kept nobody waiting is not charged: nobody got more
         // than its share.
         if turn.is_contended || !pass.had_one_slice() || took >= LONGEST_SLICE {

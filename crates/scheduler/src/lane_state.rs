@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use contract::Workload;
 
@@ -33,9 +33,6 @@ pub(crate) trait AnyLane<D: ?Sized>: Send {
     fn answer_expired(&mut self, now: Instant);
     /// Fails all waiting jobs with this error; if `for_good`, later ones as well.
     fn fail_all(&mut self, error: SubmitError, for_good: bool);
-    /// How long recent slices took, on average.
-    fn slice_took(&self) -> Duration;
-    fn note_slice(&mut self, took: Duration);
     fn shared(&self) -> Arc<LaneShared>;
 }
 
@@ -66,7 +63,6 @@ pub(crate) struct LaneState<W: Workload> {
     apart_in_a_row: u8,
     /// A reused buffer for the inbox's jobs; empty between calls.
     spare: Vec<Job<W>>,
-    slice_took: Duration,
 }
 
 impl<W: Workload> LaneState<W> {
@@ -77,7 +73,6 @@ impl<W: Workload> LaneState<W> {
             again: VecDeque::new(),
             apart_in_a_row: 0,
             spare: Vec::new(),
-            slice_took: Duration::from_millis(1),
         }
     }
 
@@ -263,14 +258,6 @@ impl<W: Workload> AnyLane<W::Device> for LaneState<W> {
         for job in inbox.empty(for_good) {
             Asker::Whole(job.ticket).end(error, shared, lane);
         }
-    }
-
-    fn slice_took(&self) -> Duration {
-        self.slice_took
-    }
-
-    fn note_slice(&mut self, took: Duration) {
-        self.slice_took = (self.slice_took * 7 + took) / 8;
     }
 
     fn shared(&self) -> Arc<LaneShared> {

@@ -144,9 +144,9 @@ fn read_rows<W: Write + Seek>(
         let so_far = unpacked.progress().clone();
         let (head, mut plan) = begin(unpacked, options, words)?;
         let expected = plan.expected.take();
-        let writer = ModelWriter::new(out()?, plan.dim).map_err(can_not_write)?;
+        let writer = ModelWriter::new(out()?, plan.dim, options.metric).map_err(can_not_write)?;
         let mut rows = Rows {
-            writer: writer.under(options.metric),
+            writer,
             biases,
             options,
             so_far,

@@ -78,15 +78,10 @@ impl ModelStore {
         let mut left = biases.unwrap_or_default().iter();
         assert!(left.clone().all(|bias| bias.is_finite()), "biases are finite");
         let write = || {
-            let mut writer = ModelWriter::new(Cursor::new(Vec::new()), dim)?.under(metric);
+            let mut writer = ModelWriter::new(Cursor::new(Vec::new()), dim, metric)?;
             for (word, row) in rows {
-                match biases {
-                    None => writer.add(word, row)?,
-                    Some(_) => {
-                        let bias = *left.next().expect("one bias for each row");
-                        writer.add_with_bias(word, row, bias)?
-                    }
-                };
+                let bias = biases.map(|_| *left.next().expect("one bias for each row"));
+                writer.add(word, row, bias)?;
             }
             assert!(left.next().is_none(), "one bias for each row");
             assert!(writer.rows() > 0, "a model has at least one row");

@@ -102,7 +102,7 @@ fn write<W: Write + Seek>(
     on_progress: &mut dyn FnMut(u32) -> ControlFlow<()>,
 ) -> io::Result<Option<ModelWriter<W>>> {
     let synth = Synth::new(rows, dim, seed).under(metric);
-    let mut writer = ModelWriter::new(out, dim)?.under(metric);
+    let mut writer = ModelWriter::new(out, dim, metric)?;
     let rows_per_chunk = rows_per_chunk(dim);
     let mut chunk = vec![0.0; rows_per_chunk.min(rows as usize) * dim];
     for first in (0..rows).step_by(rows_per_chunk) {
@@ -110,10 +110,8 @@ fn write<W: Write + Seek>(
         let chunk = &mut chunk[..count * dim];
         synth.fill(first, chunk);
         for (row, components) in (first..).zip(chunk.chunks_exact(dim)) {
-            match metric {
-                Metric::Cosine => writer.add(&word(row), components)?,
-                Metric::Dot => writer.add_with_bias(&word(row), components, synth.bias(row))?,
-            };
+            let bias = (metric == Metric::Dot).then(|| synth.bias(row));
+            writer.add(&word(row), components, bias)?;
         }
         if on_progress(first + count as u32).is_break() {
             return Ok(None);
