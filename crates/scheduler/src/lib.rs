@@ -72,6 +72,10 @@ mod state;
 mod states;
 mod statistics;
 mod supervisor;
+#[cfg(not(feature = "shuttle"))]
+mod sync;
+#[cfg(feature = "shuttle")]
+#[path = "../schedules/sync.rs"]
 mod sync;
 mod timeline;
 mod worker;

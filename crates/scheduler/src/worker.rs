@@ -40,7 +40,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use contract::Device;
 use contract::workload::{PassError, Slice};
@@ -51,6 +51,7 @@ use crate::dispatch::{LONGEST_SLICE, Turn};
 use crate::error::SubmitError;
 use crate::lane_state::Back;
 use crate::pass::AnyPass;
+use crate::sync::is_soon;
 
 /// One of the threads that own a device each.
 pub(crate) struct Worker<D: ?Sized> {
@@ -334,26 +335,4 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
 fn said(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
-}
-
-/// Whether there is work soon. Threads that could use this core meanwhile get it.
-#[cfg(not(feature = "shuttle"))]
-fn is_soon(linger: Duration, has_work: impl Fn() -> bool) -> bool {
-    if linger.is_zero() {
-        return false;
-    }
-    let until = Instant::now() + linger;
-    while !has_work() {
-        if Instant::now() >= until {
-            return false;
-        }
-        std::thread::yield_now();
-    }
-    true
-}
-
-/// There is no clock under the model checker.
-#[cfg(feature = "shuttle")]
-fn is_soon(_: Duration, _: impl Fn() -> bool) -> bool {
-    false
 }
