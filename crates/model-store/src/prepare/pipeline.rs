@@ -85,6 +85,8 @@ fn read_chunks(
     let mut buffer = head;
     // The buffer's offset in the decompressed bytes.
     let mut start = 0;
+    // Records before it.
+    let mut first = 0;
     while plan.skip - start > buffer.len() as u64 && !at_end {
         start += buffer.len() as u64;
         buffer.clear();
@@ -94,9 +96,8 @@ fn read_chunks(
     buffer.drain(..skipped as usize);
     start += skipped;
     loop {
-        let first = plan.framing.found();
         let whole = plan.framing.whole(&buffer, at_end);
-        let whole = whole.map_err(|bad| Fault::Bytes { start, bad })?;
+        let (whole, found) = whole.map_err(|bad| Fault::Bytes { start, bad })?;
         let rest = &buffer[whole..];
         // A record that does not fit in one chunk may fit in more.
         let room = if whole > 0 { CHUNK_BYTES } else { MAX_RECORD_BYTES };
@@ -121,6 +122,7 @@ fn read_chunks(
             return Ok(());
         }
         start += whole as u64;
+        first += found;
         buffer = next;
         if plan.framing.is_done() {
             // The rest is not vectors; it is only read for the checksum.

@@ -16,7 +16,7 @@ pub(super) struct FixedFraming {
 }
 
 impl Framing for FixedFraming {
-    fn whole(&mut self, bytes: &[u8], at_end: bool) -> Result<usize, BadBytes> {
+    fn whole(&mut self, bytes: &[u8], at_end: bool) -> Result<(usize, u64), BadBytes> {
         let left = self.rows - self.found;
         let there = ((bytes.len() / self.row_bytes) as u64).min(left);
         let whole = there as usize * self.row_bytes;
@@ -33,11 +33,7 @@ impl Framing for FixedFraming {
             };
             return fault(Some(self.found), reason);
         }
-        Ok(whole)
-    }
-
-    fn found(&self) -> u64 {
-        self.found
+        Ok((whole, there))
     }
 
     fn is_done(&self) -> bool {

@@ -81,13 +81,9 @@ pub(crate) const MAX_WORD_BYTES: usize = 4096;
 /// Finds the ends of records. Called with all bytes in order, each time starting with the last
 /// incomplete record.
 pub(super) trait Framing: Send {
-    /// The length of the whole records at the start of `bytes`. `at_end`: nothing follows.
-    fn whole(&mut self, bytes: &[u8], at_end: bool) -> Result<usize, BadBytes>;
-
-    /// The number of records found so far, if they are counted.
-    fn found(&self) -> u64 {
-        0
-    }
+    /// The length of the whole records at the start of `bytes`, and their number. `at_end`: nothing
+    /// follows.
+    fn whole(&mut self, bytes: &[u8], at_end: bool) -> Result<(usize, u64), BadBytes>;
 
     /// Whether all records have been found, so that anything that follows is other data.
     fn is_done(&self) -> bool {
@@ -200,7 +196,7 @@ pub(super) struct BadBytes {
 
 /// Parses whole records.
 pub(super) trait Parser: Send + Sync {
-    /// `first` is the number of the first record, from 0, if the framing counts them.
+    /// `first` is the number of the first record, from 0.
     fn parse(&self, bytes: &[u8], first: u64) -> Parsed;
 }
 
