@@ -111,7 +111,7 @@ fn setup_with(workers: &[(usize, usize)]) -> Setup {
                 }
                 Ok(Box::new(Rows::default()) as Box<dyn Engine>)
             };
-            let supervisor = Supervisor::new(make, core, index, LIMITS.max_restarts);
+            let supervisor = Supervisor::new(make, core, index);
             supervisor.run(Box::new(Rows { fails_in, ..Rows::default() }));
         })
     };
@@ -363,7 +363,7 @@ fn a_worker_retires_and_starts_again_at_any_moment_and_no_job_is_left() {
             }
             let make = core.start_again(1);
             make.map(|make| {
-                let supervisor = Supervisor::new(make, core, 1, LIMITS.max_restarts);
+                let supervisor = Supervisor::new(make, core, 1);
                 thread::spawn(move || supervisor.make_and_run())
             })
         });

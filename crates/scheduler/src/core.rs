@@ -3,7 +3,7 @@
 
 use std::mem::take;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tracing::error;
 
@@ -12,19 +12,10 @@ use crate::error::SubmitError;
 use crate::hand_out::HandOut;
 use crate::lane_state::Back;
 use crate::pass::Lent;
-use crate::shared::{LaneShared, Shared};
+use crate::shared::{LaneShared, Limits, Shared};
 use crate::state::{DeviceState, EngineLost, ReplicaState};
 use crate::statistics::DeviceCounters;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, lock};
-
-/// How long a slice may take.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct HangTimeouts {
-    /// Before the device is given up.
-    pub(crate) alone: Duration,
-    /// Before another device, if one works, is asked instead; no longer than `alone`.
-    pub(crate) beside_others: Duration,
-}
 
 pub(crate) struct Core<D: ?Sized> {
     pub(crate) shared: Arc<Shared>,
@@ -37,9 +28,6 @@ pub(crate) struct Core<D: ?Sized> {
     makers: Mutex<Vec<Option<AnyMaker<D>>>>,
     /// How many devices have failed while they had jobs that others answer.
     failures: AtomicU64,
-    hang_timeouts: HangTimeouts,
-    /// How long a worker without work looks for some before it sleeps.
-    pub(crate) linger: Duration,
 }
 
 /// Makes a device.
@@ -67,13 +55,7 @@ struct Doing {
 
 impl<D: ?Sized> Core<D> {
     /// With a worker for each of these states.
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        dispatch: Dispatch<D>,
-        states: &[ReplicaState],
-        hang_timeouts: HangTimeouts,
-        linger: Duration,
-    ) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, dispatch: Dispatch<D>, states: &[ReplicaState]) -> Self {
         let lanes = dispatch.shared_lanes();
         shared.start(lanes.clone(), states.len());
         let worker =
@@ -88,8 +70,6 @@ impl<D: ?Sized> Core<D> {
             workers,
             makers,
             failures: AtomicU64::new(0),
-            hang_timeouts,
-            linger,
         }
     }
 
@@ -212,9 +192,10 @@ impl<D: ?Sized> Core<D> {
         let Some((doing, since)) = state.busy.filter(|_| !state.is_given_up) else { return };
         let took = now.saturating_duration_since(since);
         // Making a device may take longer, and keeps no callers waiting that others could answer.
+        let Limits { hang_timeout, hang_timeout_beside_others, .. } = self.shared.limits;
         let limit = match state.lent.is_empty() {
-            true => self.hang_timeouts.alone,
-            false => self.hang_timeouts.beside_others,
+            true => hang_timeout,
+            false => hang_timeout_beside_others.min(hang_timeout),
         };
         if took < limit {
             return;
@@ -222,7 +203,7 @@ impl<D: ?Sized> Core<D> {
         let hangs = EngineLost::Hangs { doing, milliseconds: limit.as_millis() };
         if !self.shared.states.hangs(worker) {
             drop(state);
-            if took >= self.hang_timeouts.alone {
+            if took >= hang_timeout {
                 self.lose(worker, hangs);
             }
             return;

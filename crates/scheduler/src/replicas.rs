@@ -29,14 +29,12 @@ pub(crate) fn spawn(alive: &Alive, work: impl FnOnce() + Send + 'static) -> io::
 pub struct Replicas<D: ?Sized = dyn Engine> {
     core: Weak<Core<D>>,
     alive: Weak<mpsc::Sender<()>>,
-    max_restarts: u32,
     number: usize,
 }
 
 impl<D: ?Sized> Clone for Replicas<D> {
     fn clone(&self) -> Self {
-        let &Self { ref core, ref alive, max_restarts, number } = self;
-        Self { core: core.clone(), alive: alive.clone(), max_restarts, number }
+        Self { core: self.core.clone(), alive: self.alive.clone(), number: self.number }
     }
 }
 
@@ -60,14 +58,8 @@ pub enum NotRetired {
 }
 
 impl<D: Device + ?Sized + 'static> Replicas<D> {
-    pub(crate) fn new(
-        core: &Arc<Core<D>>,
-        alive: &Alive,
-        max_restarts: u32,
-        number: usize,
-    ) -> Self {
-        let (core, alive) = (Arc::downgrade(core), Arc::downgrade(alive));
-        Self { core, alive, max_restarts, number }
+    pub(crate) fn new(core: &Arc<Core<D>>, alive: &Alive, number: usize) -> Self {
+        Self { core: Arc::downgrade(core), alive: Arc::downgrade(alive), number }
     }
 
     /// How many there are, in whatever state.
@@ -102,7 +94,7 @@ impl<D: Device + ?Sized + 'static> Replicas<D> {
     pub fn start_again(&self, replica: usize) {
         let (Some(core), Some(alive)) = (self.core.upgrade(), self.alive.upgrade()) else { return };
         if let Some(make) = core.start_again(replica) {
-            let supervisor = Supervisor::new(make, core, replica, self.max_restarts);
+            let supervisor = Supervisor::new(make, core, replica);
             // Without a thread the supervisor is dropped, and that replica is lost.
             let _ = spawn(&alive, move || supervisor.make_and_run());
         }

@@ -14,8 +14,25 @@ use crate::states::States;
 use crate::statistics::{Counted, DeviceCounters, LaneCounters, LaneStatistics, Statistics};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
+/// Bounds of a scheduler and of its devices.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Slots that the jobs of all lanes share, while they wait or are in work.
+    pub capacity_slots: u32,
+    /// How often a device that fails is made again within a minute; failed attempts count.
+    pub max_restarts: u32,
+    /// How long a slice, or making a device again, may take before the device is given up.
+    pub hang_timeout: Duration,
+    /// How long a slice may take while another device works: the jobs are then asked again of it.
+    /// At most `hang_timeout`.
+    pub hang_timeout_beside_others: Duration,
+    /// How long a worker without work looks for some before it sleeps; a core has nothing else to
+    /// do meanwhile. To wake a worker that sleeps takes its caller tens of microseconds.
+    pub linger: Duration,
+}
+
 pub(crate) struct Shared {
-    capacity: u32,
+    pub(crate) limits: Limits,
     taken: Taken,
     /// In the order of the lanes; set when the workers start.
     lanes: OnceLock<Vec<Arc<LaneShared>>>,
@@ -73,9 +90,9 @@ impl LaneShared {
 }
 
 impl Shared {
-    pub(crate) fn new(capacity: u32) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         Self {
-            capacity,
+            limits,
             taken: Taken(AtomicU32::new(0)),
             lanes: OnceLock::new(),
             parking: Parking::new(),
@@ -103,14 +120,15 @@ impl Shared {
         requests: usize,
         usual: usize,
     ) -> Result<Slots, SubmitError> {
-        let slots = usual.min(requests.max(self.capacity as usize / 8));
+        let capacity = self.limits.capacity_slots;
+        let slots = usual.min(requests.max(capacity as usize / 8));
         // No more than the capacity, which is a u32.
-        let asked = at_most_half(slots as u64, self.capacity.into()) as u32;
+        let asked = at_most_half(slots as u64, capacity.into()) as u32;
         // Counted first, so that two requests of one caller can't both be its first.
         let slots = Slots::take(account.clone(), asked);
         let held = account.slots().saturating_sub(asked);
         let may = |taken: u32| {
-            let free = self.capacity - taken;
+            let free = capacity - taken;
             may_take(asked.into(), held.into(), free.into()).then_some(taken + asked)
         };
         match self.taken.0.fetch_update(Ordering::AcqRel, Ordering::Relaxed, may) {
@@ -120,14 +138,8 @@ impl Shared {
             }
             Err(taken) => {
                 self.statistics.refused_full.fetch_add(1, Ordering::Relaxed);
-                let (free, capacity) = (self.capacity - taken, self.capacity);
-                Err(SubmitError::Full {
-                    asked,
-                    held,
-                    free,
-                    capacity,
-                    retry_after: self.drains_in(),
-                })
+                let (free, retry_after) = (capacity - taken, self.drains_in());
+                Err(SubmitError::Full { asked, held, free, capacity, retry_after })
             }
         }
     }
@@ -203,7 +215,7 @@ impl Shared {
             devices.add_to(&mut device_counters);
         }
         Counted {
-            capacity_slots: self.capacity,
+            capacity_slots: self.limits.capacity_slots,
             refused_full: statistics.refused_full.load(relaxed),
             refused_without_device: statistics.refused_without_device.load(relaxed),
             deadline_passed: statistics.deadline_passed.load(relaxed),

@@ -9,33 +9,16 @@ use contract::{Device, Engine, EngineDescription, Workload};
 use tokio::runtime;
 use tokio::sync::watch;
 
-use crate::core::{Core, HangTimeouts};
+use crate::core::Core;
 use crate::dispatch::Dispatch;
 use crate::error::StartError;
 use crate::inbox::{Inbox, LaneParts};
 use crate::lane::{CallersEnd, Lane};
 use crate::lane_state::{AnyLane, LaneState};
 use crate::replicas::{Alive, Replicas, spawn};
-use crate::shared::{LaneShared, Shared};
+use crate::shared::{LaneShared, Limits, Shared};
 use crate::state::{EngineLost, ReplicaState};
 use crate::supervisor::Supervisor;
-
-/// Bounds of a scheduler and of its devices.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Slots that the jobs of all lanes share, while they wait or are in work.
-    pub capacity_slots: u32,
-    /// How often a device that fails is made again within a minute; failed attempts count.
-    pub max_restarts: u32,
-    /// How long a slice, or making a device again, may take before the device is given up.
-    pub hang_timeout: Duration,
-    /// How long a slice may take while another device works: the jobs are then asked again of it.
-    /// At most `hang_timeout`.
-    pub hang_timeout_beside_others: Duration,
-    /// How long a worker without work looks for some before it sleeps; a core has nothing else to
-    /// do meanwhile. To wake a worker that sleeps takes its caller tens of microseconds.
-    pub linger: Duration,
-}
 
 /// Which devices a start waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +32,6 @@ pub enum Until {
 
 /// Builds a scheduler: first its lanes, then its workers.
 pub struct Scheduler<D: ?Sized> {
-    limits: Limits,
     callers: Arc<CallersEnd>,
     lanes: Vec<Box<dyn AnyLane<D>>>,
 }
@@ -57,8 +39,8 @@ pub struct Scheduler<D: ?Sized> {
 impl<D: Device + ?Sized + 'static> Scheduler<D> {
     /// A scheduler without lanes.
     pub fn new(limits: Limits) -> Self {
-        let callers = Arc::new(CallersEnd(Arc::new(Shared::new(limits.capacity_slots))));
-        Self { limits, callers, lanes: Vec::new() }
+        let callers = Arc::new(CallersEnd(Arc::new(Shared::new(limits))));
+        Self { callers, lanes: Vec::new() }
     }
 
     /// Adds a lane for the requests of a workload. Requests may be submitted immediately; they are
@@ -73,11 +55,7 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
 
     /// What workers in these states share.
     pub(crate) fn core(self, states: &[ReplicaState]) -> Arc<Core<D>> {
-        let (dispatch, shared) = (Dispatch::new(self.lanes), self.callers.0.clone());
-        let Limits { hang_timeout: alone, hang_timeout_beside_others, linger, .. } = self.limits;
-        let beside_others = hang_timeout_beside_others.min(alone);
-        let hang_timeouts = HangTimeouts { alone, beside_others };
-        Arc::new(Core::new(shared, dispatch, states, hang_timeouts, linger))
+        Arc::new(Core::new(self.callers.0.clone(), Dispatch::new(self.lanes), states))
     }
 
     /// Starts a worker for each of these makers, waits until the devices that `until` names are
@@ -106,7 +84,7 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
             Until::All => makers.len(),
             Until::First => 1,
         };
-        let (limits, deadline) = (self.limits, within.map(|within| Instant::now() + within));
+        let deadline = within.map(|within| Instant::now() + within);
         let mut states = vec![ReplicaState::Working; waited_for];
         states.resize(makers.len(), ReplicaState::Starting);
         let core = self.core(&states);
@@ -114,10 +92,10 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
         timer.spawn(watch(core.clone()));
         let (alive, ended) = mpsc::channel();
         let alive: Alive = Arc::new(alive);
-        let replicas = Replicas::new(&core, &alive, limits.max_restarts, makers.len());
+        let replicas = Replicas::new(&core, &alive, makers.len());
         let mut starting = Vec::new();
         for (index, make) in makers.into_iter().enumerate() {
-            let mut supervisor = Supervisor::new(make, core.clone(), index, limits.max_restarts);
+            let mut supervisor = Supervisor::new(make, core.clone(), index);
             if index >= waited_for {
                 spawn(&alive, move || supervisor.make_and_run()).map_err(StartError::Thread)?;
                 continue;
@@ -160,7 +138,7 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
                     // The others must not stand in the way of whoever tries next, with the memory
                     // of their devices.
                     core.shared.parking.callers_are_gone();
-                    let left = deadline.map_or(limits.hang_timeout, |deadline| {
+                    let left = deadline.map_or(core.shared.limits.hang_timeout, |deadline| {
                         deadline.saturating_duration_since(Instant::now())
                     });
                     let _ = ended.recv_timeout(left);

@@ -159,7 +159,7 @@ impl<D: Device + ?Sized> Worker<D> {
         self.core.counters(self.index).note(device.counters());
         let (core, index) = (&self.core, self.index);
         let has_work = || core.has_work() || core.retires(index);
-        is_soon(core.linger, has_work) || core.shared.parking.sleep(has_work)
+        is_soon(core.shared.limits.linger, has_work) || core.shared.parking.sleep(has_work)
     }
 
     /// Starts the pass of this turn, if it has not begun, need not be alone on the device, and the
