@@ -13,7 +13,7 @@ use crate::ModelError;
 /// A folder that appears complete or not at all: created under a temporary name beside its target,
 /// written to disk, then renamed. If it is dropped earlier, it is deleted.
 pub(crate) struct NewFolder {
-    kind: &'static Kind,
+    kind: &'static FolderKind,
     out: PathBuf,
     replace: bool,
     temporary: TempDir,
@@ -24,7 +24,7 @@ pub(crate) struct NewFolder {
 }
 
 /// What a folder is: which files it has, and what is said if something is in the way.
-pub(crate) struct Kind {
+pub(crate) struct FolderKind {
     /// All of its files. The first is always there.
     pub(crate) files: &'static [&'static str],
     /// If something else is there.
@@ -59,13 +59,13 @@ impl NewFolder {
     const TEMPORARY: &str = ".kindred-prepare-";
 
     /// Checks that `out` may be written.
-    pub(crate) fn check(kind: &'static Kind, out: &Path, replace: bool) -> Result<(), ModelError> {
+    pub(crate) fn check(kind: &FolderKind, out: &Path, replace: bool) -> Result<(), ModelError> {
         kind.check_free(&resolve(out)?, replace)
     }
 
     /// Creates a folder that will become `out`. First checks that `out` may be written.
     pub(crate) fn beside(
-        kind: &'static Kind,
+        kind: &'static FolderKind,
         out: &Path,
         replace: bool,
     ) -> Result<Self, ModelError> {
@@ -123,7 +123,7 @@ impl NewFolder {
     }
 }
 
-impl Kind {
+impl FolderKind {
     /// `out` may be missing, an empty folder or, if requested, one of this kind.
     fn check_free(&self, out: &Path, replace: bool) -> Result<(), ModelError> {
         let in_the_way = |reason| Err(ModelError::OutputInTheWay { path: out.to_owned(), reason });

@@ -7,7 +7,7 @@
 //!   takes all of it, held by a worker; then in `Finished`, until it is handed out on the caller's
 //!   runtime. A pass that takes a part of a job gets a `Waiting` of its own, and both share a
 //!   [`Split`].
-//! - `Done` (`hand_out.rs`): a job of several passes, once all of its responses are there.
+//! - `AnsweredJob` (`hand_out.rs`): a job of several passes, once all of its responses are there.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -125,9 +125,9 @@ pub(crate) enum Asker<R> {
 pub(crate) type Failure = u64;
 
 /// A job whose requests are answered by several passes.
-pub(crate) struct Split<R>(Mutex<Parts<R>>);
+pub(crate) struct Split<R>(Mutex<SplitState<R>>);
 
-struct Parts<R> {
+struct SplitState<R> {
     ticket: Ticket<R>,
     responses: Vec<Option<R>>,
     missing: usize,
@@ -140,9 +140,14 @@ struct Parts<R> {
 impl<R> Split<R> {
     /// A job of n requests, none of which has been answered, but which may have been in a failure.
     pub(crate) fn new(ticket: Ticket<R>, requests: usize, failed_in: Option<Failure>) -> Arc<Self> {
-        let responses = (0..requests).map(|_| None).collect();
-        let (missing, queued, device) = (requests, None, Duration::ZERO);
-        Arc::new(Self(Mutex::new(Parts { ticket, responses, missing, queued, device, failed_in })))
+        Arc::new(Self(Mutex::new(SplitState {
+            ticket,
+            responses: (0..requests).map(|_| None).collect(),
+            missing: requests,
+            queued: None,
+            device: Duration::ZERO,
+            failed_in,
+        })))
     }
 
     /// Notes that a device failed while it had some of the requests. Returns whether it is the only
@@ -151,7 +156,7 @@ impl<R> Split<R> {
         *self.lock().failed_in.get_or_insert(failure) == failure
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Parts<R>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, SplitState<R>> {
         self.0.lock().expect("nothing panics while it holds this lock")
     }
 

@@ -12,7 +12,7 @@ use contract::workload::{PassError, Slice};
 use crate::account::{Slots, Turns};
 use crate::choose::Waiting;
 use crate::error::SubmitError;
-use crate::hand_out::{Done, Finished, HandOut};
+use crate::hand_out::{AnsweredJob, Finished, HandOut};
 use crate::inbox::LaneParts;
 use crate::job::{Asker, Split};
 use crate::statistics::Statistics;
@@ -312,7 +312,7 @@ impl<W: Workload> AnyPass<W::Device> for Pass<W> {
                 };
                 if let Some((ticket, answered)) = split.deliver(job.taken, own, &times) {
                     freed += number(ticket.slots.as_ref());
-                    finished.split.push(Done { ticket, deadline: job.deadline, answered });
+                    finished.split.push(AnsweredJob { ticket, deadline: job.deadline, answered });
                 } else {
                     freed += number(Split::release(split).as_ref());
                 }

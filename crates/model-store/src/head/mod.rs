@@ -29,7 +29,7 @@ pub use expander::{Expander, ExpanderDescription, ExpanderWeights, TermsFrom, wr
 use crate::error::Reason;
 use crate::format::Checksum;
 use crate::mapped::Mapped;
-use crate::whole::{Kind, NewFolder};
+use crate::whole::{FolderKind, NewFolder};
 use crate::{ModelError, ModelStore};
 use tensors::Tensors;
 
@@ -38,7 +38,7 @@ pub const HEAD_FILE: &str = "head.json";
 /// The name of the weights.
 pub const WEIGHTS_FILE: &str = "weights.safetensors";
 
-static HEAD: Kind = Kind {
+static HEAD: FolderKind = FolderKind {
     files: &[HEAD_FILE, WEIGHTS_FILE],
     is_other: "exists, but is not a head or holds other files too; choose another --out",
     is_taken: "already holds a head; choose another --out, or add --replace",

@@ -8,9 +8,9 @@ use std::thread::{self, JoinHandle};
 
 use crate::ModelError;
 use crate::format::{INDEX_FILE, VECTORS_FILE, WORDS_FILE};
-use crate::whole::{Kind, NewFolder};
+use crate::whole::{FolderKind, NewFolder};
 
-static MODEL: Kind = Kind {
+static MODEL: FolderKind = FolderKind {
     files: &[VECTORS_FILE, WORDS_FILE, INDEX_FILE],
     is_other: "exists, but is not a model or holds other files too; choose another --out",
     is_taken: "already holds a model; choose another --out, or add --replace",

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use super::formats::{BadBytes, MAX_RECORD_BYTES, Parsed, Plan, Unit};
+use super::formats::{BadBytes, MAX_RECORD_BYTES, Parsed, Plan, RecordUnit};
 use super::input::ReadSoFar;
 use super::unpack::Unpacked;
 use crate::ModelError;
@@ -135,16 +135,16 @@ fn read_chunks(
 }
 
 impl Fault {
-    fn said(self, unit: Unit, records: u64, so_far: &ReadSoFar) -> ModelError {
+    fn said(self, unit: RecordUnit, records: u64, so_far: &ReadSoFar) -> ModelError {
         let (start, bad) = match self {
             Self::Model(error) => return error,
             Self::Bytes { start, bad } => (start, bad),
         };
         let byte = byte_name(start + bad.byte as u64, so_far);
         let location = match (unit, bad.record) {
-            (Unit::Line { first }, _) => format!("line {}", first + records),
-            (Unit::Row, Some(record)) => format!("row {record}, {byte}"),
-            (Unit::Row, None) => byte,
+            (RecordUnit::Line { first }, _) => format!("line {}", first + records),
+            (RecordUnit::Row, Some(record)) => format!("row {record}, {byte}"),
+            (RecordUnit::Row, None) => byte,
         };
         so_far.bad(format!("{location}: {}", bad.reason))
     }

@@ -3,7 +3,7 @@
 use std::io::{self, Seek, Write};
 
 use super::biases::Biases;
-use super::formats::{BadRecord, Parsed, Unit, Watch};
+use super::formats::{BadRecord, Parsed, RecordUnit, Watch};
 use super::input::ReadSoFar;
 use super::pipeline::{Position, byte_name};
 use super::unpack::file_name;
@@ -19,7 +19,7 @@ pub(super) struct Rows<'a, W> {
     pub(super) so_far: ReadSoFar,
     /// The format, for the model's provenance.
     pub(super) description: String,
-    pub(super) unit: Unit,
+    pub(super) unit: RecordUnit,
     /// What the first column may be instead of what it is taken for.
     pub(super) column: Option<Watch>,
     pub(super) first_bad: Option<(u64, String)>,
@@ -64,8 +64,8 @@ impl<W: Write + Seek> Rows<'_, W> {
     /// The number in messages: lines count from 1, rows from 0.
     fn number(&self, record: u64) -> u64 {
         match self.unit {
-            Unit::Line { first } => first + record,
-            Unit::Row => record,
+            RecordUnit::Line { first } => first + record,
+            RecordUnit::Row => record,
         }
     }
 
@@ -74,16 +74,16 @@ impl<W: Write + Seek> Rows<'_, W> {
         let number = self.number(position.records + bad.record);
         let mut reason = bad.reason.clone();
         match self.unit {
-            Unit::Line { .. } if !bad.may_be_skipped => {
+            RecordUnit::Line { .. } if !bad.may_be_skipped => {
                 self.so_far.bad(format!("line {number}: {reason}"))
             }
-            Unit::Line { .. } => {
+            RecordUnit::Line { .. } => {
                 if number == 1 && self.options.dim.is_none() && reason.contains("not a number") {
                     reason += "; if the first word contains spaces, give --dim";
                 }
                 ModelError::BadLine { path, line: number, reason }
             }
-            Unit::Row => {
+            RecordUnit::Row => {
                 let byte = byte_name(position.bytes + bad.byte as u64, &self.so_far);
                 if bad.may_be_skipped {
                     ModelError::BadRow { path, row: number, byte, reason }

@@ -39,12 +39,12 @@ pub struct Expander {
 
 /// A model's rows with biases that the expander has.
 #[derive(Debug)]
-struct Tied {
+struct TiedTerms {
     model: Arc<ModelStore>,
     biases: Option<Vec<f32>>,
 }
 
-impl HasTable for Tied {
+impl HasTable for TiedTerms {
     fn table(&self) -> Table<'_> {
         self.model.table().under_dot(self.biases.as_deref())
     }
@@ -52,14 +52,14 @@ impl HasTable for Tied {
 
 /// Vectors that the expander has.
 #[derive(Debug)]
-struct Own {
+struct OwnTerms {
     components: Vec<f32>,
     norms: Vec<f64>,
     dim: usize,
     biases: Option<Vec<f32>>,
 }
 
-impl HasTable for Own {
+impl HasTable for OwnTerms {
     fn table(&self) -> Table<'_> {
         Table::new(&self.components, &self.norms, self.dim).under_dot(self.biases.as_deref())
     }
@@ -162,7 +162,7 @@ impl Expander {
         let dim = words.dim();
         let terms: Arc<dyn HasTable> = match (vectors, &rows) {
             (None, None) if biases.is_none() && words.metric() == Metric::Dot => words.clone(),
-            (None, None) => Arc::new(Tied { model: words.clone(), biases }),
+            (None, None) => Arc::new(TiedTerms { model: words.clone(), biases }),
             (vectors, rows) => {
                 let table = words.table();
                 let components = vectors.unwrap_or_else(|| {
@@ -178,7 +178,7 @@ impl Expander {
                     table.biases().filter(|_| inherits).map(own)
                 });
                 let norms = components.chunks_exact(dim).map(score::norm).collect();
-                Arc::new(Own { components, norms, dim, biases })
+                Arc::new(OwnTerms { components, norms, dim, biases })
             }
         };
         Ok(Self { description, words, rows, terms, projection })
@@ -282,9 +282,9 @@ fn token_dim(description: &ExpanderDescription, words: &ModelStore, model: &Mode
     if description.tokens.is_some() { model.dim() } else { words.dim() }
 }
 
-fn shape(description: &ExpanderDescription, words: &ModelStore, model: &ModelStore) -> Shape {
+fn shape(description: &ExpanderDescription, words: &ModelStore, model: &ModelStore) -> WeightShape {
     let token_dim = token_dim(description, words, model);
-    Shape { terms: words.rows(), dim: words.dim(), token_dim }
+    WeightShape { terms: words.rows(), dim: words.dim(), token_dim }
 }
 
 /// Writes an expander's folder, complete or not at all. The checksums are computed.

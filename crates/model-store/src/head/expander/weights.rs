@@ -28,7 +28,7 @@ pub struct ExpanderWeights {
 
 /// The shapes that weights must have.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
+pub(super) struct WeightShape {
     /// The terms, if all rows are terms.
     pub(super) terms: usize,
     /// Components of a term's vector.
@@ -39,7 +39,7 @@ pub(super) struct Shape {
 
 impl ExpanderWeights {
     /// Reads a weights' file, wherever it is in memory.
-    pub(super) fn read(file: &[u8], shape: Shape) -> Result<Self, Reason> {
+    pub(super) fn read(file: &[u8], shape: WeightShape) -> Result<Self, Reason> {
         let tensors = SafeTensors::deserialize(file)?;
         let known = [ROWS, VECTORS, BIASES, PROJECTION];
         if let Some(name) = tensors.names().iter().find(|name| !known.contains(name)) {
@@ -73,9 +73,9 @@ impl ExpanderWeights {
     }
 
     /// The file.
-    pub(super) fn write(&self, shape: Shape) -> Result<Vec<u8>, Reason> {
+    pub(super) fn write(&self, shape: WeightShape) -> Result<Vec<u8>, Reason> {
         let Self { rows, vectors, biases, projection } = self;
-        let Shape { terms, dim, token_dim } = shape;
+        let WeightShape { terms, dim, token_dim } = shape;
         let terms = rows.as_ref().map_or(terms, Vec::len);
         let rows: Option<Vec<u32>> =
             rows.as_ref().map(|rows| rows.iter().map(|row| row.0).collect());

@@ -8,8 +8,8 @@ use super::fixed::{FixedFraming, FixedRows};
 use super::header::{NumbersHeader, Word2vecHeader};
 use super::matrix::{is_numbers, matrix, no_words};
 use super::text::{LineFraming, Lines, spaces};
-use super::word2vec::{RowFraming, Rows};
-use super::{Expected, Plan, Unit, VectorsFormat, Watch};
+use super::word2vec::{BinaryRows, RowFraming};
+use super::{Expected, Plan, RecordUnit, VectorsFormat, Watch};
 use crate::lfs;
 use crate::number::Number;
 use crate::prepare::words_file::WordList;
@@ -101,7 +101,7 @@ fn glove(head: &[u8], with_norm: bool, options: &PrepareOptions) -> Result<Plan,
         description: if with_norm { "glove text with norms" } else { "glove text" }.into(),
         dim,
         skip: skip as u64,
-        records: Unit::Line { first: 1 },
+        records: RecordUnit::Line { first: 1 },
         framing: Box::new(LineFraming),
         parser: Arc::new(lines),
         expected: None,
@@ -134,7 +134,7 @@ fn word2vec_text(head: &[u8], options: &PrepareOptions) -> Result<Plan, String> 
         description: "word2vec text".into(),
         dim,
         skip,
-        records: Unit::Line { first: 2 },
+        records: RecordUnit::Line { first: 2 },
         framing: Box::new(LineFraming),
         parser: Arc::new(lines),
         expected: Some(Expected {
@@ -149,7 +149,7 @@ fn word2vec_binary(head: &[u8]) -> Result<Plan, String> {
     let (Word2vecHeader { rows, dim, .. }, skip) = word2vec_header(head)?;
     let dim_or_less = dim.min(MAX_DIM);
     let framing = RowFraming { dim: dim_or_less, rows, found: 0 };
-    let parser = Rows { dim: dim_or_less };
+    let parser = BinaryRows { dim: dim_or_less };
     Ok(Plan::of_rows("word2vec binary".into(), dim, skip, framing, parser))
 }
 

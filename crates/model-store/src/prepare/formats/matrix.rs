@@ -8,7 +8,7 @@ use super::detect::{first_line, without_mark};
 use super::header::Word2vecHeader;
 use super::index::IndexColumn;
 use super::text::{LineFraming, parse_component};
-use super::{Expected, Parsed, Parser, Plan, Unit, VectorsFormat, Watch};
+use super::{Expected, Parsed, Parser, Plan, RecordUnit, VectorsFormat, Watch};
 use crate::prepare::words_file::WordList;
 use crate::prepare::{MAX_DIM, PrepareOptions};
 
@@ -82,7 +82,7 @@ pub(super) fn matrix(
         description: "text of numbers".into(),
         dim,
         skip: skip as u64,
-        records: Unit::Line { first: 1 + u64::from(header.is_some()) },
+        records: RecordUnit::Line { first: 1 + u64::from(header.is_some()) },
         framing: Box::new(LineFraming),
         parser: Arc::new(NumberLines { dim: dim.min(MAX_DIM), words: Arc::new(words) }),
         expected: Some(Expected { rows, said, cure: "give one word for each row" }),

@@ -98,7 +98,7 @@ pub(super) struct Plan {
     pub(super) dim: usize,
     /// Bytes before the first record.
     pub(super) skip: u64,
-    pub(super) records: Unit,
+    pub(super) records: RecordUnit,
     pub(super) framing: Box<dyn Framing>,
     pub(super) parser: Arc<dyn Parser>,
     /// The number of records, if it is known and the framing does not check it.
@@ -120,7 +120,7 @@ impl Plan {
             description,
             dim,
             skip,
-            records: Unit::Row,
+            records: RecordUnit::Row,
             framing: Box::new(framing),
             parser: Arc::new(parser),
             expected: None,
@@ -167,14 +167,14 @@ pub(super) struct Expected {
 
 /// What messages call a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(super) enum RecordUnit {
     /// A line; the first record has this line number, from 1.
     Line { first: u64 },
     /// A row at a byte.
     Row,
 }
 
-impl Unit {
+impl RecordUnit {
     /// Its name in messages.
     pub(super) fn name(self) -> &'static str {
         match self {

@@ -78,11 +78,11 @@ impl Framing for RowFraming {
 }
 
 /// Parses rows.
-pub(super) struct Rows {
+pub(super) struct BinaryRows {
     pub(super) dim: usize,
 }
 
-impl Parser for Rows {
+impl Parser for BinaryRows {
     fn parse(&self, bytes: &[u8], _first: u64) -> Parsed {
         let mut parsed = Parsed::default();
         parsed.components.reserve(bytes.len() / size_of::<f32>());
