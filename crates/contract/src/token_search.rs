@@ -17,6 +17,9 @@ const FULL_PASS_TOGETHER: usize = 8;
 const ROWS_FOR_NORM: usize = 256;
 
 /// Searches an expander's terms.
+///
+/// # Errors
+/// If the engine fails.
 pub trait TermSearch {
     /// The estimated cost of a query, in plain queries of a full batch.
     fn cost(&self, query: &Query) -> usize;
@@ -25,16 +28,10 @@ pub trait TermSearch {
     fn batch_cost(&self) -> usize;
 
     /// Answers queries, but those that only a scan of all rows can answer, which become `None`.
-    ///
-    /// # Errors
-    /// If the engine fails.
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Option<Vec<Hit>>>, EngineError>;
 
     /// Runs a slice of a full pass over the terms; see
     /// [`FullPassEngine::full_pass_part`](crate::FullPassEngine::full_pass_part).
-    ///
-    /// # Errors
-    /// If the engine fails.
     fn full_pass_part(
         &mut self,
         parts: &mut [FullPassPart],
