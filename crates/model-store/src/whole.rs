@@ -82,7 +82,6 @@ impl NewFolder {
         Ok(Self { kind, out, replace, temporary, _lock: lock, made: Some(made) })
     }
 
-    /// Its temporary path.
     pub(crate) fn path(&self) -> &Path {
         self.temporary.path()
     }

@@ -127,9 +127,7 @@ pub(crate) struct OfCaller {
 /// The room of a pass.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
-    /// For all callers together.
     pub(crate) all: usize,
-    /// For one caller.
     pub(crate) of_one_caller: usize,
 }
 
@@ -271,7 +269,6 @@ pub(crate) struct Gathering<'a, W: Workload> {
 }
 
 impl<'a, W: Workload> Gathering<'a, W> {
-    /// No request is chosen.
     pub(crate) fn new(workload: &'a W, device: &'a W::Device, room: Room) -> Self {
         Self { workload, device, gathered: W::Gathered::default(), cost: 0, room }
     }

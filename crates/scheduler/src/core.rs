@@ -30,7 +30,6 @@ pub(crate) struct Core<D: ?Sized> {
     failures: AtomicU64,
 }
 
-/// Makes a device.
 pub(crate) type AnyMaker<D> = Box<dyn FnMut() -> Result<Box<D>, String> + Send>;
 
 /// One worker, as the timer sees it.
@@ -102,12 +101,10 @@ impl<D: ?Sized> Core<D> {
         self.waits.load(Ordering::SeqCst) || self.has_arrived()
     }
 
-    /// Whether a worker is told to retire.
     pub(crate) fn retires(&self, worker: usize) -> bool {
         self.workers[worker].retires.load(Ordering::SeqCst)
     }
 
-    /// Tells a worker to retire, if another works. Returns whether it was told.
     pub(crate) fn retire(&self, worker: usize) -> bool {
         let is_told = self.shared.states.retire(worker);
         if is_told {
@@ -122,7 +119,6 @@ impl<D: ?Sized> Core<D> {
         was_retired.then(|| lock(&self.makers)[worker].take()).flatten()
     }
 
-    /// Keeps the maker of a retired worker.
     pub(crate) fn keep_maker(&self, worker: usize, make: AnyMaker<D>) {
         lock(&self.makers)[worker] = Some(make);
     }
@@ -132,7 +128,6 @@ impl<D: ?Sized> Core<D> {
         *lock(&self.workers[worker].finished) = Some(finished);
     }
 
-    /// Hands out what the worker's last pass finished.
     pub(crate) fn hand_out(&self, worker: usize) {
         let finished = lock(&self.workers[worker].finished).take();
         if let Some(finished) = finished {
@@ -236,7 +231,6 @@ impl<D: ?Sized> Core<D> {
         self.update_waiting(dispatch);
     }
 
-    /// Answers callers whose deadline has passed.
     pub(crate) fn answer_expired(&self, now: Instant) {
         for worker in &self.workers {
             for lent in &mut lock(&worker.now).lent {

@@ -64,7 +64,6 @@ impl<D: ?Sized> Dispatch<D> {
         }
     }
 
-    /// Whether no job waits for a pass.
     pub(crate) fn is_empty(&self) -> bool {
         self.lanes.iter().all(|lane| lane.is_empty())
     }
@@ -143,17 +142,14 @@ impl<D: ?Sized> Dispatch<D> {
         }
     }
 
-    /// Takes back the jobs of a pass that will not be finished.
     pub(crate) fn take_back(&mut self, jobs: Box<dyn Lent>, why: Back) {
         self.lanes[jobs.lane()].take_back(jobs, why);
     }
 
-    /// Answers waiting callers whose deadline has passed.
     pub(crate) fn answer_expired(&mut self, now: Instant) {
         self.lanes.iter_mut().for_each(|lane| lane.answer_expired(now));
     }
 
-    /// Fails all waiting jobs with this error; if `for_good`, later ones as well.
     pub(crate) fn fail_all(&mut self, error: SubmitError, for_good: bool) {
         self.lanes.iter_mut().for_each(|lane| lane.fail_all(error, for_good));
     }

@@ -35,7 +35,6 @@ pub(crate) struct Ticket<R> {
     /// `None` once the caller has an answer or an error.
     pub(crate) reply: Option<Reply<R>>,
     pub(crate) home: Home,
-    /// When the job entered the queue.
     pub(crate) entered: Instant,
     /// Its slots of the queue. A probe has none.
     pub(crate) slots: Option<Slots>,
@@ -73,7 +72,6 @@ impl<R> Ticket<R> {
     }
 }
 
-/// Where an answer goes.
 pub(crate) type Reply<R> = oneshot::Sender<Result<Answered<R>, SubmitError>>;
 
 /// The answer to a job.
@@ -165,7 +163,6 @@ impl<R> Split<R> {
         is_over(self.lock().ticket.reply.as_ref())
     }
 
-    /// Sends the caller an error, if it has nothing yet.
     pub(crate) fn fail(&self, error: SubmitError, statistics: &Statistics) {
         let reply = self.lock().ticket.reply.take();
         tell(reply, Err(error), statistics);
@@ -210,7 +207,6 @@ pub(crate) fn is_over<R>(reply: Option<&Reply<R>>) -> bool {
 }
 
 impl<R> Asker<R> {
-    /// Whether the caller no longer waits.
     pub(crate) fn is_over(&self) -> bool {
         match self {
             Self::Whole(ticket) => is_over(ticket.reply.as_ref()),

@@ -39,7 +39,6 @@ type Requests<W> = Arc<Vec<std::vec::IntoIter<<W as Workload>::Request>>>;
 /// A pass, whatever its workload is.
 pub(crate) trait AnyPass<D: ?Sized> {
     fn name(&self) -> &'static str;
-    /// How many requests it has.
     fn len(&self) -> usize;
     /// Whether nothing else may be on the device with it.
     fn is_apart(&self) -> bool;
@@ -56,7 +55,6 @@ pub(crate) trait AnyPass<D: ?Sized> {
     fn has_begun(&self) -> bool;
     /// Whether it was over after its first slice.
     fn had_one_slice(&self) -> bool;
-    /// Notes the time of a slice.
     fn note_slice(&mut self, took: Duration);
     fn took(&self) -> Duration;
     /// Charges its callers for the time of a slice, in proportion to what their requests cost.
@@ -67,7 +65,6 @@ pub(crate) trait AnyPass<D: ?Sized> {
     /// slice, and ask others if the device hangs. `is_on_device`: whether the device is at work on
     /// them.
     fn lend(&mut self, is_on_device: bool) -> Box<dyn Lent>;
-    /// Takes back the jobs.
     fn take_back(&mut self, lent: Box<dyn Lent>);
     /// Gives up the pass and returns its jobs, to be taken back by their lane.
     fn give_up(self: Box<Self>, is_on_device: bool) -> Box<dyn Lent>;

@@ -179,7 +179,6 @@ impl Shared {
         Err(refusal)
     }
 
-    /// The state of the devices.
     pub(crate) fn state(&self) -> DeviceState {
         self.states.together()
     }
@@ -191,12 +190,10 @@ impl Shared {
         }
     }
 
-    /// Receives why a device was lost.
     pub(crate) fn lost(&self) -> watch::Receiver<Option<EngineLost>> {
         self.lost.subscribe()
     }
 
-    /// Counts a caller that hung up.
     pub(crate) fn hang_up(&self) {
         self.statistics.hung_up.fetch_add(1, std::sync::atomic::Ordering::Release);
     }
@@ -206,7 +203,6 @@ impl Shared {
         self.statistics.hung_up.load(std::sync::atomic::Ordering::Acquire)
     }
 
-    /// What was counted so far.
     pub(crate) fn counted(&self) -> Counted {
         let relaxed = std::sync::atomic::Ordering::Relaxed;
         let statistics = &self.statistics;

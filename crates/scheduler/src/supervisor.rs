@@ -24,7 +24,6 @@ pub(crate) struct Supervisor<D: ?Sized, F> {
     /// `None` once the worker is retired: then the core has it.
     make: Option<F>,
     core: Arc<Core<D>>,
-    /// The worker's index.
     index: usize,
     /// When the attempts within the [`WINDOW`] began.
     attempts: VecDeque<Instant>,

@@ -56,7 +56,6 @@ use crate::sync::is_soon;
 /// One of the threads that own a device each.
 pub(crate) struct Worker<D: ?Sized> {
     core: Arc<Core<D>>,
-    /// The worker's index.
     index: usize,
     /// For each lane, its pass that is between two slices.
     under_way: Vec<Option<Box<dyn AnyPass<D>>>>,

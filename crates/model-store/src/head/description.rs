@@ -226,7 +226,6 @@ pub(super) fn parse<T: DeserializeOwned>(path: &Path, json: &[u8]) -> Result<T, 
 }
 
 impl Description {
-    /// Reads `head.json`.
     pub(super) fn parse(path: &Path, json: &[u8]) -> Result<Self, HeadError> {
         // Otherwise only its first field that no classifier has would be named.
         if parse(path, json).is_ok_and(|about: About| about.kind != HeadKind::Classifier) {

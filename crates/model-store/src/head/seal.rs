@@ -49,7 +49,6 @@ pub(super) fn check(path: &Path, json: &[u8]) -> Result<(), HeadError> {
     Err(damaged(reason.into()))
 }
 
-/// As it is written.
 pub(super) fn to_json(description: &impl Serialize) -> String {
     serde_json::to_string_pretty(description).expect("a description is JSON") + "\n"
 }

@@ -134,7 +134,6 @@ impl Tensors {
         &self.floats(&self.added)[index * self.dim..][..self.dim]
     }
 
-    /// The vector for unknown words.
     pub(super) fn unknown(&self) -> Option<&[f32]> {
         self.unknown.as_ref().map(|range| self.floats(range))
     }

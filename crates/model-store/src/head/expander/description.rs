@@ -53,7 +53,6 @@ pub enum TermsFrom {
 }
 
 impl ExpanderDescription {
-    /// Reads `head.json`.
     pub(super) fn parse(path: &Path, json: &[u8]) -> Result<Self, HeadError> {
         let damaged = |reason: Reason| HeadError::Description { path: path.to_owned(), reason };
         let read: Self = description::parse(path, json)?;

@@ -72,7 +72,6 @@ impl ExpanderWeights {
         Ok(Self { rows, vectors, biases, projection })
     }
 
-    /// The file.
     pub(super) fn write(&self, shape: WeightShape) -> Result<Vec<u8>, Reason> {
         let Self { rows, vectors, biases, projection } = self;
         let WeightShape { terms, dim, token_dim } = shape;

@@ -6,7 +6,6 @@ use super::{BadBytes, Framing, Parsed, Parser, check_finite, check_norm};
 use crate::number::Number;
 use crate::prepare::words_file::WordList;
 
-/// Cuts between rows.
 pub(super) struct FixedFraming {
     pub(super) row_bytes: usize,
     pub(super) rows: u64,
@@ -41,7 +40,6 @@ impl Framing for FixedFraming {
     }
 }
 
-/// Parses rows.
 pub(super) struct FixedRows {
     pub(super) dim: usize,
     pub(super) number: Number,

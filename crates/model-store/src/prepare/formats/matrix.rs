@@ -90,7 +90,6 @@ pub(super) fn matrix(
     })
 }
 
-/// Parses lines of numbers.
 struct NumberLines {
     dim: usize,
     words: Arc<WordList>,

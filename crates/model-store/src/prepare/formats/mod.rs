@@ -139,7 +139,6 @@ pub(super) enum Watch {
 }
 
 impl Watch {
-    /// Looks at more rows.
     pub(super) fn see(&mut self, parsed: &Parsed) {
         match self {
             Self::Words(column) => column.see(parsed),
@@ -211,7 +210,6 @@ pub(super) struct Parsed {
     pub(super) word_ends: Vec<usize>,
     /// The components of the good ones, `[good records, dim]`.
     pub(super) components: Vec<f32>,
-    /// The norms of the good records.
     pub(super) norms: Vec<f64>,
     /// The numbers of the bad records in this chunk, from 0, ascending.
     pub(super) bad: Vec<u32>,
@@ -220,7 +218,6 @@ pub(super) struct Parsed {
     pub(super) first_bad: Option<BadRecord>,
 }
 
-/// An invalid record.
 #[derive(Debug, PartialEq)]
 pub(super) struct BadRecord {
     /// Its number in its chunk, from 0.

@@ -4,7 +4,6 @@ use memchr::{memchr, memchr_iter, memrchr};
 
 use super::{BadBytes, Framing, MAX_RECORD_BYTES, Parsed, Parser, check_norm, utf8};
 
-/// Cuts between lines.
 pub(super) struct LineFraming;
 
 impl Framing for LineFraming {
@@ -27,7 +26,6 @@ impl Framing for LineFraming {
 /// The form of every line.
 #[derive(Debug, Clone)]
 pub(super) struct Lines {
-    /// Components in a row.
     pub(super) dim: usize,
     /// Whether a norm precedes the components.
     pub(super) with_norm: bool,

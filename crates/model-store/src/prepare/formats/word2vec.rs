@@ -77,7 +77,6 @@ impl Framing for RowFraming {
     }
 }
 
-/// Parses rows.
 pub(super) struct BinaryRows {
     pub(super) dim: usize,
 }
