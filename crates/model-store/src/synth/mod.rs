@@ -17,7 +17,7 @@ mod text;
 use rayon::prelude::*;
 
 use contract::{Metric, score};
-pub use folder::{SynthOptions, synth_folder, synth_in_memory, synth_in_memory_under};
+pub use folder::{SynthOptions, synth_folder, synth_in_memory};
 pub use text::synth_text;
 
 /// Average number of rows per cluster.

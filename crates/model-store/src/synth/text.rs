@@ -24,7 +24,7 @@ const ROWS_PER_TASK: usize = 256;
 /// # Panics
 /// If there are no rows or no components.
 pub fn synth_text(
-    SynthOptions { rows, dim, seed }: SynthOptions,
+    SynthOptions { rows, dim, seed, .. }: SynthOptions,
     out: &Path,
     replace: bool,
     on_progress: &mut dyn FnMut(u32) -> ControlFlow<()>,
