@@ -115,7 +115,7 @@ pub trait Workload: Send + Sync + 'static {
 
 /// Keeps only the items for whose index `stays` returns true.
 fn retain<T>(items: &mut Vec<T>, stays: &mut dyn FnMut(usize) -> bool) {
-    let mut indices = 0..;
+    let mut indices = 0_usize..;
     items.retain(|_| indices.next().is_some_and(&mut *stays));
 }
 

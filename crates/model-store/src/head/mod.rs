@@ -67,6 +67,10 @@ fn check_folder(folder: &Path) -> Result<(), HeadError> {
 }
 
 /// A classifier that fits its model.
+///
+/// # Errors
+/// Whatever opens or makes one, if there is no head, if it is damaged, or if it was made for another
+/// model. Each error names the cure.
 #[derive(Debug)]
 pub struct Head {
     description: Description,
@@ -95,9 +99,6 @@ pub struct Parts {
 impl Head {
     /// Maps a head's folder. Checks the description and its checksum, that the head was made for
     /// this model, all shapes, the checksum of the weights, and that they are finite.
-    ///
-    /// # Errors
-    /// If the folder is no head, is damaged, or was made for another model. Each names the cure.
     pub fn open(folder: &Path, model: &ModelStore) -> Result<Self, HeadError> {
         check_folder(folder)?;
         let path = folder.join(HEAD_FILE);
@@ -107,9 +108,6 @@ impl Head {
     }
 
     /// A head from the content of its two files. `name` is for errors.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     pub fn from_bytes(
         name: &str,
         description: &[u8],
@@ -124,9 +122,6 @@ impl Head {
     }
 
     /// Puts a head together in memory.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     pub fn from_memory(parts: &Parts, model: &ModelStore) -> Result<Self, HeadError> {
         let (description, weights) = parts.files()?;
         let folder = PathBuf::from("a head in memory");
@@ -165,7 +160,7 @@ impl Head {
 
     /// The checksum that belongs into its description, if that has none.
     pub fn missing_checksum(&self) -> Option<String> {
-        seal::missing(self.description.checksum.as_ref(), &self.description)
+        self.description.checksum.is_none().then(|| seal::checksum_of(&self.description))
     }
 
     /// The token of a row of the model.

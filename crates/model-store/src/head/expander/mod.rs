@@ -26,6 +26,10 @@ use crate::whole::NewFolder;
 use weights::Shape;
 
 /// An expander that fits its model.
+///
+/// # Errors
+/// Whatever opens or makes one, if there is no expander, if it is damaged, or if it was made for
+/// another model. Each error names the cure.
 #[derive(Debug)]
 pub struct Expander {
     description: ExpanderDescription,
@@ -68,10 +72,6 @@ impl HasTable for OwnTerms {
 impl Expander {
     /// Opens an expander's folder. Checks the description and its checksum, that it was made for
     /// this model, all shapes, the checksum of the weights, and that they are finite.
-    ///
-    /// # Errors
-    /// If the folder is no expander, is damaged, or was made for another model. Each names the
-    /// cure.
     pub fn open(folder: &Path, model: &Arc<ModelStore>) -> Result<Self, HeadError> {
         super::check_folder(folder)?;
         let path = folder.join(HEAD_FILE);
@@ -81,9 +81,6 @@ impl Expander {
     }
 
     /// An expander from the content of its two files. `name` is for errors.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     pub fn from_bytes(
         name: &str,
         description: &[u8],
@@ -96,9 +93,6 @@ impl Expander {
     }
 
     /// An expander of these weights in memory.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     pub fn from_memory(
         description: ExpanderDescription,
         weights: ExpanderWeights,
@@ -115,9 +109,6 @@ impl Expander {
     }
 
     /// The words of a model under the metric `dot` as terms, with its vectors and biases.
-    ///
-    /// # Errors
-    /// None but for those of [`open`](Self::open).
     pub fn of_model(model: &Arc<ModelStore>, tokens: Tokens) -> Result<Self, HeadError> {
         let description = ExpanderDescription::of_model(model, tokens);
         Self::from_memory(description, ExpanderWeights::default(), model)
@@ -191,7 +182,7 @@ impl Expander {
 
     /// The checksum that belongs into its description, if that has none.
     pub fn missing_checksum(&self) -> Option<String> {
-        seal::missing(self.description.checksum.as_ref(), &self.description)
+        self.description.checksum.is_none().then(|| seal::checksum_of(&self.description))
     }
 
     /// The model folder that has the terms, if the expander's own model does not. Opening an
