@@ -50,9 +50,9 @@ pub(crate) struct Shared {
 #[repr(align(128))]
 struct Taken(AtomicU32);
 
-/// A bit for each shard of a lane's inbox that may have jobs, and one for the probe. Workers read it
-/// often, so it is outside the locks of the shards, on a cache line of its own. Callers write it only
-/// when they fill an empty shard.
+/// A bit for each shard of a lane's inbox that may have jobs, and one for the probe. Outside the
+/// locks of the shards, because workers read it often; on a cache line of its own. Callers write it
+/// only when they fill an empty shard.
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct Filled(pub(crate) AtomicU64);

@@ -26,8 +26,8 @@ pub struct Lift {
 }
 
 impl Lift {
-    /// How the rows of a table are lifted, for queries whose norm is about this, or that are as long
-    /// as the longest row; for others the certificate holds as well, but rules out fewer rows.
+    /// How the rows of a table are lifted, for queries whose norm is about this, or that are as
+    /// long as the longest row; for others the certificate holds as well, but rules out fewer rows.
     pub fn of(table: &Table<'_>, norm: Option<f64>) -> Self {
         let none = Self { metric: table.metric(), longest: 1.0, beta: None };
         if table.metric() == Metric::Cosine {

@@ -69,8 +69,8 @@ fn check_folder(folder: &Path) -> Result<(), HeadError> {
 /// A classifier that fits its model.
 ///
 /// # Errors
-/// Whatever opens or makes one, if there is no head, if it is damaged, or if it was made for another
-/// model. Each error names the cure.
+/// Whatever opens or makes one, if there is no head, if it is damaged, or if it was made for
+/// another model. Each error names the cure.
 #[derive(Debug)]
 pub struct Head {
     description: Description,
