@@ -73,12 +73,12 @@ pub(crate) fn prepare<'py>(
         Err(error) => return Err(errors::model(error)),
     };
     let dict = PyDict::new(py);
-    dict.set_item("format", summary.format)?;
+    dict.set_item("format", summary.provenance.source_format)?;
     dict.set_item("rows", summary.rows)?;
     dict.set_item("dim", summary.dim)?;
-    dict.set_item("bad_rows_skipped", summary.bad_rows_skipped)?;
+    dict.set_item("bad_rows_skipped", summary.provenance.bad_rows_skipped)?;
     dict.set_item("first_bad_row", summary.first_bad_row)?;
-    dict.set_item("duplicate_words_dropped", summary.duplicate_words_dropped)?;
+    dict.set_item("duplicate_words_dropped", summary.provenance.duplicate_words_dropped)?;
     Ok(dict)
 }
 

@@ -55,34 +55,23 @@ pub struct AnalogySum {
     pub words: Vec<WeightedWord>,
 }
 
-/// The query vector of an analogy, `[dim]`, as in [`analogy_sum`].
-///
-/// ```
-/// use contract::analogy::{WeightedWord, analogy_vector};
-/// use contract::{Row, Table};
-///
-/// // 3 · (1, 0) + 4 · (0, 1), normalised to length 1.
-/// let table = Table::new(&[2.0, 0.0, 0.0, 5.0], &[2.0, 5.0], 2);
-/// let words = [(0, 3.0), (1, 4.0)].map(|(row, weight)| WeightedWord { row: Row(row), weight });
-/// assert_eq!(analogy_vector(&table, &words)?, [0.6, 0.8]);
-/// # Ok::<(), contract::AnalogyError>(())
-/// ```
-///
-/// # Errors
-/// If the sum has no direction; see [`AnalogyError`].
-///
-/// # Panics
-/// If a row does not exist in the table.
-pub fn analogy_vector(table: &Table<'_>, words: &[WeightedWord]) -> Result<Vec<f32>, AnalogyError> {
-    analogy_sum(table, words).map(|sum| sum.vector)
-}
-
 /// Computes the sum of an analogy. Equal words are merged (weights are added in order of first
 /// appearance) and weights of 0 are dropped. `Σ weight · (x / norm(x))` is computed in float64 in
 /// that order, divided by its norm, and rounded to float32 once. Under [`Metric::Dot`] it is
 /// `Σ weight · x`, and not divided.
 ///
 /// The norm of the sum uses the contract's order of summation, without fused multiply-adds.
+///
+/// ```
+/// use contract::analogy::{WeightedWord, analogy_sum};
+/// use contract::{Row, Table};
+///
+/// // 3 · (1, 0) + 4 · (0, 1), normalised to length 1.
+/// let table = Table::new(&[2.0, 0.0, 0.0, 5.0], &[2.0, 5.0], 2);
+/// let words = [(0, 3.0), (1, 4.0)].map(|(row, weight)| WeightedWord { row: Row(row), weight });
+/// assert_eq!(analogy_sum(&table, &words)?.vector, [0.6, 0.8]);
+/// # Ok::<(), contract::AnalogyError>(())
+/// ```
 ///
 /// # Errors
 /// If the sum has no direction; see [`AnalogyError`].
@@ -151,7 +140,7 @@ mod tests {
         let norms: Vec<f64> = COMPONENTS.chunks(2).map(score::norm).collect();
         let words: Vec<_> =
             words.iter().map(|&(row, weight)| WeightedWord { row: Row(row), weight }).collect();
-        analogy_vector(&Table::new(&COMPONENTS, &norms, 2), &words)
+        analogy_sum(&Table::new(&COMPONENTS, &norms, 2), &words).map(|sum| sum.vector)
     }
 
     #[test]

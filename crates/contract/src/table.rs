@@ -37,6 +37,9 @@ impl Metric {
 
 /// A borrowed view of a model's numbers: `rows × dim` float32 components, row by row, one float64
 /// norm per row, and under [`Metric::Dot`] one float32 bias per row.
+///
+/// # Panics
+/// Methods that take a row, if the table does not have it.
 #[derive(Debug, Clone, Copy)]
 pub struct Table<'a> {
     components: &'a [f32],
@@ -98,9 +101,6 @@ impl<'a> Table<'a> {
     }
 
     /// The bias of one row.
-    ///
-    /// # Panics
-    /// If there is no such row.
     #[inline]
     pub fn bias(&self, row: Row) -> f32 {
         self.biases.map_or(0.0, |biases| biases[row.index()])
@@ -127,17 +127,11 @@ impl<'a> Table<'a> {
     }
 
     /// The components of one row, `[dim]`.
-    ///
-    /// # Panics
-    /// If there is no such row.
     pub fn row(&self, row: Row) -> &'a [f32] {
         &self.components[row.index() * self.dim..][..self.dim]
     }
 
     /// The norm of one row.
-    ///
-    /// # Panics
-    /// If there is no such row.
     pub fn norm(&self, row: Row) -> f64 {
         self.norms[row.index()]
     }
@@ -145,16 +139,13 @@ impl<'a> Table<'a> {
     /// The contract's score of one row. `None` for a row of norm zero under [`Metric::Cosine`].
     ///
     /// # Panics
-    /// If there is no such row, or the query has a different dimension.
+    /// Also if the query has a different dimension.
     pub fn score(&self, query: &[f32], query_norm: f64, row: Row) -> Option<f64> {
         self.score_of_dot(score::dot(query, self.row(row)), query_norm, row)
     }
 
     /// How similar two rows are: their cosine similarity, or under [`Metric::Dot`] their dot
     /// product, without a bias. `None` if one has norm zero under [`Metric::Cosine`].
-    ///
-    /// # Panics
-    /// If there is no such row.
     pub fn similarity(&self, a: Row, b: Row) -> Option<f64> {
         match self.metric {
             Metric::Cosine if self.norm(a) == 0.0 => None,
@@ -165,9 +156,6 @@ impl<'a> Table<'a> {
 
     /// The contract's score of one row from the dot product of the query and the row
     /// ([`score::dot`]).
-    ///
-    /// # Panics
-    /// If there is no such row.
     #[inline]
     pub fn score_of_dot(&self, dot: f64, query_norm: f64, row: Row) -> Option<f64> {
         match self.metric {

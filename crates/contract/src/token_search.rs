@@ -17,6 +17,9 @@ const FULL_PASS_TOGETHER: usize = 8;
 const ROWS_FOR_NORM: usize = 256;
 
 /// Searches an expander's terms.
+///
+/// # Errors
+/// If the engine fails.
 pub trait TermSearch {
     /// The estimated cost of a query, in plain queries of a full batch.
     fn cost(&self, query: &Query) -> usize;
@@ -25,16 +28,10 @@ pub trait TermSearch {
     fn batch_cost(&self) -> usize;
 
     /// Answers queries, but those that only a scan of all rows can answer, which become `None`.
-    ///
-    /// # Errors
-    /// If the engine fails.
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Option<Vec<Hit>>>, EngineError>;
 
     /// Runs a slice of a full pass over the terms; see
     /// [`FullPassEngine::full_pass_part`](crate::FullPassEngine::full_pass_part).
-    ///
-    /// # Errors
-    /// If the engine fails.
     fn full_pass_part(
         &mut self,
         parts: &mut [FullPassPart],
@@ -63,7 +60,7 @@ pub fn expand_some(
     if first.is_scanned() {
         return first.scan(|tokens, from| search.full_pass_part(tokens, from, go_on));
     }
-    Piece::gather(parts, model, search).search(parts, search)
+    TokenBatch::gather(parts, model, search).search(parts, search)
 }
 
 /// The expander of the first text that is not complete.
@@ -98,7 +95,7 @@ pub fn usual_norm(expander: &dyn TermExpander, model: &Table<'_>) -> Option<f64>
 }
 
 /// Tokens that are searched for together.
-struct Piece {
+struct TokenBatch {
     /// Texts, and their tokens.
     tokens: Vec<(usize, Range<usize>)>,
     /// The queries of the tokens, in the same order: the index of a query, or `None` if the token
@@ -107,10 +104,10 @@ struct Piece {
     queries: Vec<Query>,
 }
 
-impl Piece {
+impl TokenBatch {
     /// Equal tokens share a query.
     fn gather(parts: &[PartOfExpansion], model: &Table<'_>, search: &dyn TermSearch) -> Self {
-        let mut piece = Self { tokens: Vec::new(), indices: Vec::new(), queries: Vec::new() };
+        let mut batch = Self { tokens: Vec::new(), indices: Vec::new(), queries: Vec::new() };
         let expander = next_expander(parts).expect("a text is not complete");
         let (mut cost, most) = (0, search.batch_cost());
         let mut known = HashMap::<(Row, usize, u64), Option<usize>>::new();
@@ -121,14 +118,14 @@ impl Piece {
             }
             let start = part.searched();
             let mut end = start;
-            while end < text.tokens() && (cost < most || piece.indices.is_empty()) {
+            while end < text.tokens() && (cost < most || batch.indices.is_empty()) {
                 let mut query = || {
                     let query = text.query(model, end)?;
                     cost += search.cost(&query);
-                    piece.queries.push(query);
-                    Some(piece.queries.len() - 1)
+                    batch.queries.push(query);
+                    Some(batch.queries.len() - 1)
                 };
-                piece.indices.push(match text.row(end) {
+                batch.indices.push(match text.row(end) {
                     Some(row) => *known
                         .entry((row, text.top(), text.least().to_bits()))
                         .or_insert_with(query),
@@ -137,13 +134,13 @@ impl Piece {
                 end += 1;
             }
             if end > start {
-                piece.tokens.push((index, start..end));
+                batch.tokens.push((index, start..end));
             }
             if cost >= most {
                 break;
             }
         }
-        piece
+        batch
     }
 
     /// Adds what is found to the texts. From the first token of a text on that has no certificate,

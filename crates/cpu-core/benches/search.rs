@@ -42,7 +42,7 @@ fn main() {
 }
 
 fn synthetic(dim: usize) -> ModelStore {
-    let files = synth_in_memory(SynthOptions { rows: ROWS, dim, seed: 1 });
+    let files = synth_in_memory(SynthOptions { rows: ROWS, dim, seed: 1, ..Default::default() });
     ModelStore::from_memory("synth", &files.expect("it fits into memory")).expect("it is a model")
 }
 

@@ -103,8 +103,9 @@ fn a_kept_table_is_used_again() {
 #[test]
 fn of_engines_that_start_together_one_derives_the_table_and_all_use_its_file() {
     let folder = folder();
-    let (at, options) = (folder.path().join("m"), SynthOptions { rows: 20_000, dim: 30, seed: 1 });
-    synth_folder(options, Metric::Cosine, &at, false, &mut |_| ControlFlow::Continue(())).unwrap();
+    let at = folder.path().join("m");
+    let options = SynthOptions { rows: 20_000, dim: 30, seed: 1, metric: Metric::Cosine };
+    synth_folder(options, &at, false, &mut |_| ControlFlow::Continue(())).unwrap();
     let model = || Arc::new(ModelStore::open(&at).unwrap());
     let file = folder.path().join("m.cpu-table");
     let reports: Vec<TablesReport> = thread::scope(|scope| {

@@ -70,7 +70,8 @@ fn main() {
 }
 
 fn synthetic(rows: u32, dim: usize) -> ModelStore {
-    let files = synth_in_memory(SynthOptions { rows, dim, seed: 1 }).expect("memory");
+    let files =
+        synth_in_memory(SynthOptions { rows, dim, seed: 1, ..Default::default() }).expect("memory");
     ModelStore::from_memory("synth", &files).expect("a model")
 }
 

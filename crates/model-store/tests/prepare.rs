@@ -149,7 +149,7 @@ fn the_dimension_can_be_given_for_a_first_word_with_spaces() {
 fn a_repeated_word_keeps_its_first_row_and_is_counted() {
     let scratch = Scratch::new();
     let summary = scratch.prepare("a 1\nb 2\na 3\na 4\n", &PrepareOptions::default()).unwrap();
-    assert_eq!((summary.rows, summary.duplicate_words_dropped), (2, 2));
+    assert_eq!((summary.rows, summary.provenance.duplicate_words_dropped), (2, 2));
     assert_eq!(scratch.open().table().components(), [1.0, 2.0]);
 }
 
@@ -188,7 +188,7 @@ fn bad_lines_stop_and_leave_nothing_or_are_skipped_and_counted() {
         assert!(scratch.left_behind().is_empty(), "{:?}", scratch.left_behind());
 
         let summary = scratch.prepare(&text, &skipping()).unwrap();
-        assert_eq!((summary.rows, summary.bad_rows_skipped), (2, 1));
+        assert_eq!((summary.rows, summary.provenance.bad_rows_skipped), (2, 1));
         assert_eq!(summary.first_bad_row, Some(format!("line 2: {reason}")));
         assert_eq!(scratch.open().header().provenance.bad_rows_skipped, 1);
     }

@@ -32,7 +32,8 @@ fn main() {
         return;
     }
     let synthetic = |rows, dim| {
-        let files = synth_in_memory(SynthOptions { rows, dim, seed: 1 }).expect("memory");
+        let files = synth_in_memory(SynthOptions { rows, dim, seed: 1, ..Default::default() })
+            .expect("memory");
         ModelStore::from_memory("synth", &files).expect("a model")
     };
     let model = Arc::new(match arguments.as_slice() {

@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use contract::Workload;
 
-use crate::account::ByCaller;
+use crate::account::{ByCaller, Turns};
 use crate::job::{Asker, Failure};
 
 /// A job, or what passes have left of it.
@@ -46,6 +46,18 @@ impl<W: Workload> Waiting<W> {
             Asker::Whole(_) => *self.failed_in.get_or_insert(failure) == failure,
             Asker::Split(split) => split.note_failure(failure),
         }
+    }
+
+    /// Whether its caller no longer waits. Checks whether it hung up only if `somebody_hung_up`.
+    pub(crate) fn is_expired(&self, now: Instant, somebody_hung_up: bool) -> bool {
+        // A job of which one part failed needs no pass for the rest.
+        let may_be_over = somebody_hung_up || matches!(self.asker, Asker::Split(_));
+        now >= self.deadline || (may_be_over && self.asker.is_over())
+    }
+
+    /// Where its caller's clock stands. A probe comes before all.
+    pub(crate) fn clock(&self, turns: &Turns) -> u64 {
+        self.caller.map_or(0, |caller| turns.clock(caller))
     }
 
     /// The caller's id. All probes count as one caller's.
@@ -115,9 +127,7 @@ pub(crate) struct OfCaller {
 /// The room of a pass.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
-    /// For all callers together.
     pub(crate) all: usize,
-    /// For one caller.
     pub(crate) of_one_caller: usize,
 }
 
@@ -259,7 +269,6 @@ pub(crate) struct Gathering<'a, W: Workload> {
 }
 
 impl<'a, W: Workload> Gathering<'a, W> {
-    /// No request is chosen.
     pub(crate) fn new(workload: &'a W, device: &'a W::Device, room: Room) -> Self {
         Self { workload, device, gathered: W::Gathered::default(), cost: 0, room }
     }

@@ -3,32 +3,23 @@
 
 use std::mem::take;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tracing::error;
 
 use crate::dispatch::Dispatch;
 use crate::error::SubmitError;
 use crate::hand_out::HandOut;
-use crate::lane_state::{Back, Filled};
+use crate::lane_state::Back;
 use crate::pass::Lent;
-use crate::shared::Shared;
+use crate::shared::{LaneShared, Limits, Shared};
 use crate::state::{DeviceState, EngineLost, ReplicaState};
 use crate::statistics::DeviceCounters;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, lock};
 
-/// How long a slice may take.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct HangTimeouts {
-    /// Before the device is given up.
-    pub(crate) alone: Duration,
-    /// Before another device, if one works, is asked instead; no longer than `alone`.
-    pub(crate) beside_others: Duration,
-}
-
 pub(crate) struct Core<D: ?Sized> {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) inboxes: Vec<Arc<dyn Filled>>,
+    pub(crate) lanes: Vec<Arc<LaneShared>>,
     dispatch: Mutex<Dispatch<D>>,
     /// Whether the lanes have jobs that no pass has taken. Written under the lock of `dispatch`.
     waits: AtomicBool,
@@ -37,12 +28,8 @@ pub(crate) struct Core<D: ?Sized> {
     makers: Mutex<Vec<Option<AnyMaker<D>>>>,
     /// How many devices have failed while they had jobs that others answer.
     failures: AtomicU64,
-    hang_timeouts: HangTimeouts,
-    /// How long a worker without work looks for some before it sleeps.
-    pub(crate) linger: Duration,
 }
 
-/// Makes a device.
 pub(crate) type AnyMaker<D> = Box<dyn FnMut() -> Result<Box<D>, String> + Send>;
 
 /// One worker, as the timer sees it.
@@ -67,29 +54,21 @@ struct Doing {
 
 impl<D: ?Sized> Core<D> {
     /// With a worker for each of these states.
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        dispatch: Dispatch<D>,
-        states: &[ReplicaState],
-        hang_timeouts: HangTimeouts,
-        linger: Duration,
-    ) -> Self {
-        let inboxes = dispatch.inboxes();
-        shared.start(dispatch.shared_lanes(), states.len());
+    pub(crate) fn new(shared: Arc<Shared>, dispatch: Dispatch<D>, states: &[ReplicaState]) -> Self {
+        let lanes = dispatch.shared_lanes();
+        shared.start(lanes.clone(), states.len());
         let worker =
             |retires| WorkerState { retires, now: Mutex::default(), finished: Mutex::default() };
         let workers = shared.states.start(states).into_iter().map(worker).collect();
         let makers = Mutex::new(states.iter().map(|_| None).collect());
         Self {
             shared,
-            inboxes,
+            lanes,
             dispatch: Mutex::new(dispatch),
             waits: AtomicBool::new(false),
             workers,
             makers,
             failures: AtomicU64::new(0),
-            hang_timeouts,
-            linger,
         }
     }
 
@@ -103,7 +82,7 @@ impl<D: ?Sized> Core<D> {
 
     /// Whether jobs have arrived that no worker has taken yet.
     pub(crate) fn has_arrived(&self) -> bool {
-        self.inboxes.iter().any(|inbox| inbox.is_filled())
+        self.lanes.iter().any(|lane| lane.is_filled())
     }
 
     /// Notes whether the lanes have jobs left and releases their lock. If they have, wakes another
@@ -122,12 +101,10 @@ impl<D: ?Sized> Core<D> {
         self.waits.load(Ordering::SeqCst) || self.has_arrived()
     }
 
-    /// Whether a worker is told to retire.
     pub(crate) fn retires(&self, worker: usize) -> bool {
         self.workers[worker].retires.load(Ordering::SeqCst)
     }
 
-    /// Tells a worker to retire, if another works. Returns whether it was told.
     pub(crate) fn retire(&self, worker: usize) -> bool {
         let is_told = self.shared.states.retire(worker);
         if is_told {
@@ -142,7 +119,6 @@ impl<D: ?Sized> Core<D> {
         was_retired.then(|| lock(&self.makers)[worker].take()).flatten()
     }
 
-    /// Keeps the maker of a retired worker.
     pub(crate) fn keep_maker(&self, worker: usize, make: AnyMaker<D>) {
         lock(&self.makers)[worker] = Some(make);
     }
@@ -152,7 +128,6 @@ impl<D: ?Sized> Core<D> {
         *lock(&self.workers[worker].finished) = Some(finished);
     }
 
-    /// Hands out what the worker's last pass finished.
     pub(crate) fn hand_out(&self, worker: usize) {
         let finished = lock(&self.workers[worker].finished).take();
         if let Some(finished) = finished {
@@ -212,9 +187,10 @@ impl<D: ?Sized> Core<D> {
         let Some((doing, since)) = state.busy.filter(|_| !state.is_given_up) else { return };
         let took = now.saturating_duration_since(since);
         // Making a device may take longer, and keeps no callers waiting that others could answer.
+        let Limits { hang_timeout, hang_timeout_beside_others, .. } = self.shared.limits;
         let limit = match state.lent.is_empty() {
-            true => self.hang_timeouts.alone,
-            false => self.hang_timeouts.beside_others,
+            true => hang_timeout,
+            false => hang_timeout_beside_others.min(hang_timeout),
         };
         if took < limit {
             return;
@@ -222,7 +198,7 @@ impl<D: ?Sized> Core<D> {
         let hangs = EngineLost::Hangs { doing, milliseconds: limit.as_millis() };
         if !self.shared.states.hangs(worker) {
             drop(state);
-            if took >= self.hang_timeouts.alone {
+            if took >= hang_timeout {
                 self.lose(worker, hangs);
             }
             return;
@@ -255,7 +231,6 @@ impl<D: ?Sized> Core<D> {
         self.update_waiting(dispatch);
     }
 
-    /// Answers callers whose deadline has passed.
     pub(crate) fn answer_expired(&self, now: Instant) {
         for worker in &self.workers {
             for lent in &mut lock(&worker.now).lent {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::account::{Contention, Turns};
 use crate::error::SubmitError;
-use crate::lane_state::{AnyLane, Back, Filled};
+use crate::lane_state::{AnyLane, Back};
 use crate::pass::{AnyPass, Lent};
 use crate::shared::LaneShared;
 
@@ -21,6 +21,8 @@ pub(crate) const LONGEST_SLICE: Duration = Duration::from_millis(10);
 
 pub(crate) struct Dispatch<D: ?Sized> {
     lanes: Vec<Box<dyn AnyLane<D>>>,
+    /// How long recent slices of each lane took, on average.
+    slices: Vec<Duration>,
     turns: Turns,
     contention: Contention,
     /// The lane that was served last: on a tie, the next lane after it goes first.
@@ -43,12 +45,9 @@ pub(crate) struct Turn {
 
 impl<D: ?Sized> Dispatch<D> {
     pub(crate) fn new(lanes: Vec<Box<dyn AnyLane<D>>>) -> Self {
+        let slices = vec![Duration::from_millis(1); lanes.len()];
         let (turns, contention) = (Turns::default(), Contention::default());
-        Self { lanes, turns, contention, last: 0, hung_up: 0 }
-    }
-
-    pub(crate) fn inboxes(&self) -> Vec<Arc<dyn Filled>> {
-        self.lanes.iter().map(|lane| lane.inbox()).collect()
+        Self { lanes, slices, turns, contention, last: 0, hung_up: 0 }
     }
 
     pub(crate) fn shared_lanes(&self) -> Vec<Arc<LaneShared>> {
@@ -65,7 +64,6 @@ impl<D: ?Sized> Dispatch<D> {
         }
     }
 
-    /// Whether no job waits for a pass.
     pub(crate) fn is_empty(&self) -> bool {
         self.lanes.iter().all(|lane| lane.is_empty())
     }
@@ -118,7 +116,7 @@ impl<D: ?Sized> Dispatch<D> {
             under_way[lane] = Some(self.lanes[lane].begin(device, has_others, now));
         }
         let others = |other: &usize| *other != lane;
-        let slice = (0..lanes).filter(others).map(|other| self.lanes[other].slice_took()).min();
+        let slice = (0..lanes).filter(others).map(|other| self.slices[other]).min();
         Some(Turn {
             lane,
             is_contended: waiting.len() > 1 || !self.lanes[lane].is_empty(),
@@ -129,7 +127,8 @@ impl<D: ?Sized> Dispatch<D> {
 
     /// Notes the time of a slice of a pass, and charges its callers.
     pub(crate) fn note_slice(&mut self, turn: &Turn, pass: &dyn AnyPass<D>, took: Duration) {
-        self.lanes[turn.lane].note_slice(took);
+        let average = &mut self.slices[turn.lane];
+        *average = (*average * 7 + took) / 8;
         // A pass that is over in one slice and kept nobody waiting is not charged: nobody got more
         // than its share.
         if turn.is_contended || !pass.had_one_slice() || took >= LONGEST_SLICE {
@@ -143,17 +142,14 @@ impl<D: ?Sized> Dispatch<D> {
         }
     }
 
-    /// Takes back the jobs of a pass that will not be finished.
     pub(crate) fn take_back(&mut self, jobs: Box<dyn Lent>, why: Back) {
         self.lanes[jobs.lane()].take_back(jobs, why);
     }
 
-    /// Answers waiting callers whose deadline has passed.
     pub(crate) fn answer_expired(&mut self, now: Instant) {
         self.lanes.iter_mut().for_each(|lane| lane.answer_expired(now));
     }
 
-    /// Fails all waiting jobs with this error; if `for_good`, later ones as well.
     pub(crate) fn fail_all(&mut self, error: SubmitError, for_good: bool) {
         self.lanes.iter_mut().for_each(|lane| lane.fail_all(error, for_good));
     }

@@ -19,13 +19,13 @@ pub(crate) struct Finished<W: Workload> {
     /// Their responses, in their order.
     pub(crate) responses: Vec<W::Response>,
     /// The jobs of several passes of which it was the last.
-    pub(crate) split: Vec<Done<W>>,
+    pub(crate) split: Vec<AnsweredJob<W>>,
     pub(crate) started: Instant,
     pub(crate) took: Duration,
 }
 
 /// A job of several passes that is answered.
-pub(crate) struct Done<W: Workload> {
+pub(crate) struct AnsweredJob<W: Workload> {
     pub(crate) ticket: Ticket<W::Response>,
     pub(crate) deadline: Instant,
     pub(crate) answered: Answered<W::Response>,
@@ -44,7 +44,7 @@ struct OfHome<W: Workload> {
     home: Home,
     whole: Vec<Waiting<W>>,
     responses: Vec<W::Response>,
-    split: Vec<Done<W>>,
+    split: Vec<AnsweredJob<W>>,
 }
 
 /// The callers on this runtime.
@@ -82,7 +82,7 @@ impl<W: Workload> HandOut for Finished<W> {
                     own.extend(responses.by_ref().take(requests.len()));
                     let queued = started.saturating_duration_since(ticket.entered);
                     let answered = Answered { responses: own, queued, device: took };
-                    Done::<W> { ticket, deadline, answered }.answer(now, &statistics);
+                    AnsweredJob::<W> { ticket, deadline, answered }.answer(now, &statistics);
                     // The requests may be large. Their callers have their answers, so dropping them
                     // delays no one.
                     drop(requests);
@@ -93,7 +93,7 @@ impl<W: Workload> HandOut for Finished<W> {
     }
 }
 
-impl<W: Workload> Done<W> {
+impl<W: Workload> AnsweredJob<W> {
     /// Sends the answer, unless the deadline has passed by now.
     fn answer(self, now: Instant, statistics: &Statistics) {
         let Self { ticket, deadline, answered } = self;

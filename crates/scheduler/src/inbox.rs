@@ -1,26 +1,24 @@
-//! Where callers put jobs of one workload, and workers find them.
+//! A lane, and its inbox: where callers put jobs of one workload, and workers find them.
 //!
 //! An inbox has shards with a lock each: callers on one runtime use one shard, and workers visit
 //! all shards once per pass. So no lock is taken by all callers and all workers for every request.
 
+use std::sync::Arc;
+
 use contract::Workload;
 
 use crate::job::Job;
-use crate::sync::{AtomicU64, Mutex, Ordering, SHARDS, lock};
+use crate::shared::{LaneShared, Shared};
+use crate::sync::{Mutex, Ordering, SHARDS, lock};
 
 pub(crate) struct Inbox<W: Workload> {
-    filled: Filled,
+    lane: Arc<LaneShared>,
     shards: Vec<Shard<W>>,
     /// The readiness check's own slot, which no load can take away.
     probe: Shard<W>,
 }
 
-/// A bit for each shard that may have jobs, and one for the probe. Outside the locks, because
-/// workers read it often; on a cache line of its own. Callers write it only when they fill an empty
-/// shard.
-#[repr(align(128))]
-struct Filled(AtomicU64);
-
+/// The probe's bit among those of the shards.
 const PROBE: u64 = 1 << SHARDS;
 
 /// On cache lines of its own.
@@ -40,9 +38,9 @@ impl<W: Workload> Shard<W> {
 }
 
 impl<W: Workload> Inbox<W> {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(lane: Arc<LaneShared>) -> Self {
         let shards = (0..SHARDS).map(|_| Shard::new()).collect();
-        Self { filled: Filled(AtomicU64::new(0)), shards, probe: Shard::new() }
+        Self { lane, shards, probe: Shard::new() }
     }
 
     /// Leaves a job for the next pass.
@@ -61,7 +59,7 @@ impl<W: Workload> Inbox<W> {
             // Set under the shard's lock, so that the worker that empties the shard next sees the
             // bit. Sequentially consistent, like what a worker does before it sleeps
             // (`parking.rs`).
-            self.filled.0.fetch_or(1 << shard, Ordering::SeqCst);
+            self.lane.filled.0.fetch_or(1 << shard, Ordering::SeqCst);
         }
         Ok(())
     }
@@ -76,22 +74,17 @@ impl<W: Workload> Inbox<W> {
             return Err(probe);
         }
         let before = std::mem::replace(&mut jobs.waiting, vec![probe]);
-        self.filled.0.fetch_or(PROBE, Ordering::SeqCst);
+        self.lane.filled.0.fetch_or(PROBE, Ordering::SeqCst);
         drop(jobs);
         // Its caller gets an error.
         drop(before);
         Ok(())
     }
 
-    /// Whether jobs may wait here.
-    pub(crate) fn is_filled(&self) -> bool {
-        self.filled.0.load(Ordering::SeqCst) != 0
-    }
-
     /// Takes all jobs, shard by shard, and the probe last. Passes each to `each`, with whether it
     /// is the probe. `spare` is empty before and after.
     pub(crate) fn take(&self, spare: &mut Vec<Job<W>>, mut each: impl FnMut(Job<W>, bool)) {
-        let mut filled = self.filled.0.swap(0, Ordering::SeqCst);
+        let mut filled = self.lane.filled.0.swap(0, Ordering::SeqCst);
         while filled != 0 {
             let index = filled.trailing_zeros() as usize;
             filled &= filled - 1;
@@ -104,7 +97,7 @@ impl<W: Workload> Inbox<W> {
 
     /// Looks at all jobs that wait here.
     pub(crate) fn for_each(&self, mut each: impl FnMut(&mut Job<W>)) {
-        if self.is_filled() {
+        if self.lane.is_filled() {
             for shard in self.shards.iter().chain([&self.probe]) {
                 lock(&shard.0).waiting.iter_mut().for_each(&mut each);
             }
@@ -121,4 +114,14 @@ impl<W: Workload> Inbox<W> {
         }
         all
     }
+}
+
+/// What the callers of a lane, its waiting jobs and its passes share.
+pub(crate) struct LaneParts<W: Workload> {
+    /// Its index among the lanes.
+    pub(crate) index: usize,
+    pub(crate) workload: W,
+    pub(crate) inbox: Inbox<W>,
+    pub(crate) lane: Arc<LaneShared>,
+    pub(crate) shared: Arc<Shared>,
 }

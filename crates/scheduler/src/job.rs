@@ -7,7 +7,7 @@
 //!   takes all of it, held by a worker; then in `Finished`, until it is handed out on the caller's
 //!   runtime. A pass that takes a part of a job gets a `Waiting` of its own, and both share a
 //!   [`Split`].
-//! - `Done` (`hand_out.rs`): a job of several passes, once all of its responses are there.
+//! - `AnsweredJob` (`hand_out.rs`): a job of several passes, once all of its responses are there.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -35,7 +35,6 @@ pub(crate) struct Ticket<R> {
     /// `None` once the caller has an answer or an error.
     pub(crate) reply: Option<Reply<R>>,
     pub(crate) home: Home,
-    /// When the job entered the queue.
     pub(crate) entered: Instant,
     /// Its slots of the queue. A probe has none.
     pub(crate) slots: Option<Slots>,
@@ -44,6 +43,27 @@ pub(crate) struct Ticket<R> {
 }
 
 impl<R> Ticket<R> {
+    /// That of a job which enters the queue now, from here.
+    pub(crate) fn new(
+        reply: Reply<R>,
+        entered: Instant,
+        slots: Option<Slots>,
+        times: Option<Arc<JobTimes>>,
+    ) -> Self {
+        Self { reply: Some(reply), home: Home::current(), entered, slots, times }
+    }
+
+    /// Takes all that the ticket holds.
+    pub(crate) fn take(&mut self) -> Self {
+        Self {
+            reply: self.reply.take(),
+            home: self.home.clone(),
+            entered: self.entered,
+            slots: self.slots.take(),
+            times: self.times.take(),
+        }
+    }
+
     /// Notes a pass that answered the job, or a part of it.
     pub(crate) fn note(&self, pass: &PassTimes) {
         if let Some(times) = &self.times {
@@ -52,7 +72,6 @@ impl<R> Ticket<R> {
     }
 }
 
-/// Where an answer goes.
 pub(crate) type Reply<R> = oneshot::Sender<Result<Answered<R>, SubmitError>>;
 
 /// The answer to a job.
@@ -104,9 +123,9 @@ pub(crate) enum Asker<R> {
 pub(crate) type Failure = u64;
 
 /// A job whose requests are answered by several passes.
-pub(crate) struct Split<R>(Mutex<Parts<R>>);
+pub(crate) struct Split<R>(Mutex<SplitState<R>>);
 
-struct Parts<R> {
+struct SplitState<R> {
     ticket: Ticket<R>,
     responses: Vec<Option<R>>,
     missing: usize,
@@ -119,9 +138,14 @@ struct Parts<R> {
 impl<R> Split<R> {
     /// A job of n requests, none of which has been answered, but which may have been in a failure.
     pub(crate) fn new(ticket: Ticket<R>, requests: usize, failed_in: Option<Failure>) -> Arc<Self> {
-        let responses = (0..requests).map(|_| None).collect();
-        let (missing, queued, device) = (requests, None, Duration::ZERO);
-        Arc::new(Self(Mutex::new(Parts { ticket, responses, missing, queued, device, failed_in })))
+        Arc::new(Self(Mutex::new(SplitState {
+            ticket,
+            responses: (0..requests).map(|_| None).collect(),
+            missing: requests,
+            queued: None,
+            device: Duration::ZERO,
+            failed_in,
+        })))
     }
 
     /// Notes that a device failed while it had some of the requests. Returns whether it is the only
@@ -130,7 +154,7 @@ impl<R> Split<R> {
         *self.lock().failed_in.get_or_insert(failure) == failure
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Parts<R>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, SplitState<R>> {
         self.0.lock().expect("nothing panics while it holds this lock")
     }
 
@@ -139,7 +163,6 @@ impl<R> Split<R> {
         is_over(self.lock().ticket.reply.as_ref())
     }
 
-    /// Sends the caller an error, if it has nothing yet.
     pub(crate) fn fail(&self, error: SubmitError, statistics: &Statistics) {
         let reply = self.lock().ticket.reply.take();
         tell(reply, Err(error), statistics);
@@ -165,13 +188,7 @@ impl<R> Split<R> {
         if parts.missing > 0 || parts.ticket.reply.is_none() {
             return None;
         }
-        let ticket = Ticket {
-            reply: parts.ticket.reply.take(),
-            home: parts.ticket.home.clone(),
-            entered,
-            slots: parts.ticket.slots.take(),
-            times: None,
-        };
+        let ticket = parts.ticket.take();
         let responses = std::mem::take(&mut parts.responses).into_iter().flatten().collect();
         let queued = parts.queued.unwrap_or_default();
         Some((ticket, Answered { responses, queued, device: parts.device }))
@@ -190,7 +207,6 @@ pub(crate) fn is_over<R>(reply: Option<&Reply<R>>) -> bool {
 }
 
 impl<R> Asker<R> {
-    /// Whether the caller no longer waits.
     pub(crate) fn is_over(&self) -> bool {
         match self {
             Self::Whole(ticket) => is_over(ticket.reply.as_ref()),

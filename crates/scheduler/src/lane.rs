@@ -9,28 +9,23 @@ use tokio::sync::oneshot;
 
 use crate::account::Account;
 use crate::error::SubmitError;
-use crate::inbox::Inbox;
+use crate::inbox::{Inbox, LaneParts};
 use crate::job::{Answered, Job, Ticket};
-use crate::shared::{LaneShared, Shared};
+use crate::shared::Shared;
 use crate::state::{DeviceState, ReplicaState};
 use crate::statistics::{Counted, LaneStatistics};
-use crate::sync::Home;
 use crate::timeline::Timeline;
 
 /// Where callers submit requests of one workload. Clones share it. When all clones of all lanes are
 /// gone, the workers end.
 pub struct Lane<W: Workload> {
-    workload: Arc<W>,
-    inbox: Arc<Inbox<W>>,
-    lane: Arc<LaneShared>,
-    callers: Arc<CallersEnd>,
+    pub(crate) parts: Arc<LaneParts<W>>,
+    pub(crate) callers: Arc<CallersEnd>,
 }
 
 impl<W: Workload> Clone for Lane<W> {
     fn clone(&self) -> Self {
-        let Self { workload, inbox, lane, callers } = self;
-        let (workload, inbox, lane) = (workload.clone(), inbox.clone(), lane.clone());
-        Self { workload, inbox, lane, callers: callers.clone() }
+        Self { parts: self.parts.clone(), callers: self.callers.clone() }
     }
 }
 
@@ -43,22 +38,13 @@ impl Drop for CallersEnd {
 }
 
 impl<W: Workload> Lane<W> {
-    pub(crate) fn new(
-        workload: Arc<W>,
-        inbox: Arc<Inbox<W>>,
-        lane: Arc<LaneShared>,
-        callers: Arc<CallersEnd>,
-    ) -> Self {
-        Self { workload, inbox, lane, callers }
-    }
-
     /// Its workload.
     pub fn workload(&self) -> &W {
-        &self.workload
+        &self.parts.workload
     }
 
     fn shared(&self) -> &Shared {
-        &self.callers.0
+        &self.parts.shared
     }
 
     /// Waits for the responses to some requests. Dropping the future abandons them: requests that
@@ -82,21 +68,13 @@ impl<W: Workload> Lane<W> {
         if requests.is_empty() {
             return Ok(Answered::default());
         }
-        let now = Instant::now();
-        // Before the slots: a caller without time left must not be told to retry.
-        self.check_time(now, deadline)?;
-        self.shared().check_devices()?;
-        let usual = requests.iter().map(|request| self.workload.slots(request)).sum();
-        let slots = self.shared().admit(&self.lane, account, requests.len(), usual)?;
+        let now = self.enter(deadline)?;
+        let LaneParts { workload, lane, .. } = &*self.parts;
+        let usual = requests.iter().map(|request| workload.slots(request)).sum();
+        let slots = self.shared().admit(lane, account, requests.len(), usual)?;
         let (reply, answer) = oneshot::channel();
-        let times = timeline.map(|one| one.enter(self.workload.name(), requests.len(), now));
-        let ticket = Ticket {
-            reply: Some(reply),
-            home: Home::current(),
-            entered: now,
-            slots: Some(slots),
-            times,
-        };
+        let times = timeline.map(|one| one.enter(workload.name(), requests.len(), now));
+        let ticket = Ticket::new(reply, now, Some(slots), times);
         self.put(Job { requests, deadline, ticket }, Inbox::put)?;
         self.wait(answer).await
     }
@@ -111,19 +89,23 @@ impl<W: Workload> Lane<W> {
         request: W::Request,
         deadline: Instant,
     ) -> Result<Answered<W::Response>, SubmitError> {
-        let now = Instant::now();
-        self.check_time(now, deadline)?;
-        self.shared().check_devices()?;
+        let now = self.enter(deadline)?;
         let (reply, answer) = oneshot::channel();
-        let ticket = Ticket {
-            reply: Some(reply),
-            home: Home::current(),
-            entered: now,
-            slots: None,
-            times: None,
-        };
+        let ticket = Ticket::new(reply, now, None, None);
         self.put(Job { requests: vec![request], deadline, ticket }, Inbox::put_probe)?;
         self.wait(answer).await
+    }
+
+    /// The time, if its caller has some left and a device works.
+    fn enter(&self, deadline: Instant) -> Result<Instant, SubmitError> {
+        let now = Instant::now();
+        // First: a caller without time left must not be told to retry.
+        if now >= deadline {
+            self.shared().statistics.deadline_passed.fetch_add(1, Ordering::Relaxed);
+            return Err(SubmitError::DeadlinePassed);
+        }
+        self.shared().check_devices()?;
+        Ok(now)
     }
 
     fn put(
@@ -131,26 +113,18 @@ impl<W: Workload> Lane<W> {
         job: Job<W>,
         put: impl FnOnce(&Inbox<W>, Job<W>) -> Result<(), Job<W>>,
     ) -> Result<(), SubmitError> {
-        match put(&self.inbox, job) {
+        match put(&self.parts.inbox, job) {
             Ok(()) => {
                 self.shared().parking.wake_one();
                 Ok(())
             }
             Err(mut job) => {
                 let slots = job.ticket.slots.take().map_or(0, |slots| slots.number());
-                self.shared().free(&self.lane, slots);
+                self.shared().free(&self.parts.lane, slots);
                 self.shared().statistics.refused_without_device.fetch_add(1, Ordering::Relaxed);
                 Err(SubmitError::EngineGone)
             }
         }
-    }
-
-    fn check_time(&self, now: Instant, deadline: Instant) -> Result<(), SubmitError> {
-        if now < deadline {
-            return Ok(());
-        }
-        self.shared().statistics.deadline_passed.fetch_add(1, Ordering::Relaxed);
-        Err(SubmitError::DeadlinePassed)
     }
 
     async fn wait<A>(
@@ -177,7 +151,7 @@ impl<W: Workload> Lane<W> {
 
     /// What this lane has counted so far.
     pub fn statistics(&self) -> LaneStatistics {
-        self.lane.statistics()
+        self.parts.lane.statistics()
     }
 
     /// What the scheduler has counted so far, over all lanes.

@@ -3,24 +3,22 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use contract::Workload;
 
 use crate::account::{Contention, Turns};
 use crate::choose::{Room, Waiting, choose};
 use crate::error::SubmitError;
-use crate::inbox::Inbox;
-use crate::job::{Asker, Failure, Job, Split};
+use crate::inbox::LaneParts;
+use crate::job::{Asker, Failure, Job, Split, tell};
 use crate::pass::{AnyPass, Lent, LentJobs, Pass};
-use crate::shared::{LaneShared, Shared};
+use crate::shared::LaneShared;
 
 /// A lane, whatever its workload is.
 pub(crate) trait AnyLane<D: ?Sized>: Send {
     /// Takes the jobs out of the inbox.
     fn collect(&mut self, device: &D, contention: &mut Contention);
-    /// The inbox, to see whether jobs wait there.
-    fn inbox(&self) -> Arc<dyn Filled>;
     fn is_empty(&self) -> bool;
     /// Drops jobs whose callers no longer wait. Checks for callers that hung up only if
     /// `somebody_hung_up`.
@@ -35,9 +33,6 @@ pub(crate) trait AnyLane<D: ?Sized>: Send {
     fn answer_expired(&mut self, now: Instant);
     /// Fails all waiting jobs with this error; if `for_good`, later ones as well.
     fn fail_all(&mut self, error: SubmitError, for_good: bool);
-    /// How long recent slices took, on average.
-    fn slice_took(&self) -> Duration;
-    fn note_slice(&mut self, took: Duration);
     fn shared(&self) -> Arc<LaneShared>;
 }
 
@@ -53,27 +48,11 @@ pub(crate) enum Back {
     Over(SubmitError),
 }
 
-/// Whether jobs wait in an inbox.
-pub(crate) trait Filled: Send + Sync {
-    fn is_filled(&self) -> bool;
-}
-
-impl<W: Workload> Filled for Inbox<W> {
-    fn is_filled(&self) -> bool {
-        Inbox::is_filled(self)
-    }
-}
-
 /// The most passes apart in a row. After them, other jobs get a pass.
 const APART_IN_A_ROW: u8 = 8;
 
 pub(crate) struct LaneState<W: Workload> {
-    /// Its index among the lanes.
-    index: usize,
-    workload: Arc<W>,
-    inbox: Arc<Inbox<W>>,
-    lane: Arc<LaneShared>,
-    shared: Arc<Shared>,
+    parts: Arc<LaneParts<W>>,
     /// In the order of their turns.
     waiting: VecDeque<Waiting<W>>,
     /// Jobs that are asked again, each in a pass of its own. One of them may be the reason why a
@@ -84,36 +63,22 @@ pub(crate) struct LaneState<W: Workload> {
     apart_in_a_row: u8,
     /// A reused buffer for the inbox's jobs; empty between calls.
     spare: Vec<Job<W>>,
-    slice_took: Duration,
 }
 
 impl<W: Workload> LaneState<W> {
-    /// The lane with this index.
-    pub(crate) fn new(
-        index: usize,
-        workload: Arc<W>,
-        inbox: Arc<Inbox<W>>,
-        lane: Arc<LaneShared>,
-        shared: Arc<Shared>,
-    ) -> Self {
-        let slice_took = Duration::from_millis(1);
+    pub(crate) fn new(parts: Arc<LaneParts<W>>) -> Self {
         Self {
-            index,
-            workload,
-            inbox,
-            lane,
-            shared,
+            parts,
             waiting: VecDeque::new(),
             again: VecDeque::new(),
             apart_in_a_row: 0,
             spare: Vec::new(),
-            slice_took,
         }
     }
 
     /// Chooses the jobs of the next pass. Returns also whether it must run apart.
     fn choose(&mut self, device: &W::Device, has_others: bool) -> (VecDeque<Waiting<W>>, bool) {
-        let workload = &*self.workload;
+        let workload = &self.parts.workload;
         let rests = !self.waiting.is_empty() && self.apart_in_a_row >= APART_IN_A_ROW;
         if !rests && let Some(job) = self.again.pop_front() {
             self.apart_in_a_row = self.apart_in_a_row.saturating_add(1);
@@ -167,14 +132,8 @@ impl<W: Workload> Waiting<W> {
     /// Takes the chosen requests out of a job that has more.
     fn split_off(&mut self) -> Self {
         if let Asker::Whole(ticket) = &mut self.asker {
-            let whole = crate::job::Ticket {
-                reply: ticket.reply.take(),
-                home: ticket.home.clone(),
-                entered: ticket.entered,
-                slots: ticket.slots.take(),
-                times: ticket.times.take(),
-            };
-            self.asker = Asker::Split(Split::new(whole, self.requests.len(), self.failed_in));
+            let split = Split::new(ticket.take(), self.requests.len(), self.failed_in);
+            self.asker = Asker::Split(split);
         }
         let Asker::Split(split) = &self.asker else { unreachable!("it was split just now") };
         let requests: Vec<W::Request> = self.requests.by_ref().take(self.chosen).collect();
@@ -190,39 +149,32 @@ impl<W: Workload> Waiting<W> {
 
 impl<W: Workload> AnyLane<W::Device> for LaneState<W> {
     fn collect(&mut self, device: &W::Device, contention: &mut Contention) {
-        if !self.inbox.is_filled() {
+        let Self { parts, waiting, spare, .. } = self;
+        if !parts.lane.is_filled() {
             return;
         }
         let now = Instant::now();
-        let Self { workload, inbox, waiting, spare, .. } = self;
         let mut wait = |job: Job<W>| {
             let Job { requests, deadline, ticket } = job;
             let caller = ticket.slots.as_ref().map(|slots| slots.caller());
             contention.note(caller, now);
-            let cost = requests.iter().map(|request| workload.cost(device, request)).sum();
-            let (requests, asker) = (requests.into_iter(), Asker::Whole(ticket));
-            let (failed_in, taken, chosen, chosen_cost) = (None, 0, 0, 0);
             Waiting {
-                requests,
-                cost,
+                cost: requests.iter().map(|request| parts.workload.cost(device, request)).sum(),
+                requests: requests.into_iter(),
                 deadline,
                 caller,
-                asker,
-                failed_in,
-                taken,
-                chosen,
-                chosen_cost,
+                asker: Asker::Whole(ticket),
+                failed_in: None,
+                taken: 0,
+                chosen: 0,
+                chosen_cost: 0,
             }
         };
-        inbox.take(spare, |job, is_probe| match is_probe {
+        parts.inbox.take(spare, |job, is_probe| match is_probe {
             false => waiting.push_back(wait(job)),
             // To the front: the probe asks whether the device works, not how long the queue is.
             true => waiting.push_front(wait(job)),
         });
-    }
-
-    fn inbox(&self) -> Arc<dyn Filled> {
-        self.inbox.clone()
     }
 
     fn is_empty(&self) -> bool {
@@ -230,11 +182,7 @@ impl<W: Workload> AnyLane<W::Device> for LaneState<W> {
     }
 
     fn drop_expired(&mut self, now: Instant, somebody_hung_up: bool) {
-        let is_expired = |job: &Waiting<W>| {
-            // A job of which one part failed needs no pass for the rest.
-            let may_be_over = somebody_hung_up || matches!(job.asker, Asker::Split(_));
-            now >= job.deadline || (may_be_over && job.asker.is_over())
-        };
+        let is_expired = |job: &Waiting<W>| job.is_expired(now, somebody_hung_up);
         for waiting in [&mut self.waiting, &mut self.again] {
             if !waiting.iter().any(is_expired) {
                 continue;
@@ -243,14 +191,13 @@ impl<W: Workload> AnyLane<W::Device> for LaneState<W> {
                 waiting.drain(..).partition(is_expired);
             *waiting = others;
             for job in expired {
-                job.asker.end(SubmitError::DeadlinePassed, &self.shared, &self.lane);
+                job.asker.end(SubmitError::DeadlinePassed, &self.parts.shared, &self.parts.lane);
             }
         }
     }
 
     fn first_clock(&self, turns: &Turns) -> Option<u64> {
-        let clock = |job: &Waiting<W>| job.caller.map_or(0, |caller| turns.clock(caller));
-        self.waiting.iter().chain(&self.again).map(clock).min()
+        self.waiting.iter().chain(&self.again).map(|job| job.clock(turns)).min()
     }
 
     fn begin(
@@ -260,14 +207,14 @@ impl<W: Workload> AnyLane<W::Device> for LaneState<W> {
         now: Instant,
     ) -> Box<dyn AnyPass<W::Device>> {
         let (jobs, is_apart) = self.choose(device, has_others);
-        let (workload, lane) = (self.workload.clone(), (self.index, self.lane.clone()));
-        Box::new(Pass::new(workload, lane, jobs, is_apart, self.shared.clone(), now))
+        Box::new(Pass::new(self.parts.clone(), jobs, is_apart, now))
     }
 
     fn take_back(&mut self, jobs: Box<dyn Lent>, why: Back) {
         let lent = jobs.into_any().downcast::<LentJobs<W>>();
         let lent = lent.expect("a pass goes back to its own lane");
         let is_apart = lent.is_apart;
+        let LaneParts { shared, lane, .. } = &*self.parts;
         match why {
             Back::Unfinished => {
                 let to = if is_apart { &mut self.again } else { &mut self.waiting };
@@ -276,55 +223,44 @@ impl<W: Workload> AnyLane<W::Device> for LaneState<W> {
             Back::Failed(failure) => {
                 for mut job in lent.into_jobs() {
                     if job.may_be_asked_again(failure) {
-                        self.shared.statistics.asked_again.fetch_add(1, Ordering::Relaxed);
+                        shared.statistics.asked_again.fetch_add(1, Ordering::Relaxed);
                         self.again.push_back(job);
                     } else {
-                        job.asker.end(SubmitError::EngineFailed, &self.shared, &self.lane);
+                        job.asker.end(SubmitError::EngineFailed, shared, lane);
                     }
                 }
             }
             Back::Over(error) => {
-                lent.into_jobs().for_each(|job| job.asker.end(error, &self.shared, &self.lane));
+                lent.into_jobs().for_each(|job| job.asker.end(error, shared, lane));
             }
         }
     }
 
     fn answer_expired(&mut self, now: Instant) {
-        let statistics = &self.shared.statistics;
+        let statistics = &self.parts.shared.statistics;
         let waiting = self.waiting.iter_mut().chain(&mut self.again);
         for job in waiting.filter(|job| now >= job.deadline) {
             job.asker.fail(SubmitError::DeadlinePassed, statistics);
         }
-        self.inbox.for_each(|job| {
+        self.parts.inbox.for_each(|job| {
             if now >= job.deadline {
-                crate::job::tell(
-                    job.ticket.reply.take(),
-                    Err(SubmitError::DeadlinePassed),
-                    statistics,
-                );
+                tell(job.ticket.reply.take(), Err(SubmitError::DeadlinePassed), statistics);
             }
         });
     }
 
     fn fail_all(&mut self, error: SubmitError, for_good: bool) {
+        let LaneParts { inbox, shared, lane, .. } = &*self.parts;
         let waiting = std::mem::take(&mut self.waiting);
         for job in waiting.into_iter().chain(std::mem::take(&mut self.again)) {
-            job.asker.end(error, &self.shared, &self.lane);
+            job.asker.end(error, shared, lane);
         }
-        for job in self.inbox.empty(for_good) {
-            Asker::Whole(job.ticket).end(error, &self.shared, &self.lane);
+        for job in inbox.empty(for_good) {
+            Asker::Whole(job.ticket).end(error, shared, lane);
         }
-    }
-
-    fn slice_took(&self) -> Duration {
-        self.slice_took
-    }
-
-    fn note_slice(&mut self, took: Duration) {
-        self.slice_took = (self.slice_took * 7 + took) / 8;
     }
 
     fn shared(&self) -> Arc<LaneShared> {
-        self.lane.clone()
+        self.parts.lane.clone()
     }
 }

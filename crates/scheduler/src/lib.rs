@@ -72,6 +72,10 @@ mod state;
 mod states;
 mod statistics;
 mod supervisor;
+#[cfg(not(feature = "shuttle"))]
+mod sync;
+#[cfg(feature = "shuttle")]
+#[path = "../schedules/sync.rs"]
 mod sync;
 mod timeline;
 mod worker;
@@ -81,12 +85,14 @@ pub use error::{StartError, SubmitError};
 pub use job::Answered;
 pub use lane::Lane;
 pub use replicas::{NotRetired, Replicas};
-pub use start::{DeviceThreads, Limits, Scheduler, Until};
+pub use shared::Limits;
+pub use start::{DeviceThreads, Scheduler, Until};
 pub use state::{DeviceState, EngineLost, ReplicaState};
 pub use statistics::{BATCH_SIZE_BOUNDS, Counted, LaneStatistics, PASS_SECONDS_BOUNDS};
 pub use timeline::{JobTimes, PassTimes, Timeline};
 
 #[cfg(all(test, feature = "shuttle"))]
+#[path = "../schedules/tests.rs"]
 mod schedules;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests;

@@ -12,26 +12,22 @@ use contract::workload::{PassError, Slice};
 use crate::account::{Slots, Turns};
 use crate::choose::Waiting;
 use crate::error::SubmitError;
-use crate::hand_out::{Done, Finished, HandOut};
+use crate::hand_out::{AnsweredJob, Finished, HandOut};
+use crate::inbox::LaneParts;
 use crate::job::{Asker, Split};
-use crate::shared::{LaneShared, Shared};
 use crate::statistics::Statistics;
 use crate::timeline::PassTimes;
 
 pub(crate) struct Pass<W: Workload> {
-    workload: Arc<W>,
+    parts: Arc<LaneParts<W>>,
     /// Whole jobs, and parts of jobs, without their requests. While they are lent, none.
     jobs: VecDeque<Waiting<W>>,
     /// For each job, its requests. Shared with the timer while the jobs are lent.
     requests: Requests<W>,
     state: W::Pass,
     responses: Vec<W::Response>,
-    /// The index of its lane.
-    index: usize,
     /// Whether its jobs must run apart from others, because a device failed while it had them.
     is_apart: bool,
-    lane: Arc<LaneShared>,
-    shared: Arc<Shared>,
     started: Instant,
     /// The time of all slices so far.
     took: Duration,
@@ -43,7 +39,6 @@ type Requests<W> = Arc<Vec<std::vec::IntoIter<<W as Workload>::Request>>>;
 /// A pass, whatever its workload is.
 pub(crate) trait AnyPass<D: ?Sized> {
     fn name(&self) -> &'static str;
-    /// How many requests it has.
     fn len(&self) -> usize;
     /// Whether nothing else may be on the device with it.
     fn is_apart(&self) -> bool;
@@ -60,7 +55,6 @@ pub(crate) trait AnyPass<D: ?Sized> {
     fn has_begun(&self) -> bool;
     /// Whether it was over after its first slice.
     fn had_one_slice(&self) -> bool;
-    /// Notes the time of a slice.
     fn note_slice(&mut self, took: Duration);
     fn took(&self) -> Duration;
     /// Charges its callers for the time of a slice, in proportion to what their requests cost.
@@ -71,7 +65,6 @@ pub(crate) trait AnyPass<D: ?Sized> {
     /// slice, and ask others if the device hangs. `is_on_device`: whether the device is at work on
     /// them.
     fn lend(&mut self, is_on_device: bool) -> Box<dyn Lent>;
-    /// Takes back the jobs.
     fn take_back(&mut self, lent: Box<dyn Lent>);
     /// Gives up the pass and returns its jobs, to be taken back by their lane.
     fn give_up(self: Box<Self>, is_on_device: bool) -> Box<dyn Lent>;
@@ -133,37 +126,29 @@ impl<W: Workload> Lent for LentJobs<W> {
 }
 
 impl<W: Workload> Pass<W> {
-    /// A pass of these jobs, of the lane with this index.
+    /// A pass of these jobs.
     pub(crate) fn new(
-        workload: Arc<W>,
-        (index, lane): (usize, Arc<LaneShared>),
+        parts: Arc<LaneParts<W>>,
         mut jobs: VecDeque<Waiting<W>>,
         is_apart: bool,
-        shared: Arc<Shared>,
         started: Instant,
     ) -> Self {
-        let without = |job: &mut Waiting<W>| take(&mut job.requests);
-        let requests = Arc::new(jobs.iter_mut().map(without).collect());
-        let (state, responses) = (W::Pass::default(), Vec::new());
-        let (took, slices) = (Duration::ZERO, 0);
         Self {
-            workload,
+            parts,
+            requests: Arc::new(jobs.iter_mut().map(|job| take(&mut job.requests)).collect()),
             jobs,
-            requests,
-            state,
-            responses,
-            index,
+            state: W::Pass::default(),
+            responses: Vec::new(),
             is_apart,
-            lane,
-            shared,
             started,
-            took,
-            slices,
+            took: Duration::ZERO,
+            slices: 0,
         }
     }
 
     fn slots(&self) -> usize {
-        requests::<W>(&self.requests).into_iter().map(|one| self.workload.slots(one)).sum()
+        let slots = |request| self.parts.workload.slots(request);
+        requests::<W>(&self.requests).into_iter().map(slots).sum()
     }
 
     fn cost(&self) -> usize {
@@ -186,7 +171,7 @@ fn complete<R>(responses: Vec<R>, wanted: usize) -> Result<Vec<R>, PassError> {
 
 impl<W: Workload> AnyPass<W::Device> for Pass<W> {
     fn name(&self) -> &'static str {
-        self.workload.name()
+        self.parts.workload.name()
     }
 
     fn len(&self) -> usize {
@@ -198,13 +183,12 @@ impl<W: Workload> AnyPass<W::Device> for Pass<W> {
     }
 
     fn first_clock(&self, turns: &Turns) -> u64 {
-        let clock = |job: &Waiting<W>| job.caller.map_or(0, |caller| turns.clock(caller));
-        self.jobs.iter().map(clock).min().unwrap_or(0)
+        self.jobs.iter().map(|job| job.clock(turns)).min().unwrap_or(0)
     }
 
     fn run(&mut self, device: &mut W::Device, slice: Slice<'_>) -> Result<bool, PassError> {
         let requests = requests::<W>(&self.requests);
-        match self.workload.run(device, &requests, &mut self.state, slice)? {
+        match self.parts.workload.run(device, &requests, &mut self.state, slice)? {
             None => Ok(false),
             Some(responses) => {
                 self.responses = complete(responses, requests.len())?;
@@ -214,12 +198,13 @@ impl<W: Workload> AnyPass<W::Device> for Pass<W> {
     }
 
     fn start(&mut self, device: &mut W::Device, beside_others: bool) -> Result<bool, PassError> {
-        self.workload.start(device, &requests::<W>(&self.requests), beside_others)
+        self.parts.workload.start(device, &requests::<W>(&self.requests), beside_others)
     }
 
     fn complete(&mut self, device: &mut W::Device) -> Result<(), PassError> {
         let requests = requests::<W>(&self.requests);
-        self.responses = complete(self.workload.finish(device, &requests)?, requests.len())?;
+        let responses = self.parts.workload.finish(device, &requests)?;
+        self.responses = complete(responses, requests.len())?;
         Ok(())
     }
 
@@ -250,10 +235,7 @@ impl<W: Workload> AnyPass<W::Device> for Pass<W> {
     }
 
     fn drop_expired(&mut self, now: Instant, somebody_hung_up: bool) -> bool {
-        let is_expired = |job: &Waiting<W>| {
-            let may_be_over = somebody_hung_up || matches!(job.asker, Asker::Split(_));
-            now >= job.deadline || (may_be_over && job.asker.is_over())
-        };
+        let is_expired = |job: &Waiting<W>| job.is_expired(now, somebody_hung_up);
         if self.jobs.iter().any(is_expired) {
             let lists = Arc::get_mut(&mut self.requests).expect("nothing is lent between slices");
             let stays: Vec<bool> = self
@@ -262,10 +244,11 @@ impl<W: Workload> AnyPass<W::Device> for Pass<W> {
                 .zip(&*lists)
                 .flat_map(|(job, list)| std::iter::repeat_n(!is_expired(job), list.len()))
                 .collect();
-            self.workload.retain(&mut self.state, &mut |index| stays[index]);
+            self.parts.workload.retain(&mut self.state, &mut |index| stays[index]);
             for (job, list) in take(&mut self.jobs).into_iter().zip(take(lists)) {
                 if is_expired(&job) {
-                    job.asker.end(SubmitError::DeadlinePassed, &self.shared, &self.lane);
+                    let LaneParts { shared, lane, .. } = &*self.parts;
+                    job.asker.end(SubmitError::DeadlinePassed, shared, lane);
                 } else {
                     self.jobs.push_back(job);
                     lists.push(list);
@@ -277,7 +260,7 @@ impl<W: Workload> AnyPass<W::Device> for Pass<W> {
 
     fn lend(&mut self, is_on_device: bool) -> Box<dyn Lent> {
         let (jobs, requests) = (take(&mut self.jobs), self.requests.clone());
-        let (index, is_apart) = (self.index, self.is_apart);
+        let (index, is_apart) = (self.parts.index, self.is_apart);
         Box::new(LentJobs { jobs, requests, index, is_on_device, is_apart })
     }
 
@@ -293,9 +276,8 @@ impl<W: Workload> AnyPass<W::Device> for Pass<W> {
 
     fn finish(self: Box<Self>, worker: usize) -> Box<dyn HandOut> {
         let (requests, cost, slots) = (AnyPass::len(&*self), self.cost(), self.slots());
-        let Self {
-            mut jobs, requests: lists, responses, lane, shared, started, took, slices, ..
-        } = *self;
+        let Self { parts, mut jobs, requests: lists, responses, started, took, slices, .. } = *self;
+        let LaneParts { lane, shared, .. } = &*parts;
         let (ended, batch) = (Instant::now(), requests);
         let times = PassTimes { started, ended, device: took, batch, slices, replica: worker };
         let lists = Arc::into_inner(lists).expect("nothing is lent after the last slice");
@@ -327,20 +309,20 @@ impl<W: Workload> AnyPass<W::Device> for Pass<W> {
                 };
                 if let Some((ticket, answered)) = split.deliver(job.taken, own, &times) {
                     freed += number(ticket.slots.as_ref());
-                    finished.split.push(Done { ticket, deadline: job.deadline, answered });
+                    finished.split.push(AnsweredJob { ticket, deadline: job.deadline, answered });
                 } else {
                     freed += number(Split::release(split).as_ref());
                 }
             }
         }
-        shared.free(&lane, freed);
+        shared.free(lane, freed);
         Box::new(finished)
     }
 
     fn fail(self: Box<Self>, error: SubmitError) {
-        let Self { jobs, shared, lane, .. } = *self;
+        let Self { jobs, parts, .. } = *self;
         for job in jobs {
-            job.asker.end(error, &shared, &lane);
+            job.asker.end(error, &parts.shared, &parts.lane);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Weak, mpsc};
 use std::time::Duration;
 
-use contract::Device;
+use contract::{Device, Engine};
 
 use crate::core::Core;
 use crate::state::ReplicaState;
@@ -26,12 +26,16 @@ pub(crate) fn spawn(alive: &Alive, work: impl FnOnce() + Send + 'static) -> io::
 
 /// The workers of a scheduler. Clones are for the same workers; they keep neither the workers nor
 /// their devices.
-#[derive(Clone)]
-pub struct Replicas {
-    core: Weak<dyn Control>,
+pub struct Replicas<D: ?Sized = dyn Engine> {
+    core: Weak<Core<D>>,
     alive: Weak<mpsc::Sender<()>>,
-    max_restarts: u32,
     number: usize,
+}
+
+impl<D: ?Sized> Clone for Replicas<D> {
+    fn clone(&self) -> Self {
+        Self { core: self.core.clone(), alive: self.alive.clone(), number: self.number }
+    }
 }
 
 /// Why a worker has not retired.
@@ -53,46 +57,9 @@ pub enum NotRetired {
     Ended,
 }
 
-/// What [`Replicas`] needs of a core, whatever its devices are.
-trait Control: Send + Sync {
-    fn states(&self) -> Vec<ReplicaState>;
-    fn retire(&self, replica: usize) -> bool;
-    fn wait(&self, replica: usize, state: ReplicaState, timeout: Duration) -> bool;
-    fn start_again(self: Arc<Self>, replica: usize, alive: &Alive, max_restarts: u32);
-}
-
-impl<D: Device + ?Sized + 'static> Control for Core<D> {
-    fn states(&self) -> Vec<ReplicaState> {
-        self.shared.states.all()
-    }
-
-    fn retire(&self, replica: usize) -> bool {
-        Core::retire(self, replica)
-    }
-
-    fn wait(&self, replica: usize, state: ReplicaState, timeout: Duration) -> bool {
-        self.shared.states.wait(replica, state, timeout)
-    }
-
-    fn start_again(self: Arc<Self>, replica: usize, alive: &Alive, max_restarts: u32) {
-        if let Some(make) = Core::start_again(&self, replica) {
-            let supervisor = Supervisor::new(make, self, replica, max_restarts);
-            // Without a thread the supervisor is dropped, and that replica is lost.
-            let _ = spawn(alive, move || supervisor.make_and_run());
-        }
-    }
-}
-
-impl Replicas {
-    pub(crate) fn new<D: Device + ?Sized + 'static>(
-        core: &Arc<Core<D>>,
-        alive: &Alive,
-        max_restarts: u32,
-        number: usize,
-    ) -> Self {
-        let core: Arc<dyn Control> = core.clone();
-        let (core, alive) = (Arc::downgrade(&core), Arc::downgrade(alive));
-        Self { core, alive, max_restarts, number }
+impl<D: Device + ?Sized + 'static> Replicas<D> {
+    pub(crate) fn new(core: &Arc<Core<D>>, alive: &Alive, number: usize) -> Self {
+        Self { core: Arc::downgrade(core), alive: Arc::downgrade(alive), number }
     }
 
     /// How many there are, in whatever state.
@@ -102,7 +69,7 @@ impl Replicas {
 
     /// The state of each. Empty once all have ended.
     pub fn states(&self) -> Vec<ReplicaState> {
-        self.core.upgrade().map(|core| core.states()).unwrap_or_default()
+        self.core.upgrade().map(|core| core.shared.states.all()).unwrap_or_default()
     }
 
     /// Retires a worker: it finishes what it has begun, leaves other jobs to the others, and drops
@@ -116,7 +83,7 @@ impl Replicas {
         if !core.retire(replica) {
             return Err(NotRetired::LastOne);
         }
-        if !core.wait(replica, ReplicaState::Retired, timeout) {
+        if !core.shared.states.wait(replica, ReplicaState::Retired, timeout) {
             return Err(NotRetired::TooSlow { replica, milliseconds: timeout.as_millis() });
         }
         Ok(())
@@ -125,15 +92,18 @@ impl Replicas {
     /// Starts a retired worker again, or keeps one from retiring. Its maker is called until it has
     /// made a device.
     pub fn start_again(&self, replica: usize) {
-        if let (Some(core), Some(alive)) = (self.core.upgrade(), self.alive.upgrade()) {
-            core.start_again(replica, &alive, self.max_restarts);
+        let (Some(core), Some(alive)) = (self.core.upgrade(), self.alive.upgrade()) else { return };
+        if let Some(make) = core.start_again(replica) {
+            let supervisor = Supervisor::new(make, core, replica);
+            // Without a thread the supervisor is dropped, and that replica is lost.
+            let _ = spawn(&alive, move || supervisor.make_and_run());
         }
     }
 
     /// Waits until a replica works. `false` if it does not within `timeout`.
     pub fn until_it_works(&self, replica: usize, timeout: Duration) -> bool {
         let core = self.core.upgrade();
-        core.is_some_and(|core| core.wait(replica, ReplicaState::Working, timeout))
+        core.is_some_and(|core| core.shared.states.wait(replica, ReplicaState::Working, timeout))
     }
 
     /// Waits until all threads have ended and all devices are dropped. `false` if that takes longer

@@ -14,8 +14,25 @@ use crate::states::States;
 use crate::statistics::{Counted, DeviceCounters, LaneCounters, LaneStatistics, Statistics};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
+/// Bounds of a scheduler and of its devices.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Slots that the jobs of all lanes share, while they wait or are in work.
+    pub capacity_slots: u32,
+    /// How often a device that fails is made again within a minute; failed attempts count.
+    pub max_restarts: u32,
+    /// How long a slice, or making a device again, may take before the device is given up.
+    pub hang_timeout: Duration,
+    /// How long a slice may take while another device works: the jobs are then asked again of it.
+    /// At most `hang_timeout`.
+    pub hang_timeout_beside_others: Duration,
+    /// How long a worker without work looks for some before it sleeps; a core has nothing else to
+    /// do meanwhile. To wake a worker that sleeps takes its caller tens of microseconds.
+    pub linger: Duration,
+}
+
 pub(crate) struct Shared {
-    capacity: u32,
+    pub(crate) limits: Limits,
     taken: Taken,
     /// In the order of the lanes; set when the workers start.
     lanes: OnceLock<Vec<Arc<LaneShared>>>,
@@ -33,9 +50,18 @@ pub(crate) struct Shared {
 #[repr(align(128))]
 struct Taken(AtomicU32);
 
+/// A bit for each shard of a lane's inbox that may have jobs, and one for the probe. Outside the
+/// locks of the shards, because workers read it often; on a cache line of its own. Callers write it
+/// only when they fill an empty shard.
+#[derive(Default)]
+#[repr(align(128))]
+pub(crate) struct Filled(pub(crate) AtomicU64);
+
 /// One lane, as callers and workers see it.
+#[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct LaneShared {
+    pub(crate) filled: Filled,
     /// Slots of its jobs that wait or run.
     taken: AtomicU32,
     /// Device time for one slot in recent passes, on average, in nanoseconds.
@@ -44,9 +70,9 @@ pub(crate) struct LaneShared {
 }
 
 impl LaneShared {
-    pub(crate) fn new() -> Self {
-        let (taken, nanoseconds_per_slot) = (AtomicU32::new(0), AtomicU64::new(0));
-        Self { taken, nanoseconds_per_slot, counters: LaneCounters::default() }
+    /// Whether jobs may wait in its inbox.
+    pub(crate) fn is_filled(&self) -> bool {
+        self.filled.0.load(Ordering::SeqCst) != 0
     }
 
     /// Adds a pass over n slots to the moving average.
@@ -64,9 +90,9 @@ impl LaneShared {
 }
 
 impl Shared {
-    pub(crate) fn new(capacity: u32) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         Self {
-            capacity,
+            limits,
             taken: Taken(AtomicU32::new(0)),
             lanes: OnceLock::new(),
             parking: Parking::new(),
@@ -94,14 +120,15 @@ impl Shared {
         requests: usize,
         usual: usize,
     ) -> Result<Slots, SubmitError> {
-        let slots = usual.min(requests.max(self.capacity as usize / 8));
+        let capacity = self.limits.capacity_slots;
+        let slots = usual.min(requests.max(capacity as usize / 8));
         // No more than the capacity, which is a u32.
-        let asked = at_most_half(slots as u64, self.capacity.into()) as u32;
+        let asked = at_most_half(slots as u64, capacity.into()) as u32;
         // Counted first, so that two requests of one caller can't both be its first.
         let slots = Slots::take(account.clone(), asked);
         let held = account.slots().saturating_sub(asked);
         let may = |taken: u32| {
-            let free = self.capacity - taken;
+            let free = capacity - taken;
             may_take(asked.into(), held.into(), free.into()).then_some(taken + asked)
         };
         match self.taken.0.fetch_update(Ordering::AcqRel, Ordering::Relaxed, may) {
@@ -111,14 +138,8 @@ impl Shared {
             }
             Err(taken) => {
                 self.statistics.refused_full.fetch_add(1, Ordering::Relaxed);
-                let (free, capacity) = (self.capacity - taken, self.capacity);
-                Err(SubmitError::Full {
-                    asked,
-                    held,
-                    free,
-                    capacity,
-                    retry_after: self.drains_in(),
-                })
+                let (free, retry_after) = (capacity - taken, self.drains_in());
+                Err(SubmitError::Full { asked, held, free, capacity, retry_after })
             }
         }
     }
@@ -158,7 +179,6 @@ impl Shared {
         Err(refusal)
     }
 
-    /// The state of the devices.
     pub(crate) fn state(&self) -> DeviceState {
         self.states.together()
     }
@@ -170,12 +190,10 @@ impl Shared {
         }
     }
 
-    /// Receives why a device was lost.
     pub(crate) fn lost(&self) -> watch::Receiver<Option<EngineLost>> {
         self.lost.subscribe()
     }
 
-    /// Counts a caller that hung up.
     pub(crate) fn hang_up(&self) {
         self.statistics.hung_up.fetch_add(1, std::sync::atomic::Ordering::Release);
     }
@@ -185,7 +203,6 @@ impl Shared {
         self.statistics.hung_up.load(std::sync::atomic::Ordering::Acquire)
     }
 
-    /// What was counted so far.
     pub(crate) fn counted(&self) -> Counted {
         let relaxed = std::sync::atomic::Ordering::Relaxed;
         let statistics = &self.statistics;
@@ -194,7 +211,7 @@ impl Shared {
             devices.add_to(&mut device_counters);
         }
         Counted {
-            capacity_slots: self.capacity,
+            capacity_slots: self.limits.capacity_slots,
             refused_full: statistics.refused_full.load(relaxed),
             refused_without_device: statistics.refused_without_device.load(relaxed),
             deadline_passed: statistics.deadline_passed.load(relaxed),

@@ -5,37 +5,20 @@ use std::fmt::Display;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use contract::{Device, EngineDescription, Workload};
+use contract::{Device, Engine, EngineDescription, Workload};
 use tokio::runtime;
 use tokio::sync::watch;
 
-use crate::core::{Core, HangTimeouts};
+use crate::core::Core;
 use crate::dispatch::Dispatch;
 use crate::error::StartError;
-use crate::inbox::Inbox;
+use crate::inbox::{Inbox, LaneParts};
 use crate::lane::{CallersEnd, Lane};
 use crate::lane_state::{AnyLane, LaneState};
 use crate::replicas::{Alive, Replicas, spawn};
-use crate::shared::{LaneShared, Shared};
+use crate::shared::{LaneShared, Limits, Shared};
 use crate::state::{EngineLost, ReplicaState};
 use crate::supervisor::Supervisor;
-
-/// Bounds of a scheduler and of its devices.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Slots that the jobs of all lanes share, while they wait or are in work.
-    pub capacity_slots: u32,
-    /// How often a device that fails is made again within a minute; failed attempts count.
-    pub max_restarts: u32,
-    /// How long a slice, or making a device again, may take before the device is given up.
-    pub hang_timeout: Duration,
-    /// How long a slice may take while another device works: the jobs are then asked again of it.
-    /// At most `hang_timeout`.
-    pub hang_timeout_beside_others: Duration,
-    /// How long a worker without work looks for some before it sleeps; a core has nothing else to
-    /// do meanwhile. To wake a worker that sleeps takes its caller tens of microseconds.
-    pub linger: Duration,
-}
 
 /// Which devices a start waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +32,6 @@ pub enum Until {
 
 /// Builds a scheduler: first its lanes, then its workers.
 pub struct Scheduler<D: ?Sized> {
-    limits: Limits,
     callers: Arc<CallersEnd>,
     lanes: Vec<Box<dyn AnyLane<D>>>,
 }
@@ -57,28 +39,23 @@ pub struct Scheduler<D: ?Sized> {
 impl<D: Device + ?Sized + 'static> Scheduler<D> {
     /// A scheduler without lanes.
     pub fn new(limits: Limits) -> Self {
-        let callers = Arc::new(CallersEnd(Arc::new(Shared::new(limits.capacity_slots))));
-        Self { limits, callers, lanes: Vec::new() }
+        let callers = Arc::new(CallersEnd(Arc::new(Shared::new(limits))));
+        Self { callers, lanes: Vec::new() }
     }
 
     /// Adds a lane for the requests of a workload. Requests may be submitted immediately; they are
     /// answered once there are workers.
     pub fn lane<W: Workload<Device = D>>(&mut self, workload: W) -> Lane<W> {
-        let (workload, inbox) = (Arc::new(workload), Arc::new(Inbox::new()));
-        let (lane, shared) = (Arc::new(LaneShared::new()), self.callers.0.clone());
-        let index = self.lanes.len();
-        let state = LaneState::new(index, workload.clone(), inbox.clone(), lane.clone(), shared);
-        self.lanes.push(Box::new(state));
-        Lane::new(workload, inbox, lane, self.callers.clone())
+        let (lane, shared) = (Arc::<LaneShared>::default(), self.callers.0.clone());
+        let (index, inbox) = (self.lanes.len(), Inbox::new(lane.clone()));
+        let parts = Arc::new(LaneParts { index, workload, inbox, lane, shared });
+        self.lanes.push(Box::new(LaneState::new(parts.clone())));
+        Lane { parts, callers: self.callers.clone() }
     }
 
     /// What workers in these states share.
     pub(crate) fn core(self, states: &[ReplicaState]) -> Arc<Core<D>> {
-        let (dispatch, shared) = (Dispatch::new(self.lanes), self.callers.0.clone());
-        let Limits { hang_timeout: alone, hang_timeout_beside_others, linger, .. } = self.limits;
-        let beside_others = hang_timeout_beside_others.min(alone);
-        let hang_timeouts = HangTimeouts { alone, beside_others };
-        Arc::new(Core::new(shared, dispatch, states, hang_timeouts, linger))
+        Arc::new(Core::new(self.callers.0.clone(), Dispatch::new(self.lanes), states))
     }
 
     /// Starts a worker for each of these makers, waits until the devices that `until` names are
@@ -97,7 +74,7 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
         until: Until,
         within: Option<Duration>,
         makers: Vec<F>,
-    ) -> Result<DeviceThreads, StartError<E>>
+    ) -> Result<DeviceThreads<D>, StartError<E>>
     where
         F: FnMut() -> Result<Box<D>, E> + Send + 'static,
         E: Display + Send + 'static,
@@ -107,7 +84,7 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
             Until::All => makers.len(),
             Until::First => 1,
         };
-        let (limits, deadline) = (self.limits, within.map(|within| Instant::now() + within));
+        let deadline = within.map(|within| Instant::now() + within);
         let mut states = vec![ReplicaState::Working; waited_for];
         states.resize(makers.len(), ReplicaState::Starting);
         let core = self.core(&states);
@@ -115,10 +92,10 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
         timer.spawn(watch(core.clone()));
         let (alive, ended) = mpsc::channel();
         let alive: Alive = Arc::new(alive);
-        let replicas = Replicas::new(&core, &alive, limits.max_restarts, makers.len());
+        let replicas = Replicas::new(&core, &alive, makers.len());
         let mut starting = Vec::new();
         for (index, make) in makers.into_iter().enumerate() {
-            let mut supervisor = Supervisor::new(make, core.clone(), index, limits.max_restarts);
+            let mut supervisor = Supervisor::new(make, core.clone(), index);
             if index >= waited_for {
                 spawn(&alive, move || supervisor.make_and_run()).map_err(StartError::Thread)?;
                 continue;
@@ -161,7 +138,7 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
                     // The others must not stand in the way of whoever tries next, with the memory
                     // of their devices.
                     core.shared.parking.callers_are_gone();
-                    let left = deadline.map_or(limits.hang_timeout, |deadline| {
+                    let left = deadline.map_or(core.shared.limits.hang_timeout, |deadline| {
                         deadline.saturating_duration_since(Instant::now())
                     });
                     let _ = ended.recv_timeout(left);
@@ -174,23 +151,23 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
 }
 
 /// The threads that own the devices.
-pub struct DeviceThreads {
+pub struct DeviceThreads<D: ?Sized = dyn Engine> {
     /// Closed when all of them have ended.
     ended: mpsc::Receiver<()>,
     lost: watch::Receiver<Option<EngineLost>>,
-    replicas: Replicas,
+    replicas: Replicas<D>,
     /// The first devices of the workers that the start waited for.
     pub descriptions: Vec<EngineDescription>,
 }
 
-impl DeviceThreads {
+impl<D: ?Sized> DeviceThreads<D> {
     /// The device of the first worker.
     pub fn description(&self) -> &EngineDescription {
         &self.descriptions[0]
     }
 
     /// The workers, to retire one and to start it again.
-    pub fn replicas(&self) -> &Replicas {
+    pub fn replicas(&self) -> &Replicas<D> {
         &self.replicas
     }
 
@@ -202,7 +179,7 @@ impl DeviceThreads {
 
     /// Waits until there is no device any more; returns why. All waiting jobs have got an error by
     /// then. `None` if the threads end in order before that.
-    pub fn lost(&self) -> impl Future<Output = Option<EngineLost>> + Send + use<> {
+    pub fn lost(&self) -> impl Future<Output = Option<EngineLost>> + Send + use<D> {
         let mut lost = self.lost.clone();
         async move { lost.wait_for(Option::is_some).await.ok().and_then(|lost| lost.clone()) }
     }

@@ -59,12 +59,10 @@ impl States {
         self.changed.notify_all();
     }
 
-    /// How many work.
     pub(crate) fn working(&self) -> u32 {
         self.working.load(Ordering::Acquire)
     }
 
-    /// The state of each.
     pub(crate) fn all(&self) -> Vec<ReplicaState> {
         lock(&self.all).iter().map(|one| one.state).collect()
     }
@@ -102,7 +100,6 @@ impl States {
         true
     }
 
-    /// Whether a replica is lost for good.
     pub(crate) fn is_lost(&self, replica: usize) -> bool {
         lock(&self.all)[replica].state == ReplicaState::Lost
     }

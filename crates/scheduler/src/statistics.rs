@@ -156,7 +156,6 @@ impl DeviceCounters {
         }
     }
 
-    /// Notes what the device has counted so far.
     pub(crate) fn note(&self, counters: Vec<(&'static str, u64)>) {
         self.lock().now = counters;
     }
@@ -169,7 +168,6 @@ impl DeviceCounters {
         *devices = Devices { before, ..Devices::default() };
     }
 
-    /// Adds what the devices counted.
     pub(crate) fn add_to(&self, sum: &mut Vec<(&'static str, u64)>) {
         self.lock().add_to(sum);
     }

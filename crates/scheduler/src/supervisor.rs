@@ -24,9 +24,7 @@ pub(crate) struct Supervisor<D: ?Sized, F> {
     /// `None` once the worker is retired: then the core has it.
     make: Option<F>,
     core: Arc<Core<D>>,
-    /// The worker's index.
     index: usize,
-    max_restarts: u32,
     /// When the attempts within the [`WINDOW`] began.
     attempts: VecDeque<Instant>,
     /// How long it last took to make a device.
@@ -48,9 +46,9 @@ where
     F: FnMut() -> Result<Box<D>, E> + Send + 'static,
     E: Display,
 {
-    pub(crate) fn new(make: F, core: Arc<Core<D>>, index: usize, max_restarts: u32) -> Self {
+    pub(crate) fn new(make: F, core: Arc<Core<D>>, index: usize) -> Self {
         let (attempts, making_took) = (VecDeque::new(), Duration::ZERO);
-        Self { make: Some(make), core, index, max_restarts, attempts, making_took }
+        Self { make: Some(make), core, index, attempts, making_took }
     }
 
     /// Makes a device.
@@ -168,9 +166,9 @@ where
             let now = Instant::now();
             self.attempts.retain(|&attempt| now.saturating_duration_since(attempt) < WINDOW);
             let mut pause = self.pause();
-            if self.attempts.len() >= self.max_restarts as usize {
+            let most = self.core.shared.limits.max_restarts;
+            if self.attempts.len() >= most as usize {
                 if !self.core.shared.states.may_go_on(self.index) {
-                    let most = self.max_restarts;
                     self.core.lose(self.index, EngineLost::TooManyRestarts { most, last });
                     return None;
                 }

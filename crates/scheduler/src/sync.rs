@@ -1,23 +1,12 @@
 //! The locks, atomics and runtimes that the scheduler's protocol is made of. With the feature
-//! `shuttle` they are those of the model checker, which runs the same code under thousands of
-//! schedules (`schedules.rs`).
+//! `shuttle`, `crates/scheduler/schedules/sync.rs` takes the place of this file.
 
-#[cfg(not(feature = "shuttle"))]
 use std::hash::{Hash, Hasher};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-pub(crate) use std::sync::atomic::Ordering;
-
-#[cfg(feature = "shuttle")]
-pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
-#[cfg(feature = "shuttle")]
-pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
-#[cfg(not(feature = "shuttle"))]
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
-#[cfg(not(feature = "shuttle"))]
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 
-#[cfg(not(feature = "shuttle"))]
 use crate::account::ById;
 
 /// The number of parts of what many threads write at the same time: enough that threads seldom
@@ -32,7 +21,6 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Waits until notified, until the time is over, or until a spurious wake-up. Returns whether the
 /// time is over.
-#[cfg(not(feature = "shuttle"))]
 pub(crate) fn wait_at_most<'a, T>(
     changed: &Condvar,
     guard: MutexGuard<'a, T>,
@@ -43,23 +31,25 @@ pub(crate) fn wait_at_most<'a, T>(
     (guard, time.timed_out())
 }
 
-/// There is no clock under the model checker: the time is over immediately, and other threads may
-/// or may not have run by then.
-#[cfg(feature = "shuttle")]
-pub(crate) fn wait_at_most<'a, T>(
-    _: &Condvar,
-    guard: MutexGuard<'a, T>,
-    _: Duration,
-) -> (MutexGuard<'a, T>, bool) {
-    (guard, true)
+/// Whether there is work soon. Threads that could use this core meanwhile get it.
+pub(crate) fn is_soon(linger: Duration, has_work: impl Fn() -> bool) -> bool {
+    if linger.is_zero() {
+        return false;
+    }
+    let until = Instant::now() + linger;
+    while !has_work() {
+        if Instant::now() >= until {
+            return false;
+        }
+        std::thread::yield_now();
+    }
+    true
 }
 
 /// Where a caller waits: answers are handed out there.
-#[cfg(not(feature = "shuttle"))]
 #[derive(Clone)]
 pub(crate) struct Home(Option<tokio::runtime::Handle>);
 
-#[cfg(not(feature = "shuttle"))]
 impl Home {
     /// The runtime of the task that calls, if it runs on one.
     pub(crate) fn current() -> Self {
@@ -88,29 +78,5 @@ impl Home {
             Some(runtime) => drop(runtime.spawn(async move { work() })),
             None => work(),
         }
-    }
-}
-
-/// Under the model checker, all callers wait on one runtime.
-#[cfg(feature = "shuttle")]
-#[derive(Clone)]
-pub(crate) struct Home;
-
-#[cfg(feature = "shuttle")]
-impl Home {
-    pub(crate) fn current() -> Self {
-        Self
-    }
-
-    pub(crate) fn shard(&self) -> usize {
-        usize::from(shuttle::current::me()) % 2
-    }
-
-    pub(crate) fn is_same(&self, _: &Self) -> bool {
-        true
-    }
-
-    pub(crate) fn run(&self, work: impl FnOnce() + Send + 'static) {
-        drop(shuttle::future::spawn(async move { work() }));
     }
 }

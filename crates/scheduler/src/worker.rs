@@ -40,7 +40,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use contract::Device;
 use contract::workload::{PassError, Slice};
@@ -51,11 +51,11 @@ use crate::dispatch::{LONGEST_SLICE, Turn};
 use crate::error::SubmitError;
 use crate::lane_state::Back;
 use crate::pass::AnyPass;
+use crate::sync::is_soon;
 
 /// One of the threads that own a device each.
 pub(crate) struct Worker<D: ?Sized> {
     core: Arc<Core<D>>,
-    /// The worker's index.
     index: usize,
     /// For each lane, its pass that is between two slices.
     under_way: Vec<Option<Box<dyn AnyPass<D>>>>,
@@ -89,7 +89,7 @@ pub(crate) enum End {
 
 impl<D: Device + ?Sized> Worker<D> {
     pub(crate) fn new(core: Arc<Core<D>>, index: usize) -> Self {
-        let under_way = core.inboxes.iter().map(|_| None).collect();
+        let under_way = core.lanes.iter().map(|_| None).collect();
         let (started, finished) = (None, Instant::now());
         Self { core, index, under_way, started, finished, hung_up: 0 }
     }
@@ -158,7 +158,7 @@ impl<D: Device + ?Sized> Worker<D> {
         self.core.counters(self.index).note(device.counters());
         let (core, index) = (&self.core, self.index);
         let has_work = || core.has_work() || core.retires(index);
-        is_soon(core.linger, has_work) || core.shared.parking.sleep(has_work)
+        is_soon(core.shared.limits.linger, has_work) || core.shared.parking.sleep(has_work)
     }
 
     /// Starts the pass of this turn, if it has not begun, need not be alone on the device, and the
@@ -170,26 +170,24 @@ impl<D: Device + ?Sized> Worker<D> {
         let Some(mut pass) = self.under_way[turn.lane].take_if(begins) else { return Ok(None) };
         let began = Instant::now();
         let beside_others = turn.beside_others;
-        match self.watched(&mut pass, began, |pass| pass.start(device, beside_others)) {
-            Ok(Ok(true)) => Ok(Some(Started { turn, pass, began })),
-            Ok(Ok(false)) => {
+        match self.watched(&mut pass, began, |pass| pass.start(device, beside_others))? {
+            Ok(true) => Ok(Some(Started { turn, pass, began })),
+            Ok(false) => {
                 self.under_way[turn.lane] = Some(pass);
                 Ok(None)
             }
-            Ok(Err(error)) => self.fail(pass, error).map(|()| None),
-            Err(end) => Err(self.give_up(end)),
+            Err(error) => self.fail(pass, error).map(|()| None),
         }
     }
 
     fn wait_until_almost_over(&mut self, device: &mut D) -> Result<(), End> {
         let Some(Started { turn, mut pass, began }) = self.started.take() else { return Ok(()) };
-        match self.watched(&mut pass, began, |_| Ok(device.wait_until_almost_over()?)) {
-            Ok(Ok(())) => {
+        match self.watched(&mut pass, began, |_| Ok(device.wait_until_almost_over()?))? {
+            Ok(()) => {
                 self.started = Some(Started { turn, pass, began });
                 Ok(())
             }
-            Ok(Err(error)) => self.fail(pass, error),
-            Err(end) => Err(self.give_up(end)),
+            Err(error) => self.fail(pass, error),
         }
     }
 
@@ -199,10 +197,7 @@ impl<D: Device + ?Sized> Worker<D> {
         let Some(Started { turn, mut pass, began }) = before else { return Ok(()) };
         // Until then the device worked on the pass before.
         let began = began.max(self.finished);
-        let result = match self.watched(&mut pass, began, |pass| pass.complete(device)) {
-            Ok(result) => result,
-            Err(end) => return Err(self.give_up(end)),
-        };
+        let result = self.watched(&mut pass, began, |pass| pass.complete(device))?;
         self.finished = Instant::now();
         let took = self.finished - began;
         match result {
@@ -228,10 +223,7 @@ impl<D: Device + ?Sized> Worker<D> {
         };
         let mut hand_out = || core.hand_out(index);
         let slice = Slice { go_on: &go_on, meanwhile: &mut hand_out };
-        let result = match self.watched(&mut pass, began, |pass| pass.run(device, slice)) {
-            Ok(result) => result,
-            Err(end) => return Err(self.give_up(end)),
-        };
+        let result = self.watched(&mut pass, began, |pass| pass.run(device, slice))?;
         let took = began.elapsed();
         core.hand_out(index);
         pass.note_slice(took);
@@ -256,7 +248,7 @@ impl<D: Device + ?Sized> Worker<D> {
     ///
     /// # Errors
     /// [`End::GivenUp`]. The jobs of all of these passes are gone: others have them, or all callers
-    /// were told.
+    /// were told. The last answers are handed out, and all passes but this one are dropped.
     fn watched<T>(
         &mut self,
         pass: &mut Box<dyn AnyPass<D>>,
@@ -268,19 +260,16 @@ impl<D: Device + ?Sized> Worker<D> {
         lent.extend(self.under_way.iter_mut().flatten().map(|pass| pass.lend(false)));
         self.core.begin(self.index, pass.name(), since, lent);
         let result = caught(|| work(&mut **pass));
-        let Some(lent) = self.core.end(self.index) else { return Err(End::GivenUp) };
+        let Some(lent) = self.core.end(self.index) else {
+            self.core.hand_out(self.index);
+            self.started = None;
+            self.under_way.iter_mut().for_each(|pass| *pass = None);
+            return Err(End::GivenUp);
+        };
         let started = self.started.iter_mut().map(|started| &mut started.pass);
         let others = started.chain(self.under_way.iter_mut().flatten());
         [pass].into_iter().chain(others).zip(lent).for_each(|(pass, lent)| pass.take_back(lent));
         Ok(result.unwrap_or_else(|panic| Err(PassError::Device(panic.into()))))
-    }
-
-    /// Hands out the last answers and drops all passes, whose jobs are gone. Returns `end`.
-    fn give_up(&mut self, end: End) -> End {
-        self.core.hand_out(self.index);
-        self.started = None;
-        self.under_way.iter_mut().for_each(|pass| *pass = None);
-        end
     }
 
     /// Keeps the answers of a pass that is over until they are handed out.
@@ -345,26 +334,4 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
 fn said(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
-}
-
-/// Whether there is work soon. Threads that could use this core meanwhile get it.
-#[cfg(not(feature = "shuttle"))]
-fn is_soon(linger: Duration, has_work: impl Fn() -> bool) -> bool {
-    if linger.is_zero() {
-        return false;
-    }
-    let until = Instant::now() + linger;
-    while !has_work() {
-        if Instant::now() >= until {
-            return false;
-        }
-        std::thread::yield_now();
-    }
-    true
-}
-
-/// There is no clock under the model checker.
-#[cfg(feature = "shuttle")]
-fn is_soon(_: Duration, _: impl Fn() -> bool) -> bool {
-    false
 }

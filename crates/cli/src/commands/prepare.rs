@@ -120,13 +120,13 @@ fn print_summary(
         HumanCount(summary.rows as u64),
         summary.dim,
         under(arguments.metric),
-        HumanBytes(summary.source_bytes),
-        summary.format,
+        HumanBytes(summary.provenance.source_bytes),
+        summary.provenance.source_format,
     )?;
     say!(
         "skipped {} invalid rows and {} repeated words",
-        summary.bad_rows_skipped,
-        summary.duplicate_words_dropped
+        summary.provenance.bad_rows_skipped,
+        summary.provenance.duplicate_words_dropped
     )?;
     if let Some(first) = &summary.first_bad_row {
         say!("the first invalid row is {first}")?;

@@ -18,7 +18,7 @@ use crate::arguments::SynthArguments;
 /// If it can't be written. Nothing is left behind.
 pub fn synth(arguments: &SynthArguments) -> Result<(), CommandError> {
     let SynthArguments { rows, dim, seed, metric, out, text, replace } = arguments;
-    let options = SynthOptions { rows: *rows, dim: *dim as usize, seed: *seed };
+    let options = SynthOptions { rows: *rows, dim: *dim as usize, seed: *seed, metric: *metric };
     if *metric == Metric::Dot && text.is_some() {
         let usage = "GloVe text holds no biases; omit --text, and export the model with \
                      `kindred export --bias`";
@@ -44,7 +44,7 @@ pub fn synth(arguments: &SynthArguments) -> Result<(), CommandError> {
         Ok::<(), CommandError>(())
     };
     if let Some(out) = out {
-        synth_folder(options, *metric, out, *replace, on_progress)?;
+        synth_folder(options, out, *replace, on_progress)?;
         made(out)?;
         say!("to serve it: kindred serve --model {}", out.display())?;
     }

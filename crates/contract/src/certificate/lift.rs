@@ -26,14 +26,9 @@ pub struct Lift {
 }
 
 impl Lift {
-    /// How the rows of a table are lifted, for queries as long as the longest row.
-    pub fn of(table: &Table<'_>) -> Self {
-        Self::for_queries(table, None)
-    }
-
-    /// The same for queries whose norm is about this; for others the certificate holds as well, but
-    /// rules out fewer rows.
-    pub fn for_queries(table: &Table<'_>, norm: Option<f64>) -> Self {
+    /// How the rows of a table are lifted, for queries whose norm is about this, or that are as
+    /// long as the longest row; for others the certificate holds as well, but rules out fewer rows.
+    pub fn of(table: &Table<'_>, norm: Option<f64>) -> Self {
         let none = Self { metric: table.metric(), longest: 1.0, beta: None };
         if table.metric() == Metric::Cosine {
             return none;
@@ -208,7 +203,7 @@ mod tests {
         for (biases, largest) in [([-7.5f32, 100.0, 3e4], 3e4), ([0.0; 3], 0.0)] {
             let table = Table::new(&components, &norms, 2).under_dot(Some(&biases));
             for query_norm in [0.0, 1e-3, 1e4, f64::NAN] {
-                let of_table = Lift::for_queries(&table, Some(query_norm));
+                let of_table = Lift::of(&table, Some(query_norm));
                 let lift = Lift::of_largest(norms[1], largest, query_norm);
                 assert_eq!(lift.beta(), of_table.beta());
                 assert!(lift.longest() >= of_table.longest());
@@ -227,7 +222,7 @@ mod tests {
         for biases in [None, Some(&biases[..])] {
             let table = table.under_dot(biases);
             for queries in [None, Some(0.0), Some(1e-3), Some(1e4), Some(f64::NAN)] {
-                let lift = Lift::for_queries(&table, queries);
+                let lift = Lift::of(&table, queries);
                 assert_eq!(lift.dim(2), if biases.is_some() { 3 } else { 2 });
                 let norm = score::norm(&query);
                 let unit = lift.unit(norm);
@@ -255,13 +250,13 @@ mod tests {
                 }
             }
         }
-        let lift = Lift::of(&table);
+        let lift = Lift::of(&table, None);
         assert_eq!(
             (lift.divisor(0.0), lift.divisor(5.0), lift.unit(3.0)),
             (None, Some(5.0), Unit(1.0))
         );
         assert_eq!(Unit(1.0).at_least(0.3), 0.3);
-        let nothing = Lift::of(&Table::new(&[0.0; 2], &[0.0; 2], 1).under_dot(None));
+        let nothing = Lift::of(&Table::new(&[0.0; 2], &[0.0; 2], 1).under_dot(None), None);
         assert!(!nothing.unit(0.0).is_useful() && nothing.unit(1.0).is_useful());
     }
 

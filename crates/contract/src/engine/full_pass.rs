@@ -13,6 +13,11 @@ const FULL_PASS_VECTORS: usize = 64;
 /// Answers are `[queries]`, in order: of each query its best rows, at most `k`, and a rank for each
 /// row that was asked for. Costs are counted in components of vectors that each row is multiplied
 /// with.
+///
+/// # Errors
+/// [`EngineError::ForeignQuery`] for a query of another table, [`EngineError::Device`].
+/// [`EngineError::SearchOnly`] if the engine has no full pass; it must be joined with one that has.
+/// After an error the parts can't be used.
 pub trait FullPassEngine: Device {
     /// Runs a slice of a full pass: processes rows from `from` on for all these queries. There may
     /// be any number of queries; vectors that they share are compared with each row once. All of
@@ -24,11 +29,6 @@ pub trait FullPassEngine: Device {
     /// Returns the row where the next slice starts; that is `from` again while slices are spent on
     /// the rows whose ranks are requested. Returns `None` when all rows are processed and each part
     /// has its [answer](FullPassPart::into_answer).
-    ///
-    /// # Errors
-    /// [`EngineError::ForeignQuery`] for a query of another table, [`EngineError::Device`].
-    /// [`EngineError::SearchOnly`] if the engine has no full pass; it must be joined with one that
-    /// has. After an error the parts can't be used.
     fn full_pass_part(
         &mut self,
         parts: &mut [FullPassPart],
@@ -56,9 +56,6 @@ pub trait FullPassEngine: Device {
     ///
     /// It is [finished](Self::finish_ranks) like a
     /// [started search](crate::SearchEngine::start_search), in the order of all starts.
-    ///
-    /// # Errors
-    /// [`EngineError::ForeignQuery`] for a query of another table, [`EngineError::Device`].
     fn start_ranks(&mut self, queries: &[&FullPassQuery]) -> Result<bool, EngineError> {
         let _ = queries;
         Ok(false)
@@ -66,9 +63,6 @@ pub trait FullPassEngine: Device {
 
     /// Waits for the counting that was started first, which was for these queries. Those that are
     /// not [answered](FullPassPart::is_answered) need a full pass.
-    ///
-    /// # Errors
-    /// [`EngineError::ForeignQuery`] for a query of another table, [`EngineError::Device`].
     fn finish_ranks(
         &mut self,
         queries: &[&FullPassQuery],
@@ -78,9 +72,6 @@ pub trait FullPassEngine: Device {
 
     /// Runs a full pass in one slice: for each query, in order, its best rows and the requested
     /// ranks.
-    ///
-    /// # Errors
-    /// See [`full_pass_part`](Self::full_pass_part).
     fn full_pass(
         &mut self,
         queries: &[&FullPassQuery],
@@ -91,9 +82,6 @@ pub trait FullPassEngine: Device {
 
     /// The same for parts of which no row was processed; those that are
     /// [answered](FullPassPart::is_answered) stay as they are.
-    ///
-    /// # Errors
-    /// See [`full_pass_part`](Self::full_pass_part).
     fn full_pass_of(
         &mut self,
         mut parts: Vec<FullPassPart>,

@@ -12,13 +12,15 @@ const TOKENS_PER_PASS: usize = 2048;
 /// classes; costs of classifying are counted in tokens. Terms are `[texts][terms]`, at most as many
 /// as each text wants, best first; costs of expanding are counted in plain queries (k = 10, all
 /// rows).
+///
+/// # Errors
+/// [`EngineError::NoHeads`] if the engine classifies no texts; [`EngineError::NoExpander`] if it
+/// expands none, or none of an expander; [`EngineError::ForeignQuery`] for a text to expand of
+/// another table; [`EngineError::Device`]. After an error the parts can't be used.
 pub trait HeadEngine: Device {
     /// The class scores of each text, in order. What is computed from a classifier's weights is
     /// made when it is asked for the first time, and dropped when nobody else has the classifier
     /// any more.
-    ///
-    /// # Errors
-    /// [`EngineError::NoHeads`] if the engine classifies no texts, [`EngineError::Device`].
     fn classify(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, EngineError> {
         let _ = texts;
         Err(EngineError::NoHeads(self.description().name))
@@ -30,9 +32,6 @@ pub trait HeadEngine: Device {
     ///
     /// The engine calls `go_on` between small pieces of work. The slice ends soon after it returns
     /// `false`.
-    ///
-    /// # Errors
-    /// As [`classify`](Self::classify).
     fn classify_part(
         &mut self,
         texts: &[&TokenText],
@@ -53,9 +52,6 @@ pub trait HeadEngine: Device {
     ///
     /// It is [finished](Self::finish_classify) like a
     /// [started search](crate::SearchEngine::start_search), in the order of all starts.
-    ///
-    /// # Errors
-    /// [`EngineError::Device`].
     fn start_classify(&mut self, texts: &[&TokenText]) -> Result<bool, EngineError> {
         let _ = texts;
         Ok(false)
@@ -63,9 +59,6 @@ pub trait HeadEngine: Device {
 
     /// Waits for the texts that were started first, which were these. Returns the class scores of
     /// each.
-    ///
-    /// # Errors
-    /// [`EngineError::Device`].
     fn finish_classify(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, EngineError> {
         let _ = texts;
         Err(EngineError::Device("no texts were started".into()))
@@ -84,11 +77,6 @@ pub trait HeadEngine: Device {
     /// `false`, but not before at least one piece is done. What is derived from an expander's terms
     /// is made when it is asked for the first time, and dropped when nobody else has the expander
     /// any more.
-    ///
-    /// # Errors
-    /// [`EngineError::ForeignQuery`] for a text of another table, [`EngineError::Device`].
-    /// [`EngineError::NoExpander`] if the engine expands no texts, or none of an expander. After an
-    /// error the parts can't be used.
     fn expand_part(
         &mut self,
         parts: &mut [PartOfExpansion],
@@ -106,9 +94,6 @@ pub trait HeadEngine: Device {
     }
 
     /// Expands texts in one slice: the terms of each, in order, best first.
-    ///
-    /// # Errors
-    /// See [`expand_part`](Self::expand_part).
     fn expand(&mut self, texts: &[&Expansion]) -> Result<Vec<Vec<Term>>, EngineError> {
         let parts = texts.iter().map(|&text| PartOfExpansion::new(text.clone()));
         let mut parts: Vec<PartOfExpansion> = parts.collect();

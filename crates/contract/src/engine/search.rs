@@ -8,6 +8,11 @@ use crate::{Device, EngineError, Hit, Query, QueryBatch, UsualCosts};
 ///
 /// Answers are `[queries][hits]`, in the batch's order: at most `k` hits for each query, best
 /// first. Costs and batches are counted in plain queries (k = 10, all rows).
+///
+/// # Errors
+/// Only if the engine or its caller is faulty: [`EngineError::Device`], or
+/// [`EngineError::ForeignQuery`] for a query of another table. Every [`Query`] made for this
+/// engine's table has an answer.
 pub trait SearchEngine: Device {
     /// The preferred batch size for the next pass when `waiting` queries are waiting; at least 1.
     /// Beyond it, a larger batch adds more latency than throughput. The engine answers larger
@@ -15,11 +20,6 @@ pub trait SearchEngine: Device {
     fn preferred_batch(&self, waiting: usize) -> usize;
 
     /// For each query of the batch, in order, its best `k` rows, best first.
-    ///
-    /// # Errors
-    /// Only if the engine or its caller is faulty: [`EngineError::Device`], or
-    /// [`EngineError::ForeignQuery`] for a query of another table. Every [`Query`] made for this
-    /// engine's table has an answer.
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError>;
 
     /// Like [`search`](Self::search), for a caller with other work to do. The engine calls
@@ -30,9 +30,6 @@ pub trait SearchEngine: Device {
     /// no certificate or asks for too large a part of the table. The caller then runs it as a full
     /// pass, which can be cut into slices, with
     /// [`FullPassQuery::of_search`](crate::FullPassQuery::of_search): the answer is the same.
-    ///
-    /// # Errors
-    /// See [`search`](Self::search).
     fn search_overlapped(
         &mut self,
         batch: &QueryBatch<'_>,
@@ -49,9 +46,6 @@ pub trait SearchEngine: Device {
     /// Every started search is [finished](Self::finish_search), in the order of all starts; while
     /// there is one, [`search`](Self::search) and [`search_overlapped`](Self::search_overlapped)
     /// are not called. After an error none of them needs to be finished.
-    ///
-    /// # Errors
-    /// See [`search`](Self::search).
     fn start_search(&mut self, batch: &QueryBatch<'_>) -> Result<bool, EngineError> {
         let _ = batch;
         Ok(false)
@@ -59,9 +53,6 @@ pub trait SearchEngine: Device {
 
     /// Waits for the search that was started first, which was for this batch. Returns its answers,
     /// as [`search_overlapped`](Self::search_overlapped) does.
-    ///
-    /// # Errors
-    /// See [`search`](Self::search).
     fn finish_search(
         &mut self,
         batch: &QueryBatch<'_>,

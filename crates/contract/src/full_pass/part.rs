@@ -136,10 +136,8 @@ impl FullPassPart {
     }
 
     /// Answers a query for ranks alone, of which no row was processed, by what a device has
-    /// counted: for each of the [`distinct_ranked`](Self::distinct_ranked) rows its score, NaN if
-    /// it has none, and the number of rows that pass the filter and rank before it; then for each
-    /// score of [`FullPassQuery::above`] the number of those above it. The count of a row without a
-    /// score, or that does not pass the filter, is not used.
+    /// counted among all rows, as [`merge_counted`](Self::merge_counted) takes it. `scores` are
+    /// those of the [`distinct_ranked`](Self::distinct_ranked) rows, NaN if a row has none.
     ///
     /// # Panics
     /// If the query asks for hits, a row was processed, or there are not as many scores and counts.

@@ -1,7 +1,7 @@
 //! Classifying texts as a workload. A pass of tokens that the engine has met is short; new ones
 //! take slices.
 
-use super::{PassError, Slice, Workload};
+use super::{PassError, Slice, Workload, retain};
 use crate::{Engine, TokenText};
 
 /// Tokens that take about as long as a plain query.
@@ -53,11 +53,7 @@ impl Workload for Classify {
     }
 
     fn retain(&self, done: &mut Vec<Vec<f64>>, stays: &mut dyn FnMut(usize) -> bool) {
-        let mut index = 0;
-        done.retain(|_| {
-            index += 1;
-            stays(index - 1)
-        });
+        retain(done, stays);
     }
 
     fn start(

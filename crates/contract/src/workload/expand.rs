@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Costs, PassError, Slice, Workload};
+use super::{Costs, PassError, Slice, Workload, retain};
 use crate::{BestTerms, Engine, Expansion, PartOfExpansion, Term};
 
 /// A part of a text costs about this much, in plain queries, or has one token: a caller gets as
@@ -77,19 +77,13 @@ impl PartOfText {
     }
 }
 
-/// A pass between two slices.
-#[derive(Debug, Default)]
-pub struct PartlyExpanded {
-    parts: Vec<PartOfExpansion>,
-}
-
 impl Workload for Expand {
     type Device = dyn Engine;
     type Request = PartOfText;
     /// The terms are in [`TermsOfText`].
     type Response = ();
     type Gathered = ();
-    type Pass = PartlyExpanded;
+    type Pass = Vec<PartOfExpansion>;
 
     fn name(&self) -> &'static str {
         "an expansion"
@@ -111,29 +105,22 @@ impl Workload for Expand {
         &self,
         engine: &mut Self::Device,
         texts: &[&PartOfText],
-        pass: &mut PartlyExpanded,
+        parts: &mut Vec<PartOfExpansion>,
         slice: Slice<'_>,
     ) -> Result<Option<Vec<()>>, PassError> {
-        if pass.parts.is_empty() {
-            pass.parts =
-                texts.iter().map(|text| PartOfExpansion::new(text.tokens.clone())).collect();
+        if parts.is_empty() {
+            *parts = texts.iter().map(|text| PartOfExpansion::new(text.tokens.clone())).collect();
         }
         (slice.meanwhile)();
-        engine.expand_part(&mut pass.parts, slice.go_on)?;
-        if !pass.parts.iter().all(PartOfExpansion::is_complete) {
+        engine.expand_part(parts, slice.go_on)?;
+        if !parts.iter().all(PartOfExpansion::is_complete) {
             return Ok(None);
         }
-        let parts = std::mem::take(&mut pass.parts);
-        Ok(Some(
-            parts.into_iter().zip(texts).map(|(part, text)| text.add(part.into_terms())).collect(),
-        ))
+        let parts = std::mem::take(parts).into_iter().zip(texts);
+        Ok(Some(parts.map(|(part, text)| text.add(part.into_terms())).collect()))
     }
 
-    fn retain(&self, pass: &mut PartlyExpanded, stays: &mut dyn FnMut(usize) -> bool) {
-        let mut index = 0;
-        pass.parts.retain(|_| {
-            index += 1;
-            stays(index - 1)
-        });
+    fn retain(&self, parts: &mut Vec<PartOfExpansion>, stays: &mut dyn FnMut(usize) -> bool) {
+        retain(parts, stays);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Costs, PassError, Slice, Workload};
+use super::{Costs, PassError, Slice, Workload, retain};
 use crate::{
     COMPONENTS_OF_A_VECTOR, Engine, FullPassAnswer, FullPassPart, FullPassQuery, QueryVector, Row,
 };
@@ -25,18 +25,13 @@ pub struct UnderWay {
     from: usize,
 }
 
-/// The rows that are vectors of the queries gathered so far. Each is multiplied once, however many
-/// queries use it.
-#[derive(Default)]
-pub struct Shared {
-    rows: HashSet<Row>,
-}
-
 impl Workload for FullPass {
     type Device = dyn Engine;
     type Request = FullPassQuery;
     type Response = FullPassAnswer;
-    type Gathered = Shared;
+    /// The rows that are vectors of the queries gathered so far. Each is multiplied once, however
+    /// many queries use it.
+    type Gathered = HashSet<Row>;
     type Pass = UnderWay;
 
     fn name(&self) -> &'static str {
@@ -62,7 +57,7 @@ impl Workload for FullPass {
 
     fn gather(
         &self,
-        gathered: &mut Shared,
+        gathered: &mut HashSet<Row>,
         query: &FullPassQuery,
         cost: usize,
         left: usize,
@@ -70,7 +65,7 @@ impl Workload for FullPass {
         let vectors = query.scoring().vectors().iter().map(|asked| &asked.vector);
         let new: Vec<Option<Row>> = vectors
             .filter_map(|vector| match vector {
-                QueryVector::Row(row) if gathered.rows.contains(row) => None,
+                QueryVector::Row(row) if gathered.contains(row) => None,
                 QueryVector::Row(row) => Some(Some(*row)),
                 QueryVector::Components(_) => Some(None),
             })
@@ -80,7 +75,7 @@ impl Workload for FullPass {
         if adds > left {
             return None;
         }
-        gathered.rows.extend(new.into_iter().flatten());
+        gathered.extend(new.into_iter().flatten());
         Some(adds)
     }
 
@@ -131,10 +126,6 @@ impl Workload for FullPass {
     }
 
     fn retain(&self, pass: &mut UnderWay, stays: &mut dyn FnMut(usize) -> bool) {
-        let mut index = 0;
-        pass.parts.retain(|_| {
-            index += 1;
-            stays(index - 1)
-        });
+        retain(&mut pass.parts, stays);
     }
 }

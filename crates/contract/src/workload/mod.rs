@@ -22,6 +22,9 @@ pub use search::{Search, SearchResponse};
 ///
 /// A pass may be cut into slices. Between two slices the device may run other workloads, and
 /// requests that nobody waits for any more leave the pass.
+///
+/// # Errors
+/// After a [`PassError`] the pass is over.
 pub trait Workload: Send + Sync + 'static {
     /// The device that runs it.
     type Device: Device + ?Sized;
@@ -72,9 +75,6 @@ pub trait Workload: Send + Sync + 'static {
 
     /// Runs a slice of a pass of these requests. Returns all of their responses, in order, if it
     /// was the last slice; `None` if there is more to do.
-    ///
-    /// # Errors
-    /// [`PassError`]. The pass is over then.
     fn run(
         &self,
         device: &mut Self::Device,
@@ -86,9 +86,6 @@ pub trait Workload: Send + Sync + 'static {
     /// Starts a pass of these requests and returns while the device works on it, after passes that
     /// were started before. Returns `false`, and starts nothing, if the pass must [run](Self::run)
     /// instead: a long one, if it is `beside_others`, requests of other workloads that wait.
-    ///
-    /// # Errors
-    /// [`PassError`]. The pass is over then.
     fn start(
         &self,
         device: &mut Self::Device,
@@ -101,9 +98,6 @@ pub trait Workload: Send + Sync + 'static {
 
     /// Waits for the pass that was started first, which was of these requests. Returns their
     /// responses, in order.
-    ///
-    /// # Errors
-    /// [`PassError`]. The pass is over then.
     fn finish(
         &self,
         device: &mut Self::Device,
@@ -117,6 +111,12 @@ pub trait Workload: Send + Sync + 'static {
     fn retain(&self, pass: &mut Self::Pass, stays: &mut dyn FnMut(usize) -> bool) {
         let _ = (pass, stays);
     }
+}
+
+/// Keeps only the items for whose index `stays` returns true.
+fn retain<T>(items: &mut Vec<T>, stays: &mut dyn FnMut(usize) -> bool) {
+    let mut indices = 0_usize..;
+    items.retain(|_| indices.next().is_some_and(&mut *stays));
 }
 
 /// What a slice gets besides its requests.

@@ -223,7 +223,7 @@ impl CertifiedSearch {
     ) -> Result<Self, StartError> {
         let (threads, instructions) = (full.pool().current_num_threads(), full.instructions());
         let (paths, table) = (options.paths, full.model().table());
-        let lift = Lift::for_queries(&table, query_norm);
+        let lift = Lift::of(&table, query_norm);
         let deriving = if lift.dim(table.dim()) <= MAX_DIM {
             Deriving::start(full.model(), lift, instructions, threads, keep_in, options)?
         } else {

@@ -75,7 +75,7 @@ impl CudaEngine {
             options;
         let kept = Kept { precision, memory, portable: paths.portable };
         let gpu = Gpu::open(ordinal)?;
-        let lift = Lift::of(&table.table());
+        let lift = Lift::of(&table.table(), None);
         if at_full_speed {
             let table = table.table();
             let (_, needed) = self::memory(&table, table.rows());
@@ -95,7 +95,7 @@ impl CudaEngine {
     ) -> Result<Self, GpuError> {
         let gpu = Gpu::open(Some(self.resident.gpu.ordinal))?;
         let kept = self.classifiers.kept();
-        let lift = Lift::for_queries(&of.table(), query_norm);
+        let lift = Lift::of(&of.table(), query_norm);
         Self::on(gpu, of.clone(), lift, Some(&self.resident), self.paths, kept, None)
     }
 

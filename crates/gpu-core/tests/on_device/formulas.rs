@@ -20,7 +20,7 @@ pub(crate) fn tests() -> Vec<(&'static str, fn())> {
 }
 
 fn synthetic(rows: u32, dim: usize) -> Arc<ModelStore> {
-    let files = synth_in_memory(SynthOptions { rows, dim, seed: 5 }).unwrap();
+    let files = synth_in_memory(SynthOptions { rows, dim, seed: 5, ..Default::default() }).unwrap();
     Arc::new(ModelStore::from_memory("synth", &files).unwrap())
 }
 

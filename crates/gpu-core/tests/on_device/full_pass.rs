@@ -129,7 +129,9 @@ fn over_tables_of_every_shape() {
 
 fn over_synthetic_words() {
     let mut numbers = Numbers::new(52);
-    let files = synth_in_memory(SynthOptions { rows: 60_000, dim: 300, seed: 5 }).unwrap();
+    let files =
+        synth_in_memory(SynthOptions { rows: 60_000, dim: 300, seed: 5, ..Default::default() })
+            .unwrap();
     let model = Arc::new(ModelStore::from_memory("synth", &files).unwrap());
     // More vectors than a step takes.
     compare("synthetic", &model, &passes(&model, 400, &mut numbers), &[2, usize::MAX]);

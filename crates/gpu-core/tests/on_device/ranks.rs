@@ -113,7 +113,8 @@ fn in_tables_of_every_shape() {
 
 fn of_synthetic_words() {
     for (rows, dim) in [(100_000, 100), (20_000, 768), (30_000, 1030)] {
-        let files = synth_in_memory(SynthOptions { rows, dim, seed: 5 }).unwrap();
+        let files =
+            synth_in_memory(SynthOptions { rows, dim, seed: 5, ..Default::default() }).unwrap();
         let model = Arc::new(ModelStore::from_memory("synth", &files).unwrap());
         let queries = queries(&model, 140, &mut Numbers::new(3));
         check_all(&format!("{rows} x {dim}"), &model, &queries);
@@ -219,7 +220,9 @@ fn and_searches_that_overlap() {
         Ranks(Vec<&'a FullPassQuery>),
     }
     let mut numbers = Numbers::new(19);
-    let files = synth_in_memory(SynthOptions { rows: 60_000, dim: 100, seed: 6 }).unwrap();
+    let files =
+        synth_in_memory(SynthOptions { rows: 60_000, dim: 100, seed: 6, ..Default::default() })
+            .unwrap();
     let model = Arc::new(ModelStore::from_memory("synth", &files).unwrap());
     let ranked = queries(&model, 600, &mut numbers);
     let searched = support::queries(&model, 600, &[1, 10], &mut numbers);

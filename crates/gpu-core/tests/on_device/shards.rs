@@ -42,7 +42,9 @@ pub(crate) fn shards(model: &Arc<ModelStore>, ranges: Vec<Range<usize>>) -> Shar
 }
 
 fn synthetic() -> Arc<ModelStore> {
-    let files = synth_in_memory(SynthOptions { rows: 60_000, dim: 100, seed: 5 }).unwrap();
+    let files =
+        synth_in_memory(SynthOptions { rows: 60_000, dim: 100, seed: 5, ..Default::default() })
+            .unwrap();
     Arc::new(ModelStore::from_memory("synth", &files).unwrap())
 }
 

@@ -32,7 +32,7 @@ fn random(rows: usize, dim: usize, numbers: &mut Numbers) -> Arc<ModelStore> {
 }
 
 pub(crate) fn synthetic(rows: u32, dim: usize, seed: u64) -> Arc<ModelStore> {
-    let files = synth_in_memory(SynthOptions { rows, dim, seed }).unwrap();
+    let files = synth_in_memory(SynthOptions { rows, dim, seed, ..Default::default() }).unwrap();
     Arc::new(ModelStore::from_memory("synth", &files).unwrap())
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use contract::analogy::analogy_vector;
+use contract::analogy::analogy_sum;
 use contract::{Filter, Hit, Query, QueryVector, Row, Scoring, ScoringError, Table, WeightedWord};
 use model_store::ModelStore;
 
@@ -176,7 +176,7 @@ impl KnownQuestion {
             Method::ThreeCosAdd => {
                 let words = [(self.b, 1.0), (self.c, 1.0), (self.a, -1.0)];
                 let words = words.map(|(row, weight)| WeightedWord { row, weight });
-                let vector = QueryVector::from(analogy_vector(table, &words).ok()?);
+                let vector = QueryVector::from(analogy_sum(table, &words).ok()?.vector);
                 return Query::new(table, vector, 1, self.filter()).ok();
             }
             Method::PairDirection => Scoring::pair_direction(table, self.b, self.c, self.a).ok()?,

@@ -1,6 +1,6 @@
 //! How a query scores rows: by one vector, or by a method that takes several.
 
-use contract::analogy::{analogy_sum, analogy_vector};
+use contract::analogy::analogy_sum;
 use contract::{QueryVector, Row, Scoring, WeightedWord};
 use model_store::ModelStore;
 
@@ -136,5 +136,6 @@ pub(super) fn check_form<'a>(
 /// The contract's query vector for a sum of words.
 pub(super) fn sum(model: &ModelStore, rows: &[Row]) -> Result<Vec<f32>, Error> {
     let words: Vec<_> = rows.iter().map(|&row| WeightedWord { row, weight: 1.0 }).collect();
-    analogy_vector(&model.table(), &words).map_err(|e| Error::of_analogy(model, e))
+    let sum = analogy_sum(&model.table(), &words);
+    sum.map(|sum| sum.vector).map_err(|e| Error::of_analogy(model, e))
 }

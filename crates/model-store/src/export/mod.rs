@@ -1,20 +1,18 @@
 //! Exports a model folder to files that other programs read. The output reads back bit for bit.
 
-mod head;
-mod new_file;
-mod text;
-
 use std::io::{self, Write};
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
+use safetensors::Dtype;
+use safetensors::tensor::{Metadata, TensorInfo};
 
-pub(crate) use new_file::NewFile;
-pub use new_file::check_free;
+pub use crate::whole::check_free;
 
 use crate::prepare::{MAX_WORD_BYTES, ends_in_a_number};
-use crate::{ModelError, ModelStore};
+use crate::whole::NewFile;
+use crate::{ModelError, ModelStore, npy};
 use contract::Row;
 
 /// A format that models can be written in.
@@ -131,7 +129,7 @@ pub fn export(
         path.as_deref().map(|path| NewFile::beside(path, *replace)).transpose()
     };
     let biases_of_model = match biases {
-        Some(_) => head::biases(model)?,
+        Some(_) => npy_of_biases(model)?,
         None => Vec::new(),
     };
     let (vectors_file, words_file, biases_file) = (new(out)?, new(words)?, new(biases)?);
@@ -201,14 +199,14 @@ fn write_vectors(
     out: &mut dyn Write,
     on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> io::Result<ControlFlow<()>> {
-    out.write_all(&head::head(model, format))?;
+    out.write_all(&head(model, format))?;
     let (rows, table, words) = (model.rows(), model.table(), model.words());
     let some_rows = |range: Range<usize>| -> Vec<u8> {
         let mut bytes = Vec::new();
         for row in range.map(|row| Row(row as u32)) {
             match format {
                 ExportFormat::Glove | ExportFormat::Word2vec => {
-                    text::write_line(words.bytes(row), table.row(row), &mut bytes);
+                    write_line(words.bytes(row), table.row(row), &mut bytes);
                 }
                 ExportFormat::Word2vecBinary => {
                     bytes.extend_from_slice(words.bytes(row));
@@ -238,4 +236,54 @@ fn write_vectors(
         }
     }
     Ok(ControlFlow::Continue(()))
+}
+
+/// The bytes before the first row.
+fn head(model: &ModelStore, format: ExportFormat) -> Vec<u8> {
+    let (rows, dim) = (model.rows(), model.dim());
+    match format {
+        ExportFormat::Glove => Vec::new(),
+        ExportFormat::Word2vec | ExportFormat::Word2vecBinary => format!("{rows} {dim}\n").into(),
+        ExportFormat::Npy => npy::head("'<f4'", &[rows as u64, dim as u64]),
+        ExportFormat::Safetensors => safetensors_head(rows, dim),
+    }
+}
+
+/// The biases as a NumPy file; an error if the model has none.
+fn npy_of_biases(model: &ModelStore) -> Result<Vec<u8>, ModelError> {
+    let Some(biases) = model.table().biases() else {
+        let model = model.name().to_owned();
+        return Err(ModelError::Unwritable {
+            model,
+            reason: "it has no biases; omit --bias".into(),
+        });
+    };
+    let mut file = npy::head("'<f4'", &[biases.len() as u64]);
+    file.extend_from_slice(bytemuck::cast_slice(biases));
+    Ok(file)
+}
+
+fn safetensors_head(rows: usize, dim: usize) -> Vec<u8> {
+    let vectors = TensorInfo {
+        dtype: Dtype::F32,
+        shape: vec![rows, dim],
+        data_offsets: (0, rows * dim * size_of::<f32>()),
+    };
+    let metadata =
+        Metadata::new(None, vec![("vectors".into(), vectors)]).expect("one tensor, whole");
+    let mut json = serde_json::to_vec(&metadata).expect("texts and numbers become JSON");
+    json.resize(json.len().next_multiple_of(8), b' ');
+    [&(json.len() as u64).to_le_bytes()[..], &json].concat()
+}
+
+/// One line of text: the word, then each component in the shortest decimals that read back as the
+/// same float32.
+fn write_line(word: &[u8], components: &[f32], out: &mut Vec<u8>) {
+    let mut buffer = zmij::Buffer::new();
+    out.extend_from_slice(word);
+    for &component in components {
+        out.push(b' ');
+        out.extend_from_slice(buffer.format_finite(component).as_bytes());
+    }
+    out.push(b'\n');
 }

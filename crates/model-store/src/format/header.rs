@@ -226,7 +226,6 @@ impl Header {
     }
 }
 
-/// The header as JSON.
 #[derive(Serialize)]
 struct WholeHeader<'a> {
     #[serde(rename = "__metadata__")]

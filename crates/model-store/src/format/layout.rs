@@ -35,7 +35,6 @@ impl Layout {
         })
     }
 
-    /// The end of the file.
     pub(crate) fn end(&self) -> usize {
         self.biases.end
     }

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::path::Path;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{HeadError, seal};
 use crate::ModelStore;
-use crate::error::Reason;
 
 /// The version of the format that this build reads and writes.
 pub const HEAD_VERSION: u32 = 1;
@@ -87,19 +87,6 @@ pub struct About {
     pub kind: HeadKind,
     /// The model that it was made for.
     pub model: MadeFor,
-}
-
-impl About {
-    /// Reads these fields of `head.json`.
-    pub(super) fn parse(path: &Path, json: &[u8]) -> Result<Self, HeadError> {
-        check_version(path, json)?;
-        let about = serde_json::from_slice(json).map_err(|error| HeadError::Description {
-            path: path.to_owned(),
-            reason: error.into(),
-        })?;
-        seal::check(path, json)?;
-        Ok(about)
-    }
 }
 
 /// A model, by its content.
@@ -224,29 +211,28 @@ struct Versioned {
     version: u32,
 }
 
-/// Checks that this build reads a description.
-pub(super) fn check_version(path: &Path, json: &[u8]) -> Result<(), HeadError> {
-    match serde_json::from_slice(json) {
-        Ok(Versioned { version: found }) if found != HEAD_VERSION => {
-            let path = path.to_owned();
-            Err(HeadError::Version { path, found, supported: HEAD_VERSION })
-        }
-        _ => Ok(()),
+/// Reads what a `head.json` says of any head, or of one kind. Checks its version and its checksum.
+pub(super) fn parse<T: DeserializeOwned>(path: &Path, json: &[u8]) -> Result<T, HeadError> {
+    if let Ok(Versioned { version: found }) = serde_json::from_slice(json)
+        && found != HEAD_VERSION
+    {
+        let path = path.to_owned();
+        return Err(HeadError::Version { path, found, supported: HEAD_VERSION });
     }
+    let read = serde_json::from_slice(json)
+        .map_err(|error| HeadError::Description { path: path.to_owned(), reason: error.into() })?;
+    seal::check(path, json)?;
+    Ok(read)
 }
 
 impl Description {
-    /// Reads `head.json`.
     pub(super) fn parse(path: &Path, json: &[u8]) -> Result<Self, HeadError> {
-        check_version(path, json)?;
-        let damaged = |reason: Reason| HeadError::Description { path: path.to_owned(), reason };
         // Otherwise only its first field that no classifier has would be named.
-        if About::parse(path, json).is_ok_and(|about| about.kind != HeadKind::Classifier) {
-            return Err(damaged("it is not a classifier".into()));
+        if parse(path, json).is_ok_and(|about: About| about.kind != HeadKind::Classifier) {
+            let (path, reason) = (path.to_owned(), "it is not a classifier".into());
+            return Err(HeadError::Description { path, reason });
         }
-        let read = serde_json::from_slice(json).map_err(|error| damaged(error.into()))?;
-        seal::check(path, json)?;
-        Ok(read)
+        parse(path, json)
     }
 
     /// Checks that it does not contradict itself.

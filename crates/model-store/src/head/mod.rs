@@ -29,7 +29,7 @@ pub use expander::{Expander, ExpanderDescription, ExpanderWeights, TermsFrom, wr
 use crate::error::Reason;
 use crate::format::Checksum;
 use crate::mapped::Mapped;
-use crate::whole::{Kind, NewFolder};
+use crate::whole::{FolderKind, NewFolder};
 use crate::{ModelError, ModelStore};
 use tensors::Tensors;
 
@@ -38,7 +38,7 @@ pub const HEAD_FILE: &str = "head.json";
 /// The name of the weights.
 pub const WEIGHTS_FILE: &str = "weights.safetensors";
 
-static HEAD: Kind = Kind {
+static HEAD: FolderKind = FolderKind {
     files: &[HEAD_FILE, WEIGHTS_FILE],
     is_other: "exists, but is not a head or holds other files too; choose another --out",
     is_taken: "already holds a head; choose another --out, or add --replace",
@@ -51,7 +51,7 @@ static HEAD: Kind = Kind {
 pub fn about(folder: &Path) -> Result<About, HeadError> {
     check_folder(folder)?;
     let path = folder.join(HEAD_FILE);
-    About::parse(&path, &Mapped::open(&path)?)
+    description::parse(&path, &Mapped::open(&path)?)
 }
 
 /// Checks that a folder has a head's description.
@@ -67,6 +67,10 @@ fn check_folder(folder: &Path) -> Result<(), HeadError> {
 }
 
 /// A classifier that fits its model.
+///
+/// # Errors
+/// Whatever opens or makes one, if there is no head, if it is damaged, or if it was made for
+/// another model. Each error names the cure.
 #[derive(Debug)]
 pub struct Head {
     description: Description,
@@ -95,9 +99,6 @@ pub struct Parts {
 impl Head {
     /// Maps a head's folder. Checks the description and its checksum, that the head was made for
     /// this model, all shapes, the checksum of the weights, and that they are finite.
-    ///
-    /// # Errors
-    /// If the folder is no head, is damaged, or was made for another model. Each names the cure.
     pub fn open(folder: &Path, model: &ModelStore) -> Result<Self, HeadError> {
         check_folder(folder)?;
         let path = folder.join(HEAD_FILE);
@@ -107,9 +108,6 @@ impl Head {
     }
 
     /// A head from the content of its two files. `name` is for errors.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     pub fn from_bytes(
         name: &str,
         description: &[u8],
@@ -124,9 +122,6 @@ impl Head {
     }
 
     /// Puts a head together in memory.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     pub fn from_memory(parts: &Parts, model: &ModelStore) -> Result<Self, HeadError> {
         let (description, weights) = parts.files()?;
         let folder = PathBuf::from("a head in memory");
@@ -165,7 +160,7 @@ impl Head {
 
     /// The checksum that belongs into its description, if that has none.
     pub fn missing_checksum(&self) -> Option<String> {
-        seal::missing(self.description.checksum.as_ref(), &self.description)
+        self.description.checksum.is_none().then(|| seal::checksum_of(&self.description))
     }
 
     /// The token of a row of the model.

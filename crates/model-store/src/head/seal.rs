@@ -30,11 +30,6 @@ fn of_value(mut json: Value) -> Checksum {
     Checksum::of(json.to_string().as_bytes())
 }
 
-/// The checksum that a description should have, if it has none.
-pub(super) fn missing(has: Option<&String>, description: &impl Serialize) -> Option<String> {
-    has.is_none().then(|| checksum_of(description))
-}
-
 /// Checks a description that can be read, if it has a checksum.
 pub(super) fn check(path: &Path, json: &[u8]) -> Result<(), HeadError> {
     let damaged = |reason: Reason| HeadError::Damaged { path: path.to_owned(), reason };
@@ -49,7 +44,6 @@ pub(super) fn check(path: &Path, json: &[u8]) -> Result<(), HeadError> {
     Err(damaged(reason.into()))
 }
 
-/// As it is written.
 pub(super) fn to_json(description: &impl Serialize) -> String {
     serde_json::to_string_pretty(description).expect("a description is JSON") + "\n"
 }

@@ -1,12 +1,11 @@
 //! `weights.safetensors` of a head.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use bytemuck::{cast_slice, pod_collect_to_vec};
 use contract::classifier::{Classifier, Convolution, Layer};
+use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView, serialize};
-use safetensors::{SafeTensors, View};
 
 use super::{Description, Parts};
 use crate::error::Reason;
@@ -135,7 +134,6 @@ impl Tensors {
         &self.floats(&self.added)[index * self.dim..][..self.dim]
     }
 
-    /// The vector for unknown words.
     pub(super) fn unknown(&self) -> Option<&[f32]> {
         self.unknown.as_ref().map(|range| self.floats(range))
     }
@@ -169,58 +167,37 @@ fn aligned_bytes<'a>(
     }
 }
 
-/// A tensor to be written.
-pub(super) struct Written<'a>(pub(super) Dtype, pub(super) Vec<usize>, pub(super) &'a [u8]);
-
-impl View for &Written<'_> {
-    fn dtype(&self) -> Dtype {
-        self.0
-    }
-
-    fn shape(&self) -> &[usize] {
-        &self.1
-    }
-
-    fn data(&self) -> Cow<'_, [u8]> {
-        Cow::Borrowed(self.2)
-    }
-
-    fn data_len(&self) -> usize {
-        self.2.len()
-    }
-}
-
 /// The file of a head's weights.
 pub(super) fn write(parts: &Parts) -> Result<Vec<u8>, Reason> {
     let Parts { classifier, tuned: (rows, tuned), added, unknown, .. } = parts;
     let dim = classifier.dim();
-    let f32s =
-        |shape: Vec<usize>, values| Written(Dtype::F32, shape, cast_slice::<f32, u8>(values));
+    let f32s = |shape: Vec<usize>, values| {
+        TensorView::new(Dtype::F32, shape, cast_slice::<f32, u8>(values))
+    };
     let mut tensors = Vec::new();
     for (index, one) in classifier.convolutions().iter().enumerate() {
         let shape = vec![one.channels(), one.width, dim];
-        tensors.push((convolution(index, "weight"), f32s(shape, &one.weights)));
-        tensors.push((convolution(index, "bias"), f32s(vec![one.channels()], &one.bias)));
+        tensors.push((convolution(index, "weight"), f32s(shape, &one.weights)?));
+        tensors.push((convolution(index, "bias"), f32s(vec![one.channels()], &one.bias)?));
     }
     for (index, one) in classifier.layers().iter().enumerate() {
         let outputs = one.bias.len();
         let shape = vec![outputs, one.weights.len() / outputs];
-        tensors.push((layer(index, "weight"), f32s(shape, &one.weights)));
-        tensors.push((layer(index, "bias"), f32s(vec![outputs], &one.bias)));
+        tensors.push((layer(index, "weight"), f32s(shape, &one.weights)?));
+        tensors.push((layer(index, "bias"), f32s(vec![outputs], &one.bias)?));
     }
     let rows: Vec<u32> = rows.iter().map(|row| row.0).collect();
     if !rows.is_empty() {
-        let own = Written(Dtype::U32, vec![rows.len()], cast_slice(&rows));
+        let own = TensorView::new(Dtype::U32, vec![rows.len()], cast_slice(&rows))?;
         tensors.push(("tuned.rows".to_owned(), own));
-        tensors.push(("tuned.vectors".to_owned(), f32s(vec![rows.len(), dim], tuned)));
+        tensors.push(("tuned.vectors".to_owned(), f32s(vec![rows.len(), dim], tuned)?));
     }
     if !added.is_empty() {
         let shape = vec![added.len() / dim, dim];
-        tensors.push(("words.vectors".to_owned(), f32s(shape, added)));
+        tensors.push(("words.vectors".to_owned(), f32s(shape, added)?));
     }
     if let Some(unknown) = unknown {
-        tensors.push(("unknown.vector".to_owned(), f32s(vec![dim], unknown)));
+        tensors.push(("unknown.vector".to_owned(), f32s(vec![dim], unknown)?));
     }
-    let views = tensors.iter().map(|(name, tensor)| (name, tensor));
-    Ok(serialize(views, None)?)
+    Ok(serialize(tensors, None)?)
 }

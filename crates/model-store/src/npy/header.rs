@@ -3,7 +3,6 @@
 //! A parser of our own, because fuzzing found that the crates for Python literals take time
 //! exponential in the depth of nested brackets; here nothing nests.
 
-/// The first bytes of a NumPy file.
 pub(super) const SIGNATURE: &[u8] = b"\x93NUMPY";
 
 /// The description of the array in a NumPy file.

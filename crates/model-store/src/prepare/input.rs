@@ -1,5 +1,6 @@
 //! Reads the vectors file from disk, counting and hashing it.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -7,19 +8,73 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use super::Input;
+use crate::error::Reason;
 use crate::format::Checksum;
 use crate::{ModelError, lfs};
 
-/// An input before decompression.
-pub(super) struct Packed<'a> {
-    /// Its name in messages.
+/// The compression of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Packing {
+    Gzip,
+    Zstd,
+    Xz,
+    Zip,
+}
+
+impl Packing {
+    /// Detects compression by the first bytes of a file.
+    pub(super) fn of(start: &[u8]) -> Option<Self> {
+        // zstd may start with a skippable frame, as pzstd writes it.
+        if matches!(start, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..]) {
+            return Some(Self::Zstd);
+        }
+        let magics: [(&[u8], Self); 5] = [
+            (b"\x1f\x8b", Self::Gzip),
+            (b"\x28\xb5\x2f\xfd", Self::Zstd),
+            (b"\xfd7zXZ\0", Self::Xz),
+            (b"PK\x03\x04", Self::Zip),
+            // An empty archive.
+            (b"PK\x05\x06", Self::Zip),
+        ];
+        magics.into_iter().find(|(magic, _)| start.starts_with(magic)).map(|(_, packing)| packing)
+    }
+}
+
+impl fmt::Display for Packing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+            Self::Xz => "xz",
+            Self::Zip => "zip",
+        })
+    }
+}
+
+/// How far a file has been read, for other threads.
+#[derive(Clone)]
+pub(super) struct ReadSoFar {
     pub(super) path: PathBuf,
-    /// Its size; unknown for a pipe.
+    pub(super) packing: Option<Packing>,
+    /// The size on disk; unknown for a pipe.
     pub(super) bytes_total: Option<u64>,
-    /// Its first bytes: [`START_BYTES`] at least, or all if there are fewer.
-    pub(super) start: Vec<u8>,
-    pub(super) seen: Arc<Seen>,
-    pub(super) raw: Raw<'a>,
+    seen: Arc<Seen>,
+}
+
+impl ReadSoFar {
+    /// Before decompression.
+    pub(super) fn bytes_read(&self) -> u64 {
+        self.seen.lock().bytes
+    }
+
+    /// Size and checksum of the file on disk, once it was read to its end.
+    pub(super) fn finish(&self) -> Result<(u64, Checksum), ModelError> {
+        self.seen.finish().map_err(ModelError::io("read", &self.path))
+    }
+
+    pub(super) fn bad(&self, reason: impl Into<Reason>) -> ModelError {
+        ModelError::BadInput { path: self.path.clone(), reason: reason.into() }
+    }
 }
 
 /// The number of bytes used to detect compression.
@@ -35,7 +90,7 @@ pub(super) enum Raw<'a> {
 
 /// The bytes seen so far.
 #[derive(Default)]
-pub(super) struct Seen(Mutex<SeenState>);
+struct Seen(Mutex<SeenState>);
 
 #[derive(Default)]
 struct SeenState {
@@ -50,41 +105,43 @@ enum Whole {
     Hashing(JoinHandle<io::Result<(u64, Checksum)>>),
 }
 
-impl<'a> Packed<'a> {
-    pub(super) fn open(input: Input<'a>) -> Result<Self, ModelError> {
-        let mut start = Vec::new();
-        let (path, bytes_total, raw) = match input {
-            Input::Bytes { name, bytes } => {
-                read_start(&mut &*bytes, &mut start)
-                    .map_err(ModelError::io("read", Path::new(name)))?;
-                (name.into(), Some(bytes.len() as u64), Raw::Bytes(bytes))
-            }
-            Input::Stdin => {
-                let path = PathBuf::from("standard input");
-                let raw = pipe(io::stdin(), &mut start).map_err(ModelError::io("read", &path))?;
-                (path, None, raw)
-            }
-            Input::File(path) => {
-                let mut file = File::open(path).map_err(ModelError::io("open", path))?;
-                let can_not_read = |e| ModelError::io("read", path)(e);
-                let metadata = file.metadata().map_err(can_not_read)?;
-                if metadata.is_dir() {
-                    let reason = "it is a folder; give a file".into();
-                    return Err(ModelError::BadInput { path: path.to_owned(), reason });
-                }
-                if metadata.is_file() {
-                    read_start(&mut file, &mut start).map_err(can_not_read)?;
-                    file.seek(SeekFrom::Start(0)).map_err(can_not_read)?;
-                    (path.to_owned(), Some(metadata.len()), Raw::File(file))
-                } else {
-                    (path.to_owned(), None, pipe(file, &mut start).map_err(can_not_read)?)
-                }
-            }
-        };
-        match lfs::reason(&start) {
-            None => Ok(Self { path, bytes_total, start, seen: Arc::default(), raw }),
-            Some(reason) => Err(ModelError::BadInput { path, reason: reason.into() }),
+/// Opens an input before decompression.
+pub(super) fn open(input: Input<'_>) -> Result<(ReadSoFar, Raw<'_>), ModelError> {
+    let mut start = Vec::new();
+    let (path, bytes_total, raw) = match input {
+        Input::Bytes { name, bytes } => {
+            read_start(&mut &*bytes, &mut start)
+                .map_err(ModelError::io("read", Path::new(name)))?;
+            (name.into(), Some(bytes.len() as u64), Raw::Bytes(bytes))
         }
+        Input::Stdin => {
+            let path = PathBuf::from("standard input");
+            let raw = pipe(io::stdin(), &mut start).map_err(ModelError::io("read", &path))?;
+            (path, None, raw)
+        }
+        Input::File(path) => {
+            let mut file = File::open(path).map_err(ModelError::io("open", path))?;
+            let can_not_read = |e| ModelError::io("read", path)(e);
+            let metadata = file.metadata().map_err(can_not_read)?;
+            if metadata.is_dir() {
+                let reason = "it is a folder; give a file".into();
+                return Err(ModelError::BadInput { path: path.to_owned(), reason });
+            }
+            if metadata.is_file() {
+                read_start(&mut file, &mut start).map_err(can_not_read)?;
+                file.seek(SeekFrom::Start(0)).map_err(can_not_read)?;
+                (path.to_owned(), Some(metadata.len()), Raw::File(file))
+            } else {
+                (path.to_owned(), None, pipe(file, &mut start).map_err(can_not_read)?)
+            }
+        }
+    };
+    match lfs::reason(&start) {
+        None => {
+            let packing = Packing::of(&start);
+            Ok((ReadSoFar { path, packing, bytes_total, seen: Arc::default() }, raw))
+        }
+        Some(reason) => Err(ModelError::BadInput { path, reason: reason.into() }),
     }
 }
 
@@ -104,35 +161,29 @@ fn pipe(mut reader: impl Read + Send + 'static, start: &mut Vec<u8>) -> io::Resu
 }
 
 impl<'a> Raw<'a> {
-    /// Reads from start to end, and records the bytes in `seen`.
-    pub(super) fn watched(self, seen: &Arc<Seen>) -> Box<dyn Read + Send + 'a> {
-        fn watch<'a>(inner: impl Read + Send + 'a, seen: &Arc<Seen>) -> Box<dyn Read + Send + 'a> {
-            Box::new(Watched { inner, seen: seen.clone(), hashes: true })
-        }
+    /// Reads from start to end, and notes the bytes.
+    pub(super) fn watched(self, so_far: &ReadSoFar) -> Box<dyn Read + Send + 'a> {
+        let (seen, hashes) = (so_far.seen.clone(), true);
         match self {
-            Self::File(file) => watch(file, seen),
-            Self::Bytes(bytes) => watch(Cursor::new(bytes), seen),
-            Self::Pipe(pipe) => watch(pipe, seen),
+            Self::File(inner) => Box::new(Watched { inner, seen, hashes }),
+            Self::Bytes(bytes) => Box::new(Watched { inner: Cursor::new(bytes), seen, hashes }),
+            Self::Pipe(inner) => Box::new(Watched { inner, seen, hashes }),
         }
     }
 
     /// For archives, whose directory is at their end. `None` for sources that can be read only
     /// once.
-    pub(super) fn seekable(
-        self,
-        path: &Path,
-        seen: &Arc<Seen>,
-    ) -> io::Result<Option<Box<dyn ReadSeek + 'a>>> {
+    pub(super) fn seekable(self, so_far: &ReadSoFar) -> io::Result<Option<Box<dyn ReadSeek + 'a>>> {
+        let (seen, hashes) = (so_far.seen.clone(), false);
         match self {
             Self::File(inner) => {
-                seen.hash_beside(File::open(path)?)?;
-                Ok(Some(Box::new(Watched { inner, seen: seen.clone(), hashes: false })))
+                seen.hash_beside(File::open(&so_far.path)?)?;
+                Ok(Some(Box::new(Watched { inner, seen, hashes })))
             }
             Self::Bytes(bytes) => {
                 let hashed = Whole::Hashed(bytes.len() as u64, Checksum::of(bytes));
                 seen.lock().whole = Some(hashed);
-                let inner = Cursor::new(bytes);
-                Ok(Some(Box::new(Watched { inner, seen: seen.clone(), hashes: false })))
+                Ok(Some(Box::new(Watched { inner: Cursor::new(bytes), seen, hashes })))
             }
             Self::Pipe(_) => Ok(None),
         }
@@ -148,11 +199,6 @@ impl Seen {
         self.0.lock().expect("nothing panics while it holds this lock")
     }
 
-    /// Bytes read so far.
-    pub(super) fn bytes(&self) -> u64 {
-        self.lock().bytes
-    }
-
     fn hash_beside(&self, mut file: File) -> io::Result<()> {
         let thread = std::thread::Builder::new().name("kindred-hash".into()).spawn(move || {
             let mut hasher = blake3::Hasher::new();
@@ -164,7 +210,7 @@ impl Seen {
     }
 
     /// Size and checksum, once all has been read.
-    pub(super) fn finish(&self) -> io::Result<(u64, Checksum)> {
+    fn finish(&self) -> io::Result<(u64, Checksum)> {
         let whole = self.lock().whole.take();
         match whole {
             Some(Whole::Hashed(bytes, checksum)) => Ok((bytes, checksum)),

@@ -33,7 +33,6 @@ mod pipeline;
 mod plain_text;
 mod rows;
 mod unpack;
-mod vectors_file;
 mod words_file;
 mod writer;
 mod zstd;
@@ -56,7 +55,6 @@ use words_file::WordList;
 pub use writer::ModelWriter;
 
 use crate::ModelError;
-use crate::format::Provenance;
 use contract::Metric;
 
 /// Maximum number of components per row.
@@ -93,9 +91,9 @@ pub fn prepare_folder(
     let can_not_write = |e| ModelError::io("write the model to", out)(e);
     let mut folder = None;
     let create = || folder.insert(ModelFolder::beside(out, options.replace)?).create_vectors();
-    let (writer, summary, provenance) =
-        read_rows(input, create, options, on_progress, can_not_write)?;
-    let (vectors, words, index) = writer.finish(provenance).map_err(can_not_write)?;
+    let (writer, summary) = read_rows(input, create, options, on_progress, can_not_write)?;
+    let (vectors, words, index) =
+        writer.finish(summary.provenance.clone()).map_err(can_not_write)?;
     let folder = folder.expect("it was made for the rows");
     folder.complete(vectors, &words, &index)?;
     Ok(summary)
@@ -112,8 +110,8 @@ pub fn prepare_in_memory(
     let no_memory = |e| ModelError::io("keep in memory", Path::new("the model"))(e);
     let on_progress = &mut |_| ControlFlow::Continue(());
     let nowhere = || Ok(Cursor::new(Vec::new()));
-    let (writer, _, provenance) = read_rows(input, nowhere, options, on_progress, no_memory)?;
-    let (vectors, words, index) = writer.finish(provenance).map_err(no_memory)?;
+    let (writer, summary) = read_rows(input, nowhere, options, on_progress, no_memory)?;
+    let (vectors, words, index) = writer.finish(summary.provenance).map_err(no_memory)?;
     Ok(ModelFiles { vectors: vectors.into_inner(), words, index })
 }
 
@@ -135,7 +133,7 @@ fn read_rows<W: Write + Seek>(
     options: &PrepareOptions,
     on_progress: OnProgress<'_>,
     can_not_write: impl Fn(io::Error) -> ModelError + Copy,
-) -> Result<(ModelWriter<W>, Summary, Provenance), ModelError> {
+) -> Result<(ModelWriter<W>, Summary), ModelError> {
     let words = options.words.as_deref().map(|path| WordList::read(path, options)).transpose()?;
     if let (Metric::Cosine, Some(path)) = (options.metric, &options.biases) {
         let reason = "biases are added to dot products; add --metric dot, or omit --bias".into();
@@ -144,13 +142,21 @@ fn read_rows<W: Write + Seek>(
     let biases = options.biases.as_deref().map(Biases::read).transpose()?;
     unpack::read(input, options.member.as_deref(), |unpacked| {
         let so_far = unpacked.progress().clone();
-        let (head, plan) = begin(unpacked, options, words)?;
-        let (unit, expected, description) =
-            (plan.records, plan.expected.clone(), plan.description.clone());
-        let writer = ModelWriter::new(out()?, plan.dim).map_err(can_not_write)?;
-        let writer = writer.under(options.metric);
-        let column = plan.first_column.clone();
-        let mut rows = Rows::new(writer, biases, unit, so_far, column, options);
+        let (head, mut plan) = begin(unpacked, options, words)?;
+        let expected = plan.expected.take();
+        let writer = ModelWriter::new(out()?, plan.dim, options.metric).map_err(can_not_write)?;
+        let mut rows = Rows {
+            writer,
+            biases,
+            options,
+            so_far,
+            description: std::mem::take(&mut plan.description),
+            unit: plan.records,
+            column: plan.first_column.take(),
+            first_bad: None,
+            bad: 0,
+            repeated: 0,
+        };
         let records = pipeline::run(unpacked, head, plan, |position, parsed| {
             rows.take(position, parsed, can_not_write)?;
             if on_progress(rows.progress()).is_break() {
@@ -167,7 +173,7 @@ fn read_rows<W: Write + Seek>(
         if let Some(biases) = &rows.biases {
             biases.check_end(records, &rows.so_far.path)?;
         }
-        rows.finish(&description, options)
+        rows.finish()
     })
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use contract::Metric;
 
 use super::VectorsFormat;
+use crate::format::Provenance;
 
 /// The source of the vectors.
 #[derive(Debug, Clone, Copy)]
@@ -65,18 +66,12 @@ pub struct Progress {
 /// The summary of a preparation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
-    /// The file's format, such as `glove text, gzip`.
-    pub format: String,
     /// Rows written.
     pub rows: usize,
     /// Components in a row.
     pub dim: usize,
-    /// Size of the vectors file on disk, in bytes.
-    pub source_bytes: u64,
-    /// Number of rows skipped because they were invalid.
-    pub bad_rows_skipped: u64,
-    /// The first of them, and what was wrong.
+    /// The first row that was skipped because it was invalid, and what was wrong.
     pub first_bad_row: Option<String>,
-    /// Number of rows skipped because their word was a repetition.
-    pub duplicate_words_dropped: u64,
+    /// The file's format and size, and how many rows were skipped.
+    pub provenance: Provenance,
 }

@@ -3,8 +3,9 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use super::formats::{BadBytes, MAX_RECORD_BYTES, Parsed, Plan, Unit};
-use super::unpack::{ReadSoFar, Unpacked};
+use super::formats::{BadBytes, MAX_RECORD_BYTES, Parsed, Plan, RecordUnit};
+use super::input::ReadSoFar;
+use super::unpack::Unpacked;
 use crate::ModelError;
 
 /// Bytes per chunk; small enough to pass between cores through their caches.
@@ -84,6 +85,8 @@ fn read_chunks(
     let mut buffer = head;
     // The buffer's offset in the decompressed bytes.
     let mut start = 0;
+    // Records before it.
+    let mut first = 0;
     while plan.skip - start > buffer.len() as u64 && !at_end {
         start += buffer.len() as u64;
         buffer.clear();
@@ -93,9 +96,8 @@ fn read_chunks(
     buffer.drain(..skipped as usize);
     start += skipped;
     loop {
-        let first = plan.framing.found();
         let whole = plan.framing.whole(&buffer, at_end);
-        let whole = whole.map_err(|bad| Fault::Bytes { start, bad })?;
+        let (whole, found) = whole.map_err(|bad| Fault::Bytes { start, bad })?;
         let rest = &buffer[whole..];
         // A record that does not fit in one chunk may fit in more.
         let room = if whole > 0 { CHUNK_BYTES } else { MAX_RECORD_BYTES };
@@ -120,6 +122,7 @@ fn read_chunks(
             return Ok(());
         }
         start += whole as u64;
+        first += found;
         buffer = next;
         if plan.framing.is_done() {
             // The rest is not vectors; it is only read for the checksum.
@@ -132,16 +135,16 @@ fn read_chunks(
 }
 
 impl Fault {
-    fn said(self, unit: Unit, records: u64, so_far: &ReadSoFar) -> ModelError {
+    fn said(self, unit: RecordUnit, records: u64, so_far: &ReadSoFar) -> ModelError {
         let (start, bad) = match self {
             Self::Model(error) => return error,
             Self::Bytes { start, bad } => (start, bad),
         };
         let byte = byte_name(start + bad.byte as u64, so_far);
         let location = match (unit, bad.record) {
-            (Unit::Line { first }, _) => format!("line {}", first + records),
-            (Unit::Row, Some(record)) => format!("row {record}, {byte}"),
-            (Unit::Row, None) => byte,
+            (RecordUnit::Line { first }, _) => format!("line {}", first + records),
+            (RecordUnit::Row, Some(record)) => format!("row {record}, {byte}"),
+            (RecordUnit::Row, None) => byte,
         };
         so_far.bad(format!("{location}: {}", bad.reason))
     }

@@ -1,6 +1,6 @@
 //! Files that are no plain text in UTF-8, and how to convert them.
 
-use super::unpack::Packing;
+use super::input::Packing;
 
 /// The fault of a text that begins like this, if it is UTF-16. Read as UTF-8, it would be
 /// letters with NUL characters between them.

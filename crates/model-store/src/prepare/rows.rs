@@ -3,51 +3,31 @@
 use std::io::{self, Seek, Write};
 
 use super::biases::Biases;
-use super::formats::{BadRecord, Parsed, Unit, Watch};
+use super::formats::{BadRecord, Parsed, RecordUnit, Watch};
+use super::input::ReadSoFar;
 use super::pipeline::{Position, byte_name};
-use super::unpack::{ReadSoFar, file_name};
+use super::unpack::file_name;
 use super::{ModelWriter, PrepareOptions, Progress, Summary};
 use crate::ModelError;
 use crate::format::Provenance;
 
 /// Passes rows into the model.
-pub(super) struct Rows<W> {
-    writer: ModelWriter<W>,
+pub(super) struct Rows<'a, W> {
+    pub(super) writer: ModelWriter<W>,
     pub(super) biases: Option<Biases>,
-    unit: Unit,
+    pub(super) options: &'a PrepareOptions,
     pub(super) so_far: ReadSoFar,
+    /// The format, for the model's provenance.
+    pub(super) description: String,
+    pub(super) unit: RecordUnit,
     /// What the first column may be instead of what it is taken for.
-    column: Option<Watch>,
-    skips: bool,
-    dim_is_of_line_1: bool,
-    first_bad: Option<(u64, String)>,
-    bad: u64,
-    repeated: u64,
+    pub(super) column: Option<Watch>,
+    pub(super) first_bad: Option<(u64, String)>,
+    pub(super) bad: u64,
+    pub(super) repeated: u64,
 }
 
-impl<W: Write + Seek> Rows<W> {
-    pub(super) fn new(
-        writer: ModelWriter<W>,
-        biases: Option<Biases>,
-        unit: Unit,
-        so_far: ReadSoFar,
-        column: Option<Watch>,
-        options: &PrepareOptions,
-    ) -> Self {
-        Self {
-            writer,
-            biases,
-            unit,
-            so_far,
-            column,
-            skips: options.skip_bad_rows,
-            dim_is_of_line_1: options.dim.is_none(),
-            first_bad: None,
-            bad: 0,
-            repeated: 0,
-        }
-    }
-
+impl<W: Write + Seek> Rows<'_, W> {
     pub(super) fn progress(&self) -> Progress {
         Progress {
             bytes_read: self.so_far.bytes_read(),
@@ -63,7 +43,7 @@ impl<W: Write + Seek> Rows<W> {
         can_not_write: impl Fn(io::Error) -> ModelError,
     ) -> Result<(), ModelError> {
         if let Some(first) = &parsed.first_bad {
-            if !self.skips || !first.may_be_skipped {
+            if !self.options.skip_bad_rows || !first.may_be_skipped {
                 return Err(self.bad_record(position, first));
             }
             self.bad += parsed.bad.len() as u64;
@@ -84,8 +64,8 @@ impl<W: Write + Seek> Rows<W> {
     /// The number in messages: lines count from 1, rows from 0.
     fn number(&self, record: u64) -> u64 {
         match self.unit {
-            Unit::Line { first } => first + record,
-            Unit::Row => record,
+            RecordUnit::Line { first } => first + record,
+            RecordUnit::Row => record,
         }
     }
 
@@ -94,16 +74,16 @@ impl<W: Write + Seek> Rows<W> {
         let number = self.number(position.records + bad.record);
         let mut reason = bad.reason.clone();
         match self.unit {
-            Unit::Line { .. } if !bad.may_be_skipped => {
+            RecordUnit::Line { .. } if !bad.may_be_skipped => {
                 self.so_far.bad(format!("line {number}: {reason}"))
             }
-            Unit::Line { .. } => {
-                if number == 1 && self.dim_is_of_line_1 && reason.contains("not a number") {
+            RecordUnit::Line { .. } => {
+                if number == 1 && self.options.dim.is_none() && reason.contains("not a number") {
                     reason += "; if the first word contains spaces, give --dim";
                 }
                 ModelError::BadLine { path, line: number, reason }
             }
-            Unit::Row => {
+            RecordUnit::Row => {
                 let byte = byte_name(position.bytes + bad.byte as u64, &self.so_far);
                 if bad.may_be_skipped {
                     ModelError::BadRow { path, row: number, byte, reason }
@@ -114,13 +94,9 @@ impl<W: Write + Seek> Rows<W> {
         }
     }
 
-    pub(super) fn finish(
-        self,
-        description: &str,
-        options: &PrepareOptions,
-    ) -> Result<(ModelWriter<W>, Summary, Provenance), ModelError> {
-        let Self { writer, biases, unit, so_far, column, first_bad, bad, repeated, .. } = self;
-        let unit = unit.name();
+    pub(super) fn finish(self) -> Result<(ModelWriter<W>, Summary), ModelError> {
+        let Self { writer, biases, options, so_far, column, first_bad, bad, repeated, .. } = self;
+        let unit = self.unit.name();
         if writer.rows() == 0 {
             return Err(so_far.bad(match first_bad {
                 None => "it has no rows".into(),
@@ -142,7 +118,7 @@ impl<W: Write + Seek> Rows<W> {
             return Err(so_far.bad(reason));
         }
         let (source_bytes, source_checksum) = so_far.finish()?;
-        let mut format = description.to_owned();
+        let mut format = self.description;
         if let Some(words) = &options.words {
             format += &format!(" with words in {}", file_name(words));
         }
@@ -154,7 +130,7 @@ impl<W: Write + Seek> Rows<W> {
         }
         let provenance = Provenance {
             source: file_name(&so_far.path),
-            source_format: format.clone(),
+            source_format: format,
             source_bytes,
             source_checksum,
             prepared_by: Provenance::this_program(),
@@ -162,15 +138,8 @@ impl<W: Write + Seek> Rows<W> {
             bad_rows_skipped: bad,
             duplicate_words_dropped: repeated,
         };
-        let summary = Summary {
-            format,
-            rows: writer.rows(),
-            dim: writer.dim(),
-            source_bytes,
-            bad_rows_skipped: bad,
-            first_bad_row: first_bad.map(|(number, reason)| format!("{unit} {number}: {reason}")),
-            duplicate_words_dropped: repeated,
-        };
-        Ok((writer, summary, provenance))
+        let first_bad_row = first_bad.map(|(number, reason)| format!("{unit} {number}: {reason}"));
+        let (rows, dim) = (writer.rows(), writer.dim());
+        Ok((writer, Summary { rows, dim, first_bad_row, provenance }))
     }
 }

@@ -1,10 +1,8 @@
 //! Decompresses input: gzip, zstd, xz and zip are detected by their first bytes.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::io::{self, BufReader, Read};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 use liblzma::read::XzDecoder;
@@ -12,11 +10,10 @@ use liblzma::stream::{CONCATENATED, Stream};
 use zip::ZipArchive;
 
 use super::Input;
-use super::input::{Packed, ReadSeek, Seen};
+use super::input::{Packing, ReadSeek, ReadSoFar, open};
 use super::zstd::ZstdReader;
 use crate::ModelError;
-use crate::error::{Reason, because};
-use crate::format::Checksum;
+use crate::error::because;
 
 /// Maximum expansion. Numbers as text compress to about a third, so more suggests a decompression
 /// bomb.
@@ -39,76 +36,11 @@ fn allowed(packed: u64) -> u64 {
 )]
 struct ExpandsTooMuch;
 
-/// The compression of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Packing {
-    Gzip,
-    Zstd,
-    Xz,
-    Zip,
-}
-
-impl Packing {
-    /// Detects compression by the first bytes of a file.
-    pub(super) fn of(start: &[u8]) -> Option<Self> {
-        // zstd may start with a skippable frame, as pzstd writes it.
-        if matches!(start, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..]) {
-            return Some(Self::Zstd);
-        }
-        let magics: [(&[u8], Self); 5] = [
-            (b"\x1f\x8b", Self::Gzip),
-            (b"\x28\xb5\x2f\xfd", Self::Zstd),
-            (b"\xfd7zXZ\0", Self::Xz),
-            (b"PK\x03\x04", Self::Zip),
-            // An empty archive.
-            (b"PK\x05\x06", Self::Zip),
-        ];
-        magics.into_iter().find(|(magic, _)| start.starts_with(magic)).map(|(_, packing)| packing)
-    }
-}
-
-impl fmt::Display for Packing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Gzip => "gzip",
-            Self::Zstd => "zstd",
-            Self::Xz => "xz",
-            Self::Zip => "zip",
-        })
-    }
-}
-
 /// A reader of decompressed bytes.
 pub struct Unpacked<'a> {
     reader: Box<dyn Read + Send + 'a>,
     progress: ReadSoFar,
     bytes: u64,
-}
-
-/// How far a file has been read, for other threads.
-#[derive(Clone)]
-pub(super) struct ReadSoFar {
-    pub(super) path: PathBuf,
-    pub(super) packing: Option<Packing>,
-    /// The size on disk; unknown for a pipe.
-    pub(super) bytes_total: Option<u64>,
-    seen: Arc<Seen>,
-}
-
-impl ReadSoFar {
-    /// Before decompression.
-    pub(super) fn bytes_read(&self) -> u64 {
-        self.seen.bytes()
-    }
-
-    /// Size and checksum of the file on disk, once it was read to its end.
-    pub(super) fn finish(&self) -> Result<(u64, Checksum), ModelError> {
-        self.seen.finish().map_err(ModelError::io("read", &self.path))
-    }
-
-    pub(super) fn bad(&self, reason: impl Into<Reason>) -> ModelError {
-        ModelError::BadInput { path: self.path.clone(), reason: reason.into() }
-    }
 }
 
 /// Opens and decompresses an input and lets `f` read it. `member` names one of several files in an
@@ -118,12 +50,10 @@ pub(super) fn read<T>(
     member: Option<&str>,
     f: impl FnOnce(&mut Unpacked<'_>) -> Result<T, ModelError>,
 ) -> Result<T, ModelError> {
-    let Packed { path, bytes_total, start, seen, raw } = Packed::open(input)?;
-    let packing = Packing::of(&start);
-    let progress = ReadSoFar { path: path.clone(), packing, bytes_total, seen: seen.clone() };
-    let can_not_read = |e| ModelError::io("read", &path)(e);
-    if packing == Some(Packing::Zip) {
-        let Some(archive) = raw.seekable(&path, &seen).map_err(can_not_read)? else {
+    let (progress, raw) = open(input)?;
+    let can_not_read = |e| ModelError::io("read", &progress.path)(e);
+    if progress.packing == Some(Packing::Zip) {
+        let Some(archive) = raw.seekable(&progress).map_err(can_not_read)? else {
             return Err(progress.bad(
                 "a zip archive can't be read from a pipe, because its directory is at its end; save it to a \
                  file first",
@@ -136,13 +66,13 @@ pub(super) fn read<T>(
             progress.bad(format!("it is not a zip archive, so it has no member `{member}`"))
         );
     }
-    let raw = raw.watched(&seen);
+    let raw = raw.watched(&progress);
     let buffered = |raw| BufReader::with_capacity(BUFFER_BYTES, raw);
-    let reader: Box<dyn Read + Send + '_> = match packing {
+    let reader: Box<dyn Read + Send + '_> = match progress.packing {
         Some(Packing::Gzip) => Box::new(MultiGzDecoder::new(buffered(raw))),
         Some(Packing::Zstd) => {
-            let seen = seen.clone();
-            let allows = move |bytes| match bytes > allowed(seen.bytes()) {
+            let so_far = progress.clone();
+            let allows = move |bytes| match bytes > allowed(so_far.bytes_read()) {
                 true => Err(io::Error::other(ExpandsTooMuch)),
                 false => Ok(()),
             };

@@ -64,12 +64,10 @@ impl WordList {
         &self.name
     }
 
-    /// Number of words.
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// A word, by its row.
     pub(super) fn get(&self, row: usize) -> &str {
         let start = if row == 0 { 0 } else { self.ends[row - 1] };
         &self.text[start..self.ends[row]]

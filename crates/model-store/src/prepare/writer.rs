@@ -23,55 +23,40 @@ pub struct ModelWriter<W> {
 }
 
 impl<W: Write + Seek> ModelWriter<W> {
-    /// A writer for rows of `dim` components; `vectors` becomes `vectors.safetensors`.
+    /// A writer for rows of `dim` components under a metric; `vectors` becomes
+    /// `vectors.safetensors`.
     ///
     /// # Errors
     /// If `vectors` can't be written.
-    pub fn new(mut vectors: W, dim: usize) -> io::Result<Self> {
+    pub fn new(mut vectors: W, dim: usize, metric: Metric) -> io::Result<Self> {
         assert!(dim > 0, "a row has at least one component");
         // The header is written last; reserve its space.
         vectors.seek(SeekFrom::Start(DATA_START as u64))?;
-        let vectors_hasher = blake3::Hasher::new();
         Ok(Self {
             vectors,
-            vectors_hasher,
+            vectors_hasher: blake3::Hasher::new(),
             dim,
             norms: Vec::new(),
             words: IndexSet::new(),
-            metric: Metric::Cosine,
+            metric,
             biases: Vec::new(),
         })
     }
 
-    /// The same model under another metric.
-    pub fn under(self, metric: Metric) -> Self {
-        Self { metric, ..self }
-    }
-
-    /// Adds a row of finite components. A repeated word keeps its first row; returns `false` then.
+    /// Adds a row of finite components, with its bias: either every row has one, which is finite,
+    /// or none has. A repeated word keeps its first row; returns `false` then.
     ///
     /// # Errors
     /// If the vectors can't be written or there are too many rows to count.
-    pub fn add(&mut self, word: &str, components: &[f32]) -> io::Result<bool> {
+    pub fn add(&mut self, word: &str, components: &[f32], bias: Option<f32>) -> io::Result<bool> {
         assert_eq!(components.len(), self.dim, "every row has the dimension of the first");
         debug_assert!(components.iter().all(|c| c.is_finite()), "components are finite");
+        debug_assert!(bias.is_none_or(f32::is_finite), "biases are finite");
         let is_new = self.add_word(word)?;
         if is_new {
             self.norms.push(score::norm(components));
             self.write(components)?;
-        }
-        Ok(is_new)
-    }
-
-    /// Adds a row with its bias, which is finite. Either every row has one, or none has.
-    ///
-    /// # Errors
-    /// As [`ModelWriter::add`].
-    pub fn add_with_bias(&mut self, word: &str, components: &[f32], bias: f32) -> io::Result<bool> {
-        debug_assert!(bias.is_finite(), "biases are finite");
-        let is_new = self.add(word, components)?;
-        if is_new {
-            self.biases.push(bias);
+            self.biases.extend(bias);
         }
         Ok(is_new)
     }

@@ -1,6 +1,6 @@
 //! Models in memory, without a folder.
 
-use std::io::{self, Cursor};
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use super::ModelStore;
@@ -38,9 +38,7 @@ impl ModelStore {
         dim: usize,
         rows: impl IntoIterator<Item = (&'a str, &'a [f32])>,
     ) -> Result<Self, ModelError> {
-        Self::write_in_memory(name, dim, Metric::Cosine, |writer| {
-            rows.into_iter().try_for_each(|(word, row)| writer.add(word, row).map(drop))
-        })
+        Self::of_rows(name, dim, Metric::Cosine, rows, None)
     }
 
     /// The same under the dot product, with one bias for each of `rows`, or none at all.
@@ -67,32 +65,25 @@ impl ModelStore {
         rows: impl IntoIterator<Item = (&'a str, &'a [f32])>,
         biases: Option<&[f32]>,
     ) -> Result<Self, ModelError> {
-        Self::write_in_memory(name, dim, Metric::Dot, |writer| {
-            let Some(biases) = biases else {
-                return rows
-                    .into_iter()
-                    .try_for_each(|(word, row)| writer.add(word, row).map(drop));
-            };
-            assert!(biases.iter().all(|bias| bias.is_finite()), "biases are finite");
-            let mut biases = biases.iter();
-            for (word, row) in rows {
-                let bias = *biases.next().expect("one bias for each row");
-                writer.add_with_bias(word, row, bias)?;
-            }
-            assert!(biases.next().is_none(), "one bias for each row");
-            Ok(())
-        })
+        Self::of_rows(name, dim, Metric::Dot, rows, biases)
     }
 
-    fn write_in_memory(
+    fn of_rows<'a>(
         name: &str,
         dim: usize,
         metric: Metric,
-        add_rows: impl FnOnce(&mut ModelWriter<Cursor<Vec<u8>>>) -> io::Result<()>,
+        rows: impl IntoIterator<Item = (&'a str, &'a [f32])>,
+        biases: Option<&[f32]>,
     ) -> Result<Self, ModelError> {
+        let mut left = biases.unwrap_or_default().iter();
+        assert!(left.clone().all(|bias| bias.is_finite()), "biases are finite");
         let write = || {
-            let mut writer = ModelWriter::new(Cursor::new(Vec::new()), dim)?.under(metric);
-            add_rows(&mut writer)?;
+            let mut writer = ModelWriter::new(Cursor::new(Vec::new()), dim, metric)?;
+            for (word, row) in rows {
+                let bias = biases.map(|_| *left.next().expect("one bias for each row"));
+                writer.add(word, row, bias)?;
+            }
+            assert!(left.next().is_none(), "one bias for each row");
             assert!(writer.rows() > 0, "a model has at least one row");
             writer.finish(Provenance::of_memory(name))
         };

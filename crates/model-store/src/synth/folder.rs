@@ -22,7 +22,7 @@ pub(super) fn rows_per_chunk(dim: usize) -> usize {
 }
 
 /// The parameters of a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SynthOptions {
     /// Number of rows, above zero.
     pub rows: u32,
@@ -30,10 +30,12 @@ pub struct SynthOptions {
     pub dim: usize,
     /// The seed.
     pub seed: u64,
+    /// Under [`Metric::Dot`] there are biases.
+    pub metric: Metric,
 }
 
-/// Writes a synthetic model folder, complete or not at all; under [`Metric::Dot`] with biases.
-/// Calls `on_progress` with the number of rows written from time to time; a break cancels the work.
+/// Writes a synthetic model folder, complete or not at all. Calls `on_progress` with the number of
+/// rows written from time to time; a break cancels the work.
 ///
 /// # Errors
 /// If `out` exists (unless it is a model and `replace` is set), or can't be written.
@@ -42,7 +44,6 @@ pub struct SynthOptions {
 /// If there are no rows or no components.
 pub fn synth_folder(
     options: SynthOptions,
-    metric: Metric,
     out: &Path,
     replace: bool,
     on_progress: &mut dyn FnMut(u32) -> ControlFlow<()>,
@@ -50,23 +51,11 @@ pub fn synth_folder(
     let folder = ModelFolder::beside(out, replace)?;
     let can_not_write = |e| ModelError::io("write the model to", out)(e);
     let vectors = folder.create_vectors()?;
-    let writer = write(options, metric, vectors, on_progress).map_err(can_not_write)?;
+    let writer = write(options, vectors, on_progress).map_err(can_not_write)?;
     let Some(writer) = writer else { return Err(ModelError::Cancelled) };
-    let (vectors, words, index) =
-        writer.finish(provenance(options, metric)).map_err(can_not_write)?;
+    let (vectors, words, index) = writer.finish(provenance(options)).map_err(can_not_write)?;
     folder.complete(vectors, &words, &index)?;
     Ok(())
-}
-
-/// The same in memory, under the cosine.
-///
-/// # Errors
-/// If there is no memory left.
-///
-/// # Panics
-/// As [`synth_folder`].
-pub fn synth_in_memory(options: SynthOptions) -> io::Result<ModelFiles> {
-    synth_in_memory_under(Metric::Cosine, options)
 }
 
 /// The same in memory.
@@ -76,15 +65,15 @@ pub fn synth_in_memory(options: SynthOptions) -> io::Result<ModelFiles> {
 ///
 /// # Panics
 /// As [`synth_folder`].
-pub fn synth_in_memory_under(metric: Metric, options: SynthOptions) -> io::Result<ModelFiles> {
+pub fn synth_in_memory(options: SynthOptions) -> io::Result<ModelFiles> {
     let on_progress = &mut |_| ControlFlow::Continue(());
-    let writer = write(options, metric, Cursor::new(Vec::new()), on_progress)?;
+    let writer = write(options, Cursor::new(Vec::new()), on_progress)?;
     let writer = writer.expect("nothing broke the work off");
-    let (vectors, words, index) = writer.finish(provenance(options, metric))?;
+    let (vectors, words, index) = writer.finish(provenance(options))?;
     Ok(ModelFiles { vectors: vectors.into_inner(), words, index })
 }
 
-fn provenance(SynthOptions { rows, dim, seed }: SynthOptions, metric: Metric) -> Provenance {
+fn provenance(SynthOptions { rows, dim, seed, metric }: SynthOptions) -> Provenance {
     let metric = match metric {
         Metric::Cosine => String::new(),
         Metric::Dot => format!(" --metric {}", metric.name()),
@@ -96,13 +85,12 @@ fn provenance(SynthOptions { rows, dim, seed }: SynthOptions, metric: Metric) ->
 }
 
 fn write<W: Write + Seek>(
-    SynthOptions { rows, dim, seed }: SynthOptions,
-    metric: Metric,
+    SynthOptions { rows, dim, seed, metric }: SynthOptions,
     out: W,
     on_progress: &mut dyn FnMut(u32) -> ControlFlow<()>,
 ) -> io::Result<Option<ModelWriter<W>>> {
     let synth = Synth::new(rows, dim, seed).under(metric);
-    let mut writer = ModelWriter::new(out, dim)?.under(metric);
+    let mut writer = ModelWriter::new(out, dim, metric)?;
     let rows_per_chunk = rows_per_chunk(dim);
     let mut chunk = vec![0.0; rows_per_chunk.min(rows as usize) * dim];
     for first in (0..rows).step_by(rows_per_chunk) {
@@ -110,10 +98,8 @@ fn write<W: Write + Seek>(
         let chunk = &mut chunk[..count * dim];
         synth.fill(first, chunk);
         for (row, components) in (first..).zip(chunk.chunks_exact(dim)) {
-            match metric {
-                Metric::Cosine => writer.add(&word(row), components)?,
-                Metric::Dot => writer.add_with_bias(&word(row), components, synth.bias(row))?,
-            };
+            let bias = (metric == Metric::Dot).then(|| synth.bias(row));
+            writer.add(&word(row), components, bias)?;
         }
         if on_progress(first + count as u32).is_break() {
             return Ok(None);

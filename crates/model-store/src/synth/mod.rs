@@ -13,14 +13,12 @@
 
 mod folder;
 mod text;
-mod words;
 
 use rayon::prelude::*;
 
 use contract::{Metric, score};
-pub use folder::{SynthOptions, synth_folder, synth_in_memory, synth_in_memory_under};
+pub use folder::{SynthOptions, synth_folder, synth_in_memory};
 pub use text::synth_text;
-pub use words::word;
 
 /// Average number of rows per cluster.
 const ROWS_PER_CLUSTER: u32 = 44;
@@ -170,6 +168,24 @@ fn norm_of_rank(row: u32) -> f64 {
     7.0 - 0.2 * (f64::from(doublings) + fraction)
 }
 
+/// The word of a synthetic row: its number in syllables of six bits, at least two. Different rows
+/// have different words.
+pub fn word(row: u32) -> String {
+    const CONSONANTS: &[u8; 16] = b"bdfghjklmnprstvz";
+    const VOWELS: &[u8; 4] = b"aiou";
+    let mut syllables = Vec::new();
+    let mut rest = row;
+    while rest > 0 || syllables.len() < 2 {
+        syllables.push(rest % 64);
+        rest /= 64;
+    }
+    let letters = |syllable: u32| {
+        let (consonant, vowel) = (syllable / 4, syllable % 4);
+        [CONSONANTS[consonant as usize] as char, VOWELS[vowel as usize] as char]
+    };
+    syllables.into_iter().rev().flat_map(letters).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -242,5 +258,16 @@ mod tests {
         assert_eq!(norm_of_rank(0), 7.0);
         assert!((1..3_000_000).step_by(997).all(|r| norm_of_rank(r) < norm_of_rank(r - 1)));
         assert!(norm_of_rank(u32::MAX) > 0.0);
+    }
+
+    #[test]
+    fn words_are_distinct_and_can_be_said() {
+        assert_eq!(word(0), "baba");
+        assert_eq!(word(63), "bazu");
+        let mut words: Vec<String> = (0..300_000).map(word).collect();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), 300_000);
+        assert_eq!(word(u32::MAX).len(), 12);
     }
 }

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::folder::rows_per_chunk;
 use super::{Synth, SynthOptions, word};
 use crate::ModelError;
-use crate::export::NewFile;
+use crate::whole::NewFile;
 
 /// Rows converted to text together.
 const ROWS_PER_TASK: usize = 256;
@@ -24,7 +24,7 @@ const ROWS_PER_TASK: usize = 256;
 /// # Panics
 /// If there are no rows or no components.
 pub fn synth_text(
-    SynthOptions { rows, dim, seed }: SynthOptions,
+    SynthOptions { rows, dim, seed, .. }: SynthOptions,
     out: &Path,
     replace: bool,
     on_progress: &mut dyn FnMut(u32) -> ControlFlow<()>,

@@ -80,7 +80,7 @@ struct CaseVariants(Vec<u32>);
 
 /// The number of characters read; the number of bytes of the next character that have been read;
 /// these bytes, 8 bits each. `None` if no word continues like this.
-type ReadSoFar = Option<(usize, usize, u32)>;
+type CharsRead = Option<(usize, usize, u32)>;
 
 impl CaseVariants {
     fn of(word: &str) -> Self {
@@ -94,21 +94,21 @@ fn folded(c: char) -> u32 {
 }
 
 impl Automaton for CaseVariants {
-    type State = ReadSoFar;
+    type State = CharsRead;
 
-    fn start(&self) -> ReadSoFar {
+    fn start(&self) -> CharsRead {
         Some((0, 0, 0))
     }
 
-    fn is_match(&self, state: &ReadSoFar) -> bool {
+    fn is_match(&self, state: &CharsRead) -> bool {
         *state == Some((self.0.len(), 0, 0))
     }
 
-    fn can_match(&self, state: &ReadSoFar) -> bool {
+    fn can_match(&self, state: &CharsRead) -> bool {
         state.is_some()
     }
 
-    fn accept(&self, state: &ReadSoFar, byte: u8) -> ReadSoFar {
+    fn accept(&self, state: &CharsRead, byte: u8) -> CharsRead {
         let (chars, bytes, begun) = (*state)?;
         let expected = *self.0.get(chars)?;
         let (bytes, begun) = (bytes + 1, begun << 8 | u32::from(byte));

@@ -185,7 +185,7 @@ fn numbers_that_are_not_finite() {
     let skipping = PrepareOptions { skip_bad_rows: true, ..Default::default() };
     let scratch = Scratch::new();
     let summary = scratch.prepare(&binary, &skipping).unwrap();
-    assert_eq!((summary.rows, summary.bad_rows_skipped), (3, 1));
+    assert_eq!((summary.rows, summary.provenance.bad_rows_skipped), (3, 1));
     assert!(summary.first_bad_row.unwrap().starts_with("row 3: component 3"));
     let mut norms = with_norms();
     norms[0..4].copy_from_slice(&1.0f32.to_le_bytes());

@@ -51,7 +51,7 @@ fn every_format_in_every_packing_is_known_by_its_content() {
             let summary = summary.unwrap_or_else(|e| panic!("{what}: {e}"));
             let model = scratch.open();
             check(&model, example.described, &what);
-            assert_eq!((summary.rows, summary.bad_rows_skipped), (4, 0), "{what}");
+            assert_eq!((summary.rows, summary.provenance.bad_rows_skipped), (4, 0), "{what}");
             let mut expected = example.described.to_owned();
             if example.has_words {
                 expected += " with words in words.any";
@@ -61,7 +61,7 @@ fn every_format_in_every_packing_is_known_by_its_content() {
             }
             assert_eq!(model.header().provenance.source_format, expected, "{what}");
             let packed = packing.pack(&example.content);
-            assert_eq!(summary.source_bytes, packed.len() as u64, "{what}");
+            assert_eq!(summary.provenance.source_bytes, packed.len() as u64, "{what}");
             let checksum = format!("blake3:{}", blake3::hash(&packed).to_hex());
             // An archive contains the time, so its bytes may differ each time.
             if packing != Packing::Zip {

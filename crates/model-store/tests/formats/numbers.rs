@@ -98,7 +98,11 @@ fn a_matrix_is_read_with_its_words() {
             let model = scratch.open();
             assert_eq!(model.table().components(), expected, "{content:?}");
             assert_eq!(model.words().row("of"), Some(contract::Row(1)));
-            assert!(summary.format.contains("with words in words.any"), "{}", summary.format);
+            assert!(
+                summary.provenance.source_format.contains("with words in words.any"),
+                "{}",
+                summary.provenance.source_format
+            );
         }
     }
     // Two columns of whole numbers look like a header.
@@ -122,7 +126,7 @@ fn a_large_matrix_keeps_its_words_in_order() {
     options.skip_bad_rows = true;
     let matrix: String = (0..rows).map(line).collect();
     let summary = scratch.prepare(&matrix, &options).unwrap();
-    assert_eq!((summary.rows, summary.bad_rows_skipped), (rows - 1, 1));
+    assert_eq!((summary.rows, summary.provenance.bad_rows_skipped), (rows - 1, 1));
     let said = summary.first_bad_row.unwrap();
     assert_eq!(said, "line 70001: component 2 is not a number: `x`");
     let model = scratch.open();
@@ -314,8 +318,12 @@ fn a_file_of_which_most_rows_are_bad_does_not_become_a_model() {
     }
     let half = "the 1 2\nof 1\nto 2\nin 1 2\n";
     let summary = Scratch::new().prepare(half, &skipping()).unwrap();
-    assert_eq!((summary.rows, summary.bad_rows_skipped), (2, 2), "as many as were kept");
+    assert_eq!((summary.rows, summary.provenance.bad_rows_skipped), (2, 2), "as many as were kept");
     let repeated = "the 1 2\nthe 1 2\nthe 1 2\nof 1\nto 2\n";
     let summary = Scratch::new().prepare(repeated, &skipping()).unwrap();
-    assert_eq!((summary.rows, summary.bad_rows_skipped), (1, 2), "repeated rows are not bad");
+    assert_eq!(
+        (summary.rows, summary.provenance.bad_rows_skipped),
+        (1, 2),
+        "repeated rows are not bad"
+    );
 }

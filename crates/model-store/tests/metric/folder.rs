@@ -15,12 +15,9 @@ use tempfile::TempDir;
 /// As `ModelStore::from_rows_under_dot`, as files.
 fn files(rows: &[(&str, &[f32])], metric: Metric, biases: Option<&[f32]>) -> ModelFiles {
     let dim = rows[0].1.len();
-    let mut writer = ModelWriter::new(Cursor::new(Vec::new()), dim).unwrap().under(metric);
+    let mut writer = ModelWriter::new(Cursor::new(Vec::new()), dim, metric).unwrap();
     for (i, (word, row)) in rows.iter().enumerate() {
-        match biases {
-            Some(biases) => writer.add_with_bias(word, row, biases[i]).unwrap(),
-            None => writer.add(word, row).unwrap(),
-        };
+        writer.add(word, row, biases.map(|biases| biases[i])).unwrap();
     }
     let (vectors, words, index) = writer.finish(Provenance::of_memory("m")).unwrap();
     ModelFiles { vectors: vectors.into_inner(), words, index }

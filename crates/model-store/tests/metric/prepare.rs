@@ -87,10 +87,23 @@ fn rows_of_every_kind_of_file_have_their_biases() {
             ..with_biases(scratch.path("biases"))
         };
         let summary = scratch.prepare(content, &options).unwrap();
-        assert_eq!((summary.bad_rows_skipped, summary.duplicate_words_dropped), (1, 1));
+        assert_eq!(
+            (summary.provenance.bad_rows_skipped, summary.provenance.duplicate_words_dropped),
+            (1, 1)
+        );
         let model = scratch.open();
-        assert_eq!(model.table().components(), [1.0, 2.0, 5.0], "{}", summary.format);
-        assert_eq!(model.table().biases(), Some(&[10.0, 20.0, 50.0][..]), "{}", summary.format);
+        assert_eq!(
+            model.table().components(),
+            [1.0, 2.0, 5.0],
+            "{}",
+            summary.provenance.source_format
+        );
+        assert_eq!(
+            model.table().biases(),
+            Some(&[10.0, 20.0, 50.0][..]),
+            "{}",
+            summary.provenance.source_format
+        );
     }
 }
 

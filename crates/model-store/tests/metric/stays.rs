@@ -2,17 +2,18 @@
 
 use std::io::Cursor;
 
+use contract::Metric;
 use model_store::ModelStore;
 use model_store::format::{Checksum, Provenance};
 use model_store::prepare::{ModelFiles, ModelWriter};
 
 /// A model of an odd number of components, with nothing in it that differs from run to run.
 fn recorded() -> ModelFiles {
-    let mut writer = ModelWriter::new(Cursor::new(Vec::new()), 3).unwrap();
+    let mut writer = ModelWriter::new(Cursor::new(Vec::new()), 3, Metric::Cosine).unwrap();
     for (word, row) in
         [("the", [0.5, -1.25, 3.0]), ("naïve", [-0.0, 1e-3, -7.5]), ("zero", [0.0; 3])]
     {
-        writer.add(word, &row).unwrap();
+        writer.add(word, &row, None).unwrap();
     }
     let provenance = Provenance {
         source: "three.txt".into(),

@@ -2,11 +2,10 @@
 
 use contract::Metric;
 use model_store::ModelStore;
-use model_store::synth::{SynthOptions, synth_in_memory, synth_in_memory_under};
+use model_store::synth::{SynthOptions, synth_in_memory};
 
 fn model(metric: Metric, seed: u64) -> ModelStore {
-    let options = SynthOptions { rows: 500, dim: 20, seed };
-    let files = synth_in_memory_under(metric, options).unwrap();
+    let files = synth_in_memory(SynthOptions { rows: 500, dim: 20, seed, metric }).unwrap();
     let model = ModelStore::from_memory("synth", &files).unwrap();
     model.verify(|_| ()).unwrap();
     model
@@ -25,7 +24,7 @@ fn the_seed_decides_vectors_and_biases() {
 
 #[test]
 fn cosine_models_stay_as_they_were() {
-    let options = SynthOptions { rows: 500, dim: 20, seed: 3 };
+    let options = SynthOptions { rows: 500, dim: 20, seed: 3, ..Default::default() };
     let files = synth_in_memory(options).unwrap();
     let cosine = ModelStore::from_memory("synth", &files).unwrap();
     assert_eq!((cosine.metric(), cosine.table().biases()), (Metric::Cosine, None));

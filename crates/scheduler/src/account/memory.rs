@@ -29,14 +29,6 @@ impl Pool {
             Self::Answers => "answers",
         }
     }
-
-    /// The setting that bounds it.
-    fn setting(self) -> &'static str {
-        match self {
-            Self::Requests => "body_memory_mb",
-            Self::Answers => "answer_memory_mb",
-        }
-    }
 }
 
 /// The memory that all callers share.
@@ -63,8 +55,8 @@ impl fmt::Display for Full {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mb = |bytes: u64| bytes as f64 / 1e6;
         let (what, setting) = match self.pool {
-            Pool::Requests => ("this request", self.pool.setting()),
-            Pool::Answers => ("the answer", self.pool.setting()),
+            Pool::Requests => ("this request", "body_memory_mb"),
+            Pool::Answers => ("the answer", "answer_memory_mb"),
         };
         write!(
             f,

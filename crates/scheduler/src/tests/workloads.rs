@@ -149,7 +149,7 @@ struct Three {
     cheap: Lane<Squares>,
     dear: Lane<Squares>,
     counting: Lane<CountUp>,
-    workers: DeviceThreads,
+    workers: DeviceThreads<Calculator>,
     worked: Arc<Mutex<HashMap<&'static str, Duration>>>,
 }
 

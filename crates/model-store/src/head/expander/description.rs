@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::super::description::{HeadKind, MadeFor, Tokens, check_version};
-use super::super::{HEAD_VERSION, HeadError, seal};
+use super::super::description::{self, HeadKind, MadeFor, Tokens};
+use super::super::{HEAD_VERSION, HeadError};
 use crate::ModelStore;
 use crate::error::Reason;
 
@@ -53,15 +53,12 @@ pub enum TermsFrom {
 }
 
 impl ExpanderDescription {
-    /// Reads `head.json`.
     pub(super) fn parse(path: &Path, json: &[u8]) -> Result<Self, HeadError> {
-        check_version(path, json)?;
         let damaged = |reason: Reason| HeadError::Description { path: path.to_owned(), reason };
-        let read: Self = serde_json::from_slice(json).map_err(|error| damaged(error.into()))?;
+        let read: Self = description::parse(path, json)?;
         if read.kind != HeadKind::Expander {
             return Err(damaged("it is not an expander".into()));
         }
-        seal::check(path, json)?;
         let checked = read.tokens.as_ref().map_or(Ok(()), Tokens::check);
         checked.map_err(|reason| damaged(reason.into()))?;
         Ok(read)

@@ -26,6 +26,10 @@ use crate::whole::NewFolder;
 use weights::Shape;
 
 /// An expander that fits its model.
+///
+/// # Errors
+/// Whatever opens or makes one, if there is no expander, if it is damaged, or if it was made for
+/// another model. Each error names the cure.
 #[derive(Debug)]
 pub struct Expander {
     description: ExpanderDescription,
@@ -39,12 +43,12 @@ pub struct Expander {
 
 /// A model's rows with biases that the expander has.
 #[derive(Debug)]
-struct Tied {
+struct TiedTerms {
     model: Arc<ModelStore>,
     biases: Option<Vec<f32>>,
 }
 
-impl HasTable for Tied {
+impl HasTable for TiedTerms {
     fn table(&self) -> Table<'_> {
         self.model.table().under_dot(self.biases.as_deref())
     }
@@ -52,14 +56,14 @@ impl HasTable for Tied {
 
 /// Vectors that the expander has.
 #[derive(Debug)]
-struct Own {
+struct OwnTerms {
     components: Vec<f32>,
     norms: Vec<f64>,
     dim: usize,
     biases: Option<Vec<f32>>,
 }
 
-impl HasTable for Own {
+impl HasTable for OwnTerms {
     fn table(&self) -> Table<'_> {
         Table::new(&self.components, &self.norms, self.dim).under_dot(self.biases.as_deref())
     }
@@ -68,10 +72,6 @@ impl HasTable for Own {
 impl Expander {
     /// Opens an expander's folder. Checks the description and its checksum, that it was made for
     /// this model, all shapes, the checksum of the weights, and that they are finite.
-    ///
-    /// # Errors
-    /// If the folder is no expander, is damaged, or was made for another model. Each names the
-    /// cure.
     pub fn open(folder: &Path, model: &Arc<ModelStore>) -> Result<Self, HeadError> {
         super::check_folder(folder)?;
         let path = folder.join(HEAD_FILE);
@@ -81,9 +81,6 @@ impl Expander {
     }
 
     /// An expander from the content of its two files. `name` is for errors.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     pub fn from_bytes(
         name: &str,
         description: &[u8],
@@ -96,9 +93,6 @@ impl Expander {
     }
 
     /// An expander of these weights in memory.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     pub fn from_memory(
         description: ExpanderDescription,
         weights: ExpanderWeights,
@@ -115,9 +109,6 @@ impl Expander {
     }
 
     /// The words of a model under the metric `dot` as terms, with its vectors and biases.
-    ///
-    /// # Errors
-    /// None but for those of [`open`](Self::open).
     pub fn of_model(model: &Arc<ModelStore>, tokens: Tokens) -> Result<Self, HeadError> {
         let description = ExpanderDescription::of_model(model, tokens);
         Self::from_memory(description, ExpanderWeights::default(), model)
@@ -162,7 +153,7 @@ impl Expander {
         let dim = words.dim();
         let terms: Arc<dyn HasTable> = match (vectors, &rows) {
             (None, None) if biases.is_none() && words.metric() == Metric::Dot => words.clone(),
-            (None, None) => Arc::new(Tied { model: words.clone(), biases }),
+            (None, None) => Arc::new(TiedTerms { model: words.clone(), biases }),
             (vectors, rows) => {
                 let table = words.table();
                 let components = vectors.unwrap_or_else(|| {
@@ -178,7 +169,7 @@ impl Expander {
                     table.biases().filter(|_| inherits).map(own)
                 });
                 let norms = components.chunks_exact(dim).map(score::norm).collect();
-                Arc::new(Own { components, norms, dim, biases })
+                Arc::new(OwnTerms { components, norms, dim, biases })
             }
         };
         Ok(Self { description, words, rows, terms, projection })
@@ -191,7 +182,7 @@ impl Expander {
 
     /// The checksum that belongs into its description, if that has none.
     pub fn missing_checksum(&self) -> Option<String> {
-        seal::missing(self.description.checksum.as_ref(), &self.description)
+        self.description.checksum.is_none().then(|| seal::checksum_of(&self.description))
     }
 
     /// The model folder that has the terms, if the expander's own model does not. Opening an
@@ -282,9 +273,9 @@ fn token_dim(description: &ExpanderDescription, words: &ModelStore, model: &Mode
     if description.tokens.is_some() { model.dim() } else { words.dim() }
 }
 
-fn shape(description: &ExpanderDescription, words: &ModelStore, model: &ModelStore) -> Shape {
+fn shape(description: &ExpanderDescription, words: &ModelStore, model: &ModelStore) -> WeightShape {
     let token_dim = token_dim(description, words, model);
-    Shape { terms: words.rows(), dim: words.dim(), token_dim }
+    WeightShape { terms: words.rows(), dim: words.dim(), token_dim }
 }
 
 /// Writes an expander's folder, complete or not at all. The checksums are computed.

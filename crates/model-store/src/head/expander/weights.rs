@@ -3,9 +3,9 @@
 use bytemuck::{cast_slice, pod_collect_to_vec};
 use contract::Row;
 use safetensors::SafeTensors;
-use safetensors::tensor::{Dtype, serialize};
+use safetensors::tensor::{Dtype, TensorView, serialize};
 
-use super::super::tensors::{Written, bytes};
+use super::super::tensors::bytes;
 use crate::error::Reason;
 
 const ROWS: &str = "terms.rows";
@@ -28,7 +28,7 @@ pub struct ExpanderWeights {
 
 /// The shapes that weights must have.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
+pub(super) struct WeightShape {
     /// The terms, if all rows are terms.
     pub(super) terms: usize,
     /// Components of a term's vector.
@@ -39,7 +39,7 @@ pub(super) struct Shape {
 
 impl ExpanderWeights {
     /// Reads a weights' file, wherever it is in memory.
-    pub(super) fn read(file: &[u8], shape: Shape) -> Result<Self, Reason> {
+    pub(super) fn read(file: &[u8], shape: WeightShape) -> Result<Self, Reason> {
         let tensors = SafeTensors::deserialize(file)?;
         let known = [ROWS, VECTORS, BIASES, PROJECTION];
         if let Some(name) = tensors.names().iter().find(|name| !known.contains(name)) {
@@ -72,16 +72,15 @@ impl ExpanderWeights {
         Ok(Self { rows, vectors, biases, projection })
     }
 
-    /// The file.
-    pub(super) fn write(&self, shape: Shape) -> Result<Vec<u8>, Reason> {
+    pub(super) fn write(&self, shape: WeightShape) -> Result<Vec<u8>, Reason> {
         let Self { rows, vectors, biases, projection } = self;
-        let Shape { terms, dim, token_dim } = shape;
+        let WeightShape { terms, dim, token_dim } = shape;
         let terms = rows.as_ref().map_or(terms, Vec::len);
         let rows: Option<Vec<u32>> =
             rows.as_ref().map(|rows| rows.iter().map(|row| row.0).collect());
         let mut tensors = Vec::new();
         if let Some(rows) = &rows {
-            tensors.push((ROWS, Written(Dtype::U32, vec![terms], cast_slice(rows))));
+            tensors.push((ROWS, TensorView::new(Dtype::U32, vec![terms], cast_slice(rows))?));
         }
         for (name, shape, numbers) in [
             (VECTORS, vec![terms, dim], vectors),
@@ -89,9 +88,9 @@ impl ExpanderWeights {
             (PROJECTION, vec![dim, token_dim], projection),
         ] {
             if let Some(numbers) = numbers {
-                tensors.push((name, Written(Dtype::F32, shape, cast_slice(numbers))));
+                tensors.push((name, TensorView::new(Dtype::F32, shape, cast_slice(numbers))?));
             }
         }
-        Ok(serialize(tensors.iter().map(|(name, tensor)| (name, tensor)), None)?)
+        Ok(serialize(tensors, None)?)
     }
 }

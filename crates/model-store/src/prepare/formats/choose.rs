@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use super::VectorsFormat;
 use super::column::first_column;
 use super::detect::{detect, first_line, without_mark};
 use super::fixed::{FixedFraming, FixedRows};
 use super::header::{NumbersHeader, Word2vecHeader};
 use super::matrix::{is_numbers, matrix, no_words};
-use super::plan::{Expected, Plan, Unit, Watch};
 use super::text::{LineFraming, Lines, spaces};
-use super::word2vec::{RowFraming, Rows};
+use super::word2vec::{BinaryRows, RowFraming};
+use super::{Expected, Plan, RecordUnit, VectorsFormat, Watch};
 use crate::lfs;
 use crate::number::Number;
 use crate::prepare::words_file::WordList;
@@ -102,7 +101,7 @@ fn glove(head: &[u8], with_norm: bool, options: &PrepareOptions) -> Result<Plan,
         description: if with_norm { "glove text with norms" } else { "glove text" }.into(),
         dim,
         skip: skip as u64,
-        records: Unit::Line { first: 1 },
+        records: RecordUnit::Line { first: 1 },
         framing: Box::new(LineFraming),
         parser: Arc::new(lines),
         expected: None,
@@ -135,7 +134,7 @@ fn word2vec_text(head: &[u8], options: &PrepareOptions) -> Result<Plan, String> 
         description: "word2vec text".into(),
         dim,
         skip,
-        records: Unit::Line { first: 2 },
+        records: RecordUnit::Line { first: 2 },
         framing: Box::new(LineFraming),
         parser: Arc::new(lines),
         expected: Some(Expected {
@@ -149,16 +148,23 @@ fn word2vec_text(head: &[u8], options: &PrepareOptions) -> Result<Plan, String> 
 fn word2vec_binary(head: &[u8]) -> Result<Plan, String> {
     let (Word2vecHeader { rows, dim, .. }, skip) = word2vec_header(head)?;
     let dim_or_less = dim.min(MAX_DIM);
-    Ok(Plan {
-        description: "word2vec binary".into(),
-        dim,
-        skip,
-        records: Unit::Row,
-        framing: Box::new(RowFraming { dim: dim_or_less, rows, found: 0 }),
-        parser: Arc::new(Rows { dim: dim_or_less }),
-        expected: None,
-        first_column: None,
-    })
+    let framing = RowFraming { dim: dim_or_less, rows, found: 0 };
+    let parser = BinaryRows { dim: dim_or_less };
+    Ok(Plan::of_rows("word2vec binary".into(), dim, skip, framing, parser))
+}
+
+/// Rows of one size, whose words are in another file.
+fn fixed_rows(
+    description: String,
+    header: NumbersHeader,
+    with_norm: bool,
+    words: WordList,
+) -> Plan {
+    let NumbersHeader { rows, dim, number, start, may_go_on } = header;
+    let words = Arc::new(words);
+    let parser = FixedRows { dim: dim.clamp(1, MAX_DIM), number, with_norm, words };
+    let framing = FixedFraming { row_bytes: parser.row_bytes(), rows, found: 0, may_go_on };
+    Plan::of_rows(description, dim, start, framing, parser)
 }
 
 fn table(
@@ -166,32 +172,17 @@ fn table(
     description: &str,
     words: Option<WordList>,
 ) -> Result<Plan, String> {
-    let NumbersHeader { rows, dim, number, start, may_go_on } = header;
     let words = words.ok_or_else(|| {
         format!(
             "{description} holds no words; give them with --words FILE, one per line, in row order"
         )
     })?;
+    let rows = header.rows;
     if words.len() as u64 != rows {
         return Err(format!("it has {rows} rows, but {} has {} words", words.name(), words.len()));
     }
-    let parser =
-        FixedRows { dim: dim.clamp(1, MAX_DIM), number, with_norm: false, words: Arc::new(words) };
-    Ok(Plan {
-        description: format!("{description} {}", number.name()),
-        dim,
-        skip: start,
-        records: Unit::Row,
-        framing: Box::new(FixedFraming {
-            row_bytes: parser.row_bytes(),
-            rows,
-            found: 0,
-            may_go_on,
-        }),
-        parser: Arc::new(parser),
-        expected: None,
-        first_column: None,
-    })
+    let description = format!("{description} {}", header.number.name());
+    Ok(fixed_rows(description, header, false, words))
 }
 
 /// The 2020 report's binary format: a float32 norm and float32 components per word, without a
@@ -226,25 +217,6 @@ fn norms_and_components(
             usize::try_from(row_bytes / 4 - 1).unwrap_or(usize::MAX)
         }
     };
-    let parser = FixedRows {
-        dim: dim.min(MAX_DIM),
-        number: Number::F32,
-        with_norm: true,
-        words: Arc::new(words),
-    };
-    Ok(Plan {
-        description: "norms and components, float32".into(),
-        dim,
-        skip: 0,
-        records: Unit::Row,
-        framing: Box::new(FixedFraming {
-            row_bytes: parser.row_bytes(),
-            rows,
-            found: 0,
-            may_go_on: false,
-        }),
-        parser: Arc::new(parser),
-        expected: None,
-        first_column: None,
-    })
+    let header = NumbersHeader { rows, dim, number: Number::F32, start: 0, may_go_on: false };
+    Ok(fixed_rows("norms and components, float32".into(), header, true, words))
 }

@@ -4,8 +4,8 @@ use super::header::Word2vecHeader;
 use super::text::{Lines, spaces};
 use super::{Parser, VectorsFormat};
 use crate::prepare::MAX_DIM;
+use crate::prepare::input::Packing;
 use crate::prepare::plain_text::utf16_reason;
-use crate::prepare::unpack::Packing;
 
 /// The byte order mark that some Windows programs write at the start of text.
 pub(in crate::prepare) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use super::numbers::{check_finite, check_norm};
-use super::{BadBytes, Framing, Parsed, Parser};
+use super::{BadBytes, Framing, Parsed, Parser, check_finite, check_norm};
 use crate::number::Number;
 use crate::prepare::words_file::WordList;
 
-/// Cuts between rows.
 pub(super) struct FixedFraming {
     pub(super) row_bytes: usize,
     pub(super) rows: u64,
@@ -17,7 +15,7 @@ pub(super) struct FixedFraming {
 }
 
 impl Framing for FixedFraming {
-    fn whole(&mut self, bytes: &[u8], at_end: bool) -> Result<usize, BadBytes> {
+    fn whole(&mut self, bytes: &[u8], at_end: bool) -> Result<(usize, u64), BadBytes> {
         let left = self.rows - self.found;
         let there = ((bytes.len() / self.row_bytes) as u64).min(left);
         let whole = there as usize * self.row_bytes;
@@ -34,11 +32,7 @@ impl Framing for FixedFraming {
             };
             return fault(Some(self.found), reason);
         }
-        Ok(whole)
-    }
-
-    fn found(&self) -> u64 {
-        self.found
+        Ok((whole, there))
     }
 
     fn is_done(&self) -> bool {
@@ -46,7 +40,6 @@ impl Framing for FixedFraming {
     }
 }
 
-/// Parses rows.
 pub(super) struct FixedRows {
     pub(super) dim: usize,
     pub(super) number: Number,

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use memchr::{memchr, memchr_iter};
+use memchr::memchr;
 
 use super::detect::{first_line, without_mark};
 use super::header::Word2vecHeader;
 use super::index::IndexColumn;
-use super::plan::{Expected, Plan, Unit, Watch};
 use super::text::{LineFraming, parse_component};
-use super::{BadBytes, Framing, Parsed, Parser, VectorsFormat};
+use super::{Expected, Parsed, Parser, Plan, RecordUnit, VectorsFormat, Watch};
 use crate::prepare::words_file::WordList;
 use crate::prepare::{MAX_DIM, PrepareOptions};
 
@@ -83,34 +82,14 @@ pub(super) fn matrix(
         description: "text of numbers".into(),
         dim,
         skip: skip as u64,
-        records: Unit::Line { first: 1 + u64::from(header.is_some()) },
-        framing: Box::new(CountedLines { found: 0 }),
+        records: RecordUnit::Line { first: 1 + u64::from(header.is_some()) },
+        framing: Box::new(LineFraming),
         parser: Arc::new(NumberLines { dim: dim.min(MAX_DIM), words: Arc::new(words) }),
         expected: Some(Expected { rows, said, cure: "give one word for each row" }),
         first_column: index.map(Watch::Index),
     })
 }
 
-/// Cuts between lines, and counts them.
-struct CountedLines {
-    found: u64,
-}
-
-impl Framing for CountedLines {
-    fn whole(&mut self, bytes: &[u8], at_end: bool) -> Result<usize, BadBytes> {
-        let whole = LineFraming.whole(bytes, at_end)?;
-        let lines = &bytes[..whole];
-        let last = u64::from(!lines.is_empty() && !lines.ends_with(b"\n"));
-        self.found += memchr_iter(b'\n', lines).count() as u64 + last;
-        Ok(whole)
-    }
-
-    fn found(&self) -> u64 {
-        self.found
-    }
-}
-
-/// Parses lines of numbers.
 struct NumberLines {
     dim: usize,
     words: Arc<WordList>,

@@ -8,16 +8,18 @@ mod fixed;
 mod header;
 mod index;
 mod matrix;
-mod numbers;
-mod plan;
 mod text;
 mod word2vec;
 
 use std::fmt;
+use std::sync::Arc;
+
+use contract::score;
 
 pub(super) use choose::plan;
+use column::FirstColumn;
 pub(super) use detect::BYTE_ORDER_MARK;
-pub(super) use plan::{Expected, Plan, Unit, Watch};
+use index::IndexColumn;
 pub(crate) use text::ends_in_a_number;
 pub(super) use text::parse_component;
 
@@ -79,17 +81,105 @@ pub(crate) const MAX_WORD_BYTES: usize = 4096;
 /// Finds the ends of records. Called with all bytes in order, each time starting with the last
 /// incomplete record.
 pub(super) trait Framing: Send {
-    /// The length of the whole records at the start of `bytes`. `at_end`: nothing follows.
-    fn whole(&mut self, bytes: &[u8], at_end: bool) -> Result<usize, BadBytes>;
-
-    /// The number of records found so far, if they are counted.
-    fn found(&self) -> u64 {
-        0
-    }
+    /// The length of the whole records at the start of `bytes`, and their number. `at_end`: nothing
+    /// follows.
+    fn whole(&mut self, bytes: &[u8], at_end: bool) -> Result<(usize, u64), BadBytes>;
 
     /// Whether all records have been found, so that anything that follows is other data.
     fn is_done(&self) -> bool {
         false
+    }
+}
+
+/// How to read a file, from its first bytes and the user's options.
+pub(super) struct Plan {
+    /// For the model's provenance, such as `glove text`.
+    pub(super) description: String,
+    pub(super) dim: usize,
+    /// Bytes before the first record.
+    pub(super) skip: u64,
+    pub(super) records: RecordUnit,
+    pub(super) framing: Box<dyn Framing>,
+    pub(super) parser: Arc<dyn Parser>,
+    /// The number of records, if it is known and the framing does not check it.
+    pub(super) expected: Option<Expected>,
+    /// The watch on a first column that may be something else.
+    pub(super) first_column: Option<Watch>,
+}
+
+impl Plan {
+    /// Of rows without lines, which the framing counts.
+    fn of_rows(
+        description: String,
+        dim: usize,
+        skip: u64,
+        framing: impl Framing + 'static,
+        parser: impl Parser + 'static,
+    ) -> Self {
+        Self {
+            description,
+            dim,
+            skip,
+            records: RecordUnit::Row,
+            framing: Box::new(framing),
+            parser: Arc::new(parser),
+            expected: None,
+            first_column: None,
+        }
+    }
+}
+
+/// Watches the first column while rows are read; only their end shows its kind.
+#[derive(Debug, Clone)]
+pub(super) enum Watch {
+    /// Of lines that begin with their word.
+    Words(FirstColumn),
+    /// Of lines of numbers only.
+    Index(IndexColumn),
+}
+
+impl Watch {
+    pub(super) fn see(&mut self, parsed: &Parsed) {
+        match self {
+            Self::Words(column) => column.see(parsed),
+            Self::Index(column) => column.see(parsed),
+        }
+    }
+
+    /// Why the column is something else, if so; `repeated` words were there before.
+    pub(super) fn reason(&self, repeated: u64) -> Option<String> {
+        match self {
+            Self::Words(column) => column.is_a_matrix(repeated),
+            Self::Index(column) => column.reason(),
+        }
+    }
+}
+
+/// A number of records that is known.
+#[derive(Debug, Clone)]
+pub(super) struct Expected {
+    pub(super) rows: u64,
+    /// Where it is from, for a file that has another number.
+    pub(super) said: String,
+    pub(super) cure: &'static str,
+}
+
+/// What messages call a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RecordUnit {
+    /// A line; the first record has this line number, from 1.
+    Line { first: u64 },
+    /// A row at a byte.
+    Row,
+}
+
+impl RecordUnit {
+    /// Its name in messages.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Line { .. } => "line",
+            Self::Row => "row",
+        }
     }
 }
 
@@ -105,7 +195,7 @@ pub(super) struct BadBytes {
 
 /// Parses whole records.
 pub(super) trait Parser: Send + Sync {
-    /// `first` is the number of the first record, from 0, if the framing counts them.
+    /// `first` is the number of the first record, from 0.
     fn parse(&self, bytes: &[u8], first: u64) -> Parsed;
 }
 
@@ -120,7 +210,6 @@ pub(super) struct Parsed {
     pub(super) word_ends: Vec<usize>,
     /// The components of the good ones, `[good records, dim]`.
     pub(super) components: Vec<f32>,
-    /// The norms of the good records.
     pub(super) norms: Vec<f64>,
     /// The numbers of the bad records in this chunk, from 0, ascending.
     pub(super) bad: Vec<u32>,
@@ -129,7 +218,6 @@ pub(super) struct Parsed {
     pub(super) first_bad: Option<BadRecord>,
 }
 
-/// An invalid record.
 #[derive(Debug, PartialEq)]
 pub(super) struct BadRecord {
     /// Its number in its chunk, from 0.
@@ -159,7 +247,7 @@ impl Parsed {
                 self.words.push_str(word);
                 self.word_ends.push(self.words.len());
                 let row = &self.components[self.components.len() - dim..];
-                self.norms.push(contract::score::norm(row));
+                self.norms.push(score::norm(row));
             }
             Err(reason) => {
                 self.components.truncate(self.word_ends.len() * dim);
@@ -185,4 +273,42 @@ impl Parsed {
 pub(super) fn utf8(word: &[u8]) -> Result<&str, String> {
     std::str::from_utf8(word)
         .map_err(|e| format!("the word is not valid UTF-8 (byte {})", e.valid_up_to() + 1))
+}
+
+/// The tolerated relative difference between a stored and the computed norm. Components are often
+/// written with five digits; a norm summed in float32 has a smaller error.
+const NORM_TOLERANCE: f64 = 1e-4;
+
+/// Checks that components are finite, as a model requires.
+fn check_finite(components: &[f32]) -> Result<(), String> {
+    match components.iter().position(|x| !x.is_finite()) {
+        None => Ok(()),
+        Some(index) => {
+            Err(format!("component {} is not a finite float32: {}", index + 1, components[index]))
+        }
+    }
+}
+
+/// Checks a stored norm against the components.
+fn check_norm(stored: f32, components: &[f32]) -> Result<(), String> {
+    let computed = score::norm(components);
+    // Also false if the stored norm is NaN.
+    if (f64::from(stored) - computed).abs() <= NORM_TOLERANCE * computed {
+        return Ok(());
+    }
+    Err(format!(
+        "the stored norm is {stored}, but the components have the norm {computed:.6}; if the file has no \
+         norms, set another --format"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_finite_is_named() {
+        assert!(check_finite(&[0.0, f32::MAX]).is_ok());
+        assert!(check_finite(&[0.0, f32::NAN]).unwrap_err().contains("component 2"));
+    }
 }

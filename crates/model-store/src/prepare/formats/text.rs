@@ -2,14 +2,12 @@
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use super::numbers::check_norm;
-use super::{BadBytes, Framing, MAX_RECORD_BYTES, Parsed, Parser, utf8};
+use super::{BadBytes, Framing, MAX_RECORD_BYTES, Parsed, Parser, check_norm, utf8};
 
-/// Cuts between lines.
 pub(super) struct LineFraming;
 
 impl Framing for LineFraming {
-    fn whole(&mut self, bytes: &[u8], at_end: bool) -> Result<usize, BadBytes> {
+    fn whole(&mut self, bytes: &[u8], at_end: bool) -> Result<(usize, u64), BadBytes> {
         // The last line may lack its line feed.
         let whole = if at_end { Some(bytes.len()) } else { memrchr(b'\n', bytes).map(|at| at + 1) };
         if whole.is_none() && bytes.len() >= MAX_RECORD_BYTES {
@@ -19,14 +17,15 @@ impl Framing for LineFraming {
             );
             return Err(BadBytes { record: None, byte: 0, reason });
         }
-        Ok(whole.unwrap_or(0))
+        let lines = &bytes[..whole.unwrap_or(0)];
+        let last = u64::from(!lines.is_empty() && !lines.ends_with(b"\n"));
+        Ok((lines.len(), memchr_iter(b'\n', lines).count() as u64 + last))
     }
 }
 
 /// The form of every line.
 #[derive(Debug, Clone)]
 pub(super) struct Lines {
-    /// Components in a row.
     pub(super) dim: usize,
     /// Whether a norm precedes the components.
     pub(super) with_norm: bool,
@@ -270,9 +269,10 @@ mod tests {
     #[test]
     fn lines_are_cut_at_their_ends_only() {
         let whole = |bytes: &[u8], at_end| LineFraming.whole(bytes, at_end);
-        assert_eq!(whole(b"a 1\nb 2\nc", false), Ok(8));
-        assert_eq!(whole(b"a 1\nb 2\nc", true), Ok(9));
-        assert_eq!(whole(b"a 1", false), Ok(0));
+        assert_eq!(whole(b"a 1\nb 2\nc", false), Ok((8, 2)));
+        assert_eq!(whole(b"a 1\nb 2\nc", true), Ok((9, 3)));
+        assert_eq!(whole(b"a 1\nb 2\n", true), Ok((8, 2)));
+        assert_eq!((whole(b"a 1", false), whole(b"", true)), (Ok((0, 0)), Ok((0, 0))));
         assert!(whole(&vec![b'x'; MAX_RECORD_BYTES], false).is_err());
     }
 

@@ -3,8 +3,7 @@
 
 use memchr::memchr;
 
-use super::numbers::check_finite;
-use super::{BadBytes, Framing, MAX_WORD_BYTES, Parsed, Parser, utf8};
+use super::{BadBytes, Framing, MAX_WORD_BYTES, Parsed, Parser, check_finite, utf8};
 use crate::number::Number;
 
 /// Finds the end of each row.
@@ -33,13 +32,13 @@ fn split(bytes: &[u8], dim: usize) -> Result<Option<(usize, usize, usize)>, &'st
 }
 
 impl Framing for RowFraming {
-    fn whole(&mut self, bytes: &[u8], at_end: bool) -> Result<usize, BadBytes> {
-        let mut whole = 0;
+    fn whole(&mut self, bytes: &[u8], at_end: bool) -> Result<(usize, u64), BadBytes> {
+        let (mut whole, before) = (0, self.found);
         while self.found < self.rows {
             let fault = |byte, reason| BadBytes { record: Some(self.found), byte, reason };
             match split(&bytes[whole..], self.dim) {
                 Ok(Some((_, _, end))) => whole += end,
-                Ok(None) if !at_end => return Ok(whole),
+                Ok(None) if !at_end => return Ok((whole, self.found - before)),
                 Ok(None) if whole + 1 >= bytes.len() => {
                     let reason = format!(
                         "the file ends here, but its header announces {} rows of {} components",
@@ -74,16 +73,15 @@ impl Framing for RowFraming {
             return Err(BadBytes { record: None, byte: whole, reason });
         }
         // A line feed after the last row belongs to it.
-        Ok(bytes.len())
+        Ok((bytes.len(), self.found - before))
     }
 }
 
-/// Parses rows.
-pub(super) struct Rows {
+pub(super) struct BinaryRows {
     pub(super) dim: usize,
 }
 
-impl Parser for Rows {
+impl Parser for BinaryRows {
     fn parse(&self, bytes: &[u8], _first: u64) -> Parsed {
         let mut parsed = Parsed::default();
         parsed.components.reserve(bytes.len() / size_of::<f32>());

@@ -1,7 +1,7 @@
 //! Tests the scheduler's protocol (its locks, and what is lent, freed and given up) with a model
 //! checker: the scheduler runs with shuttle's locks and threads under thousands of random
 //! schedules. A caller that is never answered is a deadlock, which shuttle reports with the
-//! schedule that led there. Built by the package `crates/scheduler/schedules`.
+//! schedule that led there. A module of the scheduler's own source, as this package builds it.
 
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Waker};
@@ -111,7 +111,7 @@ fn setup_with(workers: &[(usize, usize)]) -> Setup {
                 }
                 Ok(Box::new(Rows::default()) as Box<dyn Engine>)
             };
-            let supervisor = Supervisor::new(make, core, index, LIMITS.max_restarts);
+            let supervisor = Supervisor::new(make, core, index);
             supervisor.run(Box::new(Rows { fails_in, ..Rows::default() }));
         })
     };
@@ -363,7 +363,7 @@ fn a_worker_retires_and_starts_again_at_any_moment_and_no_job_is_left() {
             }
             let make = core.start_again(1);
             make.map(|make| {
-                let supervisor = Supervisor::new(make, core, 1, LIMITS.max_restarts);
+                let supervisor = Supervisor::new(make, core, 1);
                 thread::spawn(move || supervisor.make_and_run())
             })
         });

@@ -1,18 +1,19 @@
-//! Folders that appear whole or not at all.
+//! Files and folders that appear whole or not at all: written under a temporary name beside their
+//! target, then renamed. What a killed process has left is removed by the next.
 
 use std::fs::{self, DirEntry, File};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 
-use super::leftovers::{lock, remove_leftovers};
 use crate::ModelError;
 
 /// A folder that appears complete or not at all: created under a temporary name beside its target,
 /// written to disk, then renamed. If it is dropped earlier, it is deleted.
 pub(crate) struct NewFolder {
-    kind: &'static Kind,
+    kind: &'static FolderKind,
     out: PathBuf,
     replace: bool,
     temporary: TempDir,
@@ -23,7 +24,7 @@ pub(crate) struct NewFolder {
 }
 
 /// What a folder is: which files it has, and what is said if something is in the way.
-pub(crate) struct Kind {
+pub(crate) struct FolderKind {
     /// All of its files. The first is always there.
     pub(crate) files: &'static [&'static str],
     /// If something else is there.
@@ -53,18 +54,18 @@ impl Drop for MadeFolders {
     }
 }
 
-/// The prefix of temporary folders' names.
-const TEMPORARY: &str = ".kindred-prepare-";
-
 impl NewFolder {
+    /// The prefix of temporary folders' names.
+    const TEMPORARY: &str = ".kindred-prepare-";
+
     /// Checks that `out` may be written.
-    pub(crate) fn check(kind: &'static Kind, out: &Path, replace: bool) -> Result<(), ModelError> {
+    pub(crate) fn check(kind: &FolderKind, out: &Path, replace: bool) -> Result<(), ModelError> {
         kind.check_free(&resolve(out)?, replace)
     }
 
     /// Creates a folder that will become `out`. First checks that `out` may be written.
     pub(crate) fn beside(
-        kind: &'static Kind,
+        kind: &'static FolderKind,
         out: &Path,
         replace: bool,
     ) -> Result<Self, ModelError> {
@@ -72,23 +73,15 @@ impl NewFolder {
         kind.check_free(&out, replace)?;
         let parent = parent(&out);
         let made = MadeFolders::make(parent).map_err(ModelError::io("create", parent))?;
-        remove_leftovers(parent, TEMPORARY, |entry| kind.is_temporary(entry));
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(TEMPORARY);
-        #[cfg(unix)]
-        {
-            // The usual permissions of a new folder: the umask decides who may read it.
-            use std::os::unix::fs::PermissionsExt;
-            builder.permissions(fs::Permissions::from_mode(0o777));
-        }
-        let temporary =
-            builder.tempdir_in(parent).map_err(ModelError::io("create a folder in", parent))?;
+        remove_leftovers(parent, Self::TEMPORARY, |entry| kind.is_temporary(entry));
+        let temporary = temporary(Self::TEMPORARY, 0o777)
+            .tempdir_in(parent)
+            .map_err(ModelError::io("create a folder in", parent))?;
         let handle = File::open(temporary.path()).ok();
         let lock = handle.filter(|handle| lock(handle).is_some());
         Ok(Self { kind, out, replace, temporary, _lock: lock, made: Some(made) })
     }
 
-    /// Its temporary path.
     pub(crate) fn path(&self) -> &Path {
         self.temporary.path()
     }
@@ -129,7 +122,7 @@ impl NewFolder {
     }
 }
 
-impl Kind {
+impl FolderKind {
     /// `out` may be missing, an empty folder or, if requested, one of this kind.
     fn check_free(&self, out: &Path, replace: bool) -> Result<(), ModelError> {
         let in_the_way = |reason| Err(ModelError::OutputInTheWay { path: out.to_owned(), reason });
@@ -156,6 +149,93 @@ impl Kind {
         let ours = |name: &std::ffi::OsStr| self.files.iter().any(|&ours| name == ours);
         entries.all(|entry| entry.is_ok_and(|entry| ours(&entry.file_name())))
     }
+}
+
+/// A file that appears complete or not at all: written under a temporary name beside its target,
+/// then renamed. If it is dropped earlier, it is deleted.
+pub(crate) struct NewFile {
+    out: PathBuf,
+    replace: bool,
+    temporary: BufWriter<NamedTempFile>,
+}
+
+/// Checks that a file of this name may be written.
+///
+/// # Errors
+/// If something exists there that may not be replaced or is not a file.
+pub fn check_free(out: &Path, replace: bool) -> Result<(), ModelError> {
+    if out.exists() && !out.is_file() && !out.is_dir() {
+        let reason = "is a device or a pipe; `-` writes to standard output";
+        return Err(ModelError::OutputInTheWay { path: out.to_owned(), reason });
+    }
+    if !replace && (out.exists() || out.is_symlink()) {
+        let reason = "is there already; choose another name, or replace it with --replace";
+        return Err(ModelError::OutputInTheWay { path: out.to_owned(), reason });
+    }
+    if out.is_dir() {
+        let reason = "is a folder; give the name of a file";
+        return Err(ModelError::OutputInTheWay { path: out.to_owned(), reason });
+    }
+    Ok(())
+}
+
+impl NewFile {
+    /// The prefix of temporary files' names.
+    const TEMPORARY: &str = ".kindred-export-";
+
+    /// Creates a file that will become `out`. First checks that `out` may be written.
+    pub(crate) fn beside(out: &Path, replace: bool) -> Result<Self, ModelError> {
+        check_free(out, replace)?;
+        // Follow links, so that the target is replaced and not the link.
+        let out = out.canonicalize().unwrap_or_else(|_| out.to_owned());
+        let parent = parent(&out);
+        let is_file = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_file());
+        remove_leftovers(parent, Self::TEMPORARY, is_file);
+        let temporary = temporary(Self::TEMPORARY, 0o666)
+            .tempfile_in(parent)
+            .map_err(ModelError::io("create a file in", parent))?;
+        // Held until the file is closed.
+        let _ = lock(temporary.as_file());
+        let temporary = BufWriter::with_capacity(1 << 20, temporary);
+        Ok(Self { out, replace, temporary })
+    }
+
+    /// Syncs it to disk and moves it into place.
+    pub(crate) fn complete(self) -> Result<(), ModelError> {
+        let Self { out, replace, temporary } = self;
+        let can_not_write = |e: io::Error| ModelError::io("write", &out)(e);
+        let temporary = temporary
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)
+            .map_err(can_not_write)?;
+        temporary.as_file().sync_all().map_err(can_not_write)?;
+        let kept: Result<File, _> =
+            if replace { temporary.persist(&out) } else { temporary.persist_noclobber(&out) };
+        kept.map(drop).map_err(|e| can_not_write(e.error))
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.temporary.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.temporary.flush()
+    }
+}
+
+/// Makes files and folders whose names begin like this, with the usual permissions of new ones: the
+/// umask decides who may read them.
+fn temporary(prefix: &'static str, mode: u32) -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(prefix);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(fs::Permissions::from_mode(mode));
+    }
+    builder
 }
 
 /// Resolves links, so that their target is replaced and not the link.
@@ -218,4 +298,31 @@ fn exchange(new: &Path, old: &Path) -> io::Result<()> {
         return Err(e);
     }
     Ok(())
+}
+
+/// A lock that a process holds while it works in a temporary file or folder. `None` if another
+/// process holds it, or the system has no locks.
+pub(crate) fn lock(file: &File) -> Option<()> {
+    file.try_lock().ok()
+}
+
+/// Removes files and folders in `parent` whose names start with `prefix`, which `is_ours`
+/// recognises, and which no process works in. The lock is taken shortly after creation, so recent
+/// ones are kept too.
+pub(crate) fn remove_leftovers(parent: &Path, prefix: &str, is_ours: impl Fn(&DirEntry) -> bool) {
+    const SURELY_LOCKED_AFTER: Duration = Duration::from_secs(10);
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(prefix) || !is_ours(&entry) {
+            continue;
+        }
+        let age = entry.metadata().and_then(|m| m.modified()).ok().and_then(|at| at.elapsed().ok());
+        let path = entry.path();
+        if age.is_some_and(|age| age >= SURELY_LOCKED_AFTER)
+            && let Ok(file) = File::open(&path)
+            && lock(&file).is_some()
+        {
+            // Anything that can't be removed stays.
+            let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+        }
+    }
 }
