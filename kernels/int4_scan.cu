@@ -7,6 +7,7 @@
 #include "bounds.cuh"
 #include "finish.cuh"
 #include "launch.cuh"
+#include "prefetch.cuh"
 #include "select.cuh"
 
 constexpr int CANDIDATE_CAPACITY = 2048;  // rows in doubt that a block of the last kernel can hold
@@ -44,8 +45,7 @@ extern "C" __global__ void int4_scan(const Int4ScanParams params) {
     if (first < quarters) {
         const uint4* const there = rows + static_cast<size_t>(first / QUARTERS) * chunks * TILE_ROWS + first % QUARTERS * WARP;
         for (int line = lane; line < 4 * chunks; line += 32) {
-            const uint4* const at = there + line / 4 * TILE_ROWS + line % 4 * 8;
-            asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
+            prefetch_line(there + line / 4 * TILE_ROWS + line % 4 * 8);
         }
     }
     wait_for_previous();

@@ -5,7 +5,11 @@
 // proven (docs/certificate.md, theorem 6). Rows that are surely between two thresholds are counted
 // where they are. The few that are nearer to one than the error are scored by the contract's
 // formula afterwards.
+#include "cp_async.cuh"
 #include "launch.cuh"
+#include "ldmatrix.cuh"
+#include "mma.cuh"
+#include "prefetch.cuh"
 #include "ranks.cuh"
 
 constexpr int WARPS = 8;        // of the small kernels
@@ -91,30 +95,10 @@ extern "C" __global__ void score_probes(const ProbeParams params) {
     }
 }
 
-// d += a (16 queries x 16 components) * b (16 components x 8 rows).
-__device__ __forceinline__ void multiply(float (&d)[4], const uint4& a, uint32_t b0, uint32_t b1) {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
-#else
-    // Compute capability 7.5 has only m16n8k8; two of them give the same sum, up to roundings that
-    // the error covers.
-    const auto half = [&](uint32_t a0, uint32_t a1, uint32_t b) {
-        asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a0), "r"(a1), "r"(b));
-    };
-    half(a.x, a.y, b0);
-    half(a.z, a.w, b1);
-#endif
-}
-
-// Operand B of two steps for 8 rows: 8 rows x 32 components in shared memory.
+// Operand B of two steps for 8 rows: 8 rows x 32 components in shared memory, STRIDE apart.
 __device__ __forceinline__ void load_rows(uint32_t (&b)[4], const __half* rows) {
     const int lane = threadIdx.x % WARP;
-    const uint32_t address = static_cast<uint32_t>(__cvta_generic_to_shared(rows + lane % 8 * STRIDE + lane / 8 * 8));
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(b[0]), "=r"(b[1]), "=r"(b[2]), "=r"(b[3]) : "r"(address));
+    load_matrices(b, rows + lane % 8 * STRIDE + lane / 8 * 8);
 }
 
 // What a block has in shared memory.
@@ -189,26 +173,10 @@ struct Loader {
         if (threadIdx.x != 0 || table.dim % 4 != 0) return;
         const uint32_t rows = min(table.rows - tile * RANK_TILE, static_cast<uint32_t>(RANK_TILE));
         const float* const from = table.components + static_cast<size_t>(tile) * RANK_TILE * table.dim;
-        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;"
-                     :: "l"(__cvta_generic_to_global(from)), "r"(rows * table.dim * static_cast<uint32_t>(sizeof(float))));
+        prefetch_bytes(from, rows * table.dim * static_cast<uint32_t>(sizeof(float)));
 #endif
     }
 };
-
-// Starts copying 16 bytes to shared memory.
-__device__ __forceinline__ void start_copy(uint4* to, const uint4* from) {
-#if __CUDA_ARCH__ >= 800
-    const uint32_t address = static_cast<uint32_t>(__cvta_generic_to_shared(to));
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(address), "l"(from) : "memory");
-#else
-    *to = *from;
-#endif
-}
-__device__ __forceinline__ void wait_for_copies() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
-}
 
 // Blocks take tiles of rows in turns. QUERY_WARPS: of 32 queries each; the rest of a block's warps
 // divide the rows.
@@ -231,7 +199,7 @@ __device__ __forceinline__ void scan(const RankScanParams& params) {
         const uint4* const from = reinterpret_cast<const uint4*>(params.fragments);
         uint4* const to = &space.fragments[buffer][0][0][0][0];
         for (int i = threadIdx.x; i < QUERIES / 16 * PIECES; i += SCAN_WARPS * WARP) {
-            start_copy(to + i, from + (i / PIECES * stages + stage) * PIECES + i % PIECES);
+            copy_16(to + i, from + (i / PIECES * stages + stage) * PIECES + i % PIECES);
         }
     };
     float sums[2][COLUMN_TILES][4] = {};
@@ -290,7 +258,7 @@ __device__ __forceinline__ void scan(const RankScanParams& params) {
             const uint32_t next_tile = is_last ? tile + gridDim.x : tile;
             if (stage == 0 && tile + gridDim.x < params.tiles) loader.prefetch(tile + gridDim.x);
             if (next_tile < params.tiles) loader.load(next_tile, is_last ? 0 : stage + 1);
-            wait_for_copies();
+            copies_wait_all();
             __syncthreads();
             // Now nobody multiplies in the other buffer.
             if (next_tile < params.tiles) copy_fragments(is_last ? 0 : stage + 1, buffer ^ 1);

@@ -100,7 +100,7 @@ __device__ __forceinline__ uint32_t find_bins(const Thresholds& own, const float
 // further.
 __device__ __forceinline__ int bin_of(int j) { return j / 4 * 8 + j / 2 % 2 + j % 2 * 2; }
 
-// Adds the j-th half register of all lanes of a quad, two bins in 16 bits each, to a query's bins.
+// Adds the j-th half register of all lanes of a quad, two bins in 16 bits each, to a query's BINS.
 // Called by all lanes.
 __device__ __forceinline__ void add_to_bins(uint32_t* bins, int j, uint32_t two) {
     const int t = threadIdx.x % 4;
