@@ -9,24 +9,24 @@ use cust::stream::Stream;
 use cust_raw::{CUfunction, CUfunction_attribute_enum};
 
 use super::device::Doing;
-use super::fatbins::fatbin;
+use super::entries::Entry;
 use super::raw::{self, LaunchAttribute, LaunchConfig, check};
 use crate::GpuError;
-use crate::abi::{Entry, Params};
+use crate::abi::Params;
 
 /// The kernel files that are loaded. Kernels found here are valid as long as this value exists.
 #[derive(Debug, Default)]
-pub(crate) struct Modules(Vec<(&'static str, Module)>);
+pub struct Modules(Vec<(&'static str, Module)>);
 
 impl Modules {
     /// Finds a kernel; first loads its file if necessary.
     ///
     /// # Errors
     /// If the device can't run the code.
-    pub(crate) fn kernel<P: Params>(&mut self, entry: Entry<P>) -> Result<Kernel<P>, GpuError> {
-        let Entry { file, name, threads, .. } = entry;
+    pub fn kernel<P: Params>(&mut self, entry: Entry<P>) -> Result<Kernel<P>, GpuError> {
+        let Entry { file, code, name, threads, .. } = entry;
         if self.file(file).is_none() {
-            let module = Module::from_fatbin(fatbin(file), &[]).doing("loading a kernel")?;
+            let module = Module::from_fatbin(code(), &[]).doing("loading a kernel")?;
             self.0.push((file, module));
         }
         let module = self.file(file).expect("loaded above");
@@ -35,14 +35,14 @@ impl Modules {
     }
 
     /// The file of this name, if it is loaded.
-    pub(crate) fn file(&self, stem: &str) -> Option<&Module> {
+    pub fn file(&self, stem: &str) -> Option<&Module> {
         self.0.iter().find(|(loaded, _)| *loaded == stem).map(|(_, module)| module)
     }
 }
 
 /// A kernel that takes a `P`. Its module must stay loaded while the kernel is in use.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Kernel<P> {
+pub struct Kernel<P> {
     function: CUfunction,
     name: &'static str,
     threads: u32,
@@ -51,24 +51,25 @@ pub(crate) struct Kernel<P> {
 
 /// How a kernel is launched. The number of threads per block belongs to the kernel.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape {
-    pub(crate) grid: (u32, u32),
+pub struct Shape {
+    grid: (u32, u32),
     /// Dynamic shared memory of a block, bytes.
-    pub(crate) shared: usize,
+    shared: usize,
     /// Blocks may start while the previous kernel still runs. The kernel must then call
     /// `wait_for_previous`.
-    pub(crate) early: bool,
+    early: bool,
 }
 
 impl Shape {
     /// A grid of this size, without dynamic shared memory, which starts when the previous kernel
     /// has ended.
-    pub(crate) fn grid(x: usize, y: usize) -> Self {
+    pub fn grid(x: usize, y: usize) -> Self {
         let [x, y] = [x, y].map(|blocks| u32::try_from(blocks).expect("a grid fits 32 bits"));
         Self { grid: (x, y), shared: 0, early: false }
     }
 
-    pub(crate) fn shared(self, bytes: usize) -> Self {
+    /// The same with this much dynamic shared memory for a block, in bytes.
+    pub fn shared(self, bytes: usize) -> Self {
         Self { shared: bytes, ..self }
     }
 
@@ -87,7 +88,7 @@ impl<P: Params> Kernel<P> {
     }
 
     /// Threads per block.
-    pub(crate) fn threads(self) -> usize {
+    pub fn threads(self) -> usize {
         self.threads as usize
     }
 
@@ -143,12 +144,10 @@ impl<P: Params> Kernel<P> {
     ///   what it writes, until the stream has been synchronised. If the launch is recorded, this
     ///   holds during each launch of the graph.
     /// - With `early`, the kernel calls `wait_for_previous`.
-    pub(crate) unsafe fn launch(
-        self,
-        stream: &Stream,
-        shape: Shape,
-        params: &P,
-    ) -> Result<(), GpuError> {
+    ///
+    /// # Errors
+    /// If the driver refuses, or work before this has failed.
+    pub unsafe fn launch(self, stream: &Stream, shape: Shape, params: &P) -> Result<(), GpuError> {
         let Shape { grid, shared, early } = shape;
         if grid.0 == 0 || grid.1 == 0 {
             return Ok(());

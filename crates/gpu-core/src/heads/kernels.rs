@@ -5,8 +5,7 @@ use super::abi::{
     HEAD_TEXTS, HOPPER_DENSE_STAGES, ProductsParams, ScoresParams, entries,
 };
 use crate::GpuError;
-use crate::abi::Entry;
-use crate::driver::{Gpu, Kernel, Modules};
+use crate::driver::{Entry, Gpu, Kernel, Modules};
 
 /// The kernels for features, by the widest window that they take; the last one takes any.
 #[derive(Debug)]

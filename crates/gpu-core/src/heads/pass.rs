@@ -139,8 +139,8 @@ impl Buffers {
         // SAFETY: the buffers have room for the texts and stay as they are, as the caller promises;
         // each kernel's grid and memory are as its comment says.
         unsafe {
-            start_upload(&self.tokens.0, &self.tokens.1, tokens, stream)?;
-            start_upload(&self.bounds.0, &self.bounds.1, texts + 1, stream)?;
+            start_upload(&self.tokens.0[..tokens], &self.tokens.1, stream)?;
+            start_upload(&self.bounds.0[..texts + 1], &self.bounds.1, stream)?;
             for from in (0..texts).step_by(chunk) {
                 let count = chunk.min(texts - from);
                 for place in &ready.weights.places {

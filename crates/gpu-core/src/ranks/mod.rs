@@ -384,13 +384,13 @@ impl Ranks {
         // SAFETY: the caller's promise; all buffers have room for RANK_QUERIES queries of this
         // dimension, and the width is at most that.
         unsafe {
-            start_upload(&host.queries, queries, width, stream)?;
+            start_upload(&host.queries[..width], queries, stream)?;
             if uploaded > 0 {
-                start_upload(&host.vectors, vectors, uploaded * resident.dim, stream)?;
+                start_upload(&host.vectors[..uploaded * resident.dim], vectors, stream)?;
             }
-            start_upload(&host.probes, probes, width * RANK_PROBES, stream)?;
+            start_upload(&host.probes[..width * RANK_PROBES], probes, stream)?;
             if parts.iter().any(|part| !part.query().above().is_empty()) {
-                start_upload(&host.scores, scores, width * RANK_PROBES, stream)?;
+                start_upload(&host.scores[..width * RANK_PROBES], scores, stream)?;
             }
             self.probe.launch(stream, Shape::grid(width, 1), &probe)?;
             scan.kernel.launch(stream, shape, &scan_params)?;

@@ -10,8 +10,8 @@ use super::abi::{
     entries,
 };
 use crate::GpuError;
-use crate::abi::{Entry, Params};
-use crate::driver::{Gpu, Kernel, Modules};
+use crate::abi::Params;
+use crate::driver::{Entry, Gpu, Kernel, Modules};
 use crate::resident::{CHUNK_BYTES, CHUNK8, TILE_ROWS};
 
 /// Blocks for each multiprocessor that score the candidates of formulas: a multiprocessor has room

@@ -89,7 +89,7 @@ use crate::driver::{Doing, Gpu, Graph, Registered};
 use crate::full_pass::{self, Counting, Done, FullPasses, Place};
 use crate::heads::Classifiers;
 use crate::ranks::{self, Ranks};
-use crate::resident::{Resident, table_bytes};
+use crate::resident::Resident;
 pub(crate) use abi::{CandidatesView, QueriesView, QueryHeader, ScoredRow};
 pub use borrowed::{BorrowedTerms, SumsOfRows};
 use cost::DeviceCosts;
@@ -101,7 +101,7 @@ use pace::Pace;
 use pass::Pass;
 pub use paths::{Counters, Paths};
 pub(crate) use start::memory;
-use workspace::{MAX_BATCH, Sizes, Workspace};
+use workspace::{MAX_BATCH, Workspace};
 
 /// Searches a model's table in the memory of an NVIDIA GPU.
 ///
@@ -188,17 +188,6 @@ impl CudaEngine {
     pub fn counters(&self) -> Counters {
         let each = self.expanders.iter().map(|one| one.engine.counters());
         each.fold(self.counters, |sum, own| sum + own)
-    }
-
-    /// Device memory in use beyond the float32 table, as a share of it.
-    pub fn extra_memory(&self) -> f64 {
-        let (rows, dim) = (self.resident.rows, self.resident.dim);
-        let float32 = size_of::<f32>() * rows * dim;
-        let bytes = table_bytes(&self.resident.of.table()) - float32
-            + self.resident.derived_bytes()
-            + Sizes::new(rows, dim, self.kernels.int8.padded).bytes()
-            + Ranks::bytes(dim);
-        bytes as f64 / float32 as f64
     }
 
     /// Whether a float32 score is computed of each row before the exact one: its bound is one of

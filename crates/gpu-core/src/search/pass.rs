@@ -10,7 +10,7 @@ use super::plan::{Class, Phases, few_and_rest};
 use super::workspace::{Exchange, Workspace};
 use crate::GpuError;
 use crate::abi::DevicePointerMut;
-use crate::driver::{start_clearing, start_download, start_upload, start_upload_of};
+use crate::driver::{start_clearing, start_download, start_upload};
 use crate::resident::{Int4, Quantised, Resident};
 
 /// What a pass needs of the engine.
@@ -198,10 +198,10 @@ impl Pass<'_> {
         match staged {
             // SAFETY: the host's vectors stay as they are until the pass has ended: the caller's
             // promise.
-            None => unsafe { start_upload(vectors, to, count, self.stream) },
+            None => unsafe { start_upload(&vectors[..count], to, self.stream) },
             // SAFETY: the staged vectors are in registered memory and stay there until the pass has
             // ended: the caller's promise.
-            Some(first) => unsafe { start_upload_of(first.and_after(count), to, self.stream) },
+            Some(first) => unsafe { start_upload(first.and_after(count), to, self.stream) },
         }
     }
 
@@ -215,10 +215,10 @@ impl Pass<'_> {
         let host = self.exchange;
         // SAFETY: the caller's promise: the host's side stays as it is until the pass has ended.
         unsafe {
-            start_upload(&host.headers, headers, batch, self.stream)?;
+            start_upload(&host.headers[..batch], headers, self.stream)?;
             self.upload_vectors()?;
             if uploads.listed > 0 {
-                start_upload(&host.excluded, excluded, uploads.listed, self.stream)?;
+                start_upload(&host.excluded[..uploads.listed], excluded, self.stream)?;
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use crate::abi::{DevicePointer, DevicePointerMut};
 
-abi! {
+crate::abi! {
     name: "versions";
     uses: [];
     constants {
