@@ -55,7 +55,7 @@ fn main() {
     let paths = Paths { portable: has("--portable"), int8, ..Paths::default() };
     let started = Instant::now();
     let before = gpu.free_memory().expect("the free memory");
-    let mut engine = CudaEngine::with_paths(&model, Options::default(), paths).expect("an engine");
+    let mut engine = CudaEngine::new(model.clone(), Options::default(), paths).expect("an engine");
     let taken = before.saturating_sub(gpu.free_memory().expect("the free memory"));
     let table = (size_of::<f32>() * model.rows() * model.dim()) as f64;
     let mut numbers = Numbers(0x1234_5678_9abc_def1);
@@ -67,8 +67,8 @@ fn main() {
         engine.description().detail,
         taken as f64 / table - 1.0
     );
-    let mut oracle = CudaEngine::with_paths(
-        &model,
+    let mut oracle = CudaEngine::new(
+        model.clone(),
         Options::default(),
         Paths { int8: false, float32: false, ..paths },
     )

@@ -68,7 +68,7 @@ pub struct Options<'a> {
 /// fit.
 pub fn engine(table: Arc<dyn HasTable>, options: Options<'_>) -> Result<Box<dyn Engine>, GpuError> {
     #[cfg(feature = "cuda")]
-    return Ok(Box::new(search::CudaEngine::over(table, options)?));
+    return Ok(Box::new(search::CudaEngine::new(table, options, search::Paths::default())?));
     #[cfg(not(feature = "cuda"))]
     {
         let _ = (table, options);

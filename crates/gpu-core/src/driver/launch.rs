@@ -16,7 +16,11 @@ use crate::abi::Params;
 
 /// The kernel files that are loaded. Kernels found here are valid as long as this value exists.
 #[derive(Debug, Default)]
-pub struct Modules(Vec<(&'static str, Module)>);
+pub struct Modules {
+    files: Vec<(&'static str, Module)>,
+    /// Every kernel that was found.
+    kernels: Vec<CUfunction>,
+}
 
 impl Modules {
     /// Finds a kernel; first loads its file if necessary.
@@ -27,16 +31,34 @@ impl Modules {
         let Entry { file, code, name, threads, .. } = entry;
         if self.file(file).is_none() {
             let module = Module::from_fatbin(code(), &[]).doing("loading a kernel")?;
-            self.0.push((file, module));
+            self.files.push((file, module));
         }
         let module = self.file(file).expect("loaded above");
         let function = module.get_function(name).doing(name)?.to_raw();
+        self.kernels.push(function);
         Ok(Kernel { function, name, threads, params: PhantomData })
     }
 
     /// The file of this name, if it is loaded.
     pub fn file(&self, stem: &str) -> Option<&Module> {
-        self.0.iter().find(|(loaded, _)| *loaded == stem).map(|(_, module)| module)
+        self.files.iter().find(|(loaded, _)| *loaded == stem).map(|(_, module)| module)
+    }
+
+    /// The lowest compute capability, such as 75 for 7.5, that a kernel found here or its
+    /// intermediate code was compiled for.
+    #[allow(unsafe_code)]
+    pub(crate) fn oldest_code(&self) -> Result<u32, GpuError> {
+        let attribute = CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_PTX_VERSION;
+        let mut oldest = u32::MAX;
+        for &kernel in &self.kernels {
+            let mut version = 0;
+            // SAFETY: the function's module is loaded; `version` outlives the call.
+            let status =
+                unsafe { cust_raw::cuFuncGetAttribute(&raw mut version, attribute, kernel) };
+            check(status, "asking what a kernel was compiled for")?;
+            oldest = oldest.min(u32::try_from(version).unwrap_or(0));
+        }
+        Ok(oldest)
     }
 }
 
@@ -102,18 +124,6 @@ impl<P: Params> Kernel<P> {
         Ok(self)
     }
 
-    /// The compute capability, such as 75 for 7.5, that the kernel or its intermediate code was
-    /// compiled for.
-    pub(crate) fn compiled_for(self) -> Result<u32, GpuError> {
-        let mut version = 0;
-        let attribute = CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_PTX_VERSION;
-        // SAFETY: the function's module is loaded; `version` outlives the call.
-        let status =
-            unsafe { cust_raw::cuFuncGetAttribute(&raw mut version, attribute, self.function) };
-        check(status, self.name)?;
-        Ok(u32::try_from(version).unwrap_or(0))
-    }
-
     /// The number of blocks, each with this much dynamic shared memory, that a multiprocessor runs
     /// at the same time.
     pub(crate) fn resident_blocks(self, shared: usize) -> Result<usize, GpuError> {
@@ -170,28 +180,12 @@ impl<P: Params> Kernel<P> {
         // SAFETY: the kernel has one parameter, of the layout of `P` (see `Params`), which the
         // driver copies. The caller's promise covers the memory that they point to.
         let status = unsafe {
-            if early {
-                raw::cuLaunchKernelEx(
-                    &raw const config,
-                    self.function,
-                    params.as_mut_ptr(),
-                    std::ptr::null_mut(),
-                )
-            } else {
-                cust_raw::cuLaunchKernel(
-                    self.function,
-                    grid.0,
-                    grid.1,
-                    1,
-                    self.threads,
-                    1,
-                    1,
-                    config.shared_bytes,
-                    config.stream,
-                    params.as_mut_ptr(),
-                    std::ptr::null_mut(),
-                )
-            }
+            raw::cuLaunchKernelEx(
+                &raw const config,
+                self.function,
+                params.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
         };
         check(status, self.name)
     }

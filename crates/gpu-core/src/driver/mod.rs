@@ -23,7 +23,7 @@ pub use device::{Doing, new_stream};
 pub use device::{Gpu, count};
 #[doc(hidden)]
 pub use entries::Entry;
-pub(crate) use foreign::{ForeignStream, Handover};
+pub(crate) use foreign::Handover;
 pub(crate) use graph::Graph;
 #[doc(hidden)]
 pub use launch::{Kernel, Modules, Shape};

@@ -8,7 +8,11 @@
 //! whose sums might overflow float32.
 
 pub(crate) mod abi;
-pub(crate) mod expand;
+/// Sums of rows with weights, which the gradients of an expander are:
+/// `cpu_core::heads::expand::gradients` has the formulas and the order of summation.
+pub(crate) mod expand {
+    pub(crate) mod abi;
+}
 mod kernels;
 mod pass;
 mod products;

@@ -84,8 +84,7 @@ pub(crate) struct Kernels {
     pub(crate) int4_threshold: Kernel<Int4ThresholdParams>,
     pub(crate) int4_rescore: Kernel<Int4RescoreParams>,
     pub(crate) int8: Int8Kernels,
-    /// Whether every kernel of a certified pass was compiled for compute capability 9.0 or later,
-    /// so that it can wait for the previous kernel. Only then may kernels be launched early. Code
+    /// Whether every kernel was compiled for compute capability 9.0 or later, so that it can wait for the previous kernel. Only then may kernels be launched early. Code
     /// for 8.0 that the driver compiles again for a 9.0 has no such wait.
     pub(crate) wait: bool,
     // The kernels above belong to these modules.
@@ -139,7 +138,7 @@ impl Kernels {
             vector_bytes,
             FORMULA_BLOCKS,
         )?;
-        let mut kernels = Self {
+        Ok(Self {
             exact_scan: modules.kernel(exact_scan::exact_scan)?.allow_shared(LIST_BYTES)?,
             float32_scan: modules.kernel(exact_scan::float32_scan)?.allow_shared(LIST_BYTES)?,
             merge_parts: modules.kernel(exact_scan::merge_parts)?.allow_shared(LIST_BYTES)?,
@@ -152,44 +151,9 @@ impl Kernels {
             int4_threshold: modules.kernel(int4_scan::int4_threshold)?,
             int4_rescore: modules.kernel(int4_scan::int4_rescore)?.allow_shared(LIST_BYTES)?,
             int8,
-            wait: false,
+            wait: modules.oldest_code()? >= 90,
             _modules: modules,
-        };
-        kernels.wait = kernels.oldest_code()? >= 90;
-        Ok(kernels)
-    }
-
-    /// The lowest compute capability that a kernel of a certified pass was compiled for.
-    fn oldest_code(&self) -> Result<u32, GpuError> {
-        fn of<P: Params>(scans: &[Scans<P>]) -> Result<u32, GpuError> {
-            let mut oldest = u32::MAX;
-            for scans in scans {
-                let each = [scans.sample.compiled_for()?, scans.scan.compiled_for()?];
-                oldest = each.into_iter().fold(oldest, u32::min);
-            }
-            Ok(oldest)
-        }
-        let small = [
-            self.plain.prepare.compiled_for()?,
-            self.plain.first_thresholds.compiled_for()?,
-            self.plain.raise_thresholds.compiled_for()?,
-            self.plain.rescore.compiled_for()?,
-            self.formulas.prepare.compiled_for()?,
-            self.formulas.first_thresholds.compiled_for()?,
-            self.formulas.raise_thresholds.compiled_for()?,
-            self.formulas.rescore.compiled_for()?,
-            self.minimum_thresholds.compiled_for()?,
-            self.stop_queries.compiled_for()?,
-            self.list_hits.compiled_for()?,
-            self.int4_scan.compiled_for()?,
-            self.int4_threshold.compiled_for()?,
-            self.int4_rescore.compiled_for()?,
-        ];
-        let scans = match &self.int8.scans {
-            Int8Scans::Portable(scans) => of(scans)?,
-            Int8Scans::Hopper(scans, _) => of(scans)?,
-        };
-        Ok(small.into_iter().fold(scans, u32::min))
+        })
     }
 }
 
@@ -202,41 +166,29 @@ fn hopper(
     portable: bool,
 ) -> Result<Option<Int8Kernels>, GpuError> {
     use entries::hopper_scan::*;
-    type Pair = [Entry<HopperScanParams>; 2];
-    /// The number of steps of 32 components, then the kernels for 64, 128 and 256 queries per
-    /// block.
-    const VARIANTS: [(usize, [Pair; 3]); 4] = [
+    type Entries = [Entry<HopperScanParams>; 3];
+    /// The number of steps of 32 components, then the kernels for 64, 128 and 256 queries per block:
+    /// those that sample, and those that scan.
+    const VARIANTS: [(usize, Entries, Entries); 4] = [
         (
             2,
-            [
-                [hopper_sample_64_2, hopper_scan_64_2],
-                [hopper_sample_128_2, hopper_scan_128_2],
-                [hopper_sample_256_2, hopper_scan_256_2],
-            ],
+            [hopper_sample_64_2, hopper_sample_128_2, hopper_sample_256_2],
+            [hopper_scan_64_2, hopper_scan_128_2, hopper_scan_256_2],
         ),
         (
             4,
-            [
-                [hopper_sample_64_4, hopper_scan_64_4],
-                [hopper_sample_128_4, hopper_scan_128_4],
-                [hopper_sample_256_4, hopper_scan_256_4],
-            ],
+            [hopper_sample_64_4, hopper_sample_128_4, hopper_sample_256_4],
+            [hopper_scan_64_4, hopper_scan_128_4, hopper_scan_256_4],
         ),
         (
             7,
-            [
-                [hopper_sample_64_7, hopper_scan_64_7],
-                [hopper_sample_128_7, hopper_scan_128_7],
-                [hopper_sample_256_7, hopper_scan_256_7],
-            ],
+            [hopper_sample_64_7, hopper_sample_128_7, hopper_sample_256_7],
+            [hopper_scan_64_7, hopper_scan_128_7, hopper_scan_256_7],
         ),
         (
             10,
-            [
-                [hopper_sample_64_10, hopper_scan_64_10],
-                [hopper_sample_128_10, hopper_scan_128_10],
-                [hopper_sample_256_10, hopper_scan_256_10],
-            ],
+            [hopper_sample_64_10, hopper_sample_128_10, hopper_sample_256_10],
+            [hopper_scan_64_10, hopper_scan_128_10, hopper_scan_256_10],
         ),
     ];
     /// Bytes for barriers and gathered candidates, beside the ring.
@@ -247,14 +199,15 @@ fn hopper(
     }
     let chunk_bytes = CHUNK_BYTES * TILE_ROWS;
     let room = gpu.shared_memory as usize - RESERVED;
-    let Some((steps, entries)) = VARIANTS.iter().find(|(steps, _)| 2 * steps >= chunks) else {
+    let Some(&(steps, samples, all)) = VARIANTS.iter().find(|(steps, ..)| 2 * steps >= chunks)
+    else {
         return hopper_wide(modules, chunks, room);
     };
     let past_the_end = (2 * steps - chunks) * chunk_bytes;
     let room = room - past_the_end;
     let stages = (room / (chunks * chunk_bytes)).min(HOPPER_MAX_STAGES);
     let bytes = stages * chunks * chunk_bytes + past_the_end;
-    let scans = scans([64, 128, 256], *entries, modules)?;
+    let scans = scans([64, 128, 256], samples, all, modules)?;
     let ring = Ring { stages, bytes };
     Ok(Some(Int8Kernels::hopper(scans, ring, Layout::Fragments64, steps * 32)?))
 }
@@ -267,10 +220,8 @@ fn hopper_wide(
     room: usize,
 ) -> Result<Option<Int8Kernels>, GpuError> {
     use entries::hopper_wide_scan::*;
-    let entries = [
-        [hopper_wide_sample_64, hopper_wide_scan_64],
-        [hopper_wide_sample_128, hopper_wide_scan_128],
-    ];
+    let samples = [hopper_wide_sample_64, hopper_wide_sample_128];
+    let all = [hopper_wide_scan_64, hopper_wide_scan_128];
     let slice = SLICE_CHUNKS;
     let padded = chunks.next_multiple_of(slice) * CHUNK8;
     let (queries_bytes, slice_bytes) = (128 * padded, slice * CHUNK_BYTES * TILE_ROWS);
@@ -279,7 +230,7 @@ fn hopper_wide(
         return Ok(None);
     }
     let ring = Ring { stages, bytes: queries_bytes + stages * slice_bytes };
-    let scans = scans([64, 128], entries, modules)?;
+    let scans = scans([64, 128], samples, all, modules)?;
     Ok(Some(Int8Kernels::hopper(scans, ring, Layout::Chunks64, padded)?))
 }
 
@@ -309,13 +260,10 @@ impl Int8Kernels {
 
 fn portable(modules: &mut Modules, dim: usize) -> Result<Int8Kernels, GpuError> {
     use entries::int8_scan::*;
-    let entries = [
-        [int8_sample_16, int8_scan_16],
-        [int8_sample_32, int8_scan_32],
-        [int8_sample_64, int8_scan_64],
-    ];
+    let samples = [int8_sample_16, int8_sample_32, int8_sample_64];
+    let all = [int8_scan_16, int8_scan_32, int8_scan_64];
     Ok(Int8Kernels {
-        scans: Int8Scans::Portable(scans([16, 32, 64], entries, modules)?),
+        scans: Int8Scans::Portable(scans([16, 32, 64], samples, all, modules)?),
         widths: &[16, 32, 64, 128, 192, 256, 384, 512, 640, 768, 896, 1024],
         layout: Layout::Fragments16,
         padded: dim.next_multiple_of(64),
@@ -325,10 +273,12 @@ fn portable(modules: &mut Modules, dim: usize) -> Result<Int8Kernels, GpuError> 
 
 fn scans<P: Params, const N: usize>(
     queries: [usize; N],
-    entries: [[Entry<P>; 2]; N],
+    samples: [Entry<P>; N],
+    all: [Entry<P>; N],
     modules: &mut Modules,
 ) -> Result<Vec<Scans<P>>, GpuError> {
-    let each = queries.into_iter().zip(entries).map(|(queries, [sample, scan])| {
+    let entries = queries.into_iter().zip(samples.into_iter().zip(all));
+    let each = entries.map(|(queries, (sample, scan))| {
         Ok(Scans { queries, sample: modules.kernel(sample)?, scan: modules.kernel(scan)? })
     });
     each.collect()

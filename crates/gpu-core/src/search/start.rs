@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use contract::certificate::Lift;
 use contract::{HasTable, Metric, Table};
-use model_store::ModelStore;
 
 use super::cost::DeviceCosts;
 use super::kernels::Kernels;
@@ -34,39 +33,11 @@ pub(crate) fn memory(table: &Table<'_>, rows: usize) -> (u64, u64) {
 }
 
 impl CudaEngine {
-    /// Opens the GPU, uploads the table and derives from it what the scans need.
+    /// Opens the GPU, uploads the table and derives from it what these kinds of pass need.
     ///
     /// # Errors
     /// If there is no such GPU, or the table does not fit.
-    pub fn new(model: &Arc<ModelStore>, options: Options<'_>) -> Result<Self, GpuError> {
-        Self::over(model.clone(), options)
-    }
-
-    /// As [`CudaEngine::new`], for any table.
-    ///
-    /// # Errors
-    /// As [`CudaEngine::new`].
-    pub fn over(table: Arc<dyn HasTable>, options: Options<'_>) -> Result<Self, GpuError> {
-        Self::over_with_paths(table, options, Paths::default())
-    }
-
-    /// As [`CudaEngine::new`], with only these kinds of pass.
-    ///
-    /// # Errors
-    /// As [`CudaEngine::new`].
-    pub fn with_paths(
-        model: &Arc<ModelStore>,
-        options: Options<'_>,
-        paths: Paths,
-    ) -> Result<Self, GpuError> {
-        Self::over_with_paths(model.clone(), options, paths)
-    }
-
-    /// As [`CudaEngine::over`], with only these kinds of pass.
-    ///
-    /// # Errors
-    /// As [`CudaEngine::new`].
-    pub fn over_with_paths(
+    pub fn new(
         table: Arc<dyn HasTable>,
         options: Options<'_>,
         paths: Paths,
