@@ -5,6 +5,7 @@
 //! as it is until the stream has been synchronised. What is hidden is for crates that have kernels
 //! of their own.
 
+mod arrays;
 mod copies;
 mod device;
 mod entries;
@@ -15,6 +16,7 @@ mod memory;
 mod raw;
 mod room;
 
+pub(crate) use arrays::device_arrays;
 pub(crate) use copies::start_clearing;
 #[doc(hidden)]
 pub use copies::{start_download, start_upload};

@@ -150,11 +150,16 @@ impl Classifiers {
         Ok(scores)
     }
 
-    /// The index of a classifier that is on the device; `None` if the device has no memory for it.
+    /// The index of a classifier that is on the device already.
+    fn known(&self, head: &Arc<dyn TokenClassifier>) -> Option<usize> {
+        self.on_device.iter().position(|one| Arc::ptr_eq(&one.head, head))
+    }
+
+    /// The index of a classifier that is put on the device if it is not there; `None` if the device
+    /// has no memory for it.
     fn index(&mut self, head: &Arc<dyn TokenClassifier>) -> Result<Option<usize>, GpuError> {
-        let known = self.on_device.iter().position(|one| Arc::ptr_eq(&one.head, head));
-        if known.is_some() {
-            return Ok(known);
+        if let Some(known) = self.known(head) {
+            return Ok(Some(known));
         }
         let kernels = match self.kernels.take() {
             Some(kernels) => kernels,
@@ -177,8 +182,9 @@ impl Classifiers {
     ) -> Result<Option<usize>, GpuError> {
         let Some(first) = texts.first() else { return Ok(None) };
         let head = first.classifier();
-        let index = self.on_device.iter().position(|one| Arc::ptr_eq(&one.head, head));
-        let (Some(index), Some(kernels)) = (index, &self.kernels) else { return Ok(None) };
+        let (Some(index), Some(kernels)) = (self.known(head), &self.kernels) else {
+            return Ok(None);
+        };
         if texts.iter().any(|text| !Arc::ptr_eq(text.classifier(), head)) {
             return Ok(None);
         }
@@ -202,8 +208,9 @@ impl Classifiers {
         head: &Arc<dyn TokenClassifier>,
         texts: Flat<'_>,
     ) -> Result<Option<usize>, GpuError> {
-        let index = self.on_device.iter().position(|one| Arc::ptr_eq(&one.head, head));
-        let (Some(index), Some(kernels)) = (index, &self.kernels) else { return Ok(None) };
+        let (Some(index), Some(kernels)) = (self.known(head), &self.kernels) else {
+            return Ok(None);
+        };
         let one = &mut self.on_device[index];
         if !one.products.slots.is_whole() {
             return Ok(None);

@@ -15,7 +15,7 @@ use cust::stream::Stream;
 
 use crate::GpuError;
 use crate::driver::{
-    Array, Doing, Gpu, Kernel, Modules, Pinned, Shape, start_download, start_upload,
+    Doing, Gpu, Kernel, Modules, Pinned, Shape, device_arrays, start_download, start_upload,
 };
 use crate::resident::{NOT_A_ROW, Resident};
 use abi::{
@@ -77,22 +77,25 @@ struct Scan {
     shared: usize,
 }
 
-struct Buffers {
-    /// `[RANK_QUERIES]`.
-    queries: Array<RankQuery>,
-    /// `[RANK_QUERIES, dim]`.
-    vectors: Array<f32>,
-    /// `[RANK_QUERIES, RANK_PROBES]`, as the following.
-    probes: Array<u32>,
-    scores: Array<f64>,
-    /// `[RANK_QUERIES, RANK_THRESHOLDS]`, as the following.
-    thresholds: Array<f32>,
-    bins: Array<u32>,
-    fragments: Array<u32>,
-    /// `[RANK_QUERIES]`.
-    doubtful_counts: Array<u32>,
-    /// `[RANK_QUERIES, RANK_CAPACITY]`.
-    doubtful: Array<u32>,
+device_arrays! {
+    /// What is on the device, for rows of so many components.
+    struct Buffers(dim: usize) {
+        /// `[RANK_QUERIES]`.
+        queries: [RankQuery; RANK_QUERIES],
+        /// `[RANK_QUERIES, dim]`.
+        vectors: [f32; RANK_QUERIES * dim],
+        /// `[RANK_QUERIES, RANK_PROBES]`, as the following.
+        probes: [u32; RANK_QUERIES * RANK_PROBES],
+        scores: [f64; RANK_QUERIES * RANK_PROBES],
+        /// `[RANK_QUERIES, RANK_THRESHOLDS]`, as the following.
+        thresholds: [f32; RANK_QUERIES * RANK_THRESHOLDS],
+        bins: [u32; RANK_QUERIES * RANK_THRESHOLDS],
+        fragments: [u32; RANK_QUERIES * dim.div_ceil(RANK_STAGE) * REGISTERS_PER_STAGE],
+        /// `[RANK_QUERIES]`.
+        doubtful_counts: [u32; RANK_QUERIES],
+        /// `[RANK_QUERIES, RANK_CAPACITY]`.
+        doubtful: [u32; RANK_QUERIES * RANK_CAPACITY],
+    }
 }
 
 /// The host's side of those that are copied.
@@ -175,45 +178,30 @@ impl Ranks {
     /// # Errors
     /// If the device lacks the memory, or can't run the kernels.
     pub(crate) fn new(gpu: &Gpu, dim: usize, portable: bool) -> Result<Option<Self>, GpuError> {
-        use entries::rank_scan;
+        use entries::hopper_rank_scan::{hopper_rank_scan_64, hopper_rank_scan_128};
+        use entries::rank_scan::{self, rank_scan_32, rank_scan_64, rank_scan_128};
         let mut modules = Modules::default();
         let is_hopper = gpu.capability == 90 && !portable;
         let layout = if is_hopper { RankLayout::Chunks } else { RankLayout::Fragments };
-        let entries = if is_hopper {
-            let shared = |width| RANK_HOPPER_SHARED + RANK_HOPPER_SHARED_PER_QUERY * width;
-            use entries::hopper_rank_scan::{hopper_rank_scan_64, hopper_rank_scan_128};
-            [(64, hopper_rank_scan_64), (128, hopper_rank_scan_128)]
-                .map(|(width, entry)| (width, entry, shared(width)))
-                .to_vec()
-        } else {
-            let shared = |width| RANK_SHARED + RANK_SHARED_PER_QUERY * width;
-            use rank_scan::{rank_scan_32, rank_scan_64, rank_scan_128};
-            [(32, rank_scan_32), (64, rank_scan_64), (128, rank_scan_128)]
-                .map(|(width, entry)| (width, entry, shared(width)))
-                .to_vec()
+        let (shared, of_a_query) = match is_hopper {
+            true => (RANK_HOPPER_SHARED, RANK_HOPPER_SHARED_PER_QUERY),
+            false => (RANK_SHARED, RANK_SHARED_PER_QUERY),
+        };
+        let entries = match is_hopper {
+            true => vec![(64, hopper_rank_scan_64), (128, hopper_rank_scan_128)],
+            false => vec![(32, rank_scan_32), (64, rank_scan_64), (128, rank_scan_128)],
         };
         let mut scans = Vec::new();
-        for (queries, entry, shared) in entries {
+        for (queries, entry) in entries {
+            let shared = shared + of_a_query * queries;
             let kernel = modules.kernel(entry)?.allow_shared(shared).ok();
             scans.extend(kernel.map(|kernel| Scan { queries, kernel, shared }));
         }
         if scans.is_empty() {
             return Ok(None);
         }
-        let stages = dim.div_ceil(RANK_STAGE);
-        let (thresholds, probes) = (RANK_QUERIES * RANK_THRESHOLDS, RANK_QUERIES * RANK_PROBES);
         Ok(Some(Self {
-            device: Buffers {
-                queries: Array::zeroed(RANK_QUERIES)?,
-                vectors: Array::zeroed(RANK_QUERIES * dim)?,
-                probes: Array::zeroed(probes)?,
-                scores: Array::zeroed(probes)?,
-                thresholds: Array::zeroed(thresholds)?,
-                bins: Array::zeroed(thresholds)?,
-                fragments: Array::zeroed(RANK_QUERIES * stages * REGISTERS_PER_STAGE)?,
-                doubtful_counts: Array::zeroed(RANK_QUERIES)?,
-                doubtful: Array::zeroed(RANK_QUERIES * RANK_CAPACITY)?,
-            },
+            device: Buffers::new(dim)?,
             hosts: [Host::new(dim)?, Host::new(dim)?],
             probe: modules.kernel(rank_scan::score_probes)?,
             scans,
@@ -225,14 +213,7 @@ impl Ranks {
 
     /// Bytes of device memory for tables of this dimension.
     pub(crate) fn bytes(dim: usize) -> usize {
-        let of_a_query = size_of::<RankQuery>()
-            + dim * size_of::<f32>()
-            + RANK_PROBES * (size_of::<u32>() + size_of::<f64>())
-            + RANK_THRESHOLDS * (size_of::<f32>() + size_of::<u32>())
-            + dim.div_ceil(RANK_STAGE) * REGISTERS_PER_STAGE * size_of::<u32>()
-            + size_of::<u32>()
-            + RANK_CAPACITY * size_of::<u32>();
-        RANK_QUERIES * of_a_query
+        Buffers::bytes(dim)
     }
 
     /// Whether a pass can answer this query.
@@ -273,7 +254,7 @@ impl Ranks {
             stream.synchronize().doing("counting ranks")?;
             for (slot, &part) in indices.iter().enumerate() {
                 match self.counted(set, slot, &parts[part], &rows) {
-                    Some(counted) => parts[part].merge_counted(&counted.before),
+                    Some((_, before)) => parts[part].merge_counted(&before),
                     None => without.push(part),
                 }
             }
@@ -413,21 +394,23 @@ impl Ranks {
         let mut without = 0;
         for (slot, part) in parts.iter_mut().enumerate() {
             match self.counted(set, slot, part, &rows) {
-                Some(Counted { scores, before }) => part.answer_ranks(&table, scores, &before),
+                Some((scores, before)) => part.answer_ranks(&table, scores, &before),
                 None => without += 1,
             }
         }
         without
     }
 
-    /// What a pass over these rows has counted for a query. `None` if too many rows were in doubt.
+    /// What a pass over these rows has counted for a query: the scores of its ranked rows; and for
+    /// each of them, and for each given score, the number of rows that pass the filter and rank
+    /// before it. `None` if too many rows were in doubt.
     fn counted(
         &self,
         set: usize,
         slot: usize,
         part: &FullPassPart,
         rows: &Range<usize>,
-    ) -> Option<Counted<'_>> {
+    ) -> Option<(&[f64], Vec<u32>)> {
         let host = &self.hosts[set];
         if host.doubtful_counts[slot] as usize > RANK_CAPACITY {
             return None;
@@ -435,17 +418,8 @@ impl Ranks {
         let scores = &host.scores[slot * RANK_PROBES..][..RANK_PROBES];
         let bins = &host.bins[slot * RANK_THRESHOLDS..][..RANK_THRESHOLDS];
         let before = before(part, scores, bins, rows);
-        Some(Counted { scores: &scores[..part.distinct_ranked().len()], before })
+        Some((&scores[..part.distinct_ranked().len()], before))
     }
-}
-
-/// What was counted for a query.
-struct Counted<'a> {
-    /// The scores of the ranked rows.
-    scores: &'a [f64],
-    /// For each of them, and for each given score, the number of rows that pass the filter and rank
-    /// before it.
-    before: Vec<u32>,
 }
 
 fn has_inverse(vector: &ScoringVector) -> bool {

@@ -17,7 +17,7 @@ use super::CudaEngine;
 use super::expand::{MAX_TEXTS, MAX_TOKENS, TokenVectors, Tokens, touched};
 use super::kernels::Kernels;
 use super::paths::Paths;
-use super::workspace::Sizes;
+use super::workspace::{Sizes, Workspace};
 use crate::abi::{DevicePointer, DevicePointerMut};
 use crate::driver::{Array, Doing, Gpu, Handover, Kernel, Modules, Shape, new_stream};
 use crate::heads::Kept;
@@ -128,11 +128,12 @@ impl BorrowedTerms {
         let lifted_dim = dim + usize::from(table.biases.is_some());
         let gpu = Gpu::open(Some(self.gpu.ordinal))?;
         let kernels = Kernels::load(&gpu, lifted_dim, false)?;
-        let sizes = Sizes::new(rows, dim, kernels.int8.padded);
+        let sizes = Sizes::new(rows, dim, kernels.int8.form.0);
         let wanted = Derived { int8: true, int4: false };
         // Those of the measurement.
         let peak_bytes = (size_of::<f32>() * rows) as u64;
-        let derived = fit::fit(&gpu, peak_bytes, (rows, lifted_dim), wanted, sizes.bytes() as u64)?;
+        let derived =
+            fit::fit(&gpu, peak_bytes, (rows, lifted_dim), wanted, Workspace::bytes(sizes) as u64)?;
         if !derived.int8 {
             return Err(does_not_fit(&gpu, rows, lifted_dim)?);
         }

@@ -40,9 +40,8 @@ pub(crate) struct Int8Kernels {
     pub(crate) scans: Int8Scans,
     /// The batch sizes for which passes exist, ascending; each is a multiple of a scan's queries.
     pub(crate) widths: &'static [usize],
-    pub(crate) layout: Layout,
-    /// Components of a query, with padding.
-    pub(crate) padded: usize,
+    /// Components of a query, with padding, and where its bytes are put.
+    pub(crate) form: (usize, Layout),
     /// Bounds that the sampling scan writes for each tile.
     pub(crate) groups_per_tile: usize,
 }
@@ -209,7 +208,7 @@ fn hopper(
     let bytes = stages * chunks * chunk_bytes + past_the_end;
     let scans = scans([64, 128, 256], samples, all, modules)?;
     let ring = Ring { stages, bytes };
-    Ok(Some(Int8Kernels::hopper(scans, ring, Layout::Fragments64, steps * 32)?))
+    Ok(Some(Int8Kernels::hopper(scans, ring, (steps * 32, Layout::Fragments64))?))
 }
 
 /// The Hopper kernels for rows of more than 320 components, if 128 queries fit the shared memory
@@ -231,15 +230,14 @@ fn hopper_wide(
     }
     let ring = Ring { stages, bytes: queries_bytes + stages * slice_bytes };
     let scans = scans([64, 128], samples, all, modules)?;
-    Ok(Some(Int8Kernels::hopper(scans, ring, Layout::Chunks64, padded)?))
+    Ok(Some(Int8Kernels::hopper(scans, ring, (padded, Layout::Chunks64))?))
 }
 
 impl Int8Kernels {
     fn hopper(
         mut scans: Vec<Scans<HopperScanParams>>,
         ring: Ring,
-        layout: Layout,
-        padded: usize,
+        form: (usize, Layout),
     ) -> Result<Self, GpuError> {
         for Scans { sample, scan, .. } in &mut scans {
             *sample = sample.allow_shared(ring.bytes)?;
@@ -251,8 +249,7 @@ impl Int8Kernels {
             // queries would read the table, and the multiprocessors do not divide evenly among the
             // groups.
             widths: &[64, 128, 256, 384, 512, 640, 768, 1024],
-            layout,
-            padded,
+            form,
             groups_per_tile: HOPPER_GROUPS,
         })
     }
@@ -265,8 +262,7 @@ fn portable(modules: &mut Modules, dim: usize) -> Result<Int8Kernels, GpuError> 
     Ok(Int8Kernels {
         scans: Int8Scans::Portable(scans([16, 32, 64], samples, all, modules)?),
         widths: &[16, 32, 64, 128, 192, 256, 384, 512, 640, 768, 896, 1024],
-        layout: Layout::Fragments16,
-        padded: dim.next_multiple_of(64),
+        form: (dim.next_multiple_of(64), Layout::Fragments16),
         groups_per_tile: INT8_GROUPS,
     })
 }

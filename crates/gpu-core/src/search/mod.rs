@@ -101,7 +101,7 @@ use pace::Pace;
 use pass::Pass;
 pub use paths::{Counters, Paths};
 pub(crate) use start::memory;
-use workspace::{MAX_BATCH, Workspace};
+use workspace::{EXCHANGES, Exchange, MAX_BATCH, Workspace};
 
 /// Searches a model's table in the memory of an NVIDIA GPU.
 ///
@@ -112,6 +112,9 @@ pub struct CudaEngine {
     graphs: HashMap<GraphKey, Graph>,
     timing: Option<[Event; 2]>,
     workspace: Workspace,
+    /// Two, so that the host can write the next pass's queries, and read the last one's answers,
+    /// while the device works.
+    exchanges: [Exchange; EXCHANGES],
     registered: Option<Registered>,
     full_passes: FullPasses,
     classifiers: Classifiers,
@@ -213,7 +216,7 @@ impl CudaEngine {
 
     fn pass(&self, exchange: usize) -> Pass<'_> {
         Pass {
-            exchange: &self.workspace.exchanges[exchange],
+            exchange: &self.exchanges[exchange],
             resident: &self.resident,
             kernels: &self.kernels,
             workspace: &self.workspace,

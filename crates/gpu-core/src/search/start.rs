@@ -12,7 +12,7 @@ use contract::{HasTable, Metric, Table};
 use super::cost::DeviceCosts;
 use super::kernels::Kernels;
 use super::pace::Pace;
-use super::workspace::{Sizes, Workspace};
+use super::workspace::{Exchange, Sizes, Workspace};
 use super::{Counters, CudaEngine, Paths};
 use crate::driver::{Gpu, Registered, new_stream};
 use crate::full_pass::FullPasses;
@@ -27,7 +27,7 @@ pub(crate) fn memory(table: &Table<'_>, rows: usize) -> (u64, u64) {
     let dim = table.dim();
     let row = size_of::<f64>() + size_of::<f32>() * (dim + usize::from(table.biases().is_some()));
     let lifted = dim + usize::from(table.biases().is_some());
-    let buffers = Sizes::new(rows, dim, 0).bytes() + Ranks::bytes(dim);
+    let buffers = Workspace::bytes(Sizes::new(rows, dim, 0)) + Ranks::bytes(dim);
     let int4 = table.metric() == Metric::Cosine;
     fit::memory(rows * row, (rows, lifted), Derived { int8: true, int4 }, buffers)
 }
@@ -84,11 +84,11 @@ impl CudaEngine {
         let (rows, dim) = (table.rows(), table.dim());
         let lifted_dim = lift.dim(dim);
         let kernels = Kernels::load(&gpu, lifted_dim, paths.portable)?;
-        let sizes = Sizes::new(rows, dim, kernels.int8.padded);
+        let sizes = Sizes::new(rows, dim, kernels.int8.form.0);
         // The levels of the 4-bit table are made for unit vectors.
         let int4 = paths.int4 && table.metric() == Metric::Cosine;
         let wanted = Derived { int8: paths.int8, int4 };
-        let buffers = (sizes.bytes() + Ranks::bytes(dim)) as u64;
+        let buffers = (Workspace::bytes(sizes) + Ranks::bytes(dim)) as u64;
         let shares = beside.is_some_and(|beside| beside.has_components(&table));
         let needed = table_bytes(&table) - if shares { size_of_val(table.components()) } else { 0 };
         let derived = fit::fit(&gpu, needed as u64, (rows, lifted_dim), wanted, buffers)?;
@@ -123,6 +123,7 @@ impl CudaEngine {
             graphs: HashMap::new(),
             timing: None,
             workspace: Workspace::new(sizes)?,
+            exchanges: [Exchange::new(resident.dim)?, Exchange::new(resident.dim)?],
             registered: None,
             full_passes: FullPasses::new()?,
             classifiers: Classifiers::new(resident.clone(), kept),

@@ -14,45 +14,18 @@ use crate::search::plan::Class;
 use crate::search::workspace::MAX_BATCH;
 
 impl Pass<'_> {
-    /// Starts computing the bounds of the sample's groups.
-    ///
-    /// # Safety
-    /// - The promise of a [`Pass`].
-    /// - The tiles are the table's.
-    pub(in crate::search) unsafe fn int8_sample(
-        &self,
-        quantised: &Quantised,
-        width: usize,
-        sample: TileWalk,
-    ) -> Result<(), GpuError> {
-        // SAFETY: the promise of a pass, and tiles of the table: the caller's.
-        unsafe { self.scan_tiles(quantised, width, sample, true) }
-    }
-
-    /// Starts the scan of some tiles for candidates.
-    ///
-    /// # Safety
-    /// - The promise of a [`Pass`].
-    /// - The tiles are the table's.
-    pub(in crate::search) unsafe fn int8_scan(
-        &self,
-        quantised: &Quantised,
-        width: usize,
-        walk: TileWalk,
-    ) -> Result<(), GpuError> {
-        // SAFETY: the promise of a pass, and tiles of the table: the caller's.
-        unsafe { self.scan_tiles(quantised, width, walk, false) }
-    }
-
     /// The number of groups of a sample.
     fn groups(&self, sample: TileWalk) -> usize {
         sample.count as usize * self.kernels.int8.groups_per_tile
     }
 
+    /// Starts the scan of some tiles: for the bounds of their groups if `sampling`, otherwise for
+    /// candidates.
+    ///
     /// # Safety
     /// - The promise of a [`Pass`].
     /// - The tiles are the table's.
-    unsafe fn scan_tiles(
+    pub(in crate::search) unsafe fn int8_scan(
         &self,
         quantised: &Quantised,
         width: usize,
@@ -135,8 +108,8 @@ impl Pass<'_> {
             formula_floors: w.formula_floors.pointer_mut(),
             columns: w.columns.pointer_mut(),
             bytes: w.query_bytes.pointer_mut(),
-            padded: int8.padded as i32,
-            layout: int8.layout,
+            padded: int8.form.0 as i32,
+            layout: int8.form.1,
             sample,
             groups: groups as u32,
             groups_per_tile: int8.groups_per_tile as u32,

@@ -18,7 +18,6 @@ use super::workspace::MAX_BATCH;
 use crate::GpuError;
 use crate::abi::{DevicePointer, DevicePointerMut};
 use crate::driver::Shape;
-use crate::resident::CHUNK4;
 
 /// Threads of a warp.
 const WARP: usize = 32;
@@ -36,7 +35,7 @@ pub(in crate::search) struct Source {
 
 impl Pass<'_> {
     /// Queries that the host wrote into the exchange, in a pass of this width.
-    fn uploaded(&self, width: usize) -> Result<Source, GpuError> {
+    pub(in crate::search) fn uploaded(&self, width: usize) -> Result<Source, GpuError> {
         let (on_device, headers) = (&self.workspace.vectors, self.exchange.headers.pointer()?);
         let (vectors, copied) = if Self::copies_vectors(width) {
             (on_device.pointer(), DevicePointerMut::NULL)
@@ -46,53 +45,16 @@ impl Pass<'_> {
         Ok(Source { headers, vectors, copied })
     }
 
-    /// Starts preparing the query for the scan of the 4-bit table.
-    ///
-    /// # Safety
-    /// - The promise of a [`Pass`].
-    pub(in crate::search) unsafe fn prepare_one_query(&self) -> Result<(), GpuError> {
-        let padded = self.resident.dim.next_multiple_of(CHUNK4);
-        // SAFETY: the promise of a pass is the caller's.
-        unsafe { self.prepare(&self.kernels.plain, self.uploaded(1)?, 1, padded, Layout::Plain) }
-    }
-
-    /// Starts preparing the queries for the scan of the 8-bit table.
-    ///
-    /// # Safety
-    /// - The promise of a [`Pass`].
-    pub(in crate::search) unsafe fn prepare_queries(
-        &self,
-        kernels: &QueryKernels,
-        width: usize,
-    ) -> Result<(), GpuError> {
-        // SAFETY: the promise of a pass is the caller's.
-        unsafe { self.prepare_from(kernels, self.uploaded(width)?, width) }
-    }
-
-    /// The same for queries that are somewhere else.
+    /// Starts preparing the queries of a source: as many components, with padding, in this layout.
     ///
     /// # Safety
     /// - The promise of a [`Pass`], for the queries of this source.
-    pub(in crate::search) unsafe fn prepare_from(
-        &self,
-        kernels: &QueryKernels,
-        source: Source,
-        width: usize,
-    ) -> Result<(), GpuError> {
-        let int8 = &self.kernels.int8;
-        // SAFETY: the promise of a pass is the caller's.
-        unsafe { self.prepare(kernels, source, width, int8.padded, int8.layout) }
-    }
-
-    /// # Safety
-    /// - The promise of a [`Pass`].
-    unsafe fn prepare(
+    pub(in crate::search) unsafe fn prepare(
         &self,
         kernels: &QueryKernels,
         source: Source,
         batch: usize,
-        padded: usize,
-        layout: Layout,
+        (padded, layout): (usize, Layout),
     ) -> Result<(), GpuError> {
         let (w, e) = (self.workspace, self.exchange);
         assert!(batch <= MAX_BATCH && batch * padded <= w.query_bytes.len());
