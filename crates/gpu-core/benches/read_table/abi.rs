@@ -5,10 +5,6 @@ use crate::abi::{DevicePointer, DevicePointerMut};
 crate::abi! {
     name: "read_table";
     uses: [];
-    constants {}
-    enums {}
-    data {}
-    unions {}
     params {
         struct ReadTableParams {
             /// `[count]`.

@@ -153,24 +153,24 @@ macro_rules! kernel_files {
     (
         name: $interface:literal;
         uses: [$($uses:literal),*];
-        constants { $($(#[doc = $cdoc:literal])* $cname:ident: $cty:ty = $cvalue:expr;)* }
-        enums { $($(#[doc = $edoc:literal])* enum $ename:ident {
+        $(constants { $($(#[doc = $cdoc:literal])* $cname:ident: $cty:ty = $cvalue:expr;)* })?
+        $(enums { $($(#[doc = $edoc:literal])* enum $ename:ident {
             $($(#[doc = $vdoc:literal])* $vname:ident = $vvalue:literal,)+
-        })* }
-        data { $($(#[doc = $ddoc:literal])* struct $dname:ident {
+        })* })?
+        $(data { $($(#[doc = $ddoc:literal])* struct $dname:ident {
             $($(#[doc = $dfdoc:literal])* $dfield:ident: $dfty:ty,)+
-        })* }
-        unions { $($(#[doc = $udoc:literal])* union $uname:ident {
+        })* })?
+        $(unions { $($(#[doc = $udoc:literal])* union $uname:ident {
             $($ufield:ident: $ufty:ident,)+
-        })* }
-        params { $($(#[doc = $pdoc:literal])* struct $pname:ident {
+        })* })?
+        $(params { $($(#[doc = $pdoc:literal])* struct $pname:ident {
             $($(#[doc = $pfdoc:literal])* $pfield:ident: $pfty:ty,)+
-        })* }
+        })* })?
         files { $($folder:literal / $file:ident for $target:ident {
             $($bounds:tt $($kernel:ident),+ : $kparams:ident;)+
         })* }
     ) => {
-        $crate::kernel_files!(@names $($ename)* $($dname)* $($uname)* $($pname)*);
+        $crate::kernel_files!(@names $($($ename)*)? $($($dname)*)? $($($uname)*)? $($($pname)*)?);
 
         /// The whole interface.
         pub(crate) fn interface() -> $crate::kernels::Interface {
@@ -179,21 +179,21 @@ macro_rules! kernel_files {
             $crate::kernels::Interface {
                 name: $interface,
                 uses: vec![$($uses),*],
-                constants: vec![$(Constant {
+                constants: vec![$($(Constant {
                     doc: &[$($cdoc),*],
                     name: stringify!($cname),
                     c_type: <$cty as CConstant>::C_TYPE,
                     value: $cname.c_value(),
-                }),*],
-                enums: vec![$(Enum {
+                }),*)?],
+                enums: vec![$($(Enum {
                     doc: &[$($edoc),*],
                     name: stringify!($ename),
                     variants: vec![$((&[$($vdoc),*], stringify!($vname), $vvalue)),+],
-                }),*],
+                }),*)?],
                 records: vec![
-                    $($crate::kernel_files!(@record "struct", [$($ddoc),*], $dname, $([$($dfdoc),*] $dfield: $dfty,)+),)*
-                    $($crate::kernel_files!(@record "union", [$($udoc),*], $uname, $([] $ufield: $ufty,)+),)*
-                    $($crate::kernel_files!(@record "struct", [$($pdoc),*], $pname, $([$($pfdoc),*] $pfield: $pfty,)+),)*
+                    $($($crate::kernel_files!(@record "struct", [$($ddoc),*], $dname, $([$($dfdoc),*] $dfield: $dfty,)+),)*)?
+                    $($($crate::kernel_files!(@record "union", [$($udoc),*], $uname, $([] $ufield: $ufty,)+),)*)?
+                    $($($crate::kernel_files!(@record "struct", [$($pdoc),*], $pname, $([$($pfdoc),*] $pfield: $pfty,)+),)*)?
                 ],
                 files: vec![$(File {
                     stem: stringify!($file),

@@ -16,7 +16,8 @@ pub use pointer::{DevicePointer, DevicePointerMut};
 #[allow(unsafe_code)]
 pub unsafe trait Params: Copy {}
 
-/// Declares an interface between Rust and CUDA. The sections are in this order; each may be empty.
+/// Declares an interface between Rust and CUDA. The sections are in this order; each but the
+/// last may be left out.
 ///
 /// - `constants`: `NAME: type = value;`. A `usize` is an `int` in CUDA.
 /// - `enums`: over `i32`.
@@ -34,37 +35,37 @@ macro_rules! abi {
     (@items
         name: $interface:literal;
         uses: [$($uses:literal),*];
-        constants { $($(#[doc = $cdoc:literal])* $cname:ident: $cty:ty = $cvalue:expr;)* }
-        enums { $($(#[doc = $edoc:literal])* enum $ename:ident {
+        $(constants { $($(#[doc = $cdoc:literal])* $cname:ident: $cty:ty = $cvalue:expr;)* })?
+        $(enums { $($(#[doc = $edoc:literal])* enum $ename:ident {
             $($(#[doc = $vdoc:literal])* $vname:ident = $vvalue:literal,)+
-        })* }
-        data { $($(#[doc = $ddoc:literal])* struct $dname:ident {
+        })* })?
+        $(data { $($(#[doc = $ddoc:literal])* struct $dname:ident {
             $($(#[doc = $dfdoc:literal])* $dfield:ident: $dfty:ty,)+
-        })* }
-        unions { $($(#[doc = $udoc:literal])* union $uname:ident {
+        })* })?
+        $(unions { $($(#[doc = $udoc:literal])* union $uname:ident {
             $($ufield:ident: $ufty:ident,)+
-        })* }
-        params { $($(#[doc = $pdoc:literal])* struct $pname:ident {
+        })* })?
+        $(params { $($(#[doc = $pdoc:literal])* struct $pname:ident {
             $($(#[doc = $pfdoc:literal])* $pfield:ident: $pfty:ty,)+
-        })* }
+        })* })?
         files $files:tt
     ) => {
         // Not dead code: the other language may use what this one does not.
-        $($(#[doc = $cdoc])* #[allow(dead_code)] pub(crate) const $cname: $cty = $cvalue;)*
+        $($($(#[doc = $cdoc])* #[allow(dead_code)] pub(crate) const $cname: $cty = $cvalue;)*)?
 
-        $($(#[doc = $edoc])*
+        $($($(#[doc = $edoc])*
         #[allow(dead_code)]
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(i32)]
-        pub(crate) enum $ename { $($(#[doc = $vdoc])* $vname = $vvalue,)+ })*
+        pub(crate) enum $ename { $($(#[doc = $vdoc])* $vname = $vvalue,)+ })*)?
 
-        $($(#[doc = $ddoc])*
+        $($($(#[doc = $ddoc])*
         #[allow(dead_code)]
         #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
         #[repr(C)]
-        pub(crate) struct $dname { $($(#[doc = $dfdoc])* pub(crate) $dfield: $dfty,)+ })*
+        pub(crate) struct $dname { $($(#[doc = $dfdoc])* pub(crate) $dfield: $dfty,)+ })*)?
 
-        $($(#[doc = $udoc])*
+        $($($(#[doc = $udoc])*
         #[allow(dead_code)]
         #[derive(Clone, Copy)]
         #[repr(C)]
@@ -89,9 +90,9 @@ macro_rules! abi {
                 size_of::<T>()
             }
             $(assert!(plain::<$ufty>() == size_of::<$uname>());)+
-        };)*
+        };)*)?
 
-        $($(#[doc = $pdoc])*
+        $($($(#[doc = $pdoc])*
         #[allow(dead_code)]
         #[derive(Debug, Clone, Copy)]
         #[repr(C)]
@@ -99,7 +100,7 @@ macro_rules! abi {
 
         // SAFETY: the header is written from this declaration, and both sides assert the layout.
         #[allow(unsafe_code)]
-        unsafe impl $crate::abi::Params for $pname {})*
+        unsafe impl $crate::abi::Params for $pname {})*)?
     };
     ($($all:tt)*) => {
         $crate::abi! { @items $($all)* }

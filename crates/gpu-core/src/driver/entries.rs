@@ -50,11 +50,11 @@ macro_rules! kernel_files {
     (
         name: $interface:literal;
         uses: $uses:tt;
-        constants $constants:tt
-        enums $enums:tt
-        data $data:tt
-        unions $unions:tt
-        params $params:tt
+        $(constants $constants:tt)?
+        $(enums $enums:tt)?
+        $(data $data:tt)?
+        $(unions $unions:tt)?
+        $(params $params:tt)?
         files { $($folder:literal / $file:ident for $target:ident {
             $($bounds:tt $($kernel:ident),+ : $kparams:ident;)+
         })* }

@@ -76,7 +76,6 @@ abi! {
             targets: u32,
         }
     }
-    unions {}
     params {
         struct ProbeParams {
             table: TableView,

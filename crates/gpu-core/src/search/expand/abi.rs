@@ -13,7 +13,6 @@ abi! {
         /// The count of a text that had more, or whose terms did not fit the list.
         NOT_MERGED: u32 = u32::MAX;
     }
-    enums {}
     data {
         /// Where a text's terms are in the list of all.
         struct TextTerms {
@@ -22,7 +21,6 @@ abi! {
             count: u32,
         }
     }
-    unions {}
     params {
         struct TokenQueriesParams {
             table: TableView,
