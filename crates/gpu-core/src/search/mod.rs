@@ -90,7 +90,7 @@ use crate::full_pass::{self, Counting, Done, FullPasses, Place};
 use crate::heads::Classifiers;
 use crate::ranks::{self, Ranks};
 use crate::resident::Resident;
-pub(crate) use abi::{CandidatesView, QueriesView, QueryHeader, ScoredRow};
+pub(crate) use abi::{PassView, QueryHeader, ScoredRow};
 pub use borrowed::{BorrowedTerms, SumsOfRows};
 use cost::DeviceCosts;
 use expand::TokenPasses;

@@ -51,8 +51,8 @@ impl Pass<'_> {
         let form = (self.resident.dim.next_multiple_of(CHUNK4), Layout::Plain);
         // SAFETY: the caller's promise. Each kernel reads what those before it in the stream wrote.
         unsafe {
-            self.prepare(&self.kernels.plain, self.uploaded(1)?, 1, form)?;
-            self.int4_scan(int4, tiles)?;
+            self.prepare(&self.kernels.plain, quantised, self.uploaded(1)?, 1, form)?;
+            self.int4_scan(quantised, int4, tiles)?;
             self.int4_threshold(quantised, tiles)?;
             self.int4_rescore(quantised, int4, tiles)
         }
@@ -82,7 +82,8 @@ impl Pass<'_> {
         // SAFETY: the caller's promise. Each kernel reads what those before it in the stream wrote;
         // all phases are within the table's tiles.
         unsafe {
-            self.prepare(kernels, self.uploaded(width)?, width, self.kernels.int8.form)?;
+            let form = self.kernels.int8.form;
+            self.prepare(kernels, quantised, self.uploaded(width)?, width, form)?;
             self.int8_scan(quantised, width, sample, true)?;
             self.first_thresholds(kernels, quantised, width, sample)?;
             for (i, scan) in scans.into_iter().enumerate() {
@@ -115,7 +116,7 @@ impl Pass<'_> {
             start_clearing(count, 1, self.stream)?;
             self.upload_vectors(width)?;
             let (kernels, form) = (&self.kernels.plain, self.kernels.int8.form);
-            self.prepare(kernels, self.uploaded(width)?, width, form)?;
+            self.prepare(kernels, quantised, self.uploaded(width)?, width, form)?;
             self.above_minimum(quantised, width)?;
             self.list_hits(quantised, width)?;
             start_download(count, host_count, 1, self.stream)
@@ -135,10 +136,10 @@ impl Pass<'_> {
         let scans = few_and_rest(quantised.tiles, self.multiprocessors());
         // SAFETY: the caller's promise. The scans have only tiles of the table.
         unsafe {
-            self.minimum_thresholds(width)?;
+            self.minimum_thresholds(quantised, width)?;
             for (i, scan) in scans.into_iter().enumerate() {
                 if i > 0 {
-                    self.stop_queries(width)?;
+                    self.stop_queries(quantised, width)?;
                 }
                 self.int8_scan(quantised, width, scan, false)?;
             }

@@ -2,7 +2,7 @@
 
 use crate::abi::{DevicePointer, DevicePointerMut};
 use crate::resident::{LiftView, TableView};
-use crate::search::{CandidatesView, QueriesView, QueryHeader, ScoredRow};
+use crate::search::{PassView, QueryHeader, ScoredRow};
 
 abi! {
     name: "search/expand";
@@ -38,9 +38,7 @@ abi! {
             tiles: u32,
         }
         struct ListTermsParams {
-            table: TableView,
-            queries: QueriesView,
-            candidates: CandidatesView,
+            pass: PassView,
             /// `[texts, capacity]`: the hits of each text, with their tokens.
             found: DevicePointerMut<ScoredRow>,
             /// `[texts]`: their numbers, which may be higher; zero at first.

@@ -9,7 +9,7 @@ pub(crate) mod abi;
 use cpu_core::heads::expand::gradients::Touched;
 
 use super::CudaEngine;
-use super::abi::{QueriesView, QueryHeader, ScoredRow};
+use super::abi::{PassView, QueriesView, QueryHeader, ScoredRow};
 use super::launches::{LISTING_PARTS, Source};
 use super::workspace::MAX_BATCH;
 use crate::GpuError;
@@ -232,15 +232,10 @@ impl CudaEngine {
             vectors,
             copied: DevicePointerMut::NULL,
         };
-        let workspace = &self.workspace;
+        let view = pass.view(quantised, width);
+        let queries = QueriesView { vectors, ..view.queries };
         let params = ListTermsParams {
-            table: self.resident.view(),
-            queries: QueriesView {
-                vectors,
-                headers: workspace.headers.pointer(),
-                excluded: workspace.excluded.pointer(),
-            },
-            candidates: pass.candidates(quantised, width),
+            pass: PassView { queries, ..view },
             found: passes.found.pointer_mut(),
             counts: passes.counts.pointer_mut(),
             capacity: capacity as u32,
@@ -250,7 +245,7 @@ impl CudaEngine {
         // SAFETY: the caller's promise: the headers up to the width are queries of this table, or
         // zero.
         unsafe {
-            pass.prepare(&kernels.plain, source, width, kernels.int8.form)?;
+            pass.prepare(&kernels.plain, quantised, source, width, kernels.int8.form)?;
             pass.above_minimum(quantised, width)?;
             passes.list_terms.launch(&self.stream, shape, &params)
         }
