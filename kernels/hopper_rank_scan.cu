@@ -36,8 +36,8 @@ using RawBarriers = Barriers<RANK_AHEAD>;
 // Copies rows to shared memory. What is not there becomes zero.
 template <int WARPGROUPS>
 __device__ __forceinline__ void copy_rows(const RankScanParams& params, Space<WARPGROUPS>& space, RawBarriers& barriers) {
-    const TableView& table = params.table;
-    const int thread = threadIdx.x % GROUP, part = thread % PARTS, chunks = params.stages * 2;
+    const TableView& table = params.pass.table;
+    const int thread = threadIdx.x % GROUP, part = thread % PARTS, chunks = params.pass.stages * 2;
     Turn<RANK_AHEAD> turn;
     for (uint32_t tile = params.first_tile + blockIdx.x; tile < params.tiles; tile += gridDim.x) {
 #pragma unroll 1
@@ -69,9 +69,9 @@ template <int WARPGROUPS>
 __device__ __forceinline__ void split_rows(const RankScanParams& params, Space<WARPGROUPS>& space, RawBarriers& raw_barriers,
                                            RingBarriers& barriers) {
     constexpr uint32_t BYTES = sizeof(Stage<WARPGROUPS>::queries);
-    const TableView& table = params.table;
-    const int row = threadIdx.x % GROUP, chunks = params.stages * 2;
-    const unsigned char* const queries = reinterpret_cast<const unsigned char*>(params.fragments);
+    const TableView& table = params.pass.table;
+    const int row = threadIdx.x % GROUP, chunks = params.pass.stages * 2;
+    const unsigned char* const queries = reinterpret_cast<const unsigned char*>(params.pass.fragments);
     const auto norm_in = [&](uint32_t tile) {
         const uint32_t own = tile * RANK_TILE + row;
         return tile < params.tiles && own < table.rows ? table.norms[own] : 0.0;
@@ -168,14 +168,14 @@ __device__ __forceinline__ void consume(const RankScanParams& params, Space<WARP
     constexpr int TILES_BETWEEN_FLUSHES = 65535 / RANK_TILE;  // a quad's rows of so many tiles fit 16 bits
     const int warpgroup = threadIdx.x / GROUP, lane = threadIdx.x % WARP;
     const int query = warpgroup * 64 + threadIdx.x % GROUP / WARP * 16 + lane / 4;  // and query + 8
-    const int chunks = params.stages * 2;
+    const int chunks = params.pass.stages * 2;
     uint32_t counts[2][BINS / 2] = {};
     const auto flush = [&] {
 #pragma unroll
         for (int i = 0; i < 2; i++) {
 #pragma unroll
             for (int j = 0; j < BINS / 2; j++) {
-                add_to_bins(params.bins + (query + 8 * i) * BINS, j, counts[i][j]);
+                add_to_bins(params.pass.bins + (query + 8 * i) * BINS, j, counts[i][j]);
                 counts[i][j] = 0;
             }
         }

@@ -22,7 +22,7 @@ use abi::{
     CountDoubtfulParams, ProbeParams, RANK_CAPACITY, RANK_CHUNK, RANK_HOPPER_SHARED,
     RANK_HOPPER_SHARED_PER_QUERY, RANK_MAX_NORM, RANK_MAXIMUM, RANK_PROBES, RANK_QUERIES,
     RANK_SHARED, RANK_SHARED_PER_QUERY, RANK_STAGE, RANK_THRESHOLDS, RANK_TILE, RankLayout,
-    RankQuery, RankScanParams, entries,
+    RankQuery, RankScanParams, RankView, entries,
 };
 
 /// The most queries of a pass.
@@ -310,54 +310,35 @@ impl Ranks {
     ) -> Result<(), GpuError> {
         assert!(rows.start.is_multiple_of(RANK_TILE) && rows.end <= resident.rows, "{rows:?}");
         let host = &self.hosts[set];
-        let Buffers { queries, vectors, probes, scores, thresholds, bins, .. } = &self.device;
-        let Buffers { fragments, doubtful_counts, doubtful, .. } = &self.device;
+        let device = &self.device;
         let is_wide = |scan: &&Scan| scan.queries >= parts.len();
         let scan = self.scans.iter().find(is_wide).expect("a chunk fits the widest");
         let width = scan.queries;
-        let stages = resident.dim.div_ceil(RANK_STAGE);
         let most_rows = parts.iter().map(|part| part.query().filter().row_limit(rows.end));
         let first_tile = rows.start / RANK_TILE;
         let tiles = most_rows.max().unwrap_or(0).div_ceil(RANK_TILE);
-        let (table, error) = (resident.view(), error(resident.dim));
-        let probe = ProbeParams {
-            table,
-            queries: queries.pointer(),
-            vectors: vectors.pointer(),
-            probes: probes.pointer(),
-            scores: scores.pointer_mut(),
-            thresholds: thresholds.pointer_mut(),
-            fragments: fragments.pointer_mut(),
-            bins: bins.pointer_mut(),
-            doubtful_counts: doubtful_counts.pointer_mut(),
-            stages: stages as i32,
+        let pass = RankView {
+            table: resident.view(),
+            queries: device.queries.pointer(),
+            vectors: device.vectors.pointer(),
+            probes: device.probes.pointer(),
+            scores: device.scores.pointer_mut(),
+            thresholds: device.thresholds.pointer_mut(),
+            fragments: device.fragments.pointer_mut(),
+            bins: device.bins.pointer_mut(),
+            doubtful_counts: device.doubtful_counts.pointer_mut(),
+            doubtful: device.doubtful.pointer_mut(),
+            stages: resident.dim.div_ceil(RANK_STAGE) as i32,
             groups: width.div_ceil(64) as i32,
-            layout: self.layout,
         };
+        let probe = ProbeParams { pass, layout: self.layout };
         let scan_params = RankScanParams {
-            table,
-            queries: queries.pointer(),
-            fragments: fragments.pointer(),
-            thresholds: thresholds.pointer(),
-            bins: bins.pointer_mut(),
-            doubtful_counts: doubtful_counts.pointer_mut(),
-            doubtful: doubtful.pointer_mut(),
-            error,
-            stages: stages as i32,
+            pass,
+            error: error(resident.dim),
             first_tile: first_tile as u32,
             tiles: tiles as u32,
         };
-        let count = CountDoubtfulParams {
-            table,
-            queries: queries.pointer(),
-            vectors: vectors.pointer(),
-            probes: probes.pointer(),
-            scores: scores.pointer(),
-            doubtful_counts: doubtful_counts.pointer(),
-            doubtful: doubtful.pointer(),
-            bins: bins.pointer_mut(),
-            almost_over: host.almost_over.pointer_mut()?,
-        };
+        let count = CountDoubtfulParams { pass, almost_over: host.almost_over.pointer_mut()? };
         let blocks =
             resident.gpu.multiprocessors as usize * scan.kernel.resident_blocks(scan.shared)?;
         let shape =
@@ -365,20 +346,20 @@ impl Ranks {
         // SAFETY: the caller's promise; all buffers have room for RANK_QUERIES queries of this
         // dimension, and the width is at most that.
         unsafe {
-            start_upload(&host.queries[..width], queries, stream)?;
+            start_upload(&host.queries[..width], &device.queries, stream)?;
             if uploaded > 0 {
-                start_upload(&host.vectors[..uploaded * resident.dim], vectors, stream)?;
+                start_upload(&host.vectors[..uploaded * resident.dim], &device.vectors, stream)?;
             }
-            start_upload(&host.probes[..width * RANK_PROBES], probes, stream)?;
+            start_upload(&host.probes[..width * RANK_PROBES], &device.probes, stream)?;
             if parts.iter().any(|part| !part.query().above().is_empty()) {
-                start_upload(&host.scores[..width * RANK_PROBES], scores, stream)?;
+                start_upload(&host.scores[..width * RANK_PROBES], &device.scores, stream)?;
             }
             self.probe.launch(stream, Shape::grid(width, 1), &probe)?;
             scan.kernel.launch(stream, shape, &scan_params)?;
             self.count.launch(stream, Shape::grid(parts.len(), DOUBTFUL_BLOCKS), &count)?;
-            start_download(scores, &host.scores, width * RANK_PROBES, stream)?;
-            start_download(bins, &host.bins, width * RANK_THRESHOLDS, stream)?;
-            start_download(doubtful_counts, &host.doubtful_counts, width, stream)
+            start_download(&device.scores, &host.scores, width * RANK_PROBES, stream)?;
+            start_download(&device.bins, &host.bins, width * RANK_THRESHOLDS, stream)?;
+            start_download(&device.doubtful_counts, &host.doubtful_counts, width, stream)
         }
     }
 

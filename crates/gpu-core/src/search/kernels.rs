@@ -102,14 +102,8 @@ impl Kernels {
         };
         // Tables with longer rows have no derived tables, see `resident::fit`.
         let vector_bytes = size_of::<f64>() * dim.min(certificate::MAX_DIM);
-        let mut query_kernels = |prepare,
-                                 first,
-                                 raise,
-                                 rescore,
-                                 first_shared,
-                                 formula_blocks|
-         -> Result<QueryKernels, GpuError> {
-            Ok(QueryKernels {
+        let mut query_kernels = |prepare, first, raise, rescore, first_shared, formula_blocks| {
+            Ok::<_, GpuError>(QueryKernels {
                 prepare: modules.kernel(prepare)?.allow_shared(vector_bytes)?,
                 first_thresholds: modules.kernel(first)?.allow_shared(first_shared)?,
                 raise_thresholds: modules.kernel(raise)?,

@@ -86,7 +86,7 @@ use cust::stream::Stream;
 
 use crate::GpuError;
 use crate::driver::{Doing, Gpu, Graph, Registered};
-use crate::full_pass::{self, Counting, Done, FullPasses, Place};
+use crate::full_pass::{self, Done, FullPasses, Place};
 use crate::heads::Classifiers;
 use crate::ranks::{self, Ranks};
 use crate::resident::Resident;
@@ -249,33 +249,20 @@ impl Device for CudaEngine {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let Counters {
-            passes,
-            certified,
-            exact,
-            retried,
-            fallbacks,
-            candidates,
-            survivors,
-            ranked,
-            full_passes,
-            classified,
-            expanded,
-            // A service has none: only callers in its own process fill such memory.
-            staged: _,
-        } = CudaEngine::counters(self);
+        // Without `staged`: a service has none, as only callers in its own process fill such memory.
+        let own = CudaEngine::counters(self);
         vec![
-            ("passes", passes),
-            ("certified", certified),
-            ("exact", exact),
-            ("retried", retried),
-            ("fallbacks", fallbacks),
-            ("candidates", candidates),
-            ("survivors", survivors),
-            ("ranked", ranked),
-            ("full_pass_queries", full_passes),
-            ("classified", classified),
-            ("expanded_parts", expanded),
+            ("passes", own.passes),
+            ("certified", own.certified),
+            ("exact", own.exact),
+            ("retried", own.retried),
+            ("fallbacks", own.fallbacks),
+            ("candidates", own.candidates),
+            ("survivors", own.survivors),
+            ("ranked", own.ranked),
+            ("full_pass_queries", own.full_passes),
+            ("classified", own.classified),
+            ("expanded_parts", own.expanded),
         ]
     }
 
@@ -364,7 +351,7 @@ impl FullPassEngine for CudaEngine {
             scratch_len: candidates.bytes() / size_of::<f64>(),
         };
         let set = self.free_set();
-        let counting = self.ranks.as_mut().zip(set).map(|(ranks, set)| Counting { ranks, set });
+        let counting = self.ranks.as_mut().zip(set);
         // SAFETY: only passes in the stream use the candidates.
         let done = unsafe { self.full_passes.part(place, counting, parts, from, go_on) };
         let Done { next, fallbacks } = done.map_err(|error| self.failed(error))?;
