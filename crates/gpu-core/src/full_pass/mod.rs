@@ -114,9 +114,8 @@ impl FullPasses {
     }
 
     /// Processes rows from `from` on, for parts that fit the table; see
-    /// [`FullPassEngine::full_pass_part`]. `counting` counts ranks on
-    /// tensor cores, with a set of buffers that no other pass uses; it takes what it can. Ends the
-    /// stream's work.
+    /// [`FullPassEngine::full_pass_part`]. `counting` counts the ranks that it can on tensor cores,
+    /// with a set of buffers that no other pass uses. Ends the stream's work.
     ///
     /// # Safety
     /// - Nothing but earlier work in the stream uses the scratch memory.

@@ -51,7 +51,7 @@ pub(crate) struct Classifiers {
     // In the order in which they must be dropped: what is on the device, then the kernels' modules.
     on_device: Vec<OnDevice>,
     kernels: Option<Kernels>,
-    kept: Kept,
+    pub(crate) kept: Kept,
     /// For what the device can't do.
     on_host: classify::Classifiers,
     threads: Option<ThreadPool>,
@@ -84,11 +84,6 @@ impl Classifiers {
             threads: None,
             resident,
         }
-    }
-
-    /// How classifiers are kept.
-    pub(crate) fn kept(&self) -> Kept {
-        self.kept
     }
 
     /// The class scores of each text.
@@ -264,7 +259,7 @@ impl OnDevice {
             return Ok(None);
         }
         let fits = classify::float16::holds(&**head, &resident.of.table())
-            && (kernels.have_dense_half() || !has_hidden);
+            && (!kernels.dense_half.is_empty() || !has_hidden);
         let precision = if fits { kept.precision } else { Precision::Float32 };
         let weights = Weights::upload(head.classifier(), precision)?;
         let products = Products::new(&**head, &resident.gpu, &weights, precision, kept.memory)?;

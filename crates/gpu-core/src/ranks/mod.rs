@@ -290,27 +290,9 @@ impl Ranks {
         parts: &[&FullPassPart],
         rows: Range<usize>,
     ) -> Result<(), GpuError> {
-        let vectors = self.hosts[set].upload(resident, parts, rows.end);
-        // SAFETY: `upload` has filled the first queries, and cleared the others up to the width;
-        // each names rows and vectors that exist. The caller promises the rest.
-        unsafe { self.launch(set, resident, stream, parts, vectors, rows) }
-    }
-
-    /// # Safety
-    /// - The set's queries up to the width are such that `upload` wrote, for this table, or zero.
-    /// - Nothing else accesses the buffers until the stream has been synchronised.
-    unsafe fn launch(
-        &self,
-        set: usize,
-        resident: &Resident,
-        stream: &Stream,
-        parts: &[&FullPassPart],
-        uploaded: usize,
-        rows: Range<usize>,
-    ) -> Result<(), GpuError> {
         assert!(rows.start.is_multiple_of(RANK_TILE) && rows.end <= resident.rows, "{rows:?}");
-        let host = &self.hosts[set];
-        let device = &self.device;
+        let uploaded = self.hosts[set].upload(resident, parts, rows.end);
+        let (host, device) = (&self.hosts[set], &self.device);
         let is_wide = |scan: &&Scan| scan.queries >= parts.len();
         let scan = self.scans.iter().find(is_wide).expect("a chunk fits the widest");
         let width = scan.queries;
@@ -343,8 +325,9 @@ impl Ranks {
             resident.gpu.multiprocessors as usize * scan.kernel.resident_blocks(scan.shared)?;
         let shape =
             Shape::grid(blocks.min(tiles.saturating_sub(first_tile).max(1)), 1).shared(scan.shared);
-        // SAFETY: the caller's promise; all buffers have room for RANK_QUERIES queries of this
-        // dimension, and the width is at most that.
+        // SAFETY: `upload` has filled the first queries, and cleared the others up to the width;
+        // each names rows and vectors that exist. All buffers have room for RANK_QUERIES queries of
+        // this dimension, and the width is at most that. The caller promises the rest.
         unsafe {
             start_upload(&host.queries[..width], &device.queries, stream)?;
             if uploaded > 0 {

@@ -14,11 +14,6 @@ use crate::driver::Doing;
 
 #[allow(unsafe_code)]
 impl CudaEngine {
-    /// The class of the certified pass that can answer this query, if there is one.
-    pub(super) fn certified_class(&self, query: &Query) -> Option<Class> {
-        self.costs.certified_class(query)
-    }
-
     /// The tiles of the quantised tables; 0 without any.
     pub(super) fn tiles(&self) -> usize {
         self.resident.quantised.as_ref().map_or(0, |quantised| quantised.tiles)
@@ -53,7 +48,7 @@ impl CudaEngine {
         let mut certified: [Vec<usize>; 3] = Default::default();
         let (mut exact, mut listed) = (Vec::new(), Vec::new());
         for (index, query) in batch.iter().enumerate() {
-            match self.certified_class(query) {
+            match self.costs.certified_class(query) {
                 _ if self.has_no_hits(query) => {}
                 Some(class) => certified[class as usize].push(index),
                 None if self.costs.lists_hits(query) => listed.push(index),

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use contract::{FullPassPart, Hit, Query, TokenClassifier, TokenText};
+use contract::{Device, FullPassPart, Hit, Query, TokenClassifier, TokenText};
 use cust::event::{Event, EventFlags, EventStatus};
 
 use super::demand::is_formula;
@@ -23,11 +23,6 @@ use crate::heads::{self, Flat};
 use crate::ranks::{self, Ranks};
 
 impl CudaEngine {
-    /// Whether searches can be started at all. Times are those of one pass after the other.
-    pub(super) fn can_overlap(&self) -> bool {
-        self.timing.is_none()
-    }
-
     /// An exchange that no started pass uses.
     pub(super) fn free_exchange(&self) -> usize {
         let free = self.free(EXCHANGES, |work| match work {
@@ -60,7 +55,7 @@ impl CudaEngine {
     }
 
     fn can_start(&self) -> bool {
-        self.started.len() < EXCHANGES && self.can_overlap()
+        self.started.len() < EXCHANGES && self.overlaps()
     }
 
     /// Notes a pass that was launched just now.
@@ -179,7 +174,7 @@ impl CudaEngine {
         }
         let mut class = Class::Small;
         for query in batch {
-            match self.certified_class(query) {
+            match self.costs.certified_class(query) {
                 _ if self.has_no_hits(query) => return Ok(false),
                 None | Some(Class::Large) => return Ok(false),
                 Some(Class::Medium) => class = Class::Medium,

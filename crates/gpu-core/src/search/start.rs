@@ -65,7 +65,7 @@ impl CudaEngine {
         query_norm: Option<f64>,
     ) -> Result<Self, GpuError> {
         let gpu = Gpu::open(Some(self.resident.gpu.ordinal))?;
-        let kept = self.classifiers.kept();
+        let kept = self.classifiers.kept;
         let lift = Lift::for_queries(&of.table(), query_norm);
         Self::on(gpu, of.clone(), lift, Some(&self.resident), self.paths, kept, None)
     }
