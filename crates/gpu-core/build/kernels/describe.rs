@@ -175,7 +175,9 @@ macro_rules! kernel_files {
         /// The whole interface.
         pub(crate) fn interface() -> $crate::kernels::Interface {
             #[allow(unused_imports)]
-            use $crate::kernels::{CConstant, CType, Constant, DeclaredKernel, Enum, Field, File, Record};
+            use $crate::kernels::{
+                CConstant, CType, Constant, DeclaredKernel, Enum, Field, File, Record,
+            };
             $crate::kernels::Interface {
                 name: $interface,
                 uses: vec![$($uses),*],
@@ -191,9 +193,15 @@ macro_rules! kernel_files {
                     variants: vec![$((&[$($vdoc),*], stringify!($vname), $vvalue)),+],
                 }),*)?],
                 records: vec![
-                    $($($crate::kernel_files!(@record "struct", [$($ddoc),*], $dname, $([$($dfdoc),*] $dfield: $dfty,)+),)*)?
-                    $($($crate::kernel_files!(@record "union", [$($udoc),*], $uname, $([] $ufield: $ufty,)+),)*)?
-                    $($($crate::kernel_files!(@record "struct", [$($pdoc),*], $pname, $([$($pfdoc),*] $pfield: $pfty,)+),)*)?
+                    $($($crate::kernel_files!(
+                        @record "struct", [$($ddoc),*], $dname, $([$($dfdoc),*] $dfield: $dfty,)+
+                    ),)*)?
+                    $($($crate::kernel_files!(
+                        @record "union", [$($udoc),*], $uname, $([] $ufield: $ufty,)+
+                    ),)*)?
+                    $($($crate::kernel_files!(
+                        @record "struct", [$($pdoc),*], $pname, $([$($pfdoc),*] $pfield: $pfty,)+
+                    ),)*)?
                 ],
                 files: vec![$(File {
                     stem: stringify!($file),

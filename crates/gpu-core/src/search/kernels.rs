@@ -83,8 +83,9 @@ pub(crate) struct Kernels {
     pub(crate) int4_threshold: Kernel<Int4ThresholdParams>,
     pub(crate) int4_rescore: Kernel<Int4RescoreParams>,
     pub(crate) int8: Int8Kernels,
-    /// Whether every kernel was compiled for compute capability 9.0 or later, so that it can wait for the previous kernel. Only then may kernels be launched early. Code
-    /// for 8.0 that the driver compiles again for a 9.0 has no such wait.
+    /// Whether every kernel was compiled for compute capability 9.0 or later, so that it can wait
+    /// for the previous kernel. Only then may kernels be launched early. Code for 8.0 that the
+    /// driver compiles again for a 9.0 has no such wait.
     pub(crate) wait: bool,
     // The kernels above belong to these modules.
     _modules: Modules,
@@ -160,8 +161,8 @@ fn hopper(
 ) -> Result<Option<Int8Kernels>, GpuError> {
     use entries::hopper_scan::*;
     type Entries = [Entry<HopperScanParams>; 3];
-    /// The number of steps of 32 components, then the kernels for 64, 128 and 256 queries per block:
-    /// those that sample, and those that scan.
+    /// The number of steps of 32 components, then the kernels for 64, 128 and 256 queries per
+    /// block: those that sample, and those that scan.
     const VARIANTS: [(usize, Entries, Entries); 4] = [
         (
             2,

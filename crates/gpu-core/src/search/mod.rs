@@ -249,7 +249,8 @@ impl Device for CudaEngine {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        // Without `staged`: a service has none, as only callers in its own process fill such memory.
+        // Without `staged`: a service has none, because only callers in its own process fill such
+        // memory.
         let own = CudaEngine::counters(self);
         vec![
             ("passes", own.passes),

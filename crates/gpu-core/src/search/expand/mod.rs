@@ -109,8 +109,9 @@ impl TokenPasses {
 }
 
 impl CudaEngine {
-    /// The terms of each text, in the order of rows, each with the first token of the pass that gives
-    /// it its value; `None` for a text with too many hits to merge. At most [`MAX_TEXTS`] texts. Only for tables with certificates.
+    /// The terms of each text, in the order of rows, each with the first token of the pass that
+    /// gives it its value; `None` for a text with too many hits to merge. At most [`MAX_TEXTS`]
+    /// texts. Only for tables with certificates.
     ///
     /// # Errors
     /// If the device fails.
