@@ -10,7 +10,7 @@ pub(crate) mod abi;
 
 use std::ops::Range;
 
-use contract::{FilterParts, FullPassPart, FullPassQuery, QueryVector, Row, ScoringVector};
+use contract::{FilterParts, FullPassPart, FullPassQuery, QueryVector, Row};
 use cust::stream::Stream;
 
 use crate::GpuError;
@@ -222,8 +222,9 @@ impl Ranks {
         // support it.
         let FilterParts { excluded, first_rows: _, min_score: _, max_score: _ } =
             query.filter().parts();
+        let inverted = 1.0 / RANK_MAX_NORM..=RANK_MAX_NORM;
         query.k() == 0
-            && query.scoring().single_vector().is_some_and(has_inverse)
+            && query.scoring().single_vector().is_some_and(|one| inverted.contains(&one.norm))
             && (1..=MAX_RANKED).contains(&(distinct_ranked + query.above().len()))
             && excluded.len() <= MAX_EXCLUDED
     }
@@ -384,10 +385,6 @@ impl Ranks {
         let before = before(part, scores, bins, rows);
         Some((&scores[..part.distinct_ranked().len()], before))
     }
-}
-
-fn has_inverse(vector: &ScoringVector) -> bool {
-    (1.0 / RANK_MAX_NORM..=RANK_MAX_NORM).contains(&vector.norm)
 }
 
 /// For each ranked row of a query, and then for each given score, how many of these rows pass the
