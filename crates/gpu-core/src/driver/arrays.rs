@@ -24,7 +24,7 @@ macro_rules! device_arrays {
 
             /// Bytes on the device.
             pub(crate) fn bytes($given: $given_type) -> usize {
-                [$(size_of::<$value>() * ($len)),+].iter().sum()
+                [$(size_of::<$value>() * $len),+].iter().sum()
             }
         }
     };

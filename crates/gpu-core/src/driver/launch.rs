@@ -154,6 +154,7 @@ impl<P: Params> Kernel<P> {
     ///   what it writes, until the stream has been synchronised. If the launch is recorded, this
     ///   holds during each launch of the graph.
     /// - With `early`, the kernel calls `wait_for_previous`.
+    /// - The [`Modules`] that found the kernel exist for as long.
     ///
     /// # Errors
     /// If the driver refuses, or work before this has failed.

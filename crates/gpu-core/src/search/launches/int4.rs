@@ -30,8 +30,8 @@ impl Pass<'_> {
             chunks: chunks as i32,
             tiles: tiles as u32,
         };
-        let shape = Shape::grid(self.int4_blocks(tiles), 1);
-        let shape = shape.shared(CHUNK4 * chunks).early(self.early);
+        let blocks = self.int4_blocks(tiles);
+        let shape = Shape::grid(blocks, 1).shared(CHUNK4 * chunks).early(self.early);
         // SAFETY: the scratch has a dot product for each slot, asserted by `dots`; at most
         // `INT4_MAX_BLOCKS` blocks; the query's bytes fit the shared memory.
         unsafe { self.kernels.int4_scan.launch(self.stream, shape, &params) }

@@ -146,9 +146,8 @@ impl Pass<'_> {
             stride: class.stride() as i32,
             formula_blocks: formula_blocks as u32,
         };
-        let shape = Shape::grid(formula_blocks + width, class.rescoring_parts(width))
-            .shared(LIST_BYTES)
-            .early(self.early);
+        let shape = Shape::grid(formula_blocks + width, class.rescoring_parts(width));
+        let shape = shape.shared(LIST_BYTES).early(self.early);
         // SAFETY: candidates, survivors and answers are divided among `width` queries, and the
         // other blocks take formulas; the list fits the shared memory.
         unsafe { kernels.rescore.launch(self.stream, shape, &params) }
