@@ -1,54 +1,12 @@
 // Hidden dense layers: outputs = ReLU(weights · inputs + bias), for tiles of texts.
+#include "cp_async.cuh"
 #include "dense.cuh"
+#include "float_tile.cuh"
+#include "ldmatrix.cuh"
+#include "mma.cuh"
 
 constexpr int PIECES = DENSE_INPUTS / 8;  // of a step
 constexpr int WARPS = 8;
-
-__device__ __forceinline__ uint32_t shared(const void* pointer) {
-    return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
-}
-
-__device__ __forceinline__ void copy_16(void* to, const void* from) {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared(to)), "l"(from) : "memory");
-#else
-    *static_cast<uint4*>(to) = *static_cast<const uint4*>(from);
-#endif
-}
-__device__ __forceinline__ void copies_commit() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-template <int PENDING>
-__device__ __forceinline__ void copies_wait() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
-#endif
-}
-
-// Four matrices of 8 x 8 values: two pieces of 16 texts or outputs.
-__device__ __forceinline__ void load_matrices(uint32_t (&m)[4], const uint4* pieces) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3]) : "r"(shared(pieces)));
-}
-
-// d += a (16 texts x 16 inputs) * b (16 inputs x 8 outputs).
-__device__ __forceinline__ void multiply(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-#else
-    // Compute capability 7.5 has only m16n8k8.
-    const auto half = [&](uint32_t a0, uint32_t a1, uint32_t b) {
-        asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a0), "r"(a1), "r"(b));
-    };
-    half(a[0], a[1], b0);
-    half(a[2], a[3], b1);
-#endif
-}
 
 struct Stage {
     uint4 texts[PIECES][HEAD_TEXTS], outputs[PIECES][DENSE_OUTPUTS];
@@ -90,15 +48,17 @@ extern "C" __global__ void dense_half(const DenseParams params) {
 #pragma unroll
         for (int k = 0; k < PIECES; k += 2) {
             uint32_t a[4][4], b[2][4];
-            // Lanes 0 to 15 have the first piece's 16, lanes 16 to 31 the second's.
+            // Four matrices are two pieces of 16 texts or outputs: lanes 0 to 15 have the first
+            // piece's 16, lanes 16 to 31 the second's.
 #pragma unroll
             for (int i = 0; i < 4; i++) load_matrices(a[i], &stage.texts[k + lane / 16][first_text + 16 * i + lane % 16]);
 #pragma unroll
             for (int i = 0; i < 2; i++) load_matrices(b[i], &stage.outputs[k + lane / 16][first_output + 16 * i + lane % 16]);
 #pragma unroll
             for (int i = 0; i < 4; i++) {
+                const uint4 own = make_uint4(a[i][0], a[i][1], a[i][2], a[i][3]);
 #pragma unroll
-                for (int j = 0; j < 4; j++) multiply(sums[i][j], a[i], b[j / 2][j % 2], b[j / 2][j % 2 + 2]);
+                for (int j = 0; j < 4; j++) multiply(sums[i][j], own, b[j / 2][j % 2], b[j / 2][j % 2 + 2]);
             }
         }
     }
@@ -111,8 +71,7 @@ extern "C" __global__ void dense_half(const DenseParams params) {
         for (int i = 0; i < 8; i++) {
             const int text = first_text + 8 * i + lane / 4;
             const float* const pair = sums[i / 2][j] + i % 2 * 2;
-            *reinterpret_cast<__half2*>(to + (static_cast<size_t>(output / 8) * HEAD_TEXTS + text) * 8 + output % 8) =
-                activation(pair[0] + bias.x, pair[1] + bias.y);
+            *reinterpret_cast<__half2*>(place_of(to, output, text)) = activation(pair[0] + bias.x, pair[1] + bias.y);
         }
     }
 }
@@ -137,17 +96,7 @@ extern "C" __global__ void dense_float(const DenseParams params) {
             weights[i / TILE][i % TILE] = own_weights[static_cast<size_t>(from + i / TILE) * params.output_count + first_output + i % TILE];
         }
         __syncthreads();
-#pragma unroll
-        for (int k = 0; k < STEP; k++) {
-            float x[EACH], w[EACH];
-#pragma unroll
-            for (int i = 0; i < EACH; i++) x[i] = texts[k][ty * EACH + i], w[i] = weights[k][tx * EACH + i];
-#pragma unroll
-            for (int i = 0; i < EACH; i++) {
-#pragma unroll
-                for (int j = 0; j < EACH; j++) sums[i][j] = fmaf(x[i], w[j], sums[i][j]);
-            }
-        }
+        multiply_step(sums, texts, weights, ty * EACH, tx * EACH);
         __syncthreads();
     }
     float4* const to = reinterpret_cast<float4*>(params.outputs) +

@@ -56,14 +56,14 @@ extern "C" __global__ void list_terms(const ListTermsParams params) {
     __shared__ uint32_t first;
     wait_for_previous();
     const int q = blockIdx.x;
-    const QueryHeader& query = params.queries.headers[q];
+    const QueryHeader& query = params.pass.queries.headers[q];
     uint32_t* const count_of_text = params.counts + query.text;
-    if (params.candidates.counts[counter(q)] > params.candidates.capacity) {
+    if (params.pass.candidate_counts[counter(q)] > params.pass.capacity) {
         if (blockIdx.y == 0 && threadIdx.x == 0) atomicOr(count_of_text, TEXT_FAILED);
         return;
     }
     ScoredRow* const of_text = params.found + static_cast<size_t>(query.text) * params.capacity;
-    score_candidates(params.table, params.queries, params.candidates, q, [&](const ScoredRow* hits, int count) {
+    score_candidates(params.pass, q, [&](const ScoredRow* hits, int count) {
         if (threadIdx.x == 0) first = atomicAdd(count_of_text, static_cast<uint32_t>(count));
         __syncthreads();
         for (int hit = threadIdx.x; hit < count; hit += blockDim.x) {

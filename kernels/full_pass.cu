@@ -4,6 +4,7 @@
 #include "abi/full_pass.cuh"
 #include "formula_score.cuh"
 #include "metric.cuh"
+#include "prefetch.cuh"
 
 // Sums each of 2 STEP values over a warp's lanes: in the end lane i has the sum of the i-th of 32.
 // In the contract's order: by 16, 8, 4, 2, 1; additions commute. In each step a lane gives away
@@ -20,10 +21,6 @@ __device__ __forceinline__ double fold(const double (&values)[2 * STEP]) {
     }
     if constexpr (STEP == 1) return sums[0];
     else return fold<STEP / 2>(sums);
-}
-
-__device__ __forceinline__ const float* components(const TableView& table, uint32_t row) {
-    return table.components + static_cast<size_t>(row) * table.dim;
 }
 
 // Widens vectors to float64, once for all rows. Grid: (vectors).
@@ -59,7 +56,7 @@ __device__ __forceinline__ void compute_cosines(const RowCosinesParams& params) 
         }
         if (AHEAD && from + ROWS * (warps + 1) <= params.rows) {
             const float* const after = components(table, params.first + from + ROWS * warps);
-            for (int i = lane * 32; i < ROWS * table.dim; i += WARP * 32) asm volatile("prefetch.global.L2 [%0];" ::"l"(after + i));
+            for (int i = lane * 32; i < ROWS * table.dim; i += WARP * 32) prefetch_line(after + i);
         }
         double sums[EACH][WARP] = {};  // of row r and vector v: the (v * ROWS + r)-th
 #pragma unroll 1

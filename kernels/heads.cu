@@ -6,6 +6,7 @@
 #include <cuda_fp16.h>
 
 #include "abi/heads.cuh"
+#include "float_tile.cuh"
 
 // The texts of a tile are side by side, piece by piece: dense layers copy them to shared memory as
 // they are.
@@ -40,17 +41,7 @@ extern "C" __global__ void multiply_tokens(const ProductsParams params) {
                 column < params.columns && row < dim ? params.filters[static_cast<size_t>(row) * params.columns + column] : 0.0f;
         }
         __syncthreads();
-#pragma unroll
-        for (int k = 0; k < STEP; k++) {
-            float x[EACH], w[EACH];
-#pragma unroll
-            for (int i = 0; i < EACH; i++) x[i] = vectors[k][ty * EACH + i], w[i] = filters[k][tx * EACH + i];
-#pragma unroll
-            for (int i = 0; i < EACH; i++) {
-#pragma unroll
-                for (int j = 0; j < EACH; j++) sums[i][j] = fmaf(x[i], w[j], sums[i][j]);
-            }
-        }
+        multiply_step(sums, vectors, filters, ty * EACH, tx * EACH);
         __syncthreads();
     }
     for (int i = 0; i < EACH; i++) {

@@ -17,14 +17,6 @@ struct __align__(128) Stage {
 // Shared memory in bytes that the host asks for.
 static_assert(sizeof(Stage<256>) == 2 * DENSE_INPUTS * (HEAD_TEXTS + 256) && sizeof(Stage<128>) == 2 * DENSE_INPUTS * (HEAD_TEXTS + 128));
 
-struct Turn {
-    int place = 0;
-    uint32_t parity = 0;
-    __device__ void next() {
-        if (++place == HOPPER_DENSE_STAGES) place = 0, parity ^= 1;
-    }
-};
-
 template <int OUTPUTS>
 __device__ __forceinline__ void dense(const DenseParams& params) {
     constexpr int BLOCKS = OUTPUTS / DENSE_OUTPUTS;
@@ -40,7 +32,7 @@ __device__ __forceinline__ void dense(const DenseParams& params) {
     __syncthreads();
     const uint32_t steps = params.input_count / DENSE_INPUTS;
     const size_t tile_bytes = static_cast<size_t>(params.input_count) * HEAD_TEXTS * sizeof(__half);
-    Turn turn;
+    Turn<HOPPER_DENSE_STAGES> turn;
     if (threadIdx.x >= 2 * GROUP) {
         if (threadIdx.x > 2 * GROUP) return;
         const unsigned char* const texts = params.inputs + blockIdx.y * tile_bytes;
@@ -89,7 +81,7 @@ __device__ __forceinline__ void dense(const DenseParams& params) {
             const uint32_t output = blockIdx.x * OUTPUTS + i * DENSE_OUTPUTS + 8 * n + lane % 4 * 2;
             const float2 bias = *reinterpret_cast<const float2*>(params.bias + output);
             const float* const four = sums[i] + 4 * n;
-            __half* const own = to + (static_cast<size_t>(output / 8) * HEAD_TEXTS + text) * 8 + output % 8;
+            __half* const own = place_of(to, output, text);
             *reinterpret_cast<__half2*>(own) = activation(four[0] + bias.x, four[1] + bias.y);
             *reinterpret_cast<__half2*>(own + 8 * 8) = activation(four[2] + bias.x, four[3] + bias.y);
         }

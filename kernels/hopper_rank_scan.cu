@@ -4,6 +4,7 @@
 // puts these into a ring, beside the queries' operands, which come by bulk copies. One or two
 // multiply each chunk of a tile by 64 queries each, and put the sums into bins. So all of this
 // happens at the same time.
+#include "cp_async.cuh"
 #include "hopper.cuh"
 #include "ranks.cuh"
 
@@ -28,33 +29,15 @@ struct Space {
 static_assert(sizeof(Space<1>) <= RANK_HOPPER_SHARED + 64 * RANK_HOPPER_SHARED_PER_QUERY);
 static_assert(sizeof(Space<2>) <= RANK_HOPPER_SHARED + 128 * RANK_HOPPER_SHARED_PER_QUERY);
 
-// For each place of the ring, or of the rows on their way: whether it was filled, and whether it
-// was emptied.
-template <int PLACES>
-struct Barriers {
-    uint64_t filled[PLACES], emptied[PLACES];
-};
+// Of the ring, and of the rows on their way.
 using RingBarriers = Barriers<RANK_RING>;
 using RawBarriers = Barriers<RANK_AHEAD>;
-
-// A place in turn.
-template <int PLACES>
-struct Turn {
-    int place = 0;
-    uint32_t parity = 0;
-    __device__ void next() {
-        if (++place == PLACES) place = 0, parity ^= 1;
-    }
-    __device__ void wait_filled(Barriers<PLACES>& barriers) const { barrier_wait(barriers.filled + place, parity); }
-    // All places are empty before the first turn.
-    __device__ void wait_emptied(Barriers<PLACES>& barriers) const { barrier_wait(barriers.emptied + place, parity ^ 1); }
-};
 
 // Copies rows to shared memory. What is not there becomes zero.
 template <int WARPGROUPS>
 __device__ __forceinline__ void copy_rows(const RankScanParams& params, Space<WARPGROUPS>& space, RawBarriers& barriers) {
-    const TableView& table = params.table;
-    const int thread = threadIdx.x % GROUP, part = thread % PARTS, chunks = params.stages * 2;
+    const TableView& table = params.pass.table;
+    const int thread = threadIdx.x % GROUP, part = thread % PARTS, chunks = params.pass.stages * 2;
     Turn<RANK_AHEAD> turn;
     for (uint32_t tile = params.first_tile + blockIdx.x; tile < params.tiles; tile += gridDim.x) {
 #pragma unroll 1
@@ -68,20 +51,17 @@ __device__ __forceinline__ void copy_rows(const RankScanParams& params, Space<WA
                 const float* const from = table.components + static_cast<size_t>(own) * table.dim;
                 const uint32_t to = shared_address(&space.raw[turn.place][part][row]);
                 if (table.dim % 4 == 0) {
-                    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-                                 ::"r"(to), "l"(left > 0 ? from + column : from), "r"(left > 0 ? 16 : 0) : "memory");
+                    copy_16_or_zeros(to, left > 0 ? from + column : from, left > 0 ? 16 : 0);
                 } else {
                     for (int j = 0; j < 4; j++) {
-                        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
-                                     ::"r"(to + 4 * j), "l"(left > j ? from + column + j : from), "r"(left > j ? 4 : 0) : "memory");
+                        copy_4_or_zeros(to + 4 * j, left > j ? from + column + j : from, left > j ? 4 : 0);
                     }
                 }
             }
-            // Arrives when the copies are there.
-            asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(barriers.filled + turn.place)) : "memory");
+            copies_arrive(barriers.filled + turn.place);
         }
     }
-    asm volatile("cp.async.wait_all;" ::: "memory");
+    copies_wait_all();
 }
 
 // Splits rows into float16; each thread has one row of a tile.
@@ -89,9 +69,9 @@ template <int WARPGROUPS>
 __device__ __forceinline__ void split_rows(const RankScanParams& params, Space<WARPGROUPS>& space, RawBarriers& raw_barriers,
                                            RingBarriers& barriers) {
     constexpr uint32_t BYTES = sizeof(Stage<WARPGROUPS>::queries);
-    const TableView& table = params.table;
-    const int row = threadIdx.x % GROUP, chunks = params.stages * 2;
-    const unsigned char* const queries = reinterpret_cast<const unsigned char*>(params.fragments);
+    const TableView& table = params.pass.table;
+    const int row = threadIdx.x % GROUP, chunks = params.pass.stages * 2;
+    const unsigned char* const queries = reinterpret_cast<const unsigned char*>(params.pass.fragments);
     const auto norm_in = [&](uint32_t tile) {
         const uint32_t own = tile * RANK_TILE + row;
         return tile < params.tiles && own < table.rows ? table.norms[own] : 0.0;
@@ -129,7 +109,7 @@ __device__ __forceinline__ void split_rows(const RankScanParams& params, Space<W
             if (chunk + 1 == chunks) stage.masks[row] = row_mask(scale);
             // Products read shared memory by another way than threads write it. The fence waits for
             // all copies of its thread, so other threads copy rows.
-            asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+            publish_writes();
             __syncwarp();
             if (row % WARP == 0) {
                 barrier_arrive(raw_barriers.emptied + raw_turn.place);
@@ -188,14 +168,14 @@ __device__ __forceinline__ void consume(const RankScanParams& params, Space<WARP
     constexpr int TILES_BETWEEN_FLUSHES = 65535 / RANK_TILE;  // a quad's rows of so many tiles fit 16 bits
     const int warpgroup = threadIdx.x / GROUP, lane = threadIdx.x % WARP;
     const int query = warpgroup * 64 + threadIdx.x % GROUP / WARP * 16 + lane / 4;  // and query + 8
-    const int chunks = params.stages * 2;
+    const int chunks = params.pass.stages * 2;
     uint32_t counts[2][BINS / 2] = {};
     const auto flush = [&] {
 #pragma unroll
         for (int i = 0; i < 2; i++) {
 #pragma unroll
             for (int j = 0; j < BINS / 2; j++) {
-                add_to_bins(params.bins + (query + 8 * i) * BINS, j, counts[i][j]);
+                add_to_bins(params.pass.bins + (query + 8 * i) * BINS, j, counts[i][j]);
                 counts[i][j] = 0;
             }
         }
@@ -269,12 +249,12 @@ __device__ __forceinline__ void scan(const RankScanParams& params) {
     __syncthreads();
     const int warpgroup = threadIdx.x / GROUP;
     if (warpgroup >= WARPGROUPS) {
-        if constexpr (WARPGROUPS == 2) asm volatile("setmaxnreg.dec.sync.aligned.u32 72;");
-        else asm volatile("setmaxnreg.dec.sync.aligned.u32 104;");
+        if constexpr (WARPGROUPS == 2) registers_lower<72>();
+        else registers_lower<104>();
         if (warpgroup == WARPGROUPS) copy_rows(params, space, raw);
         else split_rows(params, space, raw, ring);
     } else {
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 184;");
+        registers_raise<184>();
         consume(params, space, ring);
     }
 }

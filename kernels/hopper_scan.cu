@@ -7,6 +7,7 @@
 #include "hopper_compare.cuh"
 #include "launch.cuh"
 
+// `fragments` are `[batch / 64, STEPS, 128]` of 16 bytes; `tile64` is one of the first.
 template <int STEPS>
 __device__ __forceinline__ void load_queries(uint4 (&a)[STEPS], const uint8_t* fragments, int tile64) {
     const uint4* const from = reinterpret_cast<const uint4*>(fragments) + threadIdx.x % 128;
@@ -14,6 +15,7 @@ __device__ __forceinline__ void load_queries(uint4 (&a)[STEPS], const uint8_t* f
     for (int step = 0; step < STEPS; step++) a[step] = from[(static_cast<size_t>(tile64) * STEPS + step) * 128];
 }
 
+// `tile` has 2 * STEPS chunks of TILE_ROWS rows, in shared memory.
 template <int STEPS>
 __device__ __forceinline__ void multiply(int (&d)[64], const uint4 (&a)[STEPS], const uint8_t* tile) {
     const uint64_t b = tile_descriptor(tile);
@@ -49,7 +51,7 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
     }
     __syncthreads();
     if (warpgroup == WARPGROUPS) {
-        if constexpr (WARPGROUPS == 2) asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
+        if constexpr (WARPGROUPS == 2) registers_lower<24>();
         if (threadIdx.x % 128 == 0) {
             int stage = 0;
             uint32_t parity = 1;  // of a phase before the first: the ring is empty
@@ -66,7 +68,7 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
         let_next_start();
         return;
     }
-    if constexpr (WARPGROUPS == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
+    if constexpr (WARPGROUPS == 2) registers_raise<240>();
     wait_for_previous();
     let_next_start();
     constexpr int EACH = WIDE ? 2 : 1;  // tiles of 64 queries

@@ -7,6 +7,7 @@
 #include "bounds.cuh"
 #include "finish.cuh"
 #include "launch.cuh"
+#include "prefetch.cuh"
 #include "select.cuh"
 
 constexpr int CANDIDATE_CAPACITY = 2048;  // rows in doubt that a block of the last kernel can hold
@@ -44,17 +45,16 @@ extern "C" __global__ void int4_scan(const Int4ScanParams params) {
     if (first < quarters) {
         const uint4* const there = rows + static_cast<size_t>(first / QUARTERS) * chunks * TILE_ROWS + first % QUARTERS * WARP;
         for (int line = lane; line < 4 * chunks; line += 32) {
-            const uint4* const at = there + line / 4 * TILE_ROWS + line % 4 * 8;
-            asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
+            prefetch_line(there + line / 4 * TILE_ROWS + line % 4 * 8);
         }
     }
     wait_for_previous();
     let_next_start();
-    const uint4* const query_bytes = reinterpret_cast<const uint4*>(params.query_bytes);
+    const uint4* const query_bytes = reinterpret_cast<const uint4*>(params.pass.bytes);
     for (int i = threadIdx.x; i < 2 * chunks; i += blockDim.x) query[i] = query_bytes[i];
-    const int offset = -15 * params.scales[0].sum;
+    const int offset = -15 * params.pass.scales[0].sum;
     // Only rows that the query's limit admits may give a threshold.
-    const uint32_t within = params.headers[0].tiles_within;
+    const uint32_t within = params.pass.queries.headers[0].tiles_within;
     __syncthreads();
     unsigned long long own = 0;
     for (uint32_t unit = first; unit < quarters; unit += warps * each) {
@@ -92,13 +92,13 @@ extern "C" __global__ void int4_scan(const Int4ScanParams params) {
 // every 64 blocks of the scan; `blocks` is at most INT4_MAX_BLOCKS.
 extern "C" __global__ void int4_threshold(const Int4ThresholdParams params) {
     static_assert(INT4_MAX_BLOCKS == 2 * 1024 && INT4_THRESHOLD_ROWS == 2 * 1024 / WARP, "two keys a thread, two rows a warp");
-    const TableView& table = params.table;
+    const TableView& table = params.pass.table;
     const uint32_t blocks = params.blocks;
     const unsigned long long* const best = params.best;
     __shared__ double scores[INT4_THRESHOLD_ROWS];
     let_next_start();
     wait_for_previous();
-    const QueryHeader query = params.queries.headers[0];
+    const QueryHeader query = params.pass.queries.headers[0];
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     // A small table has few blocks, which are spread over all warps. One without rows leaves 0,
     // which is never a key.
@@ -116,19 +116,19 @@ extern "C" __global__ void int4_threshold(const Int4ThresholdParams params) {
         // Keys contain slots, so no two keys are equal.
         if (keys[0] == most) keys[0] = 0;
         if (keys[1] == most) keys[1] = 0;
-        rows[j] = most != 0 ? params.slot_rows[static_cast<uint32_t>(most)] : NOT_A_ROW;
+        rows[j] = most != 0 ? params.pass.slot_rows[static_cast<uint32_t>(most)] : NOT_A_ROW;
         there[j] = rows[j] != NOT_A_ROW;
         if (!there[j]) rows[j] = 0;
         addresses[j] = components(table, rows[j]);
         of_rows[j] = norm_or_bias(table, rows[j]);
     }
     double dots[2];
-    warp_dots(addresses, components(query, table, params.queries.vectors), table.dim, dots);
+    warp_dots(addresses, components(query, table, params.pass.queries.vectors), table.dim, dots);
     if (lane == 0) {
 #pragma unroll
         for (int j = 0; j < 2; j++) {
             const double score = there[j] ? search_score(table, query, dots[j], of_rows[j]) : NO_SCORE;
-            scores[2 * warp + j] = there[j] && admits(query, params.queries.excluded, rows[j], score) ? score : NO_SCORE;
+            scores[2 * warp + j] = there[j] && admits(query, params.pass.queries.excluded, rows[j], score) ? score : NO_SCORE;
         }
     }
     __syncthreads();
@@ -136,7 +136,7 @@ extern "C" __global__ void int4_threshold(const Int4ThresholdParams params) {
     if (threadIdx.x < INT4_THRESHOLD_ROWS) {
         const double own = scores[threadIdx.x];
         const uint32_t before = ranked_before(scores, INT4_THRESHOLD_ROWS, threadIdx.x);
-        if (before == query.k - 1) params.floors[0] = fmaxf(__double2float_rd(own), __double2float_rd(query.min_score));
+        if (before == query.k - 1) params.pass.floors[0] = fmaxf(__double2float_rd(own), __double2float_rd(query.min_score));
     }
 }
 
@@ -151,9 +151,9 @@ extern "C" __global__ void int4_rescore(const Int4RescoreParams params) {
     tell_host(params.almost_over);
     wait_for_previous();
     __syncthreads();
-    const QueryHeader query = params.queries.headers[0];
-    const QueryScale scale = params.scales[0];
-    const float floor = __ldcg(params.floors);
+    const QueryHeader query = params.pass.queries.headers[0];
+    const QueryScale scale = params.pass.scales[0];
+    const float floor = __ldcg(params.pass.floors);
     const float unit = scale.step * params.half_step;
     const uint32_t each = (tiles + gridDim.x - 1) / gridDim.x;
     const uint32_t begin = min(tiles, blockIdx.x * each), end = min(tiles, begin + each);
@@ -167,7 +167,7 @@ extern "C" __global__ void int4_rescore(const Int4RescoreParams params) {
 #pragma unroll
         for (int j = 0; j < 4; j++) {
             if (!(static_cast<float>(dot[j]) * unit + bound < floor)) {
-                const uint32_t row = params.slot_rows[i * 4 + j];
+                const uint32_t row = params.pass.slot_rows[i * 4 + j];
                 if (row < query.first_rows) {  // NOT_A_ROW is not
                     const uint32_t index = atomicAdd(&doubtful_count, 1u);
                     if (index < CANDIDATE_CAPACITY) doubtful[index] = row;
@@ -177,17 +177,17 @@ extern "C" __global__ void int4_rescore(const Int4RescoreParams params) {
     }
     __syncthreads();
     if (threadIdx.x == 0 && doubtful_count > 0) {
-        if (doubtful_count > CANDIDATE_CAPACITY) atomicOr(params.candidate_counts, BLOCK_OVERFLOWED);
-        else atomicAdd(params.candidate_counts, doubtful_count);
+        if (doubtful_count > CANDIDATE_CAPACITY) atomicOr(params.pass.candidate_counts, BLOCK_OVERFLOWED);
+        else atomicAdd(params.pass.candidate_counts, doubtful_count);
     }
-    score_survivors(params.table, components(query, params.table, params.queries.vectors), query,
-                    params.queries.excluded, doubtful,
+    score_survivors(params.pass.table, components(query, params.pass.table, params.pass.queries.vectors), query,
+                    params.pass.queries.excluded, doubtful,
                     static_cast<int>(min(doubtful_count, static_cast<uint32_t>(CANDIDATE_CAPACITY))), static_cast<double>(floor),
-                    params.survivors, params.survivor_counts, params.survivor_capacity);
-    if (last_block(params.tickets, gridDim.x)) {
-        const uint32_t counted = __ldcg(params.candidate_counts);
-        finish_query(*reinterpret_cast<TopKList*>(memory), query, 1, params.survivors, *params.survivor_counts,
-                     params.survivor_capacity, counted & ~BLOCK_OVERFLOWED, (counted & BLOCK_OVERFLOWED) == 0,
+                    params.pass.survivors, params.pass.survivor_counts, params.pass.survivor_capacity);
+    if (last_block(params.pass.tickets, gridDim.x)) {
+        const uint32_t counted = __ldcg(params.pass.candidate_counts);
+        finish_query(*reinterpret_cast<TopKList*>(memory), query, 1, params.pass.survivors, *params.pass.survivor_counts,
+                     params.pass.survivor_capacity, counted & ~BLOCK_OVERFLOWED, (counted & BLOCK_OVERFLOWED) == 0,
                      params.stride, params.answers);
     }
 }

@@ -8,30 +8,12 @@
 // cache.
 #include "bounds.cuh"
 #include "launch.cuh"
+#include "mma.cuh"
 #include "tile_walk.cuh"
 
 constexpr int ROWS = TILE_ROWS / 2;     // a warp's
 constexpr int COLUMN_TILES = ROWS / 8;  // of mma's 8 columns: 8 rows of the table
 static_assert(CHUNK_BYTES == 16 && INT8_GROUPS == 8, "a lane's load; two halves of a tile, four lanes of a quad");
-
-// d += a (16 queries x 32 components) * b (32 components x 8 rows).
-__device__ __forceinline__ void multiply(int (&d)[4], const uint4& a, uint32_t b0, uint32_t b1) {
-#if __CUDA_ARCH__ >= 800 && !defined(FORCE_SM75_MMA)
-    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
-#else
-    // Compute capability 7.5 has only m8n8k16; four of them give the same result.
-    const auto quarter = [](int& x, int& y, uint32_t a, uint32_t b) {
-        asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
-                     : "+r"(x), "+r"(y) : "r"(a), "r"(b));
-    };
-    quarter(d[0], d[1], a.x, b0);
-    quarter(d[2], d[3], a.y, b0);
-    quarter(d[0], d[1], a.z, b1);
-    quarter(d[2], d[3], a.w, b1);
-#endif
-}
 
 // MTILES: tiles of 16 queries. SAMPLING: write group bounds instead of candidates. For each column
 // tile, a thread holds the products of two rows of the table with query g and with query g + 8.

@@ -19,11 +19,11 @@ __device__ __forceinline__ void copy_list(const PrepareQueriesParams& params, co
 // A query as the scans compare it with rows, in `values`: its unit vector, or under the metric
 // `dot` its lifted vector, which is at most 1 long. Called by all threads.
 __device__ __forceinline__ void lifted_vector(const PrepareQueriesParams& params, const QueryHeader& query, double* values) {
-    const int dim = params.table.dim;
+    const int dim = params.pass.table.dim;
     const double inverse_norm = 1.0 / query.norm;
     if (threadIdx.x == 0 && params.lift.dim > dim) values[dim] = params.lift.beta * inverse_norm;
     if (query.row != NOT_A_ROW) {
-        const float* const row = components(params.table, query.row);
+        const float* const row = components(params.pass.table, query.row);
         for (int i = threadIdx.x; i < dim; i += blockDim.x) values[i] = static_cast<double>(row[i]) * inverse_norm;
     } else {
         const size_t first = static_cast<size_t>(query.vector) * dim;
@@ -60,7 +60,7 @@ __device__ __forceinline__ void first_normal(const PrepareQueriesParams& params,
         if (threadIdx.x < formula.count) params.excluded[query.words + threadIdx.x] = words[threadIdx.x];
         if (threadIdx.x == 0) params.formulas[query.formula] = formula;
     }
-    make_normal(formula, params.table, words, query.column, formula.likely, normal);
+    make_normal(formula, params.pass.table, words, query.column, formula.likely, normal);
 }
 
 template <bool FORMULAS>
@@ -75,19 +75,19 @@ __device__ __forceinline__ void prepare(const PrepareQueriesParams& params) {
     if (threadIdx.x == 0) {
         header = params.uploaded[q];
         params.headers[q] = header;
-        params.ends[q] = header.norm == 0.0 ? ~0u : header.tiles_covering;
-        params.candidate_counts[counter(q)] = 0;
-        params.survivor_counts[counter(q)] = 0;
-        params.tickets[counter(q)] = 0;
+        params.pass.ends[q] = header.norm == 0.0 ? ~0u : header.tiles_covering;
+        params.pass.candidate_counts[counter(q)] = 0;
+        params.pass.survivor_counts[counter(q)] = 0;
+        params.pass.tickets[counter(q)] = 0;
     }
     __syncthreads();
     const QueryHeader query = header;
     if (query.norm == 0.0) {
-        for (int i = threadIdx.x; i < padded; i += blockDim.x) params.bytes[byte_index(params.layout, q, i, padded)] = 0;
+        for (int i = threadIdx.x; i < padded; i += blockDim.x) params.pass.bytes[byte_index(params.layout, q, i, padded)] = 0;
         if (threadIdx.x == 0) {
-            params.scales[q] = {1.0f, 0.0f, 1.0f, 0};
-            params.thresholds[q] = UNREACHABLE;
-            params.floors[q] = 2.0f;
+            params.pass.scales[q] = {1.0f, 0.0f, 1.0f, 0};
+            params.pass.thresholds[q] = UNREACHABLE;
+            params.pass.floors[q] = 2.0f;
         }
         return;
     }
@@ -98,8 +98,8 @@ __device__ __forceinline__ void prepare(const PrepareQueriesParams& params) {
         if (query.column == 0) copy_list(params, query);
         first_normal(params, query, values);
     }
-    const QueryScale scale = round_query(values, params.lift.dim, padded, params.layout, params.bytes, q);
-    if (threadIdx.x == 0) params.scales[q] = scale;
+    const QueryScale scale = round_query(values, params.lift.dim, padded, params.layout, params.pass.bytes, q);
+    if (threadIdx.x == 0) params.pass.scales[q] = scale;
 }
 
 // Grid: (batch), where empty queries pad the batch. Dynamic shared memory: [lift.dim] float64.

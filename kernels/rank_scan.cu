@@ -5,7 +5,11 @@
 // proven (docs/certificate.md, theorem 6). Rows that are surely between two thresholds are counted
 // where they are. The few that are nearer to one than the error are scored by the contract's
 // formula afterwards.
+#include "cp_async.cuh"
 #include "launch.cuh"
+#include "ldmatrix.cuh"
+#include "mma.cuh"
+#include "prefetch.cuh"
 #include "ranks.cuh"
 
 constexpr int WARPS = 8;        // of the small kernels
@@ -29,19 +33,19 @@ __device__ __forceinline__ uint32_t threshold_row(uint32_t probe) { return probe
 extern "C" __global__ void score_probes(const ProbeParams params) {
     __shared__ double scores[RANK_THRESHOLDS];  // NaN without a threshold
     __shared__ uint32_t rows[RANK_THRESHOLDS];
-    const TableView& table = params.table;
+    const TableView& table = params.pass.table;
     const int q = blockIdx.x, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    const RankQuery query = params.queries[q];
+    const RankQuery query = params.pass.queries[q];
     const bool is_there = query.norm > 0.0;
-    const float* const vector = is_there ? components(query, table, params.vectors) : nullptr;
-    float* const thresholds = params.thresholds + q * RANK_THRESHOLDS;
+    const float* const vector = is_there ? components(query, table, params.pass.vectors) : nullptr;
+    float* const thresholds = params.pass.thresholds + q * RANK_THRESHOLDS;
     if (threadIdx.x < RANK_THRESHOLDS) {
         thresholds[threadIdx.x] = NO_THRESHOLD;
-        params.bins[q * BINS + threadIdx.x] = 0;
+        params.pass.bins[q * BINS + threadIdx.x] = 0;
     }
-    if (threadIdx.x == 0) params.doubtful_counts[q] = 0;
+    if (threadIdx.x == 0) params.pass.doubtful_counts[q] = 0;
     for (int i = warp; i < RANK_PROBES; i += WARPS) {
-        const uint32_t row = is_there ? params.probes[q * RANK_PROBES + i] : NOT_A_ROW;
+        const uint32_t row = is_there ? params.pass.probes[q * RANK_PROBES + i] : NOT_A_ROW;
         double score = __longlong_as_double(0x7ff8000000000000ll);
         if (row != NOT_A_ROW) {
             const double norm = table.norms[row];
@@ -50,10 +54,10 @@ extern "C" __global__ void score_probes(const ProbeParams params) {
         } else if (is_there && i == RANK_MAXIMUM && query.max_score <= 1.0) {
             score = fmax(query.max_score, -2.0);  // below every score, like any other such maximum
         } else if (is_there && i < static_cast<int>(query.targets)) {
-            score = params.scores[q * RANK_PROBES + i];
+            score = params.pass.scores[q * RANK_PROBES + i];
         }
         if (lane == 0) {
-            params.scores[q * RANK_PROBES + i] = score;
+            params.pass.scores[q * RANK_PROBES + i] = score;
             if (i < RANK_THRESHOLDS) scores[i] = score, rows[i] = threshold_row(row);
         }
     }
@@ -70,7 +74,7 @@ extern "C" __global__ void score_probes(const ProbeParams params) {
         thresholds[after] = static_cast<float>(own);
     }
     const float scale = is_there ? unit_scale(query.norm) : 0.0f;
-    const int in_tile = q % 16, pairs = params.stages * STAGE / 2;
+    const int in_tile = q % 16, pairs = params.pass.stages * STAGE / 2;
     for (int pair = threadIdx.x; pair < pairs; pair += blockDim.x) {
         const auto component = [&](int i) { return is_there && i < table.dim ? __fmul_rn(vector[i], scale) : 0.0f; };
         const Halves halves = split(component(2 * pair), component(2 * pair + 1));
@@ -79,42 +83,22 @@ extern "C" __global__ void score_probes(const ProbeParams params) {
         if (params.layout == RankLayout::Fragments) {
             const int step = pair / 8, own_lane = in_tile % 8 * 4 + pair % 4, own_register = in_tile / 8 + pair / 4 % 2 * 2;
             const size_t tile_step = static_cast<size_t>(q / 16) * (pairs / 8) + step;
-            to = params.fragments + (tile_step * 2 * WARP + own_lane) * 4 + own_register;
+            to = params.pass.fragments + (tile_step * 2 * WARP + own_lane) * 4 + own_register;
             low = 4 * WARP;
         } else {
-            const int chunk = pair / (RANK_CHUNK / 2), piece = pair % (RANK_CHUNK / 2) / 4, groups = params.groups;
+            const int chunk = pair / (RANK_CHUNK / 2), piece = pair % (RANK_CHUNK / 2) / 4, groups = params.pass.groups;
             low = 64 * RANK_CHUNK / 2;
-            to = params.fragments + (chunk * groups + q / 64) * 2 * low + (piece * 64 + q % 64) * 4 + pair % 4;
+            to = params.pass.fragments + (chunk * groups + q / 64) * 2 * low + (piece * 64 + q % 64) * 4 + pair % 4;
         }
         to[0] = reinterpret_cast<const uint32_t&>(halves.high);
         to[low] = reinterpret_cast<const uint32_t&>(halves.low);
     }
 }
 
-// d += a (16 queries x 16 components) * b (16 components x 8 rows).
-__device__ __forceinline__ void multiply(float (&d)[4], const uint4& a, uint32_t b0, uint32_t b1) {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
-#else
-    // Compute capability 7.5 has only m16n8k8; two of them give the same sum, up to roundings that
-    // the error covers.
-    const auto half = [&](uint32_t a0, uint32_t a1, uint32_t b) {
-        asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a0), "r"(a1), "r"(b));
-    };
-    half(a.x, a.y, b0);
-    half(a.z, a.w, b1);
-#endif
-}
-
-// Operand B of two steps for 8 rows: 8 rows x 32 components in shared memory.
+// Operand B of two steps for 8 rows: 8 rows x 32 components in shared memory, STRIDE apart.
 __device__ __forceinline__ void load_rows(uint32_t (&b)[4], const __half* rows) {
     const int lane = threadIdx.x % WARP;
-    const uint32_t address = static_cast<uint32_t>(__cvta_generic_to_shared(rows + lane % 8 * STRIDE + lane / 8 * 8));
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(b[0]), "=r"(b[1]), "=r"(b[2]), "=r"(b[3]) : "r"(address));
+    load_matrices(b, rows + lane % 8 * STRIDE + lane / 8 * 8);
 }
 
 // What a block has in shared memory.
@@ -189,26 +173,10 @@ struct Loader {
         if (threadIdx.x != 0 || table.dim % 4 != 0) return;
         const uint32_t rows = min(table.rows - tile * RANK_TILE, static_cast<uint32_t>(RANK_TILE));
         const float* const from = table.components + static_cast<size_t>(tile) * RANK_TILE * table.dim;
-        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;"
-                     :: "l"(__cvta_generic_to_global(from)), "r"(rows * table.dim * static_cast<uint32_t>(sizeof(float))));
+        prefetch_bytes(from, rows * table.dim * static_cast<uint32_t>(sizeof(float)));
 #endif
     }
 };
-
-// Starts copying 16 bytes to shared memory.
-__device__ __forceinline__ void start_copy(uint4* to, const uint4* from) {
-#if __CUDA_ARCH__ >= 800
-    const uint32_t address = static_cast<uint32_t>(__cvta_generic_to_shared(to));
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(address), "l"(from) : "memory");
-#else
-    *to = *from;
-#endif
-}
-__device__ __forceinline__ void wait_for_copies() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
-}
 
 // Blocks take tiles of rows in turns. QUERY_WARPS: of 32 queries each; the rest of a block's warps
 // divide the rows.
@@ -222,16 +190,16 @@ __device__ __forceinline__ void scan(const RankScanParams& params) {
     ScanSpace<QUERIES>& space = *reinterpret_cast<ScanSpace<QUERIES>*>(memory);
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, g = lane / 4, t = lane % 4;
     const int first_query = warp % QUERY_WARPS * 32, first_row = warp / QUERY_WARPS * ROWS;
-    const int stages = params.stages;
+    const int stages = params.pass.stages;
     const float error = params.error;
     copy_thresholds(space.thresholds, params, QUERIES);
     // Starts copying a stage's operands of the queries.
     const auto copy_fragments = [&](int stage, int buffer) {
         constexpr int PIECES = STAGE_STEPS * 2 * WARP;  // of 16 queries
-        const uint4* const from = reinterpret_cast<const uint4*>(params.fragments);
+        const uint4* const from = reinterpret_cast<const uint4*>(params.pass.fragments);
         uint4* const to = &space.fragments[buffer][0][0][0][0];
         for (int i = threadIdx.x; i < QUERIES / 16 * PIECES; i += SCAN_WARPS * WARP) {
-            start_copy(to + i, from + (i / PIECES * stages + stage) * PIECES + i % PIECES);
+            copy_16(to + i, from + (i / PIECES * stages + stage) * PIECES + i % PIECES);
         }
     };
     float sums[2][COLUMN_TILES][4] = {};
@@ -242,7 +210,7 @@ __device__ __forceinline__ void scan(const RankScanParams& params) {
 #pragma unroll
             for (int j = 0; j < BINS / 2; j++) {
                 // Every other byte: two bins, each in 16 bits.
-                add_to_bins(params.bins + (first_query + 8 * i + g) * BINS, j, counts[i][j / 2] >> j % 2 * 8 & 0x00ff00ff);
+                add_to_bins(params.pass.bins + (first_query + 8 * i + g) * BINS, j, counts[i][j / 2] >> j % 2 * 8 & 0x00ff00ff);
             }
 #pragma unroll
             for (int j = 0; j < BINS / 4; j++) counts[i][j] = 0;
@@ -276,7 +244,7 @@ __device__ __forceinline__ void scan(const RankScanParams& params) {
         list_doubtful(params, q, room, doubtful, [&](int n) { return base + n / 2 * 8 + n % 2; });
     };
 
-    Loader loader{params.table};
+    Loader loader{params.pass.table};
     uint32_t tile = params.first_tile + blockIdx.x, tiles_done = 0;
     if (tile < params.tiles) loader.load(tile, 0), copy_fragments(0, 0);
     int buffer = 0;
@@ -290,7 +258,7 @@ __device__ __forceinline__ void scan(const RankScanParams& params) {
             const uint32_t next_tile = is_last ? tile + gridDim.x : tile;
             if (stage == 0 && tile + gridDim.x < params.tiles) loader.prefetch(tile + gridDim.x);
             if (next_tile < params.tiles) loader.load(next_tile, is_last ? 0 : stage + 1);
-            wait_for_copies();
+            copies_wait_all();
             __syncthreads();
             // Now nobody multiplies in the other buffer.
             if (next_tile < params.tiles) copy_fragments(is_last ? 0 : stage + 1, buffer ^ 1);
@@ -357,18 +325,18 @@ extern "C" __global__ void rank_scan_128(const RankScanParams params) { scan<4>(
 // more than there was room for gets no counts that mean anything. Grid: (batch, any).
 extern "C" __global__ void count_doubtful(const CountDoubtfulParams params) {
     tell_host(params.almost_over);
-    const TableView& table = params.table;
+    const TableView& table = params.pass.table;
     const int q = blockIdx.x, lane = threadIdx.x % WARP;
-    const RankQuery query = params.queries[q];
-    const uint32_t count = min(params.doubtful_counts[q], static_cast<uint32_t>(RANK_CAPACITY));
+    const RankQuery query = params.pass.queries[q];
+    const uint32_t count = min(params.pass.doubtful_counts[q], static_cast<uint32_t>(RANK_CAPACITY));
     if (!(query.norm > 0.0) || count == 0) return;
-    const float* const vector = components(query, table, params.vectors);
-    const uint32_t* const doubtful = params.doubtful + static_cast<size_t>(q) * RANK_CAPACITY;
+    const float* const vector = components(query, table, params.pass.vectors);
+    const uint32_t* const doubtful = params.pass.doubtful + static_cast<size_t>(q) * RANK_CAPACITY;
     // A lane for each threshold; of each half of a warp, every other row.
     constexpr int TOGETHER = 4;
     const int own = lane % RANK_THRESHOLDS, half = lane / RANK_THRESHOLDS;
-    const double threshold = params.scores[q * RANK_PROBES + own];
-    const uint32_t own_row = threshold_row(params.probes[q * RANK_PROBES + own]);
+    const double threshold = params.pass.scores[q * RANK_PROBES + own];
+    const uint32_t own_row = threshold_row(params.pass.probes[q * RANK_PROBES + own]);
     const uint32_t warp = blockIdx.y * WARPS + threadIdx.x / WARP, warps = gridDim.y * WARPS;
     for (uint32_t i = TOGETHER * warp; i < count; i += TOGETHER * warps) {
         uint32_t some[TOGETHER];
@@ -388,7 +356,7 @@ extern "C" __global__ void count_doubtful(const CountDoubtfulParams params) {
             const bool is_before = ranks_before(score, half == 0 ? some[j] : some[j + 1], threshold, own_row);
             const uint32_t above = __ballot_sync(ALL_LANES, is_before);
             const uint32_t bin = __popc(above >> half * RANK_THRESHOLDS & (1u << RANK_THRESHOLDS) - 1);
-            if (own == 0 && i + j + half < count) atomicAdd(params.bins + q * BINS + bin, 1u);
+            if (own == 0 && i + j + half < count) atomicAdd(params.pass.bins + q * BINS + bin, 1u);
         }
     }
 }

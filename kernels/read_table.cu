@@ -1,6 +1,6 @@
 // Reads an array once and does nothing with it. Benchmarks compare scans with the time that this
 // takes.
-#include "abi/baselines.cuh"
+#include "abi/read_table.cuh"
 
 // A grid-stride loop; each thread has four loads of 16 bytes in flight.
 extern "C" __global__ void read_table(const ReadTableParams params) {

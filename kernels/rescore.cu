@@ -26,14 +26,14 @@ __device__ __forceinline__ void rescore_few(const RescoreParams& params, const Q
     __shared__ FloorSpace space;
     __shared__ uint32_t doubtful[CANDIDATE_CAPACITY];
     __shared__ int doubtful_count, scored;
-    const uint32_t found = params.candidate_counts[counter(q)];
-    if (found > params.capacity) {
+    const uint32_t found = params.pass.candidate_counts[counter(q)];
+    if (found > params.pass.capacity) {
         if (threadIdx.x == 0) answer_of(params, q)->result = {0, CANDIDATES_OVERFLOWED, found, 0};
         return;
     }
-    const QueryScale scale = params.scales[q];
-    const Candidate* const mine = params.candidates + static_cast<size_t>(q) * params.capacity;
-    const uint32_t* const excluded = params.queries.excluded;
+    const QueryScale scale = params.pass.scales[q];
+    const Candidate* const mine = params.pass.candidates + static_cast<size_t>(q) * params.pass.capacity;
+    const uint32_t* const excluded = params.pass.queries.excluded;
     struct Look {
         float score, error;
         uint32_t row;
@@ -41,22 +41,22 @@ __device__ __forceinline__ void rescore_few(const RescoreParams& params, const Q
     const auto look = [&](uint32_t i) -> Look {
         if (i >= found) return {-INFINITY, 0.0f, NOT_A_ROW};
         const Candidate candidate = mine[i];
-        return {candidate.score, error_bound(scale, params.tile_scales[candidate.slot / TILE_ROWS].residual),
-                params.slot_rows[candidate.slot]};
+        return {candidate.score, error_bound(scale, params.pass.tile_scales[candidate.slot / TILE_ROWS].residual),
+                params.pass.slot_rows[candidate.slot]};
     };
     // Loaded while the rows for the floor are scored.
     Look next = look(threadIdx.x);
     if (threadIdx.x == 0) doubtful_count = scored = 0;
     list.clear(query.k);
-    const double best = exact_floor(space, params.table, params.queries, params.slot_rows, query, found_candidates(mine, found),
+    const double best = exact_floor(space, params.pass.table, params.pass.queries, params.pass.slot_rows, query, found_candidates(mine, found),
                                     2.0f * scale.residual);
-    const float floor = fmaxf(params.floors[q], __double2float_rd(best));
+    const float floor = fmaxf(params.pass.floors[q], __double2float_rd(best));
     if (threadIdx.x < FLOOR_ROWS && space.rows[threadIdx.x] != NOT_A_ROW) {
         const double own = space.scores[threadIdx.x];
         if (own > NO_SCORE && own >= floor) list.append(own, space.rows[threadIdx.x]);
         atomicAdd(&scored, 1);
     }
-    const float* const vector = components(query, params.table, params.queries.vectors);
+    const float* const vector = components(query, params.pass.table, params.pass.queries.vectors);
     for (uint32_t round = 0; round < found; round += blockDim.x) {
         const Look own = next;
         next = look(round + blockDim.x + threadIdx.x);
@@ -67,7 +67,7 @@ __device__ __forceinline__ void rescore_few(const RescoreParams& params, const Q
         __syncthreads();
         const int count = doubtful_count;
         if (round + blockDim.x >= found || count > CANDIDATE_CAPACITY - static_cast<int>(blockDim.x)) {
-            score_rows(params.table, vector, query, excluded, doubtful, count,
+            score_rows(params.pass.table, vector, query, excluded, doubtful, count,
                        [&](double score, uint32_t row) { list.append(score, row); });
             list.make_room();
             if (threadIdx.x == 0) doubtful_count = 0, scored += count;
@@ -83,19 +83,19 @@ __device__ __forceinline__ void rescore_many(const RescoreParams& params, const 
                                              void* memory) {
     __shared__ uint32_t doubtful[CANDIDATE_CAPACITY];
     __shared__ int doubtful_count;
-    const uint32_t found = params.candidate_counts[counter(q)];
-    const bool certified = found <= params.capacity;
-    const QueryScale scale = params.scales[q];
-    const Candidate* const mine = params.candidates + static_cast<size_t>(q) * params.capacity;
-    const uint32_t* const excluded = params.queries.excluded;
-    ScoredRow* const survivors = params.survivors + static_cast<size_t>(q) * params.survivor_capacity;
+    const uint32_t found = params.pass.candidate_counts[counter(q)];
+    const bool certified = found <= params.pass.capacity;
+    const QueryScale scale = params.pass.scales[q];
+    const Candidate* const mine = params.pass.candidates + static_cast<size_t>(q) * params.pass.capacity;
+    const uint32_t* const excluded = params.pass.queries.excluded;
+    ScoredRow* const survivors = params.pass.survivors + static_cast<size_t>(q) * params.pass.survivor_capacity;
     if (certified) {
         const float bound = select_bound(*static_cast<SelectSpace*>(memory), found, query.rank, [&](int i) {
-            return threshold_bound(query, excluded, params.slot_rows, mine[i],
-                                   error_bound(scale, params.tile_scales[mine[i].slot / TILE_ROWS].residual));
+            return threshold_bound(query, excluded, params.pass.slot_rows, mine[i],
+                                   error_bound(scale, params.pass.tile_scales[mine[i].slot / TILE_ROWS].residual));
         });
-        const float floor = fmaxf(params.floors[q], bound);
-        const float* const vector = components(query, params.table, params.queries.vectors);
+        const float floor = fmaxf(params.pass.floors[q], bound);
+        const float* const vector = components(query, params.pass.table, params.pass.queries.vectors);
         const uint32_t each = (found + share.parts - 1) / share.parts;
         const uint32_t begin = min(found, share.part * each), end = min(found, begin + each);
         if (threadIdx.x == 0) doubtful_count = 0;
@@ -104,8 +104,8 @@ __device__ __forceinline__ void rescore_many(const RescoreParams& params, const 
             const uint32_t i = round + threadIdx.x;
             if (i < end) {
                 const Candidate candidate = mine[i];
-                const float error = error_bound(scale, params.tile_scales[candidate.slot / TILE_ROWS].residual);
-                const uint32_t row = params.slot_rows[candidate.slot];
+                const float error = error_bound(scale, params.pass.tile_scales[candidate.slot / TILE_ROWS].residual);
+                const uint32_t row = params.pass.slot_rows[candidate.slot];
                 const bool in_doubt = !(candidate.score + error < floor) && candidate.score - error <= query.max_score &&
                                       row < query.first_rows;
                 if (in_doubt) doubtful[atomicAdd(&doubtful_count, 1)] = row;
@@ -113,17 +113,17 @@ __device__ __forceinline__ void rescore_many(const RescoreParams& params, const 
             __syncthreads();
             const int count = doubtful_count;
             if (round + blockDim.x >= end || count > CANDIDATE_CAPACITY - static_cast<int>(blockDim.x)) {
-                score_survivors(params.table, vector, query, excluded, doubtful, count, NO_SCORE, survivors,
-                                params.survivor_counts + counter(q), params.survivor_capacity);
+                score_survivors(params.pass.table, vector, query, excluded, doubtful, count, NO_SCORE, survivors,
+                                params.pass.survivor_counts + counter(q), params.pass.survivor_capacity);
                 __syncthreads();
                 if (threadIdx.x == 0) doubtful_count = 0;
             }
             __syncthreads();
         }
     }
-    if (last_block(params.tickets + counter(q), share.parts)) {
-        finish_query(*static_cast<TopKList*>(memory), query, 1, survivors, params.survivor_counts[counter(q)],
-                     params.survivor_capacity, found, certified, params.stride, answer_of(params, q));
+    if (last_block(params.pass.tickets + counter(q), share.parts)) {
+        finish_query(*static_cast<TopKList*>(memory), query, 1, survivors, params.pass.survivor_counts[counter(q)],
+                     params.pass.survivor_capacity, found, certified, params.stride, answer_of(params, q));
     }
 }
 
@@ -131,37 +131,37 @@ __device__ __forceinline__ void rescore_many(const RescoreParams& params, const 
 __device__ __forceinline__ void rescore_formula(const RescoreParams& params, int q, const Formula& formula, Share share,
                                                 void* memory) {
     __shared__ uint32_t words[FORMULA_WORDS];
-    const QueryHeader query = params.queries.headers[q];
-    const uint32_t* const excluded = params.queries.excluded;
+    const QueryHeader query = params.pass.queries.headers[q];
+    const uint32_t* const excluded = params.pass.queries.excluded;
     copy_words(words, query, excluded);
     // The candidates of all columns are counted through: those of column c end at ends[c].
     uint32_t found = 0, ends[FORMULA_COLUMNS];
     bool certified = true;
 #pragma unroll
     for (uint32_t c = 0; c < FORMULA_COLUMNS; c++) {
-        const uint32_t count = c < formula.columns ? params.candidate_counts[counter(q + c)] : 0;
-        certified = certified && count <= params.capacity;
+        const uint32_t count = c < formula.columns ? params.pass.candidate_counts[counter(q + c)] : 0;
+        certified = certified && count <= params.pass.capacity;
         found += count & ~FORMULA_FAILED;
         ends[c] = found;
     }
     __syncthreads();
-    ScoredRow* const survivors = params.survivors + static_cast<size_t>(q) * params.survivor_capacity;
+    ScoredRow* const survivors = params.pass.survivors + static_cast<size_t>(q) * params.pass.survivor_capacity;
     if (certified) {
         __shared__ float floors[FORMULA_COLUMNS];
-        double least = params.formula_floors[q];
+        double least = params.pass.formula_floors[q];
         const uint32_t warps = blockDim.x / WARP, lane = threadIdx.x % WARP;
         // If a block has many candidates, it is worth finding the floor that all of them give.
         const bool many = found / share.parts > 8 * warps;
         if (many) {
             const auto found_for = [&](int column) {
-                return found_for_column(params.candidates, params.candidate_counts, params.capacity, q + column);
+                return found_for_column(params.pass.candidates, params.pass.candidate_counts, params.pass.capacity, q + column);
             };
-            least = fmax(least, formula_floor(*static_cast<FormulaSpace*>(memory), params.table, excluded, words,
-                                              params.slot_rows, formula, query, found_for));
+            least = fmax(least, formula_floor(*static_cast<FormulaSpace*>(memory), params.pass.table, excluded, words,
+                                              params.pass.slot_rows, formula, query, found_for));
         }
         if (threadIdx.x < formula.columns) {
             const int column = q + threadIdx.x;
-            floors[threadIdx.x] = many ? column_floor(params.columns[column], formula.power, least) : params.floors[column];
+            floors[threadIdx.x] = many ? column_floor(params.pass.columns[column], formula.power, least) : params.pass.floors[column];
         }
         __syncthreads();
         // A warp looks at a few candidates, and scores those in doubt two at a time: few, so that
@@ -173,9 +173,9 @@ __device__ __forceinline__ void rescore_formula(const RescoreParams& params, int
             const uint32_t i = min(first + lane, found - 1);
             const uint32_t c = (i >= ends[0]) + (i >= ends[1]);
             const uint32_t begin = c == 0 ? 0 : c == 1 ? ends[0] : ends[1];
-            const Candidate candidate = params.candidates[static_cast<size_t>(q + c) * params.capacity + (i - begin)];
-            const float error = error_bound(params.scales[q + c], params.tile_scales[candidate.slot / TILE_ROWS].residual);
-            const uint32_t row = params.slot_rows[candidate.slot];
+            const Candidate candidate = params.pass.candidates[static_cast<size_t>(q + c) * params.pass.capacity + (i - begin)];
+            const float error = error_bound(params.pass.scales[q + c], params.pass.tile_scales[candidate.slot / TILE_ROWS].residual);
+            const uint32_t row = params.pass.slot_rows[candidate.slot];
             const bool in_doubt = lane < looks && first + lane < found && !(candidate.score + error < floors[c]) &&
                                   row < query.first_rows;
             uint32_t lanes = __ballot_sync(ALL_LANES, in_doubt);
@@ -189,24 +189,24 @@ __device__ __forceinline__ void rescore_formula(const RescoreParams& params, int
                     if (there && lane == j) own = rows[j];
                     lanes &= lanes - 1;
                 }
-                const double score = formula_score<double>(formula, params.table, words, rows);
+                const double score = formula_score<double>(formula, params.pass.table, words, rows);
                 // NaN does not reach it.
                 if (own != NOT_A_ROW && score >= least && admits(query, excluded, own, score)) {
-                    add_survivor(survivors, params.survivor_counts + counter(q), params.survivor_capacity, score, own);
+                    add_survivor(survivors, params.pass.survivor_counts + counter(q), params.pass.survivor_capacity, score, own);
                 }
             }
         }
     }
-    if (last_block(params.tickets + counter(q), share.parts)) {
+    if (last_block(params.pass.tickets + counter(q), share.parts)) {
         // Each column may have found a row.
         finish_query(*static_cast<TopKList*>(memory), query, static_cast<int>(formula.columns), survivors,
-                     params.survivor_counts[counter(q)], params.survivor_capacity, found, certified, params.stride,
+                     params.pass.survivor_counts[counter(q)], params.pass.survivor_capacity, found, certified, params.stride,
                      answer_of(params, q));
     }
 }
 
 __device__ __forceinline__ void rescore_cosine(const RescoreParams& params, int q, void* memory) {
-    const QueryHeader query = params.queries.headers[q];
+    const QueryHeader query = params.pass.queries.headers[q];
     if (query.norm == 0.0 || is_formula(query)) return;
     if (query.k > FLOOR_HITS) rescore_many(params, query, q, {blockIdx.y, gridDim.y}, memory);
     else if (blockIdx.y == 0) rescore_few(params, query, q, *static_cast<TopKList*>(memory));
@@ -233,12 +233,12 @@ extern "C" __global__ void rescore_formulas(const RescoreParams params) {
         rescore_cosine(params, blockIdx.x - blocks, memory);
         return;
     }
-    const uint32_t formulas = *params.formula_count;
+    const uint32_t formulas = *params.pass.formula_count;
     if (blockIdx.y > 0 || formulas == 0) return;
     // More would leave too little for each, and the other queries' blocks would have to wait.
     const uint32_t parts = min(MAX_FORMULA_PARTS, max(1u, blocks * 3 / 4 / formulas));
     for (uint32_t i = blockIdx.x; i < formulas * parts; i += blocks) {
-        copy_formula(formula, params.formulas[i % formulas]);
+        copy_formula(formula, params.pass.formulas[i % formulas]);
         rescore_formula(params, formula.first_column, formula, {i / formulas, parts}, memory);
         __syncthreads();
     }
@@ -251,10 +251,10 @@ extern "C" __global__ void list_hits(const ListHitsParams params) {
     tell_host(params.almost_over);
     wait_for_previous();
     const int q = blockIdx.x;
-    const bool is_listed = params.candidates.counts[counter(q)] <= params.candidates.capacity;
+    const bool is_listed = params.pass.candidate_counts[counter(q)] <= params.pass.capacity;
     if (blockIdx.y == 0 && threadIdx.x == 0) params.overflowed[q] = is_listed ? 0 : 1;
     if (!is_listed) return;
-    score_candidates(params.table, params.queries, params.candidates, q, [&](const ScoredRow* hits, int count) {
+    score_candidates(params.pass, q, [&](const ScoredRow* hits, int count) {
         if (threadIdx.x == 0) first = atomicAdd(params.listed_count, static_cast<uint32_t>(count));
         __syncthreads();
         for (int hit = threadIdx.x; hit < count; hit += blockDim.x) {

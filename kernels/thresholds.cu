@@ -56,7 +56,7 @@ __device__ __forceinline__ float floor_of_groups(const FirstThresholdsParams& pa
     __shared__ SelectSpace space;
     if (query.excluded_count > FEW_EXCLUDED) {
         // A group with an excluded row gives no bound: the row may be its best.
-        const uint32_t* const slots = params.queries.excluded + query.excluded + query.excluded_count;
+        const uint32_t* const slots = params.pass.queries.excluded + query.excluded + query.excluded_count;
         for (uint32_t i = threadIdx.x; i < query.excluded_count; i += blockDim.x) {
             const uint32_t slot = slots[i], tile = slot / TILE_ROWS;
             if (slot == NOT_A_ROW || tile >= query.tiles_within) continue;
@@ -72,7 +72,7 @@ __device__ __forceinline__ float floor_of_groups(const FirstThresholdsParams& pa
         const float bound = bounds[i];
         if (!has_maximum) return bound;
         // The group's best row has at most this cosine.
-        const float error = error_bound(scale, params.tile_scales[groups.tile(i)].residual);
+        const float error = error_bound(scale, params.pass.tile_scales[groups.tile(i)].residual);
         return bound + 2.0f * error + 1e-4f <= most ? bound : -INFINITY;
     });
 }
@@ -80,7 +80,7 @@ __device__ __forceinline__ float floor_of_groups(const FirstThresholdsParams& pa
 // The first threshold of a query, from the bounds of a sample: the best lower bound of each group
 // of rows. Groups share no rows. Called by all threads of a block.
 __device__ __forceinline__ void set_first_threshold(const FirstThresholdsParams& params, const QueryHeader& query) {
-    const QueryScale scale = params.scales[blockIdx.x];
+    const QueryScale scale = params.pass.scales[blockIdx.x];
     float* const bounds = params.group_bounds + static_cast<size_t>(blockIdx.x) * params.groups;
     const Groups groups = {params.sample, params.groups_per_tile};
     float floor;
@@ -93,15 +93,15 @@ __device__ __forceinline__ void set_first_threshold(const FirstThresholdsParams&
         const auto found = found_groups(groups, bounds, count);
         // Groups have lower bounds.
         const float error = 4.0f * scale.residual;
-        floor = __double2float_rd(exact_floor(space, params.table, params.queries, params.slot_rows, query, found, error));
+        floor = __double2float_rd(exact_floor(space, params.pass.table, params.pass.queries, params.pass.slot_rows, query, found, error));
     }
-    if (threadIdx.x == 0) set_threshold(query, scale, floor, params.floors + blockIdx.x, params.thresholds + blockIdx.x);
+    if (threadIdx.x == 0) set_threshold(query, scale, floor, params.pass.floors + blockIdx.x, params.pass.thresholds + blockIdx.x);
 }
 
 extern "C" __global__ void first_thresholds(const FirstThresholdsParams params) {
     let_next_start();
     wait_for_previous();
-    const QueryHeader query = params.queries.headers[blockIdx.x];
+    const QueryHeader query = params.pass.queries.headers[blockIdx.x];
     if (query.norm != 0.0) set_first_threshold(params, query);
 }
 
@@ -113,7 +113,7 @@ extern "C" __global__ void first_formula_thresholds(const FirstThresholdsParams 
     let_next_start();
     wait_for_previous();
     const int q = blockIdx.x;
-    const QueryHeader query = params.queries.headers[q];
+    const QueryHeader query = params.pass.queries.headers[q];
     if (query.norm == 0.0) return;
     if (!is_formula(query)) {
         set_first_threshold(params, query);
@@ -122,8 +122,8 @@ extern "C" __global__ void first_formula_thresholds(const FirstThresholdsParams 
     __shared__ FormulaSpace space;
     __shared__ Formula formula;
     __shared__ uint32_t words[FORMULA_WORDS];
-    copy_words(words, query, params.queries.excluded);
-    copy_formula(formula, params.formulas[query.formula]);
+    copy_words(words, query, params.pass.queries.excluded);
+    copy_formula(formula, params.pass.formulas[query.formula]);
     const Groups groups = {params.sample, params.groups_per_tile};
     const int count = walked_before(params.sample, query.tiles_covering) * groups.per_tile;
     const auto found_for = [&](int column) {
@@ -131,53 +131,53 @@ extern "C" __global__ void first_formula_thresholds(const FirstThresholdsParams 
         return found_groups(groups, bounds, count);
     };
     const double found =
-        formula_floor(space, params.table, params.queries.excluded, words, params.slot_rows, formula, query, found_for);
+        formula_floor(space, params.pass.table, params.pass.queries.excluded, words, params.pass.slot_rows, formula, query, found_for);
     const double floor = fmax(found, query.min_score);
     if (!(floor > 0.0)) {
         // The half-spaces have all rows. So there is no certificate, and no row reaches the
         // threshold.
         if (threadIdx.x == 0) {
-            params.candidate_counts[counter(q)] = FORMULA_FAILED;
-            params.thresholds[q] = UNREACHABLE;
-            params.formula_floors[q] = INFINITY;
+            params.pass.candidate_counts[counter(q)] = FORMULA_FAILED;
+            params.pass.thresholds[q] = UNREACHABLE;
+            params.pass.formula_floors[q] = INFINITY;
         }
         return;
     }
     const double likely = formula.center + (floor - formula.center) * formula.stretch;
     const FormulaColumn column =
-        make_normal(formula, params.table, words, query.column, fmax(likely, LEAST_LIKELY), normal);
-    const QueryScale scale = round_query(normal, params.table.dim, params.padded, params.layout, params.bytes, q);
+        make_normal(formula, params.pass.table, words, query.column, fmax(likely, LEAST_LIKELY), normal);
+    const QueryScale scale = round_query(normal, params.pass.table.dim, params.padded, params.layout, params.pass.bytes, q);
     if (threadIdx.x != 0) return;
-    if (!(column.norm > LEAST_NORMAL)) params.candidate_counts[counter(q)] = FORMULA_FAILED;
-    if (query.column == 0) params.formula_floors[q] = floor;
-    params.columns[q] = column;
-    params.scales[q] = scale;
-    params.floors[q] = column_floor(column, formula.power, floor);
-    params.thresholds[q] = column.norm > LEAST_NORMAL ? make_threshold(scale, params.floors[q]) : UNREACHABLE;
+    if (!(column.norm > LEAST_NORMAL)) params.pass.candidate_counts[counter(q)] = FORMULA_FAILED;
+    if (query.column == 0) params.pass.formula_floors[q] = floor;
+    params.pass.columns[q] = column;
+    params.pass.scales[q] = scale;
+    params.pass.floors[q] = column_floor(column, formula.power, floor);
+    params.pass.thresholds[q] = column.norm > LEAST_NORMAL ? make_threshold(scale, params.pass.floors[q]) : UNREACHABLE;
 }
 
 // Raises the threshold of a query from the candidates found so far. Called by all threads of a
 // block.
 __device__ __forceinline__ void raise(const RaiseThresholdsParams& params, const QueryHeader& query) {
-    const QueryScale scale = params.scales[blockIdx.x];
-    const Candidate* const mine = params.candidates + static_cast<size_t>(blockIdx.x) * params.capacity;
-    const int count = min(params.candidate_counts[counter(blockIdx.x)], params.capacity);
+    const QueryScale scale = params.pass.scales[blockIdx.x];
+    const Candidate* const mine = params.pass.candidates + static_cast<size_t>(blockIdx.x) * params.pass.capacity;
+    const int count = min(params.pass.candidate_counts[counter(blockIdx.x)], params.pass.capacity);
     float floor;
     if (query.k > FLOOR_HITS) {
         __shared__ SelectSpace space;
         floor = select_bound(space, count, query.rank, [&](int i) {
-            return threshold_bound(query, params.queries.excluded, params.slot_rows, mine[i],
-                                   error_bound(scale, params.tile_scales[mine[i].slot / TILE_ROWS].residual));
+            return threshold_bound(query, params.pass.queries.excluded, params.pass.slot_rows, mine[i],
+                                   error_bound(scale, params.pass.tile_scales[mine[i].slot / TILE_ROWS].residual));
         });
     } else {
         __shared__ FloorSpace space;
         const auto found = found_candidates(mine, count);
         const float error = 2.0f * scale.residual;
-        floor = __double2float_rd(exact_floor(space, params.table, params.queries, params.slot_rows, query, found, error));
+        floor = __double2float_rd(exact_floor(space, params.pass.table, params.pass.queries, params.pass.slot_rows, query, found, error));
     }
     if (threadIdx.x == 0) {
-        set_threshold(query, scale, fmaxf(floor, params.floors[blockIdx.x]), params.floors + blockIdx.x,
-                      params.thresholds + blockIdx.x);
+        set_threshold(query, scale, fmaxf(floor, params.pass.floors[blockIdx.x]), params.pass.floors + blockIdx.x,
+                      params.pass.thresholds + blockIdx.x);
     }
 }
 
@@ -188,31 +188,31 @@ __device__ __forceinline__ void raise_formula(const RaiseThresholdsParams& param
     __shared__ Formula formula;
     __shared__ uint32_t words[FORMULA_WORDS];
     const int first = blockIdx.x;
-    copy_words(words, query, params.queries.excluded);
-    copy_formula(formula, params.formulas[query.formula]);
+    copy_words(words, query, params.pass.queries.excluded);
+    copy_formula(formula, params.pass.formulas[query.formula]);
     uint32_t most = 0;
-    for (uint32_t c = 0; c < formula.columns; c++) most = max(most, params.candidate_counts[counter(first + c)]);
+    for (uint32_t c = 0; c < formula.columns; c++) most = max(most, params.pass.candidate_counts[counter(first + c)]);
     if (most <= RAISE_FORMULA_FROM) return;
     const auto found_for = [&](int column) {
-        return found_for_column(params.candidates, params.candidate_counts, params.capacity, first + column);
+        return found_for_column(params.pass.candidates, params.pass.candidate_counts, params.pass.capacity, first + column);
     };
     const double floor =
-        formula_floor(space, params.table, params.queries.excluded, words, params.slot_rows, formula, query, found_for);
-    if (floor <= params.formula_floors[first]) return;
+        formula_floor(space, params.pass.table, params.pass.queries.excluded, words, params.pass.slot_rows, formula, query, found_for);
+    if (floor <= params.pass.formula_floors[first]) return;
     __syncthreads();
-    if (threadIdx.x == 0) params.formula_floors[first] = floor;
+    if (threadIdx.x == 0) params.pass.formula_floors[first] = floor;
     if (threadIdx.x >= formula.columns) return;
     const int q = first + threadIdx.x;
     // That of a column without a certificate stays.
-    if (!(params.columns[q].norm > LEAST_NORMAL)) return;
-    params.floors[q] = column_floor(params.columns[q], formula.power, floor);
-    params.thresholds[q] = make_threshold(params.scales[q], params.floors[q]);
+    if (!(params.pass.columns[q].norm > LEAST_NORMAL)) return;
+    params.pass.floors[q] = column_floor(params.pass.columns[q], formula.power, floor);
+    params.pass.thresholds[q] = make_threshold(params.pass.scales[q], params.pass.floors[q]);
 }
 
 extern "C" __global__ void raise_thresholds(const RaiseThresholdsParams params) {
     let_next_start();
     wait_for_previous();
-    const QueryHeader query = params.headers[blockIdx.x];
+    const QueryHeader query = params.pass.queries.headers[blockIdx.x];
     if (query.norm != 0.0) raise(params, query);
 }
 
@@ -220,7 +220,7 @@ extern "C" __global__ void raise_thresholds(const RaiseThresholdsParams params) 
 extern "C" __global__ void raise_formula_thresholds(const RaiseThresholdsParams params) {
     let_next_start();
     wait_for_previous();
-    const QueryHeader query = params.headers[blockIdx.x];
+    const QueryHeader query = params.pass.queries.headers[blockIdx.x];
     if (query.norm == 0.0) return;
     if (!is_formula(query)) raise(params, query);
     else if (query.column == 0) raise_formula(params, query);
@@ -232,8 +232,8 @@ extern "C" __global__ void minimum_thresholds(const MinimumThresholdsParams para
     let_next_start();
     wait_for_previous();
     const int q = blockIdx.x * blockDim.x + threadIdx.x;
-    if (q >= params.batch || params.headers[q].norm == 0.0) return;
-    set_threshold(params.headers[q], params.scales[q], -INFINITY, params.floors + q, params.thresholds + q);
+    if (q >= params.batch || params.pass.queries.headers[q].norm == 0.0) return;
+    set_threshold(params.pass.queries.headers[q], params.pass.scales[q], -INFINITY, params.pass.floors + q, params.pass.thresholds + q);
 }
 
 // Gives up queries that have so many candidates in a part of the table that all of them will not
@@ -242,7 +242,7 @@ extern "C" __global__ void stop_queries(const StopQueriesParams params) {
     let_next_start();
     wait_for_previous();
     const int q = blockIdx.x * blockDim.x + threadIdx.x;
-    if (q >= params.batch || params.candidate_counts[counter(q)] <= params.most) return;
-    params.candidate_counts[counter(q)] = params.capacity + 1;
-    params.thresholds[q] = UNREACHABLE;
+    if (q >= params.batch || params.pass.candidate_counts[counter(q)] <= params.most) return;
+    params.pass.candidate_counts[counter(q)] = params.pass.capacity + 1;
+    params.pass.thresholds[q] = UNREACHABLE;
 }

@@ -7,7 +7,6 @@ mod kernels;
 // The library's own declarations, compiled here a second time.
 #[cfg(feature = "cuda")]
 #[allow(dead_code)]
-#[macro_use]
 #[path = "../gpu-core/src/abi/mod.rs"]
 mod abi;
 #[cfg(feature = "cuda")]

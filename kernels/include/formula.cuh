@@ -9,7 +9,7 @@
 // formula's. Lane i gets the score of row i % ROWS; NaN if the row has none. With Sum = double
 // these are the contract's bits.
 template <typename Sum, int ROWS>
-__device__ __forceinline__ double formula_score(const Formula& formula, const TableView& table, const uint32_t* words,
+__device__ __forceinline__ double formula_score(const Formula& formula, const TableView& table, const uint32_t (&words)[FORMULA_WORDS],
                                                 const uint32_t (&rows)[ROWS]) {
     constexpr int TOGETHER = 3;  // words; most formulas have three
     const int lane = threadIdx.x % WARP, own = lane % ROWS;

@@ -23,7 +23,7 @@ __device__ __forceinline__ auto found_for_column(const Candidate* candidates, co
 // with a barrier.
 template <class FoundFor>
 __device__ __forceinline__ double formula_floor(FormulaSpace& space, const TableView& table, const uint32_t* excluded,
-                                                const uint32_t* words, const uint32_t* slot_rows, const Formula& formula,
+                                                const uint32_t (&words)[FORMULA_WORDS], const uint32_t* slot_rows, const Formula& formula,
                                                 const QueryHeader& query, FoundFor found_for) {
     constexpr int WARPS = FLOOR_THREADS / WARP, TOGETHER = 2;
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;

@@ -6,7 +6,7 @@
 // Makes the unit normal of a column of a formula, [dim] in shared memory. Its slope depends on
 // `likely`, a guess of the k-th best score. `formula` and its `words` are in shared memory. Called
 // by all threads, at most 512; ends with a barrier.
-__device__ __forceinline__ FormulaColumn make_normal(const Formula& formula, const TableView& table, const uint32_t* words,
+__device__ __forceinline__ FormulaColumn make_normal(const Formula& formula, const TableView& table, const uint32_t (&words)[FORMULA_WORDS],
                                                      uint32_t column, double likely, double* normal) {
     __shared__ double weights[FORMULA_WORDS];  // over the words' norms
     __shared__ double space[16];

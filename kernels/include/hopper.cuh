@@ -2,11 +2,21 @@
 // barrier in shared memory, and the warpgroup's matrix products. See "mbarrier", "cp.async.bulk"
 // and "wgmma" in the PTX ISA.
 #pragma once
-#include <cstdint>
+#include "shared_address.cuh"
 
-__device__ __forceinline__ uint32_t shared_address(const void* pointer) {
-    return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+// Of the registers that the multiprocessor has for a block: the warps of a warpgroup that needs few
+// lower their number to COUNT, so that others can raise theirs. A multiple of 8.
+template <int COUNT>
+__device__ __forceinline__ void registers_lower() {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT));
 }
+template <int COUNT>
+__device__ __forceinline__ void registers_raise() {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT));
+}
+
+// Makes what this thread wrote to shared memory visible to bulk copies and matrix products.
+__device__ __forceinline__ void publish_writes() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 __device__ __forceinline__ void barrier_init(uint64_t* barrier, int arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals));
@@ -15,7 +25,7 @@ __device__ __forceinline__ void barrier_init(uint64_t* barrier, int arrivals) {
 // Call this once, after all barriers are initialised and before `__syncthreads`.
 __device__ __forceinline__ void publish_barriers() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    publish_writes();
 }
 
 __device__ __forceinline__ void barrier_wait(uint64_t* barrier, uint32_t parity) {
@@ -28,6 +38,25 @@ __device__ __forceinline__ void barrier_wait(uint64_t* barrier, uint32_t parity)
 __device__ __forceinline__ void barrier_arrive(uint64_t* barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
+
+// For each place of a ring: whether it was filled, and whether it was emptied.
+template <int PLACES>
+struct Barriers {
+    uint64_t filled[PLACES], emptied[PLACES];
+};
+
+// A place in turn.
+template <int PLACES>
+struct Turn {
+    int place = 0;
+    uint32_t parity = 0;
+    __device__ void next() {
+        if (++place == PLACES) place = 0, parity ^= 1;
+    }
+    __device__ void wait_filled(Barriers<PLACES>& barriers) const { barrier_wait(barriers.filled + place, parity); }
+    // All places are empty before the first turn.
+    __device__ void wait_emptied(Barriers<PLACES>& barriers) const { barrier_wait(barriers.emptied + place, parity ^ 1); }
+};
 
 // Copies `bytes` (a multiple of 16) into shared memory; the barrier's phase completes when they are
 // there.

@@ -8,15 +8,16 @@
 // than there is room for. Called by all threads of a block of up to 256; blockIdx.y is the part.
 // `list` is called by all threads, between barriers.
 template <class List>
-__device__ __forceinline__ void score_candidates(const TableView& table, const QueriesView& queries, const CandidatesView& all,
-                                                 int q, List list) {
+__device__ __forceinline__ void score_candidates(const PassView& all, int q, List list) {
     constexpr int CAPACITY = 256;  // rows in shared memory between two rounds of scoring
     __shared__ uint32_t doubtful[CAPACITY];
     __shared__ ScoredRow hits[CAPACITY];
     __shared__ int doubtful_count, hit_count;
+    const TableView& table = all.table;
+    const QueriesView& queries = all.queries;
     const QueryHeader query = queries.headers[q];
     if (query.norm == 0.0) return;
-    const uint32_t found = all.counts[counter(q)];
+    const uint32_t found = all.candidate_counts[counter(q)];
     const QueryScale scale = all.scales[q];
     const Candidate* const mine = all.candidates + static_cast<size_t>(q) * all.capacity;
     const float floor = all.floors[q];

@@ -1,7 +1,12 @@
-// Scores under a table's metric.
+// Rows of a table, and their scores under its metric.
 #pragma once
 #include "abi/resident.cuh"
 #include "contract.cuh"
+
+// The address of a row's components, of which there are `table.dim`.
+__device__ __forceinline__ const float* components(const TableView& table, uint32_t row) {
+    return table.components + static_cast<size_t>(row) * table.dim;
+}
 
 // What the score of a row is made of, beside the dot product: its norm, or under the metric `dot`
 // its bias.

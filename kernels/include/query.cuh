@@ -8,7 +8,8 @@
 // time, and additions to one line wait for one another.
 __host__ __device__ constexpr size_t counter(int query) { return static_cast<size_t>(query) * COUNTER_STRIDE; }
 
-// Whether a row may be a neighbour if its score is in range. `NOT_A_ROW` may not.
+// Whether a row may be a neighbour if its score is in range. `NOT_A_ROW` may not. `excluded` is the
+// list of the pass, of which the query's header has the part that is its own.
 __device__ __forceinline__ bool admits_row(const QueryHeader& query, const uint32_t* excluded, uint32_t row) {
     if (row >= query.first_rows) return false;
     if (query.excluded_count == 1) return row != query.excluded;
@@ -42,9 +43,4 @@ __device__ __forceinline__ const float* components(const QueryHeader& query, con
                                                    const float* vectors) {
     return query.row != NOT_A_ROW ? table.components + static_cast<size_t>(query.row) * table.dim
                                   : vectors + static_cast<size_t>(query.vector) * table.dim;
-}
-
-// The address of a row's components.
-__device__ __forceinline__ const float* components(const TableView& table, uint32_t row) {
-    return table.components + static_cast<size_t>(row) * table.dim;
 }

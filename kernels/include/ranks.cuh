@@ -51,9 +51,9 @@ __device__ __forceinline__ void copy_thresholds(Thresholds* to, const RankScanPa
     for (int i = threadIdx.x; i < queries * BINS; i += blockDim.x) {
         const int bin = i % BINS;
         Thresholds& own = to[i / BINS];
-        own.all[bin] = params.thresholds[i];
-        own.around[bin] = make_float2(bin == 0 ? -2.0f * NO_THRESHOLD : params.thresholds[i - 1], params.thresholds[i]);
-        own.first_rows = params.queries[i / BINS].first_rows;
+        own.all[bin] = params.pass.thresholds[i];
+        own.around[bin] = make_float2(bin == 0 ? -2.0f * NO_THRESHOLD : params.pass.thresholds[i - 1], params.pass.thresholds[i]);
+        own.first_rows = params.pass.queries[i / BINS].first_rows;
     }
 }
 
@@ -100,7 +100,7 @@ __device__ __forceinline__ uint32_t find_bins(const Thresholds& own, const float
 // further.
 __device__ __forceinline__ int bin_of(int j) { return j / 4 * 8 + j / 2 % 2 + j % 2 * 2; }
 
-// Adds the j-th half register of all lanes of a quad, two bins in 16 bits each, to a query's bins.
+// Adds the j-th half register of all lanes of a quad, two bins in 16 bits each, to a query's BINS.
 // Called by all lanes.
 __device__ __forceinline__ void add_to_bins(uint32_t* bins, int j, uint32_t two) {
     const int t = threadIdx.x % 4;
@@ -114,7 +114,7 @@ __device__ __forceinline__ void add_to_bins(uint32_t* bins, int j, uint32_t two)
 // Takes room in a query's list for rows in doubt, of which `doubtful` has a bit each. Returns the
 // index of the first.
 __device__ __forceinline__ uint32_t take_room(const RankScanParams& params, int query, uint32_t doubtful) {
-    return doubtful == 0 ? 0 : atomicAdd(params.doubtful_counts + query, static_cast<uint32_t>(__popc(doubtful)));
+    return doubtful == 0 ? 0 : atomicAdd(params.pass.doubtful_counts + query, static_cast<uint32_t>(__popc(doubtful)));
 }
 
 // Lists them there: row(n) for the n-th bit.
@@ -123,6 +123,6 @@ __device__ __forceinline__ void list_doubtful(const RankScanParams& params, int 
     for (; doubtful != 0 && index < RANK_CAPACITY; index++) {
         const int n = __ffs(doubtful) - 1;
         doubtful &= doubtful - 1;
-        params.doubtful[static_cast<size_t>(query) * RANK_CAPACITY + index] = row(n);
+        params.pass.doubtful[static_cast<size_t>(query) * RANK_CAPACITY + index] = row(n);
     }
 }

@@ -52,10 +52,9 @@ __device__ __forceinline__ void rotate(double* values, int dim) {
     if (size < dim) hadamard(values + dim - size, size, 2);
 }
 
-// The sum or maximum of one value per thread, over the whole block. `space` has one value for each
-// warp.
-template <class Value, class Combine>
-__device__ __forceinline__ Value block_combine(Value value, Value* space, Combine combine) {
+// The sum or maximum of one value per thread, over the whole block, which has at most WARPS warps.
+template <class Value, int WARPS, class Combine>
+__device__ __forceinline__ Value block_combine(Value value, Value (&space)[WARPS], Combine combine) {
 #pragma unroll
     for (int step = 16; step > 0; step /= 2) value = combine(value, __shfl_xor_sync(0xffffffffu, value, step));
     __syncthreads();

@@ -25,9 +25,9 @@ __device__ __forceinline__ size_t byte_index(Layout layout, int q, int i, int pa
     return static_cast<size_t>(q) * padded + i;
 }
 
-// Rounds the unit vector `values`, [dim] in shared memory, which it overwrites, to the bytes of
-// query `q`. `padded` is the number of components with padding. Returns its scale, in thread 0.
-// Called by all threads, at most 512.
+// Rounds the unit vector `values`, [dim] in shared memory, which it overwrites, to those of `bytes`,
+// [batch, padded], that are query `q`'s. `padded` is the number of components with padding. Returns
+// its scale, in thread 0. Called by all threads, at most 512.
 __device__ __forceinline__ QueryScale round_query(double* values, int dim, int padded, Layout layout, uint8_t* bytes, int q) {
     __shared__ double space[16];
     __shared__ int sum_space[16];

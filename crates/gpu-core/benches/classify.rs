@@ -65,7 +65,7 @@ fn main() {
         for precision in [Precision::Float16, Precision::Float32] {
             let options = Options { precision, ..Options::default() };
             let engine =
-                CudaEngine::with_paths(&model, options, Paths { int8: false, ..Paths::default() });
+                CudaEngine::new(model.clone(), options, Paths { int8: false, ..Paths::default() });
             let mut engine = engine.expect("an engine");
             load(&mut engine, &head);
             for zipf in [false, true] {
@@ -132,7 +132,7 @@ fn several(gpus: &[u32], model: &Arc<ModelStore>, head: &Arc<dyn TokenClassifier
         let options =
             Options { ordinal: Some(gpu), precision: Precision::Float16, ..Options::default() };
         let paths = Paths { int8: false, ..Paths::default() };
-        let mut engine = CudaEngine::with_paths(model, options, paths).expect("an engine");
+        let mut engine = CudaEngine::new(model.clone(), options, paths).expect("an engine");
         load(&mut engine, head);
         engine
     };

@@ -57,7 +57,7 @@ fn compare(count: usize) {
     let texts: Vec<Expansion> = (0..count).into_par_iter().map(text).collect();
     let expected: Vec<Vec<Term>> = texts.par_iter().map(|text| text.terms(&table)).collect();
     let portable = Paths { portable: true, ..Paths::default() };
-    let cuda = |paths| CudaEngine::with_paths(&own, Options::default(), paths).expect("an engine");
+    let cuda = |paths| CudaEngine::new(own.clone(), Options::default(), paths).expect("an engine");
     let engines: [(&str, Box<dyn HeadEngine>); 3] = [
         ("cuda", Box::new(cuda(Paths::default()))),
         ("cuda, portable kernels", Box::new(cuda(portable))),

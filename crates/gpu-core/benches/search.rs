@@ -11,6 +11,8 @@
 //! one by one, compared and not timed. Without a device it says so and exits with 0, because
 //! measurements can't fail.
 
+mod read_table;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,12 +21,13 @@ use contract::{
     Scoring, SearchEngine,
 };
 use cpu_core::FullScanEngine;
-use gpu_core::Options;
-use gpu_core::baselines::time_reading;
 use gpu_core::driver::{Array, Gpu};
 use gpu_core::search::{CudaEngine, Paths};
+use gpu_core::{Options, abi};
 use model_store::ModelStore;
 use model_store::synth::{SynthOptions, synth_in_memory};
+
+use read_table::time_reading;
 
 /// Passes timed for each line.
 const TIMES: usize = 60;
@@ -51,7 +54,10 @@ fn main() {
     let int8 = !has("--float32");
     let paths = Paths { portable: has("--portable"), int8, ..Paths::default() };
     let started = Instant::now();
-    let mut engine = CudaEngine::with_paths(&model, Options::default(), paths).expect("an engine");
+    let before = gpu.free_memory().expect("the free memory");
+    let mut engine = CudaEngine::new(model.clone(), Options::default(), paths).expect("an engine");
+    let taken = before.saturating_sub(gpu.free_memory().expect("the free memory"));
+    let table = (size_of::<f32>() * model.rows() * model.dim()) as f64;
     let mut numbers = Numbers(0x1234_5678_9abc_def1);
     let first = queries(&model, 1, 10, &mut numbers, Kind::Word);
     let _ = engine.search(&first.iter().collect()).expect("an answer");
@@ -59,10 +65,10 @@ fn main() {
         "load: {:.2} s from page cache to first answer; {}; extra memory {:.3} of the table",
         started.elapsed().as_secs_f64(),
         engine.description().detail,
-        engine.extra_memory()
+        taken as f64 / table - 1.0
     );
-    let mut oracle = CudaEngine::with_paths(
-        &model,
+    let mut oracle = CudaEngine::new(
+        model.clone(),
         Options::default(),
         Paths { int8: false, float32: false, ..paths },
     )

@@ -15,7 +15,7 @@ use contract::{
     Scoring, SearchEngine,
 };
 use cpu_core::FullScanEngine;
-use gpu_core::search::CudaEngine;
+use gpu_core::search::{CudaEngine, Paths};
 use gpu_core::{GpuError, Options};
 use model_store::ModelStore;
 use model_store::synth::{SynthOptions, synth_in_memory};
@@ -157,7 +157,8 @@ fn replicas(model: &Arc<ModelStore>, gpus: &[u32]) {
     let began = Instant::now();
     let make = |index: usize, gpu: u32| {
         let options = Options { ordinal: Some(gpu), ..Options::default() };
-        let mut engine = CudaEngine::new(model, options).expect("an engine");
+        let mut engine =
+            CudaEngine::new(model.clone(), options, Paths::default()).expect("an engine");
         println!("cuda:{gpu} has its copy after {:.2} s", began.elapsed().as_secs_f64());
         let mut numbers = Numbers(0x1234_5678_9abc_def1 + index as u64);
         let asked: Vec<Vec<Query>> =
@@ -175,12 +176,14 @@ fn replicas(model: &Arc<ModelStore>, gpus: &[u32]) {
 fn engine(model: &Arc<ModelStore>, gpus: &[u32]) -> Box<dyn Engine> {
     if let [gpu] = gpus {
         let options = Options { ordinal: Some(*gpu), ..Options::default() };
-        return Box::new(CudaEngine::new(model, options).expect("an engine"));
+        return Box::new(
+            CudaEngine::new(model.clone(), options, Paths::default()).expect("an engine"),
+        );
     }
     let (own, ranges) = (gpus.to_vec(), split_evenly(model.rows(), gpus.len()));
     let shards = Shards::new(model.clone(), ranges, move |index, table| -> Result<_, GpuError> {
         let options = Options { ordinal: Some(own[index]), ..Options::default() };
-        Ok(Box::new(CudaEngine::over(table, options)?) as Box<dyn Engine>)
+        Ok(Box::new(CudaEngine::new(table, options, Paths::default())?) as Box<dyn Engine>)
     });
     Box::new(shards.expect("engines"))
 }

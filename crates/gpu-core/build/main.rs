@@ -15,10 +15,6 @@ mod kernels;
 mod abi;
 #[cfg(feature = "cuda")]
 #[allow(dead_code)]
-#[path = "../src/baselines/abi.rs"]
-mod baselines;
-#[cfg(feature = "cuda")]
-#[allow(dead_code)]
 #[path = "../src/formulas/abi.rs"]
 mod formulas;
 #[cfg(feature = "cuda")]
@@ -37,6 +33,11 @@ mod heads_expand;
 #[allow(dead_code)]
 #[path = "../src/ranks/abi.rs"]
 mod ranks;
+// Of a benchmark.
+#[cfg(feature = "cuda")]
+#[allow(dead_code)]
+#[path = "../benches/read_table/abi.rs"]
+mod read_table;
 #[cfg(feature = "cuda")]
 #[allow(dead_code)]
 #[path = "../src/resident/abi.rs"]
@@ -52,9 +53,9 @@ mod search_expand;
 
 fn main() {
     for path in [
+        "benches/read_table/abi.rs",
         "build",
         "src/abi",
-        "src/baselines/abi.rs",
         "src/formulas/abi.rs",
         "src/full_pass/abi.rs",
         "src/heads/abi.rs",
@@ -78,7 +79,7 @@ fn main() {
             ranks::interface(),
             search::interface(),
             search_expand::interface(),
-            baselines::interface(),
+            read_table::interface(),
         ];
         kernels::build(&kernels::workspace().join("kernels"), interfaces);
     }

@@ -4,7 +4,7 @@
 //!
 //! - `search`: the engine, certified search over resident tables;
 //! - `ranks`: counts of the rows that rank before given ones; `full_pass`: every row's score by a
-//!   formula. Beside them is `baselines`, for comparisons in benchmarks;
+//!   formula;
 //! - `heads`: class scores of texts;
 //! - `formulas`: formulas of several cosines;
 //! - `resident`: a model's tables on one device, which workloads share;
@@ -14,11 +14,11 @@
 //! Without the feature, [`engine`] returns an error, so that callers need not know how the crate
 //! was built.
 
+// Hidden, as what other crates need only for kernels of their own.
 #[cfg(feature = "cuda")]
+#[doc(hidden)]
 #[macro_use]
-mod abi;
-#[cfg(feature = "cuda")]
-pub mod baselines;
+pub mod abi;
 #[cfg(feature = "cuda")]
 pub mod driver;
 mod error;
@@ -34,12 +34,6 @@ mod ranks;
 pub mod resident;
 #[cfg(feature = "cuda")]
 pub mod search;
-
-/// Asserts that the declarations of `abi` have the layouts that the kernels were compiled with.
-#[cfg(feature = "cuda")]
-mod layouts {
-    include!(concat!(env!("OUT_DIR"), "/layouts.rs"));
-}
 
 use std::sync::Arc;
 
@@ -74,7 +68,7 @@ pub struct Options<'a> {
 /// fit.
 pub fn engine(table: Arc<dyn HasTable>, options: Options<'_>) -> Result<Box<dyn Engine>, GpuError> {
     #[cfg(feature = "cuda")]
-    return Ok(Box::new(search::CudaEngine::over(table, options)?));
+    return Ok(Box::new(search::CudaEngine::new(table, options, search::Paths::default())?));
     #[cfg(not(feature = "cuda"))]
     {
         let _ = (table, options);

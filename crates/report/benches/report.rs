@@ -11,7 +11,7 @@ use contract::{Filter, Query, QueryVector, Row, SearchEngine};
 use cpu_core::{FullScanEngine, ReferenceEngine};
 use gpu_core::Options;
 use gpu_core::driver::Gpu;
-use gpu_core::search::CudaEngine;
+use gpu_core::search::{CudaEngine, Paths};
 use model_store::ModelStore;
 use model_store::synth::{SynthOptions, synth_in_memory};
 use report::{Report, Times, Version};
@@ -171,7 +171,8 @@ fn is_same(model: &ModelStore, query: Row, found: &[Row], expected: &Words) -> b
 
 /// Device time and host time of the engine for the same queries, one by one.
 fn today(model: &Arc<ModelStore>, rows: &[Row], expected: &[Words]) -> (Duration, Duration, usize) {
-    let mut engine = CudaEngine::new(model, Options::default()).expect("an engine");
+    let mut engine =
+        CudaEngine::new(model.clone(), Options::default(), Paths::default()).expect("an engine");
     engine.measure().expect("events");
     let (mut device, mut host, mut same) = (Vec::new(), Vec::new(), 0);
     for (i, row) in rows[..1].iter().chain(rows).enumerate() {

@@ -1,32 +1,26 @@
-//! Writes the declarations for the two compilers: `abi/NAME.cuh` for nvcc, `layouts.rs` for rustc.
+//! Writes the declarations for the two compilers: `abi/NAME.cuh` for nvcc, `abi/NAME.rs` for rustc.
 
 use std::fmt::Write;
 use std::fs;
 
+use super::describe::{Interface, Record};
 use super::out_dir;
-use crate::abi::{Interface, Record};
 
 /// Writes a header for each interface, and assertions that the library has the same layouts.
 pub(super) fn write(interfaces: &[Interface]) {
-    let folder = out_dir().join("abi");
-    let mut layouts = String::new();
     for interface in interfaces {
-        let text = header(interface).expect("memory");
-        let path = folder.join(format!("{}.cuh", interface.name));
+        let path = out_dir().join("abi").join(format!("{}.cuh", interface.name));
         fs::create_dir_all(path.parent().expect("a folder")).expect("OUT_DIR can be written");
-        fs::write(path, text).expect("OUT_DIR can be written");
-        for record in &interface.records {
-            assertions(interface.name, record, &mut layouts).expect("memory");
-        }
+        let layouts = assertions(&interface.records).expect("memory");
+        fs::write(path.with_extension("rs"), layouts).expect("OUT_DIR can be written");
+        fs::write(path, header(interface).expect("memory")).expect("OUT_DIR can be written");
     }
-    let layouts = format!("const _: () = {{\n{layouts}}};\n");
-    fs::write(out_dir().join("layouts.rs"), layouts).expect("OUT_DIR can be written");
 }
 
 fn header(interface: &Interface) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     let name = interface.name;
-    writeln!(text, "// Written by the build script from src/{name}/abi.rs.")?;
+    writeln!(text, "// Written by the build script from the abi.rs of {name}.")?;
     writeln!(text, "#pragma once\n#include <cstddef>\n#include <cstdint>\n")?;
     for used in &interface.uses {
         writeln!(text, "#include \"abi/{used}.cuh\"")?;
@@ -89,13 +83,17 @@ fn comment(text: &mut String, indent: &str, doc: &[&str]) -> std::fmt::Result {
     doc.iter().try_for_each(|line| writeln!(text, "{indent}//{line}"))
 }
 
-fn assertions(module: &str, record: &Record, text: &mut String) -> std::fmt::Result {
-    let path = format!("crate::{}::abi::{}", module.replace('/', "::"), record.name);
-    writeln!(text, "    assert!(size_of::<{path}>() == {});", record.size)?;
-    writeln!(text, "    assert!(align_of::<{path}>() == {});", record.align)?;
-    for field in &record.fields {
-        let (name, offset) = (field.name, field.offset);
-        writeln!(text, "    assert!(std::mem::offset_of!({path}, {name}) == {offset});")?;
+/// An expression, for the module that has the structures.
+fn assertions(records: &[Record]) -> Result<String, std::fmt::Error> {
+    let mut text = String::from("{\n");
+    for Record { name, size, align, fields, .. } in records {
+        writeln!(text, "    assert!(size_of::<{name}>() == {size});")?;
+        writeln!(text, "    assert!(align_of::<{name}>() == {align});")?;
+        for field in fields {
+            let (field, offset) = (field.name, field.offset);
+            writeln!(text, "    assert!(std::mem::offset_of!({name}, {field}) == {offset});")?;
+        }
     }
-    Ok(())
+    text.push_str("}\n");
+    Ok(text)
 }

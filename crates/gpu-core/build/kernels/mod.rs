@@ -2,9 +2,11 @@
 //! file is declared in one `abi.rs` of the crate, and has exactly the kernels that are declared
 //! there.
 //!
-//! - `header.rs`: writes the declarations as headers for nvcc and as assertions for rustc;
+//! - `describe.rs`: describes the declarations;
+//! - `header.rs`: writes them as headers for nvcc and as assertions for rustc;
 //! - `nvcc.rs`: finds and runs the compiler.
 
+mod describe;
 mod header;
 mod nvcc;
 
@@ -13,7 +15,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::{env, fs};
 
-use crate::abi::{File, Interface};
+// Some declarations have no constants, or no structures.
+#[allow(unused_imports)]
+pub(crate) use describe::{
+    CConstant, CType, Constant, DeclaredKernel, Enum, Field, File, Interface, Record, Target,
+};
 use nvcc::Nvcc;
 
 /// The folder in which cargo keeps what this build script writes.
@@ -38,7 +44,7 @@ pub(crate) fn build(folder: &Path, interfaces: Vec<Interface>) {
     compile(folder, interfaces.into_iter().flat_map(|interface| interface.files).collect());
 }
 
-/// Compiles every declared file, and writes `fatbins.rs`, which embeds the results.
+/// Compiles every declared file to `STEM.fatbin`, which the library embeds.
 fn compile(folder: &Path, declared: Vec<File>) {
     for name in ["NVCC", "CUDA_HOME", "CUDA_PATH", "CUDA_ARCHITECTURES"] {
         println!("cargo:rerun-if-env-changed={name}");
@@ -57,7 +63,6 @@ fn compile(folder: &Path, declared: Vec<File>) {
             found.display()
         );
     }
-    embed(&declared);
 
     let includes = [folder.join("include"), out_dir()];
     let jobs = env::var("NUM_JOBS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
@@ -117,19 +122,4 @@ fn check_kernels(source: &Path, file: &File, found: &BTreeSet<String>) {
          an abi.rs of this crate",
         source.display()
     );
-}
-
-fn embed(files: &[File]) {
-    let arms: String = files
-        .iter()
-        .map(|File { stem, .. }| {
-            format!("        {stem:?} => include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{stem}.fatbin\")),\n")
-        })
-        .collect();
-    let text = format!(
-        "/// The machine code of a file of `kernels/`, by its name without folder and ending.\n\
-         pub(crate) fn fatbin(file: &str) -> &'static [u8] {{\n    match file {{\n{arms}        \
-         _ => unreachable!(\"every file that is declared is embedded\"),\n    }}\n}}\n"
-    );
-    fs::write(out_dir().join("fatbins.rs"), text).expect("OUT_DIR can be written");
 }

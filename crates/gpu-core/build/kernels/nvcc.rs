@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-use crate::abi::Target;
+use super::describe::Target;
 
 /// The architectures that people own get machine code; later ones use PTX.
 const ARCHITECTURES: &str = "75,80,86,89,90,100,120";

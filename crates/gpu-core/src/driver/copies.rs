@@ -30,27 +30,6 @@ pub(crate) unsafe fn start_clearing<T: Pod>(
     check(status, "clearing device memory")
 }
 
-/// Starts copying the first `count` pinned values to the device.
-///
-/// # Safety
-/// - Both sides stay allocated until the stream has been synchronised.
-/// - Nothing writes the pinned values until then.
-/// - Nothing else accesses the array until then.
-/// - If the call is recorded, all of this holds during each launch of the graph.
-///
-/// # Errors
-/// If the driver refuses.
-pub(crate) unsafe fn start_upload<T: Pod>(
-    from: &Pinned<T>,
-    to: &Array<T>,
-    count: usize,
-    stream: &Stream,
-) -> Result<(), GpuError> {
-    // SAFETY: the values are pinned; the caller promises the rest, which are the conditions of this
-    // function.
-    unsafe { start_upload_of(&from[..count], to, stream) }
-}
-
 /// Starts copying these values to the device.
 ///
 /// # Safety
@@ -63,7 +42,7 @@ pub(crate) unsafe fn start_upload<T: Pod>(
 ///
 /// # Errors
 /// If the driver refuses.
-pub(crate) unsafe fn start_upload_of<T: Pod>(
+pub unsafe fn start_upload<T: Pod>(
     from: &[T],
     to: &Array<T>,
     stream: &Stream,
@@ -76,35 +55,6 @@ pub(crate) unsafe fn start_upload_of<T: Pod>(
     check(status, "copying to the device")
 }
 
-/// Starts copying the first `count` pinned bytes to the array, from its byte `at` on.
-///
-/// # Safety
-/// - Both sides stay allocated until the stream has been synchronised.
-/// - Nothing writes the pinned bytes until then.
-/// - Nothing else accesses the array until then.
-/// - If the call is recorded, all of this holds during each launch of the graph.
-/// - If the call is recorded, all of this holds during each launch of the graph.
-///
-/// # Errors
-/// If the driver refuses.
-pub(crate) unsafe fn start_upload_bytes<T: Pod>(
-    from: &Pinned<u8>,
-    to: &Array<T>,
-    at: usize,
-    count: usize,
-    stream: &Stream,
-) -> Result<(), GpuError> {
-    let fits = count <= from.len && at.checked_add(count).is_some_and(|end| end <= to.bytes());
-    assert!(fits, "{count} bytes from {} to {} of {}", from.len, at, to.bytes());
-    let address = to.address + at as u64;
-    // SAFETY: both sides have this many bytes; the caller promises the rest. Any bits are a valid
-    // `T`.
-    let status = unsafe {
-        cust_raw::cuMemcpyHtoDAsync_v2(address, from.address.cast(), count, stream.as_inner())
-    };
-    check(status, "uploading the table")
-}
-
 /// Starts copying the first `count` values from the device.
 ///
 /// # Safety
@@ -115,7 +65,7 @@ pub(crate) unsafe fn start_upload_bytes<T: Pod>(
 ///
 /// # Errors
 /// If the driver refuses.
-pub(crate) unsafe fn start_download<T: Pod>(
+pub unsafe fn start_download<T: Pod>(
     from: &Array<T>,
     to: &Pinned<T>,
     count: usize,

@@ -30,7 +30,11 @@ pub struct Gpu {
 }
 
 /// Adds what was being done to an error of the driver.
-pub(crate) trait Doing<T> {
+pub trait Doing<T> {
+    /// The value, or an error that says what was being done.
+    ///
+    /// # Errors
+    /// The driver's.
     fn doing(self, doing: &'static str) -> Result<T, GpuError>;
 }
 
@@ -41,7 +45,10 @@ impl<T> Doing<T> for Result<T, CudaError> {
 }
 
 /// A stream that does not wait for the default stream.
-pub(crate) fn new_stream() -> Result<Stream, GpuError> {
+///
+/// # Errors
+/// If the driver refuses.
+pub fn new_stream() -> Result<Stream, GpuError> {
     Stream::new(StreamFlags::NON_BLOCKING, None).doing("making a stream")
 }
 

@@ -9,17 +9,6 @@ use cust_raw::{CUevent, CUevent_flags_enum, CUstream};
 use super::raw::check;
 use crate::GpuError;
 
-/// A stream of another library, in this device's primary context.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ForeignStream(CUstream);
-
-impl ForeignStream {
-    /// By the driver's handle as a number; 0 is the default stream.
-    pub(crate) fn new(handle: u64) -> Self {
-        Self(handle as CUstream)
-    }
-}
-
 /// Lets one stream wait for another, without the host. Can be used again while a wait is under way.
 #[derive(Debug)]
 pub(crate) struct Handover(CUevent);
@@ -34,38 +23,30 @@ impl Handover {
         Ok(Self(event))
     }
 
-    /// What is put into `later` from now on starts when all that is in the foreign stream now has
-    /// ended.
+    /// What is put into `own` from now on starts when all that is in the foreign stream now has
+    /// ended. That stream is given by the driver's handle as a number; 0 is the default stream.
     ///
     /// # Safety
-    /// - The foreign stream exists.
+    /// - The foreign stream exists, in this device's primary context.
     ///
     /// # Errors
     /// If the driver refuses.
-    pub(crate) unsafe fn after(
-        &self,
-        earlier: ForeignStream,
-        later: &Stream,
-    ) -> Result<(), GpuError> {
+    pub(crate) unsafe fn after(&self, foreign: u64, own: &Stream) -> Result<(), GpuError> {
         // SAFETY: the foreign stream exists, as the caller promises; the other one is borrowed.
-        unsafe { self.order(earlier.0, later.as_inner()) }
+        unsafe { self.order(foreign as CUstream, own.as_inner()) }
     }
 
-    /// What is put into the foreign stream from now on starts when all that is in `earlier` now has
+    /// What is put into the foreign stream from now on starts when all that is in `own` now has
     /// ended.
     ///
     /// # Safety
-    /// - The foreign stream exists.
+    /// - The foreign stream exists, in this device's primary context.
     ///
     /// # Errors
     /// If the driver refuses.
-    pub(crate) unsafe fn before(
-        &self,
-        later: ForeignStream,
-        earlier: &Stream,
-    ) -> Result<(), GpuError> {
+    pub(crate) unsafe fn before(&self, foreign: u64, own: &Stream) -> Result<(), GpuError> {
         // SAFETY: the foreign stream exists, as the caller promises; the other one is borrowed.
-        unsafe { self.order(earlier.as_inner(), later.0) }
+        unsafe { self.order(own.as_inner(), foreign as CUstream) }
     }
 
     /// # Safety

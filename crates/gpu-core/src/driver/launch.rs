@@ -9,40 +9,62 @@ use cust::stream::Stream;
 use cust_raw::{CUfunction, CUfunction_attribute_enum};
 
 use super::device::Doing;
-use super::fatbins::fatbin;
+use super::entries::Entry;
 use super::raw::{self, LaunchAttribute, LaunchConfig, check};
 use crate::GpuError;
-use crate::abi::{Entry, Params};
+use crate::abi::Params;
 
 /// The kernel files that are loaded. Kernels found here are valid as long as this value exists.
 #[derive(Debug, Default)]
-pub(crate) struct Modules(Vec<(&'static str, Module)>);
+pub struct Modules {
+    files: Vec<(&'static str, Module)>,
+    /// Every kernel that was found.
+    kernels: Vec<CUfunction>,
+}
 
 impl Modules {
     /// Finds a kernel; first loads its file if necessary.
     ///
     /// # Errors
     /// If the device can't run the code.
-    pub(crate) fn kernel<P: Params>(&mut self, entry: Entry<P>) -> Result<Kernel<P>, GpuError> {
-        let Entry { file, name, threads, .. } = entry;
+    pub fn kernel<P: Params>(&mut self, entry: Entry<P>) -> Result<Kernel<P>, GpuError> {
+        let Entry { file, code, name, threads, .. } = entry;
         if self.file(file).is_none() {
-            let module = Module::from_fatbin(fatbin(file), &[]).doing("loading a kernel")?;
-            self.0.push((file, module));
+            let module = Module::from_fatbin(code(), &[]).doing("loading a kernel")?;
+            self.files.push((file, module));
         }
         let module = self.file(file).expect("loaded above");
         let function = module.get_function(name).doing(name)?.to_raw();
+        self.kernels.push(function);
         Ok(Kernel { function, name, threads, params: PhantomData })
     }
 
     /// The file of this name, if it is loaded.
-    pub(crate) fn file(&self, stem: &str) -> Option<&Module> {
-        self.0.iter().find(|(loaded, _)| *loaded == stem).map(|(_, module)| module)
+    pub fn file(&self, stem: &str) -> Option<&Module> {
+        self.files.iter().find(|(loaded, _)| *loaded == stem).map(|(_, module)| module)
+    }
+
+    /// The lowest compute capability, such as 75 for 7.5, that a kernel found here or its
+    /// intermediate code was compiled for.
+    #[allow(unsafe_code)]
+    pub(crate) fn oldest_code(&self) -> Result<u32, GpuError> {
+        let attribute = CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_PTX_VERSION;
+        let mut oldest = u32::MAX;
+        for &kernel in &self.kernels {
+            let mut version = 0;
+            // SAFETY: the function's module is loaded; `version` outlives the call.
+            let status =
+                unsafe { cust_raw::cuFuncGetAttribute(&raw mut version, attribute, kernel) };
+            check(status, "asking what a kernel was compiled for")?;
+            oldest = oldest.min(u32::try_from(version).unwrap_or(0));
+        }
+        Ok(oldest)
     }
 }
 
 /// A kernel that takes a `P`. Its module must stay loaded while the kernel is in use.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Kernel<P> {
+pub struct Kernel<P> {
     function: CUfunction,
     name: &'static str,
     threads: u32,
@@ -51,24 +73,25 @@ pub(crate) struct Kernel<P> {
 
 /// How a kernel is launched. The number of threads per block belongs to the kernel.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape {
-    pub(crate) grid: (u32, u32),
+pub struct Shape {
+    grid: (u32, u32),
     /// Dynamic shared memory of a block, bytes.
-    pub(crate) shared: usize,
+    shared: usize,
     /// Blocks may start while the previous kernel still runs. The kernel must then call
     /// `wait_for_previous`.
-    pub(crate) early: bool,
+    early: bool,
 }
 
 impl Shape {
     /// A grid of this size, without dynamic shared memory, which starts when the previous kernel
     /// has ended.
-    pub(crate) fn grid(x: usize, y: usize) -> Self {
+    pub fn grid(x: usize, y: usize) -> Self {
         let [x, y] = [x, y].map(|blocks| u32::try_from(blocks).expect("a grid fits 32 bits"));
         Self { grid: (x, y), shared: 0, early: false }
     }
 
-    pub(crate) fn shared(self, bytes: usize) -> Self {
+    /// The same with this much dynamic shared memory for a block, in bytes.
+    pub fn shared(self, bytes: usize) -> Self {
         Self { shared: bytes, ..self }
     }
 
@@ -87,7 +110,7 @@ impl<P: Params> Kernel<P> {
     }
 
     /// Threads per block.
-    pub(crate) fn threads(self) -> usize {
+    pub fn threads(self) -> usize {
         self.threads as usize
     }
 
@@ -99,18 +122,6 @@ impl<P: Params> Kernel<P> {
             unsafe { cust_raw::cuFuncSetAttribute(self.function, attribute, bytes as i32) };
         check(status, self.name)?;
         Ok(self)
-    }
-
-    /// The compute capability, such as 75 for 7.5, that the kernel or its intermediate code was
-    /// compiled for.
-    pub(crate) fn compiled_for(self) -> Result<u32, GpuError> {
-        let mut version = 0;
-        let attribute = CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_PTX_VERSION;
-        // SAFETY: the function's module is loaded; `version` outlives the call.
-        let status =
-            unsafe { cust_raw::cuFuncGetAttribute(&raw mut version, attribute, self.function) };
-        check(status, self.name)?;
-        Ok(u32::try_from(version).unwrap_or(0))
     }
 
     /// The number of blocks, each with this much dynamic shared memory, that a multiprocessor runs
@@ -143,12 +154,11 @@ impl<P: Params> Kernel<P> {
     ///   what it writes, until the stream has been synchronised. If the launch is recorded, this
     ///   holds during each launch of the graph.
     /// - With `early`, the kernel calls `wait_for_previous`.
-    pub(crate) unsafe fn launch(
-        self,
-        stream: &Stream,
-        shape: Shape,
-        params: &P,
-    ) -> Result<(), GpuError> {
+    /// - The [`Modules`] that found the kernel exist for as long.
+    ///
+    /// # Errors
+    /// If the driver refuses, or work before this has failed.
+    pub unsafe fn launch(self, stream: &Stream, shape: Shape, params: &P) -> Result<(), GpuError> {
         let Shape { grid, shared, early } = shape;
         if grid.0 == 0 || grid.1 == 0 {
             return Ok(());
@@ -171,28 +181,12 @@ impl<P: Params> Kernel<P> {
         // SAFETY: the kernel has one parameter, of the layout of `P` (see `Params`), which the
         // driver copies. The caller's promise covers the memory that they point to.
         let status = unsafe {
-            if early {
-                raw::cuLaunchKernelEx(
-                    &raw const config,
-                    self.function,
-                    params.as_mut_ptr(),
-                    std::ptr::null_mut(),
-                )
-            } else {
-                cust_raw::cuLaunchKernel(
-                    self.function,
-                    grid.0,
-                    grid.1,
-                    1,
-                    self.threads,
-                    1,
-                    1,
-                    config.shared_bytes,
-                    config.stream,
-                    params.as_mut_ptr(),
-                    std::ptr::null_mut(),
-                )
-            }
+            raw::cuLaunchKernelEx(
+                &raw const config,
+                self.function,
+                params.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
         };
         check(status, self.name)
     }

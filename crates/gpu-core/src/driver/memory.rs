@@ -47,7 +47,7 @@ impl<T: Pod> Array<T> {
     /// # Errors
     /// If the device lacks the memory.
     #[allow(unsafe_code)]
-    pub(crate) fn uninitialised(len: usize) -> Result<Self, GpuError> {
+    pub fn uninitialised(len: usize) -> Result<Self, GpuError> {
         let mut address = 0;
         // The driver refuses empty allocations.
         let bytes = (len * size_of::<T>()).max(1);
@@ -98,12 +98,14 @@ impl<T: Pod> Array<T> {
     }
 
     /// The values, for a kernel that reads them.
-    pub(crate) fn pointer(&self) -> DevicePointer<T> {
+    #[doc(hidden)]
+    pub fn pointer(&self) -> DevicePointer<T> {
         DevicePointer::new(self.address)
     }
 
     /// The values, for a kernel that writes them.
-    pub(crate) fn pointer_mut(&self) -> DevicePointerMut<T> {
+    #[doc(hidden)]
+    pub fn pointer_mut(&self) -> DevicePointerMut<T> {
         DevicePointerMut::new(self.address)
     }
 
@@ -165,14 +167,18 @@ impl<T> Drop for Array<T> {
 
 /// `len` values in page-locked host memory, which the device copies from and to by itself.
 #[derive(Debug)]
-pub(crate) struct Pinned<T> {
+pub struct Pinned<T> {
     pub(super) address: *mut T,
     pub(super) len: usize,
 }
 
 impl<T: Pod> Pinned<T> {
+    /// Room for `len` values, all bits zero.
+    ///
+    /// # Errors
+    /// If the system does not lock so much memory.
     #[allow(unsafe_code)]
-    pub(crate) fn zeroed(len: usize) -> Result<Self, GpuError> {
+    pub fn zeroed(len: usize) -> Result<Self, GpuError> {
         let mut address: *mut c_void = std::ptr::null_mut();
         let bytes = (len * size_of::<T>()).max(1);
         // SAFETY: `address` outlives the call.

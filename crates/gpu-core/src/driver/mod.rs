@@ -2,11 +2,13 @@
 //! host, kernels and graphs of launches. It has no notion of tables or searches.
 //!
 //! Starting work that continues after the call is `unsafe`: the caller promises that memory stays
-//! as it is until the stream has been synchronised.
+//! as it is until the stream has been synchronised. What is hidden is for crates that have kernels
+//! of their own.
 
+mod arrays;
 mod copies;
 mod device;
-mod fatbins;
+mod entries;
 mod foreign;
 mod graph;
 mod launch;
@@ -14,14 +16,21 @@ mod memory;
 mod raw;
 mod room;
 
-pub(crate) use copies::{
-    start_clearing, start_download, start_upload, start_upload_bytes, start_upload_of,
-};
-pub(crate) use device::{Doing, new_stream};
+pub(crate) use arrays::device_arrays;
+pub(crate) use copies::start_clearing;
+#[doc(hidden)]
+pub use copies::{start_download, start_upload};
+#[doc(hidden)]
+pub use device::{Doing, new_stream};
 pub use device::{Gpu, count};
-pub(crate) use foreign::{ForeignStream, Handover};
+#[doc(hidden)]
+pub use entries::Entry;
+pub(crate) use foreign::Handover;
 pub(crate) use graph::Graph;
-pub(crate) use launch::{Kernel, Modules, Shape};
+#[doc(hidden)]
+pub use launch::{Kernel, Modules, Shape};
 pub use memory::Array;
-pub(crate) use memory::{Pinned, Registered};
+#[doc(hidden)]
+pub use memory::Pinned;
+pub(crate) use memory::Registered;
 pub(crate) use room::Room;

@@ -54,7 +54,7 @@ impl<T: Pod + Send + Sync> Room<T> {
         }
         // SAFETY: nothing else uses either side until the stream has been synchronised, and both
         // stay allocated, because this stays alive: the caller's promise.
-        unsafe { start_upload(&self.host, &self.device, values.len(), stream) }
+        unsafe { start_upload(&self.host[..values.len()], &self.device, stream) }
     }
 
     /// Starts setting this many values to zero on the device.

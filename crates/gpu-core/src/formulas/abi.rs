@@ -14,9 +14,5 @@ abi! {
         /// score.
         FORMULA_LEAST_SQUARE: f64 = contract::scoring::LEAST_SQUARE;
     }
-    enums {}
-    data {}
-    unions {}
-    params {}
     files {}
 }

@@ -12,7 +12,6 @@ abi! {
         TOGETHER_ROWS: usize = 4;
         TOGETHER_VECTORS: usize = 8;
     }
-    enums {}
     data {
         /// A vector that queries compare rows with.
         struct PassVector {
@@ -60,7 +59,6 @@ abi! {
             query: u32,
         }
     }
-    unions {}
     params {
         struct RowCosinesParams {
             table: TableView,

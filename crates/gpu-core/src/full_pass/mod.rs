@@ -72,12 +72,6 @@ pub(crate) struct Place<'a> {
     pub(crate) scratch_len: usize,
 }
 
-/// Counts ranks on tensor cores, with a set of buffers that no other pass uses.
-pub(crate) struct Counting<'a> {
-    pub(crate) ranks: &'a mut Ranks,
-    pub(crate) set: usize,
-}
-
 /// What was done.
 pub(crate) struct Done {
     /// Where the next slice starts, if there is more to do.
@@ -120,7 +114,8 @@ impl FullPasses {
     }
 
     /// Processes rows from `from` on, for parts that fit the table; see
-    /// [`FullPassEngine::full_pass_part`]. `counting` takes what it can. Ends the stream's work.
+    /// [`FullPassEngine::full_pass_part`]. `counting` counts the ranks that it can on tensor cores,
+    /// with a set of buffers that no other pass uses. Ends the stream's work.
     ///
     /// # Safety
     /// - Nothing but earlier work in the stream uses the scratch memory.
@@ -132,7 +127,7 @@ impl FullPasses {
     pub(crate) unsafe fn part(
         &mut self,
         place: Place<'_>,
-        mut counting: Option<Counting<'_>>,
+        mut counting: Option<(&mut Ranks, usize)>,
         parts: &mut [FullPassPart],
         from: usize,
         go_on: &(dyn Fn() -> bool + Sync),
@@ -175,7 +170,7 @@ impl FullPasses {
                 // SAFETY: the caller's promise; the rows are in the table.
                 unsafe { self.step(place, parts, group, first, rows)? };
             }
-            if let (Some(Counting { ranks, set }), false) = (&mut counting, counted.is_empty()) {
+            if let (Some((ranks, set)), false) = (&mut counting, counted.is_empty()) {
                 let (resident, stream, range) = (place.resident, place.stream, first..first + rows);
                 let rest = ranks.count(*set, resident, stream, parts, &counted, range)?;
                 done.fallbacks += rest.len();

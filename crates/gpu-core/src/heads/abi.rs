@@ -31,7 +31,6 @@ abi! {
         /// Tokens and columns of products that a block computes.
         PRODUCT_TILE: usize = 64;
     }
-    enums {}
     data {
         /// A token whose products are computed.
         struct NewToken {
@@ -45,7 +44,6 @@ abi! {
             slot: u32,
         }
     }
-    unions {}
     params {
         struct ProductsParams {
             table: TableView,

@@ -5,8 +5,7 @@ use super::abi::{
     HEAD_TEXTS, HOPPER_DENSE_STAGES, ProductsParams, ScoresParams, entries,
 };
 use crate::GpuError;
-use crate::abi::Entry;
-use crate::driver::{Gpu, Kernel, Modules};
+use crate::driver::{Entry, Gpu, Kernel, Modules};
 
 /// The kernels for features, by the widest window that they take; the last one takes any.
 #[derive(Debug)]
@@ -50,7 +49,7 @@ pub(super) struct Kernels {
     pub(super) mixed: Widths,
     /// Float32 products to float32 features.
     pub(super) float: Widths,
-    /// Widest first; the last takes any layer.
+    /// Widest first; the last takes any layer. None: hidden layers are in float32.
     pub(super) dense_half: Vec<Dense>,
     pub(super) dense_float: Dense,
     pub(super) scores_half: Kernel<ScoresParams>,
@@ -116,10 +115,5 @@ impl Kernels {
             cache: gpu.cache as usize,
             _modules: modules,
         })
-    }
-
-    /// Whether hidden layers can be in float16.
-    pub(super) fn have_dense_half(&self) -> bool {
-        !self.dense_half.is_empty()
     }
 }

@@ -8,7 +8,11 @@
 //! whose sums might overflow float32.
 
 pub(crate) mod abi;
-pub(crate) mod expand;
+/// Sums of rows with weights, which the gradients of an expander are:
+/// `cpu_core::heads::expand::gradients` has the formulas and the order of summation.
+pub(crate) mod expand {
+    pub(crate) mod abi;
+}
 mod kernels;
 mod pass;
 mod products;
@@ -47,7 +51,7 @@ pub(crate) struct Classifiers {
     // In the order in which they must be dropped: what is on the device, then the kernels' modules.
     on_device: Vec<OnDevice>,
     kernels: Option<Kernels>,
-    kept: Kept,
+    pub(crate) kept: Kept,
     /// For what the device can't do.
     on_host: classify::Classifiers,
     threads: Option<ThreadPool>,
@@ -80,11 +84,6 @@ impl Classifiers {
             threads: None,
             resident,
         }
-    }
-
-    /// How classifiers are kept.
-    pub(crate) fn kept(&self) -> Kept {
-        self.kept
     }
 
     /// The class scores of each text.
@@ -146,11 +145,16 @@ impl Classifiers {
         Ok(scores)
     }
 
-    /// The index of a classifier that is on the device; `None` if the device has no memory for it.
+    /// The index of a classifier that is on the device already.
+    fn known(&self, head: &Arc<dyn TokenClassifier>) -> Option<usize> {
+        self.on_device.iter().position(|one| Arc::ptr_eq(&one.head, head))
+    }
+
+    /// The index of a classifier that is put on the device if it is not there; `None` if the device
+    /// has no memory for it.
     fn index(&mut self, head: &Arc<dyn TokenClassifier>) -> Result<Option<usize>, GpuError> {
-        let known = self.on_device.iter().position(|one| Arc::ptr_eq(&one.head, head));
-        if known.is_some() {
-            return Ok(known);
+        if let Some(known) = self.known(head) {
+            return Ok(Some(known));
         }
         let kernels = match self.kernels.take() {
             Some(kernels) => kernels,
@@ -173,8 +177,9 @@ impl Classifiers {
     ) -> Result<Option<usize>, GpuError> {
         let Some(first) = texts.first() else { return Ok(None) };
         let head = first.classifier();
-        let index = self.on_device.iter().position(|one| Arc::ptr_eq(&one.head, head));
-        let (Some(index), Some(kernels)) = (index, &self.kernels) else { return Ok(None) };
+        let (Some(index), Some(kernels)) = (self.known(head), &self.kernels) else {
+            return Ok(None);
+        };
         if texts.iter().any(|text| !Arc::ptr_eq(text.classifier(), head)) {
             return Ok(None);
         }
@@ -198,8 +203,9 @@ impl Classifiers {
         head: &Arc<dyn TokenClassifier>,
         texts: Flat<'_>,
     ) -> Result<Option<usize>, GpuError> {
-        let index = self.on_device.iter().position(|one| Arc::ptr_eq(&one.head, head));
-        let (Some(index), Some(kernels)) = (index, &self.kernels) else { return Ok(None) };
+        let (Some(index), Some(kernels)) = (self.known(head), &self.kernels) else {
+            return Ok(None);
+        };
         let one = &mut self.on_device[index];
         if !one.products.slots.is_whole() {
             return Ok(None);
@@ -253,7 +259,7 @@ impl OnDevice {
             return Ok(None);
         }
         let fits = classify::float16::holds(&**head, &resident.of.table())
-            && (kernels.have_dense_half() || !has_hidden);
+            && (!kernels.dense_half.is_empty() || !has_hidden);
         let precision = if fits { kept.precision } else { Precision::Float32 };
         let weights = Weights::upload(head.classifier(), precision)?;
         let products = Products::new(&**head, &resident.gpu, &weights, precision, kept.memory)?;

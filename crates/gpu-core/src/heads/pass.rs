@@ -10,7 +10,7 @@ use super::abi::{DenseParams, FeaturesParams, HEAD_GROUP, HEAD_TEXTS, SCORE_TEXT
 use super::kernels::{Dense, Kernels};
 use super::products::Products;
 use super::weights::{Hidden, Place, Weights};
-use crate::driver::{Array, Doing, Pinned, Shape, new_stream, start_download, start_upload};
+use crate::driver::{Array, Doing, Pinned, Room, Shape, new_stream, start_download};
 use crate::{GpuError, Precision};
 
 /// Bytes of features that are on the device together.
@@ -37,9 +37,9 @@ pub(super) struct Buffers {
     stream: Stream,
     /// Texts of the pass that was started last.
     texts: usize,
-    tokens: (Pinned<u32>, Array<u32>),
+    tokens: Room<u32>,
     /// `[texts + 1]`.
-    bounds: (Pinned<u32>, Array<u32>),
+    bounds: Room<u32>,
     /// `[chunk, features]`. What fills features up to a multiple is zero, because nothing else
     /// writes here.
     features: Array<u8>,
@@ -54,8 +54,8 @@ impl Buffers {
         Ok(Self {
             stream: new_stream()?,
             texts: 0,
-            tokens: (Pinned::zeroed(0)?, Array::zeroed(0)?),
-            bounds: (Pinned::zeroed(0)?, Array::zeroed(0)?),
+            tokens: Room::new()?,
+            bounds: Room::new()?,
             features: Array::zeroed(0)?,
             layers: [Array::zeroed(0)?, Array::zeroed(0)?],
             scores: (Array::zeroed(0)?, Pinned::zeroed(0)?),
@@ -73,14 +73,12 @@ impl Buffers {
             tokens.iter().fold(0, |most, &slot| slot.max(most)) < slots.max(1),
             "slots that there are"
         );
-        self.grow(ready, tokens.len(), ends.len())?;
+        self.grow(ready, ends.len())?;
         self.texts = ends.len();
-        self.tokens.0[..tokens.len()].copy_from_slice(tokens);
-        self.bounds.0[0] = 0;
-        self.bounds.0[1..=ends.len()].copy_from_slice(ends);
+        let bounds: Vec<u32> = std::iter::once(0).chain(ends.iter().copied()).collect();
         // SAFETY: `launch` keeps to the buffers, which have grown as these texts need. The stream
         // is synchronised before they are used again (`finish`), or dropped.
-        let launched = unsafe { self.launch(ready, tokens.len()) };
+        let launched = unsafe { self.launch(ready, tokens, &bounds) };
         if launched.is_err() {
             self.abandon();
         }
@@ -104,16 +102,12 @@ impl Buffers {
         let _ = self.stream.synchronize();
     }
 
-    fn grow(&mut self, ready: &Ready<'_>, tokens: usize, texts: usize) -> Result<(), GpuError> {
+    fn grow(&mut self, ready: &Ready<'_>, texts: usize) -> Result<(), GpuError> {
         let Weights { classes, .. } = *ready.weights;
         let more = |needed: usize| needed.next_power_of_two();
-        if self.tokens.0.len() < tokens {
-            self.tokens = (Pinned::zeroed(more(tokens))?, Array::zeroed(more(tokens))?);
-        }
-        if self.bounds.0.len() <= texts {
-            let texts = more(texts + 1);
-            self.bounds = (Pinned::zeroed(texts)?, Array::zeroed(texts)?);
-            self.scores = (Array::zeroed(texts * classes)?, Pinned::zeroed(texts * classes)?);
+        if self.scores.1.len() < texts * classes {
+            let scores = more(texts) * classes;
+            self.scores = (Array::zeroed(scores)?, Pinned::zeroed(scores)?);
         }
         // All texts of a tile are multiplied, also those that are not there.
         let chunk = more(texts.min(ready.chunk())).max(HEAD_TEXTS);
@@ -133,14 +127,19 @@ impl Buffers {
     /// # Safety
     /// - The buffers have room for these texts.
     /// - They stay as they are until the stream has been synchronised.
-    unsafe fn launch(&mut self, ready: &Ready<'_>, tokens: usize) -> Result<(), GpuError> {
-        let Self { stream, texts, .. } = &*self;
-        let (texts, classes, chunk) = (*texts, ready.weights.classes, ready.chunk());
+    unsafe fn launch(
+        &mut self,
+        ready: &Ready<'_>,
+        tokens: &[u32],
+        bounds: &[u32],
+    ) -> Result<(), GpuError> {
+        let (texts, classes, chunk) = (self.texts, ready.weights.classes, ready.chunk());
         // SAFETY: the buffers have room for the texts and stay as they are, as the caller promises;
         // each kernel's grid and memory are as its comment says.
         unsafe {
-            start_upload(&self.tokens.0, &self.tokens.1, tokens, stream)?;
-            start_upload(&self.bounds.0, &self.bounds.1, texts + 1, stream)?;
+            self.tokens.upload(tokens, &self.stream)?;
+            self.bounds.upload(bounds, &self.stream)?;
+            let stream = &self.stream;
             for from in (0..texts).step_by(chunk) {
                 let count = chunk.min(texts - from);
                 for place in &ready.weights.places {
@@ -187,8 +186,8 @@ impl Buffers {
         let block_texts = THREADS / block_groups;
         let params = FeaturesParams {
             products: products.values.pointer(),
-            tokens: self.tokens.1.pointer(),
-            bounds: self.bounds.1.pointer().offset(from),
+            tokens: self.tokens.pointer(),
+            bounds: self.bounds.pointer().offset(from),
             bias: place.bias.pointer(),
             features: self.features.pointer_mut(),
             texts: count as u32,

@@ -130,9 +130,10 @@ impl Products {
         // arrays are of the lengths that the parameters' comments state. No pass is under way, and
         // the stream is synchronised before anything changes.
         let launched = unsafe {
-            start_upload(&self.tokens.0, &self.tokens.1, count, &self.stream)
+            start_upload(&self.tokens.0[..count], &self.tokens.1, &self.stream)
                 .and_then(|()| {
-                    start_upload(&self.vectors.0, &self.vectors.1, uploaded * dim, &self.stream)
+                    let vectors = &self.vectors.0[..uploaded * dim];
+                    start_upload(vectors, &self.vectors.1, &self.stream)
                 })
                 .and_then(|()| {
                     let shape = Shape::grid(tiles(weights.columns), tiles(count));

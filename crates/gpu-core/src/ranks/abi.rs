@@ -76,9 +76,9 @@ abi! {
             targets: u32,
         }
     }
-    unions {}
     params {
-        struct ProbeParams {
+        /// The table and the device memory of a pass, which its kernels hand to each other.
+        struct RankView {
             table: TableView,
             /// `[batch]`.
             queries: DevicePointer<RankQuery>,
@@ -93,54 +93,33 @@ abi! {
             thresholds: DevicePointerMut<f32>,
             /// The queries as operand A.
             fragments: DevicePointerMut<u32>,
-            /// `[batch, RANK_THRESHOLDS]`, set to zero.
+            /// `[batch, RANK_THRESHOLDS]`, set to zero with the probes: the number of rows that
+            /// rank before n thresholds is added to the n-th bin.
             bins: DevicePointerMut<u32>,
-            /// `[batch]`, set to zero.
+            /// `[batch]`, set to zero with the probes: how many rows are in doubt, even if not all
+            /// of them fit.
             doubtful_counts: DevicePointerMut<u32>,
+            /// `[batch, RANK_CAPACITY]`: rows.
+            doubtful: DevicePointerMut<u32>,
             /// Of a query's components, with padding.
             stages: i32,
             /// Groups of 64 queries in the batch, for `RankLayout::Chunks`.
             groups: i32,
+        }
+        struct ProbeParams {
+            pass: RankView,
             layout: RankLayout,
         }
         struct RankScanParams {
-            table: TableView,
-            /// `[batch]`.
-            queries: DevicePointer<RankQuery>,
-            /// As in `ProbeParams`.
-            fragments: DevicePointer<u32>,
-            /// `[batch, RANK_THRESHOLDS]`.
-            thresholds: DevicePointer<f32>,
-            /// `[batch, RANK_THRESHOLDS]`: the number of rows that rank before n thresholds is
-            /// added to the n-th bin, but for those in doubt.
-            bins: DevicePointerMut<u32>,
-            /// `[batch]`: how many rows are in doubt, even if not all of them fit.
-            doubtful_counts: DevicePointerMut<u32>,
-            /// `[batch, RANK_CAPACITY]`.
-            doubtful: DevicePointerMut<u32>,
+            pass: RankView,
             /// Scores nearer to a threshold are in doubt.
             error: f32,
-            stages: i32,
             /// The first tile of `RANK_TILE` rows, and the one after the last.
             first_tile: u32,
             tiles: u32,
         }
         struct CountDoubtfulParams {
-            table: TableView,
-            /// `[batch]`.
-            queries: DevicePointer<RankQuery>,
-            /// `[vectors, dim]`.
-            vectors: DevicePointer<f32>,
-            /// `[batch, RANK_PROBES]`.
-            probes: DevicePointer<u32>,
-            /// `[batch, RANK_PROBES]`.
-            scores: DevicePointer<f64>,
-            /// `[batch]`.
-            doubtful_counts: DevicePointer<u32>,
-            /// `[batch, RANK_CAPACITY]`: rows.
-            doubtful: DevicePointer<u32>,
-            /// `[batch, RANK_THRESHOLDS]`.
-            bins: DevicePointerMut<u32>,
+            pass: RankView,
             /// In the host's memory: set to 1 once the kernel has started.
             almost_over: DevicePointerMut<u32>,
         }

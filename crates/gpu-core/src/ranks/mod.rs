@@ -10,19 +10,19 @@ pub(crate) mod abi;
 
 use std::ops::Range;
 
-use contract::{FilterParts, FullPassPart, FullPassQuery, QueryVector, Row, ScoringVector};
+use contract::{FilterParts, FullPassPart, FullPassQuery, QueryVector, Row};
 use cust::stream::Stream;
 
 use crate::GpuError;
 use crate::driver::{
-    Array, Doing, Gpu, Kernel, Modules, Pinned, Shape, start_download, start_upload,
+    Doing, Gpu, Kernel, Modules, Pinned, Shape, device_arrays, start_download, start_upload,
 };
 use crate::resident::{NOT_A_ROW, Resident};
 use abi::{
     CountDoubtfulParams, ProbeParams, RANK_CAPACITY, RANK_CHUNK, RANK_HOPPER_SHARED,
     RANK_HOPPER_SHARED_PER_QUERY, RANK_MAX_NORM, RANK_MAXIMUM, RANK_PROBES, RANK_QUERIES,
     RANK_SHARED, RANK_SHARED_PER_QUERY, RANK_STAGE, RANK_THRESHOLDS, RANK_TILE, RankLayout,
-    RankQuery, RankScanParams, entries,
+    RankQuery, RankScanParams, RankView, entries,
 };
 
 /// The most queries of a pass.
@@ -77,22 +77,25 @@ struct Scan {
     shared: usize,
 }
 
-struct Buffers {
-    /// `[RANK_QUERIES]`.
-    queries: Array<RankQuery>,
-    /// `[RANK_QUERIES, dim]`.
-    vectors: Array<f32>,
-    /// `[RANK_QUERIES, RANK_PROBES]`, as the following.
-    probes: Array<u32>,
-    scores: Array<f64>,
-    /// `[RANK_QUERIES, RANK_THRESHOLDS]`, as the following.
-    thresholds: Array<f32>,
-    bins: Array<u32>,
-    fragments: Array<u32>,
-    /// `[RANK_QUERIES]`.
-    doubtful_counts: Array<u32>,
-    /// `[RANK_QUERIES, RANK_CAPACITY]`.
-    doubtful: Array<u32>,
+device_arrays! {
+    /// What is on the device, for rows of so many components.
+    struct Buffers(dim: usize) {
+        /// `[RANK_QUERIES]`.
+        queries: [RankQuery; RANK_QUERIES],
+        /// `[RANK_QUERIES, dim]`.
+        vectors: [f32; RANK_QUERIES * dim],
+        /// `[RANK_QUERIES, RANK_PROBES]`, as the following.
+        probes: [u32; RANK_QUERIES * RANK_PROBES],
+        scores: [f64; RANK_QUERIES * RANK_PROBES],
+        /// `[RANK_QUERIES, RANK_THRESHOLDS]`, as the following.
+        thresholds: [f32; RANK_QUERIES * RANK_THRESHOLDS],
+        bins: [u32; RANK_QUERIES * RANK_THRESHOLDS],
+        fragments: [u32; RANK_QUERIES * dim.div_ceil(RANK_STAGE) * REGISTERS_PER_STAGE],
+        /// `[RANK_QUERIES]`.
+        doubtful_counts: [u32; RANK_QUERIES],
+        /// `[RANK_QUERIES, RANK_CAPACITY]`.
+        doubtful: [u32; RANK_QUERIES * RANK_CAPACITY],
+    }
 }
 
 /// The host's side of those that are copied.
@@ -175,45 +178,30 @@ impl Ranks {
     /// # Errors
     /// If the device lacks the memory, or can't run the kernels.
     pub(crate) fn new(gpu: &Gpu, dim: usize, portable: bool) -> Result<Option<Self>, GpuError> {
-        use entries::rank_scan;
+        use entries::hopper_rank_scan::{hopper_rank_scan_64, hopper_rank_scan_128};
+        use entries::rank_scan::{self, rank_scan_32, rank_scan_64, rank_scan_128};
         let mut modules = Modules::default();
         let is_hopper = gpu.capability == 90 && !portable;
         let layout = if is_hopper { RankLayout::Chunks } else { RankLayout::Fragments };
-        let entries = if is_hopper {
-            let shared = |width| RANK_HOPPER_SHARED + RANK_HOPPER_SHARED_PER_QUERY * width;
-            use entries::hopper_rank_scan::{hopper_rank_scan_64, hopper_rank_scan_128};
-            [(64, hopper_rank_scan_64), (128, hopper_rank_scan_128)]
-                .map(|(width, entry)| (width, entry, shared(width)))
-                .to_vec()
-        } else {
-            let shared = |width| RANK_SHARED + RANK_SHARED_PER_QUERY * width;
-            use rank_scan::{rank_scan_32, rank_scan_64, rank_scan_128};
-            [(32, rank_scan_32), (64, rank_scan_64), (128, rank_scan_128)]
-                .map(|(width, entry)| (width, entry, shared(width)))
-                .to_vec()
+        let (shared, of_a_query) = match is_hopper {
+            true => (RANK_HOPPER_SHARED, RANK_HOPPER_SHARED_PER_QUERY),
+            false => (RANK_SHARED, RANK_SHARED_PER_QUERY),
+        };
+        let entries = match is_hopper {
+            true => vec![(64, hopper_rank_scan_64), (128, hopper_rank_scan_128)],
+            false => vec![(32, rank_scan_32), (64, rank_scan_64), (128, rank_scan_128)],
         };
         let mut scans = Vec::new();
-        for (queries, entry, shared) in entries {
+        for (queries, entry) in entries {
+            let shared = shared + of_a_query * queries;
             let kernel = modules.kernel(entry)?.allow_shared(shared).ok();
             scans.extend(kernel.map(|kernel| Scan { queries, kernel, shared }));
         }
         if scans.is_empty() {
             return Ok(None);
         }
-        let stages = dim.div_ceil(RANK_STAGE);
-        let (thresholds, probes) = (RANK_QUERIES * RANK_THRESHOLDS, RANK_QUERIES * RANK_PROBES);
         Ok(Some(Self {
-            device: Buffers {
-                queries: Array::zeroed(RANK_QUERIES)?,
-                vectors: Array::zeroed(RANK_QUERIES * dim)?,
-                probes: Array::zeroed(probes)?,
-                scores: Array::zeroed(probes)?,
-                thresholds: Array::zeroed(thresholds)?,
-                bins: Array::zeroed(thresholds)?,
-                fragments: Array::zeroed(RANK_QUERIES * stages * REGISTERS_PER_STAGE)?,
-                doubtful_counts: Array::zeroed(RANK_QUERIES)?,
-                doubtful: Array::zeroed(RANK_QUERIES * RANK_CAPACITY)?,
-            },
+            device: Buffers::new(dim)?,
             hosts: [Host::new(dim)?, Host::new(dim)?],
             probe: modules.kernel(rank_scan::score_probes)?,
             scans,
@@ -225,14 +213,7 @@ impl Ranks {
 
     /// Bytes of device memory for tables of this dimension.
     pub(crate) fn bytes(dim: usize) -> usize {
-        let of_a_query = size_of::<RankQuery>()
-            + dim * size_of::<f32>()
-            + RANK_PROBES * (size_of::<u32>() + size_of::<f64>())
-            + RANK_THRESHOLDS * (size_of::<f32>() + size_of::<u32>())
-            + dim.div_ceil(RANK_STAGE) * REGISTERS_PER_STAGE * size_of::<u32>()
-            + size_of::<u32>()
-            + RANK_CAPACITY * size_of::<u32>();
-        RANK_QUERIES * of_a_query
+        Buffers::bytes(dim)
     }
 
     /// Whether a pass can answer this query.
@@ -241,8 +222,9 @@ impl Ranks {
         // support it.
         let FilterParts { excluded, first_rows: _, min_score: _, max_score: _ } =
             query.filter().parts();
+        let inverted = 1.0 / RANK_MAX_NORM..=RANK_MAX_NORM;
         query.k() == 0
-            && query.scoring().single_vector().is_some_and(has_inverse)
+            && query.scoring().single_vector().is_some_and(|one| inverted.contains(&one.norm))
             && (1..=MAX_RANKED).contains(&(distinct_ranked + query.above().len()))
             && excluded.len() <= MAX_EXCLUDED
     }
@@ -273,7 +255,7 @@ impl Ranks {
             stream.synchronize().doing("counting ranks")?;
             for (slot, &part) in indices.iter().enumerate() {
                 match self.counted(set, slot, &parts[part], &rows) {
-                    Some(counted) => parts[part].merge_counted(&counted.before),
+                    Some((_, before)) => parts[part].merge_counted(&before),
                     None => without.push(part),
                 }
             }
@@ -309,95 +291,59 @@ impl Ranks {
         parts: &[&FullPassPart],
         rows: Range<usize>,
     ) -> Result<(), GpuError> {
-        let vectors = self.hosts[set].upload(resident, parts, rows.end);
-        // SAFETY: `upload` has filled the first queries, and cleared the others up to the width;
-        // each names rows and vectors that exist. The caller promises the rest.
-        unsafe { self.launch(set, resident, stream, parts, vectors, rows) }
-    }
-
-    /// # Safety
-    /// - The set's queries up to the width are such that `upload` wrote, for this table, or zero.
-    /// - Nothing else accesses the buffers until the stream has been synchronised.
-    unsafe fn launch(
-        &self,
-        set: usize,
-        resident: &Resident,
-        stream: &Stream,
-        parts: &[&FullPassPart],
-        uploaded: usize,
-        rows: Range<usize>,
-    ) -> Result<(), GpuError> {
         assert!(rows.start.is_multiple_of(RANK_TILE) && rows.end <= resident.rows, "{rows:?}");
-        let host = &self.hosts[set];
-        let Buffers { queries, vectors, probes, scores, thresholds, bins, .. } = &self.device;
-        let Buffers { fragments, doubtful_counts, doubtful, .. } = &self.device;
+        let uploaded = self.hosts[set].upload(resident, parts, rows.end);
+        let (host, device) = (&self.hosts[set], &self.device);
         let is_wide = |scan: &&Scan| scan.queries >= parts.len();
         let scan = self.scans.iter().find(is_wide).expect("a chunk fits the widest");
         let width = scan.queries;
-        let stages = resident.dim.div_ceil(RANK_STAGE);
         let most_rows = parts.iter().map(|part| part.query().filter().row_limit(rows.end));
         let first_tile = rows.start / RANK_TILE;
         let tiles = most_rows.max().unwrap_or(0).div_ceil(RANK_TILE);
-        let (table, error) = (resident.view(), error(resident.dim));
-        let probe = ProbeParams {
-            table,
-            queries: queries.pointer(),
-            vectors: vectors.pointer(),
-            probes: probes.pointer(),
-            scores: scores.pointer_mut(),
-            thresholds: thresholds.pointer_mut(),
-            fragments: fragments.pointer_mut(),
-            bins: bins.pointer_mut(),
-            doubtful_counts: doubtful_counts.pointer_mut(),
-            stages: stages as i32,
+        let pass = RankView {
+            table: resident.view(),
+            queries: device.queries.pointer(),
+            vectors: device.vectors.pointer(),
+            probes: device.probes.pointer(),
+            scores: device.scores.pointer_mut(),
+            thresholds: device.thresholds.pointer_mut(),
+            fragments: device.fragments.pointer_mut(),
+            bins: device.bins.pointer_mut(),
+            doubtful_counts: device.doubtful_counts.pointer_mut(),
+            doubtful: device.doubtful.pointer_mut(),
+            stages: resident.dim.div_ceil(RANK_STAGE) as i32,
             groups: width.div_ceil(64) as i32,
-            layout: self.layout,
         };
+        let probe = ProbeParams { pass, layout: self.layout };
         let scan_params = RankScanParams {
-            table,
-            queries: queries.pointer(),
-            fragments: fragments.pointer(),
-            thresholds: thresholds.pointer(),
-            bins: bins.pointer_mut(),
-            doubtful_counts: doubtful_counts.pointer_mut(),
-            doubtful: doubtful.pointer_mut(),
-            error,
-            stages: stages as i32,
+            pass,
+            error: error(resident.dim),
             first_tile: first_tile as u32,
             tiles: tiles as u32,
         };
-        let count = CountDoubtfulParams {
-            table,
-            queries: queries.pointer(),
-            vectors: vectors.pointer(),
-            probes: probes.pointer(),
-            scores: scores.pointer(),
-            doubtful_counts: doubtful_counts.pointer(),
-            doubtful: doubtful.pointer(),
-            bins: bins.pointer_mut(),
-            almost_over: host.almost_over.pointer_mut()?,
-        };
+        let count = CountDoubtfulParams { pass, almost_over: host.almost_over.pointer_mut()? };
         let blocks =
             resident.gpu.multiprocessors as usize * scan.kernel.resident_blocks(scan.shared)?;
         let shape =
             Shape::grid(blocks.min(tiles.saturating_sub(first_tile).max(1)), 1).shared(scan.shared);
-        // SAFETY: the caller's promise; all buffers have room for RANK_QUERIES queries of this
-        // dimension, and the width is at most that.
+        // SAFETY: `upload` has filled the first queries, and cleared the others up to the width;
+        // each names rows and vectors that exist. All buffers have room for RANK_QUERIES queries of
+        // this dimension, and the width is at most that. The caller promises the rest.
         unsafe {
-            start_upload(&host.queries, queries, width, stream)?;
+            start_upload(&host.queries[..width], &device.queries, stream)?;
             if uploaded > 0 {
-                start_upload(&host.vectors, vectors, uploaded * resident.dim, stream)?;
+                start_upload(&host.vectors[..uploaded * resident.dim], &device.vectors, stream)?;
             }
-            start_upload(&host.probes, probes, width * RANK_PROBES, stream)?;
+            start_upload(&host.probes[..width * RANK_PROBES], &device.probes, stream)?;
             if parts.iter().any(|part| !part.query().above().is_empty()) {
-                start_upload(&host.scores, scores, width * RANK_PROBES, stream)?;
+                start_upload(&host.scores[..width * RANK_PROBES], &device.scores, stream)?;
             }
             self.probe.launch(stream, Shape::grid(width, 1), &probe)?;
             scan.kernel.launch(stream, shape, &scan_params)?;
             self.count.launch(stream, Shape::grid(parts.len(), DOUBTFUL_BLOCKS), &count)?;
-            start_download(scores, &host.scores, width * RANK_PROBES, stream)?;
-            start_download(bins, &host.bins, width * RANK_THRESHOLDS, stream)?;
-            start_download(doubtful_counts, &host.doubtful_counts, width, stream)
+            start_download(&device.scores, &host.scores, width * RANK_PROBES, stream)?;
+            start_download(&device.bins, &host.bins, width * RANK_THRESHOLDS, stream)?;
+            start_download(&device.doubtful_counts, &host.doubtful_counts, width, stream)
         }
     }
 
@@ -413,21 +359,23 @@ impl Ranks {
         let mut without = 0;
         for (slot, part) in parts.iter_mut().enumerate() {
             match self.counted(set, slot, part, &rows) {
-                Some(Counted { scores, before }) => part.answer_ranks(&table, scores, &before),
+                Some((scores, before)) => part.answer_ranks(&table, scores, &before),
                 None => without += 1,
             }
         }
         without
     }
 
-    /// What a pass over these rows has counted for a query. `None` if too many rows were in doubt.
+    /// What a pass over these rows has counted for a query: the scores of its ranked rows; and for
+    /// each of them, and for each given score, the number of rows that pass the filter and rank
+    /// before it. `None` if too many rows were in doubt.
     fn counted(
         &self,
         set: usize,
         slot: usize,
         part: &FullPassPart,
         rows: &Range<usize>,
-    ) -> Option<Counted<'_>> {
+    ) -> Option<(&[f64], Vec<u32>)> {
         let host = &self.hosts[set];
         if host.doubtful_counts[slot] as usize > RANK_CAPACITY {
             return None;
@@ -435,21 +383,8 @@ impl Ranks {
         let scores = &host.scores[slot * RANK_PROBES..][..RANK_PROBES];
         let bins = &host.bins[slot * RANK_THRESHOLDS..][..RANK_THRESHOLDS];
         let before = before(part, scores, bins, rows);
-        Some(Counted { scores: &scores[..part.distinct_ranked().len()], before })
+        Some((&scores[..part.distinct_ranked().len()], before))
     }
-}
-
-/// What was counted for a query.
-struct Counted<'a> {
-    /// The scores of the ranked rows.
-    scores: &'a [f64],
-    /// For each of them, and for each given score, the number of rows that pass the filter and rank
-    /// before it.
-    before: Vec<u32>,
-}
-
-fn has_inverse(vector: &ScoringVector) -> bool {
-    (1.0 / RANK_MAX_NORM..=RANK_MAX_NORM).contains(&vector.norm)
 }
 
 /// For each ranked row of a query, and then for each given score, how many of these rows pass the

@@ -55,7 +55,6 @@ abi! {
             residual: f32,
         }
     }
-    unions {}
     params {
         /// The float32 table, as stored.
         struct TableView {

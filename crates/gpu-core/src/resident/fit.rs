@@ -25,18 +25,6 @@ pub(crate) fn table_bytes(table: &Table<'_>) -> usize {
         + table.biases().map_or(0, size_of_val)
 }
 
-/// Bytes of the 8-bit table with slots and scales.
-pub(super) fn int8_bytes(rows: usize, dim: usize) -> usize {
-    let slot_bytes = dim.div_ceil(CHUNK8) * CHUNK_BYTES + size_of::<u32>();
-    rows.div_ceil(TILE_ROWS) * (TILE_ROWS * slot_bytes + size_of::<TileScale>())
-}
-
-/// Bytes of the 4-bit table with its residuals.
-pub(super) fn int4_bytes(rows: usize, dim: usize) -> usize {
-    let slot_bytes = dim.div_ceil(CHUNK4) * CHUNK_BYTES;
-    rows.div_ceil(TILE_ROWS) * (TILE_ROWS * slot_bytes + size_of::<f32>())
-}
-
 /// Bytes for a float32 table and buffers of these sizes, without the derived tables and with those
 /// that are wanted, of `rows` vectors of `dim` components.
 pub(crate) fn memory(
@@ -70,10 +58,15 @@ pub(crate) fn check(
     Err(GpuError::DoesNotFit { name, parts, needed, free, total })
 }
 
-/// Bytes of the derived tables, while they are made.
+/// Bytes of the derived tables while they are made: of the 8-bit one with slots and scales, and of
+/// the 4-bit one with its residuals.
 fn derived_bytes(rows: usize, dim: usize) -> (u64, u64) {
+    let tiles = rows.div_ceil(TILE_ROWS);
+    let (row8, row4) = (dim.div_ceil(CHUNK8) * CHUNK_BYTES, dim.div_ceil(CHUNK4) * CHUNK_BYTES);
+    let int8 = tiles * (TILE_ROWS * (row8 + size_of::<u32>()) + size_of::<TileScale>());
+    let int4 = tiles * (TILE_ROWS * row4 + size_of::<f32>());
     // The rows' peaks take memory until the tables are there.
-    ((int8_bytes(rows, dim) + size_of::<f32>() * rows) as u64, int4_bytes(rows, dim) as u64)
+    ((int8 + size_of::<f32>() * rows) as u64, int4 as u64)
 }
 
 /// Which of the wanted derived tables, of `rows` vectors of `dim` components, fit beside this many

@@ -198,12 +198,4 @@ impl Resident {
             unused: 0,
         }
     }
-
-    /// Bytes of the derived tables.
-    pub(crate) fn derived_bytes(&self) -> usize {
-        let Some(quantised) = &self.quantised else { return 0 };
-        let dim = self.lifted_dim();
-        fit::int8_bytes(self.rows, dim)
-            + quantised.int4.as_ref().map_or(0, |_| fit::int4_bytes(self.rows, dim))
-    }
 }

@@ -11,11 +11,6 @@ use crate::GpuError;
 use crate::abi::DevicePointerMut;
 use crate::driver::{Array, Doing, Kernel, Modules, Shape};
 
-/// The threads of a block that rotates vectors of `dim` components: one for each butterfly.
-pub(super) fn rotating_threads(dim: usize) -> u32 {
-    (dim.next_power_of_two() / 4).clamp(32, 256) as u32
-}
-
 /// The kernels that round rows.
 #[derive(Debug)]
 pub(crate) struct Rounding {
@@ -38,7 +33,8 @@ impl Rounding {
     /// If the device can't run the kernels.
     pub(crate) fn new(dim: usize) -> Result<Self, GpuError> {
         let (vector_bytes, level_bytes) = shared_bytes(dim);
-        let threads = rotating_threads(dim);
+        // One for each butterfly.
+        let threads = (dim.next_power_of_two() / 4).clamp(32, 256) as u32;
         let mut modules = Modules::default();
         let row_peaks = modules.kernel(entries::quantise_rows::row_peaks)?;
         let quantise_rows = modules.kernel(entries::quantise_rows::quantise_rows)?;

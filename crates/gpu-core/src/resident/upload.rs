@@ -7,7 +7,7 @@ use cust::stream::Stream;
 use rayon::prelude::*;
 
 use crate::GpuError;
-use crate::driver::{Array, Doing, Pinned, start_upload_bytes};
+use crate::driver::{Array, Doing, Pinned, start_upload};
 
 const STAGING_BYTES: usize = 32 << 20;
 
@@ -51,9 +51,13 @@ pub fn upload<T: Pod>(
             .par_chunks_mut(PIECE_BYTES)
             .zip(chunk.par_chunks(PIECE_BYTES))
             .for_each(|(to, from)| to.copy_from_slice(from));
-        // SAFETY: the staging buffer is written again only after its event; the stream is
-        // synchronised before either side is dropped, by `waits` at the latest.
-        unsafe { start_upload_bytes(staging, &array, done, chunk.len(), stream)? };
+        // SAFETY: the chunk's place is in the array, of which any bits are values. The staging
+        // buffer is written again only after its event; the stream is synchronised before either
+        // side is dropped, by `waits` at the latest.
+        unsafe {
+            let place = Array::borrowed(array.address() + done as u64, chunk.len());
+            start_upload(&staging[..chunk.len()], &place, stream)?;
+        }
         let event = Event::new(EventFlags::DISABLE_TIMING).doing("making an event")?;
         event.record(stream).doing("recording an event")?;
         *sent = Some(event);

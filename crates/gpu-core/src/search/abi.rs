@@ -245,9 +245,8 @@ abi! {
             /// `[batch]`: the number of tiles, from the first on, in which a query looks for
             /// candidates.
             ends: DevicePointer<u32>,
-            /// `[batch]`.
+            /// `[batch]`, as the next.
             thresholds: DevicePointer<Threshold>,
-            /// `[batch]`.
             scales: DevicePointer<QueryScale>,
             /// `[batch, groups]`: the sampling scan's lower bounds, with the index of the row of
             /// each.
@@ -259,8 +258,43 @@ abi! {
             capacity: u32,
             groups: u32,
         }
-        struct PrepareQueriesParams {
+        /// The table and the device memory of a pass, which its kernels hand to each other.
+        struct PassView {
             table: TableView,
+            queries: QueriesView,
+            /// `[tiles]`.
+            tile_scales: DevicePointer<TileScale>,
+            /// `[tiles * TILE_ROWS]`.
+            slot_rows: DevicePointer<u32>,
+            /// `[formula_count[0]]`.
+            formulas: DevicePointer<Formula>,
+            /// `[1]`.
+            formula_count: DevicePointer<u32>,
+            /// `[batch]`: the highest score known to be reached by k rows, for each formula's first
+            /// column.
+            formula_floors: DevicePointerMut<f64>,
+            /// `[batch]`, as all that follow unless they say more.
+            columns: DevicePointerMut<FormulaColumn>,
+            /// `[batch, padded]`: the queries' bytes.
+            bytes: DevicePointerMut<u8>,
+            scales: DevicePointerMut<QueryScale>,
+            thresholds: DevicePointerMut<Threshold>,
+            floors: DevicePointerMut<f32>,
+            /// See `ScanOutput`.
+            ends: DevicePointerMut<u32>,
+            /// Counters, as the next two. A formula that fails is marked here.
+            candidate_counts: DevicePointerMut<u32>,
+            survivor_counts: DevicePointerMut<u32>,
+            tickets: DevicePointerMut<u32>,
+            /// `[batch, capacity]`.
+            candidates: DevicePointerMut<Candidate>,
+            /// `[batch, survivor_capacity]`.
+            survivors: DevicePointerMut<ScoredRow>,
+            capacity: u32,
+            survivor_capacity: u32,
+        }
+        struct PrepareQueriesParams {
+            pass: PassView,
             lift: LiftView,
             /// In the host's memory, which is faster to read than to copy beforehand: what
             /// `QueriesView` has on the device, and the formulas.
@@ -276,23 +310,7 @@ abi! {
             excluded: DevicePointerMut<u32>,
             formulas: DevicePointerMut<Formula>,
             formula_count: DevicePointerMut<u32>,
-            /// `[batch, padded]` in the given layout.
-            bytes: DevicePointerMut<u8>,
-            /// `[batch]`.
-            scales: DevicePointerMut<QueryScale>,
-            /// `[batch]`.
-            thresholds: DevicePointerMut<Threshold>,
-            /// `[batch]`.
-            floors: DevicePointerMut<f32>,
-            /// `[batch]` counters.
-            candidate_counts: DevicePointerMut<u32>,
-            /// `[batch]` counters.
-            survivor_counts: DevicePointerMut<u32>,
-            /// `[batch]` counters.
-            tickets: DevicePointerMut<u32>,
-            /// `[batch]`: see `ScanOutput`.
-            ends: DevicePointerMut<u32>,
-            /// Components of a query, with padding.
+            /// Components of a query, with padding, and where its bytes are put.
             padded: i32,
             layout: Layout,
         }
@@ -308,9 +326,8 @@ abi! {
             chunks: i32,
         }
         struct HopperScanParams {
-            /// `[tiles, chunks, TILE_ROWS, CHUNK_BYTES]`.
+            /// As in `Int8ScanParams`, as the next.
             tiles: DevicePointer<u8>,
-            /// `[tiles]`.
             tile_scales: DevicePointer<TileScale>,
             /// The queries in `Layout::Fragments64`, or `Chunks64` for wide rows.
             fragments: DevicePointer<u8>,
@@ -323,30 +340,10 @@ abi! {
             query_groups: i32,
         }
         struct FirstThresholdsParams {
-            table: TableView,
-            queries: QueriesView,
-            /// `[batch]`.
-            scales: DevicePointerMut<QueryScale>,
-            /// `[tiles]`.
-            tile_scales: DevicePointer<TileScale>,
-            /// `[tiles * TILE_ROWS]`.
-            slot_rows: DevicePointer<u32>,
+            pass: PassView,
             /// `[batch, groups]`; those of groups with excluded rows are overwritten.
             group_bounds: DevicePointerMut<f32>,
-            /// `[batch]`.
-            floors: DevicePointerMut<f32>,
-            /// `[batch]`.
-            thresholds: DevicePointerMut<Threshold>,
-            /// For formulas, as the following: `[batch]` counters; a formula that fails is marked.
-            candidate_counts: DevicePointerMut<u32>,
-            formulas: DevicePointer<Formula>,
-            /// `[batch]`: the highest score known to be reached by k rows, for each formula's first
-            /// column.
-            formula_floors: DevicePointerMut<f64>,
-            /// `[batch]`.
-            columns: DevicePointerMut<FormulaColumn>,
-            /// `[batch, padded]` in the given layout.
-            bytes: DevicePointerMut<u8>,
+            /// As in `PrepareQueriesParams`.
             padded: i32,
             layout: Layout,
             sample: TileWalk,
@@ -354,114 +351,31 @@ abi! {
             groups_per_tile: u32,
         }
         struct RaiseThresholdsParams {
-            /// `[batch]`.
-            headers: DevicePointer<QueryHeader>,
-            /// `[batch]`.
-            scales: DevicePointer<QueryScale>,
-            /// `[tiles]`.
-            tile_scales: DevicePointer<TileScale>,
-            /// `[batch, capacity]`.
-            candidates: DevicePointer<Candidate>,
-            /// `[batch]` counters.
-            candidate_counts: DevicePointer<u32>,
-            /// `[batch]`.
-            floors: DevicePointerMut<f32>,
-            /// `[batch]`.
-            thresholds: DevicePointerMut<Threshold>,
-            queries: QueriesView,
-            /// `[tiles * TILE_ROWS]`.
-            slot_rows: DevicePointer<u32>,
-            table: TableView,
-            /// For formulas, as the following.
-            formulas: DevicePointer<Formula>,
-            /// `[batch]`.
-            formula_floors: DevicePointerMut<f64>,
-            /// `[batch]`.
-            columns: DevicePointer<FormulaColumn>,
-            capacity: u32,
+            pass: PassView,
         }
         struct RescoreParams {
-            table: TableView,
-            queries: QueriesView,
-            /// `[batch]`.
-            scales: DevicePointer<QueryScale>,
-            /// `[tiles]`.
-            tile_scales: DevicePointer<TileScale>,
-            /// `[tiles * TILE_ROWS]`.
-            slot_rows: DevicePointer<u32>,
-            /// `[batch, capacity]`.
-            candidates: DevicePointer<Candidate>,
-            /// `[batch]` counters.
-            candidate_counts: DevicePointer<u32>,
-            /// `[batch]`.
-            floors: DevicePointer<f32>,
-            /// `[batch, survivor_capacity]`.
-            survivors: DevicePointerMut<ScoredRow>,
-            /// `[batch]` counters.
-            survivor_counts: DevicePointerMut<u32>,
-            /// `[batch]` counters.
-            tickets: DevicePointerMut<u32>,
+            pass: PassView,
             /// `[batch, 1 + stride]`.
             answers: DevicePointerMut<Answer>,
             /// In the host's memory: set to 1 once the kernel has started.
             almost_over: DevicePointerMut<u32>,
-            /// For formulas, as the following.
-            formulas: DevicePointer<Formula>,
-            formula_count: DevicePointer<u32>,
-            /// `[batch]`.
-            formula_floors: DevicePointer<f64>,
-            /// `[batch]`.
-            columns: DevicePointer<FormulaColumn>,
-            capacity: u32,
-            survivor_capacity: u32,
             stride: i32,
             /// Blocks for all formulas.
             formula_blocks: u32,
         }
         struct MinimumThresholdsParams {
-            /// `[batch]`.
-            headers: DevicePointer<QueryHeader>,
-            /// `[batch]`.
-            scales: DevicePointer<QueryScale>,
-            /// `[batch]`.
-            floors: DevicePointerMut<f32>,
-            /// `[batch]`.
-            thresholds: DevicePointerMut<Threshold>,
+            pass: PassView,
             batch: i32,
             unused: u32,
         }
         struct StopQueriesParams {
-            /// `[batch]` counters.
-            candidate_counts: DevicePointerMut<u32>,
-            /// `[batch]`.
-            thresholds: DevicePointerMut<Threshold>,
+            pass: PassView,
             /// Queries with more candidates are given up.
             most: u32,
-            capacity: u32,
             batch: i32,
-            unused: u32,
-        }
-        /// The candidates of a pass, and what bounds their scores.
-        struct CandidatesView {
-            /// `[batch]`.
-            scales: DevicePointer<QueryScale>,
-            /// `[tiles]`.
-            tile_scales: DevicePointer<TileScale>,
-            /// `[tiles * TILE_ROWS]`.
-            slot_rows: DevicePointer<u32>,
-            /// `[batch, capacity]`.
-            candidates: DevicePointer<Candidate>,
-            /// `[batch]` counters.
-            counts: DevicePointer<u32>,
-            /// `[batch]`.
-            floors: DevicePointer<f32>,
-            capacity: u32,
-            unused: u32,
         }
         struct ListHitsParams {
-            table: TableView,
-            queries: QueriesView,
-            candidates: CandidatesView,
+            pass: PassView,
             /// `[list_capacity]`, in the host's memory, as the others that are written, but for the
             /// count.
             listed: DevicePointerMut<ScoredRow>,
@@ -476,14 +390,10 @@ abi! {
             unused: u32,
         }
         struct Int4ScanParams {
+            /// Its query is in `Layout::Plain`.
+            pass: PassView,
             /// `[tiles, chunks, TILE_ROWS, CHUNK_BYTES]`.
             levels: DevicePointer<u8>,
-            /// The query in `Layout::Plain`.
-            query_bytes: DevicePointer<u8>,
-            /// `[1]`.
-            headers: DevicePointer<QueryHeader>,
-            /// `[1]`.
-            scales: DevicePointer<QueryScale>,
             /// `[tiles * TILE_ROWS]`.
             dots: DevicePointerMut<i32>,
             /// `[blocks]`: each block's best dot product, shifted to be positive, in the upper 32
@@ -493,37 +403,17 @@ abi! {
             tiles: u32,
         }
         struct Int4ThresholdParams {
-            table: TableView,
-            queries: QueriesView,
-            /// `[tiles * TILE_ROWS]`.
-            slot_rows: DevicePointer<u32>,
+            pass: PassView,
             /// `[blocks]`.
             best: DevicePointer<u64>,
-            /// `[1]`.
-            floors: DevicePointerMut<f32>,
             blocks: u32,
         }
         struct Int4RescoreParams {
-            table: TableView,
-            queries: QueriesView,
-            /// `[1]`.
-            scales: DevicePointer<QueryScale>,
+            pass: PassView,
             /// `[tiles]`.
             residuals: DevicePointer<f32>,
             /// `[tiles * TILE_ROWS]`.
-            slot_rows: DevicePointer<u32>,
-            /// `[tiles * TILE_ROWS]`.
             dots: DevicePointer<i32>,
-            /// `[1]`.
-            floors: DevicePointer<f32>,
-            /// One counter.
-            candidate_counts: DevicePointerMut<u32>,
-            /// `[survivor_capacity]`.
-            survivors: DevicePointerMut<ScoredRow>,
-            /// One counter.
-            survivor_counts: DevicePointerMut<u32>,
-            /// One counter.
-            tickets: DevicePointerMut<u32>,
             /// `[1 + stride]`.
             answers: DevicePointerMut<Answer>,
             /// In the host's memory: set to 1 once the kernel has started.
@@ -531,7 +421,6 @@ abi! {
             /// Half of the step between two levels.
             half_step: f32,
             tiles: u32,
-            survivor_capacity: u32,
             stride: i32,
         }
         struct ExactScanParams {

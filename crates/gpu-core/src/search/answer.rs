@@ -14,11 +14,6 @@ use crate::driver::Doing;
 
 #[allow(unsafe_code)]
 impl CudaEngine {
-    /// The class of the certified pass that can answer this query, if there is one.
-    pub(super) fn certified_class(&self, query: &Query) -> Option<Class> {
-        self.costs.certified_class(query)
-    }
-
     /// The tiles of the quantised tables; 0 without any.
     pub(super) fn tiles(&self) -> usize {
         self.resident.quantised.as_ref().map_or(0, |quantised| quantised.tiles)
@@ -53,7 +48,7 @@ impl CudaEngine {
         let mut certified: [Vec<usize>; 3] = Default::default();
         let (mut exact, mut listed) = (Vec::new(), Vec::new());
         for (index, query) in batch.iter().enumerate() {
-            match self.certified_class(query) {
+            match self.costs.certified_class(query) {
                 _ if self.has_no_hits(query) => {}
                 Some(class) => certified[class as usize].push(index),
                 None if self.costs.lists_hits(query) => listed.push(index),
@@ -73,7 +68,9 @@ impl CudaEngine {
         }
         for (class, indices) in Class::ALL.into_iter().zip(certified) {
             for indices in self.pieces(batch, &indices, class.max_batch()) {
-                let doubtful = self.certified(batch, &indices, class, &mut answers, meanwhile)?;
+                let key = self.key(batch, &indices, class);
+                let doubtful = self.run(batch, &indices, key, &mut answers, meanwhile)?;
+                let doubtful = self.retry(batch, doubtful, key, &mut answers, meanwhile)?;
                 self.counters.fallbacks += doubtful.len() as u64;
                 for index in doubtful {
                     if is_formula(batch[index]) { formulas.push(index) } else { exact.push(index) }
@@ -155,20 +152,6 @@ impl CudaEngine {
         Path::Int8 { width, class, formulas: indices.iter().any(|&index| is_formula(batch[index])) }
     }
 
-    /// Runs one certified pass. Returns the indices of queries without a certificate.
-    fn certified(
-        &mut self,
-        batch: &[&Query],
-        indices: &[usize],
-        class: Class,
-        answers: &mut [Vec<Hit>],
-        meanwhile: &mut dyn FnMut(),
-    ) -> Result<Vec<usize>, GpuError> {
-        let key = self.key(batch, indices, class);
-        let doubtful = self.run(batch, indices, key, answers, meanwhile)?;
-        self.retry(batch, doubtful, key, answers, meanwhile)
-    }
-
     /// Runs a pass again for the queries that it could not certify, if that was with 4 bits.
     /// Returns those that are left.
     pub(super) fn retry(
@@ -187,6 +170,7 @@ impl CudaEngine {
         self.run(batch, &doubtful, GraphKey { path, ..key }, answers, meanwhile)
     }
 
+    /// Runs one certified pass. Returns the indices of queries without a certificate.
     fn run(
         &mut self,
         batch: &[&Query],
@@ -219,7 +203,7 @@ impl CudaEngine {
         // has filled the headers up to its width, with queries of its class, which have no row
         // beyond its tiles; nothing accesses the exchange before the pass has been waited for.
         unsafe {
-            self.pass(key.exchange).copy_vectors(width)?;
+            self.pass(key.exchange).upload_vectors(width)?;
             self.graphs[&key].launch(&self.stream)
         }
     }

@@ -17,11 +17,11 @@ use super::CudaEngine;
 use super::expand::{MAX_TEXTS, MAX_TOKENS, TokenVectors, Tokens, touched};
 use super::kernels::Kernels;
 use super::paths::Paths;
-use super::workspace::Sizes;
+use super::workspace::{Sizes, Workspace};
 use crate::abi::{DevicePointer, DevicePointerMut};
-use crate::driver::{Array, Doing, ForeignStream, Gpu, Handover, new_stream};
+use crate::driver::{Array, Doing, Gpu, Handover, Kernel, Modules, Shape, new_stream};
 use crate::heads::Kept;
-use crate::heads::expand::{RowSums, SumRowsParams};
+use crate::heads::expand::abi::{SUMMED_TOGETHER, SumRowsParams, entries};
 use crate::resident::{
     BorrowedTable, Derived, LiftView, Metric, Resident, RoundAgain, Rounding, TableView, fit,
 };
@@ -34,6 +34,9 @@ const ROOM: f64 = 1.25;
 /// may change.
 const LEAST_BIAS: f64 = 1.0 / 1024.0;
 
+/// Lanes of a warp.
+const WARP: usize = 32;
+
 /// Terms whose vectors and biases another library keeps on a GPU.
 ///
 /// The rounded table, which finds the terms, is its own. It is made from the vectors and biases by
@@ -42,7 +45,8 @@ pub struct BorrowedTerms {
     // In the order in which they must be dropped: what is on the device, then its kernels, then the
     // device.
     rounded: Option<Rounded>,
-    sums: RowSums,
+    sum_by_group: Kernel<SumRowsParams>,
+    _modules: Modules,
     handover: Handover,
     stream: Stream,
     gpu: Gpu,
@@ -89,8 +93,15 @@ impl BorrowedTerms {
     /// If there is no such GPU.
     pub fn new(ordinal: u32) -> Result<Self, GpuError> {
         let gpu = Gpu::open(Some(ordinal))?;
-        let (sums, handover, stream) = (RowSums::new()?, Handover::new()?, new_stream()?);
-        Ok(Self { rounded: None, sums, handover, stream, gpu })
+        let mut modules = Modules::default();
+        Ok(Self {
+            rounded: None,
+            sum_by_group: modules.kernel(entries::gradients::sum_by_group)?,
+            _modules: modules,
+            handover: Handover::new()?,
+            stream: new_stream()?,
+            gpu,
+        })
     }
 
     /// Rounds the terms as they are now, for tokens whose norm is about `token_norm`.
@@ -112,16 +123,17 @@ impl BorrowedTerms {
         // Its memory is needed.
         self.rounded = None;
         // SAFETY: the foreign stream exists, as the caller promises.
-        unsafe { self.handover.after(ForeignStream::new(after), &self.stream)? };
+        unsafe { self.handover.after(after, &self.stream)? };
         let (rows, dim) = (table.rows, table.dim);
         let lifted_dim = dim + usize::from(table.biases.is_some());
         let gpu = Gpu::open(Some(self.gpu.ordinal))?;
         let kernels = Kernels::load(&gpu, lifted_dim, false)?;
-        let sizes = Sizes::new(rows, dim, kernels.int8.padded);
+        let sizes = Sizes::new(rows, dim, kernels.int8.form.0);
         let wanted = Derived { int8: true, int4: false };
         // Those of the measurement.
         let peak_bytes = (size_of::<f32>() * rows) as u64;
-        let derived = fit::fit(&gpu, peak_bytes, (rows, lifted_dim), wanted, sizes.bytes() as u64)?;
+        let derived =
+            fit::fit(&gpu, peak_bytes, (rows, lifted_dim), wanted, Workspace::bytes(sizes) as u64)?;
         if !derived.int8 {
             return Err(does_not_fit(&gpu, rows, lifted_dim)?);
         }
@@ -186,7 +198,7 @@ impl BorrowedTerms {
         // SAFETY: the foreign stream exists, as the caller promises; nothing else uses the tables,
         // because this has them by exclusive reference.
         unsafe {
-            self.handover.after(ForeignStream::new(after), stream)?;
+            self.handover.after(after, stream)?;
             again.round(resident, quantised, stream)
         }
     }
@@ -216,7 +228,7 @@ impl BorrowedTerms {
         let tokens = ends.last().copied().unwrap_or(0);
         assert!(ends.len() <= MAX_TEXTS && tokens <= MAX_TOKENS, "{tokens} tokens");
         // SAFETY: the foreign stream exists, as the caller promises.
-        unsafe { self.handover.after(ForeignStream::new(after), &engine.stream)? };
+        unsafe { self.handover.after(after, &engine.stream)? };
         let leasts = vec![LEAST; ends.len()];
         let vectors = TokenVectors::Borrowed(DevicePointer::new(vectors));
         let texts = engine.terms_of(Tokens { vectors, ends, leasts: &leasts })?;
@@ -234,7 +246,6 @@ impl BorrowedTerms {
     /// If the device fails.
     pub unsafe fn sum(&mut self, of: SumsOfRows, stream: u64) -> Result<(), GpuError> {
         let SumsOfRows { rows, indices, weights, begins, sums, totals, dim, groups } = of;
-        let foreign = ForeignStream::new(stream);
         let params = SumRowsParams {
             rows: DevicePointer::new(rows),
             indices: DevicePointer::new(indices),
@@ -246,12 +257,15 @@ impl BorrowedTerms {
             dim: dim as i32,
             groups: groups as u32,
         };
+        let blocks = groups.div_ceil(self.sum_by_group.threads() / WARP);
+        let shape = Shape::grid(blocks, dim.div_ceil(SUMMED_TOGETHER * WARP));
         // SAFETY: the arrays have their lengths and the foreign stream exists, as the caller
-        // promises; the foreign stream goes on only after the sums.
+        // promises; a warp for each group and part of its components; the foreign stream goes on
+        // only after the sums.
         unsafe {
-            self.handover.after(foreign, &self.stream)?;
-            self.sums.start(&params, &self.stream)?;
-            self.handover.before(foreign, &self.stream)
+            self.handover.after(stream, &self.stream)?;
+            self.sum_by_group.launch(&self.stream, shape, &params)?;
+            self.handover.before(stream, &self.stream)
         }
     }
 }

@@ -32,7 +32,7 @@ impl CudaEngine {
             // hits.
             unsafe { self.pass(exchange).every_hit(quantised, width)? };
             self.end(meanwhile)?;
-            let listed = self.workspace.exchanges[exchange].listed_count[0] as usize;
+            let listed = self.exchanges[exchange].listed_count[0] as usize;
             if listed <= LISTED_HITS {
                 doubtful.extend(self.collect_listed(exchange, listed, batch, &indices, answers));
             } else if indices.len() == 1 {
@@ -55,7 +55,7 @@ impl CudaEngine {
         indices: &[usize],
         answers: &mut [Vec<Hit>],
     ) -> Vec<usize> {
-        let exchange = &self.workspace.exchanges[exchange];
+        let exchange = &self.exchanges[exchange];
         for hit in &exchange.listed[..listed] {
             answers[indices[hit.query as usize]].push(Hit { row: Row(hit.row), score: hit.score });
         }

@@ -180,7 +180,7 @@ impl CudaEngine {
             }
             _ => None,
         };
-        let (exchange, is_staged) = (&mut self.workspace.exchanges[exchange], staged.is_some());
+        let (exchange, is_staged) = (&mut self.exchanges[exchange], staged.is_some());
         self.counters.staged += u64::from(is_staged);
         exchange.staged = staged;
         let (headers, vectors, formulas, listed) = (0, 0, 0, 0);
@@ -208,12 +208,11 @@ impl CudaEngine {
         answers: &mut [Vec<Hit>],
     ) -> Vec<usize> {
         // The pass is over, so callers may fill that memory again.
-        self.workspace.exchanges[exchange].staged = None;
+        self.exchanges[exchange].staged = None;
         let mut doubtful = Vec::new();
         let mut slot = 0;
         for &index in indices {
-            let answer =
-                &self.workspace.exchanges[exchange].answers[slot * (1 + stride)..][..1 + stride];
+            let answer = &self.exchanges[exchange].answers[slot * (1 + stride)..][..1 + stride];
             slot += slots(batch[index]);
             let result: QueryResult = bytemuck::cast(answer[0]);
             self.counters.candidates += u64::from(result.candidates);

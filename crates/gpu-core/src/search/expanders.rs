@@ -10,8 +10,8 @@ use contract::{
 };
 
 use super::CudaEngine;
-use super::abi::MAX_K;
-use super::expand::{FoundTerm, MAX_TEXTS, MAX_TOKENS, TokenVectors, Tokens};
+use super::abi::{MAX_K, ScoredRow};
+use super::expand::{MAX_TEXTS, MAX_TOKENS, TokenVectors, Tokens};
 use super::workspace::MAX_BATCH;
 use crate::GpuError;
 
@@ -105,9 +105,9 @@ impl CudaEngine {
         let mut start = 0;
         for ((index, terms), &end) in indices.into_iter().zip(found).zip(&ends) {
             if let Some(terms) = terms {
-                let term = |FoundTerm { row, value, token }| Term {
+                let term = |ScoredRow { row, score, query: token }| Term {
                     row: Row(row),
-                    value,
+                    value: score,
                     position: token - start as u32,
                 };
                 parts[index].complete(terms.into_iter().map(term).collect());

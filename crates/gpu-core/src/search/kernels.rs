@@ -10,8 +10,8 @@ use super::abi::{
     entries,
 };
 use crate::GpuError;
-use crate::abi::{Entry, Params};
-use crate::driver::{Gpu, Kernel, Modules};
+use crate::abi::Params;
+use crate::driver::{Entry, Gpu, Kernel, Modules};
 use crate::resident::{CHUNK_BYTES, CHUNK8, TILE_ROWS};
 
 /// Blocks for each multiprocessor that score the candidates of formulas: a multiprocessor has room
@@ -40,9 +40,8 @@ pub(crate) struct Int8Kernels {
     pub(crate) scans: Int8Scans,
     /// The batch sizes for which passes exist, ascending; each is a multiple of a scan's queries.
     pub(crate) widths: &'static [usize],
-    pub(crate) layout: Layout,
-    /// Components of a query, with padding.
-    pub(crate) padded: usize,
+    /// Components of a query, with padding, and where its bytes are put.
+    pub(crate) form: (usize, Layout),
     /// Bounds that the sampling scan writes for each tile.
     pub(crate) groups_per_tile: usize,
 }
@@ -84,9 +83,9 @@ pub(crate) struct Kernels {
     pub(crate) int4_threshold: Kernel<Int4ThresholdParams>,
     pub(crate) int4_rescore: Kernel<Int4RescoreParams>,
     pub(crate) int8: Int8Kernels,
-    /// Whether every kernel of a certified pass was compiled for compute capability 9.0 or later,
-    /// so that it can wait for the previous kernel. Only then may kernels be launched early. Code
-    /// for 8.0 that the driver compiles again for a 9.0 has no such wait.
+    /// Whether every kernel was compiled for compute capability 9.0 or later, so that it can wait
+    /// for the previous kernel. Only then may kernels be launched early. Code for 8.0 that the
+    /// driver compiles again for a 9.0 has no such wait.
     pub(crate) wait: bool,
     // The kernels above belong to these modules.
     _modules: Modules,
@@ -104,14 +103,8 @@ impl Kernels {
         };
         // Tables with longer rows have no derived tables, see `resident::fit`.
         let vector_bytes = size_of::<f64>() * dim.min(certificate::MAX_DIM);
-        let mut query_kernels = |prepare,
-                                 first,
-                                 raise,
-                                 rescore,
-                                 first_shared,
-                                 formula_blocks|
-         -> Result<QueryKernels, GpuError> {
-            Ok(QueryKernels {
+        let mut query_kernels = |prepare, first, raise, rescore, first_shared, formula_blocks| {
+            Ok::<_, GpuError>(QueryKernels {
                 prepare: modules.kernel(prepare)?.allow_shared(vector_bytes)?,
                 first_thresholds: modules.kernel(first)?.allow_shared(first_shared)?,
                 raise_thresholds: modules.kernel(raise)?,
@@ -139,7 +132,7 @@ impl Kernels {
             vector_bytes,
             FORMULA_BLOCKS,
         )?;
-        let mut kernels = Self {
+        Ok(Self {
             exact_scan: modules.kernel(exact_scan::exact_scan)?.allow_shared(LIST_BYTES)?,
             float32_scan: modules.kernel(exact_scan::float32_scan)?.allow_shared(LIST_BYTES)?,
             merge_parts: modules.kernel(exact_scan::merge_parts)?.allow_shared(LIST_BYTES)?,
@@ -152,44 +145,9 @@ impl Kernels {
             int4_threshold: modules.kernel(int4_scan::int4_threshold)?,
             int4_rescore: modules.kernel(int4_scan::int4_rescore)?.allow_shared(LIST_BYTES)?,
             int8,
-            wait: false,
+            wait: modules.oldest_code()? >= 90,
             _modules: modules,
-        };
-        kernels.wait = kernels.oldest_code()? >= 90;
-        Ok(kernels)
-    }
-
-    /// The lowest compute capability that a kernel of a certified pass was compiled for.
-    fn oldest_code(&self) -> Result<u32, GpuError> {
-        fn of<P: Params>(scans: &[Scans<P>]) -> Result<u32, GpuError> {
-            let mut oldest = u32::MAX;
-            for scans in scans {
-                let each = [scans.sample.compiled_for()?, scans.scan.compiled_for()?];
-                oldest = each.into_iter().fold(oldest, u32::min);
-            }
-            Ok(oldest)
-        }
-        let small = [
-            self.plain.prepare.compiled_for()?,
-            self.plain.first_thresholds.compiled_for()?,
-            self.plain.raise_thresholds.compiled_for()?,
-            self.plain.rescore.compiled_for()?,
-            self.formulas.prepare.compiled_for()?,
-            self.formulas.first_thresholds.compiled_for()?,
-            self.formulas.raise_thresholds.compiled_for()?,
-            self.formulas.rescore.compiled_for()?,
-            self.minimum_thresholds.compiled_for()?,
-            self.stop_queries.compiled_for()?,
-            self.list_hits.compiled_for()?,
-            self.int4_scan.compiled_for()?,
-            self.int4_threshold.compiled_for()?,
-            self.int4_rescore.compiled_for()?,
-        ];
-        let scans = match &self.int8.scans {
-            Int8Scans::Portable(scans) => of(scans)?,
-            Int8Scans::Hopper(scans, _) => of(scans)?,
-        };
-        Ok(small.into_iter().fold(scans, u32::min))
+        })
     }
 }
 
@@ -202,41 +160,29 @@ fn hopper(
     portable: bool,
 ) -> Result<Option<Int8Kernels>, GpuError> {
     use entries::hopper_scan::*;
-    type Pair = [Entry<HopperScanParams>; 2];
+    type Entries = [Entry<HopperScanParams>; 3];
     /// The number of steps of 32 components, then the kernels for 64, 128 and 256 queries per
-    /// block.
-    const VARIANTS: [(usize, [Pair; 3]); 4] = [
+    /// block: those that sample, and those that scan.
+    const VARIANTS: [(usize, Entries, Entries); 4] = [
         (
             2,
-            [
-                [hopper_sample_64_2, hopper_scan_64_2],
-                [hopper_sample_128_2, hopper_scan_128_2],
-                [hopper_sample_256_2, hopper_scan_256_2],
-            ],
+            [hopper_sample_64_2, hopper_sample_128_2, hopper_sample_256_2],
+            [hopper_scan_64_2, hopper_scan_128_2, hopper_scan_256_2],
         ),
         (
             4,
-            [
-                [hopper_sample_64_4, hopper_scan_64_4],
-                [hopper_sample_128_4, hopper_scan_128_4],
-                [hopper_sample_256_4, hopper_scan_256_4],
-            ],
+            [hopper_sample_64_4, hopper_sample_128_4, hopper_sample_256_4],
+            [hopper_scan_64_4, hopper_scan_128_4, hopper_scan_256_4],
         ),
         (
             7,
-            [
-                [hopper_sample_64_7, hopper_scan_64_7],
-                [hopper_sample_128_7, hopper_scan_128_7],
-                [hopper_sample_256_7, hopper_scan_256_7],
-            ],
+            [hopper_sample_64_7, hopper_sample_128_7, hopper_sample_256_7],
+            [hopper_scan_64_7, hopper_scan_128_7, hopper_scan_256_7],
         ),
         (
             10,
-            [
-                [hopper_sample_64_10, hopper_scan_64_10],
-                [hopper_sample_128_10, hopper_scan_128_10],
-                [hopper_sample_256_10, hopper_scan_256_10],
-            ],
+            [hopper_sample_64_10, hopper_sample_128_10, hopper_sample_256_10],
+            [hopper_scan_64_10, hopper_scan_128_10, hopper_scan_256_10],
         ),
     ];
     /// Bytes for barriers and gathered candidates, beside the ring.
@@ -247,16 +193,17 @@ fn hopper(
     }
     let chunk_bytes = CHUNK_BYTES * TILE_ROWS;
     let room = gpu.shared_memory as usize - RESERVED;
-    let Some((steps, entries)) = VARIANTS.iter().find(|(steps, _)| 2 * steps >= chunks) else {
+    let Some(&(steps, samples, all)) = VARIANTS.iter().find(|(steps, ..)| 2 * steps >= chunks)
+    else {
         return hopper_wide(modules, chunks, room);
     };
     let past_the_end = (2 * steps - chunks) * chunk_bytes;
     let room = room - past_the_end;
     let stages = (room / (chunks * chunk_bytes)).min(HOPPER_MAX_STAGES);
     let bytes = stages * chunks * chunk_bytes + past_the_end;
-    let scans = scans([64, 128, 256], *entries, modules)?;
+    let scans = scans([64, 128, 256], samples, all, modules)?;
     let ring = Ring { stages, bytes };
-    Ok(Some(Int8Kernels::hopper(scans, ring, Layout::Fragments64, steps * 32)?))
+    Ok(Some(Int8Kernels::hopper(scans, ring, (steps * 32, Layout::Fragments64))?))
 }
 
 /// The Hopper kernels for rows of more than 320 components, if 128 queries fit the shared memory
@@ -267,10 +214,8 @@ fn hopper_wide(
     room: usize,
 ) -> Result<Option<Int8Kernels>, GpuError> {
     use entries::hopper_wide_scan::*;
-    let entries = [
-        [hopper_wide_sample_64, hopper_wide_scan_64],
-        [hopper_wide_sample_128, hopper_wide_scan_128],
-    ];
+    let samples = [hopper_wide_sample_64, hopper_wide_sample_128];
+    let all = [hopper_wide_scan_64, hopper_wide_scan_128];
     let slice = SLICE_CHUNKS;
     let padded = chunks.next_multiple_of(slice) * CHUNK8;
     let (queries_bytes, slice_bytes) = (128 * padded, slice * CHUNK_BYTES * TILE_ROWS);
@@ -279,16 +224,15 @@ fn hopper_wide(
         return Ok(None);
     }
     let ring = Ring { stages, bytes: queries_bytes + stages * slice_bytes };
-    let scans = scans([64, 128], entries, modules)?;
-    Ok(Some(Int8Kernels::hopper(scans, ring, Layout::Chunks64, padded)?))
+    let scans = scans([64, 128], samples, all, modules)?;
+    Ok(Some(Int8Kernels::hopper(scans, ring, (padded, Layout::Chunks64))?))
 }
 
 impl Int8Kernels {
     fn hopper(
         mut scans: Vec<Scans<HopperScanParams>>,
         ring: Ring,
-        layout: Layout,
-        padded: usize,
+        form: (usize, Layout),
     ) -> Result<Self, GpuError> {
         for Scans { sample, scan, .. } in &mut scans {
             *sample = sample.allow_shared(ring.bytes)?;
@@ -300,8 +244,7 @@ impl Int8Kernels {
             // queries would read the table, and the multiprocessors do not divide evenly among the
             // groups.
             widths: &[64, 128, 256, 384, 512, 640, 768, 1024],
-            layout,
-            padded,
+            form,
             groups_per_tile: HOPPER_GROUPS,
         })
     }
@@ -309,26 +252,24 @@ impl Int8Kernels {
 
 fn portable(modules: &mut Modules, dim: usize) -> Result<Int8Kernels, GpuError> {
     use entries::int8_scan::*;
-    let entries = [
-        [int8_sample_16, int8_scan_16],
-        [int8_sample_32, int8_scan_32],
-        [int8_sample_64, int8_scan_64],
-    ];
+    let samples = [int8_sample_16, int8_sample_32, int8_sample_64];
+    let all = [int8_scan_16, int8_scan_32, int8_scan_64];
     Ok(Int8Kernels {
-        scans: Int8Scans::Portable(scans([16, 32, 64], entries, modules)?),
+        scans: Int8Scans::Portable(scans([16, 32, 64], samples, all, modules)?),
         widths: &[16, 32, 64, 128, 192, 256, 384, 512, 640, 768, 896, 1024],
-        layout: Layout::Fragments16,
-        padded: dim.next_multiple_of(64),
+        form: (dim.next_multiple_of(64), Layout::Fragments16),
         groups_per_tile: INT8_GROUPS,
     })
 }
 
 fn scans<P: Params, const N: usize>(
     queries: [usize; N],
-    entries: [[Entry<P>; 2]; N],
+    samples: [Entry<P>; N],
+    all: [Entry<P>; N],
     modules: &mut Modules,
 ) -> Result<Vec<Scans<P>>, GpuError> {
-    let each = queries.into_iter().zip(entries).map(|(queries, [sample, scan])| {
+    let entries = queries.into_iter().zip(samples.into_iter().zip(all));
+    let each = entries.map(|(queries, (sample, scan))| {
         Ok(Scans { queries, sample: modules.kernel(sample)?, scan: modules.kernel(scan)? })
     });
     each.collect()

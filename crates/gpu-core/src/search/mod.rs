@@ -86,11 +86,11 @@ use cust::stream::Stream;
 
 use crate::GpuError;
 use crate::driver::{Doing, Gpu, Graph, Registered};
-use crate::full_pass::{self, Counting, Done, FullPasses, Place};
+use crate::full_pass::{self, Done, FullPasses, Place};
 use crate::heads::Classifiers;
 use crate::ranks::{self, Ranks};
-use crate::resident::{Resident, table_bytes};
-pub(crate) use abi::{CandidatesView, QueriesView, QueryHeader, ScoredRow};
+use crate::resident::Resident;
+pub(crate) use abi::{PassView, QueryHeader, ScoredRow};
 pub use borrowed::{BorrowedTerms, SumsOfRows};
 use cost::DeviceCosts;
 use expand::TokenPasses;
@@ -101,7 +101,7 @@ use pace::Pace;
 use pass::Pass;
 pub use paths::{Counters, Paths};
 pub(crate) use start::memory;
-use workspace::{MAX_BATCH, Sizes, Workspace};
+use workspace::{EXCHANGES, Exchange, MAX_BATCH, Workspace};
 
 /// Searches a model's table in the memory of an NVIDIA GPU.
 ///
@@ -112,6 +112,9 @@ pub struct CudaEngine {
     graphs: HashMap<GraphKey, Graph>,
     timing: Option<[Event; 2]>,
     workspace: Workspace,
+    /// Two, so that the host can write the next pass's queries, and read the last one's answers,
+    /// while the device works.
+    exchanges: [Exchange; EXCHANGES],
     registered: Option<Registered>,
     full_passes: FullPasses,
     classifiers: Classifiers,
@@ -190,17 +193,6 @@ impl CudaEngine {
         each.fold(self.counters, |sum, own| sum + own)
     }
 
-    /// Device memory in use beyond the float32 table, as a share of it.
-    pub fn extra_memory(&self) -> f64 {
-        let (rows, dim) = (self.resident.rows, self.resident.dim);
-        let float32 = size_of::<f32>() * rows * dim;
-        let bytes = table_bytes(&self.resident.of.table()) - float32
-            + self.resident.derived_bytes()
-            + Sizes::new(rows, dim, self.kernels.int8.padded).bytes()
-            + Ranks::bytes(dim);
-        bytes as f64 / float32 as f64
-    }
-
     /// Whether a float32 score is computed of each row before the exact one: its bound is one of
     /// cosines.
     fn scans_float32(&self) -> bool {
@@ -224,7 +216,7 @@ impl CudaEngine {
 
     fn pass(&self, exchange: usize) -> Pass<'_> {
         Pass {
-            exchange: &self.workspace.exchanges[exchange],
+            exchange: &self.exchanges[exchange],
             resident: &self.resident,
             kernels: &self.kernels,
             workspace: &self.workspace,
@@ -257,38 +249,27 @@ impl Device for CudaEngine {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let Counters {
-            passes,
-            certified,
-            exact,
-            retried,
-            fallbacks,
-            candidates,
-            survivors,
-            ranked,
-            full_passes,
-            classified,
-            expanded,
-            // A service has none: only callers in its own process fill such memory.
-            staged: _,
-        } = CudaEngine::counters(self);
+        // Without `staged`: a service has none, because only callers in its own process fill such
+        // memory.
+        let own = CudaEngine::counters(self);
         vec![
-            ("passes", passes),
-            ("certified", certified),
-            ("exact", exact),
-            ("retried", retried),
-            ("fallbacks", fallbacks),
-            ("candidates", candidates),
-            ("survivors", survivors),
-            ("ranked", ranked),
-            ("full_pass_queries", full_passes),
-            ("classified", classified),
-            ("expanded_parts", expanded),
+            ("passes", own.passes),
+            ("certified", own.certified),
+            ("exact", own.exact),
+            ("retried", own.retried),
+            ("fallbacks", own.fallbacks),
+            ("candidates", own.candidates),
+            ("survivors", own.survivors),
+            ("ranked", own.ranked),
+            ("full_pass_queries", own.full_passes),
+            ("classified", own.classified),
+            ("expanded_parts", own.expanded),
         ]
     }
 
     fn overlaps(&self) -> bool {
-        self.can_overlap()
+        // Measured times are those of one pass after the other.
+        self.timing.is_none()
     }
 
     fn wait_until_almost_over(&mut self) -> Result<(), EngineError> {
@@ -372,7 +353,7 @@ impl FullPassEngine for CudaEngine {
             scratch_len: candidates.bytes() / size_of::<f64>(),
         };
         let set = self.free_set();
-        let counting = self.ranks.as_mut().zip(set).map(|(ranks, set)| Counting { ranks, set });
+        let counting = self.ranks.as_mut().zip(set);
         // SAFETY: only passes in the stream use the candidates.
         let done = unsafe { self.full_passes.part(place, counting, parts, from, go_on) };
         let Done { next, fallbacks } = done.map_err(|error| self.failed(error))?;

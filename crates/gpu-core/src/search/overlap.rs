@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use contract::{FullPassPart, Hit, Query, TokenClassifier, TokenText};
+use contract::{Device, FullPassPart, Hit, Query, TokenClassifier, TokenText};
 use cust::event::{Event, EventFlags, EventStatus};
 
 use super::demand::is_formula;
@@ -23,37 +23,39 @@ use crate::heads::{self, Flat};
 use crate::ranks::{self, Ranks};
 
 impl CudaEngine {
-    /// Whether searches can be started at all. Times are those of one pass after the other.
-    pub(super) fn can_overlap(&self) -> bool {
-        self.timing.is_none()
-    }
-
     /// An exchange that no started pass uses.
     pub(super) fn free_exchange(&self) -> usize {
-        let uses =
-            |one: &Started, index| matches!(one.work, Work::Search(key) if key.exchange == index);
-        let is_free = |&index: &usize| !self.started.iter().any(|one| uses(one, index));
-        (0..EXCHANGES).find(is_free).expect("passes that are waited for follow a finished one")
+        let free = self.free(EXCHANGES, |work| match work {
+            Work::Search(key) => Some(key.exchange),
+            _ => None,
+        });
+        free.expect("passes that are waited for follow a finished one")
     }
 
     /// A set of the ranks' buffers that no started pass uses.
     pub(super) fn free_set(&self) -> Option<usize> {
-        let uses =
-            |one: &Started, index| matches!(one.work, Work::Ranks { set, .. } if set == index);
-        let is_free = |&index: &usize| !self.started.iter().any(|one| uses(one, index));
-        (0..ranks::SETS).find(is_free)
+        self.free(ranks::SETS, |work| match work {
+            Work::Ranks { set, .. } => Some(*set),
+            _ => None,
+        })
     }
 
     /// A set of the classifiers' buffers that no started pass uses.
     fn free_texts(&self) -> Option<usize> {
-        let uses =
-            |one: &Started, index| matches!(one.work, Work::Texts { set, .. } if set == index);
-        let is_free = |&index: &usize| !self.started.iter().any(|one| uses(one, index));
-        (0..heads::SETS).find(is_free)
+        self.free(heads::SETS, |work| match work {
+            Work::Texts { set, .. } => Some(*set),
+            _ => None,
+        })
+    }
+
+    /// The first of `count` that no started pass uses.
+    fn free(&self, count: usize, used_by: impl Fn(&Work) -> Option<usize>) -> Option<usize> {
+        let is_used = |index| self.started.iter().any(|one| used_by(&one.work) == Some(index));
+        (0..count).find(|&index| !is_used(index))
     }
 
     fn can_start(&self) -> bool {
-        self.started.len() < EXCHANGES && self.can_overlap()
+        self.started.len() < EXCHANGES && self.overlaps()
     }
 
     /// Notes a pass that was launched just now.
@@ -172,7 +174,7 @@ impl CudaEngine {
         }
         let mut class = Class::Small;
         for query in batch {
-            match self.certified_class(query) {
+            match self.costs.certified_class(query) {
                 _ if self.has_no_hits(query) => return Ok(false),
                 None | Some(Class::Large) => return Ok(false),
                 Some(Class::Medium) => class = Class::Medium,
@@ -194,7 +196,7 @@ impl CudaEngine {
     pub(super) fn wait_for_last_kernel(&mut self) -> Result<(), GpuError> {
         let Some(first) = self.started.front() else { return Ok(()) };
         let almost_over = match &first.work {
-            Work::Search(key) => &self.workspace.exchanges[key.exchange].almost_over,
+            Work::Search(key) => &self.exchanges[key.exchange].almost_over,
             Work::Texts { .. } => return first.done.synchronize().doing("classifying"),
             Work::Ranks { set, .. } => {
                 self.ranks.as_ref().expect("it has started the pass").almost_over(*set)

@@ -5,13 +5,14 @@
 
 use cust::stream::Stream;
 
+use super::abi::Layout;
 use super::kernels::Kernels;
 use super::plan::{Class, Phases, few_and_rest};
 use super::workspace::{Exchange, Workspace};
 use crate::GpuError;
 use crate::abi::DevicePointerMut;
-use crate::driver::{start_clearing, start_download, start_upload, start_upload_of};
-use crate::resident::{Int4, Quantised, Resident};
+use crate::driver::{start_clearing, start_download, start_upload};
+use crate::resident::{CHUNK4, Int4, Quantised, Resident};
 
 /// What a pass needs of the engine.
 ///
@@ -29,7 +30,7 @@ pub(crate) struct Pass<'a> {
     pub(crate) resident: &'a Resident,
     pub(crate) kernels: &'a Kernels,
     pub(crate) workspace: &'a Workspace,
-    /// One of the workspace's.
+    /// One of the engine's.
     pub(crate) exchange: &'a Exchange,
     pub(crate) stream: &'a Stream,
     /// Whether kernels may start before the previous one has ended.
@@ -47,10 +48,11 @@ impl Pass<'_> {
         int4: &Int4,
         tiles: usize,
     ) -> Result<(), GpuError> {
+        let form = (self.resident.dim.next_multiple_of(CHUNK4), Layout::Plain);
         // SAFETY: the caller's promise. Each kernel reads what those before it in the stream wrote.
         unsafe {
-            self.prepare_one_query()?;
-            self.int4_scan(int4, tiles)?;
+            self.prepare(&self.kernels.plain, quantised, self.uploaded(1)?, 1, form)?;
+            self.int4_scan(quantised, int4, tiles)?;
             self.int4_threshold(quantised, tiles)?;
             self.int4_rescore(quantised, int4, tiles)
         }
@@ -80,14 +82,15 @@ impl Pass<'_> {
         // SAFETY: the caller's promise. Each kernel reads what those before it in the stream wrote;
         // all phases are within the table's tiles.
         unsafe {
-            self.prepare_queries(kernels, width)?;
-            self.int8_sample(quantised, width, sample)?;
+            let form = self.kernels.int8.form;
+            self.prepare(kernels, quantised, self.uploaded(width)?, width, form)?;
+            self.int8_scan(quantised, width, sample, true)?;
             self.first_thresholds(kernels, quantised, width, sample)?;
             for (i, scan) in scans.into_iter().enumerate() {
                 if i > 0 {
                     self.raise_thresholds(kernels, quantised, width)?;
                 }
-                self.int8_scan(quantised, width, scan)?;
+                self.int8_scan(quantised, width, scan, false)?;
             }
             self.rescore(kernels, quantised, width, class)?;
             if !Self::in_place(width, class) {
@@ -111,8 +114,9 @@ impl Pass<'_> {
         // SAFETY: the caller's promise. Each kernel reads what those before it in the stream wrote.
         unsafe {
             start_clearing(count, 1, self.stream)?;
-            self.copy_vectors(width)?;
-            self.prepare_queries(&self.kernels.plain, width)?;
+            self.upload_vectors(width)?;
+            let (kernels, form) = (&self.kernels.plain, self.kernels.int8.form);
+            self.prepare(kernels, quantised, self.uploaded(width)?, width, form)?;
             self.above_minimum(quantised, width)?;
             self.list_hits(quantised, width)?;
             start_download(count, host_count, 1, self.stream)
@@ -132,12 +136,12 @@ impl Pass<'_> {
         let scans = few_and_rest(quantised.tiles, self.multiprocessors());
         // SAFETY: the caller's promise. The scans have only tiles of the table.
         unsafe {
-            self.minimum_thresholds(width)?;
+            self.minimum_thresholds(quantised, width)?;
             for (i, scan) in scans.into_iter().enumerate() {
                 if i > 0 {
-                    self.stop_queries(width)?;
+                    self.stop_queries(quantised, width)?;
                 }
-                self.int8_scan(quantised, width, scan)?;
+                self.int8_scan(quantised, width, scan, false)?;
             }
         }
         Ok(())
@@ -154,10 +158,14 @@ impl Pass<'_> {
         class: Class,
         float32_first: bool,
     ) -> Result<(), GpuError> {
-        let Workspace { scan_floors, .. } = self.workspace;
-        // SAFETY: the caller's promise. Each kernel reads what those before it in the stream wrote.
+        let Workspace { headers, excluded, vectors, scan_floors, .. } = self.workspace;
+        let (host, uploads) = (self.exchange, self.exchange.uploads);
+        // SAFETY: the caller's promise: the host's side stays as it is until the pass has ended.
+        // Each kernel reads what those before it in the stream wrote.
         unsafe {
-            self.upload_queries(batch)?;
+            start_upload(&host.headers[..batch], headers, self.stream)?;
+            start_upload(&host.vectors[..uploads.components], vectors, self.stream)?;
+            start_upload(&host.excluded[..uploads.listed], excluded, self.stream)?;
             start_clearing(scan_floors, batch, self.stream)?;
             let parts = self.scan_parts(batch, class.stride(), float32_first)?;
             self.merge_parts(batch, class.stride(), parts)?;
@@ -172,56 +180,27 @@ impl Pass<'_> {
         width >= 256
     }
 
-    /// Starts copying the vectors of a certified pass to the device, if there are any and they are
-    /// copied. Everything else is read from the host's memory.
+    /// Starts copying the vectors of a certified pass of this width to the device, if there are any
+    /// and they are copied. Everything else is read from the host's memory.
     ///
-    /// # Safety
-    /// - The promise of a [pass](Pass).
-    pub(crate) unsafe fn copy_vectors(&self, width: usize) -> Result<(), GpuError> {
-        if !Self::copies_vectors(width) {
-            return Ok(());
-        }
-        // SAFETY: the promise of a pass is the caller's.
-        unsafe { self.upload_vectors() }
-    }
-
     /// # Safety
     /// - The promise of a [pass](Pass): the host's side stays as it is until the pass has ended.
     /// - Staged vectors are in registered memory, as `upload_queries` has seen, and the exchange
     ///   keeps them.
-    unsafe fn upload_vectors(&self) -> Result<(), GpuError> {
+    pub(crate) unsafe fn upload_vectors(&self, width: usize) -> Result<(), GpuError> {
         let Exchange { vectors, staged, uploads, .. } = self.exchange;
         let (count, to) = (uploads.components, &self.workspace.vectors);
-        if count == 0 {
+        if !Self::copies_vectors(width) || count == 0 {
             return Ok(());
         }
         match staged {
             // SAFETY: the host's vectors stay as they are until the pass has ended: the caller's
             // promise.
-            None => unsafe { start_upload(vectors, to, count, self.stream) },
+            None => unsafe { start_upload(&vectors[..count], to, self.stream) },
             // SAFETY: the staged vectors are in registered memory and stay there until the pass has
             // ended: the caller's promise.
-            Some(first) => unsafe { start_upload_of(first.and_after(count), to, self.stream) },
+            Some(first) => unsafe { start_upload(first.and_after(count), to, self.stream) },
         }
-    }
-
-    /// Starts copying the first `batch` queries to the device, for a pass that is not certified.
-    ///
-    /// # Safety
-    /// - The promise of a [pass](Pass).
-    pub(crate) unsafe fn upload_queries(&self, batch: usize) -> Result<(), GpuError> {
-        let Workspace { headers, excluded, .. } = self.workspace;
-        let Exchange { uploads, .. } = self.exchange;
-        let host = self.exchange;
-        // SAFETY: the caller's promise: the host's side stays as it is until the pass has ended.
-        unsafe {
-            start_upload(&host.headers, headers, batch, self.stream)?;
-            self.upload_vectors()?;
-            if uploads.listed > 0 {
-                start_upload(&host.excluded, excluded, uploads.listed, self.stream)?;
-            }
-        }
-        Ok(())
     }
 
     pub(super) fn multiprocessors(&self) -> usize {

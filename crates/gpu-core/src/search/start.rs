@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 
 use contract::certificate::Lift;
 use contract::{HasTable, Metric, Table};
-use model_store::ModelStore;
 
 use super::cost::DeviceCosts;
 use super::kernels::Kernels;
 use super::pace::Pace;
-use super::workspace::{Sizes, Workspace};
+use super::workspace::{Exchange, Sizes, Workspace};
 use super::{Counters, CudaEngine, Paths};
 use crate::driver::{Gpu, Registered, new_stream};
 use crate::full_pass::FullPasses;
@@ -28,45 +27,17 @@ pub(crate) fn memory(table: &Table<'_>, rows: usize) -> (u64, u64) {
     let dim = table.dim();
     let row = size_of::<f64>() + size_of::<f32>() * (dim + usize::from(table.biases().is_some()));
     let lifted = dim + usize::from(table.biases().is_some());
-    let buffers = Sizes::new(rows, dim, 0).bytes() + Ranks::bytes(dim);
+    let buffers = Workspace::bytes(Sizes::new(rows, dim, 0)) + Ranks::bytes(dim);
     let int4 = table.metric() == Metric::Cosine;
     fit::memory(rows * row, (rows, lifted), Derived { int8: true, int4 }, buffers)
 }
 
 impl CudaEngine {
-    /// Opens the GPU, uploads the table and derives from it what the scans need.
+    /// Opens the GPU, uploads the table and derives from it what these kinds of pass need.
     ///
     /// # Errors
     /// If there is no such GPU, or the table does not fit.
-    pub fn new(model: &Arc<ModelStore>, options: Options<'_>) -> Result<Self, GpuError> {
-        Self::over(model.clone(), options)
-    }
-
-    /// As [`CudaEngine::new`], for any table.
-    ///
-    /// # Errors
-    /// As [`CudaEngine::new`].
-    pub fn over(table: Arc<dyn HasTable>, options: Options<'_>) -> Result<Self, GpuError> {
-        Self::over_with_paths(table, options, Paths::default())
-    }
-
-    /// As [`CudaEngine::new`], with only these kinds of pass.
-    ///
-    /// # Errors
-    /// As [`CudaEngine::new`].
-    pub fn with_paths(
-        model: &Arc<ModelStore>,
-        options: Options<'_>,
-        paths: Paths,
-    ) -> Result<Self, GpuError> {
-        Self::over_with_paths(model.clone(), options, paths)
-    }
-
-    /// As [`CudaEngine::over`], with only these kinds of pass.
-    ///
-    /// # Errors
-    /// As [`CudaEngine::new`].
-    pub fn over_with_paths(
+    pub fn new(
         table: Arc<dyn HasTable>,
         options: Options<'_>,
         paths: Paths,
@@ -94,7 +65,7 @@ impl CudaEngine {
         query_norm: Option<f64>,
     ) -> Result<Self, GpuError> {
         let gpu = Gpu::open(Some(self.resident.gpu.ordinal))?;
-        let kept = self.classifiers.kept();
+        let kept = self.classifiers.kept;
         let lift = Lift::of(&of.table(), query_norm);
         Self::on(gpu, of.clone(), lift, Some(&self.resident), self.paths, kept, None)
     }
@@ -113,11 +84,11 @@ impl CudaEngine {
         let (rows, dim) = (table.rows(), table.dim());
         let lifted_dim = lift.dim(dim);
         let kernels = Kernels::load(&gpu, lifted_dim, paths.portable)?;
-        let sizes = Sizes::new(rows, dim, kernels.int8.padded);
+        let sizes = Sizes::new(rows, dim, kernels.int8.form.0);
         // The levels of the 4-bit table are made for unit vectors.
         let int4 = paths.int4 && table.metric() == Metric::Cosine;
         let wanted = Derived { int8: paths.int8, int4 };
-        let buffers = (sizes.bytes() + Ranks::bytes(dim)) as u64;
+        let buffers = (Workspace::bytes(sizes) + Ranks::bytes(dim)) as u64;
         let shares = beside.is_some_and(|beside| beside.has_components(&table));
         let needed = table_bytes(&table) - if shares { size_of_val(table.components()) } else { 0 };
         let derived = fit::fit(&gpu, needed as u64, (rows, lifted_dim), wanted, buffers)?;
@@ -152,6 +123,7 @@ impl CudaEngine {
             graphs: HashMap::new(),
             timing: None,
             workspace: Workspace::new(sizes)?,
+            exchanges: [Exchange::new(resident.dim)?, Exchange::new(resident.dim)?],
             registered: None,
             full_passes: FullPasses::new()?,
             classifiers: Classifiers::new(resident.clone(), kept),

@@ -8,7 +8,7 @@ use super::abi::{
 };
 use crate::GpuError;
 use crate::abi::DevicePointerMut;
-use crate::driver::{Array, Pinned};
+use crate::driver::{Pinned, device_arrays};
 use crate::resident::TILE_ROWS;
 
 /// Maximum number of queries in a pass.
@@ -34,48 +34,39 @@ pub(crate) const LISTED_HITS: usize = 1 << 18;
 /// with 1024.
 const ANSWERS: usize = 512 * 129;
 
-/// The buffers of the search.
-#[derive(Debug)]
-pub(crate) struct Workspace {
-    /// Two, so that the host can write the next pass's queries, and read the last one's answers,
-    /// while the device works.
-    pub(crate) exchanges: [Exchange; EXCHANGES],
-    /// `[MAX_BATCH]`: these four are what an [`Exchange`] has in the host's memory.
-    pub(crate) headers: Array<QueryHeader>,
-    pub(crate) excluded: Array<u32>,
-    pub(crate) vectors: Array<f32>,
-    pub(crate) answers: Array<Answer>,
-    pub(crate) formulas: Array<Formula>,
-    /// `[1]`.
-    pub(crate) formula_count: Array<u32>,
-    /// `[1]`.
-    pub(crate) listed_count: Array<u32>,
-    /// `[MAX_BATCH]`.
-    pub(crate) formula_floors: Array<f64>,
-    /// `[MAX_BATCH]`.
-    pub(crate) columns: Array<FormulaColumn>,
-
-    pub(crate) query_bytes: Array<u8>,
-    pub(crate) scales: Array<QueryScale>,
-    pub(crate) thresholds: Array<Threshold>,
-    pub(crate) floors: Array<f32>,
-    /// The tiles at which the queries' scans end.
-    pub(crate) ends: Array<u32>,
-    /// The floors of a float32 scan; cleared before each scan.
-    pub(crate) scan_floors: Array<u32>,
-    pub(crate) candidate_counts: Array<u32>,
-    pub(crate) survivor_counts: Array<u32>,
-    pub(crate) tickets: Array<u32>,
-    /// Divided among the queries of a pass.
-    pub(crate) candidates: Array<Candidate>,
-    /// Divided among the queries of a pass.
-    pub(crate) survivors: Array<ScoredRow>,
-    /// Scratch memory, which each kind of pass uses in its own way: see [`Workspace::group_bounds`]
-    /// and the functions after it.
-    pub(crate) scratch: Array<u64>,
-    /// `[INT4_MAX_BLOCKS]`.
-    pub(crate) best_of_blocks: Array<u64>,
-    pub(crate) part_counts: Array<u32>,
+device_arrays! {
+    /// The buffers of the search on the device.
+    struct Workspace(sizes: Sizes) {
+        /// These four are what an [`Exchange`] has in the host's memory.
+        headers: [QueryHeader; MAX_BATCH],
+        excluded: [u32; LISTED],
+        vectors: [f32; MAX_BATCH * sizes.dim],
+        answers: [Answer; ANSWERS],
+        formulas: [Formula; MAX_BATCH],
+        formula_count: [u32; 1],
+        listed_count: [u32; 1],
+        formula_floors: [f64; MAX_BATCH],
+        columns: [FormulaColumn; MAX_BATCH],
+        query_bytes: [u8; MAX_BATCH * sizes.padded],
+        scales: [QueryScale; MAX_BATCH],
+        thresholds: [Threshold; MAX_BATCH],
+        floors: [f32; MAX_BATCH],
+        /// The tiles at which the queries' scans end.
+        ends: [u32; MAX_BATCH],
+        /// The floors of a float32 scan; cleared before each scan.
+        scan_floors: [u32; MAX_BATCH],
+        candidate_counts: [u32; MAX_BATCH * COUNTER_STRIDE],
+        survivor_counts: [u32; MAX_BATCH * COUNTER_STRIDE],
+        tickets: [u32; MAX_BATCH * COUNTER_STRIDE],
+        /// Divided among the queries of a pass, as the survivors.
+        candidates: [Candidate; sizes.candidates],
+        survivors: [ScoredRow; sizes.survivors],
+        /// Scratch memory, which each kind of pass uses in its own way: see
+        /// [`Workspace::group_bounds`] and the functions after it.
+        scratch: [u64; sizes.scratch],
+        best_of_blocks: [u64; INT4_MAX_BLOCKS],
+        part_counts: [u32; PART_COUNTS],
+    }
 }
 
 /// What a pass reads from, and writes to, the host's memory.
@@ -108,7 +99,7 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    fn new(dim: usize) -> Result<Self, GpuError> {
+    pub(crate) fn new(dim: usize) -> Result<Self, GpuError> {
         Ok(Self {
             headers: Pinned::zeroed(MAX_BATCH)?,
             excluded: Pinned::zeroed(LISTED)?,
@@ -156,61 +147,9 @@ impl Sizes {
         let scratch = (tiles * TILE_ROWS / 2).max(1 << 20);
         Self { dim, padded: padded.max(dim.next_multiple_of(64)), candidates, survivors, scratch }
     }
-
-    /// Bytes on the device.
-    pub(crate) fn bytes(&self) -> usize {
-        let a_query = size_of::<QueryHeader>()
-            + size_of::<Formula>()
-            + size_of::<f64>()
-            + size_of::<FormulaColumn>()
-            + size_of::<f32>() * self.dim
-            + self.padded
-            + size_of::<QueryScale>()
-            + size_of::<Threshold>()
-            + size_of::<f32>()
-            + 2 * size_of::<u32>()
-            + 3 * size_of::<u32>() * COUNTER_STRIDE;
-        MAX_BATCH * a_query
-            + size_of::<u32>() * LISTED
-            + size_of::<Answer>() * ANSWERS
-            + size_of::<Candidate>() * self.candidates
-            + size_of::<ScoredRow>() * self.survivors
-            + size_of::<u64>() * self.scratch
-            + size_of::<u64>() * INT4_MAX_BLOCKS
-            + size_of::<u32>() * PART_COUNTS
-    }
 }
 
 impl Workspace {
-    pub(crate) fn new(sizes: Sizes) -> Result<Self, GpuError> {
-        Ok(Self {
-            exchanges: [Exchange::new(sizes.dim)?, Exchange::new(sizes.dim)?],
-            headers: Array::zeroed(MAX_BATCH)?,
-            excluded: Array::zeroed(LISTED)?,
-            vectors: Array::zeroed(MAX_BATCH * sizes.dim)?,
-            answers: Array::zeroed(ANSWERS)?,
-            formulas: Array::zeroed(MAX_BATCH)?,
-            formula_count: Array::zeroed(1)?,
-            listed_count: Array::zeroed(1)?,
-            formula_floors: Array::zeroed(MAX_BATCH)?,
-            columns: Array::zeroed(MAX_BATCH)?,
-            query_bytes: Array::zeroed(MAX_BATCH * sizes.padded)?,
-            scales: Array::zeroed(MAX_BATCH)?,
-            thresholds: Array::zeroed(MAX_BATCH)?,
-            floors: Array::zeroed(MAX_BATCH)?,
-            ends: Array::zeroed(MAX_BATCH)?,
-            scan_floors: Array::zeroed(MAX_BATCH)?,
-            candidate_counts: Array::zeroed(MAX_BATCH * COUNTER_STRIDE)?,
-            survivor_counts: Array::zeroed(MAX_BATCH * COUNTER_STRIDE)?,
-            tickets: Array::zeroed(MAX_BATCH * COUNTER_STRIDE)?,
-            candidates: Array::zeroed(sizes.candidates)?,
-            survivors: Array::zeroed(sizes.survivors)?,
-            scratch: Array::zeroed(sizes.scratch)?,
-            best_of_blocks: Array::zeroed(INT4_MAX_BLOCKS)?,
-            part_counts: Array::zeroed(PART_COUNTS)?,
-        })
-    }
-
     /// The queries, for kernels that read them on the device.
     pub(crate) fn queries(&self) -> QueriesView {
         QueriesView {

@@ -69,14 +69,14 @@ fn fails_all_engines() {
         fails(all.search(&batch));
     }
     drop((one, all));
-    let again = CudaEngine::new(&model, Options::default());
+    let again = CudaEngine::new(model.clone(), Options::default(), Paths::default());
     println!("another engine on the GPU: {:?}", again.as_ref().err());
     if let Ok(mut again) = again {
         assert_eq!(bits(&again.search(&batch).unwrap()), expected);
     }
     for other in 1..gpu_core::count().unwrap_or(1) {
         let options = Options { ordinal: Some(other), ..Options::default() };
-        let engine = CudaEngine::new(&model, options);
+        let engine = CudaEngine::new(model.clone(), options, Paths::default());
         println!("an engine on cuda:{other}: {:?}", engine.as_ref().err());
         if let Ok(mut engine) = engine {
             assert_eq!(bits(&engine.search(&batch).unwrap()), expected);

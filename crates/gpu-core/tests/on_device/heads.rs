@@ -108,7 +108,7 @@ fn engine(
     portable: bool,
 ) -> CudaEngine {
     let options = Options { precision, products, ..Options::default() };
-    CudaEngine::with_paths(model, options, Paths { portable, ..Paths::default() }).unwrap()
+    CudaEngine::new(model.clone(), options, Paths { portable, ..Paths::default() }).unwrap()
 }
 
 fn classify(engine: &mut CudaEngine, texts: &[TokenText]) -> Vec<Vec<f64>> {

@@ -36,7 +36,7 @@ pub(crate) fn shards(model: &Arc<ModelStore>, ranges: Vec<Range<usize>>) -> Shar
         let ordinal = Some(index as u32 % gpus);
         let paths = Paths { certified_from_rows: 0, ..Paths::default() };
         let options = Options { ordinal, ..Options::default() };
-        Ok(Box::new(CudaEngine::over_with_paths(table, options, paths)?))
+        Ok(Box::new(CudaEngine::new(table, options, paths)?))
     })
     .unwrap()
 }

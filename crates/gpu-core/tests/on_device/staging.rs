@@ -25,7 +25,7 @@ pub(crate) fn tests() -> Vec<(&'static str, fn())> {
 
 fn engine(model: &Arc<ModelStore>, staging: &Arc<Staging>, paths: Paths) -> CudaEngine {
     let options = Options { staging: Some(staging.clone()), ..Options::default() };
-    CudaEngine::with_paths(model, options, paths).unwrap()
+    CudaEngine::new(model.clone(), options, paths).unwrap()
 }
 
 /// Queries for vectors in one block.

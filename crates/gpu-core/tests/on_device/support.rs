@@ -70,7 +70,7 @@ pub(crate) fn all_paths() -> Vec<(&'static str, Paths)> {
 }
 
 pub(crate) fn engine(model: &Arc<ModelStore>, paths: Paths) -> CudaEngine {
-    CudaEngine::with_paths(model, Options::default(), paths).unwrap()
+    CudaEngine::new(model.clone(), Options::default(), paths).unwrap()
 }
 
 /// Queries of every kind: rows and vectors, any k of `ks`, filters.

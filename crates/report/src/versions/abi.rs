@@ -2,7 +2,7 @@
 
 use crate::abi::{DevicePointer, DevicePointerMut};
 
-abi! {
+crate::abi! {
     name: "versions";
     uses: [];
     constants {
@@ -19,9 +19,6 @@ abi! {
         /// The score of a row of norm zero; it sorts behind every cosine.
         NO_NEIGHBOUR: f32 = -2.0;
     }
-    enums {}
-    data {}
-    unions {}
     params {
         struct ReportDotParams {
             /// `[rows, dim]`.

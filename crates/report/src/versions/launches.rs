@@ -3,12 +3,12 @@
 #![allow(unsafe_code)]
 
 use contract::Row;
+use gpu_core::driver::Shape;
 
 use super::abi::{MergePiecesParams, ReportDotParams, SortPiecesParams};
 use super::{Report, Room, Table, Version};
 use crate::GpuError;
 use crate::abi::DevicePointerMut;
-use crate::driver::Shape;
 
 impl Report<'_> {
     /// Starts computing the cosine of every row with this one.

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use contract::Row;
 use cust::event::{Event, EventFlags};
 use cust::stream::Stream;
+use gpu_core::driver::{
+    Array, Doing, Gpu, Kernel, Modules, Pinned, new_stream, start_download, start_upload,
+};
 use model_store::ModelStore;
 
 use crate::GpuError;
-use crate::driver::{
-    Array, Doing, Gpu, Kernel, Modules, Pinned, new_stream, start_download, start_upload,
-};
 use abi::{
     MergePiecesParams, NO_NEIGHBOUR, REPORT_MAX_DIM, REPORT_MAX_K, REPORT_ROWS_NARROW,
     REPORT_ROWS_WIDE, ReportDotParams, SortPiecesParams, entries,
@@ -266,8 +266,8 @@ impl<'a> Report<'a> {
         };
         // SAFETY: the stream is synchronised right below.
         unsafe {
-            start_upload(host, &table.components, host.len(), &self.stream)?;
-            start_upload(&self.host_norms, &table.norms, self.host_norms.len(), &self.stream)?;
+            start_upload(host, &table.components, &self.stream)?;
+            start_upload(&self.host_norms, &table.norms, &self.stream)?;
         }
         self.stream.synchronize().doing("copying the table")?;
         Ok(table)
@@ -296,7 +296,7 @@ impl<'a> Report<'a> {
         self.query.copy_from_slice(self.model.table().row(row));
         if self.version != Version::V2 {
             // SAFETY: the caller promises it.
-            unsafe { start_upload(&self.query, &room.query, self.query.len(), &self.stream)? };
+            unsafe { start_upload(&self.query, &room.query, &self.stream)? };
             if self.version < Version::V4 {
                 self.stream.synchronize().doing("copying the query")?;
             }

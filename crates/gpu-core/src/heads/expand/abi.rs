@@ -9,9 +9,6 @@ abi! {
         /// Components of a group that a lane of a warp sums together.
         SUMMED_TOGETHER: usize = 10;
     }
-    enums {}
-    data {}
-    unions {}
     params {
         /// Sums of rows with weights: a group of entries is one sum.
         struct SumRowsParams {

@@ -2,7 +2,7 @@
 
 use crate::abi::{DevicePointer, DevicePointerMut};
 use crate::resident::{LiftView, TableView};
-use crate::search::{CandidatesView, QueriesView, QueryHeader, ScoredRow};
+use crate::search::{PassView, QueryHeader, ScoredRow};
 
 abi! {
     name: "search/expand";
@@ -13,7 +13,6 @@ abi! {
         /// The count of a text that had more, or whose terms did not fit the list.
         NOT_MERGED: u32 = u32::MAX;
     }
-    enums {}
     data {
         /// Where a text's terms are in the list of all.
         struct TextTerms {
@@ -22,7 +21,6 @@ abi! {
             count: u32,
         }
     }
-    unions {}
     params {
         struct TokenQueriesParams {
             table: TableView,
@@ -40,9 +38,7 @@ abi! {
             tiles: u32,
         }
         struct ListTermsParams {
-            table: TableView,
-            queries: QueriesView,
-            candidates: CandidatesView,
+            pass: PassView,
             /// `[texts, capacity]`: the hits of each text, with their tokens.
             found: DevicePointerMut<ScoredRow>,
             /// `[texts]`: their numbers, which may be higher; zero at first.

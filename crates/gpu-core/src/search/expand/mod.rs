@@ -9,7 +9,7 @@ pub(crate) mod abi;
 use cpu_core::heads::expand::gradients::Touched;
 
 use super::CudaEngine;
-use super::abi::{QueriesView, QueryHeader, ScoredRow};
+use super::abi::{PassView, QueriesView, QueryHeader, ScoredRow};
 use super::launches::{LISTING_PARTS, Source};
 use super::workspace::MAX_BATCH;
 use crate::GpuError;
@@ -46,27 +46,18 @@ pub(crate) enum TokenVectors<'a> {
     Borrowed(DevicePointer<f32>),
 }
 
-/// A term of a text.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct FoundTerm {
-    pub(crate) row: u32,
-    pub(crate) value: f64,
-    /// The first token of the pass that gives it its value.
-    pub(crate) token: u32,
-}
-
 /// The terms of texts that each `end` at a token, ordered by text, then by term; and the texts
 /// whose terms were not merged.
 pub(super) fn touched(
-    texts: Vec<Option<Vec<FoundTerm>>>,
+    texts: Vec<Option<Vec<ScoredRow>>>,
     ends: &[usize],
 ) -> (Vec<Touched>, Vec<u32>) {
     let mut touched = Vec::with_capacity(texts.iter().flatten().map(Vec::len).sum());
     let (mut over, mut start) = (Vec::new(), 0);
     for ((text, terms), &end) in (0u32..).zip(texts).zip(ends) {
-        let of_text = |FoundTerm { row, value, token }| {
+        let of_text = |ScoredRow { row, score, query: token }| {
             let position = token - start as u32;
-            Touched { text, term: row, position, value }
+            Touched { text, term: row, position, value: score }
         };
         match terms {
             Some(terms) => touched.extend(terms.into_iter().map(of_text)),
@@ -118,16 +109,17 @@ impl TokenPasses {
 }
 
 impl CudaEngine {
-    /// The terms of each text, in the order of rows; `None` for a text with too many hits to merge.
-    /// At most [`MAX_TEXTS`] texts. Only for tables with certificates.
+    /// The terms of each text, in the order of rows, each with the first token of the pass that
+    /// gives it its value; `None` for a text with too many hits to merge. At most [`MAX_TEXTS`]
+    /// texts. Only for tables with certificates.
     ///
     /// # Errors
     /// If the device fails.
     pub(crate) fn terms_of(
         &mut self,
         tokens: Tokens<'_>,
-    ) -> Result<Vec<Option<Vec<FoundTerm>>>, GpuError> {
-        let mut passes = self.take_token_passes()?;
+    ) -> Result<Vec<Option<Vec<ScoredRow>>>, GpuError> {
+        let mut passes = self.token_passes.take().map_or_else(TokenPasses::new, Ok)?;
         self.begin();
         self.note_start()?;
         // SAFETY: this function waits for the stream before anything else uses the buffers.
@@ -137,19 +129,14 @@ impl CudaEngine {
         // synchronised.
         let passes = self.token_passes.insert(passes);
         done?;
-        let term = |hit: &ScoredRow| FoundTerm { row: hit.row, value: hit.score, token: hit.query };
         let found = passes.ranges[..tokens.ends.len()].iter().map(|range| {
             let TextTerms { first, count } = *range;
-            let terms = || &passes.terms[first as usize..][..count as usize];
-            (count != NOT_MERGED).then(|| terms().iter().map(term).collect::<Vec<_>>())
+            let terms = || passes.terms[first as usize..][..count as usize].to_vec();
+            (count != NOT_MERGED).then(terms)
         });
-        let found: Vec<Option<Vec<FoundTerm>>> = found.collect();
+        let found = found.collect();
         self.counters.certified += tokens.ends.last().copied().unwrap_or(0) as u64;
         Ok(found)
-    }
-
-    fn take_token_passes(&mut self) -> Result<TokenPasses, GpuError> {
-        self.token_passes.take().map_or_else(TokenPasses::new, Ok)
     }
 
     /// # Safety
@@ -174,7 +161,10 @@ impl CudaEngine {
         if passes.headers.len() < padded {
             passes.headers = Array::zeroed(padded.next_power_of_two())?;
         }
-        let text_of: Vec<u32> = text_of(ends);
+        let mut text_of = Vec::with_capacity(count);
+        for (text, &end) in (0u32..).zip(ends) {
+            text_of.resize(end, text);
+        }
         // SAFETY: nothing else uses the buffers or the workspace until the stream has been
         // synchronised, as the caller promises; the buffers have room, as asserted and made above.
         unsafe {
@@ -243,15 +233,10 @@ impl CudaEngine {
             vectors,
             copied: DevicePointerMut::NULL,
         };
-        let workspace = &self.workspace;
+        let view = pass.view(quantised, width);
+        let queries = QueriesView { vectors, ..view.queries };
         let params = ListTermsParams {
-            table: self.resident.view(),
-            queries: QueriesView {
-                vectors,
-                headers: workspace.headers.pointer(),
-                excluded: workspace.excluded.pointer(),
-            },
-            candidates: pass.candidates(quantised, width),
+            pass: PassView { queries, ..view },
             found: passes.found.pointer_mut(),
             counts: passes.counts.pointer_mut(),
             capacity: capacity as u32,
@@ -261,18 +246,9 @@ impl CudaEngine {
         // SAFETY: the caller's promise: the headers up to the width are queries of this table, or
         // zero.
         unsafe {
-            pass.prepare_from(&kernels.plain, source, width)?;
+            pass.prepare(&kernels.plain, quantised, source, width, kernels.int8.form)?;
             pass.above_minimum(quantised, width)?;
             passes.list_terms.launch(&self.stream, shape, &params)
         }
     }
-}
-
-/// The text of each token.
-fn text_of(ends: &[usize]) -> Vec<u32> {
-    let mut of = Vec::with_capacity(ends.last().copied().unwrap_or(0));
-    for (text, &end) in (0..).zip(ends) {
-        of.resize(end, text);
-    }
-    of
 }

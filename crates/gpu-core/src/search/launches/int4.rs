@@ -4,7 +4,7 @@ use crate::GpuError;
 use crate::driver::Shape;
 use crate::resident::{CHUNK4, Int4, Quantised, TILE_ROWS};
 use crate::search::abi::{
-    INT4_MAX_BLOCKS, Int4RescoreParams, Int4ScanParams, Int4ThresholdParams, LIST_BYTES,
+    INT4_MAX_BLOCKS, Int4RescoreParams, Int4ScanParams, Int4ThresholdParams, LIST_BYTES, PassView,
 };
 use crate::search::pass::Pass;
 use crate::search::plan::Class;
@@ -16,23 +16,22 @@ impl Pass<'_> {
     /// - The promise of a [`Pass`].
     pub(in crate::search) unsafe fn int4_scan(
         &self,
+        quantised: &Quantised,
         int4: &Int4,
         tiles: usize,
     ) -> Result<(), GpuError> {
         let w = self.workspace;
         let chunks = self.resident.dim.div_ceil(CHUNK4);
         let params = Int4ScanParams {
+            pass: self.view(quantised, 1),
             levels: int4.levels.pointer(),
-            query_bytes: w.query_bytes.pointer(),
-            headers: w.headers.pointer(),
-            scales: w.scales.pointer(),
             dots: w.dots(tiles * TILE_ROWS),
             best: w.best_of_blocks.pointer_mut(),
             chunks: chunks as i32,
             tiles: tiles as u32,
         };
-        let shape = Shape::grid(self.int4_blocks(tiles), 1);
-        let shape = shape.shared(CHUNK4 * chunks).early(self.early);
+        let blocks = self.int4_blocks(tiles);
+        let shape = Shape::grid(blocks, 1).shared(CHUNK4 * chunks).early(self.early);
         // SAFETY: the scratch has a dot product for each slot, asserted by `dots`; at most
         // `INT4_MAX_BLOCKS` blocks; the query's bytes fit the shared memory.
         unsafe { self.kernels.int4_scan.launch(self.stream, shape, &params) }
@@ -53,11 +52,8 @@ impl Pass<'_> {
     ) -> Result<(), GpuError> {
         let w = self.workspace;
         let params = Int4ThresholdParams {
-            table: self.resident.view(),
-            queries: w.queries(),
-            slot_rows: quantised.slot_rows.pointer(),
+            pass: self.view(quantised, 1),
             best: w.best_of_blocks.pointer(),
-            floors: w.floors.pointer_mut(),
             blocks: self.int4_blocks(tiles) as u32,
         };
         let shape = Shape::grid(1, 1).early(self.early);
@@ -76,23 +72,15 @@ impl Pass<'_> {
         tiles: usize,
     ) -> Result<(), GpuError> {
         let w = self.workspace;
+        let survivor_capacity = w.survivors.len().min(1 << 16) as u32;
         let params = Int4RescoreParams {
-            table: self.resident.view(),
-            queries: w.queries(),
-            scales: w.scales.pointer(),
+            pass: PassView { survivor_capacity, ..self.view(quantised, 1) },
             residuals: int4.residuals.pointer(),
-            slot_rows: quantised.slot_rows.pointer(),
             dots: w.dots(tiles * TILE_ROWS).as_const(),
-            floors: w.floors.pointer(),
-            candidate_counts: w.candidate_counts.pointer_mut(),
-            survivors: w.survivors.pointer_mut(),
-            survivor_counts: w.survivor_counts.pointer_mut(),
-            tickets: w.tickets.pointer_mut(),
             answers: self.answers(1, Class::Small)?,
             almost_over: self.exchange.almost_over.pointer_mut()?,
             half_step: int4.half_step,
             tiles: tiles as u32,
-            survivor_capacity: w.survivors.len().min(1 << 16) as u32,
             stride: Class::Small.stride() as i32,
         };
         let blocks = (4 * self.multiprocessors()).min(tiles);

@@ -14,45 +14,18 @@ use crate::search::plan::Class;
 use crate::search::workspace::MAX_BATCH;
 
 impl Pass<'_> {
-    /// Starts computing the bounds of the sample's groups.
-    ///
-    /// # Safety
-    /// - The promise of a [`Pass`].
-    /// - The tiles are the table's.
-    pub(in crate::search) unsafe fn int8_sample(
-        &self,
-        quantised: &Quantised,
-        width: usize,
-        sample: TileWalk,
-    ) -> Result<(), GpuError> {
-        // SAFETY: the promise of a pass, and tiles of the table: the caller's.
-        unsafe { self.scan_tiles(quantised, width, sample, true) }
-    }
-
-    /// Starts the scan of some tiles for candidates.
-    ///
-    /// # Safety
-    /// - The promise of a [`Pass`].
-    /// - The tiles are the table's.
-    pub(in crate::search) unsafe fn int8_scan(
-        &self,
-        quantised: &Quantised,
-        width: usize,
-        walk: TileWalk,
-    ) -> Result<(), GpuError> {
-        // SAFETY: the promise of a pass, and tiles of the table: the caller's.
-        unsafe { self.scan_tiles(quantised, width, walk, false) }
-    }
-
     /// The number of groups of a sample.
     fn groups(&self, sample: TileWalk) -> usize {
         sample.count as usize * self.kernels.int8.groups_per_tile
     }
 
+    /// Starts the scan of some tiles: for the bounds of their groups if `sampling`, otherwise for
+    /// candidates.
+    ///
     /// # Safety
     /// - The promise of a [`Pass`].
     /// - The tiles are the table's.
-    unsafe fn scan_tiles(
+    pub(in crate::search) unsafe fn int8_scan(
         &self,
         quantised: &Quantised,
         width: usize,
@@ -122,21 +95,10 @@ impl Pass<'_> {
         let (w, int8) = (self.workspace, &self.kernels.int8);
         let groups = self.groups(sample);
         let params = FirstThresholdsParams {
-            table: self.resident.view(),
-            queries: w.queries(),
-            scales: w.scales.pointer_mut(),
-            tile_scales: quantised.scales.pointer(),
-            slot_rows: quantised.slot_rows.pointer(),
+            pass: self.view(quantised, width),
             group_bounds: w.group_bounds(width, groups),
-            floors: w.floors.pointer_mut(),
-            thresholds: w.thresholds.pointer_mut(),
-            candidate_counts: w.candidate_counts.pointer_mut(),
-            formulas: w.formulas.pointer(),
-            formula_floors: w.formula_floors.pointer_mut(),
-            columns: w.columns.pointer_mut(),
-            bytes: w.query_bytes.pointer_mut(),
-            padded: int8.padded as i32,
-            layout: int8.layout,
+            padded: int8.form.0 as i32,
+            layout: int8.form.1,
             sample,
             groups: groups as u32,
             groups_per_tile: int8.groups_per_tile as u32,
@@ -157,23 +119,7 @@ impl Pass<'_> {
         quantised: &Quantised,
         width: usize,
     ) -> Result<(), GpuError> {
-        let w = self.workspace;
-        let params = RaiseThresholdsParams {
-            headers: w.headers.pointer(),
-            scales: w.scales.pointer(),
-            tile_scales: quantised.scales.pointer(),
-            candidates: w.candidates.pointer(),
-            candidate_counts: w.candidate_counts.pointer(),
-            floors: w.floors.pointer_mut(),
-            thresholds: w.thresholds.pointer_mut(),
-            table: self.resident.view(),
-            queries: w.queries(),
-            slot_rows: quantised.slot_rows.pointer(),
-            formulas: w.formulas.pointer(),
-            formula_floors: w.formula_floors.pointer_mut(),
-            columns: w.columns.pointer(),
-            capacity: (w.candidates.len() / width) as u32,
-        };
+        let params = RaiseThresholdsParams { pass: self.view(quantised, width) };
         let shape = Shape::grid(width, 1).early(self.early);
         // SAFETY: a block for each query; the candidates are divided among the queries as in the
         // scan, and name slots of the table.
@@ -191,35 +137,17 @@ impl Pass<'_> {
         width: usize,
         class: Class,
     ) -> Result<(), GpuError> {
-        let w = self.workspace;
-        assert!(width * (1 + class.stride()) <= w.answers.len());
+        assert!(width * (1 + class.stride()) <= self.workspace.answers.len());
         let formula_blocks = kernels.formula_blocks * self.multiprocessors();
         let params = RescoreParams {
-            table: self.resident.view(),
-            queries: w.queries(),
-            scales: w.scales.pointer(),
-            tile_scales: quantised.scales.pointer(),
-            slot_rows: quantised.slot_rows.pointer(),
-            candidates: w.candidates.pointer(),
-            candidate_counts: w.candidate_counts.pointer(),
-            floors: w.floors.pointer(),
-            survivors: w.survivors.pointer_mut(),
-            survivor_counts: w.survivor_counts.pointer_mut(),
-            tickets: w.tickets.pointer_mut(),
+            pass: self.view(quantised, width),
             answers: self.answers(width, class)?,
             almost_over: self.exchange.almost_over.pointer_mut()?,
-            formulas: w.formulas.pointer(),
-            formula_count: w.formula_count.pointer(),
-            formula_floors: w.formula_floors.pointer(),
-            columns: w.columns.pointer(),
-            capacity: (w.candidates.len() / width) as u32,
-            survivor_capacity: (w.survivors.len() / width) as u32,
             stride: class.stride() as i32,
             formula_blocks: formula_blocks as u32,
         };
-        let shape = Shape::grid(formula_blocks + width, class.rescoring_parts(width))
-            .shared(LIST_BYTES)
-            .early(self.early);
+        let shape = Shape::grid(formula_blocks + width, class.rescoring_parts(width));
+        let shape = shape.shared(LIST_BYTES).early(self.early);
         // SAFETY: candidates, survivors and answers are divided among `width` queries, and the
         // other blocks take formulas; the list fits the shared memory.
         unsafe { kernels.rescore.launch(self.stream, shape, &params) }

@@ -3,9 +3,7 @@
 use crate::GpuError;
 use crate::driver::Shape;
 use crate::resident::Quantised;
-use crate::search::abi::{
-    CandidatesView, ListHitsParams, MinimumThresholdsParams, StopQueriesParams,
-};
+use crate::search::abi::{ListHitsParams, MinimumThresholdsParams, StopQueriesParams};
 use crate::search::pass::Pass;
 use crate::search::workspace::{LISTED_HITS, MAX_BATCH};
 
@@ -14,7 +12,7 @@ pub(in crate::search) const LISTING_PARTS: usize = 4;
 
 /// A query with more candidates than this part of its room, in the few tiles that are scanned
 /// first, is given up.
-const STOPPING_PART: usize = 8;
+const STOPPING_PART: u32 = 8;
 
 impl Pass<'_> {
     /// Starts setting the thresholds.
@@ -23,18 +21,13 @@ impl Pass<'_> {
     /// - The promise of a [`Pass`].
     pub(in crate::search) unsafe fn minimum_thresholds(
         &self,
+        quantised: &Quantised,
         width: usize,
     ) -> Result<(), GpuError> {
-        let (w, kernel) = (self.workspace, &self.kernels.minimum_thresholds);
+        let kernel = &self.kernels.minimum_thresholds;
         assert!(width <= MAX_BATCH);
-        let params = MinimumThresholdsParams {
-            headers: w.headers.pointer(),
-            scales: w.scales.pointer(),
-            floors: w.floors.pointer_mut(),
-            thresholds: w.thresholds.pointer_mut(),
-            batch: width as i32,
-            unused: 0,
-        };
+        let pass = self.view(quantised, width);
+        let params = MinimumThresholdsParams { pass, batch: width as i32, unused: 0 };
         let shape = Shape::grid(width.div_ceil(kernel.threads()), 1).early(self.early);
         // SAFETY: a thread for each query, of which there is room for `MAX_BATCH`; the caller
         // promises the rest.
@@ -45,41 +38,20 @@ impl Pass<'_> {
     ///
     /// # Safety
     /// - The promise of a [`Pass`].
-    pub(in crate::search) unsafe fn stop_queries(&self, width: usize) -> Result<(), GpuError> {
-        let (w, kernel) = (self.workspace, &self.kernels.stop_queries);
+    pub(in crate::search) unsafe fn stop_queries(
+        &self,
+        quantised: &Quantised,
+        width: usize,
+    ) -> Result<(), GpuError> {
+        let kernel = &self.kernels.stop_queries;
         assert!(width <= MAX_BATCH);
-        let capacity = w.candidates.len() / width;
-        let params = StopQueriesParams {
-            candidate_counts: w.candidate_counts.pointer_mut(),
-            thresholds: w.thresholds.pointer_mut(),
-            most: (capacity / STOPPING_PART) as u32,
-            capacity: capacity as u32,
-            batch: width as i32,
-            unused: 0,
-        };
+        let pass = self.view(quantised, width);
+        let most = pass.capacity / STOPPING_PART;
+        let params = StopQueriesParams { pass, most, batch: width as i32 };
         let shape = Shape::grid(width.div_ceil(kernel.threads()), 1).early(self.early);
         // SAFETY: a thread for each query; thresholds and counts have room for `MAX_BATCH`; the
         // caller promises the rest.
         unsafe { kernel.launch(self.stream, shape, &params) }
-    }
-
-    /// The candidates of `width` queries.
-    pub(in crate::search) fn candidates(
-        &self,
-        quantised: &Quantised,
-        width: usize,
-    ) -> CandidatesView {
-        let w = self.workspace;
-        CandidatesView {
-            scales: w.scales.pointer(),
-            tile_scales: quantised.scales.pointer(),
-            slot_rows: quantised.slot_rows.pointer(),
-            candidates: w.candidates.pointer(),
-            counts: w.candidate_counts.pointer(),
-            floors: w.floors.pointer(),
-            capacity: (w.candidates.len() / width) as u32,
-            unused: 0,
-        }
     }
 
     /// Starts scoring the candidates and listing the hits.
@@ -94,9 +66,7 @@ impl Pass<'_> {
         let (w, e) = (self.workspace, self.exchange);
         assert!(width <= MAX_BATCH);
         let params = ListHitsParams {
-            table: self.resident.view(),
-            queries: w.queries(),
-            candidates: self.candidates(quantised, width),
+            pass: self.view(quantised, width),
             listed: e.listed.pointer_mut()?,
             listed_count: w.listed_count.pointer_mut(),
             overflowed: e.overflowed.pointer_mut()?,

@@ -1,6 +1,6 @@
 //! One function for each kernel of the search: its parameters, its grid, and why they fit each
-//! other. All of them are unsafe for the reason that [`Pass`] states. This file has the kernel that
-//! every certified pass begins with.
+//! other. All of them are unsafe for the reason that [`Pass`] states. This file has what kernels of
+//! certified passes share, and the one that such a pass begins with.
 
 #![allow(unsafe_code)]
 
@@ -11,14 +11,14 @@ mod listing;
 
 pub(super) use listing::LISTING_PARTS;
 
-use super::abi::{Layout, PrepareQueriesParams, QueryHeader};
+use super::abi::{Layout, PassView, PrepareQueriesParams, QueryHeader};
 use super::kernels::QueryKernels;
 use super::pass::Pass;
 use super::workspace::MAX_BATCH;
 use crate::GpuError;
 use crate::abi::{DevicePointer, DevicePointerMut};
 use crate::driver::Shape;
-use crate::resident::CHUNK4;
+use crate::resident::Quantised;
 
 /// Threads of a warp.
 const WARP: usize = 32;
@@ -35,8 +35,36 @@ pub(in crate::search) struct Source {
 }
 
 impl Pass<'_> {
+    /// What the kernels of a pass of this width share: its queries divide the room for candidates
+    /// and survivors among themselves.
+    pub(in crate::search) fn view(&self, quantised: &Quantised, width: usize) -> PassView {
+        let w = self.workspace;
+        PassView {
+            table: self.resident.view(),
+            queries: w.queries(),
+            tile_scales: quantised.scales.pointer(),
+            slot_rows: quantised.slot_rows.pointer(),
+            formulas: w.formulas.pointer(),
+            formula_count: w.formula_count.pointer(),
+            formula_floors: w.formula_floors.pointer_mut(),
+            columns: w.columns.pointer_mut(),
+            bytes: w.query_bytes.pointer_mut(),
+            scales: w.scales.pointer_mut(),
+            thresholds: w.thresholds.pointer_mut(),
+            floors: w.floors.pointer_mut(),
+            ends: w.ends.pointer_mut(),
+            candidate_counts: w.candidate_counts.pointer_mut(),
+            survivor_counts: w.survivor_counts.pointer_mut(),
+            tickets: w.tickets.pointer_mut(),
+            candidates: w.candidates.pointer_mut(),
+            survivors: w.survivors.pointer_mut(),
+            capacity: (w.candidates.len() / width) as u32,
+            survivor_capacity: (w.survivors.len() / width) as u32,
+        }
+    }
+
     /// Queries that the host wrote into the exchange, in a pass of this width.
-    fn uploaded(&self, width: usize) -> Result<Source, GpuError> {
+    pub(in crate::search) fn uploaded(&self, width: usize) -> Result<Source, GpuError> {
         let (on_device, headers) = (&self.workspace.vectors, self.exchange.headers.pointer()?);
         let (vectors, copied) = if Self::copies_vectors(width) {
             (on_device.pointer(), DevicePointerMut::NULL)
@@ -46,58 +74,22 @@ impl Pass<'_> {
         Ok(Source { headers, vectors, copied })
     }
 
-    /// Starts preparing the query for the scan of the 4-bit table.
-    ///
-    /// # Safety
-    /// - The promise of a [`Pass`].
-    pub(in crate::search) unsafe fn prepare_one_query(&self) -> Result<(), GpuError> {
-        let padded = self.resident.dim.next_multiple_of(CHUNK4);
-        // SAFETY: the promise of a pass is the caller's.
-        unsafe { self.prepare(&self.kernels.plain, self.uploaded(1)?, 1, padded, Layout::Plain) }
-    }
-
-    /// Starts preparing the queries for the scan of the 8-bit table.
-    ///
-    /// # Safety
-    /// - The promise of a [`Pass`].
-    pub(in crate::search) unsafe fn prepare_queries(
-        &self,
-        kernels: &QueryKernels,
-        width: usize,
-    ) -> Result<(), GpuError> {
-        // SAFETY: the promise of a pass is the caller's.
-        unsafe { self.prepare_from(kernels, self.uploaded(width)?, width) }
-    }
-
-    /// The same for queries that are somewhere else.
+    /// Starts preparing the queries of a source: as many components, with padding, in this layout.
     ///
     /// # Safety
     /// - The promise of a [`Pass`], for the queries of this source.
-    pub(in crate::search) unsafe fn prepare_from(
+    pub(in crate::search) unsafe fn prepare(
         &self,
         kernels: &QueryKernels,
-        source: Source,
-        width: usize,
-    ) -> Result<(), GpuError> {
-        let int8 = &self.kernels.int8;
-        // SAFETY: the promise of a pass is the caller's.
-        unsafe { self.prepare(kernels, source, width, int8.padded, int8.layout) }
-    }
-
-    /// # Safety
-    /// - The promise of a [`Pass`].
-    unsafe fn prepare(
-        &self,
-        kernels: &QueryKernels,
+        quantised: &Quantised,
         source: Source,
         batch: usize,
-        padded: usize,
-        layout: Layout,
+        (padded, layout): (usize, Layout),
     ) -> Result<(), GpuError> {
         let (w, e) = (self.workspace, self.exchange);
         assert!(batch <= MAX_BATCH && batch * padded <= w.query_bytes.len());
         let params = PrepareQueriesParams {
-            table: self.resident.view(),
+            pass: self.view(quantised, batch),
             lift: self.resident.lift_view(),
             uploaded: source.headers,
             uploaded_vectors: source.vectors,
@@ -109,14 +101,6 @@ impl Pass<'_> {
             excluded: w.excluded.pointer_mut(),
             formulas: w.formulas.pointer_mut(),
             formula_count: w.formula_count.pointer_mut(),
-            bytes: w.query_bytes.pointer_mut(),
-            scales: w.scales.pointer_mut(),
-            thresholds: w.thresholds.pointer_mut(),
-            floors: w.floors.pointer_mut(),
-            candidate_counts: w.candidate_counts.pointer_mut(),
-            survivor_counts: w.survivor_counts.pointer_mut(),
-            tickets: w.tickets.pointer_mut(),
-            ends: w.ends.pointer_mut(),
             padded: padded as i32,
             layout,
         };

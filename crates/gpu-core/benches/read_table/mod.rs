@@ -1,19 +1,21 @@
-//! Measures the time of one plain read, with which benchmarks compare scans.
+//! Measures the time of one plain read of a table's bytes, with which the benchmark compares scans.
+
+mod abi;
 
 use std::time::Duration;
 
 use cust::event::{Event, EventFlags};
+use gpu_core::GpuError;
+use gpu_core::driver::{Array, Doing, Gpu, Modules, Shape, new_stream};
 
-use super::abi::{ReadTableParams, entries};
-use crate::GpuError;
-use crate::driver::{Array, Doing, Gpu, Modules, Shape, new_stream};
+use abi::{ReadTableParams, entries};
 
 /// Reads an array once and does nothing with it. Returns the median of the device's times.
 ///
 /// # Errors
 /// If the device fails.
 #[allow(unsafe_code)]
-pub fn time_reading<T: bytemuck::Pod>(
+pub(crate) fn time_reading<T: bytemuck::Pod>(
     array: &Array<T>,
     gpu: &Gpu,
     times: usize,

@@ -1,19 +1,15 @@
-//! Shared by the baselines and their kernels: parameters.
+//! Shared with the kernel that reads a table: its parameters.
 
 use crate::abi::{DevicePointer, DevicePointerMut};
 
-abi! {
-    name: "baselines";
+crate::abi! {
+    name: "read_table";
     uses: [];
-    constants {}
-    enums {}
-    data {}
-    unions {}
     params {
         struct ReadTableParams {
             /// `[count]`.
             data: DevicePointer<[u32; 4]>,
-            /// Never written, but the compiler can't know that, so it keeps the loads.
+            /// `[1]`. Never written, but the compiler can't know that, so it keeps the loads.
             never: DevicePointerMut<[u32; 4]>,
             count: u64,
         }
