@@ -50,14 +50,6 @@ pub enum ConfigError {
         /// What it must be.
         expected: &'static str,
     },
-    /// A value that has a misspelt name.
-    #[error("setting `{key}`: {reason}")]
-    Misspelt {
-        /// The key.
-        key: &'static str,
-        /// What is no name, and which ones are.
-        reason: String,
-    },
     /// A value that can't be read.
     #[error("settings: {0}")]
     Value(#[from] config::ConfigError),
@@ -74,12 +66,12 @@ pub enum ConfigError {
         /// The second model, as written in the settings.
         second: String,
     },
-    /// A value outside its range.
+    /// A value outside its range, or one that has a misspelt name.
     #[error("setting `{key}`: {reason}")]
-    OutOfRange {
+    Invalid {
         /// The key.
         key: &'static str,
         /// What it must be.
-        reason: &'static str,
+        reason: String,
     },
 }

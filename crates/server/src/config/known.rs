@@ -3,8 +3,9 @@
 
 use toml::Value;
 
+use super::ConfigError;
+use super::settings::DEFAULTS;
 use super::spelling::{did_you_mean, likest};
-use super::{ConfigError, DEFAULTS};
 
 /// Begins the names of our variables.
 pub(super) const PREFIX: &str = "KINDRED_";
@@ -23,6 +24,11 @@ impl Known {
 
     fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
+    }
+
+    /// Settings with several values, which are separated by commas in the environment.
+    pub(super) fn lists(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(|(_, default)| default.is_array()).map(|(key, _)| key.as_str())
     }
 
     fn unknown(&self, origin: String, key: &str, hint: &str) -> ConfigError {

@@ -8,10 +8,8 @@ use std::path::{Path, PathBuf};
 use config::{Environment, File, FileFormat};
 
 use super::known::{Known, PREFIX};
-use super::{Config, ConfigError, DEFAULTS, ServeFlags};
-
-/// Settings with several values, comma-separated in the environment.
-const LISTS: [&str; 2] = ["cors_origins", "public_routes"];
+use super::settings::DEFAULTS;
+use super::{Config, ConfigError, ServeFlags};
 
 /// Names the settings file; not itself a setting.
 const CONFIG_VARIABLE: &str = "KINDRED_CONFIG";
@@ -45,7 +43,7 @@ impl Config {
         }
         let mut environment =
             Environment::with_prefix("KINDRED").try_parsing(true).list_separator(",");
-        for key in LISTS {
+        for key in known.lists() {
             environment = environment.with_list_parse_key(key);
         }
         let config: Self = layers

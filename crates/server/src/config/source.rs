@@ -4,7 +4,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use kindred::device::Placement;
 
@@ -124,6 +125,27 @@ impl fmt::Display for ModelPlacement {
         }
         self.placement.fmt(f)
     }
+}
+
+/// Reads one value, a list of values, or several separated by commas, as in an environment
+/// variable.
+pub(super) fn listed<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err = String>,
+{
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrMany {
+        One(String),
+        Many(Vec<String>),
+    }
+    let texts = match OneOrMany::deserialize(deserializer)? {
+        OneOrMany::One(text) if text.is_empty() => Vec::new(),
+        OneOrMany::One(text) => text.split(',').map(|one| one.trim().to_owned()).collect(),
+        OneOrMany::Many(texts) => texts,
+    };
+    texts.iter().map(|text| text.parse()).collect::<Result<_, _>>().map_err(D::Error::custom)
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ pub use engine_figures::{EngineFigures, LaneFigures};
 pub use families::Known;
 pub use formats::Format;
 pub(crate) use labels::MAX_ROUTES;
+pub(crate) use process::number_in;
 pub(crate) use request::Connection;
 pub(crate) use thread_figures::Stages;
 

@@ -1,5 +1,7 @@
 //! The process as the system sees it. Only on Linux; elsewhere there are no such figures.
 
+use std::fs;
+
 /// Figures of this process, by the names that Prometheus's own client libraries use.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ProcessFigures {
@@ -18,11 +20,17 @@ pub(super) struct ProcessFigures {
     pub(super) start_seconds: f64,
 }
 
+/// The number in the first line of this file that begins with `name`. `None` if there is no such
+/// file, line or number.
+pub(crate) fn number_in(file: &str, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(file).ok()?;
+    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
 /// The current figures; `None` if the system does not report them.
 #[cfg(target_os = "linux")]
 pub(super) fn figures() -> Option<ProcessFigures> {
-    use std::fs;
-
     use rustix::param::{clock_ticks_per_second, page_size};
     use rustix::process::{Resource, getrlimit};
 
@@ -32,13 +40,7 @@ pub(super) fn figures() -> Option<ProcessFigures> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
     let ticks = clock_ticks_per_second() as f64;
-    // The value in a line of the form `name value`.
-    let value = |file: &str, name: &str| -> Option<u64> {
-        let text = fs::read_to_string(file).ok()?;
-        let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
-        rest.split_whitespace().next()?.parse().ok()
-    };
-    let anonymous = value("/proc/self/status", "RssAnon:").map(|kibibytes| kibibytes << 10);
+    let anonymous = number_in("/proc/self/status", "RssAnon:").map(|kibibytes| kibibytes << 10);
     Some(ProcessFigures {
         resident_bytes: field(24)? * page_size() as u64,
         anonymous_bytes: anonymous,
@@ -47,7 +49,7 @@ pub(super) fn figures() -> Option<ProcessFigures> {
         max_files: getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX),
         threads: field(20)?,
         cpu_seconds: (field(14)? + field(15)?) as f64 / ticks,
-        start_seconds: value("/proc/stat", "btime ")? as f64 + field(22)? as f64 / ticks,
+        start_seconds: number_in("/proc/stat", "btime ")? as f64 + field(22)? as f64 / ticks,
     })
 }
 
@@ -79,5 +81,15 @@ mod tests {
         let age = now.as_secs_f64() - after.start_seconds;
         assert!((-2.0..3600.0).contains(&age), "{age}");
         drop((taken, files));
+    }
+
+    #[test]
+    fn numbers_are_read_by_the_beginnings_of_their_lines() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "max\nMemTotal:   12 kB\nMemFree: x\n").unwrap();
+        let number = |name: &str| number_in(file.path().to_str().unwrap(), name);
+        assert_eq!(number("MemTotal:"), Some(12));
+        assert_eq!([number("MemFree:"), number("Mem "), number("")], [None; 3]);
+        assert_eq!(number_in("/no/such/file", ""), None);
     }
 }
