@@ -229,39 +229,24 @@ impl Loader {
         Ok(Some(model))
     }
 
-    /// Starts a model's engines beside those that are served. Returns once they have reached their
-    /// full speed, and a probe was answered right.
+    /// Starts a model's engines beside those that are served. Returns once those that `until` names
+    /// have reached their full speed, and a probe was answered right. Each maker may wait for its
+    /// turn.
     ///
     /// # Errors
-    /// If an engine does not start, or the answer is wrong.
+    /// If one of these engines does not start, or the answer is wrong.
     pub(super) fn start_beside(
         &self,
         model: Arc<ModelStore>,
         config: &Config,
-        before: Option<&ServedModel>,
-    ) -> Result<Arc<ServedModel>, LoadError> {
-        let makers = self.makers(&model, config, before)?;
-        let replicas = makers.each.len();
-        let started = self.start_engines(model, config, makers, true, Until::All)?;
-        (0..replicas).for_each(|replica| started.until_warm(replica));
-        self.try_out(&started)?;
-        Ok(self.watched(started))
-    }
-
-    /// As [`start_beside`](Self::start_beside), but returns as soon as the first engine is ready
-    /// and warm and has answered a probe. Each maker may wait for its turn.
-    ///
-    /// # Errors
-    /// If the first engine does not start, or answers wrong.
-    pub(super) fn start_first(
-        &self,
-        model: Arc<ModelStore>,
-        config: &Config,
         makers: Makers,
+        until: Until,
     ) -> Result<Started, LoadError> {
-        let started = self.start_engines(model, config, makers, true, Until::First)?;
-        started.until_warm(0);
-        self.try_out(&started)?;
+        let awaited = if until == Until::First { 1 } else { makers.each.len() };
+        let started = self.start_engines(model, config, makers, true, until)?;
+        (0..awaited).for_each(|replica| started.until_warm(replica));
+        let served = &started.served;
+        self.timer.block_on(served.readiness.check(&served.queue, &[]))?;
         Ok(started)
     }
 
@@ -275,10 +260,6 @@ impl Loader {
         let placement = config.placement_of(model.name());
         let replaces = before.and_then(|before| before.placed.as_ref());
         Ok((self.make_engines)(Making { model, placement, replaces })?)
-    }
-
-    fn try_out(&self, Started { served, .. }: &Started) -> Result<(), LoadError> {
-        Ok(self.timer.block_on(served.readiness.check(&served.queue, &[]))?)
     }
 
     fn start_engines(
@@ -325,10 +306,7 @@ impl Loader {
         );
         let timeout = Duration::from_millis(config.readiness_timeout_ms);
         let own = heads::open(&model, config)?;
-        let description = workers.description().clone();
-        let served = ServedModel::new(model, queue, description, timeout)
-            .with_heads(own)
-            .with_replicas(workers.replicas().clone(), placed);
+        let served = ServedModel::new(model, own, queue, &workers, placed, timeout);
         warm::warm(&served, &served.heads.load());
         let lost = Box::pin(workers.lost());
         let mut engines = self.engines.lock().expect("nothing panics while it holds this lock");
@@ -340,18 +318,13 @@ impl Loader {
     /// From now on the process ends if the engines of this model are lost. Only now, because
     /// engines that fail their trial must not end the process.
     pub(super) fn watched(&self, Started { served, lost, .. }: Started) -> Arc<ServedModel> {
-        self.watch(lost);
-        served
-    }
-
-    /// From now on the process ends if this engine is lost.
-    fn watch(&self, lost: UntilLost) {
         let is_lost = self.lost.clone();
         self.timer.spawn(async move {
             if let Some(why) = lost.await {
                 is_lost.send_if_modified(|first| first.is_none() && first.replace(why).is_none());
             }
         });
+        served
     }
 
     /// Waits until an engine is lost for good; returns why.

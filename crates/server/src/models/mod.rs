@@ -52,5 +52,6 @@ pub(crate) fn for_tests(model: kindred::ModelStore) -> ServedModel {
     };
     let (until, makers) = (kindred::queue::Until::All, vec![make]);
     let (queue, workers) = kindred::queue::start(limits, &timer, until, None, makers).unwrap();
-    ServedModel::new(model, queue, workers.description().clone(), std::time::Duration::from_secs(5))
+    let readiness_timeout = std::time::Duration::from_secs(5);
+    ServedModel::new(model, Vec::new(), queue, &workers, None, readiness_timeout)
 }

@@ -13,7 +13,7 @@ use tracing::{error, info, warn};
 use super::verification::verify_in_background;
 use super::{LoadError, Loader, ModelSet, Models, ServedModel, heads, load, rolling};
 use crate::config::{Config, ConfigError, ModelSource};
-use kindred::queue::EngineLost;
+use kindred::queue::{EngineLost, Until};
 use kindred::{ModelError, ModelStore};
 
 /// Reads the settings again on each call.
@@ -256,14 +256,17 @@ impl Reloader {
     ) -> Result<(Arc<ServedModel>, Outcome), LoadError> {
         let current = self.models.current();
         let before = current.named(&source.expected_name());
-        let served = before.map(|b| &**b);
+        let served = before.map(|before| &**before);
         let Some(model) = self.loader.verify_while_running(source, model, config, served)? else {
             let unchanged = before.expect("only a model that is served can be unchanged").clone();
             return Ok((unchanged, Outcome::Unchanged));
         };
-        let served = match self.loader.start_beside(model.clone(), config, before.map(|b| &**b)) {
-            Ok(served) => served,
-            Err(no_memory) if rolling::is_worth_trying(&no_memory, before.map(|b| &**b)) => {
+        let makers = self.loader.makers(&model, config, served);
+        let started =
+            makers.and_then(|all| self.loader.start_beside(model.clone(), config, all, Until::All));
+        let served = match started {
+            Ok(started) => self.loader.watched(started),
+            Err(no_memory) if rolling::is_worth_trying(&no_memory, served) => {
                 let served = rolling::swap(&self.loader, &self.models, current, model, config)?;
                 return Ok((served, Outcome::Loaded));
             }
@@ -271,7 +274,7 @@ impl Reloader {
         };
         self.models.replace(current.with(served.clone()));
         let on_gpus = before.filter(|before| before.placed.is_some());
-        let ended = on_gpus.and_then(|before| before.replicas.clone());
+        let ended = on_gpus.map(|before| before.replicas.clone());
         drop(current);
         // The next model is placed where memory is free by then.
         if ended.is_some_and(|replicas| !replicas.until_ended(FREES_MEMORY)) {

@@ -9,10 +9,11 @@ use super::engine_figures::COUNTERS;
 use super::family::{Family, Labels, Samples};
 use super::labels::{METHOD_COUNT, STATUS_COUNT, method_name, status_name};
 use super::thread_figures::ThreadFigures;
-use super::{EngineFigures, Histogram, LaneFigures, Observer, process};
+use super::{EngineFigures, Histogram, Observer, process};
 use crate::traces::TraceFigures;
-use scheduler::ReplicaState;
+use kindred::queue::QueueStatistics;
 use scheduler::account::{Memory, Pool};
+use scheduler::{BATCH_SIZE_BOUNDS, LaneStatistics, PASS_SECONDS_BOUNDS, ReplicaState};
 
 /// Figures that are known rather than counted.
 #[derive(Debug, Clone, Copy)]
@@ -215,44 +216,66 @@ fn of_models(models: &[EngineFigures]) -> Vec<Family> {
             |one| one.damaged_files,
         ),
         gauges("kindred_queue_capacity_queries", "Queue capacity, in slots", models, |one| {
-            one.queue_capacity
+            u64::from(one.queue.counted.capacity_slots)
         }),
         counts(
             "kindred_jobs_refused",
             "Jobs shed with 429 because the queue was full",
             models,
-            |one| one.refused,
+            |one| one.queue.counted.refused_full,
         ),
         counts(
             "kindred_jobs_late",
             "Jobs that expired and were answered with 504",
             models,
-            |one| one.late,
+            |one| one.queue.counted.deadline_passed,
         ),
         counts(
             "kindred_jobs_abandoned",
             "Jobs cancelled because their clients disconnected",
             models,
-            |one| one.hung_up,
+            |one| one.queue.counted.hung_up,
         ),
         counts(
             "kindred_jobs_failed",
             "Jobs answered with 503 because the engine failed or was missing",
             models,
-            |one| one.failed,
+            |one| one.queue.counted.failed + one.queue.counted.refused_without_device,
         ),
     ]
 }
 
-fn by_lane<V>(models: &[EngineFigures], of: impl Fn(&LaneFigures) -> V) -> Vec<(Labels, V)> {
-    let lanes = models.iter().flat_map(|model| model.lanes.iter().map(move |lane| (model, lane)));
-    lanes
-        .map(|(model, lane)| {
-            let mut labels = named(model);
-            labels.push(("lane", lane.lane.to_owned()));
-            (labels, of(lane))
+/// A value for each lane of each model: searches, full passes, classified texts and expanded texts.
+fn by_lane<V>(models: &[EngineFigures], of: impl Fn(&LaneStatistics) -> V) -> Vec<(Labels, V)> {
+    let of_model = |model: &EngineFigures| {
+        let QueueStatistics { searches, full_passes, classifications, expansions, .. } =
+            &model.queue;
+        [
+            ("search", searches),
+            ("full_pass", full_passes),
+            ("classify", classifications),
+            ("expand", expansions),
+        ]
+        .map(|(name, lane)| {
+            (vec![("model", model.model.clone()), ("lane", name.to_owned())], of(lane))
         })
-        .collect()
+    };
+    models.iter().flat_map(of_model).collect()
+}
+
+/// A histogram with these bounds and one more, and these counts.
+fn bounded(bounds: impl Iterator<Item = f64>, counts: &[u64], sum: f64) -> Histogram {
+    let buckets = bounds.chain([f64::INFINITY]).zip(counts.iter().copied()).collect();
+    Histogram { buckets, sum }
+}
+
+fn batch_sizes(lane: &LaneStatistics) -> Histogram {
+    let bounds = BATCH_SIZE_BOUNDS.iter().map(|&bound| bound as f64);
+    bounded(bounds, &lane.batch_sizes, lane.queries as f64)
+}
+
+fn pass_seconds(lane: &LaneStatistics) -> Histogram {
+    bounded(PASS_SECONDS_BOUNDS.into_iter(), &lane.pass_seconds, lane.pass_seconds_sum)
 }
 
 fn by_state(models: &[EngineFigures]) -> Vec<(Labels, f64)> {
@@ -263,7 +286,8 @@ fn by_state(models: &[EngineFigures]) -> Vec<(Labels, f64)> {
         .map(|(model, state): (&EngineFigures, _)| {
             let mut labels = named(model);
             labels.push(("state", state.to_owned()));
-            (labels, model.replicas.iter().filter(|one| one.name() == state).count() as f64)
+            let replicas = model.queue.counted.replicas.iter();
+            (labels, replicas.filter(|one| one.name() == state).count() as f64)
         })
         .collect()
 }
@@ -273,7 +297,7 @@ fn of_engines(models: &[EngineFigures]) -> Vec<Family> {
         Family {
             name: "kindred_queue_queries",
             help: "Queue slots in use by queries waiting or in progress",
-            samples: Samples::Gauges(by_lane(models, |lane| lane.slots_taken as f64)),
+            samples: Samples::Gauges(by_lane(models, |lane| f64::from(lane.slots_taken))),
         },
         Family {
             name: "kindred_passes",
@@ -288,43 +312,45 @@ fn of_engines(models: &[EngineFigures]) -> Vec<Family> {
         Family {
             name: "kindred_batch_queries",
             help: "Batch size: queries per pass",
-            samples: Samples::Histograms(by_lane(models, |lane| lane.batch.clone())),
+            samples: Samples::Histograms(by_lane(models, batch_sizes)),
         },
         Family {
             name: "kindred_pass_seconds",
             help: "Duration of a pass",
-            samples: Samples::Histograms(by_lane(models, |lane| lane.pass_seconds.clone())),
+            samples: Samples::Histograms(by_lane(models, pass_seconds)),
         },
         counts(
             "kindred_search_work_queries",
             "Estimated work of searches, in plain queries (k = 10, all rows)",
             models,
-            |one| one.lanes[0].work,
+            |one| one.queue.searches.work,
         ),
         counts(
             "kindred_full_pass_work_components",
             "Estimated work of full passes, in components per row",
             models,
-            |one| one.lanes[1].work,
+            |one| one.queue.full_passes.work,
         ),
         counts(
             "kindred_classify_work_tokens",
             "Estimated work of classified texts, in tokens",
             models,
-            |one| one.lanes[2].work,
+            |one| one.queue.classifications.work,
         ),
         counts(
             "kindred_expand_work_queries",
             "Estimated work of expanded texts, in plain queries (k = 10, all rows)",
             models,
-            |one| one.lanes[3].work,
+            |one| one.queue.expansions.work,
         ),
-        counts("kindred_engine_restarts", "Engine restarts", models, |one| one.restarts),
+        counts("kindred_engine_restarts", "Engine restarts", models, |one| {
+            one.queue.counted.restarts
+        }),
         counts(
             "kindred_jobs_asked_again",
             "Jobs asked again of another engine, because theirs failed or hung",
             models,
-            |one| one.asked_again,
+            |one| one.queue.counted.asked_again,
         ),
         Family {
             name: "kindred_replicas",
@@ -340,7 +366,8 @@ fn of_engines(models: &[EngineFigures]) -> Vec<Family> {
             let is_this = |counter: &str| {
                 COUNTERS.iter().any(|(of, metric, _)| *of == counter && *metric == name)
             };
-            let counted = model.counters.iter().filter(move |(counter, _)| is_this(counter));
+            let counted = model.queue.counted.device_counters.iter().chain(&model.texts);
+            let counted = counted.filter(move |(counter, _)| is_this(counter));
             counted.map(|(_, count)| (named(model), *count))
         });
         let samples: Vec<_> = samples.collect();

@@ -23,7 +23,7 @@ use std::thread::ThreadId;
 
 pub use access_log::AccessLog;
 pub use counter::Histogram;
-pub use engine_figures::{EngineFigures, LaneFigures};
+pub use engine_figures::EngineFigures;
 pub use families::Known;
 pub use formats::Format;
 pub(crate) use labels::MAX_ROUTES;
