@@ -14,7 +14,8 @@ mod tests;
 use std::collections::HashMap;
 
 pub use error::ConfigError;
-pub use layers::{API_KEY_VARIABLE, URL_VARIABLE, check_variables, variable};
+pub use known::{API_KEY_VARIABLE, URL_VARIABLE};
+pub use layers::{check_variables, variable};
 pub(crate) use levels::levels;
 pub use settings::{Config, HeadPrecision, LogFormat, MAX_THREADS, ServeFlags};
 pub use source::{ModelPlacement, ModelSource};

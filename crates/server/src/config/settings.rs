@@ -124,12 +124,12 @@ settings! {
     "Models" {
         /// Model folder written by `kindred prepare`. Repeat the flag to serve several; the first
         /// is the default model
-        #[serde(deserialize_with = "listed")]
+        #[serde(with = "listed")]
         #[arg(value_name = "[NAME=]DIR", value_parser = NonEmptyStringValueParser::new())]
         model(Vec<ModelSource>, Vec<String>) = "" or "the built-in model";
         /// Head folder, of a classifier or an expander, for the served model that it was made for.
         /// Repeat the flag to serve several
-        #[serde(deserialize_with = "listed")]
+        #[serde(with = "listed")]
         #[arg(value_name = "[NAME=]DIR")]
         head(Vec<ModelSource>, Vec<String>) = "";
         /// Name of the default model in answers
@@ -148,7 +148,7 @@ settings! {
         /// Placement of models on several GPUs: replicate (a copy on each, for throughput), shard
         /// (a part of the rows on each, for large tables and for latency), or auto (copies if they
         /// fit, else shards). Repeat the flag for models that differ
-        #[serde(deserialize_with = "listed")]
+        #[serde(with = "listed")]
         #[arg(value_name = "[NAME=]HOW")]
         placement(Vec<ModelPlacement>, Vec<String>) = "auto";
         /// Number of CPU engine threads; 0 means one per core
