@@ -223,6 +223,7 @@ pub(super) fn check_models<'a>(
     Ok(())
 }
 
-fn folder(source: &ModelSource) -> &Path {
+/// The folder of a head in the settings.
+pub(super) fn folder(source: &ModelSource) -> &Path {
     source.folder.as_deref().expect("the settings were checked")
 }

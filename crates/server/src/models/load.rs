@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::readiness::NotReady;
-use super::{ServedModel, heads, warm};
+use super::{ModelSet, ServedModel, heads, warm};
 use crate::config::{Config, ConfigError, ModelSource};
 use crate::observe::number_in;
 use kindred::background::in_background;
@@ -112,7 +112,7 @@ pub enum LoadError {
     },
     /// Its engine does not answer the trial query.
     #[error("the new engine failed its trial query: {0}")]
-    Trial(#[source] Box<dyn Error + Send + Sync>),
+    Trial(#[from] NotReady),
     /// The thread that loads it did not start, or panicked.
     #[error("the model could not be loaded: {0}; see the log")]
     Broken(#[source] io::Error),
@@ -124,21 +124,13 @@ impl From<ConfigError> for LoadError {
     }
 }
 
-impl From<NotReady> for LoadError {
-    fn from(why: NotReady) -> Self {
-        Self::Trial(why.into())
-    }
-}
-
-/// Ends when an engine is lost for good.
-type UntilLost = Pin<Box<dyn Future<Output = Option<EngineLost>> + Send>>;
-
 /// A model whose engines have been made, or at least the first.
 pub(super) struct Started {
     pub(super) served: Arc<ServedModel>,
     /// For each engine, disconnected once it has reached its full speed.
     warm: Vec<mpsc::Receiver<Infallible>>,
-    lost: UntilLost,
+    /// Ends when an engine is lost for good.
+    lost: Pin<Box<dyn Future<Output = Option<EngineLost>> + Send>>,
 }
 
 impl Started {
@@ -172,31 +164,26 @@ impl Loader {
         Self { make_engines, timer, engines: Mutex::default(), lost: watch::channel(None).0 }
     }
 
-    /// Loads a model while the service starts. Returns as soon as its engine can answer.
+    /// Loads the models of the settings while the service starts. Returns as soon as their engines
+    /// can answer.
     ///
     /// # Errors
-    /// If the folder is not a valid model, or its engine does not start.
-    pub fn load(
-        &self,
-        source: &ModelSource,
-        config: &Config,
-    ) -> Result<Arc<ServedModel>, LoadError> {
-        let model = open(source, config)?;
-        if let Err(why) = check_memory(&model, source, config) {
-            warn!("{why}");
+    /// If a folder is not a valid model, an engine does not start, or a head of the settings belongs
+    /// to none of these models.
+    pub fn load(&self, config: &Config) -> Result<ModelSet, LoadError> {
+        let mut models = Vec::new();
+        for source in config.sources() {
+            let model = open(&source, config)?;
+            if let Err(why) = check_memory(&model, &source, config) {
+                warn!("{why}");
+            }
+            let model = Arc::new(model);
+            let makers = self.makers(&model, config, None)?;
+            let started = self.start_engines(model, config, makers, false, Until::All)?;
+            models.push(self.watched(started));
         }
-        let model = Arc::new(model);
-        let makers = self.makers(&model, config, None)?;
-        let started = self.start_engines(model, config, makers, false, Until::All)?;
-        Ok(self.watched(started))
-    }
-
-    /// Checks that each head of the settings belongs to one of these models.
-    ///
-    /// # Errors
-    /// If one does not.
-    pub fn check_heads(config: &Config, models: &[Arc<ServedModel>]) -> Result<(), LoadError> {
-        Ok(heads::check_models(config, models.iter().map(|served| served.model()))?)
+        heads::check_models(config, models.iter().map(|served| served.model()))?;
+        Ok(ModelSet::new(models))
     }
 
     /// Verifies an opened model while the service runs: every checksum matches, and there is enough

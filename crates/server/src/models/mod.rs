@@ -21,6 +21,7 @@ mod words_as_json;
 pub use heads::{AnyHead, ServedClassifier, ServedHead, find_head, without_checksum};
 pub use load::{LoadError, Loader, MakeEngines, Making, one_engine};
 pub use one::OneModel;
+pub use readiness::NotReady;
 pub use reload::{
     Outcome, ReadSettings, ReloadError, ReloadFiles, Reloaded, ReloadedModel, Reloader,
 };
@@ -31,7 +32,6 @@ pub use set::{ModelSet, Models};
 pub use words_as_json::WordsAsJson;
 
 pub(crate) use call::{Call, NotMilliseconds};
-pub(crate) use readiness::NotReady;
 pub(crate) use set::View;
 
 /// A model with the reference engine.

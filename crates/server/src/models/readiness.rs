@@ -15,7 +15,7 @@ const GOOD_FOR: Duration = Duration::from_secs(1);
 
 /// Why a model does not count as ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NotReady {
+pub enum NotReady {
     /// The engine was lost for good.
     #[error("the engine has stopped working")]
     EngineGone,

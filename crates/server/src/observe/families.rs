@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use super::counter::{Counter, Durations};
 use super::engine_figures::COUNTERS;
-use super::family::{Family, Labels, Samples};
+use super::family::{Family, Labels, Samples, counts, gauges, histograms, only};
 use super::labels::{METHOD_COUNT, STATUS_COUNT, method_name, status_name};
 use super::thread_figures::ThreadFigures;
 use super::{EngineFigures, Histogram, Observer, process};
@@ -37,25 +37,8 @@ pub(super) fn all(observer: &Observer, known: Known<'_>, models: &[EngineFigures
     families.extend(of_models(models));
     families.extend(of_engines(models));
     families.extend(known.traces.map(of_traces).into_iter().flatten());
-    families.extend(of_process());
+    families.extend(process::families());
     families
-}
-
-fn counts(name: &'static str, help: &'static str, samples: Vec<(Labels, u64)>) -> Family {
-    Family { name, help, samples: Samples::Counts(samples) }
-}
-
-fn gauges(name: &'static str, help: &'static str, samples: Vec<(Labels, f64)>) -> Family {
-    Family { name, help, samples: Samples::Gauges(samples) }
-}
-
-fn histograms(name: &'static str, help: &'static str, samples: Vec<(Labels, Histogram)>) -> Family {
-    Family { name, help, samples: Samples::Histograms(samples) }
-}
-
-/// The only sample of a family, without labels.
-fn only<V>(value: V) -> Vec<(Labels, V)> {
-    vec![(Labels::new(), value)]
 }
 
 fn of_build(known: Known<'_>) -> Vec<Family> {
@@ -366,37 +349,4 @@ fn of_traces(figures: TraceFigures) -> [Family; 2] {
             only(refused),
         ),
     ]
-}
-
-/// Figures of the process, with the names that all of Prometheus's client libraries use.
-fn of_process() -> Vec<Family> {
-    let Some(process) = process::figures() else { return Vec::new() };
-    let gauge = |name, help, value| gauges(name, help, only(value));
-    let anonymous = process.anonymous_bytes.map(|bytes| {
-        let help = "Resident memory without mapped files, such as models";
-        gauge("kindred_process_anonymous_bytes", help, bytes as f64)
-    });
-    let mut families = vec![
-        Family {
-            name: "process_cpu_seconds",
-            help: "User and system CPU time",
-            samples: Samples::Sum(process.cpu_seconds),
-        },
-        gauge("process_resident_memory_bytes", "Resident memory", process.resident_bytes as f64),
-        gauge(
-            "process_virtual_memory_bytes",
-            "Virtual memory, including mapped models",
-            process.virtual_bytes as f64,
-        ),
-        gauge("process_open_fds", "Open file descriptors", process.open_files as f64),
-        gauge("process_max_fds", "Limit of open file descriptors", process.max_files as f64),
-        gauge("process_threads", "Threads", process.threads as f64),
-        gauge(
-            "process_start_time_seconds",
-            "Start time of the process, in seconds since 1970",
-            process.start_seconds,
-        ),
-    ];
-    families.extend(anonymous);
-    families
 }
