@@ -36,7 +36,6 @@ pub enum AnyHead {
 pub struct ServedClassifier {
     /// The classifier.
     pub head: Arc<Head>,
-    /// A text whose class scores are known.
     probe: Arc<Probe>,
 }
 

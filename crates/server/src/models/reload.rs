@@ -203,8 +203,7 @@ impl Reloader {
         files.iter().for_each(|line| info!("reloaded: {line}"));
         let config = (self.read_settings)()?;
         let sources = config.sources();
-        let opened = sources.iter().map(|source| load::open(source, &config).map(Arc::new));
-        let opened = check_heads(&config, opened.collect())?;
+        let opened = open(&sources, &config)?;
         let mut reloaded = Vec::new();
         let mut failed = Vec::new();
         let mut wanted: Vec<Arc<ServedModel>> = Vec::new();
@@ -286,18 +285,17 @@ impl Reloader {
 
 type Opened = Result<Arc<ModelStore>, ModelError>;
 
-/// Checks that each head of the settings was made for one of these models: otherwise a reload would
-/// drop it, and its callers would lose their answers. If a model can't be opened, that is not
-/// known.
-fn check_heads(config: &Config, mut opened: Vec<Opened>) -> Result<Vec<Opened>, ReloadError> {
+/// Opens models, and checks that each head of the settings was made for one of them: otherwise a
+/// reload would drop it, and its callers would lose their answers. If a model can't be opened, that
+/// is not known.
+fn open(sources: &[ModelSource], config: &Config) -> Result<Vec<Opened>, ReloadError> {
+    let opened = sources.iter().map(|source| load::open(source, config).map(Arc::new));
     if config.head.is_empty() {
-        return Ok(opened);
+        return Ok(opened.collect());
     }
     let failed = |why: LoadError| ReloadError::Head(Box::new(why));
-    if let Some(at) = opened.iter().position(Result::is_err) {
-        return opened.swap_remove(at).map_err(|why| failed(why.into())).map(|_| opened);
-    }
-    let models = opened.iter().flatten().map(|model| &**model);
+    let opened = opened.collect::<Result<Vec<_>, _>>().map_err(|why| failed(why.into()))?;
+    let models = opened.iter().map(|model| &**model);
     heads::check_models(config, models).map_err(|why| failed(why.into()))?;
-    Ok(opened)
+    Ok(opened.into_iter().map(Ok).collect())
 }

@@ -22,11 +22,8 @@ use kindred::queue::{DeviceThreads, QueueHandle, Replicas};
 pub struct ServedModel {
     // Dropped in this order, so that the engine's thread holds the table last and frees its memory,
     // instead of a thread that others wait for.
-    /// Table and words.
     pub(crate) model: Arc<ModelStore>,
-    /// The queue for queries.
     pub(crate) queue: QueueHandle,
-    /// The engine that answers them.
     pub(crate) engine: EngineDescription,
     /// Its heads. A reload may replace them while the model stays.
     pub(crate) heads: ArcSwap<Vec<ServedHead>>,

@@ -23,11 +23,8 @@ pub struct Timeouts {
 /// What the requests to all models share: timeouts, counters, memory and threads.
 pub struct Service {
     pub(crate) timeouts: Timeouts,
-    /// Counts connections and requests.
     pub(crate) observer: Arc<Observer>,
-    /// Traces requests, if the settings say so.
     pub(crate) traces: Traces,
-    /// Memory for requests and answers.
     pub(crate) memory: Arc<Memory>,
     /// Threads for long work that needs no engine.
     pub(crate) workers: Workers,

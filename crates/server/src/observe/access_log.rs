@@ -43,7 +43,6 @@ impl AccessLog {
 pub(super) struct LoggedRequest {
     settings: AccessLog,
     one_in: NonZeroU64,
-    /// The route's label.
     route: &'static str,
     client: SocketAddr,
     method: Method,

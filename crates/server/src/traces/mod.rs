@@ -27,20 +27,14 @@ pub use self::off::{Trace, Traces};
 #[cfg(feature = "traces")]
 pub use self::spans::{Trace, Traces};
 
+use crate::config::ConfigError;
+
 /// Why traces can't be started.
 #[derive(Debug, thiserror::Error)]
 pub enum TracesError {
-    /// An invalid value.
-    #[error("setting `{key}`: `{value}`: {reason}")]
-    Setting {
-        /// The key.
-        key: &'static str,
-        /// The value, without a password.
-        value: String,
-        /// What it must be, or why it can't be used.
-        #[source]
-        reason: Box<dyn Error + Send + Sync>,
-    },
+    /// The setting `traces_endpoint`.
+    #[error(transparent)]
+    Setting(#[from] ConfigError),
     /// The exporter refuses its environment.
     #[error("can't export traces: {0}; correct or unset the OTEL_EXPORTER_OTLP_ variable")]
     Exporter(#[source] Box<dyn Error + Send + Sync>),

@@ -75,7 +75,6 @@ impl Sampler {
         has_room
     }
 
-    /// How many traces were asked for beyond the limit.
     pub(super) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
