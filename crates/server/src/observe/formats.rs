@@ -1,5 +1,7 @@
 //! The two text formats in which Prometheus and others read figures.
 
+use std::collections::HashSet;
+
 use axum::http::{HeaderMap, header};
 use mediatype::{MediaType, MediaTypeList, Name, ReadParams, names};
 
@@ -55,33 +57,24 @@ fn quality(range: &MediaType<'_>) -> f32 {
 /// Converts OpenMetrics to the older text format: there, the description of a counter has its full
 /// name as well, and there are no units and no end marker.
 pub(super) fn to_text(open_metrics: &str) -> String {
+    let lines = || open_metrics.lines();
+    let counters: HashSet<&str> =
+        lines().filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter")).collect();
     let mut text = String::with_capacity(open_metrics.len() + 1024);
-    let lines: Vec<&str> = open_metrics.lines().collect();
-    for (index, line) in lines.iter().enumerate() {
-        if *line == "# EOF" || line.starts_with("# UNIT ") {
-            continue;
-        }
-        let described = line.strip_prefix("# HELP ").map(|rest| ("# HELP ", rest));
-        let described = described.or(line.strip_prefix("# TYPE ").map(|rest| ("# TYPE ", rest)));
-        match described.and_then(|(kind, rest)| Some((kind, rest.split_once(' ')?))) {
-            Some((kind, (name, rest))) if is_counter(&lines[index..], name) => {
-                text.extend([kind, name, "_total ", rest]);
-            }
-            _ => text.push_str(line),
+    for line in lines().filter(|line| *line != "# EOF" && !line.starts_with("# UNIT ")) {
+        // As in `# HELP name text`.
+        let of_counter = line.strip_prefix("# ").and_then(|rest| {
+            let (kind, rest) = rest.split_once(' ')?;
+            let (name, rest) = rest.split_once(' ')?;
+            counters.contains(name).then_some(["# ", kind, " ", name, "_total ", rest])
+        });
+        match of_counter {
+            Some(parts) => text.extend(parts),
+            None => text.push_str(line),
         }
         text.push('\n');
     }
     text
-}
-
-/// Whether a metric is a counter. The type is in the first of these lines, or in the line after the
-/// help.
-fn is_counter(lines: &[&str], name: &str) -> bool {
-    lines.iter().take(2).any(|line| {
-        line.strip_prefix("# TYPE ")
-            .and_then(|rest| rest.strip_prefix(name))
-            .is_some_and(|kind| kind == " counter")
-    })
 }
 
 #[cfg(test)]
