@@ -26,22 +26,15 @@ impl Format {
     /// OpenMetrics for clients that ask for it by name and do not prefer text; text for all others.
     pub fn wanted(headers: &HeaderMap) -> Self {
         const OPEN_METRICS: Name<'static> = Name::new_unchecked("openmetrics-text");
-        let (mut text, mut open_metrics) = (None, None);
-        for value in headers.get_all(header::ACCEPT) {
-            let Ok(value) = value.to_str() else { continue };
-            for range in MediaTypeList::new(value).filter_map(Result::ok) {
-                let quality = quality(&range);
-                let best = if range.ty == names::APPLICATION && range.subty == OPEN_METRICS {
-                    &mut open_metrics
-                } else if range.ty == names::TEXT && range.subty == names::PLAIN {
-                    &mut text
-                } else {
-                    continue;
-                };
-                *best = Some(best.map_or(quality, |best: f32| best.max(quality)));
-            }
-        }
-        match open_metrics {
+        let best = |ty: Name<'_>, subty: Name<'_>| {
+            let values = headers.get_all(header::ACCEPT).iter();
+            let values = values.filter_map(|value| value.to_str().ok());
+            let ranges = values.flat_map(MediaTypeList::new).filter_map(Result::ok);
+            let ranges = ranges.filter(|range| range.ty == ty && range.subty == subty);
+            ranges.map(|range| quality(&range)).reduce(f32::max)
+        };
+        let text = best(names::TEXT, names::PLAIN);
+        match best(names::APPLICATION, OPEN_METRICS) {
             Some(quality) if quality > 0.0 && text.is_none_or(|text| quality >= text) => {
                 Self::OpenMetrics
             }
@@ -57,11 +50,11 @@ fn quality(range: &MediaType<'_>) -> f32 {
 /// Converts OpenMetrics to the older text format: there, the description of a counter has its full
 /// name as well, and there are no units and no end marker.
 pub(super) fn to_text(open_metrics: &str) -> String {
-    let lines = || open_metrics.lines();
-    let counters: HashSet<&str> =
-        lines().filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter")).collect();
+    let types = open_metrics.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let counters: HashSet<&str> = types.filter_map(|rest| rest.strip_suffix(" counter")).collect();
     let mut text = String::with_capacity(open_metrics.len() + 1024);
-    for line in lines().filter(|line| *line != "# EOF" && !line.starts_with("# UNIT ")) {
+    let kept = |line: &&str| *line != "# EOF" && !line.starts_with("# UNIT ");
+    for line in open_metrics.lines().filter(kept) {
         // As in `# HELP name text`.
         let of_counter = line.strip_prefix("# ").and_then(|rest| {
             let (kind, rest) = rest.split_once(' ')?;
