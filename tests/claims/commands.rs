@@ -191,7 +191,10 @@ fn variables_of_the_environment_exist() {
     const OTHERS: [&str; 4] = ["API_KEY", "CONFIG", "URL", "PORT"];
     let settings: toml::Table = read("config/kindred.toml").parse().unwrap();
     let containers = ["docker/compose.yaml", "docker/Dockerfile"].map(|path| (path, read(path)));
-    let documents = documents().iter().map(|one| (one.path.clone(), read(&one.path)));
+    let documents = documents().into_iter().map(|Document { path, .. }| {
+        let text = read(&path);
+        (path, text)
+    });
     let containers = containers.into_iter().map(|(path, text)| (path.to_owned(), text));
     let (mut faults, mut checked) = (Vec::new(), 0);
     for (path, text) in documents.chain(containers) {

@@ -124,7 +124,7 @@ fn traces_url(endpoint: &str) -> Result<ureq::http::Uri, ConfigError> {
     Ok(checked)
 }
 
-/// What is wrong with the setting. Its value is shown without a password.
+/// An error of the setting, whose value is `shown` without a password.
 fn invalid(shown: &str, reason: impl fmt::Display) -> ConfigError {
     ConfigError::Invalid { key: "traces_endpoint", reason: format!("`{shown}`: {reason}") }
 }
