@@ -24,7 +24,7 @@ use kindred::engines::{self, HadGpu, KeptHeads, Precision, Wanted};
 pub struct Assembly {
     /// Answers requests.
     pub front: Front,
-    /// What runs before and after the routes, and the settings of connections.
+    /// The work before and after the routes, and the settings of connections.
     pub edge: Arc<Edge>,
     /// The models that are served, and what reloads them.
     pub reloader: Arc<Reloader>,

@@ -1,4 +1,4 @@
-//! What can be wrong with settings.
+//! Errors of settings.
 
 use std::path::PathBuf;
 
@@ -47,7 +47,7 @@ pub enum ConfigError {
         setting: String,
         /// The value, as it is written.
         found: String,
-        /// What it must be.
+        /// The kind that it must be.
         expected: &'static str,
     },
     /// A value that can't be read.
@@ -71,7 +71,7 @@ pub enum ConfigError {
     Invalid {
         /// The key.
         key: &'static str,
-        /// What it must be.
+        /// The valid values.
         reason: String,
     },
 }

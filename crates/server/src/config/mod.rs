@@ -48,7 +48,7 @@ impl Config {
         sources
     }
 
-    /// How the model of this name is placed on several GPUs.
+    /// The placement of the model of this name on several GPUs.
     pub fn placement_of(&self, name: &str) -> Placement {
         let find = |model: Option<&str>| {
             let found = self.placement.iter().find(|one| one.model.as_deref() == model);

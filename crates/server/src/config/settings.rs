@@ -47,7 +47,7 @@ pub(super) struct Setting {
     section: &'static str,
     /// As in TOML.
     default: &'static str,
-    /// What `--help` says instead of the default.
+    /// Said in `--help` instead of the default.
     words: Option<&'static str>,
 }
 

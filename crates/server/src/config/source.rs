@@ -72,12 +72,12 @@ impl fmt::Display for ModelSource {
     }
 }
 
-/// How a model is placed on several GPUs: `PLACEMENT` for all, `NAME=PLACEMENT` for one.
+/// The placement of a model on several GPUs: `PLACEMENT` for all, `NAME=PLACEMENT` for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelPlacement {
     /// The model's name; `None` for all models that have no entry of their own.
     pub model: Option<String>,
-    /// How it is placed.
+    /// Its placement.
     pub placement: Placement,
 }
 

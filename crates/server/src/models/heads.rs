@@ -50,7 +50,7 @@ struct Probe {
 }
 
 impl AnyHead {
-    /// What kind of head it is.
+    /// Its kind.
     pub fn kind(&self) -> HeadKind {
         match self {
             Self::Classifier(_) => HeadKind::Classifier,

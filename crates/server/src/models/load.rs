@@ -35,7 +35,7 @@ pub type MakeEngines = Arc<dyn Fn(Making<'_>) -> Result<Makers, EngineStartError
 pub struct Making<'a> {
     /// The model.
     pub model: &'a Arc<ModelStore>,
-    /// How it is placed on several GPUs.
+    /// Its placement on several GPUs.
     pub placement: Placement,
     /// Where the model is that it replaces, if that is on GPUs.
     pub replaces: Option<&'a Placed>,
@@ -57,7 +57,7 @@ where
     })
 }
 
-/// How long a new engine may take to reach its full speed; after that, it serves anyway.
+/// Time limit for a new engine to reach its full speed; after that, it serves anyway.
 const WARM_UP: Duration = Duration::from_secs(600);
 
 /// A pass that takes this long hangs, however short requests' deadlines are.
@@ -105,9 +105,9 @@ pub enum LoadError {
     Rolling {
         /// The replica, from 1.
         replica: usize,
-        /// How many there are.
+        /// The number of replicas.
         of: usize,
-        /// What went wrong.
+        /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
     /// Its engine does not answer the trial query.
@@ -168,8 +168,8 @@ impl Loader {
     /// can answer.
     ///
     /// # Errors
-    /// If a folder is not a valid model, an engine does not start, or a head of the settings belongs
-    /// to none of these models.
+    /// If a folder is not a valid model, an engine does not start, or a head of the settings
+    /// belongs to none of these models.
     pub fn load(&self, config: &Config) -> Result<ModelSet, LoadError> {
         let mut models = Vec::new();
         for source in config.sources() {

@@ -80,7 +80,7 @@ fn and_loaded(loaded: &[String]) -> String {
 pub struct Reloaded {
     /// The models in the settings, and those that are no longer served.
     pub models: Vec<ReloadedModel>,
-    /// What is in force now: a line for each file of keys or certificates.
+    /// The keys and certificates in force now: a line for each file of keys or certificates.
     pub files: Vec<String>,
 }
 
@@ -89,16 +89,16 @@ pub struct Reloaded {
 pub struct ReloadedModel {
     /// Its name.
     pub name: String,
-    /// What the reload did to it.
+    /// The effect of the reload on it.
     pub outcome: Outcome,
     /// The version that is served now; `None` if the model is no longer served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// How long it took, in seconds.
+    /// The time that it took, in seconds.
     pub seconds: f64,
 }
 
-/// What a reload does to a model.
+/// The effect of a reload on a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
@@ -110,7 +110,7 @@ pub enum Outcome {
     Removed,
 }
 
-/// How long a reload waits for the memory of a version that it has replaced.
+/// Time limit of a reload's wait for the memory of a version that it has replaced.
 const FREES_MEMORY: Duration = Duration::from_secs(5);
 
 impl Reloader {

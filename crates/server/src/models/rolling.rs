@@ -29,7 +29,8 @@ pub(super) fn is_worth_trying(why: &LoadError, before: Option<&ServedModel>) -> 
     lacks_memory && before.is_some_and(|before| before.replicas.number() >= 2)
 }
 
-/// What the makers of all new replicas wait for. Once it is given up, none of them makes an engine.
+/// The turns of the makers of all new replicas. Once they are given up, none of them makes an
+/// engine.
 #[derive(Clone, Default)]
 struct Turns(Arc<Mutex<HashMap<usize, mpsc::Sender<()>>>>);
 

@@ -1,4 +1,4 @@
-//! What the requests to all models share: timeouts, counters, memory and threads.
+//! The parts that the requests to all models share: timeouts, counters, memory and threads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ pub struct Timeouts {
     pub body_read: Duration,
 }
 
-/// What the requests to all models share: timeouts, counters, memory and threads.
+/// The parts that the requests to all models share: timeouts, counters, memory and threads.
 pub struct Service {
     pub(crate) timeouts: Timeouts,
     pub(crate) observer: Arc<Observer>,

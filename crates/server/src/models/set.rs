@@ -106,7 +106,7 @@ impl Models {
         self.current.lock().expect("nothing panics while it holds this lock")
     }
 
-    /// What the requests to all models share.
+    /// The parts that the requests to all models share.
     pub fn service(&self) -> &Arc<Service> {
         &self.service
     }

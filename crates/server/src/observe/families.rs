@@ -24,7 +24,7 @@ pub struct Known<'a> {
     pub is_ready: bool,
     /// The memory of requests and answers.
     pub memory: &'a Memory,
-    /// What became of spans; `None` if nothing is traced.
+    /// The counts of spans; `None` if nothing is traced.
     pub traces: Option<TraceFigures>,
 }
 

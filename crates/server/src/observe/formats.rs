@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use axum::http::{HeaderMap, header};
 use mediatype::{MediaType, MediaTypeList, Name, ReadParams, names};
 
-/// How figures are written.
+/// The format of figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// The text format of Prometheus, version 0.0.4, which everything reads.

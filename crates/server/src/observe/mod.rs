@@ -1,4 +1,4 @@
-//! What the service does, for its operators: figures for Prometheus and lines in the access log.
+//! The service's doings, for its operators: figures for Prometheus and lines in the access log.
 //!
 //! A request costs a few plain additions: each HTTP thread counts for itself (`thread_figures`),
 //! and the sums are made when the metrics are read (`exposition`). The queue and the engine count

@@ -16,7 +16,7 @@ pub(crate) struct Stages {
     pub(crate) encode: Option<Duration>,
 }
 
-/// What one HTTP thread has counted. Only this thread writes it; others read it now and then.
+/// The counts of one HTTP thread. Only this thread writes them; others read them now and then.
 /// Aligned so that the numbers of two threads share neither a cache line nor a pair of lines that
 /// processors fetch together.
 #[derive(Debug)]

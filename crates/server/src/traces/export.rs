@@ -29,7 +29,7 @@ use crate::config::ConfigError;
 const QUEUE: usize = 8192;
 /// Spans of a message.
 const BATCH: usize = 512;
-/// How long sending a batch may take. Meanwhile others wait.
+/// Time limit for sending a batch. Meanwhile others wait.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Of a collector's answer, in bytes: it has a message of errors at most.
 const MAX_ANSWER: u64 = 64 << 10;
@@ -83,8 +83,8 @@ impl Exporter {
     pub(super) fn send(&self, spans: Vec<SpanData>) {
         let counts = &self.counts;
         let number = spans.len();
-        // What waits is counted from here to the exporter, so the processor's own queue of the same
-        // size never overflows.
+        // Waiting spans are counted from here to the exporter, so the processor's own queue of the
+        // same size never overflows.
         let room = |waiting: usize| Some(waiting + number).filter(|&all| all <= QUEUE);
         if counts.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_err() {
             counts.dropped.fetch_add(number as u64, Ordering::Relaxed);
@@ -129,7 +129,7 @@ fn invalid(shown: &str, reason: impl fmt::Display) -> ConfigError {
     ConfigError::Invalid { key: "traces_endpoint", reason: format!("`{shown}`: {reason}") }
 }
 
-/// What the spans say about this process. The variables OTEL_SERVICE_NAME and
+/// The description of this process in spans. The variables OTEL_SERVICE_NAME and
 /// OTEL_RESOURCE_ATTRIBUTES come first.
 fn resource() -> Resource {
     let given = Resource::builder().build();

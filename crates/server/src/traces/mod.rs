@@ -40,7 +40,7 @@ pub enum TracesError {
     Exporter(#[source] Box<dyn Error + Send + Sync>),
 }
 
-/// What a request asks for, as its trace shows it.
+/// A request as its trace shows it.
 #[derive(Debug)]
 pub(crate) struct TracedRequest {
     /// The label of its route; `None` for a path without a route.
@@ -66,7 +66,7 @@ pub(crate) struct Model {
     pub(crate) engine: &'static str,
 }
 
-/// How a request was answered.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     /// `None` if its client hung up before.
@@ -75,7 +75,7 @@ pub(crate) struct Outcome {
     pub(crate) encoded: Option<(Instant, Instant)>,
 }
 
-/// What has become of spans so far.
+/// The counts of spans so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TraceFigures {
     /// Spans that the collector took.
