@@ -38,14 +38,7 @@ pub(crate) use set::View;
 #[cfg(test)]
 pub(crate) fn for_tests(model: kindred::ModelStore) -> ServedModel {
     let model = std::sync::Arc::new(model);
-    let limits = kindred::queue::Limits {
-        capacity_queries: 8,
-        max_batch_queries: 8,
-        engine_max_restarts: 0,
-        engine_hang_timeout: std::time::Duration::from_secs(60),
-        engine_hang_timeout_beside_others: std::time::Duration::from_secs(60),
-        linger: std::time::Duration::ZERO,
-    };
+    let limits = kindred::Settings::default().limits;
     let (engine_model, timer) = (model.clone(), tokio::runtime::Handle::current());
     let make = move || -> Result<Box<dyn kindred::contract::Engine>, std::convert::Infallible> {
         Ok(Box::new(kindred::ReferenceEngine::new(engine_model.clone())))
