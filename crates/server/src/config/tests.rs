@@ -51,7 +51,10 @@ fn the_help_has_every_setting_with_its_default() {
             Value::Array(values) => {
                 values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",") + "]"
             }
-            other => format!("{other}]"),
+            Value::Integer(number) => format!("{number}]"),
+            Value::Float(number) => format!("{number}]"),
+            Value::Boolean(switch) => format!("{switch}]"),
+            other => panic!("{key}: {other:?}"),
         };
         assert!(help.contains(&format!(" [default: {shown}")), "{key}: {help}");
         assert!(flag.get_help_heading().is_some(), "{key}");
