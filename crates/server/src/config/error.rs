@@ -53,20 +53,7 @@ pub enum ConfigError {
     /// A value that can't be read.
     #[error("settings: {0}")]
     Value(#[from] config::ConfigError),
-    /// Two models with the same name.
-    #[error(
-        "setting `model`: `{first}` and `{second}` would both have the name `{name}`; give one of them \
-         another name: NAME=DIR"
-    )]
-    SameName {
-        /// The name.
-        name: String,
-        /// The first model, as written in the settings.
-        first: String,
-        /// The second model, as written in the settings.
-        second: String,
-    },
-    /// A value outside its range, or one that has a misspelt name.
+    /// A value outside its range, a misspelt name, or the same name twice.
     #[error("setting `{key}`: {reason}")]
     Invalid {
         /// The key.

@@ -68,11 +68,11 @@ impl Config {
         if !self.placement.iter().all(is_served) {
             return Err(invalid("placement", "must name served models, as in glove=shard"));
         }
-        check_different(&self.sources())?;
+        check_different("model", &self.sources())?;
         if self.head.iter().any(|source| source.folder.is_none()) {
             return Err(invalid("head", "must be folders of heads, DIR or NAME=DIR"));
         }
-        check_different(&self.head)
+        check_different("head", &self.head)
     }
 
     fn check(mut self) -> Result<Self, ConfigError> {
@@ -97,13 +97,16 @@ impl Config {
 }
 
 /// Checks that no two of these models or heads would have the same name.
-fn check_different(sources: &[ModelSource]) -> Result<(), ConfigError> {
+fn check_different(key: &'static str, sources: &[ModelSource]) -> Result<(), ConfigError> {
     let mut named = HashMap::new();
     for source in sources {
         let name = source.expected_name();
         if let Some(first) = named.insert(name.clone(), source) {
-            let (first, second) = (first.to_string(), source.to_string());
-            return Err(ConfigError::SameName { name, first, second });
+            let reason = format!(
+                "`{first}` and `{source}` would both have the name `{name}`; give one of them \
+                 another name: NAME=DIR"
+            );
+            return Err(invalid(key, reason));
         }
     }
     Ok(())
