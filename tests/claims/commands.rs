@@ -163,3 +163,52 @@ fn flags_that_documents_name_exist() {
     none(&faults);
     assert!(checked >= 100, "{checked}");
 }
+
+/// The help of a flag without its default, by commands: this one and those below it.
+fn helps(command: &clap::Command, id: &str, found: &mut BTreeSet<String>) {
+    for flag in command.get_arguments().filter(|flag| flag.get_id() == id) {
+        let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
+        found.insert(help.split(" [default: ").next().unwrap_or_default().to_owned());
+    }
+    command.get_subcommands().for_each(|below| helps(below, id, found));
+}
+
+/// Commands that open a model take some of the settings of `serve`.
+#[test]
+fn settings_have_the_same_help_in_all_commands() {
+    for id in ["threads", "keep_tables", "cache_dir"] {
+        let mut found = BTreeSet::new();
+        helps(&Cli::command(), id, &mut found);
+        assert_eq!(found.len(), 1, "{id}: {found:#?}");
+    }
+}
+
+/// Variables of the environment that documents and containers name are those of settings, or of
+/// these.
+#[test]
+fn variables_of_the_environment_exist() {
+    // KINDRED_PORT is a service link of Kubernetes and Docker, which is no setting.
+    const OTHERS: [&str; 4] = ["API_KEY", "CONFIG", "URL", "PORT"];
+    let settings: toml::Table = read("config/kindred.toml").parse().unwrap();
+    let containers = ["docker/compose.yaml", "docker/Dockerfile"].map(|path| (path, read(path)));
+    let documents = documents().into_iter().map(|Document { path, .. }| {
+        let text = read(&path);
+        (path, text)
+    });
+    let containers = containers.into_iter().map(|(path, text)| (path.to_owned(), text));
+    let (mut faults, mut checked) = (Vec::new(), 0);
+    for (path, text) in documents.chain(containers) {
+        for after in text.split("KINDRED_").skip(1) {
+            let end = after.find(|c: char| c != '_' && !c.is_ascii_uppercase());
+            let name = &after[..end.unwrap_or(after.len())];
+            let is_known = OTHERS.contains(&name) || settings.contains_key(&name.to_lowercase());
+            // As in `KINDRED_*` and KINDRED_SERVICE_….
+            if !is_known && !name.is_empty() && !name.ends_with('_') {
+                faults.push(format!("{path}: there is no variable KINDRED_{name}"));
+            }
+            checked += 1;
+        }
+    }
+    none(&faults);
+    assert!(checked >= 10, "{checked}");
+}

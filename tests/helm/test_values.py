@@ -12,11 +12,8 @@ from matrix import FETCHED, FETCHED_HEAD, GPU, INGRESS, KEYS, MATRIX, ON_VOLUME,
 
 SETTINGS = tomllib.loads((TOP / "config/kindred.toml").read_text())
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
-# Settings that the chart derives from other values.
-DERIVED = {
-    "model", "head", "listen", "cache_dir", "api_keys_file", "tls_certificate", "tls_private_key", "watch_files_ms",
-    "drain_delay_ms", "drain_timeout_ms",
-}
+# Settings that the chart derives from other values. A test of the crate `server` compares the schema with the settings.
+DERIVED = SETTINGS.keys() - SCHEMA["properties"]["config"]["properties"].keys()
 
 
 @pytest.mark.parametrize(
@@ -57,19 +54,13 @@ def test_refused(values, said):
     assert said in refused(values)
 
 
-def test_the_schema_has_every_value_and_every_setting_with_its_type():
+def test_the_schema_has_every_value():
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     assert values.keys() == SCHEMA["properties"].keys() - {"global"}
     for key, value in values.items():
         known = SCHEMA["properties"][key].get("properties")
         if isinstance(value, dict) and known and key != "config":
             assert value.keys() == known.keys(), key
-    settings = SCHEMA["properties"]["config"]["properties"]
-    assert settings.keys() == SETTINGS.keys() - DERIVED
-    kinds = {bool: "boolean", int: "integer", float: "number", list: "array"}
-    for key, schema in settings.items():
-        kind = kinds.get(type(SETTINGS[key]), "string")
-        assert "enum" in schema or kind in schema["type"], key
 
 
 def test_every_setting_arrives_unchanged():

@@ -9,12 +9,11 @@ use std::time::Duration;
 use scheduler::account::Memory;
 use tokio::runtime;
 
-use crate::config::{Config, HeadPrecision, ModelSource};
+use crate::config::{Config, HeadPrecision};
 use crate::http::edge::{Edge, EdgeError};
 use crate::http::{Front, ROUTE_LABELS, check_public_routes};
 use crate::models::{
-    LoadError, Loader, MakeEngines, Making, ModelSet, Models, ReadSettings, Reloader, Service,
-    Timeouts,
+    LoadError, Loader, MakeEngines, Making, Models, ReadSettings, Reloader, Service, Timeouts,
 };
 use crate::observe::{AccessLog, Observer};
 use crate::traces::{Traces, TracesError};
@@ -25,7 +24,7 @@ use kindred::engines::{self, HadGpu, KeptHeads, Precision, Wanted};
 pub struct Assembly {
     /// Answers requests.
     pub front: Front,
-    /// What runs before and after the routes, and the settings of connections.
+    /// The work before and after the routes, and the settings of connections.
     pub edge: Arc<Edge>,
     /// The models that are served, and what reloads them.
     pub reloader: Arc<Reloader>,
@@ -66,9 +65,7 @@ impl Assembly {
         check_public_routes(&config.public_routes)?;
         let traces = Traces::start(config)?;
         let loader = Loader::new(make_engines, timer);
-        let load = |source: &ModelSource| loader.load(source, config);
-        let models = config.sources().iter().map(load).collect::<Result<Vec<_>, _>>()?;
-        Loader::check_heads(config, &models)?;
+        let models = loader.load(config)?;
         let timeouts = Timeouts {
             request: Duration::from_millis(config.request_timeout_ms),
             body_read: Duration::from_millis(config.body_read_timeout_ms),
@@ -81,7 +78,7 @@ impl Assembly {
         let memory = Memory::new(config.body_memory_mb, config.answer_memory_mb);
         let service =
             Service::new(timeouts, observer, traces, memory).map_err(AssemblyError::Threads)?;
-        let models = Models::new(ModelSet::new(models), service);
+        let models = Models::new(models, service);
         let files = edge.clone();
         let reload_files = Box::new(move || files.reload().map_err(Into::into));
         let reloader = Arc::new(Reloader::new(models, loader, read_settings, reload_files));
@@ -143,6 +140,7 @@ mod tests {
     use tower::Service as _;
 
     use super::*;
+    use crate::config::ModelSource;
     use crate::models::one_engine;
 
     #[tokio::test]

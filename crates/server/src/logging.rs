@@ -30,7 +30,7 @@ fn subscriber(
     writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static,
 ) -> Result<Box<dyn Subscriber + Send + Sync>, ConfigError> {
     let filter = levels(&config.log_level)
-        .map_err(|reason| ConfigError::Misspelt { key: "log_level", reason })?;
+        .map_err(|reason| ConfigError::Invalid { key: "log_level", reason })?;
     let writer = Escaping { writer, format: config.log_format, colours };
     let log = tracing_subscriber::fmt::layer().with_writer(writer);
     let filtered = tracing_subscriber::registry().with(filter);

@@ -29,9 +29,9 @@ pub(crate) enum WorkError {
     Expired,
     /// Too many tasks are waiting already, of this caller or in total.
     QueueFull {
-        /// How many tasks wait.
+        /// Number of waiting tasks.
         waiting: usize,
-        /// How many may wait.
+        /// Maximum number of waiting tasks.
         most: usize,
     },
     /// The work panicked.
@@ -78,9 +78,9 @@ type Task = Box<dyn FnOnce() + Send>;
 #[derive(Default)]
 struct Lines {
     by_caller: ByCaller<VecDeque<Task>>,
-    /// How many threads work for each caller.
+    /// Number of threads that work for each caller.
     threads: ByCaller<usize>,
-    /// How many threads may work for one caller.
+    /// Maximum number of threads for one caller.
     most_threads: usize,
     waiting: usize,
     turns: Turns,

@@ -1,4 +1,4 @@
-//! What can be wrong with settings.
+//! Errors of settings.
 
 use std::path::PathBuf;
 
@@ -47,39 +47,18 @@ pub enum ConfigError {
         setting: String,
         /// The value, as it is written.
         found: String,
-        /// What it must be.
+        /// The kind that it must be.
         expected: &'static str,
-    },
-    /// A value that has a misspelt name.
-    #[error("setting `{key}`: {reason}")]
-    Misspelt {
-        /// The key.
-        key: &'static str,
-        /// What is no name, and which ones are.
-        reason: String,
     },
     /// A value that can't be read.
     #[error("settings: {0}")]
     Value(#[from] config::ConfigError),
-    /// Two models with the same name.
-    #[error(
-        "setting `model`: `{first}` and `{second}` would both have the name `{name}`; give one of them \
-         another name: NAME=DIR"
-    )]
-    SameName {
-        /// The name.
-        name: String,
-        /// The first model, as written in the settings.
-        first: String,
-        /// The second model, as written in the settings.
-        second: String,
-    },
-    /// A value outside its range.
+    /// A value outside its range, a misspelt name, or the same name twice.
     #[error("setting `{key}`: {reason}")]
-    OutOfRange {
+    Invalid {
         /// The key.
         key: &'static str,
-        /// What it must be.
-        reason: &'static str,
+        /// The valid values.
+        reason: String,
     },
 }

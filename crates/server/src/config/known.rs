@@ -1,17 +1,24 @@
-//! The keys of all settings, and the kinds of their values: those of the defaults. The crate
-//! `config` would round fractions, and take numbers for switches and switches for numbers.
+//! The names of all settings and variables, and the kinds of the settings' values: those of the
+//! defaults. The crate `config` would round fractions, and take numbers for switches and switches
+//! for numbers.
 
 use toml::Value;
 
+use super::ConfigError;
+use super::settings::DEFAULTS;
 use super::spelling::{did_you_mean, likest};
-use super::{ConfigError, DEFAULTS};
 
 /// Begins the names of our variables.
 pub(super) const PREFIX: &str = "KINDRED_";
 
-const WHOLE: &str = "a whole number";
-const NUMBER: &str = "a number";
-const SWITCH: &str = "true or false";
+/// Names the settings file; not itself a setting.
+pub(super) const CONFIG_VARIABLE: &str = "KINDRED_CONFIG";
+/// API key with which commands query a service; not a setting of the service.
+pub const API_KEY_VARIABLE: &str = "KINDRED_API_KEY";
+/// Address of the service for `kindred health`; not a setting of the service.
+pub const URL_VARIABLE: &str = "KINDRED_URL";
+/// Variables that are not settings.
+pub(super) const NON_SETTINGS: [&str; 3] = [CONFIG_VARIABLE, API_KEY_VARIABLE, URL_VARIABLE];
 
 /// The defaults.
 pub(super) struct Known(toml::Table);
@@ -21,87 +28,78 @@ impl Known {
         Self(toml::from_str(DEFAULTS).expect("pinned by a test"))
     }
 
-    fn keys(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+    /// Settings with several values, which are separated by commas in the environment.
+    pub(super) fn lists(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(|(_, default)| default.is_array()).map(|(key, _)| key.as_str())
     }
 
-    fn unknown(&self, origin: String, key: &str, hint: &str) -> ConfigError {
-        let (key, known) = (format!("`{key}`{hint}"), self.keys().map(str::to_owned).collect());
-        ConfigError::UnknownKey { origin, key, known }
-    }
-
-    /// Checks a key of a file, and the kind of its value. Texts and lists are checked later.
+    /// Checks a key, and the kind of its value. Texts and lists are checked later.
     pub(super) fn check(&self, origin: &str, key: &str, value: &Value) -> Result<(), ConfigError> {
+        const SWITCHES: [&str; 8] = ["true", "false", "1", "0", "yes", "no", "on", "off"];
         let Some(default) = self.0.get(key) else {
-            let hint = did_you_mean(key, self.keys());
+            let hint = did_you_mean(key, self.0.keys().map(String::as_str));
             return Err(self.unknown(origin.to_owned(), key, &hint));
         };
-        let expected = match (default, value) {
-            // A text is parsed like a variable's.
-            (_, Value::String(text)) => return self.check_text(origin, key, text),
-            (Value::Integer(_), value) if !value.is_integer() => WHOLE,
-            (Value::Float(_), value) if !value.is_integer() && !value.is_float() => NUMBER,
-            (Value::Boolean(_), value) if !value.is_bool() => SWITCH,
+        let (is_right, expected) = match (default, value) {
+            (Value::Integer(_), Value::String(text)) => {
+                (text.parse::<i64>().is_ok(), "a whole number")
+            }
+            (Value::Integer(_), value) => (value.is_integer(), "a whole number"),
+            (Value::Float(_), Value::String(text)) => (text.parse::<f64>().is_ok(), "a number"),
+            (Value::Float(_), value) => (value.is_integer() || value.is_float(), "a number"),
+            (Value::Boolean(_), Value::String(text)) => {
+                let is_text = |switch: &str| text.eq_ignore_ascii_case(switch);
+                (SWITCHES.into_iter().any(is_text), "true or false")
+            }
+            (Value::Boolean(_), value) => (value.is_bool(), "true or false"),
             _ => return Ok(()),
         };
+        if is_right {
+            return Ok(());
+        }
         let found = match value {
+            Value::String(text) => format!("`{text}`"),
             Value::Integer(number) => number.to_string(),
             Value::Float(number) => number.to_string(),
             Value::Boolean(switch) => switch.to_string(),
             other => other.type_str().to_owned(),
         };
-        Err(other_kind(origin, key, found, expected))
+        let setting = format!("{origin}: the setting `{key}`");
+        Err(ConfigError::Kind { setting, found, expected })
     }
 
-    /// Checks the name of a variable and returns the key of its setting; `others` are names of ours
-    /// that are no settings.
-    pub(super) fn key(&self, variable: &str, others: &[&str]) -> Result<String, ConfigError> {
-        let key = variable[PREFIX.len()..].to_lowercase();
-        if self.0.contains_key(&key) {
-            return Ok(key);
+    /// Checks the name of a variable, and the kind of its value.
+    pub(super) fn check_variable(&self, variable: &str, text: String) -> Result<(), ConfigError> {
+        let key = key_of(variable);
+        if !self.0.contains_key(&key) {
+            return Err(self.unknown_variable(variable));
         }
-        let hint = did_you_mean(variable, self.variables(others).iter().map(String::as_str));
-        Err(self.unknown(origin_of(variable), &key, &hint))
+        self.check(&origin_of(variable), &key, &Value::String(text))
+    }
+
+    pub(super) fn unknown_variable(&self, variable: &str) -> ConfigError {
+        let hint = did_you_mean(variable, self.variables().iter().map(String::as_str));
+        self.unknown(origin_of(variable), &key_of(variable), &hint)
     }
 
     /// The variable that is most like this one, if one is.
-    pub(super) fn likest(&self, variable: &str, others: &[&str]) -> Option<String> {
-        likest(variable, self.variables(others).iter().map(String::as_str)).map(str::to_owned)
+    pub(super) fn likest(&self, variable: &str) -> Option<String> {
+        likest(variable, self.variables().iter().map(String::as_str)).map(str::to_owned)
     }
 
-    fn variables(&self, others: &[&str]) -> Vec<String> {
-        let names = self.keys().map(|key| format!("{PREFIX}{}", key.to_uppercase()));
-        names.chain(others.iter().map(|&name| name.to_owned())).collect()
+    fn variables(&self) -> Vec<String> {
+        let names = self.0.keys().map(|key| format!("{PREFIX}{}", key.to_uppercase()));
+        names.chain(NON_SETTINGS.map(str::to_owned)).collect()
     }
 
-    /// Checks the kind of a variable's value.
-    pub(super) fn check_variable(
-        &self,
-        variable: &str,
-        key: &str,
-        text: &str,
-    ) -> Result<(), ConfigError> {
-        self.check_text(&origin_of(variable), key, text)
-    }
-
-    fn check_text(&self, origin: &str, key: &str, text: &str) -> Result<(), ConfigError> {
-        const SWITCHES: [&str; 8] = ["true", "false", "1", "0", "yes", "no", "on", "off"];
-        let text_is = |switch: &str| text.eq_ignore_ascii_case(switch);
-        let (is_right, expected) = match self.0.get(key) {
-            Some(Value::Integer(_)) => (text.parse::<i64>().is_ok(), WHOLE),
-            Some(Value::Float(_)) => (text.parse::<f64>().is_ok(), NUMBER),
-            Some(Value::Boolean(_)) => (SWITCHES.into_iter().any(text_is), SWITCH),
-            _ => return Ok(()),
-        };
-        match is_right {
-            true => Ok(()),
-            false => Err(other_kind(origin, key, format!("`{text}`"), expected)),
-        }
+    fn unknown(&self, origin: String, key: &str, hint: &str) -> ConfigError {
+        let known = self.0.keys().cloned().collect();
+        ConfigError::UnknownKey { origin, key: format!("`{key}`{hint}"), known }
     }
 }
 
-fn other_kind(origin: &str, key: &str, found: String, expected: &'static str) -> ConfigError {
-    ConfigError::Kind { setting: format!("{origin}: the setting `{key}`"), found, expected }
+fn key_of(variable: &str) -> String {
+    variable[PREFIX.len()..].to_lowercase()
 }
 
 fn origin_of(variable: &str) -> String {

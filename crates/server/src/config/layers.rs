@@ -7,21 +7,9 @@ use std::path::{Path, PathBuf};
 
 use config::{Environment, File, FileFormat};
 
-use super::known::{Known, PREFIX};
-use super::{Config, ConfigError, DEFAULTS, ServeFlags};
-
-/// Settings with several values, comma-separated in the environment.
-const LISTS: [&str; 2] = ["cors_origins", "public_routes"];
-
-/// Names the settings file; not itself a setting.
-const CONFIG_VARIABLE: &str = "KINDRED_CONFIG";
-
-/// API key with which commands query a service; not a setting of the service.
-pub const API_KEY_VARIABLE: &str = "KINDRED_API_KEY";
-/// Address of the service for `kindred health`; not a setting of the service.
-pub const URL_VARIABLE: &str = "KINDRED_URL";
-/// Variables that are not settings.
-const NON_SETTINGS: [&str; 3] = [CONFIG_VARIABLE, API_KEY_VARIABLE, URL_VARIABLE];
+use super::known::{API_KEY_VARIABLE, CONFIG_VARIABLE, Known, NON_SETTINGS, PREFIX, URL_VARIABLE};
+use super::settings::DEFAULTS;
+use super::{Config, ConfigError, ServeFlags};
 
 impl Config {
     pub(super) fn from_layers(
@@ -33,8 +21,7 @@ impl Config {
         let file = flags.config.clone().or_else(|| ours.get(CONFIG_VARIABLE).map(PathBuf::from));
         ours.retain(|name, _| !NON_SETTINGS.contains(&name.as_str()));
         for (variable, value) in &ours {
-            let key = known.key(variable, &NON_SETTINGS)?;
-            known.check_variable(variable, &key, value)?;
+            known.check_variable(variable, value.clone())?;
         }
 
         let mut layers =
@@ -45,7 +32,7 @@ impl Config {
         }
         let mut environment =
             Environment::with_prefix("KINDRED").try_parsing(true).list_separator(",");
-        for key in LISTS {
+        for key in known.lists() {
             environment = environment.with_list_parse_key(key);
         }
         let config: Self = layers
@@ -79,16 +66,10 @@ fn ours(
 pub fn check_variables() -> Result<(), ConfigError> {
     let known = Known::new();
     let ours = ours(std::env::vars_os())?;
-    let for_queries = |meant: &str| [API_KEY_VARIABLE, URL_VARIABLE].contains(&meant);
+    let is_meant = |meant: String| [API_KEY_VARIABLE, URL_VARIABLE].contains(&meant.as_str());
     let mut names = ours.keys().filter(|name| !NON_SETTINGS.contains(&name.as_str()));
-    names.try_for_each(|name| match known.key(name, &NON_SETTINGS) {
-        Err(error)
-            if known.likest(name, &NON_SETTINGS).is_some_and(|meant| for_queries(&meant)) =>
-        {
-            Err(error)
-        }
-        _ => Ok(()),
-    })
+    let misspelt = names.find(|name| known.likest(name).is_some_and(is_meant));
+    misspelt.map_or(Ok(()), |name| Err(known.unknown_variable(name)))
 }
 
 /// The value of a `KINDRED_*` variable that is not a setting; `None` if it is not set or empty.

@@ -7,7 +7,7 @@ use super::spelling::did_you_mean;
 /// The names of levels.
 const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 
-/// What logs: the access log, and crates. A target is one of these, or a module of it.
+/// The targets of log lines: the access log, and crates, or modules of these.
 const LOGGERS: [&str; 9] =
     ["access", "server", "kindred", "scheduler", "h2", "rustls", "rustyline", "ureq", "ureq_proto"];
 

@@ -4,13 +4,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
 use kindred::device::Placement;
 
 /// Where a served model comes from: `DIR`, `NAME=DIR`, or the built-in one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelSource {
     /// Its name; if `None`, the name of its folder.
     pub name: Option<String>,
@@ -62,20 +59,6 @@ impl FromStr for ModelSource {
     }
 }
 
-impl TryFrom<String> for ModelSource {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
-impl From<ModelSource> for String {
-    fn from(source: ModelSource) -> Self {
-        source.to_string()
-    }
-}
-
 /// As written in the settings.
 impl fmt::Display for ModelSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -89,13 +72,12 @@ impl fmt::Display for ModelSource {
     }
 }
 
-/// How a model is placed on several GPUs: `PLACEMENT` for all, `NAME=PLACEMENT` for one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(into = "String")]
+/// The placement of a model on several GPUs: `PLACEMENT` for all, `NAME=PLACEMENT` for one.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelPlacement {
     /// The model's name; `None` for all models that have no entry of their own.
     pub model: Option<String>,
-    /// How it is placed.
+    /// Its placement.
     pub placement: Placement,
 }
 
@@ -111,18 +93,48 @@ impl FromStr for ModelPlacement {
     }
 }
 
-impl From<ModelPlacement> for String {
-    fn from(one: ModelPlacement) -> Self {
-        one.to_string()
-    }
-}
-
 impl fmt::Display for ModelPlacement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(model) = &self.model {
             write!(f, "{model}=")?;
         }
         self.placement.fmt(f)
+    }
+}
+
+/// Lists of sources or placements in settings: one value, a list of values, or several separated by
+/// commas, as in an environment variable.
+pub(super) mod listed {
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<T: Display, S: Serializer>(
+        values: &[T],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(values.iter().map(ToString::to_string))
+    }
+
+    pub(crate) fn deserialize<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+    where
+        D: Deserializer<'de>,
+        T: FromStr<Err = String>,
+    {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum OneOrMany {
+            One(String),
+            Many(Vec<String>),
+        }
+        let texts = match OneOrMany::deserialize(deserializer)? {
+            OneOrMany::One(text) if text.is_empty() => Vec::new(),
+            OneOrMany::One(text) => text.split(',').map(|one| one.trim().to_owned()).collect(),
+            OneOrMany::Many(texts) => texts,
+        };
+        texts.iter().map(|text| text.parse()).collect::<Result<_, _>>().map_err(D::Error::custom)
     }
 }
 

@@ -1,9 +1,14 @@
-//! Tests of the layers of settings, and of invalid settings.
+//! Tests of the layers of settings, of invalid settings, and of what else names every setting.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 
+use clap::Args;
+use toml::Value;
+
+use super::settings::{DEFAULTS, SETTINGS};
 use super::*;
-use kindred::device::Gpus;
+use kindred::device::{Device, Gpus};
 
 fn load(flags: &ServeFlags, environment: &[(&str, &str)]) -> Result<Config, String> {
     let environment = environment.iter().map(|&(key, value)| (key.into(), value.into()));
@@ -17,8 +22,105 @@ fn file(content: &str) -> (tempfile::NamedTempFile, ServeFlags) {
     (file, flags)
 }
 
+fn declared() -> toml::Table {
+    toml::from_str(DEFAULTS).unwrap()
+}
+
 #[test]
-fn the_compiled_in_file_gives_the_documented_defaults() {
+fn the_file_describes_every_setting_and_has_its_default() {
+    let file = include_str!("../../../../config/kindred.toml");
+    assert_eq!(toml::from_str::<toml::Table>(file).unwrap(), declared());
+    for setting in SETTINGS {
+        let (before, _) = file.split_once(&format!("\n{} = ", setting.name)).unwrap();
+        let paragraph = before.rsplit("\n\n").next().unwrap();
+        assert!(paragraph.starts_with("# "), "{} has no description", setting.name);
+    }
+}
+
+#[test]
+fn the_help_has_every_setting_with_its_default() {
+    let serve = ServeFlags::augment_args(clap::Command::new("serve"));
+    for (key, default) in declared() {
+        let flag = serve.get_arguments().find(|flag| flag.get_id() == key.as_str()).unwrap();
+        assert_eq!(flag.get_long(), Some(key.replace('_', "-").as_str()));
+        let help = flag.get_help().unwrap().to_string();
+        let shown = match default {
+            Value::String(text) if text.is_empty() => String::new(),
+            Value::String(text) => format!("{text}]"),
+            Value::Array(values) if values.is_empty() => "none]".to_owned(),
+            Value::Array(values) => {
+                values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",") + "]"
+            }
+            Value::Integer(number) => format!("{number}]"),
+            Value::Float(number) => format!("{number}]"),
+            Value::Boolean(switch) => format!("{switch}]"),
+            other => panic!("{key}: {other:?}"),
+        };
+        assert!(help.contains(&format!(" [default: {shown}")), "{key}: {help}");
+        assert!(flag.get_help_heading().is_some(), "{key}");
+    }
+}
+
+#[test]
+fn the_schema_of_the_chart_has_every_setting_with_its_kind_and_its_range() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/helm/kindred");
+    let read = |name: &str| std::fs::read_to_string(format!("{folder}/{name}")).unwrap();
+    let (schema, values) = (read("values.schema.json"), read("values.yaml"));
+    let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+    let taken = schema["properties"]["config"]["properties"].as_object().unwrap();
+    // The others depend on other values of the chart.
+    let (_, others) = values.split_once("those that depend on other values: ").unwrap();
+    let (others, _) = others.split_once(".\n").unwrap();
+    let others = others.split(|c: char| c != '_' && !c.is_ascii_lowercase());
+    let others: BTreeSet<&str> = others.filter(|name| !name.is_empty()).collect();
+    let names: BTreeSet<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
+    assert!(others.is_subset(&names), "{others:?}");
+    let expected: BTreeSet<&str> = names.difference(&others).copied().collect();
+    assert_eq!(taken.keys().map(String::as_str).collect::<BTreeSet<_>>(), expected);
+    let declared = declared();
+    for (key, schema) in taken {
+        let is_valid = |value: &dyn std::fmt::Display| {
+            let (_file, flags) = file(&format!("{key} = {value}"));
+            load(&flags, &[]).is_ok()
+        };
+        let kind = match &declared[key] {
+            Value::Integer(_) => {
+                let least = schema["minimum"].as_i64().expect(key);
+                assert!(is_valid(&least) && !is_valid(&(least - 1)), "{key} from {least}");
+                match schema["maximum"].as_i64() {
+                    Some(most) => {
+                        assert!(is_valid(&most) && !is_valid(&(most + 1)), "{key} to {most}");
+                    }
+                    None => assert!(is_valid(&u32::MAX), "{key} has a maximum"),
+                }
+                "integer"
+            }
+            Value::Float(_) => {
+                let bound = |name: &str| schema[name].as_f64().expect(key);
+                let (least, most) = (bound("minimum"), bound("maximum"));
+                assert!(is_valid(&least) && !is_valid(&(least - 0.01)), "{key} from {least}");
+                assert!(is_valid(&most) && !is_valid(&(most + 0.01)), "{key} to {most}");
+                "number"
+            }
+            Value::Boolean(_) => "boolean",
+            Value::Array(_) => "array",
+            _ => match schema["enum"].as_array() {
+                Some(values) => {
+                    assert!(values.iter().all(|value| is_valid(value)), "{key}: {values:?}");
+                    assert!(!is_valid(&"'neither'"), "{key} is no enumeration");
+                    continue;
+                }
+                None => "string",
+            },
+        };
+        let kinds = &schema["type"];
+        let is_listed = kinds.as_array().is_some_and(|kinds| kinds.iter().any(|one| one == kind));
+        assert!(kinds == kind || is_listed, "{key}: {kinds} is not {kind}");
+    }
+}
+
+#[test]
+fn the_declaration_gives_the_documented_defaults() {
     let config = load(&ServeFlags::default(), &[]).unwrap();
     assert_eq!(config.listen, "127.0.0.1:8080");
     assert_eq!((config.device.clone(), config.log_format), (Device::Auto, LogFormat::Text));

@@ -21,7 +21,6 @@ pub(crate) struct Call {
     held: Arc<ThreadModels>,
     /// The index of the model that it queries.
     model: usize,
-    /// The account of its caller.
     account: Arc<Account>,
     arrived: Instant,
     /// The timeout in the request's header, in milliseconds, or the error if it can't be parsed.
@@ -71,7 +70,6 @@ impl Call {
         &self.held.set().models()[self.model]
     }
 
-    /// The account of the caller.
     pub(crate) fn account(&self) -> &Arc<Account> {
         &self.account
     }
@@ -88,12 +86,10 @@ impl Call {
         self.held.set().models()
     }
 
-    /// What is shared by all models.
     pub(crate) fn service(&self) -> &Service {
         self.held.service()
     }
 
-    /// When the request arrived.
     pub(crate) fn arrived(&self) -> Instant {
         self.arrived
     }

@@ -36,7 +36,6 @@ pub enum AnyHead {
 pub struct ServedClassifier {
     /// The classifier.
     pub head: Arc<Head>,
-    /// A text whose class scores are known.
     probe: Arc<Probe>,
 }
 
@@ -51,7 +50,7 @@ struct Probe {
 }
 
 impl AnyHead {
-    /// What kind of head it is.
+    /// Its kind.
     pub fn kind(&self) -> HeadKind {
         match self {
             Self::Classifier(_) => HeadKind::Classifier,
@@ -223,6 +222,7 @@ pub(super) fn check_models<'a>(
     Ok(())
 }
 
-fn folder(source: &ModelSource) -> &Path {
+/// The folder of a head in the settings.
+pub(super) fn folder(source: &ModelSource) -> &Path {
     source.folder.as_deref().expect("the settings were checked")
 }

@@ -15,8 +15,9 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::readiness::NotReady;
-use super::{ServedModel, heads, warm};
+use super::{ModelSet, ServedModel, heads, warm};
 use crate::config::{Config, ConfigError, ModelSource};
+use crate::observe::number_in;
 use kindred::background::in_background;
 use kindred::demo;
 use kindred::device::Placement;
@@ -34,7 +35,7 @@ pub type MakeEngines = Arc<dyn Fn(Making<'_>) -> Result<Makers, EngineStartError
 pub struct Making<'a> {
     /// The model.
     pub model: &'a Arc<ModelStore>,
-    /// How it is placed on several GPUs.
+    /// Its placement on several GPUs.
     pub placement: Placement,
     /// Where the model is that it replaces, if that is on GPUs.
     pub replaces: Option<&'a Placed>,
@@ -56,7 +57,7 @@ where
     })
 }
 
-/// How long a new engine may take to reach its full speed; after that, it serves anyway.
+/// Time limit for a new engine to reach its full speed; after that, it serves anyway.
 const WARM_UP: Duration = Duration::from_secs(600);
 
 /// A pass that takes this long hangs, however short requests' deadlines are.
@@ -104,14 +105,14 @@ pub enum LoadError {
     Rolling {
         /// The replica, from 1.
         replica: usize,
-        /// How many there are.
+        /// The number of replicas.
         of: usize,
-        /// What went wrong.
+        /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
     /// Its engine does not answer the trial query.
     #[error("the new engine failed its trial query: {0}")]
-    Trial(#[source] Box<dyn Error + Send + Sync>),
+    Trial(#[from] NotReady),
     /// The thread that loads it did not start, or panicked.
     #[error("the model could not be loaded: {0}; see the log")]
     Broken(#[source] io::Error),
@@ -123,21 +124,13 @@ impl From<ConfigError> for LoadError {
     }
 }
 
-impl From<NotReady> for LoadError {
-    fn from(why: NotReady) -> Self {
-        Self::Trial(why.into())
-    }
-}
-
-/// Ends when an engine is lost for good.
-type UntilLost = Pin<Box<dyn Future<Output = Option<EngineLost>> + Send>>;
-
 /// A model whose engines have been made, or at least the first.
 pub(super) struct Started {
     pub(super) served: Arc<ServedModel>,
     /// For each engine, disconnected once it has reached its full speed.
     warm: Vec<mpsc::Receiver<Infallible>>,
-    lost: UntilLost,
+    /// Ends when an engine is lost for good.
+    lost: Pin<Box<dyn Future<Output = Option<EngineLost>> + Send>>,
 }
 
 impl Started {
@@ -171,31 +164,26 @@ impl Loader {
         Self { make_engines, timer, engines: Mutex::default(), lost: watch::channel(None).0 }
     }
 
-    /// Loads a model while the service starts. Returns as soon as its engine can answer.
+    /// Loads the models of the settings while the service starts. Returns as soon as their engines
+    /// can answer.
     ///
     /// # Errors
-    /// If the folder is not a valid model, or its engine does not start.
-    pub fn load(
-        &self,
-        source: &ModelSource,
-        config: &Config,
-    ) -> Result<Arc<ServedModel>, LoadError> {
-        let model = open(source, config)?;
-        if let Err(why) = check_memory(&model, source, config) {
-            warn!("{why}");
+    /// If a folder is not a valid model, an engine does not start, or a head of the settings
+    /// belongs to none of these models.
+    pub fn load(&self, config: &Config) -> Result<ModelSet, LoadError> {
+        let mut models = Vec::new();
+        for source in config.sources() {
+            let model = open(&source, config)?;
+            if let Err(why) = check_memory(&model, &source, config) {
+                warn!("{why}");
+            }
+            let model = Arc::new(model);
+            let makers = self.makers(&model, config, None)?;
+            let started = self.start_engines(model, config, makers, false, Until::All)?;
+            models.push(self.watched(started));
         }
-        let model = Arc::new(model);
-        let makers = self.makers(&model, config, None)?;
-        let started = self.start_engines(model, config, makers, false, Until::All)?;
-        Ok(self.watched(started))
-    }
-
-    /// Checks that each head of the settings belongs to one of these models.
-    ///
-    /// # Errors
-    /// If one does not.
-    pub fn check_heads(config: &Config, models: &[Arc<ServedModel>]) -> Result<(), LoadError> {
-        Ok(heads::check_models(config, models.iter().map(|served| served.model()))?)
+        heads::check_models(config, models.iter().map(|served| served.model()))?;
+        Ok(ModelSet::new(models))
     }
 
     /// Verifies an opened model while the service runs: every checksum matches, and there is enough
@@ -228,39 +216,24 @@ impl Loader {
         Ok(Some(model))
     }
 
-    /// Starts a model's engines beside those that are served. Returns once they have reached their
-    /// full speed, and a probe was answered right.
+    /// Starts a model's engines beside those that are served. Returns once those that `until` names
+    /// have reached their full speed, and a probe was answered right. Each maker may wait for its
+    /// turn.
     ///
     /// # Errors
-    /// If an engine does not start, or the answer is wrong.
+    /// If one of these engines does not start, or the answer is wrong.
     pub(super) fn start_beside(
         &self,
         model: Arc<ModelStore>,
         config: &Config,
-        before: Option<&ServedModel>,
-    ) -> Result<Arc<ServedModel>, LoadError> {
-        let makers = self.makers(&model, config, before)?;
-        let replicas = makers.each.len();
-        let started = self.start_engines(model, config, makers, true, Until::All)?;
-        (0..replicas).for_each(|replica| started.until_warm(replica));
-        self.try_out(&started)?;
-        Ok(self.watched(started))
-    }
-
-    /// As [`start_beside`](Self::start_beside), but returns as soon as the first engine is ready
-    /// and warm and has answered a probe. Each maker may wait for its turn.
-    ///
-    /// # Errors
-    /// If the first engine does not start, or answers wrong.
-    pub(super) fn start_first(
-        &self,
-        model: Arc<ModelStore>,
-        config: &Config,
         makers: Makers,
+        until: Until,
     ) -> Result<Started, LoadError> {
-        let started = self.start_engines(model, config, makers, true, Until::First)?;
-        started.until_warm(0);
-        self.try_out(&started)?;
+        let awaited = if until == Until::First { 1 } else { makers.each.len() };
+        let started = self.start_engines(model, config, makers, true, until)?;
+        (0..awaited).for_each(|replica| started.until_warm(replica));
+        let served = &started.served;
+        self.timer.block_on(served.readiness.check(&served.queue, &[]))?;
         Ok(started)
     }
 
@@ -274,10 +247,6 @@ impl Loader {
         let placement = config.placement_of(model.name());
         let replaces = before.and_then(|before| before.placed.as_ref());
         Ok((self.make_engines)(Making { model, placement, replaces })?)
-    }
-
-    fn try_out(&self, Started { served, .. }: &Started) -> Result<(), LoadError> {
-        Ok(self.timer.block_on(served.readiness.check(&served.queue, &[]))?)
     }
 
     fn start_engines(
@@ -324,10 +293,7 @@ impl Loader {
         );
         let timeout = Duration::from_millis(config.readiness_timeout_ms);
         let own = heads::open(&model, config)?;
-        let description = workers.description().clone();
-        let served = ServedModel::new(model, queue, description, timeout)
-            .with_heads(own)
-            .with_replicas(workers.replicas().clone(), placed);
+        let served = ServedModel::new(model, own, queue, &workers, placed, timeout);
         warm::warm(&served, &served.heads.load());
         let lost = Box::pin(workers.lost());
         let mut engines = self.engines.lock().expect("nothing panics while it holds this lock");
@@ -339,18 +305,13 @@ impl Loader {
     /// From now on the process ends if the engines of this model are lost. Only now, because
     /// engines that fail their trial must not end the process.
     pub(super) fn watched(&self, Started { served, lost, .. }: Started) -> Arc<ServedModel> {
-        self.watch(lost);
-        served
-    }
-
-    /// From now on the process ends if this engine is lost.
-    fn watch(&self, lost: UntilLost) {
         let is_lost = self.lost.clone();
         self.timer.spawn(async move {
             if let Some(why) = lost.await {
                 is_lost.send_if_modified(|first| first.is_none() && first.replace(why).is_none());
             }
         });
+        served
     }
 
     /// Waits until an engine is lost for good; returns why.
@@ -419,14 +380,22 @@ fn check_memory(
 }
 
 /// Bytes of available memory, as reported by the system, within the limits of the container if
-/// there is one. `None` if the system does not report it.
+/// there is one. `None` if the system does not report it, as only Linux does.
 fn available_memory() -> Option<u64> {
-    let mut system = sysinfo::System::new();
-    system.refresh_memory();
-    let of_machine = system.available_memory();
-    let of_container = system.cgroup_limits().map(|limits| limits.free_memory);
-    let available = of_container.map_or(of_machine, |container| container.min(of_machine));
-    (system.total_memory() > 0).then_some(available)
+    let of_machine = |name| number_in("/proc/meminfo", name).map(|kibibytes| kibibytes << 10);
+    let (total, available) = (of_machine("MemTotal:")?, of_machine("MemAvailable:")?);
+    // Of control groups of version 2, or else 1.
+    let of_container = [
+        ("memory.current", "memory.max"),
+        ("memory/memory.usage_in_bytes", "memory/memory.limit_in_bytes"),
+    ]
+    .into_iter()
+    .find_map(|(used, limit)| {
+        let bytes = |file| number_in(&format!("/sys/fs/cgroup/{file}"), "");
+        // Without a limit, there is `max` or a number larger than any machine.
+        Some(bytes(limit).map_or(total, |limit| limit.min(total)).saturating_sub(bytes(used)?))
+    });
+    Some(of_container.map_or(available, |container| container.min(available)))
 }
 
 /// Bytes of memory that another model needs: its files, which are mapped, and the derived table of

@@ -21,6 +21,7 @@ mod words_as_json;
 pub use heads::{AnyHead, ServedClassifier, ServedHead, find_head, without_checksum};
 pub use load::{LoadError, Loader, MakeEngines, Making, one_engine};
 pub use one::OneModel;
+pub use readiness::NotReady;
 pub use reload::{
     Outcome, ReadSettings, ReloadError, ReloadFiles, Reloaded, ReloadedModel, Reloader,
 };
@@ -31,26 +32,19 @@ pub use set::{ModelSet, Models};
 pub use words_as_json::WordsAsJson;
 
 pub(crate) use call::{Call, NotMilliseconds};
-pub(crate) use readiness::NotReady;
 pub(crate) use set::View;
 
 /// A model with the reference engine.
 #[cfg(test)]
 pub(crate) fn for_tests(model: kindred::ModelStore) -> ServedModel {
     let model = std::sync::Arc::new(model);
-    let limits = kindred::queue::Limits {
-        capacity_queries: 8,
-        max_batch_queries: 8,
-        engine_max_restarts: 0,
-        engine_hang_timeout: std::time::Duration::from_secs(60),
-        engine_hang_timeout_beside_others: std::time::Duration::from_secs(60),
-        linger: std::time::Duration::ZERO,
-    };
+    let limits = kindred::Settings::default().limits;
     let (engine_model, timer) = (model.clone(), tokio::runtime::Handle::current());
     let make = move || -> Result<Box<dyn kindred::contract::Engine>, std::convert::Infallible> {
         Ok(Box::new(kindred::ReferenceEngine::new(engine_model.clone())))
     };
     let (until, makers) = (kindred::queue::Until::All, vec![make]);
     let (queue, workers) = kindred::queue::start(limits, &timer, until, None, makers).unwrap();
-    ServedModel::new(model, queue, workers.description().clone(), std::time::Duration::from_secs(5))
+    let readiness_timeout = std::time::Duration::from_secs(5);
+    ServedModel::new(model, Vec::new(), queue, &workers, None, readiness_timeout)
 }

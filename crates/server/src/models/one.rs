@@ -5,12 +5,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use kindred::{ModelError, ModelStore};
+use kindred::ModelStore;
 
 use super::{LoadError, ServedHead, heads, load};
 use crate::config::{Config, ModelSource, ServeFlags};
 use kindred::device::Placement;
-use kindred::heads::{HeadError, HeadKind, about};
+use kindred::heads::{HeadKind, about};
 
 /// The model that a command asks, and its settings.
 pub struct OneModel {
@@ -26,10 +26,26 @@ impl OneModel {
     /// # Errors
     /// If the settings, the model's folder or a head's description can't be used.
     pub fn open(flags: &ServeFlags) -> Result<Self, LoadError> {
-        let (mut config, of_others) = settings(flags)?;
-        let model = Arc::new(open(&config)?);
-        if of_others {
-            keep_own_heads(&mut config, &model)?;
+        let is_of_flag = !flags.model.is_empty();
+        let mut flags = flags.clone();
+        if is_of_flag {
+            // The settings' may name models of theirs.
+            flags.placement = vec![Placement::Auto.to_string()];
+        }
+        let mut config = Config::load(&flags)?;
+        let heads_of_others = flags.head.is_empty() && (is_of_flag || config.model.len() > 1);
+        if is_of_flag {
+            // A name in the settings is for the model in the settings.
+            config.name = String::new();
+        }
+        config.model.truncate(1);
+        let model = Arc::new(load::open(&config.sources()[0], &config)?);
+        if heads_of_others {
+            for source in std::mem::take(&mut config.head) {
+                if about(heads::folder(&source))?.model.version == model.version() {
+                    config.head.push(source);
+                }
+            }
         }
         Ok(Self { config, model })
     }
@@ -59,7 +75,7 @@ impl OneModel {
         }
         let mut found = Vec::new();
         for source in &self.config.head {
-            if about(folder_of(source))?.kind == kind {
+            if about(heads::folder(source))?.kind == kind {
                 found.push(source.clone());
             }
         }
@@ -69,43 +85,4 @@ impl OneModel {
         }
         Ok(found.pop())
     }
-}
-
-/// The settings with the first of their models, and whether their heads may be of other models.
-fn settings(flags: &ServeFlags) -> Result<(Config, bool), LoadError> {
-    let is_of_flag = !flags.model.is_empty();
-    let mut flags = flags.clone();
-    if is_of_flag {
-        // The settings' may name models of theirs.
-        flags.placement = vec![Placement::Auto.to_string()];
-    }
-    let config = Config::load(&flags)?;
-    let of_others = flags.head.is_empty() && (is_of_flag || config.model.len() > 1);
-    let has_heads = !config.head.is_empty();
-    let config = Config {
-        // A name in the settings is for the model in the settings, not for one given as a flag.
-        name: if is_of_flag { String::new() } else { config.name },
-        model: config.model.into_iter().take(1).collect(),
-        ..config
-    };
-    Ok((config, of_others && has_heads))
-}
-
-fn open(config: &Config) -> Result<ModelStore, ModelError> {
-    load::open(&config.sources()[0], config)
-}
-
-fn keep_own_heads(config: &mut Config, model: &ModelStore) -> Result<(), HeadError> {
-    let mut own = Vec::new();
-    for source in std::mem::take(&mut config.head) {
-        if about(folder_of(&source))?.model.version == model.version() {
-            own.push(source);
-        }
-    }
-    config.head = own;
-    Ok(())
-}
-
-fn folder_of(source: &ModelSource) -> &Path {
-    source.folder.as_deref().expect("the settings were checked")
 }

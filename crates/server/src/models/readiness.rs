@@ -10,12 +10,12 @@ use kindred::contract::{Filter, Hit, Metric, Query, QueryVector, Row};
 use super::heads::{AnyHead, ServedHead};
 use kindred::queue::{DeviceState, QueueHandle, SubmitError};
 
-/// How long a right answer counts.
+/// The time for which a right answer counts.
 const GOOD_FOR: Duration = Duration::from_secs(1);
 
 /// Why a model does not count as ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NotReady {
+pub enum NotReady {
     /// The engine was lost for good.
     #[error("the engine has stopped working")]
     EngineGone,
@@ -46,7 +46,7 @@ pub(crate) struct Readiness {
     question: Option<(Query, Hit)>,
     timeout: Duration,
     last_good: Mutex<Option<Instant>>,
-    /// How many files were found damaged: of the model, or of those that its heads need.
+    /// Files that were found damaged: of the model, or of those that its heads need.
     damaged_files: AtomicU64,
     /// Allows one check at a time. A request that waits for a check uses its result, if it is good.
     checking: tokio::sync::Mutex<()>,
@@ -80,7 +80,7 @@ impl Readiness {
         self.damaged_files.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many files were found damaged.
+    /// The number of files that were found damaged.
     pub(super) fn damaged_files(&self) -> u64 {
         self.damaged_files.load(Ordering::Relaxed)
     }

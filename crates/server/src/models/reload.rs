@@ -13,7 +13,7 @@ use tracing::{error, info, warn};
 use super::verification::verify_in_background;
 use super::{LoadError, Loader, ModelSet, Models, ServedModel, heads, load, rolling};
 use crate::config::{Config, ConfigError, ModelSource};
-use kindred::queue::EngineLost;
+use kindred::queue::{EngineLost, Until};
 use kindred::{ModelError, ModelStore};
 
 /// Reads the settings again on each call.
@@ -80,7 +80,7 @@ fn and_loaded(loaded: &[String]) -> String {
 pub struct Reloaded {
     /// The models in the settings, and those that are no longer served.
     pub models: Vec<ReloadedModel>,
-    /// What is in force now: a line for each file of keys or certificates.
+    /// The keys and certificates in force now: a line for each file of keys or certificates.
     pub files: Vec<String>,
 }
 
@@ -89,16 +89,16 @@ pub struct Reloaded {
 pub struct ReloadedModel {
     /// Its name.
     pub name: String,
-    /// What the reload did to it.
+    /// The effect of the reload on it.
     pub outcome: Outcome,
     /// The version that is served now; `None` if the model is no longer served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// How long it took, in seconds.
+    /// The time that it took, in seconds.
     pub seconds: f64,
 }
 
-/// What a reload does to a model.
+/// The effect of a reload on a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
@@ -110,7 +110,7 @@ pub enum Outcome {
     Removed,
 }
 
-/// How long a reload waits for the memory of a version that it has replaced.
+/// Time limit of a reload's wait for the memory of a version that it has replaced.
 const FREES_MEMORY: Duration = Duration::from_secs(5);
 
 impl Reloader {
@@ -203,8 +203,7 @@ impl Reloader {
         files.iter().for_each(|line| info!("reloaded: {line}"));
         let config = (self.read_settings)()?;
         let sources = config.sources();
-        let opened = sources.iter().map(|source| load::open(source, &config).map(Arc::new));
-        let opened = check_heads(&config, opened.collect())?;
+        let opened = open(&sources, &config)?;
         let mut reloaded = Vec::new();
         let mut failed = Vec::new();
         let mut wanted: Vec<Arc<ServedModel>> = Vec::new();
@@ -256,14 +255,17 @@ impl Reloader {
     ) -> Result<(Arc<ServedModel>, Outcome), LoadError> {
         let current = self.models.current();
         let before = current.named(&source.expected_name());
-        let served = before.map(|b| &**b);
+        let served = before.map(|before| &**before);
         let Some(model) = self.loader.verify_while_running(source, model, config, served)? else {
             let unchanged = before.expect("only a model that is served can be unchanged").clone();
             return Ok((unchanged, Outcome::Unchanged));
         };
-        let served = match self.loader.start_beside(model.clone(), config, before.map(|b| &**b)) {
-            Ok(served) => served,
-            Err(no_memory) if rolling::is_worth_trying(&no_memory, before.map(|b| &**b)) => {
+        let makers = self.loader.makers(&model, config, served);
+        let started =
+            makers.and_then(|all| self.loader.start_beside(model.clone(), config, all, Until::All));
+        let served = match started {
+            Ok(started) => self.loader.watched(started),
+            Err(no_memory) if rolling::is_worth_trying(&no_memory, served) => {
                 let served = rolling::swap(&self.loader, &self.models, current, model, config)?;
                 return Ok((served, Outcome::Loaded));
             }
@@ -271,7 +273,7 @@ impl Reloader {
         };
         self.models.replace(current.with(served.clone()));
         let on_gpus = before.filter(|before| before.placed.is_some());
-        let ended = on_gpus.and_then(|before| before.replicas.clone());
+        let ended = on_gpus.map(|before| before.replicas.clone());
         drop(current);
         // The next model is placed where memory is free by then.
         if ended.is_some_and(|replicas| !replicas.until_ended(FREES_MEMORY)) {
@@ -283,18 +285,17 @@ impl Reloader {
 
 type Opened = Result<Arc<ModelStore>, ModelError>;
 
-/// Checks that each head of the settings was made for one of these models: otherwise a reload would
-/// drop it, and its callers would lose their answers. If a model can't be opened, that is not
-/// known.
-fn check_heads(config: &Config, mut opened: Vec<Opened>) -> Result<Vec<Opened>, ReloadError> {
+/// Opens models, and checks that each head of the settings was made for one of them: otherwise a
+/// reload would drop it, and its callers would lose their answers. If a model can't be opened, that
+/// is not known.
+fn open(sources: &[ModelSource], config: &Config) -> Result<Vec<Opened>, ReloadError> {
+    let opened = sources.iter().map(|source| load::open(source, config).map(Arc::new));
     if config.head.is_empty() {
-        return Ok(opened);
+        return Ok(opened.collect());
     }
     let failed = |why: LoadError| ReloadError::Head(Box::new(why));
-    if let Some(at) = opened.iter().position(Result::is_err) {
-        return opened.swap_remove(at).map_err(|why| failed(why.into())).map(|_| opened);
-    }
-    let models = opened.iter().flatten().map(|model| &**model);
+    let opened = opened.collect::<Result<Vec<_>, _>>().map_err(|why| failed(why.into()))?;
+    let models = opened.iter().map(|model| &**model);
     heads::check_models(config, models).map_err(|why| failed(why.into()))?;
-    Ok(opened)
+    Ok(opened.into_iter().map(Ok).collect())
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::time::Duration;
 
 use kindred::engines::{EngineStartError, Maker, Makers};
-use kindred::queue::Replicas;
+use kindred::queue::{Replicas, Until};
 use kindred::{GpuError, ModelStore};
 use tracing::{info, warn};
 
@@ -26,11 +26,11 @@ pub(super) fn is_worth_trying(why: &LoadError, before: Option<&ServedModel>) -> 
         why,
         LoadError::Engine(EngineStartError::Gpu { source: GpuError::DoesNotFit { .. }, .. })
     );
-    let replicas = before.and_then(|before| before.replicas.as_ref()).map_or(0, Replicas::number);
-    lacks_memory && replicas >= 2
+    lacks_memory && before.is_some_and(|before| before.replicas.number() >= 2)
 }
 
-/// What the makers of all new replicas wait for. Once it is given up, none of them makes an engine.
+/// The turns of the makers of all new replicas. Once they are given up, none of them makes an
+/// engine.
 #[derive(Clone, Default)]
 struct Turns(Arc<Mutex<HashMap<usize, mpsc::Sender<()>>>>);
 
@@ -115,7 +115,7 @@ pub(super) fn swap(
     config: &Config,
 ) -> Result<Arc<ServedModel>, LoadError> {
     let before = current.named(model.name()).expect("is_worth_trying said so");
-    let old = before.replicas.clone().expect("is_worth_trying said so");
+    let old = before.replicas.clone();
     let (number, name) = (old.number(), model.name().to_owned());
     let within = Duration::from_millis(config.engine_hang_timeout_ms);
     let failed = |replica: usize, source: Reason| LoadError::Rolling {
@@ -140,7 +140,7 @@ pub(super) fn swap(
     let first = || -> Result<Started, Reason> {
         old.retire(0, within)?;
         turns.begin(0);
-        Ok(loader.start_first(model, config, makers)?)
+        Ok(loader.start_beside(model, config, makers, Until::First)?)
     };
     let started = match first() {
         Ok(started) => started,
@@ -150,7 +150,7 @@ pub(super) fn swap(
             return Err(failed(0, why));
         }
     };
-    let new = started.served.replicas.clone().expect("the loader sets it");
+    let new = started.served.replicas.clone();
     let set = Arc::new(current.with(started.served.clone()));
     for (replica, own) in ended.iter().enumerate().take(number - 1).skip(1) {
         // So each replica gets the same share: the new version has this many, and the old one the

@@ -12,21 +12,18 @@ use kindred::contract::EngineDescription;
 use super::heads::ServedHead;
 use super::readiness::Readiness;
 use super::words_as_json::WordsAsJson;
-use crate::observe::{EngineFigures, LaneFigures};
+use crate::observe::EngineFigures;
 use kindred::heads::Tokenised;
 use kindred::placement::Placed;
-use kindred::queue::{QueueHandle, QueueStatistics, Replicas};
+use kindred::queue::{DeviceThreads, QueueHandle, Replicas};
 
 /// A served model: its table and words, the queue in front of its engine, and parts of its answers
 /// that are prepared.
 pub struct ServedModel {
     // Dropped in this order, so that the engine's thread holds the table last and frees its memory,
     // instead of a thread that others wait for.
-    /// Table and words.
     pub(crate) model: Arc<ModelStore>,
-    /// The queue for queries.
     pub(crate) queue: QueueHandle,
-    /// The engine that answers them.
     pub(crate) engine: EngineDescription,
     /// Its heads. A reload may replace them while the model stays.
     pub(crate) heads: ArcSwap<Vec<ServedHead>>,
@@ -38,8 +35,8 @@ pub struct ServedModel {
     /// because an answer may be compressed.
     pub(crate) etag: String,
     pub(crate) readiness: Readiness,
-    /// The threads of its engines, if they may be replaced one by one.
-    pub(crate) replicas: Option<Replicas>,
+    /// The threads of its engines, which may be replaced one by one.
+    pub(super) replicas: Replicas,
     /// Which GPUs they use, if several were given.
     pub(crate) placed: Option<Placed>,
     pub(crate) text_counts: TextCounts,
@@ -96,42 +93,32 @@ impl fmt::Debug for ServedModel {
 }
 
 impl ServedModel {
-    /// A model and the queue in front of its engine. `readiness_timeout` bounds a readiness check.
-    pub fn new(
+    /// A model with its heads, and the queue in front of its engines, which `engines` runs.
+    /// `readiness_timeout` bounds a readiness check.
+    pub(super) fn new(
         model: Arc<ModelStore>,
+        heads: Vec<ServedHead>,
         queue: QueueHandle,
-        engine: EngineDescription,
+        engines: &DeviceThreads,
+        placed: Option<Placed>,
         readiness_timeout: Duration,
     ) -> Self {
         let name = serde_json::to_string(model.name()).expect("a text becomes JSON");
         let beginning = format!("{{\"model\":{name},\"version\":\"{}\",", model.version());
         let beginning = beginning.into_bytes();
         Self {
-            heads: ArcSwap::default(),
+            heads: ArcSwap::from_pointee(heads),
             words: WordsAsJson::new(model.words()),
             etag: weak_tag(&beginning),
             readiness: Readiness::new(&model, readiness_timeout),
-            replicas: None,
-            placed: None,
+            engine: engines.description().clone(),
+            replicas: engines.replicas().clone(),
             text_counts: TextCounts::default(),
+            placed,
             beginning,
-            engine,
             model,
             queue,
         }
-    }
-
-    /// The same with heads.
-    #[must_use]
-    pub fn with_heads(self, heads: Vec<ServedHead>) -> Self {
-        self.heads.store(Arc::new(heads));
-        self
-    }
-
-    /// The same, with engines that may be replaced one by one.
-    #[must_use]
-    pub(super) fn with_replicas(self, replicas: Replicas, placed: Option<Placed>) -> Self {
-        Self { replicas: Some(replicas), placed, ..self }
     }
 
     /// The name that it is served under.
@@ -148,33 +135,15 @@ impl ServedModel {
     pub(crate) fn figures(&self) -> EngineFigures {
         let table = self.model.table();
         let bytes = size_of_val(table.components()) + size_of_val(table.norms());
-        let QueueStatistics { searches, full_passes, classifications, expansions, counted } =
-            self.queue.statistics();
-        let mut counters = counted.device_counters;
-        if !self.heads.load().is_empty() {
-            counters.extend(self.text_counts.counted());
-        }
+        let has_heads = !self.heads.load().is_empty();
         EngineFigures {
             model: self.name().to_owned(),
             rows: self.model.rows(),
             dim: self.model.dim(),
             bytes: bytes as u64,
             damaged_files: self.readiness.damaged_files(),
-            lanes: [
-                LaneFigures::new("search", &searches),
-                LaneFigures::new("full_pass", &full_passes),
-                LaneFigures::new("classify", &classifications),
-                LaneFigures::new("expand", &expansions),
-            ],
-            queue_capacity: u64::from(counted.capacity_slots),
-            refused: counted.refused_full,
-            late: counted.deadline_passed,
-            hung_up: counted.hung_up,
-            failed: counted.failed + counted.refused_without_device,
-            asked_again: counted.asked_again,
-            restarts: counted.restarts,
-            replicas: counted.replicas,
-            counters,
+            queue: self.queue.statistics(),
+            texts: if has_heads { self.text_counts.counted().to_vec() } else { Vec::new() },
         }
     }
 

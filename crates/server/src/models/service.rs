@@ -1,4 +1,4 @@
-//! What the requests to all models share: timeouts, counters, memory and threads.
+//! The parts that the requests to all models share: timeouts, counters, memory and threads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,14 +20,11 @@ pub struct Timeouts {
     pub body_read: Duration,
 }
 
-/// What the requests to all models share: timeouts, counters, memory and threads.
+/// The parts that the requests to all models share: timeouts, counters, memory and threads.
 pub struct Service {
     pub(crate) timeouts: Timeouts,
-    /// Counts connections and requests.
     pub(crate) observer: Arc<Observer>,
-    /// Traces requests, if the settings say so.
     pub(crate) traces: Traces,
-    /// Memory for requests and answers.
     pub(crate) memory: Arc<Memory>,
     /// Threads for long work that needs no engine.
     pub(crate) workers: Workers,

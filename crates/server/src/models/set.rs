@@ -57,12 +57,10 @@ pub(crate) struct ThreadModels {
 }
 
 impl ThreadModels {
-    /// The models.
     pub(crate) fn set(&self) -> &ModelSet {
         &self.set
     }
 
-    /// What the requests to them share.
     pub(crate) fn service(&self) -> &Service {
         &self.service
     }
@@ -77,7 +75,6 @@ impl View {
         self.0.lock().expect("nothing panics while it holds this lock")
     }
 
-    /// The current models.
     pub(crate) fn hold(&self) -> Arc<ThreadModels> {
         self.lock().clone()
     }
@@ -109,7 +106,7 @@ impl Models {
         self.current.lock().expect("nothing panics while it holds this lock")
     }
 
-    /// What the requests to all models share.
+    /// The parts that the requests to all models share.
     pub fn service(&self) -> &Arc<Service> {
         &self.service
     }
@@ -137,17 +134,8 @@ impl Models {
 
     /// Serves other models from now on. Requests in progress keep the models that they began with.
     pub fn replace(&self, set: ModelSet) {
-        let set = Arc::new(set);
-        let mut current = self.lock();
-        let before = std::mem::replace(&mut current.set, set);
-        let held: Vec<Arc<ThreadModels>> = current
-            .views
-            .iter()
-            .map(|(_, view)| std::mem::replace(&mut *view.lock(), self.held(&current.set)))
-            .collect();
-        drop(current);
-        // Outside the locks, because these may be the last references to a model.
-        drop((held, before));
+        let before = std::mem::replace(&mut self.lock().set, Arc::new(set));
+        self.replace_for(&before, 0, 1);
     }
 
     /// Serves other models to `part` of `of` parts of the threads, rounded down, and the current
@@ -163,6 +151,7 @@ impl Models {
             .map(|((_, view), set)| std::mem::replace(&mut *view.lock(), self.held(set)))
             .collect();
         drop(current);
+        // Outside the locks, because these may be the last references to a model.
         drop(held);
     }
 }

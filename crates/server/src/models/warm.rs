@@ -1,5 +1,5 @@
-//! What an engine derives from heads is made while they are loaded: otherwise the first request
-//! after a reload would wait for it, and those of others behind it.
+//! Makes the tables that an engine derives from heads while they are loaded: otherwise the first
+//! request after a reload would wait for them, and those of others behind it.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use super::heads::{AnyHead, ServedHead};
 use kindred::answering::wait_at_most;
 use scheduler::account::Account;
 
-/// How long a reload waits for it. Requests are answered meanwhile, and later too.
+/// Time limit of a reload's wait for it. Requests are answered meanwhile, and later too.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// Has the engine of a model make what it derives from these heads' terms.

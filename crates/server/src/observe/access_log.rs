@@ -29,7 +29,7 @@ pub struct AccessLog {
 }
 
 impl AccessLog {
-    /// What logs show of a request's target. `route` is the label of its route.
+    /// A request's target as logs show it. `route` is the label of its route.
     pub(super) fn target<'a>(&self, uri: &'a Uri, route: &str) -> Cow<'a, str> {
         match uri.path_and_query() {
             Some(whole) if self.query => whole.as_str().into(),
@@ -38,12 +38,11 @@ impl AccessLog {
     }
 }
 
-/// What the log needs from a request, kept until it is answered.
+/// The parts of a request for the log, kept until it is answered.
 #[derive(Debug)]
 pub(super) struct LoggedRequest {
     settings: AccessLog,
     one_in: NonZeroU64,
-    /// The route's label.
     route: &'static str,
     client: SocketAddr,
     method: Method,

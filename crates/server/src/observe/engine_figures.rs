@@ -1,11 +1,9 @@
-//! What a model's queue and engine have counted, for metrics.
+//! The counts of a model's queue and engines, for metrics.
 
-use super::Histogram;
-use scheduler::{BATCH_SIZE_BOUNDS, LaneStatistics, PASS_SECONDS_BOUNDS, ReplicaState};
+use kindred::queue::QueueStatistics;
 
-/// What the queue and the engine of one model have counted. Counts never go back while the service
-/// runs.
-#[derive(Debug, Clone, Default)]
+/// The counts of one model's queue and engines, which never go back while the service runs.
+#[derive(Debug, Clone)]
 pub struct EngineFigures {
     /// The model's name.
     pub model: String,
@@ -17,71 +15,10 @@ pub struct EngineFigures {
     pub bytes: u64,
     /// Files that were found damaged: its own, or those that its heads need.
     pub damaged_files: u64,
-    /// Searches, full passes, classified texts and expanded texts.
-    pub lanes: [LaneFigures; 4],
-    /// Slots of the queue, which the lanes share.
-    pub queue_capacity: u64,
-    /// Jobs that were refused because the queue was full.
-    pub refused: u64,
-    /// Expired jobs: their deadlines passed first.
-    pub late: u64,
-    /// Cancelled jobs: their callers hung up first.
-    pub hung_up: u64,
-    /// Jobs of passes that failed, and jobs that arrived while there was no engine.
-    pub failed: u64,
-    /// Jobs that were asked again of another engine after theirs had failed.
-    pub asked_again: u64,
-    /// The state of each engine.
-    pub replicas: Vec<ReplicaState>,
-    /// How often the engine was restarted.
-    pub restarts: u64,
-    /// What the engine itself counts: [`Device::counters`](kindred::contract::Device::counters).
-    pub counters: Vec<(&'static str, u64)>,
-}
-
-/// One kind of pass, and the queries that wait for it.
-#[derive(Debug, Clone, Default)]
-pub struct LaneFigures {
-    /// `search`, `full_pass`, `classify` or `expand`.
-    pub lane: &'static str,
-    /// Passes over the table.
-    pub passes: u64,
-    /// Queries in these passes.
-    pub queries: u64,
-    /// Queries per pass.
-    pub batch: Histogram,
-    /// Seconds per pass.
-    pub pass_seconds: Histogram,
-    /// The estimated cost of the queries, as [`LaneStatistics::work`].
-    pub work: u64,
-    /// Slots of the queue that are taken by queries that wait or run.
-    pub slots_taken: u64,
-}
-
-impl LaneFigures {
-    /// What the queue has counted for the lane of this name.
-    pub fn new(lane: &'static str, counted: &LaneStatistics) -> Self {
-        let buckets = |bounds: &mut dyn Iterator<Item = f64>, counts: &[u64]| {
-            bounds.chain([f64::INFINITY]).zip(counts.iter().copied()).collect()
-        };
-        let sizes = &mut BATCH_SIZE_BOUNDS.iter().map(|&bound| bound as f64);
-        let seconds = &mut PASS_SECONDS_BOUNDS.iter().copied();
-        Self {
-            lane,
-            passes: counted.passes,
-            queries: counted.queries,
-            batch: Histogram {
-                buckets: buckets(sizes, &counted.batch_sizes),
-                sum: counted.queries as f64,
-            },
-            pass_seconds: Histogram {
-                buckets: buckets(seconds, &counted.pass_seconds),
-                sum: counted.pass_seconds_sum,
-            },
-            work: counted.work,
-            slots_taken: u64::from(counted.slots_taken),
-        }
-    }
+    /// The counts of the queue, and with them those of the engines themselves.
+    pub queue: QueueStatistics,
+    /// Counts of texts for heads, by the names in `COUNTERS`; none without heads.
+    pub texts: Vec<(&'static str, u64)>,
 }
 
 /// The counters of engines: the engine's own name, the metric's name, and what it means.

@@ -39,27 +39,28 @@ impl Collector for Families {
 
 #[cfg(test)]
 mod tests {
+    use kindred::{Kindred, ModelStore, ReferenceEngine, Settings};
     use scheduler::account::Memory;
 
-    use super::super::{AccessLog, Histogram, LaneFigures};
+    use super::super::AccessLog;
     use super::*;
+
+    fn figures(name: &str) -> EngineFigures {
+        let model = ModelStore::from_rows("m", 2, [("a", &[1.0, 0.0][..])]).unwrap();
+        let asked = Kindred::with_engine(model.into(), Settings::default(), |model| {
+            Ok(Box::new(ReferenceEngine::new(model.clone())))
+        });
+        let (model, queue) = (name.to_owned(), asked.unwrap().statistics());
+        EngineFigures { model, rows: 3, dim: 2, bytes: 0, damaged_files: 0, queue, texts: vec![] }
+    }
 
     #[test]
     fn a_name_can_hold_anything_and_a_histogram_adds_up() {
-        let batch = Histogram { buckets: vec![(1.0, 2), (f64::INFINITY, 3)], sum: 9.0 };
-        let lane = LaneFigures { lane: "search", batch, ..LaneFigures::default() };
-        let model = EngineFigures {
-            model: "quo\"te\\new\nline".into(),
-            rows: 3,
-            lanes: [
-                lane,
-                LaneFigures { lane: "full_pass", ..LaneFigures::default() },
-                LaneFigures { lane: "classify", ..LaneFigures::default() },
-                LaneFigures { lane: "expand", ..LaneFigures::default() },
-            ],
-            counters: vec![("fallbacks", 7), ("unheard_of", 1)],
-            ..EngineFigures::default()
-        };
+        let mut model = figures("quo\"te\\new\nline");
+        let searches = &mut model.queue.searches;
+        (searches.batch_sizes[0], searches.queries) = (2, 9);
+        *searches.batch_sizes.last_mut().unwrap() = 3;
+        model.queue.counted.device_counters = vec![("fallbacks", 7), ("unheard_of", 1)];
         let observer = Observer::new(AccessLog::default(), &[]);
         let memory = Memory::new(1, 2);
         let known = Known { engine: "cpu", is_ready: true, memory: &memory, traces: None };
@@ -79,7 +80,7 @@ mod tests {
         }
         assert!(!text.contains("unheard_of"));
         // Two models are two samples of one family.
-        let two = [model, EngineFigures { model: "other".into(), ..EngineFigures::default() }];
+        let two = [model, figures("other")];
         let open = observer.write(known, &two, Format::OpenMetrics);
         assert!(open.contains("# TYPE kindred_scan_fallbacks counter\n"), "{open}");
         assert_eq!(open.matches("# TYPE kindred_model_rows ").count(), 1);

@@ -6,13 +6,14 @@ use std::sync::atomic::Ordering;
 
 use super::counter::{Counter, Durations};
 use super::engine_figures::COUNTERS;
-use super::family::{Family, Labels, Samples};
+use super::family::{Family, Labels, Samples, counts, gauges, histograms, only};
 use super::labels::{METHOD_COUNT, STATUS_COUNT, method_name, status_name};
 use super::thread_figures::ThreadFigures;
-use super::{EngineFigures, Histogram, LaneFigures, Observer, process};
+use super::{EngineFigures, Histogram, Observer, process};
 use crate::traces::TraceFigures;
-use scheduler::ReplicaState;
+use kindred::queue::QueueStatistics;
 use scheduler::account::{Memory, Pool};
+use scheduler::{BATCH_SIZE_BOUNDS, Counted, LaneStatistics, PASS_SECONDS_BOUNDS, ReplicaState};
 
 /// Figures that are known rather than counted.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +24,7 @@ pub struct Known<'a> {
     pub is_ready: bool,
     /// The memory of requests and answers.
     pub memory: &'a Memory,
-    /// What became of spans; `None` if nothing is traced.
+    /// The counts of spans; `None` if nothing is traced.
     pub traces: Option<TraceFigures>,
 }
 
@@ -36,24 +37,8 @@ pub(super) fn all(observer: &Observer, known: Known<'_>, models: &[EngineFigures
     families.extend(of_models(models));
     families.extend(of_engines(models));
     families.extend(known.traces.map(of_traces).into_iter().flatten());
-    families.extend(of_process());
+    families.extend(process::families());
     families
-}
-
-fn count(name: &'static str, help: &'static str, count: u64) -> Family {
-    Family { name, help, samples: Samples::Counts(vec![(Labels::new(), count)]) }
-}
-
-fn seconds(name: &'static str, help: &'static str, nanoseconds: u64) -> Family {
-    Family { name, help, samples: Samples::Sum(nanoseconds as f64 / 1e9) }
-}
-
-fn gauge(name: &'static str, help: &'static str, value: f64) -> Family {
-    Family { name, help, samples: Samples::Gauges(vec![(Labels::new(), value)]) }
-}
-
-fn histogram(name: &'static str, help: &'static str, histogram: Histogram) -> Family {
-    Family { name, help, samples: Samples::Histograms(vec![(Labels::new(), histogram)]) }
 }
 
 fn of_build(known: Known<'_>) -> Vec<Family> {
@@ -62,14 +47,13 @@ fn of_build(known: Known<'_>) -> Vec<Family> {
         ("engine", known.engine.to_owned()),
         ("features", crate::logging::features().to_owned()),
     ];
-    let samples = Samples::Gauges(vec![(labels, 1.0)]);
     let help = "Version, engine and features of the program; always 1";
     vec![
-        Family { name: "kindred_build_info", help, samples },
-        gauge(
+        gauges("kindred_build_info", help, vec![(labels, 1.0)]),
+        gauges(
             "kindred_ready",
             "1 if probes are answered correctly, as for /health/ready, else 0",
-            f64::from(u8::from(known.is_ready)),
+            only(f64::from(u8::from(known.is_ready))),
         ),
     ]
 }
@@ -105,75 +89,78 @@ fn of_requests(threads: &[Arc<ThreadFigures>], routes: &[&str]) -> Vec<Family> {
         let labels = vec![("route", (*label).to_owned())];
         (histogram.count() > 0).then_some((labels, histogram))
     });
-    let by_route = Samples::Histograms(by_route.collect());
-    let requests = Samples::Counts(requests);
+    let stage_seconds = sum(|one| &one.stage_nanoseconds) as f64 / 1e9;
     vec![
-        Family { name: "kindred_requests", help: "Requests answered", samples: requests },
-        Family {
-            name: "kindred_request_seconds",
-            help: "Request latency, from the request head to the answer",
-            samples: by_route,
-        },
-        histogram(
+        counts("kindred_requests", "Requests answered", requests),
+        histograms(
+            "kindred_request_seconds",
+            "Request latency, from the request head to the answer",
+            by_route.collect(),
+        ),
+        histograms(
             "kindred_request_queue_seconds",
             "Queueing time before the first pass, for requests that search",
-            histogram_of(|one| &one.queue),
+            only(histogram_of(|one| &one.queue)),
         ),
-        histogram(
+        histograms(
             "kindred_request_engine_seconds",
             "Time in engine passes, for requests that search",
-            histogram_of(|one| &one.engine),
+            only(histogram_of(|one| &one.engine)),
         ),
-        histogram(
+        histograms(
             "kindred_request_encode_seconds",
             "Time to encode the answer, for requests that search",
-            histogram_of(|one| &one.encode),
+            only(histogram_of(|one| &one.encode)),
         ),
-        gauge("kindred_requests_in_flight", "Requests in progress", in_flight as f64),
-        count(
+        gauges("kindred_requests_in_flight", "Requests in progress", only(in_flight as f64)),
+        counts(
             "kindred_requests_abandoned",
             "Requests whose clients disconnected before the answer",
-            abandoned,
+            only(abandoned),
         ),
-        seconds(
-            "kindred_stage_work_seconds",
-            "Estimated CPU time of requests outside the engine, without short GETs",
-            sum(|one| &one.stage_nanoseconds),
+        Family {
+            name: "kindred_stage_work_seconds",
+            help: "Estimated CPU time of requests outside the engine, without short GETs",
+            samples: Samples::Sum(stage_seconds),
+        },
+        counts(
+            "kindred_response_bytes",
+            "Bytes of response bodies",
+            only(sum(|one| &one.response_bytes)),
         ),
-        count("kindred_response_bytes", "Bytes of response bodies", sum(|one| &one.response_bytes)),
     ]
 }
 
-fn of_connections(observer: &Observer) -> Vec<Family> {
+fn of_connections(observer: &Observer) -> [Family; 2] {
     let open = observer.connections_open() as f64;
     let opened = observer.connections_opened.load(Ordering::Relaxed);
-    vec![
-        gauge("kindred_connections", "Open connections", open),
-        count("kindred_connections_opened", "Connections accepted", opened),
+    [
+        gauges("kindred_connections", "Open connections", only(open)),
+        counts("kindred_connections_opened", "Connections accepted", only(opened)),
     ]
 }
 
-fn of_memory(memory: &Memory) -> Vec<Family> {
+fn of_memory(memory: &Memory) -> [Family; 3] {
     let by_pool = |of: fn(&Memory, Pool) -> u64| {
         Pool::ALL.map(|pool| (vec![("pool", pool.name().to_owned())], of(memory, pool)))
     };
-    let gauges = |of| by_pool(of).map(|(labels, bytes)| (labels, bytes as f64)).to_vec();
-    vec![
-        Family {
-            name: "kindred_memory_bytes",
-            help: "Memory currently reserved for requests and answers",
-            samples: Samples::Gauges(gauges(Memory::taken)),
-        },
-        Family {
-            name: "kindred_memory_capacity_bytes",
-            help: "Limit of the memory for requests and answers",
-            samples: Samples::Gauges(gauges(Memory::capacity)),
-        },
-        Family {
-            name: "kindred_memory_counted_bytes",
-            help: "Total memory ever reserved for requests and answers",
-            samples: Samples::Counts(by_pool(Memory::counted).to_vec()),
-        },
+    let bytes = |of| by_pool(of).map(|(labels, bytes)| (labels, bytes as f64)).to_vec();
+    [
+        gauges(
+            "kindred_memory_bytes",
+            "Memory currently reserved for requests and answers",
+            bytes(Memory::taken),
+        ),
+        gauges(
+            "kindred_memory_capacity_bytes",
+            "Limit of the memory for requests and answers",
+            bytes(Memory::capacity),
+        ),
+        counts(
+            "kindred_memory_counted_bytes",
+            "Total memory ever reserved for requests and answers",
+            by_pool(Memory::counted).to_vec(),
+        ),
     ]
 }
 
@@ -181,156 +168,149 @@ fn named(model: &EngineFigures) -> Labels {
     vec![("model", model.model.clone())]
 }
 
-fn counts(
-    name: &'static str,
-    help: &'static str,
-    models: &[EngineFigures],
-    of: impl Fn(&EngineFigures) -> u64,
-) -> Family {
-    let samples = models.iter().map(|model| (named(model), of(model)));
-    Family { name, help, samples: Samples::Counts(samples.collect()) }
+fn by_model<V>(models: &[EngineFigures], of: impl Fn(&EngineFigures) -> V) -> Vec<(Labels, V)> {
+    models.iter().map(|model| (named(model), of(model))).collect()
 }
 
-fn gauges(
-    name: &'static str,
-    help: &'static str,
-    models: &[EngineFigures],
-    of: impl Fn(&EngineFigures) -> u64,
-) -> Family {
-    let samples = models.iter().map(|model| (named(model), of(model) as f64));
-    Family { name, help, samples: Samples::Gauges(samples.collect()) }
-}
-
-fn of_models(models: &[EngineFigures]) -> Vec<Family> {
-    vec![
-        gauges("kindred_model_rows", "Number of rows", models, |one| one.rows as u64),
-        gauges("kindred_model_dimensions", "Number of components per row", models, |one| {
-            one.dim as u64
-        }),
-        gauges("kindred_model_bytes", "Size of the vectors and norms", models, |one| one.bytes),
+fn of_models(models: &[EngineFigures]) -> [Family; 9] {
+    let jobs = |of: fn(&Counted) -> u64| by_model(models, |one| of(&one.queue.counted));
+    let capacity = |one: &EngineFigures| f64::from(one.queue.counted.capacity_slots);
+    [
+        gauges("kindred_model_rows", "Number of rows", by_model(models, |one| one.rows as f64)),
+        gauges(
+            "kindred_model_dimensions",
+            "Number of components per row",
+            by_model(models, |one| one.dim as f64),
+        ),
+        gauges(
+            "kindred_model_bytes",
+            "Size of the vectors and norms",
+            by_model(models, |one| one.bytes as f64),
+        ),
         gauges(
             "kindred_model_damaged_files",
             "Files of the model, or that its heads need, found damaged since it was loaded",
-            models,
-            |one| one.damaged_files,
+            by_model(models, |one| one.damaged_files as f64),
         ),
-        gauges("kindred_queue_capacity_queries", "Queue capacity, in slots", models, |one| {
-            one.queue_capacity
-        }),
+        gauges(
+            "kindred_queue_capacity_queries",
+            "Queue capacity, in slots",
+            by_model(models, capacity),
+        ),
         counts(
             "kindred_jobs_refused",
             "Jobs shed with 429 because the queue was full",
-            models,
-            |one| one.refused,
+            jobs(|all| all.refused_full),
         ),
         counts(
             "kindred_jobs_late",
             "Jobs that expired and were answered with 504",
-            models,
-            |one| one.late,
+            jobs(|all| all.deadline_passed),
         ),
         counts(
             "kindred_jobs_abandoned",
             "Jobs cancelled because their clients disconnected",
-            models,
-            |one| one.hung_up,
+            jobs(|all| all.hung_up),
         ),
         counts(
             "kindred_jobs_failed",
             "Jobs answered with 503 because the engine failed or was missing",
-            models,
-            |one| one.failed,
+            jobs(|all| all.failed + all.refused_without_device),
         ),
     ]
 }
 
-fn by_lane<V>(models: &[EngineFigures], of: impl Fn(&LaneFigures) -> V) -> Vec<(Labels, V)> {
-    let lanes = models.iter().flat_map(|model| model.lanes.iter().map(move |lane| (model, lane)));
-    lanes
-        .map(|(model, lane)| {
-            let mut labels = named(model);
-            labels.push(("lane", lane.lane.to_owned()));
-            (labels, of(lane))
+/// A value for each lane of each model: searches, full passes, classified texts and expanded texts.
+fn by_lane<V>(models: &[EngineFigures], of: impl Fn(&LaneStatistics) -> V) -> Vec<(Labels, V)> {
+    let of_model = |model: &EngineFigures| {
+        let QueueStatistics { searches, full_passes, classifications, expansions, .. } =
+            &model.queue;
+        [
+            ("search", searches),
+            ("full_pass", full_passes),
+            ("classify", classifications),
+            ("expand", expansions),
+        ]
+        .map(|(name, lane)| {
+            (vec![("model", model.model.clone()), ("lane", name.to_owned())], of(lane))
         })
-        .collect()
+    };
+    models.iter().flat_map(of_model).collect()
+}
+
+/// A histogram with these bounds and one more, and these counts.
+fn bounded(bounds: impl Iterator<Item = f64>, counts: &[u64], sum: f64) -> Histogram {
+    let buckets = bounds.chain([f64::INFINITY]).zip(counts.iter().copied()).collect();
+    Histogram { buckets, sum }
+}
+
+fn batch_sizes(lane: &LaneStatistics) -> Histogram {
+    let bounds = BATCH_SIZE_BOUNDS.iter().map(|&bound| bound as f64);
+    bounded(bounds, &lane.batch_sizes, lane.queries as f64)
+}
+
+fn pass_seconds(lane: &LaneStatistics) -> Histogram {
+    bounded(PASS_SECONDS_BOUNDS.into_iter(), &lane.pass_seconds, lane.pass_seconds_sum)
 }
 
 fn by_state(models: &[EngineFigures]) -> Vec<(Labels, f64)> {
-    let states = |model| ReplicaState::NAMES.map(move |state| (model, state));
-    models
-        .iter()
-        .flat_map(states)
-        .map(|(model, state): (&EngineFigures, _)| {
-            let mut labels = named(model);
-            labels.push(("state", state.to_owned()));
-            (labels, model.replicas.iter().filter(|one| one.name() == state).count() as f64)
+    let of_model = |model: &EngineFigures| {
+        ReplicaState::NAMES.map(|state| {
+            let replicas = model.queue.counted.replicas.iter();
+            let number = replicas.filter(|one| one.name() == state).count();
+            (vec![("model", model.model.clone()), ("state", state.to_owned())], number as f64)
         })
-        .collect()
+    };
+    models.iter().flat_map(of_model).collect()
 }
 
 fn of_engines(models: &[EngineFigures]) -> Vec<Family> {
+    let total = |of: fn(&QueueStatistics) -> u64| by_model(models, |one| of(&one.queue));
     let mut families = vec![
-        Family {
-            name: "kindred_queue_queries",
-            help: "Queue slots in use by queries waiting or in progress",
-            samples: Samples::Gauges(by_lane(models, |lane| lane.slots_taken as f64)),
-        },
-        Family {
-            name: "kindred_passes",
-            help: "Engine passes",
-            samples: Samples::Counts(by_lane(models, |lane| lane.passes)),
-        },
-        Family {
-            name: "kindred_pass_queries",
-            help: "Queries answered by passes",
-            samples: Samples::Counts(by_lane(models, |lane| lane.queries)),
-        },
-        Family {
-            name: "kindred_batch_queries",
-            help: "Batch size: queries per pass",
-            samples: Samples::Histograms(by_lane(models, |lane| lane.batch.clone())),
-        },
-        Family {
-            name: "kindred_pass_seconds",
-            help: "Duration of a pass",
-            samples: Samples::Histograms(by_lane(models, |lane| lane.pass_seconds.clone())),
-        },
+        gauges(
+            "kindred_queue_queries",
+            "Queue slots in use by queries waiting or in progress",
+            by_lane(models, |lane| f64::from(lane.slots_taken)),
+        ),
+        counts("kindred_passes", "Engine passes", by_lane(models, |lane| lane.passes)),
+        counts(
+            "kindred_pass_queries",
+            "Queries answered by passes",
+            by_lane(models, |lane| lane.queries),
+        ),
+        histograms(
+            "kindred_batch_queries",
+            "Batch size: queries per pass",
+            by_lane(models, batch_sizes),
+        ),
+        histograms("kindred_pass_seconds", "Duration of a pass", by_lane(models, pass_seconds)),
         counts(
             "kindred_search_work_queries",
             "Estimated work of searches, in plain queries (k = 10, all rows)",
-            models,
-            |one| one.lanes[0].work,
+            total(|queue| queue.searches.work),
         ),
         counts(
             "kindred_full_pass_work_components",
             "Estimated work of full passes, in components per row",
-            models,
-            |one| one.lanes[1].work,
+            total(|queue| queue.full_passes.work),
         ),
         counts(
             "kindred_classify_work_tokens",
             "Estimated work of classified texts, in tokens",
-            models,
-            |one| one.lanes[2].work,
+            total(|queue| queue.classifications.work),
         ),
         counts(
             "kindred_expand_work_queries",
             "Estimated work of expanded texts, in plain queries (k = 10, all rows)",
-            models,
-            |one| one.lanes[3].work,
+            total(|queue| queue.expansions.work),
         ),
-        counts("kindred_engine_restarts", "Engine restarts", models, |one| one.restarts),
+        counts("kindred_engine_restarts", "Engine restarts", total(|queue| queue.counted.restarts)),
         counts(
             "kindred_jobs_asked_again",
             "Jobs asked again of another engine, because theirs failed or hung",
-            models,
-            |one| one.asked_again,
+            total(|queue| queue.counted.asked_again),
         ),
-        Family {
-            name: "kindred_replicas",
-            help: "Engines of the model, by state",
-            samples: Samples::Gauges(by_state(models)),
-        },
+        gauges("kindred_replicas", "Engines of the model, by state", by_state(models)),
     ];
     for (index, &(_, name, help)) in COUNTERS.iter().enumerate() {
         if COUNTERS[..index].iter().any(|(_, before, _)| *before == name) {
@@ -340,13 +320,14 @@ fn of_engines(models: &[EngineFigures]) -> Vec<Family> {
             let is_this = |counter: &str| {
                 COUNTERS.iter().any(|(of, metric, _)| *of == counter && *metric == name)
             };
-            let counted = model.counters.iter().filter(move |(counter, _)| is_this(counter));
+            let counted = model.queue.counted.device_counters.iter().chain(&model.texts);
+            let counted = counted.filter(move |(counter, _)| is_this(counter));
             counted.map(|(_, count)| (named(model), *count))
         });
         let samples: Vec<_> = samples.collect();
         // A figure that none of these engines counts is left out, not written as 0.
         if !samples.is_empty() {
-            families.push(Family { name, help, samples: Samples::Counts(samples) });
+            families.push(counts(name, help, samples));
         }
     }
     families
@@ -357,45 +338,15 @@ fn of_traces(figures: TraceFigures) -> [Family; 2] {
     let outcomes = [("exported", exported), ("failed", failed), ("dropped", dropped)];
     let labelled = |(outcome, number)| (vec![("outcome", str::to_owned(outcome))], number);
     [
-        Family {
-            name: "kindred_trace_spans",
-            help: "Spans that the collector took or did not take, or that were dropped because too many waited",
-            samples: Samples::Counts(outcomes.map(labelled).to_vec()),
-        },
-        count(
+        counts(
+            "kindred_trace_spans",
+            "Spans that the collector took or did not take, or that were dropped because too many waited",
+            outcomes.map(labelled).to_vec(),
+        ),
+        counts(
             "kindred_traces_refused",
             "Traces that callers asked for beyond traces_asked_per_second",
-            refused,
+            only(refused),
         ),
     ]
-}
-
-/// Figures of the process, with the names that all of Prometheus's client libraries use.
-fn of_process() -> Vec<Family> {
-    let Some(process) = process::figures() else { return Vec::new() };
-    let cpu = Samples::Sum(process.cpu_seconds);
-    let help = "User and system CPU time";
-    let anonymous = process.anonymous_bytes.map(|bytes| {
-        let help = "Resident memory without mapped files, such as models";
-        gauge("kindred_process_anonymous_bytes", help, bytes as f64)
-    });
-    let mut families = vec![
-        Family { name: "process_cpu_seconds", help, samples: cpu },
-        gauge("process_resident_memory_bytes", "Resident memory", process.resident_bytes as f64),
-        gauge(
-            "process_virtual_memory_bytes",
-            "Virtual memory, including mapped models",
-            process.virtual_bytes as f64,
-        ),
-        gauge("process_open_fds", "Open file descriptors", process.open_files as f64),
-        gauge("process_max_fds", "Limit of open file descriptors", process.max_files as f64),
-        gauge("process_threads", "Threads", process.threads as f64),
-        gauge(
-            "process_start_time_seconds",
-            "Start time of the process, in seconds since 1970",
-            process.start_seconds,
-        ),
-    ];
-    families.extend(anonymous);
-    families
 }

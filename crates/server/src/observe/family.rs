@@ -29,6 +29,35 @@ pub(super) enum Samples {
 
 pub(super) type Labels = Vec<(&'static str, String)>;
 
+pub(super) fn counts(
+    name: &'static str,
+    help: &'static str,
+    samples: Vec<(Labels, u64)>,
+) -> Family {
+    Family { name, help, samples: Samples::Counts(samples) }
+}
+
+pub(super) fn gauges(
+    name: &'static str,
+    help: &'static str,
+    samples: Vec<(Labels, f64)>,
+) -> Family {
+    Family { name, help, samples: Samples::Gauges(samples) }
+}
+
+pub(super) fn histograms(
+    name: &'static str,
+    help: &'static str,
+    samples: Vec<(Labels, Histogram)>,
+) -> Family {
+    Family { name, help, samples: Samples::Histograms(samples) }
+}
+
+/// The only sample of a family, without labels.
+pub(super) fn only<V>(value: V) -> Vec<(Labels, V)> {
+    vec![(Labels::new(), value)]
+}
+
 impl Family {
     pub(super) fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let kind = match self.samples {

@@ -1,9 +1,11 @@
 //! The two text formats in which Prometheus and others read figures.
 
+use std::collections::HashSet;
+
 use axum::http::{HeaderMap, header};
 use mediatype::{MediaType, MediaTypeList, Name, ReadParams, names};
 
-/// How figures are written.
+/// The format of figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// The text format of Prometheus, version 0.0.4, which everything reads.
@@ -24,22 +26,15 @@ impl Format {
     /// OpenMetrics for clients that ask for it by name and do not prefer text; text for all others.
     pub fn wanted(headers: &HeaderMap) -> Self {
         const OPEN_METRICS: Name<'static> = Name::new_unchecked("openmetrics-text");
-        let (mut text, mut open_metrics) = (None, None);
-        for value in headers.get_all(header::ACCEPT) {
-            let Ok(value) = value.to_str() else { continue };
-            for range in MediaTypeList::new(value).filter_map(Result::ok) {
-                let quality = quality(&range);
-                let best = if range.ty == names::APPLICATION && range.subty == OPEN_METRICS {
-                    &mut open_metrics
-                } else if range.ty == names::TEXT && range.subty == names::PLAIN {
-                    &mut text
-                } else {
-                    continue;
-                };
-                *best = Some(best.map_or(quality, |best: f32| best.max(quality)));
-            }
-        }
-        match open_metrics {
+        let best = |ty: Name<'_>, subty: Name<'_>| {
+            let values = headers.get_all(header::ACCEPT).iter();
+            let values = values.filter_map(|value| value.to_str().ok());
+            let ranges = values.flat_map(MediaTypeList::new).filter_map(Result::ok);
+            let ranges = ranges.filter(|range| range.ty == ty && range.subty == subty);
+            ranges.map(|range| quality(&range)).reduce(f32::max)
+        };
+        let text = best(names::TEXT, names::PLAIN);
+        match best(names::APPLICATION, OPEN_METRICS) {
             Some(quality) if quality > 0.0 && text.is_none_or(|text| quality >= text) => {
                 Self::OpenMetrics
             }
@@ -55,33 +50,24 @@ fn quality(range: &MediaType<'_>) -> f32 {
 /// Converts OpenMetrics to the older text format: there, the description of a counter has its full
 /// name as well, and there are no units and no end marker.
 pub(super) fn to_text(open_metrics: &str) -> String {
+    let types = open_metrics.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let counters: HashSet<&str> = types.filter_map(|rest| rest.strip_suffix(" counter")).collect();
     let mut text = String::with_capacity(open_metrics.len() + 1024);
-    let lines: Vec<&str> = open_metrics.lines().collect();
-    for (index, line) in lines.iter().enumerate() {
-        if *line == "# EOF" || line.starts_with("# UNIT ") {
-            continue;
-        }
-        let described = line.strip_prefix("# HELP ").map(|rest| ("# HELP ", rest));
-        let described = described.or(line.strip_prefix("# TYPE ").map(|rest| ("# TYPE ", rest)));
-        match described.and_then(|(kind, rest)| Some((kind, rest.split_once(' ')?))) {
-            Some((kind, (name, rest))) if is_counter(&lines[index..], name) => {
-                text.extend([kind, name, "_total ", rest]);
-            }
-            _ => text.push_str(line),
+    let kept = |line: &&str| *line != "# EOF" && !line.starts_with("# UNIT ");
+    for line in open_metrics.lines().filter(kept) {
+        // As in `# HELP name text`.
+        let of_counter = line.strip_prefix("# ").and_then(|rest| {
+            let (kind, rest) = rest.split_once(' ')?;
+            let (name, rest) = rest.split_once(' ')?;
+            counters.contains(name).then_some(["# ", kind, " ", name, "_total ", rest])
+        });
+        match of_counter {
+            Some(parts) => text.extend(parts),
+            None => text.push_str(line),
         }
         text.push('\n');
     }
     text
-}
-
-/// Whether a metric is a counter. The type is in the first of these lines, or in the line after the
-/// help.
-fn is_counter(lines: &[&str], name: &str) -> bool {
-    lines.iter().take(2).any(|line| {
-        line.strip_prefix("# TYPE ")
-            .and_then(|rest| rest.strip_prefix(name))
-            .is_some_and(|kind| kind == " counter")
-    })
 }
 
 #[cfg(test)]

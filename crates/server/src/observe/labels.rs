@@ -24,25 +24,21 @@ const STATUSES: [u16; 29] = [
 /// Number of statuses that are counted separately, including `other`.
 pub(crate) const STATUS_COUNT: usize = STATUSES.len() + 1;
 
-/// The index of a method.
 #[inline]
 pub(crate) fn method_index(method: &Method) -> usize {
     let name = method.as_str();
     METHODS.iter().position(|known| *known == name).unwrap_or(METHODS.len())
 }
 
-/// The label of the method with this index.
 pub(crate) fn method_name(index: usize) -> &'static str {
     METHODS.get(index).copied().unwrap_or(OTHER)
 }
 
-/// The index of a status.
 #[inline]
 pub(crate) fn status_index(status: u16) -> usize {
     STATUSES.iter().position(|&known| known == status).unwrap_or(STATUSES.len())
 }
 
-/// The label of the status with this index.
 pub(crate) fn status_name(index: usize) -> String {
     STATUSES.get(index).map_or_else(|| OTHER.to_owned(), u16::to_string)
 }

@@ -1,4 +1,4 @@
-//! What the service does, for its operators: figures for Prometheus and lines in the access log.
+//! The service's doings, for its operators: figures for Prometheus and lines in the access log.
 //!
 //! A request costs a few plain additions: each HTTP thread counts for itself (`thread_figures`),
 //! and the sums are made when the metrics are read (`exposition`). The queue and the engine count
@@ -23,10 +23,11 @@ use std::thread::ThreadId;
 
 pub use access_log::AccessLog;
 pub use counter::Histogram;
-pub use engine_figures::{EngineFigures, LaneFigures};
+pub use engine_figures::EngineFigures;
 pub use families::Known;
 pub use formats::Format;
 pub(crate) use labels::MAX_ROUTES;
+pub(crate) use process::number_in;
 pub(crate) use request::Connection;
 pub(crate) use thread_figures::Stages;
 

@@ -33,7 +33,7 @@ impl Connection {
         Self { observer, client, figures: OnceLock::new() }
     }
 
-    /// What logs may show of the target of a request for this route: no query string and no word,
+    /// The target of a request for this route as logs may show it: no query string and no word,
     /// unless the settings allow it.
     pub(crate) fn target<'a>(&self, uri: &'a Uri, route: usize) -> Cow<'a, str> {
         self.observer.access_log.target(uri, self.observer.routes[route])
@@ -67,7 +67,7 @@ pub(crate) struct Observed<'a> {
     route: usize,
     method: usize,
     is_answered: bool,
-    /// What the access log may show of it; `None` if there is no such log.
+    /// The parts that the access log may show; `None` if there is no such log.
     asked: Option<Box<LoggedRequest>>,
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct Stages {
     pub(crate) encode: Option<Duration>,
 }
 
-/// What one HTTP thread has counted. Only this thread writes it; others read it now and then.
+/// The counts of one HTTP thread. Only this thread writes them; others read them now and then.
 /// Aligned so that the numbers of two threads share neither a cache line nor a pair of lines that
 /// processors fetch together.
 #[derive(Debug)]
@@ -32,11 +32,9 @@ pub(crate) struct ThreadFigures {
     pub(crate) stage_nanoseconds: Counter,
     /// Requests that the access log has counted, to log one in n.
     pub(crate) sampled: Counter,
-    /// Time in the queue, before the first pass.
+    // As in `Stages`.
     pub(crate) queue: Durations,
-    /// Time in passes of the engine.
     pub(crate) engine: Durations,
-    /// Time for writing the answer.
     pub(crate) encode: Durations,
     /// Time from the head of a request to its answer, by route.
     pub(crate) whole: [Durations; MAX_ROUTES],

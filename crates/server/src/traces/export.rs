@@ -22,13 +22,14 @@ use tracing::{info, warn};
 use ureq::Agent;
 
 use super::{TraceFigures, TracesError};
-use crate::client::{self, ClientError};
+use crate::client;
+use crate::config::ConfigError;
 
 /// Spans that may wait; further traces are dropped. A trace has four spans or more.
 const QUEUE: usize = 8192;
 /// Spans of a message.
 const BATCH: usize = 512;
-/// How long sending a batch may take. Meanwhile others wait.
+/// Time limit for sending a batch. Meanwhile others wait.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Of a collector's answer, in bytes: it has a message of errors at most.
 const MAX_ANSWER: u64 = 64 << 10;
@@ -54,12 +55,8 @@ impl Exporter {
     /// Starts the thread that sends spans to the collector with this URL.
     pub(super) fn start(endpoint: &str) -> Result<Self, TracesError> {
         let url = traces_url(endpoint)?;
-        let setting = |error: ClientError| TracesError::Setting {
-            key: "traces_endpoint",
-            value: endpoint.to_owned(),
-            reason: error.into(),
-        };
-        let agent = client::agent_within(&url, TIMEOUT).map_err(setting)?;
+        let agent =
+            client::agent_within(&url, TIMEOUT).map_err(|error| invalid(endpoint, error))?;
         let counts = Arc::<Counts>::default();
         let client = Client { agent, counts: counts.clone() };
         // Headers, which may have secrets, come from the environment: OTEL_EXPORTER_OTLP_HEADERS.
@@ -86,8 +83,8 @@ impl Exporter {
     pub(super) fn send(&self, spans: Vec<SpanData>) {
         let counts = &self.counts;
         let number = spans.len();
-        // What waits is counted from here to the exporter, so the processor's own queue of the same
-        // size never overflows.
+        // Waiting spans are counted from here to the exporter, so the processor's own queue of the
+        // same size never overflows.
         let room = |waiting: usize| Some(waiting + number).filter(|&all| all <= QUEUE);
         if counts.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_err() {
             counts.dropped.fetch_add(number as u64, Ordering::Relaxed);
@@ -114,12 +111,11 @@ impl Exporter {
 
 /// The address for traces: that of the collector with the path of OTLP, unless it has a path of its
 /// own.
-fn traces_url(endpoint: &str) -> Result<ureq::http::Uri, TracesError> {
+fn traces_url(endpoint: &str) -> Result<ureq::http::Uri, ConfigError> {
     let no_user = "it must have no user and password; the collector's key goes into the variable \
                    OTEL_EXPORTER_OTLP_HEADERS";
-    let checked = client::url(endpoint, no_user).map_err(|(value, reason)| {
-        let reason = format!("{reason}, as in http://127.0.0.1:4318");
-        TracesError::Setting { key: "traces_endpoint", value, reason: reason.into() }
+    let checked = client::url(endpoint, no_user).map_err(|(shown, reason)| {
+        invalid(&shown, format_args!("{reason}, as in http://127.0.0.1:4318"))
     })?;
     if checked.path().trim_matches('/').is_empty() {
         let whole = format!("{}{PATH}", endpoint.trim_end_matches('/'));
@@ -128,7 +124,12 @@ fn traces_url(endpoint: &str) -> Result<ureq::http::Uri, TracesError> {
     Ok(checked)
 }
 
-/// What the spans say about this process. The variables OTEL_SERVICE_NAME and
+/// An error of the setting, whose value is `shown` without a password.
+fn invalid(shown: &str, reason: impl fmt::Display) -> ConfigError {
+    ConfigError::Invalid { key: "traces_endpoint", reason: format!("`{shown}`: {reason}") }
+}
+
+/// The description of this process in spans. The variables OTEL_SERVICE_NAME and
 /// OTEL_RESOURCE_ATTRIBUTES come first.
 fn resource() -> Resource {
     let given = Resource::builder().build();
@@ -149,17 +150,12 @@ fn resource() -> Resource {
 
 /// The exporter of OTLP, whose batches are counted and whose failures are logged, the first of a
 /// row.
+#[derive(Debug)]
 struct Counting {
     otlp: OtlpExporter,
     counts: Arc<Counts>,
     endpoint: String,
     is_failing: AtomicBool,
-}
-
-impl fmt::Debug for Counting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an exporter of traces")
-    }
 }
 
 impl SpanExporter for Counting {
@@ -197,15 +193,10 @@ impl SpanExporter for Counting {
 
 /// The program's HTTP client, as the exporter wants it. It blocks, which only the exporter's thread
 /// notices.
+#[derive(Debug)]
 struct Client {
     agent: Agent,
     counts: Arc<Counts>,
-}
-
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an HTTP client")
-    }
 }
 
 impl Client {

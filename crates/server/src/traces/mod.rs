@@ -27,26 +27,20 @@ pub use self::off::{Trace, Traces};
 #[cfg(feature = "traces")]
 pub use self::spans::{Trace, Traces};
 
+use crate::config::ConfigError;
+
 /// Why traces can't be started.
 #[derive(Debug, thiserror::Error)]
 pub enum TracesError {
-    /// An invalid value.
-    #[error("setting `{key}`: `{value}`: {reason}")]
-    Setting {
-        /// The key.
-        key: &'static str,
-        /// The value, without a password.
-        value: String,
-        /// What it must be, or why it can't be used.
-        #[source]
-        reason: Box<dyn Error + Send + Sync>,
-    },
+    /// The setting `traces_endpoint`.
+    #[error(transparent)]
+    Setting(#[from] ConfigError),
     /// The exporter refuses its environment.
     #[error("can't export traces: {0}; correct or unset the OTEL_EXPORTER_OTLP_ variable")]
     Exporter(#[source] Box<dyn Error + Send + Sync>),
 }
 
-/// What a request asks for, as its trace shows it.
+/// A request as its trace shows it.
 #[derive(Debug)]
 pub(crate) struct TracedRequest {
     /// The label of its route; `None` for a path without a route.
@@ -72,7 +66,7 @@ pub(crate) struct Model {
     pub(crate) engine: &'static str,
 }
 
-/// How a request was answered.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     /// `None` if its client hung up before.
@@ -81,7 +75,7 @@ pub(crate) struct Outcome {
     pub(crate) encoded: Option<(Instant, Instant)>,
 }
 
-/// What has become of spans so far.
+/// The counts of spans so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TraceFigures {
     /// Spans that the collector took.

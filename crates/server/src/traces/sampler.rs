@@ -75,7 +75,6 @@ impl Sampler {
         has_room
     }
 
-    /// How many traces were asked for beyond the limit.
     pub(super) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
@@ -146,7 +145,7 @@ mod tests {
         assert_eq!([at(0), at(0), at(1), at(5), at(5)], [10, 0, 10, 10, 0]);
         assert_eq!(at(4), 0, "a thread that is late");
         assert_eq!(sampler.refused(), 6000 - 30);
-        // What is traced at random is traced meanwhile.
+        // Requests are traced at random meanwhile.
         let full = Sampler::new(1.0, 1);
         let now = Instant::now();
         assert_eq!(sampled(&full, &asking("01"), 100), 1);

@@ -91,7 +91,7 @@ impl Traces {
         }
     }
 
-    /// What has become of the spans so far. `None` if nothing is traced.
+    /// The counts of spans so far. `None` if nothing is traced.
     pub(crate) fn figures(&self) -> Option<TraceFigures> {
         let tracer = self.0.as_ref()?;
         let figures = tracer.exporter.figures();
