@@ -52,15 +52,17 @@ impl Expanders {
             let completed = |parts: &[PartOfExpansion]| {
                 parts.iter().filter(|part| part.is_complete()).count() as u64
             };
-            let before = completed(parts);
+            let (before, counted) = (completed(parts), own.counters);
             let search = if is_same(expander.terms(), model) {
                 &mut *own
             } else {
                 self.of(&expander, own, &table)?
             };
+            // It counts on from the engine's own.
+            search.counters = counted;
             expand_some(parts, &table, search, go_on)?;
-            let counted = std::mem::take(&mut search.counters);
-            own.counters += counted;
+            let counted = search.counters;
+            own.counters = counted;
             own.counters.expanded += completed(parts) - before;
         }
         Ok(())
@@ -69,14 +71,14 @@ impl Expanders {
     fn of(
         &mut self,
         expander: &Arc<dyn TermExpander>,
-        own: &mut CertifiedSearch,
+        own: &CertifiedSearch,
         model: &Table<'_>,
     ) -> Result<&mut CertifiedSearch, EngineError> {
         let known = self.all.iter().position(|one| Arc::ptr_eq(&one.expander, expander));
         let index = match known {
             Some(index) => index,
             None => {
-                let full = own.full().of(expander.terms().clone());
+                let full = own.full.of(expander.terms().clone());
                 let options = Options { paths: self.paths, ..Options::default() };
                 let norm = usual_norm(&**expander, model);
                 let search = CertifiedSearch::new(full, None, norm, options)
@@ -91,11 +93,11 @@ impl Expanders {
 
 impl TermSearch for CertifiedSearch {
     fn cost(&self, query: &Query) -> usize {
-        self.costs().search(query)
+        self.costs.search(query)
     }
 
     fn batch_cost(&self) -> usize {
-        self.instructions().preferred_batch()
+        self.full.instructions.preferred_batch()
     }
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
@@ -110,6 +112,6 @@ impl TermSearch for CertifiedSearch {
         from: usize,
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<usize>, EngineError> {
-        self.full().full_pass_part(parts, from, go_on)
+        self.full.full_pass_part(parts, from, go_on)
     }
 }

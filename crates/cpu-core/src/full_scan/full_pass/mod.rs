@@ -150,8 +150,9 @@ impl Slice<'_> {
             return None;
         }
         let products = self.vectors.of_first(active) * self.table.dim();
-        let formulas: usize = in_order[..active].iter().map(|part| part.row_work()).sum();
-        let work = ROW_WORK + self.table.dim() + products + formulas;
+        // A query may ask for `usize::MAX` hits.
+        let formulas = in_order[..active].iter().map(|part| part.row_work());
+        let work = formulas.fold(ROW_WORK + self.table.dim() + products, usize::saturating_add);
         let together = self.blocks_per_task(work) * ROWS_PER_BLOCK;
         let (tasks, shares) = self.on_threads(left.div_ceil(together), |tasks| {
             let mut block = self.block();
