@@ -45,7 +45,6 @@ mod candidates;
 mod columns;
 mod cost;
 mod derive;
-mod dispatch;
 mod floor;
 pub(crate) mod kernels;
 pub(crate) mod layout;

@@ -6,6 +6,7 @@ use contract::{Row, Table};
 
 use super::bounds::widen_for_rounding;
 use super::layout::{BLOCK_ROWS, Layout, Line, RowScale, ZERO_LEVEL, upper_half_up};
+use crate::instruction_set::dispatched;
 
 /// Where rows come from.
 #[derive(Debug, Clone, Copy)]
@@ -21,18 +22,14 @@ const SMALLEST_STEP: f32 = f32::from_bits(27 << 23);
 /// Room for a block's rows, component by component, `[dim]`.
 pub(crate) type BlockSpace = [[f64; BLOCK_ROWS]];
 
-/// Fills one block, `[high, low]`, from the table's rows from `first`.
-///
-/// A row without a score, and a row past the table's end, has a step and residuals of zero.
-pub(crate) fn portable(of: Source<'_>, first: usize, space: &mut BlockSpace, to: [&mut [Line]; 2]) {
-    quantise_block(of, first, space, to);
-}
-
-/// As [`portable`], compiled for AVX2. With AVX-512 it took one and a half times as long.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-pub(crate) fn avx2(of: Source<'_>, first: usize, space: &mut BlockSpace, to: [&mut [Line]; 2]) {
-    quantise_block(of, first, space, to);
+dispatched! {
+    /// Fills one block, `[high, low]`, from the table's rows from `first`. With AVX-512 it took one
+    /// and a half times as long as with AVX2.
+    ///
+    /// A row without a score, and a row past the table's end, has a step and residuals of zero.
+    fn quantise_block(
+        of: Source<'_>, first: usize, space: &mut BlockSpace, to: [&mut [Line]; 2],
+    ) = quantise_block, compiled for avx512 "avx2,fma", avx2 "avx2,fma";
 }
 
 #[inline(always)]

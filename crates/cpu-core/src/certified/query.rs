@@ -7,6 +7,7 @@ use super::columns::Column;
 use super::kernels::{Asked, GROUP_QUERIES};
 use super::layout::{Line, ZERO_LEVEL};
 use super::tables::Tables;
+use crate::instruction_set::dispatched;
 use crate::threads::Workers;
 
 /// One level of the first plane equals this many of the second.
@@ -156,16 +157,10 @@ impl Group {
     }
 }
 
-/// Computes levels and bounds from a group's components.
-pub(crate) fn portable(rotation: &Rotation, largest_level: i32, group: &mut Group) {
-    prepare(rotation, largest_level, group);
-}
-
-/// As [`portable`], compiled for AVX2.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-pub(crate) fn avx2(rotation: &Rotation, largest_level: i32, group: &mut Group) {
-    prepare(rotation, largest_level, group);
+dispatched! {
+    /// Computes levels and bounds from a group's components.
+    fn prepare_queries(rotation: &Rotation, largest_level: i32, group: &mut Group) =
+        prepare, compiled for avx512 "avx2,fma", avx2 "avx2,fma";
 }
 
 #[inline(always)]

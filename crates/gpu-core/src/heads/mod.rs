@@ -70,6 +70,20 @@ pub(crate) struct Flat<'a> {
     pub(crate) ends: &'a [u32],
 }
 
+/// The indices of texts, those of each classifier together.
+fn by_classifier(texts: &[&TokenText]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (index, text) in texts.iter().enumerate() {
+        let is_own =
+            |group: &&mut Vec<usize>| Arc::ptr_eq(texts[group[0]].classifier(), text.classifier());
+        match groups.iter_mut().find(is_own) {
+            Some(group) => group.push(index),
+            None => groups.push(vec![index]),
+        }
+    }
+    groups
+}
+
 impl Classifiers {
     pub(crate) fn new(resident: Rc<Resident>, kept: Kept) -> Self {
         Self {
@@ -92,7 +106,7 @@ impl Classifiers {
         // Nobody else has those that were replaced.
         self.on_device.retain(|one| Arc::strong_count(&one.head) > 1);
         let mut scores = vec![Vec::new(); texts.len()];
-        for own in classify::by_classifier(texts) {
+        for own in by_classifier(texts) {
             let head = texts[own[0]].classifier();
             if let Some(index) = self.index(head)? {
                 let tokens: Vec<&[Token]> = own.iter().map(|&at| texts[at].tokens()).collect();

@@ -13,7 +13,6 @@ pub mod float16;
 mod loops;
 mod products;
 mod slots;
-mod view;
 
 use std::sync::Arc;
 
@@ -26,7 +25,6 @@ use crate::InstructionSet;
 use loops::Sums;
 use products::Products;
 pub use slots::{Assigned, Slots};
-use view::Views;
 
 /// The memory for the products of one classifier, in bytes, unless others are asked for. The system
 /// gives it when it is used.
@@ -109,20 +107,6 @@ impl Classifiers {
         });
         &mut self.all[index]
     }
-}
-
-/// The indices of texts, those of each classifier together.
-pub fn by_classifier(texts: &[&TokenText]) -> Vec<Vec<usize>> {
-    let mut groups: Vec<Vec<usize>> = Vec::new();
-    for (index, text) in texts.iter().enumerate() {
-        let is_own =
-            |group: &&mut Vec<usize>| Arc::ptr_eq(texts[group[0]].classifier(), text.classifier());
-        match groups.iter_mut().find(is_own) {
-            Some(group) => group.push(index),
-            None => groups.push(vec![index]),
-        }
-    }
-    groups
 }
 
 /// A convolution's place in a token's products.
@@ -229,17 +213,10 @@ impl Classifying {
 
     /// The class scores of a text, as places of its tokens.
     fn score(&self, text: &[u32], space: &mut Space, scores: &mut [f64]) {
-        match self.products.view() {
-            Views::Float16(view) => {
-                self.instructions.features_of_float16(text, view, &mut space.sums);
-            }
-            Views::Float32(view) => {
-                self.instructions.features(text, view, &mut space.sums);
-            }
-        }
+        self.products.features(text, &mut space.sums);
         space.inputs.clear();
         let mut maxima = &space.sums.maxima[..];
-        for shape in self.products.shapes() {
+        for shape in &self.products.shapes {
             let (own, rest) = maxima.split_at(shape.channels);
             space.inputs.extend(own[..shape.features].iter().map(|&feature| f64::from(feature)));
             maxima = rest;

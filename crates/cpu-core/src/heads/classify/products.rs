@@ -5,16 +5,15 @@ use model_store::MappedMut;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-use super::loops::Block;
+use super::loops::{Block, Sums, View};
 use super::slots::{Assigned, Slots};
-use super::view::{View, Views};
 use super::{Shape, float16};
 use crate::InstructionSet;
 
 /// The products of tokens, each in a slot: `[slots, columns]`.
 #[derive(Debug)]
 pub(super) struct Products {
-    shapes: Vec<Shape>,
+    pub(super) shapes: Vec<Shape>,
     columns: usize,
     /// All filters, `[blocks, dim]`.
     filters: Vec<Block>,
@@ -74,19 +73,18 @@ impl Products {
         Self { shapes, columns, filters, instructions, precision, values, slots, places }
     }
 
-    pub(super) fn shapes(&self) -> &[Shape] {
-        &self.shapes
-    }
-
-    pub(super) fn view(&self) -> Views<'_> {
-        let Self { shapes, columns, values, .. } = self;
+    /// The features of a text, as places of its tokens.
+    pub(super) fn features(&self, text: &[u32], space: &mut Sums) {
+        let Self { shapes, columns, values, instructions, .. } = self;
         let (columns, values) = (*columns, &values[..]);
         match self.precision {
             Precision::Float16 => {
-                Views::Float16(View { shapes, columns, values: bytemuck::cast_slice(values) })
+                let view = View { shapes, columns, values: bytemuck::cast_slice(values) };
+                instructions.features_of_float16(text, view, space);
             }
             Precision::Float32 => {
-                Views::Float32(View { shapes, columns, values: bytemuck::cast_slice(values) })
+                let view = View { shapes, columns, values: bytemuck::cast_slice(values) };
+                instructions.features(text, view, space);
             }
         }
     }

@@ -1,36 +1,26 @@
-//! Gradients of an expander, from the list of terms that its texts touch.
+//! Gradients of an expander, from the list of terms that its texts touch: plain loops, which
+//! everything faster is tested against.
 //!
 //! A text has tokens with vectors `x[l]`, and a term has a vector `w[v]` and a bias `b[v]`: the
 //! rows and biases of a table under [`Metric::Dot`]. A position's score is
 //! `s(l, v) = dot(x[l], w[v]) + b[v]`, by the contract's dot product in float64. Then
 //! `f[v] = max(0, max over l of s(l, v))`, and `l*` is the lowest position at which the maximum is
-//! taken. A text *touches* the terms with `f[v] > 0`.
+//! taken. A text *touches* the terms with `f[v] > 0` ([`touched`]).
 //!
-//! With `g[b, v]`, the derivative of a loss by `f[v]` of text `b`:
+//! With `g[b, v]`, the derivative of a loss by `f[v]` of text `b`, these are the [`gradients`]:
 //!
-//! - `dW[v]   = Σ over texts b of g[b, v] · x[b, l*]` ([`term_gradients`]);
-//! - `db[v]   = Σ over texts b of g[b, v]` (with `dW`);
-//! - `dX[b, l] = Σ over terms v with l* = l of g[b, v] · w[v]` ([`token_gradients`]).
+//! - `dW[v]   = Σ over texts b of g[b, v] · x[b, l*]`;
+//! - `db[v]   = Σ over texts b of g[b, v]`;
+//! - `dX[b, l] = Σ over terms v with l* = l of g[b, v] · w[v]`.
 //!
 //! All three sums are over touched terms only. That is the ReLU's gate. Some texts on this head
 //! write `db` without it, as the sum of `g[b, v]` over all texts; autograd has it, and so do we.
 //!
 //! **Order of summation.** `dW` and `db` sum their texts in ascending order, `dX` its terms in
 //! ascending order; each from +0.0 in float64. The product of two float32 is exact in float64, and
-//! a sum is rounded to float32 once, at its end. So any number of threads and all instructions give
-//! the same bits.
+//! a sum is rounded to float32 once, at its end.
 
-pub(super) mod kernel;
-mod plain;
-mod terms;
-mod tokens;
-
-use contract::{Metric, Table};
-use rayon::ThreadPool;
-
-pub use plain::touched;
-pub use terms::{Rows, TermGradients, term_gradients};
-pub use tokens::token_gradients;
+use contract::{Metric, Row, Table, score};
 
 /// The vectors of the tokens of some texts.
 #[derive(Debug, Clone, Copy)]
@@ -122,11 +112,43 @@ pub struct Entry {
     pub gradient: f32,
 }
 
+/// The terms that each text touches, ordered by text, and those of a text by term.
+///
+/// # Panics
+/// If the table is not under [`Metric::Dot`], or has other dimensions than the texts.
+pub fn touched(texts: TextVectors<'_>, table: &Table<'_>) -> Vec<Touched> {
+    check_table(texts, table);
+    let mut found = Vec::new();
+    for text in 0..texts.texts() {
+        for term in 0..table.rows() as u32 {
+            let row = Row(term);
+            let mut best: Option<(f64, u32)> = None;
+            for (position, token) in (0..).zip(texts.range(text)) {
+                if texts.left_out.is_some_and(|left_out| left_out[token]) {
+                    continue;
+                }
+                let dot = score::dot(texts.row(token), table.row(row));
+                let score = dot + f64::from(table.bias(row));
+                // The first of equal scores stays.
+                if best.is_none_or(|(best, _)| score > best) {
+                    best = Some((score, position));
+                }
+            }
+            if let Some((value, position)) = best.filter(|(value, _)| *value > 0.0) {
+                found.push(Touched { text: text as u32, term, position, value });
+            }
+        }
+    }
+    found
+}
+
 /// All gradients.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gradients {
-    /// Of the terms' vectors and biases.
-    pub terms: TermGradients,
+    /// Of the terms' vectors, `[terms, dim]`.
+    pub vectors: Vec<f32>,
+    /// Of the terms' biases, `[terms]`.
+    pub biases: Vec<f32>,
     /// Of the tokens' vectors, `[tokens, dim]`. Zero at positions where no maximum was taken.
     pub tokens: Vec<f32>,
 }
@@ -137,15 +159,24 @@ pub struct Gradients {
 /// # Panics
 /// If the table is not under [`Metric::Dot`] or has other dimensions than the texts; if the entries
 /// are not in order, or name a text, a term or a position that does not exist.
-pub fn gradients(
-    texts: TextVectors<'_>,
-    table: &Table<'_>,
-    entries: &[Entry],
-    rows: Rows,
-    pool: &ThreadPool,
-) -> Gradients {
-    let terms = term_gradients(texts, table.rows(), entries, rows, pool);
-    Gradients { terms, tokens: token_gradients(texts, table, entries, pool) }
+pub fn gradients(texts: TextVectors<'_>, table: &Table<'_>, entries: &[Entry]) -> Gradients {
+    check_table(texts, table);
+    check_entries(texts, table.rows(), entries);
+    let dim = texts.dim;
+    let mut vectors = vec![0.0f64; table.rows() * dim];
+    let mut biases = vec![0.0f64; table.rows()];
+    let mut tokens = vec![0.0f64; texts.vectors.len()];
+    for &Entry { text, term, position, gradient } in entries {
+        let token = texts.range(text as usize).start + position as usize;
+        let (at, gradient) = (term as usize * dim, f64::from(gradient));
+        for (i, (x, w)) in texts.row(token).iter().zip(table.row(Row(term))).enumerate() {
+            vectors[at + i] += gradient * f64::from(*x);
+            tokens[token * dim + i] += gradient * f64::from(*w);
+        }
+        biases[term as usize] += gradient;
+    }
+    let rounded = |sums: Vec<f64>| sums.into_iter().map(|sum| sum as f32).collect();
+    Gradients { vectors: rounded(vectors), biases: rounded(biases), tokens: rounded(tokens) }
 }
 
 /// Panics if a table is not one of terms for these texts.
