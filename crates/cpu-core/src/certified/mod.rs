@@ -41,7 +41,6 @@
 
 pub(crate) mod bounds;
 mod cache;
-mod candidates;
 mod columns;
 mod cost;
 mod derive;
@@ -57,6 +56,7 @@ mod score;
 mod tables;
 mod worker;
 
+use std::cmp::Reverse;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -65,10 +65,8 @@ use contract::{EngineError, Hit, Precision, Query, QueryBatch, SearchEngine};
 
 use crate::InstructionSet;
 use crate::full_scan::{FullScanEngine, StartError};
-use crate::row_limits::most_rows_first;
 use crate::threads::Workers;
 pub(crate) use cache::KeepIn;
-use candidates::Found;
 pub(crate) use cost::Costs;
 use cost::{SHORT_FULL_SCAN, expected_hits};
 use derive::Deriving;
@@ -233,7 +231,9 @@ impl CertifiedSearch {
         let FullScanEngine { model, pool, instructions } = &self.full;
         let (table, instructions) = (model.table(), *instructions);
         let mut indices = indices.to_vec();
-        most_rows_first(batch, &mut indices, table.rows());
+        // So that the queries that cover a row are always a prefix.
+        let limit = |index: &usize| batch[*index].filter().row_limit(table.rows());
+        indices.sort_by_key(|index| Reverse(limit(index)));
         let queries: Vec<&Query> = indices.iter().map(|&index| batch[index]).collect();
         let columns = columns::columns(&queries, &table, &tables.lift);
         let hits = |query: &&Query| expected_hits(query);
@@ -251,7 +251,7 @@ impl CertifiedSearch {
         let workers = Workers { pool, threads, instructions };
         let pass = Pass::new(tables, workers, first_look, &queries, columns, table, room);
         let found = workers.each(|| worker::run_tasks(&pass));
-        let total = found.iter().map(Found::len).sum::<usize>();
+        let total = found.iter().flatten().map(Vec::len).sum::<usize>();
         let mut rescored: Vec<Option<Rescored>> = queries.iter().map(|_| None).collect();
         let parts = queries.iter().zip(&mut rescored).enumerate().collect();
         workers.at_most(total.div_ceil(WORTH_WAKING)).share(parts, |parts| {

@@ -14,7 +14,6 @@ use super::query::PreparedQueries;
 use super::score::{ROWS, Scorer};
 use super::tables::Tables;
 use crate::InstructionSet;
-use crate::row_limits::count_covering;
 use crate::threads::Workers;
 
 /// The sample: a 16th of the strips, at most 64, in runs of four.
@@ -35,6 +34,8 @@ const RELIABLE_RANK: usize = 8;
 #[derive(Clone, Copy)]
 pub(super) struct Sampled<'a> {
     pub(super) queries: &'a [&'a Query],
+    /// The first n cover all rows. Others are not sampled.
+    pub(super) of_all_rows: usize,
     /// Their columns, query by query.
     pub(super) columns: &'a [Column<'a>],
     pub(super) prepared: &'a PreparedQueries,
@@ -56,7 +57,7 @@ pub(super) fn sample(tables: &Tables, workers: Workers<'_>, sampled: Sampled<'_>
     let nothing = Findings { floor: f32::NEG_INFINITY, likely: None };
     let mut findings = vec![nothing; queries.len()];
     let layout = tables.layout;
-    let queries = &queries[..count_covering(layout.rows.saturating_sub(1), queries, layout.rows)];
+    let queries = &queries[..sampled.of_all_rows];
     let strips = layout.rows / STRIP_ROWS;
     let runs = (strips / (PART * RUN)).min(RUNS);
     if runs == 0 || !queries.iter().any(|query| is_sampled(query)) {

@@ -13,6 +13,7 @@ use contract::{
 use rayon::ThreadPool;
 
 use crate::InstructionSet;
+use crate::threads::Workers;
 
 /// Rows converted to float64 together: with 300 components they fill a first-level cache.
 const ROWS_PER_BLOCK: usize = 16;
@@ -105,8 +106,9 @@ impl FullPassEngine for FullScanEngine {
         if !parts.iter().all(|part| part.fits(&table)) {
             return Err(EngineError::ForeignQuery);
         }
-        let (instructions, pool) = (self.instructions, &self.pool);
-        Ok(full_pass::full_pass_part(table, parts, from, go_on, instructions, pool))
+        let threads = self.pool.current_num_threads();
+        let workers = Workers { pool: &self.pool, threads, instructions: self.instructions };
+        Ok(full_pass::full_pass_part(table, parts, from, go_on, workers))
     }
 }
 
