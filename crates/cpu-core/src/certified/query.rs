@@ -27,17 +27,10 @@ pub(crate) struct PreparedQueries {
 }
 
 /// A query's bounds, with its first plane alone and with both.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PreparedBounds {
     pub(crate) first: QueryBounds,
     pub(crate) both: QueryBounds,
-}
-
-impl PreparedBounds {
-    const NONE: Self = {
-        let none = QueryBounds { step: 0.0, residual: 0.0, norm: 0.0, bias: 0 };
-        Self { first: none, both: none }
-    };
 }
 
 impl PreparedQueries {
@@ -47,7 +40,7 @@ impl PreparedQueries {
             query_lines,
             first: vec![Line::ZERO; (columns.len() + GROUP_QUERIES) * query_lines],
             both: vec![Line::ZERO; columns.len() * 2 * query_lines],
-            bounds: vec![PreparedBounds::NONE; columns.len()],
+            bounds: vec![PreparedBounds::default(); columns.len()],
         };
         prepared.prepare(|_| true, columns, tables, workers);
         prepared
@@ -141,7 +134,7 @@ impl Group {
             norms: [0.0; LANES],
             vectors: vec![[0.0; LANES]; dim],
             levels: vec![[[0; LANES]; 2]; dim],
-            bounds: [PreparedBounds::NONE; LANES],
+            bounds: Default::default(),
         }
     }
 

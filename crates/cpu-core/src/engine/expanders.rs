@@ -14,22 +14,12 @@ use crate::certified::{CertifiedSearch, Options, Paths};
 /// The expanders that an engine was asked for.
 #[derive(Debug)]
 pub(super) struct Expanders {
-    all: Vec<Expanding>,
-    paths: Paths,
-}
-
-/// An expander whose terms are not the engine's own rows, or have other biases.
-#[derive(Debug)]
-struct Expanding {
-    expander: Arc<dyn TermExpander>,
-    search: CertifiedSearch,
+    /// Those whose terms are not the engine's own rows, or have other biases.
+    pub(super) all: Vec<(Arc<dyn TermExpander>, CertifiedSearch)>,
+    pub(super) paths: Paths,
 }
 
 impl Expanders {
-    pub(super) fn new(paths: Paths) -> Self {
-        Self { all: Vec::new(), paths }
-    }
-
     /// Searches for the terms of tokens, piece by piece, as long as `go_on` says.
     pub(super) fn expand(
         &mut self,
@@ -43,7 +33,7 @@ impl Expanders {
             return Err(EngineError::ForeignQuery);
         }
         // Nobody else has those that were replaced.
-        self.all.retain(|one| Arc::strong_count(&one.expander) > 1);
+        self.all.retain(|(expander, _)| Arc::strong_count(expander) > 1);
         let mut is_first = true;
         while let Some(expander) = next_expander(parts) {
             if !std::mem::take(&mut is_first) && !go_on() {
@@ -74,7 +64,7 @@ impl Expanders {
         own: &CertifiedSearch,
         model: &Table<'_>,
     ) -> Result<&mut CertifiedSearch, EngineError> {
-        let known = self.all.iter().position(|one| Arc::ptr_eq(&one.expander, expander));
+        let known = self.all.iter().position(|(known, _)| Arc::ptr_eq(known, expander));
         let index = match known {
             Some(index) => index,
             None => {
@@ -83,11 +73,11 @@ impl Expanders {
                 let norm = usual_norm(&**expander, model);
                 let search = CertifiedSearch::new(full, None, norm, options)
                     .map_err(|error| EngineError::Device(error.into()))?;
-                self.all.push(Expanding { expander: expander.clone(), search });
+                self.all.push((expander.clone(), search));
                 self.all.len() - 1
             }
         };
-        Ok(&mut self.all[index].search)
+        Ok(&mut self.all[index].1)
     }
 }
 

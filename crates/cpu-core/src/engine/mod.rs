@@ -56,7 +56,7 @@ impl CpuEngine {
         let instructions = options.instructions.unwrap_or_else(InstructionSet::best);
         let full = FullScanEngine::with_instructions(model.clone(), options.threads, instructions)?;
         let classifiers = Classifiers::new(options.products, options.precision);
-        let expanders = Expanders::new(options.paths);
+        let expanders = Expanders { all: Vec::new(), paths: options.paths };
         let search = CertifiedSearch::new(full, keep_in, None, options)?;
         Ok(Self { model, search, classifiers, expanders })
     }

@@ -102,7 +102,7 @@ impl Classifiers {
             let instructions = InstructionSet::best();
             let can = instructions.has_float16() && float16::holds(&**head, table);
             let precision = if can { self.precision } else { Precision::Float32 };
-            self.all.push(Classifying::with(head.clone(), self.memory, precision, instructions));
+            self.all.push(Classifying::new(head.clone(), self.memory, precision, instructions));
             self.all.len() - 1
         });
         &mut self.all[index]
@@ -144,14 +144,8 @@ impl Shape {
 impl Classifying {
     /// Products take at most about `memory` bytes, so far as a single text does not need more:
     /// first those of the model's most frequent words, and an eighth of it for all others, in
-    /// turns.
-    pub fn new(head: Arc<dyn TokenClassifier>, memory: usize) -> Self {
-        Self::with(head, memory, Precision::Float32, InstructionSet::best())
-    }
-
-    /// The same with products of this precision, and any instructions: scores have the same bits
-    /// with each.
-    pub fn with(
+    /// turns. Scores have the same bits with any instructions.
+    pub fn new(
         head: Arc<dyn TokenClassifier>,
         memory: usize,
         precision: Precision,
