@@ -1,8 +1,6 @@
-//! Heads on the CPU: training classifiers, and computing their class scores; gradients of
-//! expanders.
+//! Heads on the CPU: training classifiers, and computing their class scores.
 
 pub mod classify;
-pub mod expand;
 pub mod train;
 
 /// Training has left the numbers that there are: the loss, or a weight, is not finite.

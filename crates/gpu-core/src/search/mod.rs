@@ -92,6 +92,7 @@ use crate::ranks::{self, Ranks};
 use crate::resident::{Resident, table_bytes};
 pub(crate) use abi::{CandidatesView, QueriesView, QueryHeader, ScoredRow};
 pub use borrowed::{BorrowedTerms, SumsOfRows};
+pub use expand::Touched;
 use cost::DeviceCosts;
 use expand::TokenPasses;
 use expanders::Expanding;

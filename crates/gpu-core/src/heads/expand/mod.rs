@@ -1,5 +1,5 @@
 //! Sums of rows on a device, which the gradients of an expander are:
-//! `cpu_core::heads::expand::gradients` has the formulas and the order of summation.
+//! docs/expand.md has the formulas and the order of summation.
 
 #![allow(unsafe_code)]
 

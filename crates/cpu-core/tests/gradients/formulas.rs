@@ -1,5 +1,5 @@
-//! Gradients of an expander, from the list of terms that its texts touch: plain loops, which
-//! everything faster is tested against.
+//! The terms that an expander's texts touch, and gradients: plain loops, which everything faster is
+//! tested against. Other packages' tests use this file, too, and parts of it.
 //!
 //! A text has tokens with vectors `x[l]`, and a term has a vector `w[v]` and a bias `b[v]`: the
 //! rows and biases of a table under [`Metric::Dot`]. A position's score is
@@ -20,11 +20,13 @@
 //! ascending order; each from +0.0 in float64. The product of two float32 is exact in float64, and
 //! a sum is rounded to float32 once, at its end.
 
+#![allow(dead_code)]
+
 use contract::{Metric, Row, Table, score};
 
 /// The vectors of the tokens of some texts.
 #[derive(Debug, Clone, Copy)]
-pub struct TextVectors<'a> {
+pub(crate) struct TextVectors<'a> {
     vectors: &'a [f32],
     dim: usize,
     ends: &'a [usize],
@@ -38,7 +40,7 @@ impl<'a> TextVectors<'a> {
     /// # Panics
     /// If `dim` is 0, or the ends do not ascend to the number of tokens, or there are 2³² texts or
     /// tokens, or more.
-    pub fn new(vectors: &'a [f32], dim: usize, ends: &'a [usize]) -> Self {
+    pub(crate) fn new(vectors: &'a [f32], dim: usize, ends: &'a [usize]) -> Self {
         assert!(dim > 0 && vectors.len().is_multiple_of(dim), "vectors of {dim} components");
         let tokens = ends.last().copied().unwrap_or_default();
         assert!(ends.is_sorted() && tokens * dim == vectors.len(), "the texts' ends in tokens");
@@ -51,23 +53,23 @@ impl<'a> TextVectors<'a> {
     ///
     /// # Panics
     /// If there is not one entry for each token.
-    pub fn without(self, left_out: &'a [bool]) -> Self {
+    pub(crate) fn without(self, left_out: &'a [bool]) -> Self {
         assert_eq!(left_out.len(), self.tokens(), "one entry for each token");
         Self { left_out: Some(left_out), ..self }
     }
 
     /// The number of texts.
-    pub fn texts(&self) -> usize {
+    pub(crate) fn texts(&self) -> usize {
         self.ends.len()
     }
 
     /// The number of tokens of all texts.
-    pub fn tokens(&self) -> usize {
+    pub(crate) fn tokens(&self) -> usize {
         self.vectors.len() / self.dim
     }
 
     /// The tokens of a text.
-    fn range(&self, text: usize) -> std::ops::Range<usize> {
+    pub(crate) fn range(&self, text: usize) -> std::ops::Range<usize> {
         let start = text.checked_sub(1).map_or(0, |before| self.ends[before]);
         start..self.ends[text]
     }
@@ -80,20 +82,20 @@ impl<'a> TextVectors<'a> {
 
 /// A term that a text touches.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Touched {
+pub(crate) struct Touched {
     /// The text.
-    pub text: u32,
+    pub(crate) text: u32,
     /// The term: a row of the table.
-    pub term: u32,
+    pub(crate) term: u32,
     /// The position of the maximum in the text, from 0: the lowest of several.
-    pub position: u32,
+    pub(crate) position: u32,
     /// The maximum, which is above 0.
-    pub value: f64,
+    pub(crate) value: f64,
 }
 
 impl Touched {
     /// The same with the derivative of a loss by the value.
-    pub fn with(self, gradient: f32) -> Entry {
+    pub(crate) fn with(self, gradient: f32) -> Entry {
         let Self { text, term, position, value: _ } = self;
         Entry { text, term, position, gradient }
     }
@@ -101,22 +103,22 @@ impl Touched {
 
 /// A term that a text touches, with the derivative of a loss.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// The text.
-    pub text: u32,
+    pub(crate) text: u32,
     /// The term: a row of the table.
-    pub term: u32,
+    pub(crate) term: u32,
     /// The position of the maximum in the text, from 0.
-    pub position: u32,
+    pub(crate) position: u32,
     /// The derivative of the loss by the maximum.
-    pub gradient: f32,
+    pub(crate) gradient: f32,
 }
 
 /// The terms that each text touches, ordered by text, and those of a text by term.
 ///
 /// # Panics
 /// If the table is not under [`Metric::Dot`], or has other dimensions than the texts.
-pub fn touched(texts: TextVectors<'_>, table: &Table<'_>) -> Vec<Touched> {
+pub(crate) fn touched(texts: TextVectors<'_>, table: &Table<'_>) -> Vec<Touched> {
     check_table(texts, table);
     let mut found = Vec::new();
     for text in 0..texts.texts() {
@@ -144,13 +146,13 @@ pub fn touched(texts: TextVectors<'_>, table: &Table<'_>) -> Vec<Touched> {
 
 /// All gradients.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Gradients {
+pub(crate) struct Gradients {
     /// Of the terms' vectors, `[terms, dim]`.
-    pub vectors: Vec<f32>,
+    pub(crate) vectors: Vec<f32>,
     /// Of the terms' biases, `[terms]`.
-    pub biases: Vec<f32>,
+    pub(crate) biases: Vec<f32>,
     /// Of the tokens' vectors, `[tokens, dim]`. Zero at positions where no maximum was taken.
-    pub tokens: Vec<f32>,
+    pub(crate) tokens: Vec<f32>,
 }
 
 /// The gradients of the terms' vectors and biases and of the tokens' vectors. `entries` are ordered
@@ -159,7 +161,7 @@ pub struct Gradients {
 /// # Panics
 /// If the table is not under [`Metric::Dot`] or has other dimensions than the texts; if the entries
 /// are not in order, or name a text, a term or a position that does not exist.
-pub fn gradients(texts: TextVectors<'_>, table: &Table<'_>, entries: &[Entry]) -> Gradients {
+pub(crate) fn gradients(texts: TextVectors<'_>, table: &Table<'_>, entries: &[Entry]) -> Gradients {
     check_table(texts, table);
     check_entries(texts, table.rows(), entries);
     let dim = texts.dim;
@@ -196,6 +198,3 @@ fn check_entries(texts: TextVectors<'_>, terms: usize, entries: &[Entry]) {
     };
     assert!(entries.iter().all(exists), "entries of texts, terms and positions that exist");
 }
-
-#[cfg(test)]
-mod tests;
