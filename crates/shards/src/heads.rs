@@ -63,10 +63,7 @@ impl TermExpander for SomeTerms {
 
 /// Classifiers in use, with those made for the shards.
 #[derive(Default)]
-pub(crate) struct Classifiers(Vec<(Arc<dyn TokenClassifier>, OfShards)>);
-
-/// A classifier for each shard.
-type OfShards = Vec<Arc<dyn TokenClassifier>>;
+pub(crate) struct Classifiers(Vec<(Arc<dyn TokenClassifier>, Vec<Arc<dyn TokenClassifier>>)>);
 
 impl Classifiers {
     /// The classifier for each shard.

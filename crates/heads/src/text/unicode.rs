@@ -67,7 +67,7 @@ pub fn parts<'a, T: 'a>(
     // The parts of a piece; or the piece itself, if it may be as long as the text: then its words
     // come one by one.
     let parts_or_long = move |piece: &'a str| -> (Vec<Part<T>>, Option<&'a str>) {
-        let known = |part: &'a str| Some(Part::known(at(part), find_plain(part, find)?));
+        let known = |part: &'a str| Some(Part::of(at(part), Some(find_plain(part, find)?)));
         if let Some(whole) = known(piece) {
             return (vec![whole], None);
         }
@@ -142,10 +142,6 @@ pub fn parts<'a, T: 'a>(
 impl<T> Part<T> {
     fn of(bytes: Range<usize>, found: Option<T>) -> Self {
         Self { bytes, found, is_punctuation: false }
-    }
-
-    fn known(bytes: Range<usize>, found: T) -> Self {
-        Self::of(bytes, Some(found))
     }
 
     fn unknown(bytes: Range<usize>, is_punctuation: bool) -> Self {

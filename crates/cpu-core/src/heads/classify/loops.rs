@@ -9,15 +9,13 @@ use contract::classifier::Layer;
 use model_store::from_float16;
 
 use super::Shape;
+use crate::heads::{COLUMNS, Columns};
 use crate::instruction_set::dispatched;
 use crate::prefetch::{Cache, prefetch};
 
 /// Channels that are added together; those of each convolution are filled up with zeros to a
 /// multiple.
 pub(super) const CHANNELS: usize = 8;
-
-/// Filters that are multiplied together: one component of each.
-pub(super) type Block = [f32; 32];
 
 /// The products of tokens, `[places, columns]`.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +37,7 @@ const LANES: usize = 8;
 
 dispatched! {
     /// The products of a token's vector, `[dim]`, with all filters, `[blocks, dim]`.
-    fn products(vector: &[f32], filters: &[Block], products: &mut [f32]) =
+    fn products(vector: &[f32], filters: &[Columns], products: &mut [f32]) =
         self::products, compiled for avx512 "avx512f,avx512vl,avx512bw,avx512dq", avx2 "avx2";
 
     /// The features of a text, after the ReLU, from the places of its tokens and their float32
@@ -200,11 +198,10 @@ fn raise(maxima: &mut [f32], sums: &[f32]) {
 /// Every sum adds its products in the order of components, in float64, and is rounded to float32
 /// once. A product of two float32 is exact in float64.
 #[inline(always)]
-fn products(vector: &[f32], filters: &[Block], products: &mut [f32]) {
+fn products(vector: &[f32], filters: &[Columns], products: &mut [f32]) {
     let blocks = filters.chunks_exact(vector.len());
-    for (block, products) in blocks.zip(products.chunks_mut(size_of::<Block>() / size_of::<f32>()))
-    {
-        let mut sums = [0.0f64; 32];
+    for (block, products) in blocks.zip(products.chunks_mut(COLUMNS)) {
+        let mut sums = [0.0f64; COLUMNS];
         for (weights, &component) in block.iter().zip(vector) {
             for (sum, weight) in sums.iter_mut().zip(weights) {
                 *sum += f64::from(component) * f64::from(*weight);

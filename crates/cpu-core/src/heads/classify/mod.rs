@@ -124,13 +124,18 @@ struct Shape {
     bias: Vec<f32>,
 }
 
+/// Channels, filled up with zeros.
+fn padded(channels: usize) -> usize {
+    channels.next_multiple_of(loops::CHANNELS)
+}
+
 impl Shape {
     /// The shapes of these convolutions, and the number of products of a token.
     fn all(convolutions: &[Convolution]) -> (Vec<Self>, usize) {
         let mut columns = 0;
         let shape = |one: &Convolution| {
             let (features, column) = (one.channels(), columns);
-            let channels = features.next_multiple_of(loops::CHANNELS);
+            let channels = padded(features);
             columns += one.width * channels;
             let mut bias = one.bias.clone();
             bias.resize(channels, 0.0);

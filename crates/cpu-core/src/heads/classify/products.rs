@@ -5,10 +5,11 @@ use model_store::MappedMut;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-use super::loops::{Block, Sums, View};
+use super::loops::{Sums, View};
 use super::slots::{Assigned, Slots};
-use super::{Shape, float16};
+use super::{Shape, float16, padded};
 use crate::InstructionSet;
+use crate::heads::{Columns, filter_columns};
 
 /// The products of tokens, each in a slot: `[slots, columns]`.
 #[derive(Debug)]
@@ -16,7 +17,7 @@ pub(super) struct Products {
     pub(super) shapes: Vec<Shape>,
     columns: usize,
     /// All filters, `[blocks, dim]`.
-    filters: Vec<Block>,
+    filters: Vec<Columns>,
     instructions: InstructionSet,
     precision: Precision,
     /// In huge pages, because rows of random words are read.
@@ -60,9 +61,9 @@ impl Products {
         precision: Precision,
         instructions: InstructionSet,
     ) -> Self {
-        let convolutions = head.classifier().convolutions();
-        let (shapes, columns) = Shape::all(convolutions);
-        let filters = blocks(head, &shapes, columns);
+        let classifier = head.classifier();
+        let (shapes, columns) = Shape::all(classifier.convolutions());
+        let filters = filter_columns(classifier.convolutions(), classifier.dim(), padded);
         let bytes = precision.bytes();
         let most = memory / (columns * bytes);
         let slots = Slots::new(head, most);
@@ -154,24 +155,4 @@ impl Products {
             }
         }
     }
-}
-
-/// All filters as columns in blocks, `[blocks, dim]`.
-fn blocks(head: &dyn TokenClassifier, shapes: &[Shape], columns: usize) -> Vec<Block> {
-    let dim = head.classifier().dim();
-    let together = size_of::<Block>() / size_of::<f32>();
-    let mut blocks = vec![Block::default(); columns.div_ceil(together) * dim];
-    for (one, shape) in head.classifier().convolutions().iter().zip(shapes) {
-        for tap in 0..one.width {
-            for channel in 0..one.channels() {
-                let column = shape.column + tap * shape.channels + channel;
-                let weights = &one.weights[(channel * one.width + tap) * dim..][..dim];
-                let block = &mut blocks[column / together * dim..][..dim];
-                for (block, weight) in block.iter_mut().zip(weights) {
-                    block[column % together] = *weight;
-                }
-            }
-        }
-    }
-    blocks
 }

@@ -6,10 +6,9 @@ use rayon::prelude::*;
 
 use super::numbers::Numbers;
 use crate::InstructionSet;
+use crate::heads::{COLUMNS, Columns, filter_columns};
 use crate::instruction_set::dispatched;
 
-/// Columns of a block: as many sums as vector registers hold for a few words.
-const COLUMNS: usize = 32;
 /// Words that are multiplied together.
 const WORDS: usize = 4;
 
@@ -27,29 +26,6 @@ pub(super) fn random(
     Convolution { width, padding, weights, bias }
 }
 
-/// All filters as columns in blocks, `[blocks, dim, COLUMNS]`: those of a width tap by tap, channel
-/// by channel.
-fn pack(filters: &[Convolution], dim: usize) -> Vec<f32> {
-    // A column for each tap of each channel.
-    let columns: usize = filters.iter().map(|one| one.width * one.channels()).sum();
-    let blocks = columns.div_ceil(COLUMNS);
-    let mut packed = vec![0.0; blocks * dim * COLUMNS];
-    let mut column = 0;
-    for one in filters {
-        for tap in 0..one.width {
-            for channel in 0..one.channels() {
-                let from = (channel * one.width + tap) * dim;
-                let block = &mut packed[column / COLUMNS * dim * COLUMNS..][..dim * COLUMNS];
-                for (component, weight) in one.weights[from..from + dim].iter().enumerate() {
-                    block[component * COLUMNS + column % COLUMNS] = *weight;
-                }
-                column += 1;
-            }
-        }
-    }
-    packed
-}
-
 /// The products of these words with all filters: `[words, padded columns]`, and the number of the
 /// latter.
 pub(super) fn project(
@@ -59,8 +35,8 @@ pub(super) fn project(
     filters: &[Convolution],
     pool: &ThreadPool,
 ) -> (Vec<f32>, usize) {
-    let packed = pack(filters, dim);
-    let padded = packed.len() / dim;
+    let packed = filter_columns(filters, dim, |channels| channels);
+    let padded = packed.len() / dim * COLUMNS;
     let mut products = vec![0.0; words.len() * padded];
     let instructions = InstructionSet::best();
     pool.install(|| {
@@ -73,7 +49,7 @@ pub(super) fn project(
                 };
                 let rows: [&[f32]; WORDS] = std::array::from_fn(row);
                 let mut sums = [[0.0; COLUMNS]; WORDS];
-                for (block, filters) in packed.chunks_exact(dim * COLUMNS).enumerate() {
+                for (block, filters) in packed.chunks_exact(dim).enumerate() {
                     instructions.project_block(rows, filters, &mut sums);
                     for (products, sums) in products.chunks_exact_mut(padded).zip(&sums) {
                         products[block * COLUMNS..][..COLUMNS].copy_from_slice(sums);
@@ -89,17 +65,16 @@ dispatched! {
     /// The products of rows with a block of filters. Without fused multiply-adds, so that the bits
     /// are the same with all instructions.
     fn project_block(
-        rows: [&[f32]; WORDS], filters: &[f32], products: &mut [[f32; COLUMNS]; WORDS],
+        rows: [&[f32]; WORDS], filters: &[Columns], products: &mut [Columns; WORDS],
     ) =
         multiply, compiled for avx512 "avx2", avx2 "avx2";
 }
 
 #[inline(always)]
-fn multiply(rows: [&[f32]; WORDS], filters: &[f32], products: &mut [[f32; COLUMNS]; WORDS]) {
+fn multiply(rows: [&[f32]; WORDS], filters: &[Columns], products: &mut [Columns; WORDS]) {
     let mut sums = [[0.0f32; COLUMNS]; WORDS];
-    let dim = filters.len() / COLUMNS;
-    let rows = rows.map(|row| &row[..dim]);
-    for (component, weights) in filters.as_chunks::<COLUMNS>().0.iter().enumerate() {
+    let rows = rows.map(|row| &row[..filters.len()]);
+    for (component, weights) in filters.iter().enumerate() {
         for (sums, row) in sums.iter_mut().zip(rows) {
             let factor = row[component];
             for (sum, weight) in sums.iter_mut().zip(weights) {
