@@ -1,11 +1,5 @@
 //! One certified pass over the derived table: finds the candidates of each query. The state of its
 //! threads is in `worker.rs`.
-//!
-//! A sample gives the first floors. Threads take tasks of strips. A strip is unpacked and
-//! multiplied by the first planes of all queries, and the sums are compared with the queries'
-//! thresholds. The few rows that may be among a query's best are candidates. If only their high
-//! halves were read, they are first compared again, with all 8 bits and both planes. The remaining
-//! candidates raise the floor for all threads.
 
 use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

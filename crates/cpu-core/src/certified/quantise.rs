@@ -8,14 +8,6 @@ use super::bounds::widen_for_rounding;
 use super::layout::{BLOCK_ROWS, Layout, Line, RowScale, ZERO_LEVEL, upper_half_up};
 use crate::instruction_set::dispatched;
 
-/// Where rows come from.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Source<'a> {
-    pub(crate) table: Table<'a>,
-    pub(crate) lift: Lift,
-    pub(crate) rotation: &'a Rotation,
-}
-
 /// The smallest step of a row that has a score: 2⁻¹⁰⁰.
 const SMALLEST_STEP: f32 = f32::from_bits(27 << 23);
 
@@ -28,15 +20,21 @@ dispatched! {
     ///
     /// A row without a score, and a row past the table's end, has a step and residuals of zero.
     fn quantise_block(
-        of: Source<'_>, first: usize, space: &mut BlockSpace, to: [&mut [Line]; 2],
+        table: Table<'_>, lift: Lift, rotation: &Rotation, first: usize, space: &mut BlockSpace,
+        to: [&mut [Line]; 2],
     ) = quantise_block, compiled for avx512 "avx2,fma", avx2 "avx2,fma";
 }
 
 #[inline(always)]
 #[allow(clippy::needless_range_loop)] // One index for several arrays.
-fn quantise_block(of: Source<'_>, first: usize, space: &mut BlockSpace, to: [&mut [Line]; 2]) {
-    let Source { table, lift, rotation } = of;
-    let [high, low] = to;
+fn quantise_block(
+    table: Table<'_>,
+    lift: Lift,
+    rotation: &Rotation,
+    first: usize,
+    space: &mut BlockSpace,
+    [high, low]: [&mut [Line]; 2],
+) {
     let (of_table, dim) = (table.dim(), lift.dim(table.dim()));
     let rows = table.rows().saturating_sub(first).min(BLOCK_ROWS);
     space.fill([0.0; BLOCK_ROWS]);

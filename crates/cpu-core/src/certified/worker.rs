@@ -30,11 +30,13 @@ pub(super) fn run_tasks(pass: &Pass<'_>) -> Vec<Vec<Candidate>> {
     let mut worker = Worker::new(pass);
     while let Some((first, end)) = pass.next_task(strips) {
         let active = pass.row_limits.partition_point(|&limit| limit > first * STRIP_ROWS);
-        worker.refresh_thresholds(active);
+        // Floors that other threads have raised.
+        (0..active).for_each(|query| worker.refresh_threshold(query));
         worker.scan(first, end, active);
     }
     pass.second_looks.fetch_add(worker.second_looks, Ordering::Relaxed);
-    pass.scored.fetch_add(worker.scored(), Ordering::Relaxed);
+    let scored: u64 = worker.formulas.iter().flatten().map(|rows| rows.scored as u64).sum();
+    pass.scored.fetch_add(scored, Ordering::Relaxed);
     worker.finish()
 }
 
@@ -96,13 +98,6 @@ impl<'a> Worker<'a> {
             candidates.retain(|row| row.upper >= floor);
         }
         self.candidates
-    }
-
-    /// Takes over floors that other threads have raised.
-    fn refresh_thresholds(&mut self, active: usize) {
-        for query in 0..active {
-            self.refresh_threshold(query);
-        }
     }
 
     fn refresh_threshold(&mut self, query: usize) {
@@ -244,11 +239,6 @@ impl<'a> Worker<'a> {
         if is_query {
             self.end_look(query);
         }
-    }
-
-    /// The number of rows scored by formulas.
-    fn scored(&self) -> u64 {
-        self.formulas.iter().flatten().map(|rows| rows.scored as u64).sum()
     }
 
     /// Keeps a row that a half-space of the query's formula may contain.

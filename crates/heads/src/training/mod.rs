@@ -287,7 +287,6 @@ pub fn quality_name(probabilities: Probabilities) -> &'static str {
 
 /// Writes down how it was made.
 fn described(mut made: Made, settings: &Settings) -> Made {
-    let Settings { widths: _, channels: _, padding: _, .. } = settings;
     let training = json!({
         "made_by": concat!("kindred ", env!("CARGO_PKG_VERSION")),
         "texts": made.train,

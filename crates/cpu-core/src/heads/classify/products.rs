@@ -23,36 +23,16 @@ pub(super) struct Products {
     /// In huge pages, because rows of random words are read.
     values: MappedMut,
     slots: Slots,
-    places: Places,
-}
-
-/// Where the products of each slot are: in the order in which slots were used first. The system
-/// clears a whole page when something is written to it first, which takes as long as hundreds of
-/// words; in this order, there is one such page for all of these words.
-#[derive(Debug)]
-struct Places {
-    /// `[slots]`: [`NOWHERE`](Self::NOWHERE) before their first use.
-    of_slots: Vec<u32>,
+    /// Where the products of each slot are, `[slots]`, in the order in which slots were used first.
+    /// The system clears a whole page when something is written to it first, which takes as long as
+    /// hundreds of words; in this order, there is one such page for all of these words.
+    places: Vec<u32>,
+    /// Places that are used.
     used: u32,
 }
 
-impl Places {
-    const NOWHERE: u32 = u32::MAX;
-
-    fn new(slots: usize) -> Self {
-        Self { of_slots: vec![Self::NOWHERE; slots], used: 0 }
-    }
-
-    /// The place of a slot that is used now.
-    fn place(&mut self, slot: u32) -> usize {
-        let place = &mut self.of_slots[slot as usize];
-        if *place == Self::NOWHERE {
-            *place = self.used;
-            self.used += 1;
-        }
-        *place as usize
-    }
-}
+/// The place of a slot that was not used yet.
+const NOWHERE: u32 = u32::MAX;
 
 impl Products {
     pub(super) fn new(
@@ -70,8 +50,8 @@ impl Products {
         // Memory that the system gives on first use.
         let values = MappedMut::zeroed((slots.count() * columns * bytes).max(1));
         let values = values.expect("address space").in_huge_pages();
-        let places = Places::new(slots.count());
-        Self { shapes, columns, filters, instructions, precision, values, slots, places }
+        let (places, used) = (vec![NOWHERE; slots.count()], 0);
+        Self { shapes, columns, filters, instructions, precision, values, slots, places, used }
     }
 
     /// The features of a text, as places of its tokens.
@@ -115,7 +95,7 @@ impl Products {
             done += some.len();
         }
         for slot in &mut assigned.slots {
-            *slot = self.places.of_slots[*slot as usize];
+            *slot = self.places[*slot as usize];
         }
         Some(assigned)
     }
@@ -140,7 +120,12 @@ impl Products {
             });
         });
         for (&(_, slot), products) in some.iter().zip(products.chunks_exact(columns)) {
-            let place = self.places.place(slot);
+            let place = &mut self.places[slot as usize];
+            if *place == NOWHERE {
+                *place = self.used;
+                self.used += 1;
+            }
+            let place = *place as usize;
             let own = place * columns..(place + 1) * columns;
             match precision {
                 Precision::Float16 => {

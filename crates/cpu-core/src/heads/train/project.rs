@@ -66,8 +66,7 @@ dispatched! {
     /// are the same with all instructions.
     fn project_block(
         rows: [&[f32]; WORDS], filters: &[Columns], products: &mut [Columns; WORDS],
-    ) =
-        multiply, compiled for avx512 "avx2", avx2 "avx2";
+    ) = multiply, compiled for avx512 "avx2", avx2 "avx2";
 }
 
 #[inline(always)]
