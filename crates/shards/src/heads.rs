@@ -16,12 +16,12 @@ use crate::shard::{RowRange, Shard, split_evenly};
 
 /// A classifier for one shard.
 #[derive(Debug)]
-struct OfShard {
+struct ShardClassifier {
     of: Arc<dyn TokenClassifier>,
     shard: Shard,
 }
 
-impl TokenClassifier for OfShard {
+impl TokenClassifier for ShardClassifier {
     fn classifier(&self) -> &Classifier {
         self.of.classifier()
     }
@@ -77,7 +77,7 @@ impl Classifiers {
             return made.clone();
         }
         let make = |shard: &Shard| -> Arc<dyn TokenClassifier> {
-            Arc::new(OfShard { of: classifier.clone(), shard: shard.clone() })
+            Arc::new(ShardClassifier { of: classifier.clone(), shard: shard.clone() })
         };
         let made: Vec<_> = shards.iter().map(make).collect();
         self.0.push((classifier.clone(), made.clone()));

@@ -77,9 +77,9 @@ impl fmt::Display for TablesReport {
 
 /// Where a table is put once it is ready, and a saved one in its place.
 #[derive(Debug, Clone, Default)]
-struct Place(Arc<RwLock<Option<Arc<Tables>>>>);
+struct SharedTables(Arc<RwLock<Option<Arc<Tables>>>>);
 
-impl Place {
+impl SharedTables {
     fn get(&self) -> Option<Arc<Tables>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -104,7 +104,7 @@ impl Deref for TableBytes {
 /// A table that is ready or being derived.
 #[derive(Debug)]
 pub(crate) struct Deriving {
-    tables: Place,
+    tables: SharedTables,
     cancelled: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -112,7 +112,7 @@ pub(crate) struct Deriving {
 impl Deriving {
     /// There will be no table.
     pub(crate) fn nothing() -> Self {
-        Self { tables: Place::default(), cancelled: Arc::default(), thread: None }
+        Self { tables: SharedTables::default(), cancelled: Arc::default(), thread: None }
     }
 
     pub(crate) fn start(
@@ -124,7 +124,7 @@ impl Deriving {
         options: Options,
     ) -> Result<Self, StartError> {
         let Options { before_deriving, report, .. } = options;
-        let (tables, cancelled) = (Place::default(), Arc::new(AtomicBool::new(false)));
+        let (tables, cancelled) = (SharedTables::default(), Arc::new(AtomicBool::new(false)));
         let (place, flag, model) = (tables.clone(), cancelled.clone(), model.clone());
         let thread = std::thread::Builder::new()
             .name("kindred-derive".into())
@@ -182,7 +182,7 @@ fn provide(
     instructions: InstructionSet,
     threads: usize,
     file: Option<KeepIn>,
-    place: &Place,
+    place: &SharedTables,
     cancelled: &AtomicBool,
 ) -> Option<TablesReport> {
     let started = Instant::now();

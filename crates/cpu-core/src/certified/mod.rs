@@ -287,9 +287,6 @@ impl CertifiedSearch {
         batch: &QueryBatch<'_>,
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
-        if !batch.fits(&self.full.model.table()) {
-            return Err(EngineError::ForeignQuery);
-        }
         meanwhile();
         if self.deriving.tables().is_none() {
             // Waiting for as long as the full scan would take, and scanning only then, takes twice

@@ -1,7 +1,6 @@
 //! From float32 rows to the derived table's planes.
 
-use contract::certificate::Lift;
-use contract::certificate::Rotation;
+use contract::certificate::{Lift, Rotation};
 use contract::{Row, Table};
 
 use super::bounds::widen_for_rounding;

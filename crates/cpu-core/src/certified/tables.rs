@@ -4,8 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use contract::Table;
-use contract::certificate::Lift;
-use contract::certificate::Rotation;
+use contract::certificate::{Lift, Rotation};
 use model_store::{Mapped, MappedMut};
 use rayon::ThreadPool;
 use rayon::prelude::*;

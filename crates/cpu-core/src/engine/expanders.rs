@@ -11,7 +11,6 @@ use contract::{
 
 use crate::certified::{CertifiedSearch, Options, Paths};
 
-/// The expanders that an engine was asked for.
 #[derive(Debug)]
 pub(super) struct Expanders {
     /// Those whose terms are not the engine's own rows, or have other biases.

@@ -12,7 +12,7 @@ use super::ImportError;
 const MAX_LISTED: usize = 40;
 
 /// Where a layer stands: which of the known names it has, and the numbers in it.
-pub(super) type Place = (usize, Vec<u32>);
+pub(super) type LayerPlace = (usize, Vec<u32>);
 
 /// The tensors of a file. Each can be taken once.
 pub(super) struct StateDict<'a> {
@@ -175,7 +175,7 @@ impl<'a> StateDict<'a> {
             let layer = tensor.known_as.strip_suffix(".weight")?;
             Some((place(layer, stems)?, layer.to_owned()))
         };
-        let mut layers: Vec<(Place, String)> = self.tensors.iter().filter_map(found).collect();
+        let mut layers: Vec<(LayerPlace, String)> = self.tensors.iter().filter_map(found).collect();
         layers.sort();
         layers.into_iter().map(|(_, layer)| layer).collect()
     }
@@ -248,7 +248,7 @@ fn below<'n>(name: &'n str, prefix: &str) -> Option<&'n str> {
     name.strip_prefix(prefix).filter(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-fn place(layer: &str, stems: &[&str]) -> Option<Place> {
+fn place(layer: &str, stems: &[&str]) -> Option<LayerPlace> {
     stems.iter().enumerate().find_map(|(index, stem)| {
         let rest = layer.strip_prefix(stem)?;
         if rest.is_empty() {

@@ -19,7 +19,7 @@ use contract::{FullPassPart, FullPassShare, Row, Table};
 
 use super::ROWS_PER_BLOCK;
 use crate::threads::Workers;
-use block::Block;
+use block::RowBlock;
 use tasks::{Pace, Tasks};
 use vectors::Vectors;
 
@@ -121,7 +121,7 @@ impl Slice<'_> {
     }
 
     /// The scores of a run's rows.
-    fn score(&self, block: &mut Block<'_>, run: &Run, part: &FullPassPart) -> Vec<f64> {
+    fn score(&self, block: &mut RowBlock<'_>, run: &Run, part: &FullPassPart) -> Vec<f64> {
         let rows = &part.unscored()[run.rows.clone()];
         let vectors = self.vectors.of(run.index);
         let mut scores = Vec::with_capacity(rows.len());
@@ -199,8 +199,8 @@ impl Slice<'_> {
         self.row_limits.partition_point(|&limit| limit > row)
     }
 
-    fn block(&self) -> Block<'_> {
-        Block::new(self.table, &self.vectors, self.workers.instructions)
+    fn block(&self) -> RowBlock<'_> {
+        RowBlock::new(self.table, &self.vectors, self.workers.instructions)
     }
 
     /// The number of blocks per task, if a row takes n multiply-adds.

@@ -9,7 +9,7 @@ use contract::classifier::Layer;
 use model_store::from_float16;
 
 use super::Shape;
-use crate::heads::{COLUMNS, Columns};
+use crate::heads::{BLOCK_FILTERS, FilterBlock};
 use crate::instruction_set::dispatched;
 use crate::prefetch::{Cache, prefetch};
 
@@ -37,12 +37,12 @@ const LANES: usize = 8;
 
 dispatched! {
     /// The products of a token's vector, `[dim]`, with all filters, `[blocks, dim]`.
-    fn products(vector: &[f32], filters: &[Columns], products: &mut [f32]) =
+    fn products(vector: &[f32], filters: &[FilterBlock], products: &mut [f32]) =
         self::products, compiled for avx512 "avx512f,avx512vl,avx512bw,avx512dq", avx2 "avx2";
 
     /// The features of a text, after the ReLU, from the places of its tokens and their float32
     /// products.
-    fn features(text: &[u32], products: View<'_, f32>, space: &mut Sums) =
+    fn features(text: &[u32], products: View<'_, f32>, space: &mut WindowSums) =
         features_of_float32, compiled for avx512 "avx512f,avx512vl,avx512bw,avx512dq", avx2 "avx2";
 
     /// A dense layer's outputs, before a ReLU.
@@ -52,14 +52,14 @@ dispatched! {
 
 dispatched! {
     /// As [`features`](Self::features), from float16 products.
-    fn features_of_float16(text: &[u32], products: View<'_, u16>, space: &mut Sums) =
+    fn features_of_float16(text: &[u32], products: View<'_, u16>, space: &mut WindowSums) =
         amx float16_with_avx512, vnni512 float16_with_avx512, avx512 float16_with_avx512,
         vnni float16_with_avx2, avx2 float16_with_avx2, portable portable_float16;
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,f16c")]
-fn float16_with_avx512(text: &[u32], products: View<'_, u16>, space: &mut Sums) {
+fn float16_with_avx512(text: &[u32], products: View<'_, u16>, space: &mut WindowSums) {
     features(text, products, space, |eight| {
         bytemuck::cast(_mm256_cvtph_ps(bytemuck::cast(*eight)))
     });
@@ -67,24 +67,24 @@ fn float16_with_avx512(text: &[u32], products: View<'_, u16>, space: &mut Sums) 
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,f16c")]
-fn float16_with_avx2(text: &[u32], products: View<'_, u16>, space: &mut Sums) {
+fn float16_with_avx2(text: &[u32], products: View<'_, u16>, space: &mut WindowSums) {
     features(text, products, space, |eight| {
         bytemuck::cast(_mm256_cvtph_ps(bytemuck::cast(*eight)))
     });
 }
 
-fn portable_float16(text: &[u32], products: View<'_, u16>, space: &mut Sums) {
+fn portable_float16(text: &[u32], products: View<'_, u16>, space: &mut WindowSums) {
     features(text, products, space, |eight| eight.map(from_float16));
 }
 
 #[inline(always)]
-fn features_of_float32(text: &[u32], products: View<'_, f32>, space: &mut Sums) {
+fn features_of_float32(text: &[u32], products: View<'_, f32>, space: &mut WindowSums) {
     features(text, products, space, |eight| *eight);
 }
 
-/// Sums of windows that are under way, and the features.
+/// WindowSums of windows that are under way, and the features.
 #[derive(Debug, Default)]
-pub(crate) struct Sums {
+pub(crate) struct WindowSums {
     /// For each convolution, `[width, channels]`: a window's sums are at the number of its first
     /// position, modulo the width.
     sums: Vec<f32>,
@@ -98,7 +98,7 @@ pub(crate) struct Sums {
 fn features<T>(
     text: &[u32],
     products: View<'_, T>,
-    space: &mut Sums,
+    space: &mut WindowSums,
     convert: impl Fn(&[T; CHANNELS]) -> [f32; CHANNELS] + Copy,
 ) {
     let shapes = products.shapes;
@@ -198,10 +198,10 @@ fn raise(maxima: &mut [f32], sums: &[f32]) {
 /// Every sum adds its products in the order of components, in float64, and is rounded to float32
 /// once. A product of two float32 is exact in float64.
 #[inline(always)]
-fn products(vector: &[f32], filters: &[Columns], products: &mut [f32]) {
+fn products(vector: &[f32], filters: &[FilterBlock], products: &mut [f32]) {
     let blocks = filters.chunks_exact(vector.len());
-    for (block, products) in blocks.zip(products.chunks_mut(COLUMNS)) {
-        let mut sums = [0.0f64; COLUMNS];
+    for (block, products) in blocks.zip(products.chunks_mut(BLOCK_FILTERS)) {
+        let mut sums = [0.0f64; BLOCK_FILTERS];
         for (weights, &component) in block.iter().zip(vector) {
             for (sum, weight) in sums.iter_mut().zip(weights) {
                 *sum += f64::from(component) * f64::from(*weight);

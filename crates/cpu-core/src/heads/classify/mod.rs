@@ -22,7 +22,7 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use crate::InstructionSet;
-use loops::Sums;
+use loops::WindowSums;
 use products::Products;
 pub use slots::{Assigned, Slots};
 
@@ -38,7 +38,6 @@ const COMPONENTS_OF_A_TOKEN: f64 = 1.5;
 #[derive(Debug)]
 pub struct Classifying {
     head: Arc<dyn TokenClassifier>,
-    instructions: InstructionSet,
     products: Products,
     /// Whether float32 holds all products and their sums; `None` before the first texts.
     fits: Option<bool>,
@@ -157,7 +156,7 @@ impl Classifying {
         instructions: InstructionSet,
     ) -> Self {
         let products = Products::new(&*head, memory, precision, instructions);
-        Self { head, instructions, products, fits: None }
+        Self { head, products, fits: None }
     }
 
     /// The class scores of texts, `[texts, classes]`. Texts are tokens of the classifier, of which
@@ -197,8 +196,8 @@ impl Classifying {
             let this = &*self;
             pool.install(|| {
                 let parts = scores.par_chunks_mut(classes).enumerate().with_min_len(4);
-                parts.for_each_init(Space::default, |space, (index, scores)| {
-                    this.score(texts[index], space, scores);
+                parts.for_each_init(Buffers::default, |buffers, (index, scores)| {
+                    this.score(texts[index], buffers, scores);
                 });
             });
             done += count;
@@ -211,23 +210,24 @@ impl Classifying {
     }
 
     /// The class scores of a text, as places of its tokens.
-    fn score(&self, text: &[u32], space: &mut Space, scores: &mut [f64]) {
-        self.products.features(text, &mut space.sums);
-        space.inputs.clear();
-        let mut maxima = &space.sums.maxima[..];
+    fn score(&self, text: &[u32], buffers: &mut Buffers, scores: &mut [f64]) {
+        self.products.features(text, &mut buffers.sums);
+        buffers.inputs.clear();
+        let mut maxima = &buffers.sums.maxima[..];
         for shape in &self.products.shapes {
             let (own, rest) = maxima.split_at(shape.channels);
-            space.inputs.extend(own[..shape.features].iter().map(|&feature| f64::from(feature)));
+            buffers.inputs.extend(own[..shape.features].iter().map(|&feature| f64::from(feature)));
             maxima = rest;
         }
+        let instructions = self.products.instructions;
         let (last, before) = self.head.classifier().layers().split_last().expect("a layer");
         for layer in before {
-            space.outputs.resize(layer.bias.len(), 0.0);
-            self.instructions.dense(layer, &space.inputs, &mut space.outputs);
-            space.outputs.iter_mut().for_each(|output| *output = output.max(0.0));
-            std::mem::swap(&mut space.inputs, &mut space.outputs);
+            buffers.outputs.resize(layer.bias.len(), 0.0);
+            instructions.dense(layer, &buffers.inputs, &mut buffers.outputs);
+            buffers.outputs.iter_mut().for_each(|output| *output = output.max(0.0));
+            std::mem::swap(&mut buffers.inputs, &mut buffers.outputs);
         }
-        self.instructions.dense(last, &space.inputs, scores);
+        instructions.dense(last, &buffers.inputs, scores);
     }
 }
 
@@ -241,8 +241,8 @@ fn formula(head: &dyn TokenClassifier, table: &Table<'_>, text: &[Token]) -> Vec
 
 /// A thread's buffers.
 #[derive(Default)]
-struct Space {
-    sums: Sums,
+struct Buffers {
+    sums: WindowSums,
     inputs: Vec<f64>,
     outputs: Vec<f64>,
 }

@@ -5,11 +5,11 @@ use model_store::MappedMut;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-use super::loops::{Sums, View};
+use super::loops::{View, WindowSums};
 use super::slots::{Assigned, Slots};
 use super::{Shape, float16, padded};
 use crate::InstructionSet;
-use crate::heads::{Columns, filter_columns};
+use crate::heads::{FilterBlock, filter_columns};
 
 /// The products of tokens, each in a slot: `[slots, columns]`.
 #[derive(Debug)]
@@ -17,8 +17,8 @@ pub(super) struct Products {
     pub(super) shapes: Vec<Shape>,
     columns: usize,
     /// All filters, `[blocks, dim]`.
-    filters: Vec<Columns>,
-    instructions: InstructionSet,
+    filters: Vec<FilterBlock>,
+    pub(super) instructions: InstructionSet,
     precision: Precision,
     /// In huge pages, because rows of random words are read.
     values: MappedMut,
@@ -55,7 +55,7 @@ impl Products {
     }
 
     /// The features of a text, as places of its tokens.
-    pub(super) fn features(&self, text: &[u32], space: &mut Sums) {
+    pub(super) fn features(&self, text: &[u32], space: &mut WindowSums) {
         let Self { shapes, columns, values, instructions, .. } = self;
         let (columns, values) = (*columns, &values[..]);
         match self.precision {

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::numbers::Numbers;
 use crate::InstructionSet;
-use crate::heads::{COLUMNS, Columns, filter_columns};
+use crate::heads::{BLOCK_FILTERS, FilterBlock, filter_columns};
 use crate::instruction_set::dispatched;
 
 /// Words that are multiplied together.
@@ -36,7 +36,7 @@ pub(super) fn project(
     pool: &ThreadPool,
 ) -> (Vec<f32>, usize) {
     let packed = filter_columns(filters, dim, |channels| channels);
-    let padded = packed.len() / dim * COLUMNS;
+    let padded = packed.len() / dim * BLOCK_FILTERS;
     let mut products = vec![0.0; words.len() * padded];
     let instructions = InstructionSet::best();
     pool.install(|| {
@@ -48,11 +48,11 @@ pub(super) fn project(
                     &vectors[word * dim..][..dim]
                 };
                 let rows: [&[f32]; WORDS] = std::array::from_fn(row);
-                let mut sums = [[0.0; COLUMNS]; WORDS];
+                let mut sums = [[0.0; BLOCK_FILTERS]; WORDS];
                 for (block, filters) in packed.chunks_exact(dim).enumerate() {
                     instructions.project_block(rows, filters, &mut sums);
                     for (products, sums) in products.chunks_exact_mut(padded).zip(&sums) {
-                        products[block * COLUMNS..][..COLUMNS].copy_from_slice(sums);
+                        products[block * BLOCK_FILTERS..][..BLOCK_FILTERS].copy_from_slice(sums);
                     }
                 }
             },
@@ -65,13 +65,13 @@ dispatched! {
     /// The products of rows with a block of filters. Without fused multiply-adds, so that the bits
     /// are the same with all instructions.
     fn project_block(
-        rows: [&[f32]; WORDS], filters: &[Columns], products: &mut [Columns; WORDS],
+        rows: [&[f32]; WORDS], filters: &[FilterBlock], products: &mut [FilterBlock; WORDS],
     ) = multiply, compiled for avx512 "avx2", avx2 "avx2";
 }
 
 #[inline(always)]
-fn multiply(rows: [&[f32]; WORDS], filters: &[Columns], products: &mut [Columns; WORDS]) {
-    let mut sums = [[0.0f32; COLUMNS]; WORDS];
+fn multiply(rows: [&[f32]; WORDS], filters: &[FilterBlock], products: &mut [FilterBlock; WORDS]) {
+    let mut sums = [[0.0f32; BLOCK_FILTERS]; WORDS];
     let rows = rows.map(|row| &row[..filters.len()]);
     for (component, weights) in filters.iter().enumerate() {
         for (sums, row) in sums.iter_mut().zip(rows) {
