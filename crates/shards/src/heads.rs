@@ -63,7 +63,10 @@ impl TermExpander for SomeTerms {
 
 /// Classifiers in use, with those made for the shards.
 #[derive(Default)]
-pub(crate) struct Classifiers(Vec<(Arc<dyn TokenClassifier>, Vec<Arc<dyn TokenClassifier>>)>);
+pub(crate) struct Classifiers(Vec<(Arc<dyn TokenClassifier>, ShardClassifiers)>);
+
+/// One for each shard.
+type ShardClassifiers = Vec<Arc<dyn TokenClassifier>>;
 
 impl Classifiers {
     /// The classifier for each shard.
@@ -71,7 +74,7 @@ impl Classifiers {
         &mut self,
         classifier: &Arc<dyn TokenClassifier>,
         shards: &[Shard],
-    ) -> Vec<Arc<dyn TokenClassifier>> {
+    ) -> ShardClassifiers {
         self.0.retain(|(of, _)| Arc::strong_count(of) > 1 + shards.len());
         if let Some((_, made)) = self.0.iter().find(|(of, _)| Arc::ptr_eq(of, classifier)) {
             return made.clone();

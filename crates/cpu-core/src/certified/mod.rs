@@ -335,12 +335,6 @@ impl CertifiedSearch {
         }
         Ok(answers)
     }
-
-    /// The answer to each query. Those without a certificate are answered by scoring every row.
-    pub(crate) fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
-        let found = self.search_overlapped(batch, &mut || ())?;
-        batch.complete(found, |rest| self.full.search(rest))
-    }
 }
 
 /// How many of these queries, from the first on, one pass takes; at least 1.

@@ -120,7 +120,9 @@ impl SearchEngine for CpuEngine {
     }
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
-        self.search.search(batch)
+        let found = self.search.search_overlapped(batch, &mut || ())?;
+        // Those without a certificate.
+        batch.complete(found, |rest| self.search.full.search(rest))
     }
 
     fn search_overlapped(

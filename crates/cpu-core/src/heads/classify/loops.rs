@@ -82,7 +82,7 @@ fn features_of_float32(text: &[u32], products: View<'_, f32>, space: &mut Window
     features(text, products, space, |eight| *eight);
 }
 
-/// WindowSums of windows that are under way, and the features.
+/// Sums of windows that are under way, and the features.
 #[derive(Debug, Default)]
 pub(crate) struct WindowSums {
     /// For each convolution, `[width, channels]`: a window's sums are at the number of its first
