@@ -191,9 +191,9 @@ impl Check<'_> {
 
     fn differs(&self, asked: String, expected: String, found: String) -> WrongAnswer {
         WrongAnswer(format!(
-            "the engine {} gave a wrong answer in its self-check and is not used: asked for {asked}, it \
-             found {found}, but the formula gives {expected}; check the machine's memory and device, or try \
-             another --device",
+            "the engine {} gave a wrong answer in its self-check and is not used: asked for \
+             {asked}, it found {found}, but the formula gives {expected}; check the machine's \
+             memory and device, or try another --device",
             self.name
         ))
     }

@@ -30,13 +30,14 @@ impl InstructionSet {
 dispatched! {
     /// See [`portable::scan`].
     fn scan(strips: Strips<'_>, asked: Asked<'_>, space: &mut Space, purpose: Purpose<'_>) =
-        amx amx::scan, vnni512 x86::avx512vnni::scan, avx512 x86::avx2::scan, vnni x86::avxvnni::scan,
-        avx2 x86::avx2::scan, portable portable::scan;
+        amx amx::scan, vnni512 x86::avx512vnni::scan, avx512 x86::avx2::scan,
+        vnni x86::avxvnni::scan, avx2 x86::avx2::scan, portable portable::scan;
 
     /// See [`portable::both_planes`].
     fn both_planes(block: Block<'_>, planes: &[Line], space: &mut Space, sums: &mut [Sums; 2]) =
-        amx x86::avx512vnni::both_planes, vnni512 x86::avx512vnni::both_planes, avx512 x86::avx2::both_planes,
-        vnni x86::avxvnni::both_planes, avx2 x86::avx2::both_planes, portable portable::both_planes;
+        amx x86::avx512vnni::both_planes, vnni512 x86::avx512vnni::both_planes,
+        avx512 x86::avx2::both_planes, vnni x86::avxvnni::both_planes,
+        avx2 x86::avx2::both_planes, portable portable::both_planes;
 }
 
 /// Up to this many queries, unpacking a strip to memory for all queries does not pay.
