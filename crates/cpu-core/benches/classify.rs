@@ -54,8 +54,7 @@ fn measure(pool: &rayon::ThreadPool) {
     const COUNT: usize = 100_000;
     let (model, head) = (model(ROWS, KIM.dim), head(ROWS, KIM.dim));
     for precision in [Precision::Float16, Precision::Float32] {
-        let mut engine =
-            Classifying::with(head.clone(), 4 << 30, precision, InstructionSet::best());
+        let mut engine = Classifying::new(head.clone(), 4 << 30, precision, InstructionSet::best());
         let began = Instant::now();
         let all: Vec<Token> = (0..ROWS as u32).map(Token).collect();
         for some in all.chunks(LENGTH * 512) {
@@ -151,8 +150,7 @@ fn check(pool: &rayon::ThreadPool) {
     );
     assert!(farthest < 1e-12);
     for precision in [Precision::Float16, Precision::Float32] {
-        let mut engine =
-            Classifying::with(head.clone(), 1 << 30, precision, InstructionSet::best());
+        let mut engine = Classifying::new(head.clone(), 1 << 30, precision, InstructionSet::best());
         let mut found = Vec::with_capacity(COUNT * CLASSES);
         for some in texts.chunks(4096) {
             found.extend(engine.scores(&table, some, pool));
@@ -175,8 +173,7 @@ fn check_large(pool: &rayon::ThreadPool) {
     let (head, expected) = balanced(&*head, formula(&checked, &model));
     println!("{}", LARGE.name);
     for precision in [Precision::Float16, Precision::Float32] {
-        let mut engine =
-            Classifying::with(head.clone(), 2 << 30, precision, InstructionSet::best());
+        let mut engine = Classifying::new(head.clone(), 2 << 30, precision, InstructionSet::best());
         let scores = engine.scores(&model.table(), &texts, pool);
         let found: Vec<Vec<f64>> = scores.chunks_exact(CLASSES).map(<[f64]>::to_vec).collect();
         compare(&found, &expected, precision).check(precision, COUNT);

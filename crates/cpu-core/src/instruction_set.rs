@@ -35,10 +35,12 @@ impl InstructionSet {
             let avx2 = is_x86_feature_detected!("avx2")
                 && is_x86_feature_detected!("fma")
                 && is_x86_feature_detected!("f16c");
-            let avx512 = avx2 && is_x86_feature_detected!("avx512f");
-            let avx512vnni = avx512
+            let avx512 = avx2
+                && is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512vl")
                 && is_x86_feature_detected!("avx512bw")
-                && is_x86_feature_detected!("avx512vnni");
+                && is_x86_feature_detected!("avx512dq");
+            let avx512vnni = avx512 && is_x86_feature_detected!("avx512vnni");
             let has = [
                 (Kind::Amx, avx512vnni && amx_is_available()),
                 (Kind::Avx512Vnni, avx512vnni),
@@ -134,7 +136,8 @@ fn system_permits_amx() -> bool {
 }
 
 /// Functions with versions for some of the sets, as methods of [`InstructionSet`]. Each arm names
-/// the version for a set.
+/// the version for a set; or one function, which must be `#[inline(always)]`, and the features that
+/// it is compiled for.
 macro_rules! dispatched {
     ($(
         $(#[$meta:meta])*
@@ -152,22 +155,58 @@ macro_rules! dispatched {
                         // features that the version is compiled for.
                         #[cfg(target_arch = "x86_64")]
                         Kind::Amx => unsafe { $amx($($argument),*) },
-                        // SAFETY: only `available` creates such a value, after it has detected all
-                        // features that the version is compiled for.
+                        // SAFETY: as above.
                         #[cfg(target_arch = "x86_64")]
                         Kind::Avx512Vnni => unsafe { $vnni512($($argument),*) },
-                        // SAFETY: only `available` creates such a value, after it has detected all
-                        // features that the version is compiled for.
+                        // SAFETY: as above.
                         #[cfg(target_arch = "x86_64")]
                         Kind::Avx512 => unsafe { $avx512($($argument),*) },
-                        // SAFETY: only `available` creates such a value, after it has detected all
-                        // features that the version is compiled for.
+                        // SAFETY: as above.
                         #[cfg(target_arch = "x86_64")]
                         Kind::AvxVnni => unsafe { $vnni($($argument),*) },
+                        // SAFETY: as above.
+                        #[cfg(target_arch = "x86_64")]
+                        Kind::Avx2 => unsafe { $avx2($($argument),*) },
+                        Kind::Portable => $portable($($argument),*),
+                    }
+                }
+            )*
+        }
+    };
+    ($(
+        $(#[$meta:meta])*
+        fn $name:ident($($argument:ident: $type:ty),* $(,)?) =
+            $portable:path, compiled for avx512 $features512:literal, avx2 $features2:literal;
+    )*) => {
+        impl $crate::instruction_set::InstructionSet {
+            $(
+                $(#[$meta])*
+                #[allow(unsafe_code)]
+                pub(crate) fn $name(self, $($argument: $type),*) {
+                    use $crate::instruction_set::Kind;
+
+                    #[cfg(target_arch = "x86_64")]
+                    #[target_feature(enable = $features512)]
+                    fn with_avx512($($argument: $type),*) {
+                        $portable($($argument),*);
+                    }
+
+                    #[cfg(target_arch = "x86_64")]
+                    #[target_feature(enable = $features2)]
+                    fn with_avx2($($argument: $type),*) {
+                        $portable($($argument),*);
+                    }
+
+                    match self.kind() {
                         // SAFETY: only `available` creates such a value, after it has detected all
                         // features that the version is compiled for.
                         #[cfg(target_arch = "x86_64")]
-                        Kind::Avx2 => unsafe { $avx2($($argument),*) },
+                        Kind::Amx | Kind::Avx512Vnni | Kind::Avx512 => unsafe {
+                            with_avx512($($argument),*);
+                        },
+                        // SAFETY: as above.
+                        #[cfg(target_arch = "x86_64")]
+                        Kind::AvxVnni | Kind::Avx2 => unsafe { with_avx2($($argument),*) },
                         Kind::Portable => $portable($($argument),*),
                     }
                 }

@@ -41,7 +41,6 @@ mod instruction_set;
 mod norms;
 mod prefetch;
 mod reference;
-mod row_limits;
 mod threads;
 
 pub use certified::{Counters, FirstLook, Options, Origin, Paths, TablesReport};

@@ -9,7 +9,7 @@ use crate::instruction_set::dispatched;
 dispatched! {
     /// See [`copy_with_norms`].
     fn copy_with_norms(vectors: &[f32], dim: usize, copy: &mut [f32], norms: &mut Vec<f64>) =
-        amx avx2, vnni512 avx2, avx512 avx2, vnni avx2, avx2 avx2, portable portable;
+        portable, compiled for avx512 "avx2", avx2 "avx2";
 }
 
 /// Copies vectors `[n, dim]` to `copy`, and returns the [norm](contract::score::norm) of each,
@@ -54,12 +54,6 @@ fn norm(vector: &[f32]) -> f64 {
         add(&padded);
     }
     fold(lanes).sqrt()
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn avx2(vectors: &[f32], dim: usize, copy: &mut [f32], norms: &mut Vec<f64>) {
-    portable(vectors, dim, copy, norms);
 }
 
 #[cfg(test)]

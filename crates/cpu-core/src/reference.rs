@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use contract::{
-    Device, EngineDescription, EngineError, Expansion, FullPassAnswer, FullPassEngine,
+    Device, EngineDescription, EngineError, Expansion, Filter, FullPassAnswer, FullPassEngine,
     FullPassPart, FullPassQuery, HasTable, HeadEngine, Hit, PartOfExpansion, Query, QueryBatch,
     RankedRow, Row, SearchEngine, Table, Term, TokenText,
 };
@@ -115,16 +115,22 @@ impl HeadEngine for ReferenceEngine {
     }
 }
 
-fn search_one(table: &Table<'_>, query: &Query) -> Vec<Hit> {
+/// All rows that have a score and pass the filter, best first.
+fn ranking(table: &Table<'_>, filter: &Filter, score: impl Fn(Row) -> Option<f64>) -> Vec<Hit> {
     let mut hits = Vec::new();
     for row in (0..table.rows() as u32).map(Row) {
-        if let Some(score) = query.score(table, row)
-            && query.filter().admits(row, score)
+        if let Some(score) = score(row)
+            && filter.admits(row, score)
         {
             hits.push(Hit { row, score });
         }
     }
     hits.sort();
+    hits
+}
+
+fn search_one(table: &Table<'_>, query: &Query) -> Vec<Hit> {
+    let mut hits = ranking(table, query.filter(), |row| query.score(table, row));
     hits.truncate(query.k());
     // Otherwise each answer would keep the memory of all scores.
     hits.shrink_to_fit();
@@ -132,15 +138,7 @@ fn search_one(table: &Table<'_>, query: &Query) -> Vec<Hit> {
 }
 
 fn full_pass_one(table: &Table<'_>, query: &FullPassQuery) -> FullPassAnswer {
-    let mut hits = Vec::new();
-    for row in (0..table.rows() as u32).map(Row) {
-        if let Some(score) = query.score(table, row)
-            && query.filter().admits(row, score)
-        {
-            hits.push(Hit { row, score });
-        }
-    }
-    hits.sort();
+    let mut hits = ranking(table, query.filter(), |row| query.score(table, row));
     let rank = |&row: &Row| {
         let index = hits.iter().position(|hit| hit.row == row);
         RankedRow { row, score: query.score(table, row), rank: index.map(|index| index as u32 + 1) }

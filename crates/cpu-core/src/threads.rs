@@ -6,27 +6,6 @@ use rayon::ThreadPool;
 
 use crate::InstructionSet;
 
-/// Runs the same work on this thread and on others of the pool, n in total, and returns the
-/// results.
-pub(crate) fn on_threads<T: Send>(
-    pool: &ThreadPool,
-    threads: usize,
-    work: impl Fn() -> T + Sync,
-) -> Vec<T> {
-    let (work, others) = (&work, Mutex::new(Vec::new()));
-    let mut results = pool.in_place_scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(|_| {
-                let result = work();
-                others.lock().unwrap_or_else(PoisonError::into_inner).push(result);
-            });
-        }
-        vec![work()]
-    });
-    results.append(&mut others.into_inner().unwrap_or_else(PoisonError::into_inner));
-    results
-}
-
 /// The threads of a pass, the calling one included, and the instructions that they use.
 #[derive(Clone, Copy)]
 pub(crate) struct Workers<'a> {
@@ -43,7 +22,18 @@ impl Workers<'_> {
 
     /// Runs the same work on each thread, and returns the results.
     pub(crate) fn each<T: Send>(self, work: impl Fn() -> T + Sync) -> Vec<T> {
-        on_threads(self.pool, self.threads, work)
+        let (work, others) = (&work, Mutex::new(Vec::new()));
+        let mut results = self.pool.in_place_scope(|scope| {
+            for _ in 1..self.threads {
+                scope.spawn(|_| {
+                    let result = work();
+                    others.lock().unwrap_or_else(PoisonError::into_inner).push(result);
+                });
+            }
+            vec![work()]
+        });
+        results.append(&mut others.into_inner().unwrap_or_else(PoisonError::into_inner));
+        results
     }
 
     /// Shares parts between the threads. Each of them gets an iterator of its parts.

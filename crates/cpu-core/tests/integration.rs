@@ -5,6 +5,7 @@ mod counted_ranks;
 mod engines_agree;
 mod expansions;
 mod full_passes;
+mod gradients;
 mod samples;
 mod support;
 mod tables;

@@ -45,20 +45,13 @@ impl Device {
         match self {
             Self::Cpu => Ok(None),
             Self::Auto => Ok(make(None).map_err(why_not).ok()),
-            Self::Cuda(gpus) => make(gpus.first()).map(Some),
+            Self::Cuda(Gpus::First | Gpus::All) => make(None).map(Some),
+            Self::Cuda(Gpus::These(indices)) => make(indices.first().copied()).map(Some),
         }
     }
 }
 
 impl Gpus {
-    /// The first of them: its index, or `None` for the first that there is.
-    fn first(&self) -> Option<u32> {
-        match self {
-            Self::First | Self::All => None,
-            Self::These(indices) => indices.first().copied(),
-        }
-    }
-
     /// The only GPU, if it is one: its index, or `None` for the first.
     pub fn only(&self) -> Option<Option<u32>> {
         match self {

@@ -153,8 +153,11 @@ pub fn make(
         before_deriving: warm
             .is_beside_others()
             .then(|| -> Box<dyn FnOnce() + Send> { Box::new(give_way) }),
-        report: Some(Box::new(move |report| {
-            say(&report);
+        report: Some(Box::new(move |report: TablesReport| {
+            match report.origin {
+                Origin::None(_) => warn!("{report}"),
+                _ => info!("{report}"),
+            }
             drop(warm);
         })),
         products: wanted.heads.memory,
@@ -180,13 +183,6 @@ fn file_for_table(model: &ModelStore) -> Option<PathBuf> {
     let mut name = folder.file_name()?.to_owned();
     name.push(".cpu-table");
     Some(folder.with_file_name(name))
-}
-
-fn say(report: &TablesReport) {
-    match report.origin {
-        Origin::None(_) => warn!("{report}"),
-        _ => info!("{report}"),
-    }
 }
 
 /// Makes the engine for a table on a GPU, and logs the progress of its upload. If it must be

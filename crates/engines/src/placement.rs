@@ -32,38 +32,12 @@ pub struct Shard {
 
 /// A model does not fit on the GPUs that it may use.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the model does not fit: {}; {cure}",
-    each.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-)]
+#[error("the model does not fit: {}; {cure}", lacks.join(", "))]
 pub struct DoesNotFit {
     /// What each GPU would need.
-    pub each: Vec<Lack>,
+    lacks: Vec<String>,
     /// What helps.
-    pub cure: &'static str,
-}
-
-/// What a GPU would need.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lack {
-    /// The GPU.
-    pub gpu: GpuMemory,
-    /// Bytes that it would need.
-    pub needed: u64,
-}
-
-impl fmt::Display for Lack {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let gigabytes = |bytes: u64| bytes as f64 / 1e9;
-        let GpuMemory { ordinal, name, free, total } = &self.gpu;
-        write!(
-            f,
-            "cuda:{ordinal} ({name}) would need {:.2} GB, and has {:.2} of {:.2} GB free",
-            gigabytes(self.needed),
-            gigabytes(*free),
-            gigabytes(*total)
-        )
-    }
+    cure: &'static str,
 }
 
 impl Placed {
@@ -170,12 +144,16 @@ impl Ask<'_> {
             1 => "use several GPUs with --placement shard, free some memory, or use --device cpu",
             _ => "use more GPUs, free some memory, or use --device cpu",
         };
-        Err(DoesNotFit { each: lacks, cure })
+        Err(DoesNotFit { lacks, cure })
     }
 
     /// Equal shards on these GPUs; if one has too little memory for its own, shards in proportion
     /// to their free memory.
-    fn in_shards(&self, gpus: &[GpuMemory], at_full_speed: bool) -> Result<Vec<Shard>, Vec<Lack>> {
+    fn in_shards(
+        &self,
+        gpus: &[GpuMemory],
+        at_full_speed: bool,
+    ) -> Result<Vec<Shard>, Vec<String>> {
         self.these(gpus, &shards::split_evenly(self.rows, gpus.len()), at_full_speed).or_else(
             |lacks| {
                 // What does not grow with the rows is needed in any case.
@@ -199,7 +177,7 @@ impl Ask<'_> {
         gpus: &[GpuMemory],
         ranges: &[Range<usize>],
         at_full_speed: bool,
-    ) -> Result<Vec<Shard>, Vec<Lack>> {
+    ) -> Result<Vec<Shard>, Vec<String>> {
         let (mut shards, mut lacks) = (Vec::new(), Vec::new());
         for (gpu, rows) in gpus.iter().zip(ranges) {
             // Without rows there is no engine.
@@ -207,7 +185,15 @@ impl Ask<'_> {
             let fits_fully = full <= gpu.free;
             let needed = if at_full_speed { full } else { least };
             if needed > gpu.free {
-                lacks.push(Lack { gpu: gpu.clone(), needed });
+                let gigabytes = |bytes: u64| bytes as f64 / 1e9;
+                lacks.push(format!(
+                    "cuda:{} ({}) would need {:.2} GB, and has {:.2} of {:.2} GB free",
+                    gpu.ordinal,
+                    gpu.name,
+                    gigabytes(needed),
+                    gigabytes(gpu.free),
+                    gigabytes(gpu.total)
+                ));
             }
             let bytes = if fits_fully { full } else { least };
             let (gpu, name, rows) = (gpu.ordinal, gpu.name.clone(), rows.clone());
@@ -324,8 +310,9 @@ mod tests {
         );
         assert!(said.contains("--placement shard"), "{said}");
         let refused = auto(&[30; 2], 90).unwrap_err();
-        assert_eq!(refused.each[0].needed, 46 * GB);
-        assert!(refused.to_string().contains("more GPUs"), "{refused}");
+        let said = refused.to_string();
+        assert!(said.contains("cuda:0 (H) would need 46.00 GB"), "{said}");
+        assert!(said.contains("more GPUs"), "{said}");
     }
 
     #[test]

@@ -21,33 +21,9 @@ const K: usize = 10;
 pub const SELF_CHECK_PASSES: u64 = 4;
 
 /// What an engine should have answered, and did not.
-#[derive(Debug, PartialEq, thiserror::Error)]
-pub enum WrongAnswer {
-    /// Other rows or other scores.
-    #[error(
-        "the engine {engine} gave a wrong answer in its self-check and is not used: asked for {asked}, it \
-         found {found}, but the formula gives {expected}; check the machine's memory and device, or try \
-         another --device"
-    )]
-    Differs {
-        /// The engine's name.
-        engine: &'static str,
-        /// The question, for people.
-        asked: String,
-        /// Hits of the formula: all of them, or the one that is missing.
-        expected: String,
-        /// Hits of the engine.
-        found: String,
-    },
-    /// An error in place of an answer.
-    #[error("the self-check of the engine {engine} got no answer, so it is not used: {source}")]
-    Failed {
-        /// The engine's name.
-        engine: &'static str,
-        /// Its error.
-        source: EngineError,
-    },
-}
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct WrongAnswer(String);
 
 /// Asks the engine, in [`SELF_CHECK_PASSES`] passes, and compares to the last bit: one search
 /// alone; one batch of searches that differ in vector, `k` and filter; one full pass; one for
@@ -80,8 +56,13 @@ pub fn self_check(engine: &mut dyn Engine, model: &ModelStore) -> Result<(), Wro
         .chain([check.between(first, last, all_rows)])
         .collect();
     check.search(engine, &batch)?;
-    check.full_pass(engine, first, last)?;
-    check.ranks(engine, first, &rows)?;
+    let filter = check.filter(first, None, false);
+    if let Ok(scoring) = Scoring::three_cos_mul(&table, &[first], &[last]) {
+        let query = FullPassQuery::new(scoring, K, filter.clone(), vec![last]);
+        check.full_pass(engine, &query, [first, last])?;
+    }
+    let scoring = Scoring::vector(&table, QueryVector::Row(first)).expect("it is not zero");
+    check.full_pass(engine, &FullPassQuery::new(scoring, 0, filter, rows), [first, last])?;
     debug!(engine = name, rows = sample, "the engine passed its self-check");
     Ok(())
 }
@@ -134,56 +115,28 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Checks a full pass by 3CosMul, over the sample, with the rank of a row.
+    /// Checks a full pass over the sample: the best rows for row `a` minus row `b`, and ranks among
+    /// the neighbours of row `a`.
     fn full_pass(
         &self,
         engine: &mut dyn FullPassEngine,
-        a: Row,
-        b: Row,
-    ) -> Result<(), WrongAnswer> {
-        let Ok(scoring) = Scoring::three_cos_mul(&self.table, &[a], &[b]) else { return Ok(()) };
-        let query = FullPassQuery::new(scoring, K, self.filter(a, None, false), vec![b]);
-        let found = engine.full_pass(&[&query]).map_err(|e| self.failed(e))?;
-        let score = |row| query.score(&self.table, row);
-        let asked = || format!("the {K} best rows for row {a} minus row {b}");
-        let (hits, ranks) =
-            found.first().map_or((&[][..], &[][..]), |found| (&found.hits[..], &found.ranks[..]));
-        self.compare(hits, query.filter(), K, score, asked)?;
-        self.compare_ranks(ranks, &query, a)
-    }
-
-    /// Checks the ranks of some rows by their cosines with row `a`, over the sample.
-    fn ranks(
-        &self,
-        engine: &mut dyn FullPassEngine,
-        a: Row,
-        rows: &[Row],
-    ) -> Result<(), WrongAnswer> {
-        let scoring = Scoring::vector(&self.table, QueryVector::Row(a)).expect("it is not zero");
-        let query = FullPassQuery::new(scoring, 0, self.filter(a, None, false), rows.to_vec());
-        let found = engine.full_pass(&[&query]).map_err(|e| self.failed(e))?;
-        self.compare_ranks(found.first().map_or(&[][..], |found| &found.ranks), &query, a)
-    }
-
-    /// Compares the ranks of a query among the neighbours of row `a`.
-    fn compare_ranks(
-        &self,
-        found: &[RankedRow],
         query: &FullPassQuery,
-        a: Row,
+        [a, b]: [Row; 2],
     ) -> Result<(), WrongAnswer> {
-        let ranked = self.ranked(query.filter(), |row| query.score(&self.table, row));
-        for (index, row) in query.ranked().iter().enumerate() {
-            let rank = ranked.iter().position(|hit| hit.row == *row).map(|index| index as u32 + 1);
-            let expected = RankedRow { row: *row, score: query.score(&self.table, *row), rank };
-            let found = found.get(index);
+        let found = engine.full_pass(&[query]).map_err(|e| self.failed(e))?;
+        let found = found.into_iter().next().unwrap_or_default();
+        let score = |row| query.score(&self.table, row);
+        let asked = || format!("the {} best rows for row {a} minus row {b}", query.k());
+        self.compare(&found.hits, query.filter(), query.k(), score, asked)?;
+        let ranked = self.ranked(query.filter(), score);
+        for (index, &row) in query.ranked().iter().enumerate() {
+            let rank = ranked.iter().position(|hit| hit.row == row).map(|index| index as u32 + 1);
+            let expected = RankedRow { row, score: score(row), rank };
+            let found = found.ranks.get(index);
             if found != Some(&expected) {
-                return Err(WrongAnswer::Differs {
-                    engine: self.name,
-                    asked: format!("the rank of row {row} among the neighbours of row {a}"),
-                    expected: format!("{expected:?}"),
-                    found: found.map_or_else(|| "nothing".into(), |found| format!("{found:?}")),
-                });
+                let asked = format!("the rank of row {row} among the neighbours of row {a}");
+                let found = found.map_or_else(|| "nothing".into(), |found| format!("{found:?}"));
+                return Err(self.differs(asked, format!("{expected:?}"), found));
             }
         }
         Ok(())
@@ -210,12 +163,7 @@ impl Check<'_> {
         score: impl Fn(Row) -> Option<f64>,
         asked: impl Fn() -> String,
     ) -> Result<(), WrongAnswer> {
-        let differs = |expected: &[Hit]| WrongAnswer::Differs {
-            engine: self.name,
-            asked: asked(),
-            expected: in_words(expected),
-            found: in_words(found),
-        };
+        let differs = |expected: &[Hit]| self.differs(asked(), in_words(expected), in_words(found));
         let sample = self.ranked(filter, &score);
         if filter.row_limit(self.table.rows()) <= self.sample {
             let expected = &sample[..k.min(sample.len())];
@@ -241,8 +189,20 @@ impl Check<'_> {
         }
     }
 
-    fn failed(&self, source: EngineError) -> WrongAnswer {
-        WrongAnswer::Failed { engine: self.name, source }
+    fn differs(&self, asked: String, expected: String, found: String) -> WrongAnswer {
+        WrongAnswer(format!(
+            "the engine {} gave a wrong answer in its self-check and is not used: asked for \
+             {asked}, it found {found}, but the formula gives {expected}; check the machine's \
+             memory and device, or try another --device",
+            self.name
+        ))
+    }
+
+    fn failed(&self, error: EngineError) -> WrongAnswer {
+        let name = self.name;
+        WrongAnswer(format!(
+            "the self-check of the engine {name} got no answer, so it is not used: {error}"
+        ))
     }
 }
 

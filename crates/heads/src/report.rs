@@ -128,11 +128,7 @@ impl Classification {
             both.for_each(|&class| counts[class].both += 1);
             given.iter().for_each(|&class| counts[class].given += 1);
         }
-        let sum = |total: Counts, one: &Counts| Counts {
-            texts: total.texts + one.texts,
-            given: total.given + one.given,
-            both: total.both + one.both,
-        };
+        let total = |of: fn(&Counts) -> usize| counts.iter().map(of).sum::<usize>();
         let of_label = |(label, counts): (&String, &Counts)| OfLabel {
             label: label.clone(),
             texts: counts.texts,
@@ -146,7 +142,7 @@ impl Classification {
             texts: judged.len(),
             unanswered,
             accuracy: share(all_right, judged.len()),
-            micro_f1: counts.iter().fold(Counts::default(), sum).f1(),
+            micro_f1: share(2 * total(|one| one.both), total(|one| one.texts + one.given)),
             macro_f1: counts.iter().map(|one| one.f1()).sum::<f64>() / labels.len() as f64,
             calibration_error: calibration_error(&answers, CALIBRATION_BINS),
             labels: labels.iter().zip(&counts).map(of_label).collect(),

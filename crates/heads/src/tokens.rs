@@ -76,7 +76,7 @@ impl<'a> Vocabulary<'a> {
     /// A text whose words are given one by one. Their bytes are those of the words with a space
     /// between each two.
     pub fn take<'w>(&self, words: impl IntoIterator<Item = &'w str>) -> Tokenised {
-        let mut found = Found::new(self);
+        let mut found = TakenTokens::new(self);
         let mut at = 0;
         for word in words {
             let bytes = at..at + word.len();
@@ -90,7 +90,7 @@ impl<'a> Vocabulary<'a> {
 
     /// The tokens of a text.
     pub fn tokenise(&self, text: &str) -> Tokenised {
-        let mut found = Found::new(self);
+        let mut found = TakenTokens::new(self);
         match self.tokens.tokeniser {
             Tokeniser::Unicode => {
                 let find = |word: &str| self.of_token(word);
@@ -115,14 +115,14 @@ impl<'a> Vocabulary<'a> {
 }
 
 /// What has been found of a text.
-struct Found<'a> {
+struct TakenTokens<'a> {
     vocabulary: &'a Vocabulary<'a>,
     tokens: VecDeque<(Token, Range<usize>)>,
     unknown: Vec<String>,
     is_cut: bool,
 }
 
-impl<'a> Found<'a> {
+impl<'a> TakenTokens<'a> {
     fn new(vocabulary: &'a Vocabulary<'a>) -> Self {
         Self { vocabulary, tokens: VecDeque::new(), unknown: Vec::new(), is_cut: false }
     }

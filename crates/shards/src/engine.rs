@@ -26,7 +26,7 @@ pub struct Shards {
     /// Where the next slice of the full pass starts on each shard; `None` when the shard is done.
     next: Vec<Option<usize>>,
     /// Searches that were started and not finished, in the order of their starts.
-    started: VecDeque<Vec<OfShard>>,
+    started: VecDeque<Vec<ShardSearch>>,
 }
 
 impl Shards {
@@ -72,39 +72,39 @@ impl Shards {
     fn ask(
         &mut self,
         batch: &QueryBatch<'_>,
-        own: impl FnOnce(&mut dyn Engine, &QueryBatch<'_>) -> Found,
-        others: impl Fn(&mut dyn Engine, &QueryBatch<'_>) -> Found + Sync,
-    ) -> Found {
+        own: impl FnOnce(&mut dyn Engine, &QueryBatch<'_>) -> Hits,
+        others: impl Fn(&mut dyn Engine, &QueryBatch<'_>) -> Hits + Sync,
+    ) -> Hits {
         self.fits(|table| batch.fits(table))?;
         let (queries, shards) = (batch.queries(), &self.shards);
         let found = self.members.each(
             |index, engine| {
-                OfShard::new(&shards[index], queries).run(|batch| others(engine, batch))
+                ShardSearch::new(&shards[index], queries).run(|batch| others(engine, batch))
             },
-            |engine| OfShard::new(&shards[0], queries).run(|batch| own(engine, batch)),
+            |engine| ShardSearch::new(&shards[0], queries).run(|batch| own(engine, batch)),
         );
         joined(found, queries, shards)
     }
 }
 
-type Found = Result<Vec<Option<Vec<Hit>>>, EngineError>;
+type Hits = Result<Vec<Option<Vec<Hit>>>, EngineError>;
 
 /// A search on one shard.
-struct OfShard {
+struct ShardSearch {
     /// Each query in the shard's terms; `None` if no row of the shard passes its filter.
     own: Vec<Option<Query>>,
     /// Whether the shard's engine has started it. If not, it searches when the answers are wanted.
     is_started: bool,
 }
 
-impl OfShard {
+impl ShardSearch {
     fn new(shard: &Shard, queries: &[&Query]) -> Self {
         let own = queries.iter().map(|query| shard.query(query)).collect();
         Self { own, is_started: false }
     }
 
     /// What a search of the shard's queries finds, for each query of the whole table.
-    fn run(&self, search: impl FnOnce(&QueryBatch<'_>) -> Found) -> Found {
+    fn run(&self, search: impl FnOnce(&QueryBatch<'_>) -> Hits) -> Hits {
         let batch: QueryBatch<'_> = self.own.iter().flatten().collect();
         if batch.is_empty() {
             return Ok(vec![Some(Vec::new()); self.own.len()]);
@@ -123,7 +123,7 @@ impl OfShard {
         Ok(self)
     }
 
-    fn finish(&self, engine: &mut dyn Engine) -> Found {
+    fn finish(&self, engine: &mut dyn Engine) -> Hits {
         self.run(|batch| {
             if self.is_started {
                 engine.finish_search(batch)
@@ -141,7 +141,7 @@ impl OfShard {
 }
 
 /// Merges what every shard found. `None` for a query that a shard did not answer.
-fn joined(found: Vec<Found>, queries: &[&Query], shards: &[Shard]) -> Found {
+fn joined(found: Vec<Hits>, queries: &[&Query], shards: &[Shard]) -> Hits {
     let mut found = found
         .into_iter()
         .map(|found| Ok(found?.into_iter()))
@@ -189,13 +189,13 @@ impl SearchEngine for Shards {
     }
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
-        let search = |engine: &mut dyn Engine, batch: &QueryBatch<'_>| -> Found {
+        let search = |engine: &mut dyn Engine, batch: &QueryBatch<'_>| -> Hits {
             Ok(engine.search(batch)?.into_iter().map(Some).collect())
         };
         Ok(self.ask(batch, search, search)?.into_iter().map(Option::unwrap_or_default).collect())
     }
 
-    fn search_overlapped(&mut self, batch: &QueryBatch<'_>, meanwhile: &mut dyn FnMut()) -> Found {
+    fn search_overlapped(&mut self, batch: &QueryBatch<'_>, meanwhile: &mut dyn FnMut()) -> Hits {
         self.ask(
             batch,
             |engine, batch| engine.search_overlapped(batch, meanwhile),
@@ -205,12 +205,12 @@ impl SearchEngine for Shards {
 
     fn start_search(&mut self, batch: &QueryBatch<'_>) -> Result<bool, EngineError> {
         self.fits(|table| batch.fits(table))?;
-        if self.started.iter().flatten().any(OfShard::must_search) {
+        if self.started.iter().flatten().any(ShardSearch::must_search) {
             return Ok(false);
         }
         let (queries, shards) = (batch.queries(), &self.shards);
         let start = |index: usize, engine: &mut dyn Engine| {
-            OfShard::new(&shards[index], queries).start(engine)
+            ShardSearch::new(&shards[index], queries).start(engine)
         };
         let each = self.members.each(start, |engine| start(0, engine));
         let each = each.into_iter().collect::<Result<Vec<_>, EngineError>>();
@@ -222,7 +222,7 @@ impl SearchEngine for Shards {
         Ok(is_started)
     }
 
-    fn finish_search(&mut self, batch: &QueryBatch<'_>) -> Found {
+    fn finish_search(&mut self, batch: &QueryBatch<'_>) -> Hits {
         let started = self.started.pop_front().expect("a search was started");
         let finish = |index: usize, engine: &mut dyn Engine| started[index].finish(engine);
         let found = self.members.each(finish, |engine| finish(0, engine));

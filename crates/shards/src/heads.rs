@@ -16,12 +16,12 @@ use crate::shard::{RowRange, Shard, split_evenly};
 
 /// A classifier for one shard.
 #[derive(Debug)]
-struct OfShard {
+struct ShardClassifier {
     of: Arc<dyn TokenClassifier>,
     shard: Shard,
 }
 
-impl TokenClassifier for OfShard {
+impl TokenClassifier for ShardClassifier {
     fn classifier(&self) -> &Classifier {
         self.of.classifier()
     }
@@ -63,10 +63,10 @@ impl TermExpander for SomeTerms {
 
 /// Classifiers in use, with those made for the shards.
 #[derive(Default)]
-pub(crate) struct Classifiers(Vec<(Arc<dyn TokenClassifier>, OfShards)>);
+pub(crate) struct Classifiers(Vec<(Arc<dyn TokenClassifier>, ShardClassifiers)>);
 
-/// A classifier for each shard.
-type OfShards = Vec<Arc<dyn TokenClassifier>>;
+/// One for each shard.
+type ShardClassifiers = Vec<Arc<dyn TokenClassifier>>;
 
 impl Classifiers {
     /// The classifier for each shard.
@@ -74,13 +74,13 @@ impl Classifiers {
         &mut self,
         classifier: &Arc<dyn TokenClassifier>,
         shards: &[Shard],
-    ) -> Vec<Arc<dyn TokenClassifier>> {
+    ) -> ShardClassifiers {
         self.0.retain(|(of, _)| Arc::strong_count(of) > 1 + shards.len());
         if let Some((_, made)) = self.0.iter().find(|(of, _)| Arc::ptr_eq(of, classifier)) {
             return made.clone();
         }
         let make = |shard: &Shard| -> Arc<dyn TokenClassifier> {
-            Arc::new(OfShard { of: classifier.clone(), shard: shard.clone() })
+            Arc::new(ShardClassifier { of: classifier.clone(), shard: shard.clone() })
         };
         let made: Vec<_> = shards.iter().map(make).collect();
         self.0.push((classifier.clone(), made.clone()));

@@ -25,11 +25,7 @@ fn of_two(a: Vec<Hit>, b: Vec<Hit>, k: usize) -> Vec<Hit> {
     let (mut a, mut b) = (a.into_iter().peekable(), b.into_iter().peekable());
     let mut merged = Vec::with_capacity(length);
     while merged.len() < length {
-        let from_b = match (a.peek(), b.peek()) {
-            (Some(a), Some(b)) => b < a,
-            (None, _) => true,
-            (_, None) => false,
-        };
+        let from_b = b.peek().is_some_and(|b| a.peek().is_none_or(|a| b < a));
         merged.extend(if from_b { b.next() } else { a.next() });
     }
     merged

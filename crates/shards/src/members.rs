@@ -35,8 +35,6 @@ pub enum StartError<E> {
 /// What the caller asks the others to do: a shard's index and its engine go in.
 type Work<'a> = dyn Fn(usize, &mut dyn Engine) + Sync + 'a;
 
-type Counters = Vec<(&'static str, u64)>;
-
 /// The engines.
 pub(crate) struct Members {
     own: Box<dyn Engine>,
@@ -58,7 +56,7 @@ struct Link {
     is_ordered: AtomicBool,
     order: Mutex<Option<Order>>,
     /// Its engine's counters after the last work.
-    counters: Mutex<Counters>,
+    counters: Mutex<Vec<(&'static str, u64)>>,
 }
 
 enum Order {
@@ -217,7 +215,7 @@ impl Members {
     }
 
     /// The sums of the counters, by name.
-    pub(crate) fn counters(&self) -> Counters {
+    pub(crate) fn counters(&self) -> Vec<(&'static str, u64)> {
         let mut sums = self.own.counters();
         for member in &self.others {
             for &(name, count) in lock(&member.link.counters).iter() {

@@ -40,7 +40,8 @@ impl Costs {
     }
 
     /// Slots that the texts of one job take together at most: as many as a large batch of plain
-    /// queries. So a few callers with long texts leave room for others.
+    /// queries. So a few callers with long texts leave room for others. Admission counts a slot for
+    /// each request at least, and a long text is thousands of requests.
     pub(super) fn most_of_texts(&self) -> usize {
         (2 * self.most).max(1)
     }

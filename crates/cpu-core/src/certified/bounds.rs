@@ -26,7 +26,7 @@ pub(crate) fn round_up(x: f64) -> f32 {
 }
 
 /// The errors of rounded dot products with one query.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct QueryBounds {
     /// The query's step: the value of one level.
     pub(crate) step: f64,

@@ -6,6 +6,7 @@
 //! written under a temporary name, renamed into place, and never changed. It can be deleted at any
 //! time.
 
+use std::fmt::Display;
 #[cfg(unix)]
 use std::fs::Permissions;
 use std::fs::{File, TryLockError};
@@ -96,61 +97,57 @@ impl KeepIn {
     }
 }
 
-/// Why a saved table is not used, or a table is not saved.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum CacheError {
-    #[error("{}: {source}", path.display())]
-    Io { path: PathBuf, source: io::Error },
-    #[error("the old file is damaged: {0}")]
-    Damaged(&'static str),
-    #[error("the old file is for other vectors or another version of kindred")]
-    Foreign,
-    #[error("the engine is stopping")]
-    Cancelled,
+/// The reason why a file can't be used.
+fn unusable(path: &Path, error: impl Display) -> String {
+    format!("{}: {error}", path.display())
 }
 
-/// Loads the derived table of `table`; `None` if there is no such file.
+fn damaged(what: &str) -> String {
+    format!("the old file is damaged: {what}")
+}
+
+/// Loads the derived table of `table`; `None` if there is no such file. The error says why the file
+/// is not used.
 pub(crate) fn load(
     KeepIn { path, vectors, .. }: &KeepIn,
     table: &Table<'_>,
     lift: Lift,
-) -> Result<Option<Tables>, CacheError> {
+) -> Result<Option<Tables>, String> {
     if !path.exists() {
         return Ok(None);
     }
-    let bytes = Mapped::open(path)
-        .map_err(|e| CacheError::Io { path: path.clone(), source: io::Error::other(e) })?;
+    let bytes = Mapped::open(path).map_err(|error| unusable(path, error))?;
     if bytes.len() < DATA_START {
-        return Err(CacheError::Damaged("too short"));
+        return Err(damaged("too short"));
     }
     let header: Header = serde_json::from_slice(bytes[..DATA_START].trim_ascii_end())
-        .map_err(|_| CacheError::Damaged("no header"))?;
+        .map_err(|_| damaged("no header"))?;
     if header != Header::new(table, vectors, &header.planes) {
-        return Err(CacheError::Foreign);
+        return Err("the old file is for other vectors or another version of kindred".to_owned());
     }
     let layout = Layout { rows: table.rows(), dim: lift.dim(table.dim()) };
     if bytes.len() != DATA_START + layout.bytes() {
-        return Err(CacheError::Damaged("wrong size"));
+        return Err(damaged("wrong size"));
     }
     bytes.will_need();
     if Checksum::of(&bytes[DATA_START..]).to_string() != header.planes {
-        return Err(CacheError::Damaged("wrong checksum"));
+        return Err(damaged("wrong checksum"));
     }
     Ok(Some(Tables::of_bytes(lift, layout, bytes, DATA_START)))
 }
 
-/// Saves the derived table of `table`, complete or not at all.
+/// Saves the derived table of `table`, complete or not at all. The error says why it is not saved.
 pub(crate) fn keep(
     KeepIn { path, vectors, .. }: &KeepIn,
     table: &Table<'_>,
     tables: &Tables,
     cancelled: &AtomicBool,
-) -> Result<(), CacheError> {
+) -> Result<(), String> {
     let checksum = Checksum::of(tables.bytes()).to_string();
     let header = Header::new(table, vectors, &checksum);
     let mut text = serde_json::to_vec(&header).unwrap_or_default();
     text.resize(DATA_START, b' ');
-    let io = |source| CacheError::Io { path: path.clone(), source };
+    let io = |error: io::Error| unusable(path, error);
     let mut builder = tempfile::Builder::new();
     builder.prefix(".kindred-table-");
     #[cfg(unix)]
@@ -163,7 +160,7 @@ pub(crate) fn keep(
     file.write_all(&text).map_err(io)?;
     for piece in tables.bytes().chunks(PIECE) {
         if cancelled.load(Ordering::Relaxed) {
-            return Err(CacheError::Cancelled);
+            return Err("the engine is stopping".to_owned());
         }
         file.write_all(piece).map_err(io)?;
     }

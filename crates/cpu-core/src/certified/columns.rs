@@ -69,17 +69,14 @@ pub(crate) fn of_formula<'a>(
 impl Column<'_> {
     /// Writes the vector's components into one lane, `[dim]`.
     pub(crate) fn fill<const LANES: usize>(&self, lane: usize, vectors: &mut [[f64; LANES]]) {
+        let write = |(values, x): (&mut [f64; LANES], f64)| values[lane] = x;
         match &self.vector {
             Vector::OfQuery { components, last, .. } => {
                 let components = components.iter().map(|&x| f64::from(x)).chain(*last);
-                for (values, x) in vectors.iter_mut().zip(components) {
-                    values[lane] = x;
-                }
+                vectors.iter_mut().zip(components).for_each(write);
             }
             Vector::OfHalfSpace { normal, .. } => {
-                for (values, &x) in vectors.iter_mut().zip(normal) {
-                    values[lane] = x;
-                }
+                vectors.iter_mut().zip(normal.iter().copied()).for_each(write);
             }
         }
     }

@@ -109,29 +109,28 @@ impl Costs {
 
     /// The cost of a query in a certified pass, in plain queries.
     fn estimate(&self, query: &Query) -> usize {
-        let &Self { rows, dim, instructions, .. } = self;
-        let (cost, filter) = (Cost { rows, dim, instructions }, query.filter());
-        let limit = filter.row_limit(rows);
-        let each = cost.of(expected_hits(query), limit, filter.excluded().len())
-            + filter.parts().max_score.map_or(0, |_| cost.of_ceiling());
+        let filter = query.filter();
+        let limit = filter.row_limit(self.rows);
+        let each = self.of_hits(expected_hits(query), limit, filter.excluded().len())
+            + filter.parts().max_score.map_or(0, |_| self.of_ceiling());
         match query.ranking() {
             Ranking::Vector(_) => each,
             Ranking::Formula(scoring) => {
                 let columns = query.columns().unwrap_or(1);
-                columns * each + cost.of_scoring(scoring.vectors().len(), query.k(), limit)
+                columns * each + self.of_scoring(scoring.vectors().len(), query.k(), limit)
             }
         }
     }
 
     /// Multiply-adds of float64 that a full scan takes for a query.
-    pub(super) fn products(&self, query: &Query) -> usize {
+    pub(super) fn full_scan_products(&self, query: &Query) -> usize {
         let rows = query.filter().row_limit(self.rows);
         rows.saturating_mul(self.dim).saturating_mul(query.vectors().len())
     }
 
     /// About the time that a full scan takes for these queries; zero if it is short.
     pub(super) fn full_scan_time(&self, queries: &[&Query], pool: &ThreadPool) -> Duration {
-        let of_query = |query: &&Query| self.products(query);
+        let of_query = |query: &&Query| self.full_scan_products(query);
         let products = queries.iter().map(of_query).fold(0, usize::saturating_add);
         if products <= SHORT_FULL_SCAN {
             return Duration::ZERO;
@@ -139,49 +138,10 @@ impl Costs {
         let seconds = products as f64 / PRODUCTS_PER_SECOND / pool.current_num_threads() as f64;
         Duration::from_secs_f64(seconds).min(LONGEST_WAIT)
     }
-}
 
-impl UsualCosts for Costs {
-    fn search(&self, query: &Query) -> usize {
-        if !self.suits(query) {
-            // Otherwise the search only finds out that a full pass has to answer it.
-            let products = self.products(query);
-            let is_short = products <= SHORT_FULL_SCAN;
-            return if is_short { 1 + products / PRODUCTS_PER_QUERY } else { 1 };
-        }
-        self.estimate(query)
-    }
-
-    fn token(&self, text: &Expansion) -> usize {
-        let terms = text.expander().terms().table();
-        let (rows, dim) = (terms.rows(), terms.dim());
-        let k = if text.top() == usize::MAX { HITS_ABOVE_MINIMUM } else { text.top() };
-        let of_table =
-            |rows, dim, k| Cost { rows, dim, instructions: self.instructions }.products(k, rows, 0);
-        let is_certified =
-            self.always_certify || (k.saturating_mul(LARGEST_PART) <= rows && dim < MAX_DIM);
-        let searched = if is_certified { 1 } else { FULL_PASS };
-        let ratio = of_table(rows, dim, k) / of_table(self.rows, self.dim, 10);
-        // NaN means tables without rows.
-        ((searched as f64 * ratio).round() as usize).max(1)
-    }
-
-    fn full_pass(&self, query: &FullPassQuery) -> usize {
-        FULL_PASS + VECTOR_OF_FULL_PASS * query.scoring().vectors().len().saturating_sub(1)
-    }
-}
-
-/// The properties of a table that matter for the estimate.
-pub(super) struct Cost {
-    pub(super) rows: usize,
-    pub(super) dim: usize,
-    pub(super) instructions: InstructionSet,
-}
-
-impl Cost {
     /// The cost, in plain queries, of a query for `k` hits among the first `limit` rows, n of them
     /// excluded; at least 1.
-    pub(super) fn of(&self, k: usize, limit: usize, excluded: usize) -> usize {
+    fn of_hits(&self, k: usize, limit: usize, excluded: usize) -> usize {
         // The usual case.
         if k <= 10 && excluded <= 10 {
             return 1;
@@ -194,7 +154,7 @@ impl Cost {
 
     /// The additional cost of a maximum score, in plain queries: of the rows above it that a pass
     /// takes before it leaves the query to a full pass.
-    pub(super) fn of_ceiling(&self) -> usize {
+    fn of_ceiling(&self) -> usize {
         let hit = (self.instructions.thread_share() / HITS_OF_SHARE) as f64;
         let most_above = (MOST_ABOVE * USUAL_THREADS).min(self.rows);
         let products = most_above as f64 * ABOVE_PART * hit;
@@ -203,7 +163,7 @@ impl Cost {
 
     /// The cost of scoring the candidates of a formula, in plain queries. It grows with the number
     /// of `words`.
-    pub(super) fn of_scoring(&self, words: usize, k: usize, limit: usize) -> usize {
+    fn of_scoring(&self, words: usize, k: usize, limit: usize) -> usize {
         let (k, limit) = (k.max(1) as f64, limit.min(self.rows) as f64);
         let usual = LEAST_SCORED + SCORED_PART * k * (limit / k).ln().max(0.0);
         let scored = if USUAL_WORDS.contains(&words) { usual } else { 2.0 * usual };
@@ -224,6 +184,35 @@ impl Cost {
     }
 }
 
+impl UsualCosts for Costs {
+    fn search(&self, query: &Query) -> usize {
+        if !self.suits(query) {
+            // Otherwise the search only finds out that a full pass has to answer it.
+            let products = self.full_scan_products(query);
+            let is_short = products <= SHORT_FULL_SCAN;
+            return if is_short { 1 + products / PRODUCTS_PER_QUERY } else { 1 };
+        }
+        self.estimate(query)
+    }
+
+    fn token(&self, text: &Expansion) -> usize {
+        let terms = text.expander().terms().table();
+        let (rows, dim) = (terms.rows(), terms.dim());
+        let k = if text.top() == usize::MAX { HITS_ABOVE_MINIMUM } else { text.top() };
+        let is_certified =
+            self.always_certify || (k.saturating_mul(LARGEST_PART) <= rows && dim < MAX_DIM);
+        let searched = if is_certified { 1 } else { FULL_PASS };
+        let of_terms = Self { rows, dim, ..*self }.products(k, rows, 0);
+        let ratio = of_terms / self.products(10, self.rows, 0);
+        // NaN means tables without rows.
+        ((searched as f64 * ratio).round() as usize).max(1)
+    }
+
+    fn full_pass(&self, query: &FullPassQuery) -> usize {
+        FULL_PASS + VECTOR_OF_FULL_PASS * query.scoring().vectors().len().saturating_sub(1)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,22 +220,23 @@ mod tests {
     #[test]
     fn plain_queries_cost_one_and_larger_ones_more() {
         for instructions in InstructionSet::available() {
+            let of_table = |rows, dim| Costs { rows, dim, instructions, always_certify: false };
             for (rows, dim) in [(0, 1), (1, 300), (20_000, 100), (400_000, 50), (3_000_000, 300)] {
-                let cost = Cost { rows, dim, instructions };
-                assert_eq!((cost.of(10, rows, 0), cost.of(0, rows, 0)), (1, 1));
-                assert_eq!((cost.of(1, 0, 0), cost.of(1, usize::MAX, 1)), (1, 1));
-                let costs = [10, 100, 1000, 10_000].map(|k| cost.of(k, rows, 0));
+                let cost = of_table(rows, dim);
+                assert_eq!((cost.of_hits(10, rows, 0), cost.of_hits(0, rows, 0)), (1, 1));
+                assert_eq!((cost.of_hits(1, 0, 0), cost.of_hits(1, usize::MAX, 1)), (1, 1));
+                let costs = [10, 100, 1000, 10_000].map(|k| cost.of_hits(k, rows, 0));
                 assert!(costs.is_sorted(), "{costs:?}");
-                assert!(cost.of(1000, rows, 0) >= cost.of(10, rows, 1000));
-                assert!(cost.of(1000, rows / 2, 0) <= cost.of(1000, rows, 0));
+                assert!(cost.of_hits(1000, rows, 0) >= cost.of_hits(10, rows, 1000));
+                assert!(cost.of_hits(1000, rows / 2, 0) <= cost.of_hits(1000, rows, 0));
             }
-            let small = Cost { rows: 20_000, dim: 100, instructions };
-            assert!(small.of(1000, 20_000, 0) > 3);
+            let small = of_table(20_000, 100);
+            assert!(small.of_hits(1000, 20_000, 0) > 3);
             let scoring = [3, 9, 32, 100].map(|words| small.of_scoring(words, 500, 20_000));
             assert!(scoring.is_sorted() && scoring[3] > 10 * scoring[0].max(1), "{scoring:?}");
-            let large = Cost { rows: 2_000_000, dim: 300, instructions };
+            let large = of_table(2_000_000, 300);
             assert_eq!(large.of_scoring(3, 10, usize::MAX), 0);
-            assert_eq!(Cost { rows: 0, dim: 1, instructions }.of_scoring(3, 10, 0), 0);
+            assert_eq!(of_table(0, 1).of_scoring(3, 10, 0), 0);
         }
     }
 }

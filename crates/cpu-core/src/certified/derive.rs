@@ -13,8 +13,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use contract::HasTable;
 use contract::certificate::Lift;
+use contract::{HasTable, Table};
 
 use super::cache::KeepIn;
 use super::tables::Tables;
@@ -77,9 +77,9 @@ impl fmt::Display for TablesReport {
 
 /// Where a table is put once it is ready, and a saved one in its place.
 #[derive(Debug, Clone, Default)]
-struct Place(Arc<RwLock<Option<Arc<Tables>>>>);
+struct SharedTables(Arc<RwLock<Option<Arc<Tables>>>>);
 
-impl Place {
+impl SharedTables {
     fn get(&self) -> Option<Arc<Tables>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -104,7 +104,7 @@ impl Deref for TableBytes {
 /// A table that is ready or being derived.
 #[derive(Debug)]
 pub(crate) struct Deriving {
-    tables: Place,
+    tables: SharedTables,
     cancelled: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -112,7 +112,7 @@ pub(crate) struct Deriving {
 impl Deriving {
     /// There will be no table.
     pub(crate) fn nothing() -> Self {
-        Self { tables: Place::default(), cancelled: Arc::default(), thread: None }
+        Self { tables: SharedTables::default(), cancelled: Arc::default(), thread: None }
     }
 
     pub(crate) fn start(
@@ -124,28 +124,22 @@ impl Deriving {
         options: Options,
     ) -> Result<Self, StartError> {
         let Options { before_deriving, report, .. } = options;
-        let (tables, cancelled) = (Place::default(), Arc::new(AtomicBool::new(false)));
-        let work = Work {
-            model: model.clone(),
-            lift,
-            instructions,
-            threads,
-            file,
-            tables: tables.clone(),
-            cancelled: cancelled.clone(),
-        };
+        let (tables, cancelled) = (SharedTables::default(), Arc::new(AtomicBool::new(false)));
+        let (place, flag, model) = (tables.clone(), cancelled.clone(), model.clone());
         let thread = std::thread::Builder::new()
             .name("kindred-derive".into())
             .spawn(move || {
                 if let Some(before) = before_deriving {
                     before();
                 }
-                let done = work.run();
+                let table = &model.table();
+                let done = provide(table, lift, instructions, threads, file, &place, &flag);
+                drop(model);
                 if let (Some(done), Some(report)) = (done, report) {
                     report(done);
                 }
             })
-            .map_err(StartError::derive)?;
+            .map_err(|source| StartError { threads: 1, source: source.into() })?;
         Ok(Self { tables, cancelled, thread: Some(thread) })
     }
 
@@ -180,90 +174,72 @@ impl Drop for Deriving {
     }
 }
 
-struct Work {
-    model: Arc<dyn HasTable>,
+/// Puts the table of `model` into its place, loaded from the file or derived; `None` if that was
+/// cancelled.
+fn provide(
+    model: &Table<'_>,
     lift: Lift,
     instructions: InstructionSet,
     threads: usize,
     file: Option<KeepIn>,
-    tables: Place,
-    cancelled: Arc<AtomicBool>,
-}
-
-impl Work {
-    /// `None` if it was cancelled.
-    fn run(self) -> Option<TablesReport> {
-        let started = Instant::now();
-        let (mut doubts, mut _alone) = (None, None);
-        if let Some(file) = &self.file {
-            let load = || cache::load(file, &self.model.table(), self.lift);
-            let mut loaded = load();
-            if !matches!(loaded, Ok(Some(_))) {
-                // Who waited for another process finds its file. Who finds one at once waits for
-                // nobody.
-                _alone = file.lock(&self.cancelled);
-                loaded = load();
-            }
-            match loaded {
-                Ok(Some(tables)) => {
-                    let bytes = tables.bytes().len();
-                    let origin = Origin::Loaded(file.path.clone());
-                    self.tables.put(tables);
-                    return Some(TablesReport { took: started.elapsed(), bytes, origin });
-                }
-                Ok(None) => {}
-                Err(why) => doubts = Some(why.to_string()),
-            }
+    place: &SharedTables,
+    cancelled: &AtomicBool,
+) -> Option<TablesReport> {
+    let started = Instant::now();
+    let (mut doubts, mut _alone) = (None, None);
+    if let Some(file) = &file {
+        let mut loaded = cache::load(file, model, lift);
+        if !matches!(loaded, Ok(Some(_))) {
+            // Who waited for another process finds its file. Who finds one at once waits for
+            // nobody.
+            _alone = file.lock(cancelled);
+            loaded = cache::load(file, model, lift);
         }
-        let no_table = |why: String| {
-            Some(TablesReport { took: started.elapsed(), bytes: 0, origin: Origin::None(why) })
-        };
-        // Separate threads, because the search threads are busy.
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(self.threads)
-            .thread_name(|i| format!("kindred-derive-{i}"))
-            .build();
-        let pool = match pool {
-            Ok(pool) => pool,
-            Err(e) => {
-                return no_table(format!(
-                    "the threads that derive the scan table can't start: {e}"
-                ));
+        match loaded {
+            Ok(Some(tables)) => {
+                let bytes = tables.bytes().len();
+                let origin = Origin::Loaded(file.path.clone());
+                place.put(tables);
+                return Some(TablesReport { took: started.elapsed(), bytes, origin });
             }
-        };
-        let built = Tables::build(
-            &self.model.table(),
-            self.lift,
-            self.instructions,
-            &pool,
-            &self.cancelled,
-        );
-        let tables = match built {
-            Ok(tables) => tables?,
-            Err(e) => {
-                return no_table(format!("there is not enough memory for the scan table: {e}"));
-            }
-        };
-        let took = started.elapsed();
-        let bytes = tables.bytes().len();
-        let derived = tables.clone();
-        self.tables.put(tables);
-        let origin = match self.file {
-            Some(file) => {
-                let table = self.model.table();
-                match cache::keep(&file, &table, &derived, &self.cancelled) {
-                    Ok(()) => {
-                        // If it can't be read, the copy in memory is as good.
-                        if let Ok(Some(kept)) = cache::load(&file, &table, self.lift) {
-                            self.tables.put(kept);
-                        }
-                        Origin::Built { kept_in: file.path, instead_of: doubts }
-                    }
-                    Err(e) => Origin::NotKept(Some(e.to_string())),
-                }
-            }
-            None => Origin::NotKept(None),
-        };
-        Some(TablesReport { took, bytes, origin })
+            Ok(None) => {}
+            Err(why) => doubts = Some(why),
+        }
     }
+    let no_table = |why: String| {
+        Some(TablesReport { took: started.elapsed(), bytes: 0, origin: Origin::None(why) })
+    };
+    // Separate threads, because the search threads are busy.
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|i| format!("kindred-derive-{i}"))
+        .build();
+    let pool = match pool {
+        Ok(pool) => pool,
+        Err(e) => {
+            return no_table(format!("the threads that derive the scan table can't start: {e}"));
+        }
+    };
+    let tables = match Tables::build(model, lift, instructions, &pool, cancelled) {
+        Ok(tables) => tables?,
+        Err(e) => return no_table(format!("there is not enough memory for the scan table: {e}")),
+    };
+    let took = started.elapsed();
+    let bytes = tables.bytes().len();
+    let derived = tables.clone();
+    place.put(tables);
+    let Some(file) = file else {
+        return Some(TablesReport { took, bytes, origin: Origin::NotKept(None) });
+    };
+    let origin = match cache::keep(&file, model, &derived, cancelled) {
+        Ok(()) => {
+            // If it can't be read, the copy in memory is as good.
+            if let Ok(Some(kept)) = cache::load(&file, model, lift) {
+                place.put(kept);
+            }
+            Origin::Built { kept_in: file.path, instead_of: doubts }
+        }
+        Err(why) => Origin::NotKept(Some(why)),
+    };
+    Some(TablesReport { took, bytes, origin })
 }

@@ -41,11 +41,9 @@
 
 pub(crate) mod bounds;
 mod cache;
-mod candidates;
 mod columns;
 mod cost;
 mod derive;
-mod dispatch;
 mod floor;
 pub(crate) mod kernels;
 pub(crate) mod layout;
@@ -58,7 +56,7 @@ mod score;
 mod tables;
 mod worker;
 
-use std::ops::AddAssign;
+use std::cmp::Reverse;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -67,13 +65,12 @@ use contract::{EngineError, Hit, Precision, Query, QueryBatch, SearchEngine};
 
 use crate::InstructionSet;
 use crate::full_scan::{FullScanEngine, StartError};
-use crate::row_limits::most_rows_first;
 use crate::threads::Workers;
 pub(crate) use cache::KeepIn;
-use candidates::Found;
 pub(crate) use cost::Costs;
 use cost::{SHORT_FULL_SCAN, expected_hits};
-use derive::{Deriving, TableBytes};
+use derive::Deriving;
+pub(crate) use derive::TableBytes;
 pub use derive::{Origin, TablesReport};
 pub use pass::FirstLook;
 use pass::Pass;
@@ -147,11 +144,11 @@ pub struct Paths {
 /// or derived.
 #[derive(Debug)]
 pub(crate) struct CertifiedSearch {
-    full: FullScanEngine,
-    instructions: InstructionSet,
+    /// The engine that scores every row.
+    pub(crate) full: FullScanEngine,
     paths: Paths,
-    costs: Costs,
-    deriving: Deriving,
+    pub(crate) costs: Costs,
+    pub(crate) deriving: Deriving,
     pub(crate) counters: Counters,
 }
 
@@ -181,33 +178,6 @@ pub struct Counters {
     pub expanded: u64,
 }
 
-impl AddAssign for Counters {
-    fn add_assign(&mut self, other: Self) {
-        let Self {
-            passes,
-            certified,
-            full,
-            fallbacks,
-            second_looks,
-            candidates,
-            survivors,
-            full_pass_queries,
-            classified,
-            expanded,
-        } = self;
-        *passes += other.passes;
-        *certified += other.certified;
-        *full += other.full;
-        *fallbacks += other.fallbacks;
-        *second_looks += other.second_looks;
-        *candidates += other.candidates;
-        *survivors += other.survivors;
-        *full_pass_queries += other.full_pass_queries;
-        *classified += other.classified;
-        *expanded += other.expanded;
-    }
-}
-
 impl CertifiedSearch {
     /// Searches the table of `full`, which answers what has no certificate, for queries whose norm
     /// is about `query_norm` (`None`: as long as rows); others have certificates as well. The
@@ -221,11 +191,11 @@ impl CertifiedSearch {
         query_norm: Option<f64>,
         options: Options,
     ) -> Result<Self, StartError> {
-        let (threads, instructions) = (full.pool().current_num_threads(), full.instructions());
-        let (paths, table) = (options.paths, full.model().table());
+        let (threads, instructions) = (full.pool.current_num_threads(), full.instructions);
+        let (paths, table) = (options.paths, full.model.table());
         let lift = Lift::of(&table, query_norm);
         let deriving = if lift.dim(table.dim()) <= MAX_DIM {
-            Deriving::start(full.model(), lift, instructions, threads, keep_in, options)?
+            Deriving::start(&full.model, lift, instructions, threads, keep_in, options)?
         } else {
             let reason = format!("vectors of more than {MAX_DIM} components have no certificate");
             let (took, bytes, origin) = (Duration::ZERO, 0, Origin::None(reason));
@@ -237,42 +207,15 @@ impl CertifiedSearch {
         let (rows, dim, always_certify) = (table.rows(), table.dim(), paths.always_certify);
         let costs = Costs { rows, dim, instructions, always_certify };
         let counters = Counters::default();
-        Ok(Self { full, instructions, paths, costs, deriving, counters })
-    }
-
-    /// Waits until the derived table is ready, or can't be.
-    pub(crate) fn wait_for_tables(&mut self) {
-        self.deriving.wait();
-    }
-
-    /// The derived table as bytes, once it is ready.
-    pub(crate) fn table(&self) -> Option<TableBytes> {
-        self.deriving.tables().map(TableBytes)
-    }
-
-    /// The engine that scores every row.
-    pub(crate) fn full(&mut self) -> &mut FullScanEngine {
-        &mut self.full
-    }
-
-    pub(crate) fn threads(&self) -> &rayon::ThreadPool {
-        self.full.pool()
-    }
-
-    pub(crate) fn instructions(&self) -> InstructionSet {
-        self.instructions
-    }
-
-    pub(crate) fn costs(&self) -> Costs {
-        self.costs
+        Ok(Self { full, paths, costs, deriving, counters })
     }
 
     /// The number of threads worth waking for a pass.
     fn threads_for(&self, queries: usize, tables: &Tables) -> usize {
         let row = tables.layout.dim + ROW_COMPONENTS;
         let work = tables.layout.rows.saturating_mul(row).saturating_mul(queries + TABLE_QUERIES);
-        let shares = work / self.instructions.thread_share();
-        let most = self.full.pool().current_num_threads();
+        let shares = work / self.full.instructions.thread_share();
+        let most = self.full.pool.current_num_threads();
         if self.paths.all_threads { most } else { shares.clamp(1, most) }
     }
 
@@ -285,10 +228,12 @@ impl CertifiedSearch {
         indices: &[usize],
         answers: &mut [Option<Vec<Hit>>],
     ) {
-        let table = self.full.model().table();
-        let (pool, instructions) = (self.full.pool(), self.instructions);
+        let FullScanEngine { model, pool, instructions } = &self.full;
+        let (table, instructions) = (model.table(), *instructions);
         let mut indices = indices.to_vec();
-        most_rows_first(batch, &mut indices, table.rows());
+        // So that the queries that cover a row are always a prefix.
+        let limit = |index: &usize| batch[*index].filter().row_limit(table.rows());
+        indices.sort_by_key(|index| Reverse(limit(index)));
         let queries: Vec<&Query> = indices.iter().map(|&index| batch[index]).collect();
         let columns = columns::columns(&queries, &table, &tables.lift);
         let hits = |query: &&Query| expected_hits(query);
@@ -306,7 +251,7 @@ impl CertifiedSearch {
         let workers = Workers { pool, threads, instructions };
         let pass = Pass::new(tables, workers, first_look, &queries, columns, table, room);
         let found = workers.each(|| worker::run_tasks(&pass));
-        let total = found.iter().map(Found::len).sum::<usize>();
+        let total = found.iter().flatten().map(Vec::len).sum::<usize>();
         let mut rescored: Vec<Option<Rescored>> = queries.iter().map(|_| None).collect();
         let parts = queries.iter().zip(&mut rescored).enumerate().collect();
         workers.at_most(total.div_ceil(WORTH_WAKING)).share(parts, |parts| {
@@ -342,14 +287,11 @@ impl CertifiedSearch {
         batch: &QueryBatch<'_>,
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
-        if !batch.fits(&self.full.model().table()) {
-            return Err(EngineError::ForeignQuery);
-        }
         meanwhile();
         if self.deriving.tables().is_none() {
             // Waiting for as long as the full scan would take, and scanning only then, takes twice
             // as long at worst.
-            let scan = self.costs.full_scan_time(batch.queries(), self.full.pool());
+            let scan = self.costs.full_scan_time(batch.queries(), &self.full.pool);
             self.deriving.wait_at_most(scan);
         }
         self.search_now(batch)
@@ -360,7 +302,7 @@ impl CertifiedSearch {
         &mut self,
         batch: &QueryBatch<'_>,
     ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
-        if !batch.fits(&self.full.model().table()) {
+        if !batch.fits(&self.full.model.table()) {
             return Err(EngineError::ForeignQuery);
         }
         let queries = batch.queries();
@@ -383,7 +325,8 @@ impl CertifiedSearch {
                 rest = later;
             }
         }
-        let products: usize = full.iter().map(|&index| self.costs.products(queries[index])).sum();
+        let products: usize =
+            full.iter().map(|&index| self.costs.full_scan_products(queries[index])).sum();
         if !full.is_empty() && products <= SHORT_FULL_SCAN {
             let few = full.iter().map(|&index| queries[index]).collect();
             for (index, hits) in full.into_iter().zip(self.full.search(&few)?) {
@@ -391,12 +334,6 @@ impl CertifiedSearch {
             }
         }
         Ok(answers)
-    }
-
-    /// The answer to each query. Those without a certificate are answered by scoring every row.
-    pub(crate) fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
-        let found = self.search_overlapped(batch, &mut || ())?;
-        batch.complete(found, |rest| self.full.search(rest))
     }
 }
 

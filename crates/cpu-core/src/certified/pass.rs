@@ -1,11 +1,5 @@
 //! One certified pass over the derived table: finds the candidates of each query. The state of its
 //! threads is in `worker.rs`.
-//!
-//! A sample gives the first floors. Threads take tasks of strips. A strip is unpacked and
-//! multiplied by the first planes of all queries, and the sums are compared with the queries'
-//! thresholds. The few rows that may be among a query's best are candidates. If only their high
-//! halves were read, they are first compared again, with all 8 bits and both planes. The remaining
-//! candidates raise the floor for all threads.
 
 use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -14,10 +8,10 @@ use contract::certificate::Unit;
 use contract::{FilterParts, Query, Ranking, Table};
 
 use super::bounds::{round_down, round_up};
-use super::candidates::{Candidate, Found};
 use super::columns::{self, Column};
 use super::floor::Floor;
 use super::query::PreparedQueries;
+use super::rescore::Candidate;
 use super::sample::{self, Findings, Sampled};
 use super::tables::Tables;
 use crate::InstructionSet;
@@ -69,6 +63,8 @@ pub(crate) struct Pass<'a> {
     /// Sorted by the number of rows that they cover, most first, so that the queries of a task are
     /// always a prefix.
     pub(super) queries: &'a [&'a Query],
+    /// The number of rows that each covers.
+    pub(super) row_limits: Vec<usize>,
     /// The vectors that are scanned for, query by query.
     pub(super) columns: Vec<Column<'a>>,
     /// The columns of query `i` are those from `first_columns[i]` up to `first_columns[i + 1]`.
@@ -115,7 +111,10 @@ impl<'a> Pass<'a> {
             .map(|i| columns.partition_point(|column| column.query < i))
             .collect();
         first_columns.push(columns.len());
-        let what = Sampled { queries, columns: &columns, prepared: &prepared, table };
+        let limit = |query: &&Query| query.filter().row_limit(tables.layout.rows);
+        let row_limits: Vec<usize> = queries.iter().map(limit).collect();
+        let of_all_rows = row_limits.partition_point(|&limit| limit >= tables.layout.rows);
+        let what = Sampled { queries, of_all_rows, columns: &columns, prepared: &prepared, table };
         let sampled = sample::sample(tables, workers, what);
         let mut changed = vec![false; columns.len()];
         for (index, (query, found)) in queries.iter().zip(&sampled).enumerate() {
@@ -132,6 +131,7 @@ impl<'a> Pass<'a> {
             instructions: workers.instructions,
             first_look,
             queries,
+            row_limits,
             columns,
             first_columns,
             table,
@@ -155,10 +155,6 @@ impl<'a> Pass<'a> {
         self.first_columns[query]..self.first_columns[query + 1]
     }
 
-    pub(super) fn row_limit(&self, query: usize) -> usize {
-        self.queries[query].filter().row_limit(self.tables.layout.rows)
-    }
-
     /// Takes the next strips, of this many in total.
     pub(super) fn next_task(&self, strips: usize) -> Option<(usize, usize)> {
         let end = |first: usize| {
@@ -171,12 +167,16 @@ impl<'a> Pass<'a> {
 
     /// The rows that may reach a query's last floor, from what each thread found; `None` if they
     /// were too many.
-    pub(crate) fn candidates(&self, query: usize, found: &[Found]) -> Option<Vec<Candidate>> {
+    pub(crate) fn candidates(
+        &self,
+        query: usize,
+        found: &[Vec<Vec<Candidate>>],
+    ) -> Option<Vec<Candidate>> {
         if self.failed[query].load(Ordering::Relaxed) {
             return None;
         }
         let floor = self.floors[query].get();
-        let of_query = found.iter().flat_map(|found| found.of_query(query));
+        let of_query = found.iter().flat_map(|found| &found[query]);
         Some(of_query.filter(|candidate| candidate.upper >= floor).copied().collect())
     }
 }

@@ -1,19 +1,11 @@
 //! From float32 rows to the derived table's planes.
 
-use contract::certificate::Lift;
-use contract::certificate::Rotation;
+use contract::certificate::{Lift, Rotation};
 use contract::{Row, Table};
 
 use super::bounds::widen_for_rounding;
 use super::layout::{BLOCK_ROWS, Layout, Line, RowScale, ZERO_LEVEL, upper_half_up};
-
-/// Where rows come from.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Source<'a> {
-    pub(crate) table: Table<'a>,
-    pub(crate) lift: Lift,
-    pub(crate) rotation: &'a Rotation,
-}
+use crate::instruction_set::dispatched;
 
 /// The smallest step of a row that has a score: 2⁻¹⁰⁰.
 const SMALLEST_STEP: f32 = f32::from_bits(27 << 23);
@@ -21,25 +13,27 @@ const SMALLEST_STEP: f32 = f32::from_bits(27 << 23);
 /// Room for a block's rows, component by component, `[dim]`.
 pub(crate) type BlockSpace = [[f64; BLOCK_ROWS]];
 
-/// Fills one block, `[high, low]`, from the table's rows from `first`.
-///
-/// A row without a score, and a row past the table's end, has a step and residuals of zero.
-pub(crate) fn portable(of: Source<'_>, first: usize, space: &mut BlockSpace, to: [&mut [Line]; 2]) {
-    quantise_block(of, first, space, to);
-}
-
-/// As [`portable`], compiled for AVX2. With AVX-512 it took one and a half times as long.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-pub(crate) fn avx2(of: Source<'_>, first: usize, space: &mut BlockSpace, to: [&mut [Line]; 2]) {
-    quantise_block(of, first, space, to);
+dispatched! {
+    /// Fills one block, `[high, low]`, from the table's rows from `first`. With AVX-512 it took one
+    /// and a half times as long as with AVX2.
+    ///
+    /// A row without a score, and a row past the table's end, has a step and residuals of zero.
+    fn quantise_block(
+        table: Table<'_>, lift: Lift, rotation: &Rotation, first: usize, space: &mut BlockSpace,
+        to: [&mut [Line]; 2],
+    ) = quantise_block, compiled for avx512 "avx2,fma", avx2 "avx2,fma";
 }
 
 #[inline(always)]
 #[allow(clippy::needless_range_loop)] // One index for several arrays.
-fn quantise_block(of: Source<'_>, first: usize, space: &mut BlockSpace, to: [&mut [Line]; 2]) {
-    let Source { table, lift, rotation } = of;
-    let [high, low] = to;
+fn quantise_block(
+    table: Table<'_>,
+    lift: Lift,
+    rotation: &Rotation,
+    first: usize,
+    space: &mut BlockSpace,
+    [high, low]: [&mut [Line]; 2],
+) {
     let (of_table, dim) = (table.dim(), lift.dim(table.dim()));
     let rows = table.rows().saturating_sub(first).min(BLOCK_ROWS);
     space.fill([0.0; BLOCK_ROWS]);

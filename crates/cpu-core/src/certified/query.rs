@@ -7,6 +7,7 @@ use super::columns::Column;
 use super::kernels::{Asked, GROUP_QUERIES};
 use super::layout::{Line, ZERO_LEVEL};
 use super::tables::Tables;
+use crate::instruction_set::dispatched;
 use crate::threads::Workers;
 
 /// One level of the first plane equals this many of the second.
@@ -26,17 +27,10 @@ pub(crate) struct PreparedQueries {
 }
 
 /// A query's bounds, with its first plane alone and with both.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PreparedBounds {
     pub(crate) first: QueryBounds,
     pub(crate) both: QueryBounds,
-}
-
-impl PreparedBounds {
-    const NONE: Self = {
-        let none = QueryBounds { step: 0.0, residual: 0.0, norm: 0.0, bias: 0 };
-        Self { first: none, both: none }
-    };
 }
 
 impl PreparedQueries {
@@ -46,7 +40,7 @@ impl PreparedQueries {
             query_lines,
             first: vec![Line::ZERO; (columns.len() + GROUP_QUERIES) * query_lines],
             both: vec![Line::ZERO; columns.len() * 2 * query_lines],
-            bounds: vec![PreparedBounds::NONE; columns.len()],
+            bounds: vec![PreparedBounds::default(); columns.len()],
         };
         prepared.prepare(|_| true, columns, tables, workers);
         prepared
@@ -140,7 +134,7 @@ impl Group {
             norms: [0.0; LANES],
             vectors: vec![[0.0; LANES]; dim],
             levels: vec![[[0; LANES]; 2]; dim],
-            bounds: [PreparedBounds::NONE; LANES],
+            bounds: Default::default(),
         }
     }
 
@@ -156,16 +150,10 @@ impl Group {
     }
 }
 
-/// Computes levels and bounds from a group's components.
-pub(crate) fn portable(rotation: &Rotation, largest_level: i32, group: &mut Group) {
-    prepare(rotation, largest_level, group);
-}
-
-/// As [`portable`], compiled for AVX2.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-pub(crate) fn avx2(rotation: &Rotation, largest_level: i32, group: &mut Group) {
-    prepare(rotation, largest_level, group);
+dispatched! {
+    /// Computes levels and bounds from a group's components.
+    fn prepare_queries(rotation: &Rotation, largest_level: i32, group: &mut Group) =
+        prepare, compiled for avx512 "avx2,fma", avx2 "avx2,fma";
 }
 
 #[inline(always)]

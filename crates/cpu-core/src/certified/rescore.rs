@@ -2,10 +2,17 @@
 //! in it.
 
 use contract::certificate::Unit;
-use contract::{Hit, Query, TopK};
+use contract::{Hit, Query, Row, TopK};
 
-use super::candidates::Candidate;
 use super::score::{ROWS, Scorer};
+
+/// A row that may be in a query's answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Candidate {
+    pub(crate) row: Row,
+    /// An upper bound on its score.
+    pub(crate) upper: f32,
+}
 
 /// An answer and its cost.
 pub(crate) struct Rescored {

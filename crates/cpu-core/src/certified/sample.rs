@@ -2,6 +2,8 @@
 //!
 //! Without them, most candidates in a small table are found while floors rise from nothing.
 
+use std::ops::Range;
+
 use contract::{FilterParts, Query, Ranking, Row, Table, TopK};
 
 use super::bounds::{Threshold, round_down};
@@ -12,7 +14,6 @@ use super::query::PreparedQueries;
 use super::score::{ROWS, Scorer};
 use super::tables::Tables;
 use crate::InstructionSet;
-use crate::row_limits::count_covering;
 use crate::threads::Workers;
 
 /// The sample: a 16th of the strips, at most 64, in runs of four.
@@ -33,6 +34,8 @@ const RELIABLE_RANK: usize = 8;
 #[derive(Clone, Copy)]
 pub(super) struct Sampled<'a> {
     pub(super) queries: &'a [&'a Query],
+    /// The first n cover all rows. Others are not sampled.
+    pub(super) of_all_rows: usize,
     /// Their columns, query by query.
     pub(super) columns: &'a [Column<'a>],
     pub(super) prepared: &'a PreparedQueries,
@@ -49,15 +52,12 @@ pub(super) struct Findings {
 }
 
 /// What a sample says of each query.
-pub(super) fn sample(
-    tables: &Tables,
-    workers: Workers<'_>,
-    Sampled { queries, columns, prepared, table }: Sampled<'_>,
-) -> Vec<Findings> {
+pub(super) fn sample(tables: &Tables, workers: Workers<'_>, sampled: Sampled<'_>) -> Vec<Findings> {
+    let Sampled { queries, columns, .. } = sampled;
     let nothing = Findings { floor: f32::NEG_INFINITY, likely: None };
     let mut findings = vec![nothing; queries.len()];
     let layout = tables.layout;
-    let queries = &queries[..count_covering(layout.rows.saturating_sub(1), queries, layout.rows)];
+    let queries = &queries[..sampled.of_all_rows];
     let strips = layout.rows / STRIP_ROWS;
     let runs = (strips / (PART * RUN)).min(RUNS);
     if runs == 0 || !queries.iter().any(|query| is_sampled(query)) {
@@ -75,16 +75,8 @@ pub(super) fn sample(
         (first, first_column, rest) = (end, end_column, later);
     }
     workers.share(parts, |parts| {
-        for (range, in_columns, findings) in parts {
-            let part = Part {
-                queries: &queries[range.clone()],
-                first_query: range.start,
-                columns: &columns[in_columns.clone()],
-                first_column: in_columns.start,
-                prepared,
-                table,
-            };
-            part.sample(tables, workers.instructions, runs, findings);
+        for (some, in_columns, findings) in parts {
+            sampled.sample(tables, workers.instructions, runs, some, in_columns, findings);
         }
     });
     findings
@@ -105,26 +97,21 @@ fn is_sampled(query: &Query) -> bool {
     }
 }
 
-/// Consecutive queries, which one thread samples for.
-struct Part<'a> {
-    queries: &'a [&'a Query],
-    first_query: usize,
-    columns: &'a [Column<'a>],
-    first_column: usize,
-    prepared: &'a PreparedQueries,
-    table: Table<'a>,
-}
-
-impl Part<'_> {
-    /// Finds out what that many runs of strips say of each query.
+impl Sampled<'_> {
+    /// Finds out what that many runs of strips say of some consecutive queries, which have these
+    /// columns.
     fn sample(
-        &self,
+        self,
         tables: &Tables,
         instructions: InstructionSet,
         runs: usize,
+        some: Range<usize>,
+        in_columns: Range<usize>,
         findings: &mut [Findings],
     ) {
-        let &Self { queries, columns, prepared, .. } = self;
+        let Self { prepared, table, .. } = self;
+        let (first_query, first_column) = (some.start, in_columns.start);
+        let (queries, columns) = (&self.queries[some], &self.columns[in_columns]);
         let layout = tables.layout;
         let strips = layout.rows / STRIP_ROWS;
         let strip_lines = STRIP_BLOCKS * layout.block_lines();
@@ -136,17 +123,17 @@ impl Part<'_> {
         };
         let mut space = Space::new(layout, columns.len());
         let mut best = vec![[f32::NEG_INFINITY; STRIP_ROWS]; columns.len()];
-        let bounds = &prepared.bounds[self.first_column..][..columns.len()];
+        let bounds = &prepared.bounds[first_column..][..columns.len()];
         let mut thresholds: Vec<Threshold> =
             bounds.iter().map(|bounds| bounds.first.threshold(f32::NEG_INFINITY)).collect();
         for (_, strips) in (0..runs).map(run) {
-            let asked = prepared.planes(self.first_column, &thresholds);
+            let asked = prepared.planes(first_column, &thresholds);
             instructions.scan(strips, asked, &mut space, Purpose::Sample(&mut best));
         }
         for (((column, bounds), threshold), best) in
             columns.iter().zip(bounds).zip(&mut thresholds).zip(&mut best)
         {
-            let query = queries[column.query - self.first_query];
+            let query = queries[column.query - first_query];
             threshold.offset = f32::INFINITY;
             if !is_sampled(query) {
                 continue;
@@ -157,7 +144,7 @@ impl Part<'_> {
                 *threshold = bounds.first.threshold(bounds.first.of_sample(*bound));
             } else if *bound > 0.0 {
                 // Rows of norm zero are never neighbours, and have a bound of zero.
-                findings[column.query - self.first_query].floor = bounds.first.of_sample(*bound);
+                findings[column.query - first_query].floor = bounds.first.of_sample(*bound);
             }
         }
         // A bound of the dot product with a half-space's normal is no bound of a formula's score.
@@ -168,13 +155,13 @@ impl Part<'_> {
         let mut found = Vec::new();
         let mut rows: Vec<Vec<Row>> = vec![Vec::new(); queries.len()];
         for (first, strips) in (0..runs).map(run) {
-            let asked = prepared.planes(self.first_column, &thresholds);
+            let asked = prepared.planes(first_column, &thresholds);
             instructions.scan(strips, asked, &mut space, Purpose::Find(&mut found));
             for flagged in found.drain(..) {
                 let strip = (first + flagged.strip as usize) * STRIP_ROWS;
                 let in_strip = (0..STRIP_ROWS).filter(|row| flagged.rows >> row & 1 == 1);
                 let in_table = in_strip.map(|row| strip + row).filter(|&row| row < layout.rows);
-                rows[columns[flagged.query as usize].query - self.first_query]
+                rows[columns[flagged.query as usize].query - first_query]
                     .extend(in_table.map(|row| Row(row as u32)));
             }
         }
@@ -183,7 +170,7 @@ impl Part<'_> {
             rows.sort_unstable();
             rows.dedup();
             if let (Ranking::Formula(scoring), false) = (query.ranking(), rows.is_empty()) {
-                let best = best_scores(query, &rows, self.table, instructions);
+                let best = best_scores(query, &rows, table, instructions);
                 if let Some(&score) = best.get(query.k() - 1) {
                     findings.floor = round_down(score);
                 }

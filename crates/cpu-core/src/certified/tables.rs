@@ -4,15 +4,13 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use contract::Table;
-use contract::certificate::Lift;
-use contract::certificate::Rotation;
+use contract::certificate::{Lift, Rotation};
 use model_store::{Mapped, MappedMut};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use super::kernels::Block;
 use super::layout::{BLOCK_ROWS, Layout, Line};
-use super::quantise::Source;
 use crate::InstructionSet;
 
 /// Blocks per quantisation task.
@@ -43,7 +41,6 @@ impl Tables {
     ) -> io::Result<Option<Self>> {
         let layout = Layout { rows: table.rows(), dim: lift.dim(table.dim()) };
         let rotation = Rotation::new(layout.dim);
-        let source = Source { table: *table, lift, rotation: &rotation };
         let mut bytes = MappedMut::zeroed(layout.bytes())?.in_huge_pages();
         let lines: &mut [Line] = bytemuck::cast_slice_mut(&mut bytes);
         let (high, low) = lines.split_at_mut(layout.plane_lines());
@@ -60,7 +57,8 @@ impl Tables {
                         return;
                     }
                     let first = (task * BLOCKS_PER_TASK + block) * BLOCK_ROWS;
-                    instructions.quantise_block(source, first, space, [high, low]);
+                    let to = [high, low];
+                    instructions.quantise_block(*table, lift, &rotation, first, space, to);
                 }
             });
         });

@@ -5,15 +5,14 @@ use std::sync::atomic::Ordering;
 use contract::Row;
 
 use super::bounds::{Threshold, round_down, round_up};
-use super::candidates::{Candidate, Found};
 use super::columns::Column;
 use super::floor::Floor;
 use super::kernels::{Flagged, Purpose, Space, Strips};
 use super::layout::{BLOCK_ROWS, Line, RowScale, STRIP_BLOCKS, STRIP_ROWS, Sums};
 use super::pass::{FirstLook, Pass};
 use super::query::{PreparedBounds, PreparedQueries};
+use super::rescore::Candidate;
 use super::score::{ROWS, Scorer};
-use crate::row_limits::count_covering;
 
 /// Maximum number of rows above their query's maximum score that a thread takes, per candidate that
 /// it has room for. Beyond this, a scan of all rows is better, because it can be cut into slices.
@@ -23,18 +22,21 @@ const ABOVE_PER_CANDIDATE: usize = 8;
 /// as long as a full pass, and no other query of its pass would be answered before.
 pub(super) const MOST_ABOVE: usize = 2048;
 
-/// One thread's share of a pass: takes tasks until none are left.
-pub(super) fn run_tasks(pass: &Pass<'_>) -> Found {
-    let rows = pass.queries.first().map_or(0, |_| pass.row_limit(0));
+/// One thread's share of a pass: takes tasks until none are left. Returns the candidates of each
+/// query.
+pub(super) fn run_tasks(pass: &Pass<'_>) -> Vec<Vec<Candidate>> {
+    let rows = pass.row_limits.first().copied().unwrap_or(0);
     let strips = rows.div_ceil(STRIP_ROWS);
     let mut worker = Worker::new(pass);
     while let Some((first, end)) = pass.next_task(strips) {
-        let active = count_covering(first * STRIP_ROWS, pass.queries, pass.tables.layout.rows);
-        worker.refresh_thresholds(active);
+        let active = pass.row_limits.partition_point(|&limit| limit > first * STRIP_ROWS);
+        // Floors that other threads have raised.
+        (0..active).for_each(|query| worker.refresh_threshold(query));
         worker.scan(first, end, active);
     }
     pass.second_looks.fetch_add(worker.second_looks, Ordering::Relaxed);
-    pass.scored.fetch_add(worker.scored(), Ordering::Relaxed);
+    let scored: u64 = worker.formulas.iter().flatten().map(|rows| rows.scored as u64).sum();
+    pass.scored.fetch_add(scored, Ordering::Relaxed);
     worker.finish()
 }
 
@@ -90,20 +92,12 @@ impl<'a> Worker<'a> {
 
     /// The candidates that the floors leave now: few of those that were taken while the floors
     /// rose.
-    fn finish(self) -> Found {
-        let mut found = Found::with_capacity(self.floors.len());
-        for (candidates, floor) in self.candidates.into_iter().zip(&self.pass.floors) {
+    fn finish(mut self) -> Vec<Vec<Candidate>> {
+        for (candidates, floor) in self.candidates.iter_mut().zip(&self.pass.floors) {
             let floor = floor.get();
-            found.push(candidates.into_iter().filter(|row| row.upper >= floor));
+            candidates.retain(|row| row.upper >= floor);
         }
-        found
-    }
-
-    /// Takes over floors that other threads have raised.
-    fn refresh_thresholds(&mut self, active: usize) {
-        for query in 0..active {
-            self.refresh_threshold(query);
-        }
+        self.candidates
     }
 
     fn refresh_threshold(&mut self, query: usize) {
@@ -181,7 +175,7 @@ impl<'a> Worker<'a> {
         let filter = pass.queries[query].filter();
         let bounds = &pass.prepared.bounds[column].first;
         let is_query = pass.columns[column].is_query();
-        let limit = pass.row_limit(query);
+        let limit = pass.row_limits[query];
         for (b, &scales) in scales.iter().enumerate() {
             let block = strip * STRIP_BLOCKS + b;
             let mut rows = found.rows >> (b * BLOCK_ROWS) & 0xffff;
@@ -221,7 +215,7 @@ impl<'a> Worker<'a> {
         let bounds = &pass.prepared.bounds[column].both;
         let is_query = pass.columns[column].is_query();
         let column_floor = pass.columns[column].floor(self.floors[query]);
-        let limit = pass.row_limit(query);
+        let limit = pass.row_limits[query];
         while rows != 0 {
             let r = rows.trailing_zeros() as usize;
             rows &= rows - 1;
@@ -245,11 +239,6 @@ impl<'a> Worker<'a> {
         if is_query {
             self.end_look(query);
         }
-    }
-
-    /// The number of rows scored by formulas.
-    fn scored(&self) -> u64 {
-        self.formulas.iter().flatten().map(|rows| rows.scored as u64).sum()
     }
 
     /// Keeps a row that a half-space of the query's formula may contain.

@@ -11,25 +11,14 @@ use contract::{
 
 use crate::certified::{CertifiedSearch, Options, Paths};
 
-/// The expanders that an engine was asked for.
 #[derive(Debug)]
 pub(super) struct Expanders {
-    all: Vec<Expanding>,
-    paths: Paths,
-}
-
-/// An expander whose terms are not the engine's own rows, or have other biases.
-#[derive(Debug)]
-struct Expanding {
-    expander: Arc<dyn TermExpander>,
-    search: CertifiedSearch,
+    /// Those whose terms are not the engine's own rows, or have other biases.
+    pub(super) all: Vec<(Arc<dyn TermExpander>, CertifiedSearch)>,
+    pub(super) paths: Paths,
 }
 
 impl Expanders {
-    pub(super) fn new(paths: Paths) -> Self {
-        Self { all: Vec::new(), paths }
-    }
-
     /// Searches for the terms of tokens, piece by piece, as long as `go_on` says.
     pub(super) fn expand(
         &mut self,
@@ -43,7 +32,7 @@ impl Expanders {
             return Err(EngineError::ForeignQuery);
         }
         // Nobody else has those that were replaced.
-        self.all.retain(|one| Arc::strong_count(&one.expander) > 1);
+        self.all.retain(|(expander, _)| Arc::strong_count(expander) > 1);
         let mut is_first = true;
         while let Some(expander) = next_expander(parts) {
             if !std::mem::take(&mut is_first) && !go_on() {
@@ -52,15 +41,17 @@ impl Expanders {
             let completed = |parts: &[PartOfExpansion]| {
                 parts.iter().filter(|part| part.is_complete()).count() as u64
             };
-            let before = completed(parts);
+            let (before, counted) = (completed(parts), own.counters);
             let search = if is_same(expander.terms(), model) {
                 &mut *own
             } else {
                 self.of(&expander, own, &table)?
             };
+            // It counts on from the engine's own.
+            search.counters = counted;
             expand_some(parts, &table, search, go_on)?;
-            let counted = std::mem::take(&mut search.counters);
-            own.counters += counted;
+            let counted = search.counters;
+            own.counters = counted;
             own.counters.expanded += completed(parts) - before;
         }
         Ok(())
@@ -69,33 +60,33 @@ impl Expanders {
     fn of(
         &mut self,
         expander: &Arc<dyn TermExpander>,
-        own: &mut CertifiedSearch,
+        own: &CertifiedSearch,
         model: &Table<'_>,
     ) -> Result<&mut CertifiedSearch, EngineError> {
-        let known = self.all.iter().position(|one| Arc::ptr_eq(&one.expander, expander));
+        let known = self.all.iter().position(|(known, _)| Arc::ptr_eq(known, expander));
         let index = match known {
             Some(index) => index,
             None => {
-                let full = own.full().of(expander.terms().clone());
+                let full = own.full.of(expander.terms().clone());
                 let options = Options { paths: self.paths, ..Options::default() };
                 let norm = usual_norm(&**expander, model);
                 let search = CertifiedSearch::new(full, None, norm, options)
                     .map_err(|error| EngineError::Device(error.into()))?;
-                self.all.push(Expanding { expander: expander.clone(), search });
+                self.all.push((expander.clone(), search));
                 self.all.len() - 1
             }
         };
-        Ok(&mut self.all[index].search)
+        Ok(&mut self.all[index].1)
     }
 }
 
 impl TermSearch for CertifiedSearch {
     fn cost(&self, query: &Query) -> usize {
-        self.costs().search(query)
+        self.costs.search(query)
     }
 
     fn batch_cost(&self) -> usize {
-        self.instructions().preferred_batch()
+        self.full.instructions.preferred_batch()
     }
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
@@ -110,6 +101,6 @@ impl TermSearch for CertifiedSearch {
         from: usize,
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<usize>, EngineError> {
-        self.full().full_pass_part(parts, from, go_on)
+        self.full.full_pass_part(parts, from, go_on)
     }
 }

@@ -13,7 +13,7 @@ use contract::{
 use model_store::ModelStore;
 
 use crate::InstructionSet;
-use crate::certified::{CertifiedSearch, Counters, KeepIn, Options};
+use crate::certified::{CertifiedSearch, Counters, KeepIn, Options, TableBytes};
 use crate::full_scan::{FullScanEngine, StartError};
 use crate::heads::classify::Classifiers;
 use expanders::Expanders;
@@ -56,14 +56,14 @@ impl CpuEngine {
         let instructions = options.instructions.unwrap_or_else(InstructionSet::best);
         let full = FullScanEngine::with_instructions(model.clone(), options.threads, instructions)?;
         let classifiers = Classifiers::new(options.products, options.precision);
-        let expanders = Expanders::new(options.paths);
+        let expanders = Expanders { all: Vec::new(), paths: options.paths };
         let search = CertifiedSearch::new(full, keep_in, None, options)?;
         Ok(Self { model, search, classifiers, expanders })
     }
 
     /// Waits until the derived table is ready, or can't be; for tests and benchmarks.
     pub fn wait_for_tables(&mut self) {
-        self.search.wait_for_tables();
+        self.search.deriving.wait();
     }
 
     /// The counters so far.
@@ -74,13 +74,13 @@ impl CpuEngine {
     /// The derived table as bytes, once it is ready, for benchmarks of reading it: the scan of a
     /// large batch reads them once.
     pub fn table(&self) -> Option<impl Deref<Target = [u8]>> {
-        self.search.table()
+        self.search.deriving.tables().map(TableBytes)
     }
 }
 
 impl Device for CpuEngine {
     fn description(&self) -> EngineDescription {
-        let (instructions, pool) = (self.search.instructions(), self.search.threads());
+        let FullScanEngine { instructions, pool, .. } = &self.search.full;
         let threads = pool.current_num_threads();
         let detail = format!("certified 8-bit scan, {instructions}, {threads} threads");
         EngineDescription { name: "cpu", detail }
@@ -116,11 +116,13 @@ impl Device for CpuEngine {
 
 impl SearchEngine for CpuEngine {
     fn preferred_batch(&self, waiting: usize) -> usize {
-        waiting.min(self.search.instructions().preferred_batch())
+        waiting.min(self.search.full.instructions.preferred_batch())
     }
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
-        self.search.search(batch)
+        let found = self.search.search_overlapped(batch, &mut || ())?;
+        // Those without a certificate.
+        batch.complete(found, |rest| self.search.full.search(rest))
     }
 
     fn search_overlapped(
@@ -132,11 +134,11 @@ impl SearchEngine for CpuEngine {
     }
 
     fn search_cost(&self, query: &Query) -> usize {
-        self.search.costs().search(query)
+        self.search.costs.search(query)
     }
 
     fn usual_costs(&self) -> Option<Arc<dyn UsualCosts>> {
-        Some(Arc::new(self.search.costs()))
+        Some(Arc::new(self.search.costs))
     }
 }
 
@@ -149,7 +151,7 @@ impl FullPassEngine for CpuEngine {
         from: usize,
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<usize>, EngineError> {
-        let next = self.search.full().full_pass_part(parts, from, go_on)?;
+        let next = self.search.full.full_pass_part(parts, from, go_on)?;
         if next.is_none() {
             self.search.counters.full_pass_queries += parts.len() as u64;
         }
@@ -167,7 +169,7 @@ impl HeadEngine for CpuEngine {
         texts: &[&TokenText],
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<Vec<Vec<f64>>, EngineError> {
-        let (table, pool) = (self.model.table(), self.search.threads());
+        let (table, pool) = (self.model.table(), &self.search.full.pool);
         let scores = self.classifiers.scores(&table, texts, pool, go_on);
         self.search.counters.classified += scores.len() as u64;
         Ok(scores)
@@ -186,6 +188,6 @@ impl HeadEngine for CpuEngine {
     }
 
     fn expansion_cost(&self, text: &Expansion) -> usize {
-        self.search.costs().token(text).saturating_mul(text.tokens())
+        self.search.costs.token(text).saturating_mul(text.tokens())
     }
 }

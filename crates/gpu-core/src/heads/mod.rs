@@ -9,7 +9,7 @@
 
 pub(crate) mod abi;
 /// Sums of rows with weights, which the gradients of an expander are:
-/// `cpu_core::heads::expand::gradients` has the formulas and the order of summation.
+/// docs/expand.md has the formulas and the order of summation.
 pub(crate) mod expand {
     pub(crate) mod abi;
 }
@@ -74,6 +74,20 @@ pub(crate) struct Flat<'a> {
     pub(crate) ends: &'a [u32],
 }
 
+/// The indices of texts, those of each classifier together.
+fn by_classifier(texts: &[&TokenText]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (index, text) in texts.iter().enumerate() {
+        let is_own =
+            |group: &&mut Vec<usize>| Arc::ptr_eq(texts[group[0]].classifier(), text.classifier());
+        match groups.iter_mut().find(is_own) {
+            Some(group) => group.push(index),
+            None => groups.push(vec![index]),
+        }
+    }
+    groups
+}
+
 impl Classifiers {
     pub(crate) fn new(resident: Rc<Resident>, kept: Kept) -> Self {
         Self {
@@ -91,7 +105,7 @@ impl Classifiers {
         // Nobody else has those that were replaced.
         self.on_device.retain(|one| Arc::strong_count(&one.head) > 1);
         let mut scores = vec![Vec::new(); texts.len()];
-        for own in classify::by_classifier(texts) {
+        for own in by_classifier(texts) {
             let head = texts[own[0]].classifier();
             if let Some(index) = self.index(head)? {
                 let tokens: Vec<&[Token]> = own.iter().map(|&at| texts[at].tokens()).collect();

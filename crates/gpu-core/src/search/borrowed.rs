@@ -10,11 +10,10 @@ use std::rc::Rc;
 
 use contract::certificate::Lift;
 use contract::expansion::LEAST;
-use cpu_core::heads::expand::gradients::Touched;
 use cust::stream::Stream;
 
 use super::CudaEngine;
-use super::expand::{MAX_TEXTS, MAX_TOKENS, TokenVectors, Tokens, touched};
+use super::expand::{MAX_TEXTS, MAX_TOKENS, TokenVectors, Tokens, Touched, touched};
 use super::kernels::Kernels;
 use super::paths::Paths;
 use super::workspace::{Sizes, Workspace};

@@ -92,6 +92,7 @@ use crate::ranks::{self, Ranks};
 use crate::resident::Resident;
 pub(crate) use abi::{PassView, QueryHeader, ScoredRow};
 pub use borrowed::{BorrowedTerms, SumsOfRows};
+pub use expand::Touched;
 use cost::DeviceCosts;
 use expand::TokenPasses;
 use expanders::Expanding;

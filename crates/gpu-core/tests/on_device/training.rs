@@ -2,13 +2,16 @@
 //! against the formulas on the CPU.
 
 use contract::{HasTable, Table, score};
-use cpu_core::heads::expand::gradients::{TextVectors, Touched, touched};
 use gpu_core::GpuError;
 use gpu_core::driver::Array;
 use gpu_core::resident::BorrowedTable;
 use gpu_core::search::{BorrowedTerms, SumsOfRows};
 
 use crate::support::Numbers;
+use formulas::{TextVectors, touched};
+
+#[path = "../../../cpu-core/tests/gradients/formulas.rs"]
+mod formulas;
 
 pub(crate) fn tests() -> Vec<(&'static str, fn())> {
     vec![
@@ -58,10 +61,6 @@ fn texts(count: usize, dim: usize, numbers: &mut Numbers) -> (Vec<f32>, Vec<usiz
     // Few distinct numbers, so that several tokens have a text's maximum.
     let number = |_| [0.0, 0.5, -1.0, 1.0, 2.0][numbers.below(5)];
     ((0..tokens * dim).map(number).collect(), ends)
-}
-
-fn bits(touched: &[Touched]) -> Vec<(u32, u32, u32, u64)> {
-    touched.iter().map(|one| (one.text, one.term, one.position, one.value.to_bits())).collect()
 }
 
 /// The default stream.
@@ -128,7 +127,12 @@ fn borrowed_terms_are_searched_as_they_are() {
             let table = table.under_dot(with_biases.then_some(&terms.biases));
             let mut expected = touched(TextVectors::new(&vectors, dim, &ends), &table);
             expected.retain(|one| !over.contains(&one.text));
-            assert!(bits(&found) == bits(&expected), "{rows} x {dim}, {factor}");
+            let found = found.iter().map(|one| (one.text, one.term, one.position, one.value));
+            let expected = expected.iter().map(|one| (one.text, one.term, one.position, one.value));
+            let bits = |(text, term, position, value): (_, _, _, f64)| {
+                (text, term, position, value.to_bits())
+            };
+            assert!(found.map(bits).eq(expected.map(bits)), "{rows} x {dim}, {factor}");
         }
         assert!((2..6).contains(&rounded), "{rounded}");
     }

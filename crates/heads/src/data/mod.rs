@@ -82,9 +82,10 @@ impl Texts {
     /// If a line is bad and must not be skipped, no text is left, the columns of text and label
     /// can't be told, or it is UTF-16.
     pub fn parse(file: &str, content: &str, options: &TextsOptions) -> Result<Self, DataError> {
+        let bad = |what: String| DataError::File { file: file.to_owned(), what };
         // UTF-16 of ASCII is also UTF-8: with a NUL character beside each letter.
         if let Some(what) = utf16_reason(content.as_bytes()) {
-            return Err(DataError::File { file: file.to_owned(), what });
+            return Err(bad(what));
         }
         let content = without_marks(content);
         let content = content.as_ref();
@@ -98,7 +99,7 @@ impl Texts {
             Format::JsonLines => {
                 if content.trim_start().starts_with('[') {
                     let what = "it is one array; write an object in each line: jq -c '.[]' FILE";
-                    return Err(taking.bad(what.to_owned()));
+                    return Err(bad(what.to_owned()));
                 }
                 taking.lines(content, |line| json::read(line, options))?;
             }
@@ -106,15 +107,13 @@ impl Texts {
         }
         let Taking { found, first_bad, .. } = taking;
         if let Some(why) = first_bad.filter(|_| found.skipped > found.texts.len() as u64) {
-            let (bad, all) = (found.skipped, found.skipped + found.texts.len() as u64);
-            let what = format!(
-                "{bad} of its {all} lines are bad, so it is probably read in a wrong way; {why}"
-            );
-            return Err(DataError::File { file: file.to_owned(), what });
+            let (skipped, all) = (found.skipped, found.skipped + found.texts.len() as u64);
+            return Err(bad(format!(
+                "{skipped} of its {all} lines are bad, so it is probably read in a wrong way; {why}"
+            )));
         }
         if found.texts.is_empty() {
-            let what = "it has no texts".to_owned();
-            return Err(DataError::File { file: file.to_owned(), what });
+            return Err(bad("it has no texts".to_owned()));
         }
         Ok(found)
     }

@@ -1,7 +1,7 @@
 //! Cuts bytes into rows and fields, as they come.
 
 use csv_core::{ReadRecordResult, ReaderBuilder};
-use memchr::memchr_iter;
+use memchr::memchr2_iter;
 
 use super::{Dialect, MOST_ROW_BYTES};
 
@@ -29,18 +29,12 @@ pub trait Bytes {
 /// The ends of lines in bytes that follow others: `\n`, `\r` or both. `after_return`: whether the
 /// last byte was a `\r`.
 pub fn count_lines(bytes: &[u8], after_return: &mut bool) -> u64 {
-    let [first, .., last] = *bytes else {
-        let Some(&only) = bytes.first() else { return 0 };
-        let ends = matches!(only, b'\n' | b'\r') && !(*after_return && only == b'\n');
-        *after_return = only == b'\r';
-        return u64::from(ends);
-    };
-    let continues = u64::from(*after_return && first == b'\n');
-    let before_last = &bytes[..bytes.len() - 1];
-    let pairs = memchr_iter(b'\r', before_last).filter(|&at| bytes[at + 1] == b'\n').count();
-    let both = memchr_iter(b'\n', bytes).count() + memchr_iter(b'\r', bytes).count();
-    *after_return = last == b'\r';
-    both as u64 - pairs as u64 - continues
+    let Some(last) = bytes.last() else { return 0 };
+    let before = |at: usize| at.checked_sub(1).map_or(*after_return, |at| bytes[at] == b'\r');
+    let is_end = |&at: &usize| bytes[at] == b'\r' || !before(at);
+    let count = memchr2_iter(b'\n', b'\r', bytes).filter(is_end).count();
+    *after_return = *last == b'\r';
+    count as u64
 }
 
 /// Reads rows. The fields of the last one are in it.

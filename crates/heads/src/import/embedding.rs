@@ -6,16 +6,16 @@ use contract::Row;
 use model_store::ModelStore;
 
 use super::ImportError;
-use super::tensors::{Tensor, parts, shape};
+use super::tensors::Tensor;
 
 /// How vocabularies name the row for unknown words.
 const UNKNOWN: [&str; 3] = ["<unk>", "<UNK>", "[UNK]"];
 /// How they name the row for what follows a short text in a batch.
 const PADDING: [&str; 3] = ["<pad>", "<PAD>", "[PAD]"];
 
-/// The words of an embedding's rows.
+/// The words of an embedding's rows, in their order.
 pub(super) struct Vocabulary<'a> {
-    words: Vec<&'a str>,
+    pub(super) words: Vec<&'a str>,
 }
 
 /// What the head has for words.
@@ -39,7 +39,7 @@ impl<'a> Vocabulary<'a> {
         let mut lines = HashMap::new();
         let mut unknown = None;
         for (line, &word) in (1..).zip(&words) {
-            let wrong = |what: String| Err(ImportError::Vocabulary(what));
+            let wrong = |what: String| Err(ImportError(what));
             if word.is_empty() {
                 return wrong(format!(
                     "line {line} of the vocabulary is empty; write one word in each line, in the order of the embedding's rows"
@@ -61,11 +61,6 @@ impl<'a> Vocabulary<'a> {
         Ok(Self { words })
     }
 
-    /// The words, in the order of the rows.
-    pub(super) fn words(&self) -> &[&'a str] {
-        &self.words
-    }
-
     /// Whether texts in lower case have all its words.
     pub(super) fn is_lower_case(&self) -> bool {
         let is_special = |word: &&&str| UNKNOWN.contains(word) || PADDING.contains(word);
@@ -75,34 +70,31 @@ impl<'a> Vocabulary<'a> {
 
 /// Sorts the rows of an embedding. Without a vocabulary they are those of the model.
 pub(super) fn own_vectors(
-    file: &str,
     tensor: &Tensor<'_>,
     vocabulary: Option<&Vocabulary<'_>>,
     model: &ModelStore,
 ) -> Result<OwnVectors, ImportError> {
     let (dim, rows) = (model.dim(), model.rows());
     let &[found, columns] = tensor.shape() else {
-        let needed = format!("an embedding has the shape [rows, {dim}]");
-        return Err(shape(file, tensor, needed));
+        return Err(tensor.misfit(format!("an embedding has the shape [rows, {dim}]")));
     };
     if columns != dim {
-        let needed = format!(
+        return Err(tensor.misfit(format!(
             "its vectors have {columns} components, but those of the model {} have {dim}; name the model that the \
              embedding was made from with --model",
             model.name()
-        );
-        return Err(shape(file, tensor, needed));
+        )));
     }
-    let name = &tensor.name;
+    let Tensor { file, name, .. } = tensor;
     match vocabulary {
         Some(Vocabulary { words }) if words.len() != found => {
             let lines = words.len();
-            return Err(ImportError::Vocabulary(format!(
+            return Err(ImportError(format!(
                 "the vocabulary has {lines} lines, but `{name}` in {file} has {found} rows; line n must be the word of row n"
             )));
         }
         None if found != rows => {
-            return Err(ImportError::Vocabulary(format!(
+            return Err(ImportError(format!(
                 "{file}: `{name}` has {found} rows, and the model {} has {rows}; give the words of the rows with \
                  --vocabulary FILE, or leave the embedding out with --ignore {name}",
                 model.name()
@@ -113,7 +105,7 @@ pub(super) fn own_vectors(
     let table = model.table();
     let mut own = OwnVectors::default();
     let mut tuned: Vec<(Row, Vec<f32>)> = Vec::new();
-    for (index, vector) in parts(file, tensor, dim)?.enumerate() {
+    for (index, vector) in tensor.parts(dim)?.enumerate() {
         let vector = vector?;
         let word = vocabulary.map(|vocabulary| vocabulary.words[index]);
         let row = match word {

@@ -7,8 +7,8 @@ use model_store::ModelStore;
 use model_store::head::{ExpanderDescription, ExpanderWeights, Tokens};
 
 use super::embedding::Vocabulary;
-use super::tensors::{StateDict, Tensor, floats, shape};
-use super::{ImportError, missing, origin};
+use super::tensors::{StateDict, Tensor};
+use super::{ImportError, origin};
 
 /// The names of the terms' vectors and biases; the last is that of a head saved by itself.
 const TERMS: [&str; 5] = ["head", "terms", "decoder", "splade", ""];
@@ -60,29 +60,25 @@ pub fn import_expander(
     let vocabulary = vocabulary.map(Vocabulary::parse).transpose()?;
     let mut dict = StateDict::with_names(file, state, &options.ignore, &options.map)?;
     let vectors = take(&mut dict, &TERMS, "weight", |tensor| match *tensor.shape() {
-        [terms, found] if found == dim && terms > 0 => Ok((floats(file, tensor)?, terms)),
-        _ => Err(shape(
-            file,
-            tensor,
-            format!(
-                "the terms' vectors have the shape [terms, {dim}], as many components as the model \
-                 {}; if the head was trained over other vectors, name their model with --model, or \
-                 prepare the terms as a model (docs/expand.md)",
-                model.name()
-            ),
-        )),
+        [terms, found] if found == dim && terms > 0 => Ok((tensor.floats()?, terms)),
+        _ => Err(tensor.misfit(format!(
+            "the terms' vectors have the shape [terms, {dim}], as many components as the model \
+             {}; if the head was trained over other vectors, name their model with --model, or \
+             prepare the terms as a model (docs/expand.md)",
+            model.name()
+        ))),
     })?;
     let biases = take(&mut dict, &TERMS, "bias", |tensor| match *tensor.shape() {
-        [terms] if terms > 0 => Ok((floats(file, tensor)?, terms)),
-        _ => Err(shape(file, tensor, "the terms' biases have the shape [terms]".to_owned())),
+        [terms] if terms > 0 => Ok((tensor.floats()?, terms)),
+        _ => Err(tensor.misfit("the terms' biases have the shape [terms]")),
     })?;
     let projection = take(&mut dict, &PROJECTIONS, "weight", |tensor| match *tensor.shape() {
-        [out, from] if out == dim && from == dim => floats(file, tensor),
-        _ => Err(shape(file, tensor, format!("the projection has the shape [{dim}, {dim}]"))),
+        [out, from] if out == dim && from == dim => tensor.floats(),
+        _ => Err(tensor.misfit(format!("the projection has the shape [{dim}, {dim}]"))),
     })?;
     let terms = match (&vectors, &biases) {
         (Some((_, terms)), Some((_, others))) if terms != others => {
-            return Err(ImportError::Option(format!(
+            return Err(ImportError(format!(
                 "{file}: there are {terms} vectors of terms and {others} biases; a term has one of \
                  each"
             )));
@@ -91,11 +87,11 @@ pub fn import_expander(
         (None, None) => {
             let expected = "`head.weight` [terms, dim] or `head.bias` [terms] (as in --map \
                             head=splade.output)";
-            return Err(missing(file, &dict, expected));
+            return Err(dict.missing(expected));
         }
     };
     dict.check_all_are_used()?;
-    let words = vocabulary.as_ref().map(Vocabulary::words);
+    let words = vocabulary.as_ref().map(|vocabulary| &vocabulary.words[..]);
     let weights = ExpanderWeights {
         rows: None,
         vectors: vectors.map(|(vectors, _)| vectors),
@@ -123,8 +119,9 @@ pub fn expander_weights(
     terms: usize,
     weights: ExpanderWeights,
 ) -> Result<ExpanderWeights, ImportError> {
-    if let Some(word) = words.and_then(twice) {
-        return Err(ImportError::Vocabulary(format!(
+    let mut seen = HashSet::new();
+    if let Some(word) = words.into_iter().flatten().find(|word| !seen.insert(**word)) {
+        return Err(ImportError(format!(
             "the term {word:?} is there twice; each term needs a word of its own"
         )));
     }
@@ -134,31 +131,21 @@ pub fn expander_weights(
         ("bias", weights.biases.as_ref(), terms),
     ] {
         if let Some(found) = found.filter(|found| found.len() != needed) {
-            return Err(ImportError::Option(format!(
+            return Err(ImportError(format!(
                 "the {name} has {} numbers, but {terms} terms of {dim} components need {needed}",
                 found.len()
             )));
         }
     }
     let (rows, order) = rows_of(model, words, terms)?;
-    Ok(in_order(weights, rows, &order))
-}
-
-/// A word that is there twice.
-fn twice<'w>(words: &[&'w str]) -> Option<&'w str> {
-    let mut seen = HashSet::with_capacity(words.len());
-    words.iter().copied().find(|word| !seen.insert(*word))
-}
-
-/// Weights with these rows as terms, in the order of the rows.
-fn in_order(of: ExpanderWeights, rows: Option<Vec<Row>>, order: &[usize]) -> ExpanderWeights {
+    // In the order of the rows.
     let reordered = |of: Vec<f32>| -> Vec<f32> {
         let width = of.len() / order.len();
         order.iter().flat_map(|&term| &of[term * width..][..width]).copied().collect()
     };
-    let ExpanderWeights { vectors, biases, projection, .. } = of;
+    let ExpanderWeights { vectors, biases, projection, .. } = weights;
     let (vectors, biases) = (vectors.map(reordered), biases.map(reordered));
-    ExpanderWeights { rows, vectors, biases, projection }
+    Ok(ExpanderWeights { rows, vectors, biases, projection })
 }
 
 /// Takes the first tensor of this kind under one of the names.
@@ -183,7 +170,7 @@ fn rows_of(
     words: Option<&[&str]>,
     terms: usize,
 ) -> Result<(Option<Vec<Row>>, Vec<usize>), ImportError> {
-    let wrong = |what: String| Err(ImportError::Vocabulary(what));
+    let wrong = |what: String| Err(ImportError(what));
     let mut rows: Vec<Row> = match words {
         None if terms > model.rows() => {
             return wrong(format!(
@@ -225,10 +212,7 @@ impl ImportedExpander {
     /// The tensors that were found, in a line.
     pub fn summary(&self) -> String {
         let Self { weights: ExpanderWeights { vectors, biases, projection, .. }, terms, .. } = self;
-        let has = |there: bool, what: &str, otherwise: &str| match there {
-            true => what.to_owned(),
-            false => otherwise.to_owned(),
-        };
+        let has = |there, what, otherwise| if there { what } else { otherwise };
         format!(
             "an expander of {terms} terms, {}, {}, {}",
             has(vectors.is_some(), "with vectors of their own", "with the model's vectors"),

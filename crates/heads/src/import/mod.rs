@@ -6,7 +6,6 @@
 //! - here: which tensor is which part of a classifier.
 
 mod embedding;
-mod error;
 mod expander;
 mod tensors;
 
@@ -21,9 +20,8 @@ use model_store::head::{
 use serde_json::json;
 
 use embedding::{OwnVectors, Vocabulary, own_vectors};
-pub use error::ImportError;
 pub use expander::{ExpanderImportOptions, ImportedExpander, expander_weights, import_expander};
-use tensors::{StateDict, Tensor, floats, shape};
+use tensors::{StateDict, Tensor};
 
 /// The names of convolutions, each perhaps with a number: `convs.0`, `conv1`.
 const CONVOLUTIONS: [&str; 4] = ["convs", "convs1", "conv", "convolutions"];
@@ -86,6 +84,11 @@ impl FromStr for Padding {
     }
 }
 
+/// Why no head was made. The message names the tensor or the option, and the cure.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ImportError(String);
+
 /// What was made of a state dict.
 #[derive(Debug, Clone)]
 pub struct Imported {
@@ -118,31 +121,33 @@ pub fn import_head(
     let vocabulary = vocabulary.map(Vocabulary::parse).transpose()?;
     let mut dict = StateDict::with_names(file, state, &options.ignore, &options.map)?;
 
-    let mut imported = Names::default();
-    let convolutions = convolutions(file, &mut dict, model, &options.padding, &mut imported)?;
+    let (of_convolutions, convolutions) = convolutions(&mut dict, model, &options.padding)?;
     let features = convolutions.iter().map(Convolution::channels).sum();
-    let layers = layers(file, &mut dict, features, &mut imported)?;
+    let (of_layers, layers) = layers(&mut dict, features, &of_convolutions)?;
     let outputs = layers.last().map_or(0, |layer| layer.bias.len());
     if outputs != options.labels.len() {
-        return Err(ImportError::Option(format!(
+        return Err(ImportError(format!(
             "there are {} labels, but the last layer, `{}` of {file}, has {outputs} outputs; give one label for each, in \
              their order",
             options.labels.len(),
-            imported.layers.last().map_or("", |name| name),
+            of_layers.last().map_or("", |name| name),
         )));
     }
     let own = match embedding(&mut dict) {
-        Some(tensor) => own_vectors(file, tensor, vocabulary.as_ref(), model)?,
+        Some(tensor) => own_vectors(tensor, vocabulary.as_ref(), model)?,
         None if vocabulary.is_some() => {
             let expected =
                 "`embedding.weight`, whose words the vocabulary has (as in --map embedding=words)";
-            return Err(missing(file, &dict, expected));
+            return Err(dict.missing(expected));
         }
         None => OwnVectors::default(),
     };
     dict.check_all_are_used()?;
-    let classifier = Classifier::new(model.dim(), convolutions, layers)
-        .map_err(|source| ImportError::Classifier { file: file.to_owned(), source })?;
+    let classifier = Classifier::new(model.dim(), convolutions, layers).map_err(|error| {
+        ImportError(format!(
+            "{file}: {error}; a head has convolutions, their maxima, and dense layers"
+        ))
+    })?;
 
     let lower_case =
         options.tokens.lower_case && vocabulary.is_none_or(|words| words.is_lower_case());
@@ -163,16 +168,8 @@ pub fn import_head(
         training: origin(file, state),
         checksum: None,
     };
-    let Names { convolutions, layers } = imported;
     let parts = Parts { description, classifier, tuned, added, unknown };
-    Ok(Imported { parts, convolutions, layers, padding })
-}
-
-/// What was taken, by the names in the file.
-#[derive(Default)]
-struct Names {
-    convolutions: Vec<String>,
-    layers: Vec<String>,
+    Ok(Imported { parts, convolutions: of_convolutions, layers: of_layers, padding })
 }
 
 /// Where the head is from.
@@ -188,7 +185,7 @@ fn origin(file: &str, state: &[u8]) -> serde_json::Map<String, serde_json::Value
 
 fn check_labels(options: &ImportOptions) -> Result<(), ImportError> {
     let labels = &options.labels;
-    let wrong = |what: String| Err(ImportError::Option(what));
+    let wrong = |what: String| Err(ImportError(what));
     if labels.iter().any(String::is_empty) {
         return wrong("a label is empty; give each class a name".to_owned());
     }
@@ -210,78 +207,66 @@ fn check_labels(options: &ImportOptions) -> Result<(), ImportError> {
     Ok(())
 }
 
-fn missing(file: &str, dict: &StateDict<'_>, expected: &str) -> ImportError {
-    let (file, expected, tensors) = (file.to_owned(), expected.to_owned(), dict.listed());
-    ImportError::Missing { file, expected, tensors }
-}
-
 /// A tensor's name without `.weight`.
 fn layer_name(tensor: &Tensor<'_>) -> String {
     tensor.name.strip_suffix(".weight").unwrap_or(&tensor.name).to_owned()
 }
 
+/// Takes the convolutions, after their names in the file.
 fn convolutions(
-    file: &str,
     dict: &mut StateDict<'_>,
     model: &ModelStore,
     padding: &Padding,
-    names: &mut Names,
-) -> Result<Vec<Convolution>, ImportError> {
+) -> Result<(Vec<String>, Vec<Convolution>), ImportError> {
     let found = dict.layers(&CONVOLUTIONS);
     if found.is_empty() {
         let expected =
             "`convs.0.weight`, the weights of a convolution (as in --map convs.0=encoder.conv_a)";
-        return Err(missing(file, dict, expected));
+        return Err(dict.missing(expected));
     }
-    let mut convolutions = Vec::new();
+    let (mut names, mut convolutions) = (Vec::new(), Vec::new());
     for (index, name) in found.iter().enumerate() {
         let tensor = dict.take(&format!("{name}.weight")).expect("it was found");
-        let (width, weights) = filters(file, tensor, model)?;
+        let (width, weights) = filters(tensor, model)?;
         let (shown, channels) = (layer_name(tensor), tensor.shape()[0]);
         let padding = padding.of(index, found.len(), &shown, width)?;
         let bias = dict.bias(name, channels)?;
         convolutions.push(Convolution { width, padding, weights, bias });
-        names.convolutions.push(shown);
+        names.push(shown);
     }
-    Ok(convolutions)
+    Ok((names, convolutions))
 }
 
 /// A tensor without numbers may claim any number of channels, more than there is memory for their
 /// biases.
-fn check_not_empty(file: &str, tensor: &Tensor<'_>) -> Result<(), ImportError> {
+fn check_not_empty(tensor: &Tensor<'_>) -> Result<(), ImportError> {
     match tensor.shape().contains(&0) {
-        true => Err(shape(file, tensor, "none of its dimensions may be 0".to_owned())),
+        true => Err(tensor.misfit("none of its dimensions may be 0")),
         false => Ok(()),
     }
 }
 
 /// The width of a convolution, and its weights as `[channels, width, dim]`.
-fn filters(
-    file: &str,
-    tensor: &Tensor<'_>,
-    model: &ModelStore,
-) -> Result<(usize, Vec<f32>), ImportError> {
-    check_not_empty(file, tensor)?;
+fn filters(tensor: &Tensor<'_>, model: &ModelStore) -> Result<(usize, Vec<f32>), ImportError> {
+    check_not_empty(tensor)?;
     let dim = model.dim();
     let (channels, width, found, is_conv1d) = match *tensor.shape() {
         [channels, found, width] => (channels, width, found, true),
         [channels, 1, width, found] => (channels, width, found, false),
         _ => {
-            let needed = format!(
+            return Err(tensor.misfit(format!(
                 "a convolution has [channels, {dim}, width] (Conv1d) or [channels, 1, width, {dim}] (Conv2d)"
-            );
-            return Err(shape(file, tensor, needed));
+            )));
         }
     };
     if found != dim {
-        let needed = format!(
+        return Err(tensor.misfit(format!(
             "it reads vectors of {found} components, but those of the model {} have {dim}; name the model that it was \
              trained with by --model",
             model.name()
-        );
-        return Err(shape(file, tensor, needed));
+        )));
     }
-    let weights = floats(file, tensor)?;
+    let weights = tensor.floats()?;
     if !is_conv1d {
         return Ok((width, weights));
     }
@@ -306,7 +291,7 @@ impl Padding {
     ) -> Result<usize, ImportError> {
         let padding = match self {
             Self::Same if width.is_multiple_of(2) => {
-                return Err(ImportError::Option(format!(
+                return Err(ImportError(format!(
                     "--padding same: `{name}` is {width} words wide, and PyTorch pads an even width by one more at the \
                      end; a head has the same padding at both ends"
                 )));
@@ -315,7 +300,7 @@ impl Padding {
             Self::Full => width.saturating_sub(1),
             Self::All(all) => *all,
             Self::Each(each) if each.len() != count => {
-                return Err(ImportError::Option(format!(
+                return Err(ImportError(format!(
                     "--padding has {} numbers, but there are {count} convolutions; give one number for each, or one for all",
                     each.len()
                 )));
@@ -324,50 +309,49 @@ impl Padding {
         };
         match padding < width {
             true => Ok(padding),
-            false => Err(ImportError::Option(format!(
+            false => Err(ImportError(format!(
                 "the padding of `{name}` is {padding}, and its filters are {width} words wide; it must be less"
             ))),
         }
     }
 }
 
+/// Takes the dense layers, after their names in the file.
 fn layers(
-    file: &str,
     dict: &mut StateDict<'_>,
     features: usize,
-    names: &mut Names,
-) -> Result<Vec<Layer>, ImportError> {
+    convolutions: &[String],
+) -> Result<(Vec<String>, Vec<Layer>), ImportError> {
     let found = dict.layers(&LAYERS);
     if found.is_empty() {
         let expected = "`fc.weight`, the weights of a dense layer (as in --map fc=head.linear)";
-        return Err(missing(file, dict, expected));
+        return Err(dict.missing(expected));
     }
     let mut inputs = features;
-    let mut layers = Vec::new();
+    let (mut names, mut layers) = (Vec::<String>::new(), Vec::new());
     for name in &found {
         let tensor = dict.take(&format!("{name}.weight")).expect("it was found");
-        check_not_empty(file, tensor)?;
+        check_not_empty(tensor)?;
         let outputs = match *tensor.shape() {
             [outputs, found] if found == inputs => outputs,
             _ => {
-                let from = match names.layers.last() {
-                    None => format!("the convolutions {}", names.convolutions.join(", ")),
+                let from = match names.last() {
+                    None => format!("the convolutions {}", convolutions.join(", ")),
                     Some(before) => format!("`{before}`"),
                 };
-                let needed = format!(
+                return Err(tensor.misfit(format!(
                     "[outputs, {inputs}] is needed after {from}; if the layers have another order, give it with --map \
                      fc1=NAME --map fc2=NAME"
-                );
-                return Err(shape(file, tensor, needed));
+                )));
             }
         };
-        let weights = floats(file, tensor)?;
-        names.layers.push(layer_name(tensor));
+        let weights = tensor.floats()?;
+        names.push(layer_name(tensor));
         let bias = dict.bias(name, outputs)?;
         layers.push(Layer { weights, bias });
         inputs = outputs;
     }
-    Ok(layers)
+    Ok((names, layers))
 }
 
 /// Takes the embedding.

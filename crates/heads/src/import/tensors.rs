@@ -1,5 +1,7 @@
 //! The tensors of a state dict, under the names that Kindred knows.
 
+use std::fmt::Display;
+
 use model_store::Number;
 use safetensors::SafeTensors;
 use safetensors::tensor::TensorView;
@@ -10,7 +12,7 @@ use super::ImportError;
 const MAX_LISTED: usize = 40;
 
 /// Where a layer stands: which of the known names it has, and the numbers in it.
-pub(super) type Place = (usize, Vec<u32>);
+pub(super) type LayerPlace = (usize, Vec<u32>);
 
 /// The tensors of a file. Each can be taken once.
 pub(super) struct StateDict<'a> {
@@ -20,6 +22,8 @@ pub(super) struct StateDict<'a> {
 
 /// A tensor of a file.
 pub(super) struct Tensor<'a> {
+    /// The name of the file, for errors.
+    pub(super) file: &'a str,
     /// Its name in the file.
     pub(super) name: String,
     /// Its name by `--map`.
@@ -31,6 +35,49 @@ pub(super) struct Tensor<'a> {
 impl Tensor<'_> {
     pub(super) fn shape(&self) -> &[usize] {
         self.view.shape()
+    }
+
+    /// The error for a shape that does not fit.
+    pub(super) fn misfit(&self, needed: impl Display) -> ImportError {
+        let Self { file, name, .. } = self;
+        ImportError(format!("{file}: `{name}` has the shape {:?}; {needed}", self.shape()))
+    }
+
+    /// All numbers.
+    pub(super) fn floats(&self) -> Result<Vec<f32>, ImportError> {
+        let mut all = Vec::with_capacity(self.shape().iter().product());
+        for part in self.parts(1 << 16)? {
+            all.extend(part?);
+        }
+        Ok(all)
+    }
+
+    /// The numbers, `count` at a time: a table may be too large to be held twice.
+    pub(super) fn parts(
+        &self,
+        count: usize,
+    ) -> Result<impl Iterator<Item = Result<Vec<f32>, ImportError>>, ImportError> {
+        let Self { file, name, view, .. } = self;
+        let Some(number) = Number::of(view.dtype()) else {
+            return Err(ImportError(format!(
+                "{file}: `{name}` has the type {:?}; it must be F32, F64, F16 or BF16 (convert it \
+                 with `.float()`)",
+                view.dtype()
+            )));
+        };
+        let part = move |(index, bytes): (usize, &[u8])| {
+            let mut numbers = Vec::with_capacity(count);
+            number.read(bytes, &mut numbers);
+            match numbers.iter().position(|number| !number.is_finite()) {
+                None => Ok(numbers),
+                Some(at) => Err(ImportError(format!(
+                    "{file}: number {} of `{name}` is not a finite float32; train the model again, \
+                     or take an earlier state of it",
+                    index * count + at
+                ))),
+            }
+        };
+        Ok(view.data().chunks(count * number.bytes()).enumerate().map(part))
     }
 }
 
@@ -50,7 +97,12 @@ impl<'a> StateDict<'a> {
 
     /// `file` is for errors.
     fn read(file: &'a str, bytes: &'a [u8]) -> Result<Self, ImportError> {
-        let unreadable = |reason: String| ImportError::Unreadable { file: file.to_owned(), reason };
+        let unreadable = |reason: String| {
+            ImportError(format!(
+                "{file}: {reason}; write the file with \
+                 `safetensors.torch.save_file(model.state_dict(), \"state.safetensors\")`"
+            ))
+        };
         // A zip archive, or a pickle.
         if bytes.starts_with(b"PK") || bytes.starts_with(&[0x80, 2]) {
             return Err(unreadable(
@@ -60,6 +112,7 @@ impl<'a> StateDict<'a> {
         let read = SafeTensors::deserialize(bytes)
             .map_err(|error| unreadable(format!("it is not a safetensors file ({error})")))?;
         let tensor = |(name, view): (String, TensorView<'a>)| Tensor {
+            file,
             known_as: name.clone(),
             name,
             view,
@@ -82,7 +135,7 @@ impl<'a> StateDict<'a> {
             }
             if !is_there {
                 let tensors = self.listed();
-                return Err(ImportError::Option(format!(
+                return Err(ImportError(format!(
                     "--map {known}={name}: {} has no tensor {name}, {name}.weight or {name}.bias; it has {tensors}",
                     self.file
                 )));
@@ -92,7 +145,7 @@ impl<'a> StateDict<'a> {
         known.sort_by(|a, b| a.known_as.cmp(&b.known_as));
         match known.windows(2).find(|two| two[0].known_as == two[1].known_as) {
             None => Ok(()),
-            Some(two) => Err(ImportError::Option(format!(
+            Some(two) => Err(ImportError(format!(
                 "{}: `{}` and `{}` would both be `{}`; give each a name of its own with --map",
                 self.file, two[0].name, two[1].name, two[0].known_as
             ))),
@@ -106,7 +159,7 @@ impl<'a> StateDict<'a> {
             self.tensors.retain(|tensor| below(&tensor.name, name).is_none());
             if self.tensors.len() == before {
                 let tensors = self.listed();
-                return Err(ImportError::Option(format!(
+                return Err(ImportError(format!(
                     "--ignore {name}: {} has no such tensor; it has {tensors}",
                     self.file
                 )));
@@ -122,7 +175,7 @@ impl<'a> StateDict<'a> {
             let layer = tensor.known_as.strip_suffix(".weight")?;
             Some((place(layer, stems)?, layer.to_owned()))
         };
-        let mut layers: Vec<(Place, String)> = self.tensors.iter().filter_map(found).collect();
+        let mut layers: Vec<(LayerPlace, String)> = self.tensors.iter().filter_map(found).collect();
         layers.sort();
         layers.into_iter().map(|(_, layer)| layer).collect()
     }
@@ -140,15 +193,14 @@ impl<'a> StateDict<'a> {
 
     /// Takes a layer's biases: zeros if it has none.
     pub(super) fn bias(&mut self, layer: &str, outputs: usize) -> Result<Vec<f32>, ImportError> {
-        let file = self.file;
         let Some(tensor) = self.take(&format!("{layer}.bias")) else {
             return Ok(vec![0.0; outputs]);
         };
         if tensor.shape() != [outputs] {
             let needed = format!("[{outputs}] is needed, one for each output of its weights");
-            return Err(shape(file, tensor, needed));
+            return Err(tensor.misfit(needed));
         }
-        floats(file, tensor)
+        tensor.floats()
     }
 
     /// An error if a tensor was not taken.
@@ -156,18 +208,27 @@ impl<'a> StateDict<'a> {
         let Some(tensor) = self.tensors.iter().find(|tensor| !tensor.is_used) else {
             return Ok(());
         };
-        let name = &tensor.name;
+        let Tensor { file, name, .. } = tensor;
         let prefix = name.rsplit_once('.').map_or(&name[..], |(prefix, _)| prefix);
-        Err(ImportError::Unused {
-            file: self.file.to_owned(),
-            tensor: name.clone(),
-            prefix: prefix.to_owned(),
-            shape: tensor.shape().to_vec(),
-        })
+        Err(ImportError(format!(
+            "{file}: a head has no place for `{name}` {:?}; if it is a part of the head, say so \
+             with --map, as in --map convs.0={prefix}; if answers do not depend on it, add \
+             --ignore {name}",
+            tensor.shape()
+        )))
+    }
+
+    /// The error if nothing has one of the names of a tensor. `expected` has an example of --map.
+    pub(super) fn missing(&self, expected: &str) -> ImportError {
+        ImportError(format!(
+            "{} has no tensor {expected}; if it has another name there, add --map. The file has {}",
+            self.file,
+            self.listed()
+        ))
     }
 
     /// The tensors with their shapes, for errors.
-    pub(super) fn listed(&self) -> String {
+    fn listed(&self) -> String {
         if self.tensors.is_empty() {
             return "no tensors".to_owned();
         }
@@ -187,7 +248,7 @@ fn below<'n>(name: &'n str, prefix: &str) -> Option<&'n str> {
     name.strip_prefix(prefix).filter(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-fn place(layer: &str, stems: &[&str]) -> Option<Place> {
+fn place(layer: &str, stems: &[&str]) -> Option<LayerPlace> {
     stems.iter().enumerate().find_map(|(index, stem)| {
         let rest = layer.strip_prefix(stem)?;
         if rest.is_empty() {
@@ -201,51 +262,4 @@ fn place(layer: &str, stems: &[&str]) -> Option<Place> {
         let numbers: Option<Vec<u32>> = numbers.split(['.', '_']).map(number).collect();
         Some((index, numbers?))
     })
-}
-
-/// The error for a shape that does not fit.
-pub(super) fn shape(file: &str, tensor: &Tensor<'_>, needed: String) -> ImportError {
-    ImportError::Shape {
-        file: file.to_owned(),
-        tensor: tensor.name.clone(),
-        found: tensor.shape().to_vec(),
-        needed,
-    }
-}
-
-/// All numbers of a tensor.
-pub(super) fn floats(file: &str, tensor: &Tensor<'_>) -> Result<Vec<f32>, ImportError> {
-    let mut all = Vec::with_capacity(tensor.shape().iter().product());
-    for part in parts(file, tensor, 1 << 16)? {
-        all.extend(part?);
-    }
-    Ok(all)
-}
-
-/// The numbers of a tensor, `count` at a time: a table may be too large to be held twice.
-pub(super) fn parts<'t>(
-    file: &'t str,
-    tensor: &'t Tensor<'_>,
-    count: usize,
-) -> Result<impl Iterator<Item = Result<Vec<f32>, ImportError>> + 't, ImportError> {
-    let Some(number) = Number::of(tensor.view.dtype()) else {
-        return Err(ImportError::Type {
-            file: file.to_owned(),
-            tensor: tensor.name.clone(),
-            found: format!("{:?}", tensor.view.dtype()),
-        });
-    };
-    let part = move |(index, bytes): (usize, &[u8])| {
-        let mut numbers = Vec::with_capacity(count);
-        number.read(bytes, &mut numbers);
-        match numbers.iter().position(|number| !number.is_finite()) {
-            None => Ok(numbers),
-            Some(at) => Err(ImportError::NotFinite {
-                file: file.to_owned(),
-                tensor: tensor.name.clone(),
-                index: index * count + at,
-            }),
-        }
-    };
-    Ok(tensor.view.data().chunks(count * number.bytes()).enumerate().map(part))
 }

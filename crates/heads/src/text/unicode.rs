@@ -63,12 +63,13 @@ pub fn parts<'a, T: 'a>(
         let first = part.as_ptr() as usize - start;
         first..first + part.len()
     };
-    let pieces = text.split(is_white).filter(|piece| !piece.is_empty());
-    pieces.flat_map(move |piece| {
-        let known = |part: &'a str| Some(Part::known(at(part), find_plain(part, find)?));
-        let word = move |word: &'a str| Part::of(at(word), find_plain(word, find));
+    let word = move |word: &'a str| Part::of(at(word), find_plain(word, find));
+    // The parts of a piece; or the piece itself, if it may be as long as the text: then its words
+    // come one by one.
+    let parts_or_long = move |piece: &'a str| -> (Vec<Part<T>>, Option<&'a str>) {
+        let known = |part: &'a str| Some(Part::of(at(part), Some(find_plain(part, find)?)));
         if let Some(whole) = known(piece) {
-            return Parts::Few(vec![whole].into_iter());
+            return (vec![whole], None);
         }
         let inner = without_signs(piece);
         let (before, after) = around(piece, inner);
@@ -94,7 +95,7 @@ pub fn parts<'a, T: 'a>(
             if few.is_empty() {
                 few.push(Part::unknown(at(piece), is_punctuation(piece)));
             }
-            return Parts::Few(few.into_iter());
+            return (few, None);
         }
         let with_signs = with_some_signs(piece, before, after);
         if let Some(found) = with_signs.into_iter().chain([inner]).find_map(known) {
@@ -102,10 +103,10 @@ pub fn parts<'a, T: 'a>(
             of_signs(&mut few, before);
             few.push(found);
             of_signs(&mut few, after);
-            return Parts::Few(few.into_iter());
+            return (few, None);
         }
         if piece.len() > LONGEST_SPLIT {
-            return Parts::Many(piece.unicode_words().map(word));
+            return (few, Some(piece));
         }
         for part in ptb::pieces(piece) {
             let part = &piece[part.bytes];
@@ -129,7 +130,12 @@ pub fn parts<'a, T: 'a>(
                 }
             }
         }
-        Parts::Few(few.into_iter())
+        (few, None)
+    };
+    let pieces = text.split(is_white).filter(|piece| !piece.is_empty());
+    pieces.map(parts_or_long).flat_map(move |(few, long)| {
+        let words = long.into_iter().flat_map(|long| long.unicode_words());
+        few.into_iter().chain(words.map(word))
     })
 }
 
@@ -138,29 +144,8 @@ impl<T> Part<T> {
         Self { bytes, found, is_punctuation: false }
     }
 
-    fn known(bytes: Range<usize>, found: T) -> Self {
-        Self::of(bytes, Some(found))
-    }
-
     fn unknown(bytes: Range<usize>, is_punctuation: bool) -> Self {
         Self { bytes, found: None, is_punctuation }
-    }
-}
-
-/// The parts of a piece: a few, or the words of one that may be as long as the text, one by one.
-enum Parts<T, M> {
-    Few(std::vec::IntoIter<Part<T>>),
-    Many(M),
-}
-
-impl<T, M: Iterator<Item = Part<T>>> Iterator for Parts<T, M> {
-    type Item = Part<T>;
-
-    fn next(&mut self) -> Option<Part<T>> {
-        match self {
-            Self::Few(few) => few.next(),
-            Self::Many(many) => many.next(),
-        }
     }
 }
 

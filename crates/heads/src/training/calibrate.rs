@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use contract::Precision;
 use contract::classifier::{
     calibration_error, fit_sigmoid_temperature, fit_temperature, sigmoid, softmax,
 };
+use cpu_core::InstructionSet;
 use cpu_core::heads::Diverged;
 use cpu_core::heads::classify::{Classifying, PRODUCTS_MEMORY};
 use model_store::ModelStore;
@@ -30,7 +32,8 @@ pub(super) fn calibrate(
     pool: &ThreadPool,
 ) -> Result<[f64; 2], TrainError> {
     let head = Arc::new(Head::from_memory(parts, model)?);
-    let mut engine = Classifying::new(head, PRODUCTS_MEMORY);
+    let (precision, instructions) = (Precision::Float32, InstructionSet::best());
+    let mut engine = Classifying::new(head, PRODUCTS_MEMORY, precision, instructions);
     let tokens: Vec<&[Token]> = texts.iter().map(|one| &one.tokens[..]).collect();
     let scores = engine.scores(&model.table(), &tokens, pool);
     if !scores.iter().all(|score| score.is_finite()) {

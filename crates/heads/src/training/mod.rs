@@ -287,7 +287,6 @@ pub fn quality_name(probabilities: Probabilities) -> &'static str {
 
 /// Writes down how it was made.
 fn described(mut made: Made, settings: &Settings) -> Made {
-    let Settings { widths: _, channels: _, padding: _, .. } = settings;
     let training = json!({
         "made_by": concat!("kindred ", env!("CARGO_PKG_VERSION")),
         "texts": made.train,
@@ -303,12 +302,9 @@ fn described(mut made: Made, settings: &Settings) -> Made {
         "seed": settings.seed,
         "epoch": made.epoch,
         "dev_calibration_error": made.calibration[1],
+        (format!("dev_{}", quality_name(settings.probabilities).to_lowercase())): made.quality,
     });
-    let serde_json::Value::Object(mut training) = training else { unreachable!("an object") };
-    training.insert(
-        format!("dev_{}", quality_name(settings.probabilities).to_lowercase()),
-        json!(made.quality),
-    );
+    let serde_json::Value::Object(training) = training else { unreachable!("an object") };
     made.parts.description.training = training;
     made
 }

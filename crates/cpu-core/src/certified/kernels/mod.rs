@@ -12,8 +12,33 @@ mod tests;
 
 use super::bounds::Threshold;
 use super::layout::{Layout, Line, STRIP_BLOCKS, STRIP_ROWS, Sums};
+use crate::instruction_set::{InstructionSet, Kind, dispatched};
 #[cfg(target_arch = "x86_64")]
 use crate::prefetch::{Cache, prefetch_line};
+
+impl InstructionSet {
+    /// The largest level of a query's plane for which [`scan`](Self::scan) adds products exactly.
+    pub(crate) fn largest_level(self) -> i32 {
+        match self.kind() {
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 | Kind::Avx2 => x86::LARGEST_LEVEL_AVX2,
+            _ => 127,
+        }
+    }
+}
+
+dispatched! {
+    /// See [`portable::scan`].
+    fn scan(strips: Strips<'_>, asked: Asked<'_>, space: &mut Space, purpose: Purpose<'_>) =
+        amx amx::scan, vnni512 x86::avx512vnni::scan, avx512 x86::avx2::scan,
+        vnni x86::avxvnni::scan, avx2 x86::avx2::scan, portable portable::scan;
+
+    /// See [`portable::both_planes`].
+    fn both_planes(block: Block<'_>, planes: &[Line], space: &mut Space, sums: &mut [Sums; 2]) =
+        amx x86::avx512vnni::both_planes, vnni512 x86::avx512vnni::both_planes,
+        avx512 x86::avx2::both_planes, vnni x86::avxvnni::both_planes,
+        avx2 x86::avx2::both_planes, portable portable::both_planes;
+}
 
 /// Up to this many queries, unpacking a strip to memory for all queries does not pay.
 pub(crate) const FEW_QUERIES: usize = 4;

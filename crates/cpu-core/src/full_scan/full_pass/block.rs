@@ -13,7 +13,7 @@ use crate::InstructionSet;
 pub(super) type PerRow = [f64; ROWS_PER_BLOCK];
 
 /// One thread's buffers for a block.
-pub(super) struct Block<'a> {
+pub(super) struct RowBlock<'a> {
     table: Table<'a>,
     vectors: &'a Vectors,
     instructions: InstructionSet,
@@ -30,7 +30,7 @@ pub(super) struct Block<'a> {
     scores: Box<[PerRow; 2]>,
 }
 
-impl<'a> Block<'a> {
+impl<'a> RowBlock<'a> {
     pub(super) fn new(
         table: Table<'a>,
         vectors: &'a Vectors,

@@ -12,16 +12,14 @@ mod block;
 mod tasks;
 mod vectors;
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
-use contract::{FullPassPart, FullPassQuery, FullPassShare, Row, Table};
-use rayon::ThreadPool;
+use contract::{FullPassPart, FullPassShare, Row, Table};
 
 use super::ROWS_PER_BLOCK;
-use crate::InstructionSet;
-use crate::row_limits::{count_covering, most_rows_first};
-use crate::threads::on_threads;
-use block::Block;
+use crate::threads::Workers;
+use block::RowBlock;
 use tasks::{Pace, Tasks};
 use vectors::Vectors;
 
@@ -42,15 +40,15 @@ pub(super) fn full_pass_part(
     parts: &mut [FullPassPart],
     from: usize,
     go_on: &(dyn Fn() -> bool + Sync),
-    instructions: InstructionSet,
-    pool: &ThreadPool,
+    workers: Workers<'_>,
 ) -> Option<usize> {
     let mut order: Vec<usize> =
         (0..parts.len()).filter(|&index| !parts[index].is_answered()).collect();
-    let queries: Vec<&FullPassQuery> = parts.iter().map(FullPassPart::query).collect();
-    most_rows_first(&queries, &mut order, table.rows());
-    let vectors = Vectors::new(&table, order.iter().map(|&part| queries[part]));
-    let slice = Slice { table, instructions, pool, order, vectors, pace: Pace::new(go_on) };
+    let limit = |part: &usize| parts[*part].query().filter().row_limit(table.rows());
+    order.sort_by_key(|part| Reverse(limit(part)));
+    let row_limits = order.iter().map(limit).collect();
+    let vectors = Vectors::new(&table, order.iter().map(|&part| parts[part].query()));
+    let slice = Slice { table, workers, order, row_limits, vectors, pace: Pace::new(go_on) };
     if !slice.prepare(parts) {
         return Some(from);
     }
@@ -60,11 +58,12 @@ pub(super) fn full_pass_part(
 /// One slice, shared by all threads.
 struct Slice<'a> {
     table: Table<'a>,
-    instructions: InstructionSet,
-    pool: &'a ThreadPool,
+    workers: Workers<'a>,
     /// The indices of the parts that are not answered, sorted by the number of rows that they
     /// cover, most first, so that the parts of a block are always a prefix.
     order: Vec<usize>,
+    /// These numbers of rows.
+    row_limits: Vec<usize>,
     /// The vectors of the parts in that order.
     vectors: Vectors,
     pace: Pace<'a>,
@@ -122,7 +121,7 @@ impl Slice<'_> {
     }
 
     /// The scores of a run's rows.
-    fn score(&self, block: &mut Block<'_>, run: &Run, part: &FullPassPart) -> Vec<f64> {
+    fn score(&self, block: &mut RowBlock<'_>, run: &Run, part: &FullPassPart) -> Vec<f64> {
         let rows = &part.unscored()[run.rows.clone()];
         let vectors = self.vectors.of(run.index);
         let mut scores = Vec::with_capacity(rows.len());
@@ -141,17 +140,16 @@ impl Slice<'_> {
     /// more.
     fn scan(&self, parts: &mut [FullPassPart], from: usize) -> Option<usize> {
         let in_order: Vec<&FullPassPart> = self.order.iter().map(|&part| &parts[part]).collect();
-        let queries: Vec<&FullPassQuery> = in_order.iter().map(|part| part.query()).collect();
-        let rows = self.table.rows();
-        let end = queries.first().map_or(0, |query| query.filter().row_limit(rows));
-        let active = count_covering(from, &queries, rows);
+        let end = self.row_limits.first().copied().unwrap_or(0);
+        let active = self.covering(from);
         let left = end.saturating_sub(from);
         if left == 0 {
             return None;
         }
         let products = self.vectors.of_first(active) * self.table.dim();
-        let formulas: usize = in_order[..active].iter().map(|part| part.row_work()).sum();
-        let work = ROW_WORK + self.table.dim() + products + formulas;
+        // A query may ask for `usize::MAX` hits.
+        let formulas = in_order[..active].iter().map(|part| part.row_work());
+        let work = formulas.fold(ROW_WORK + self.table.dim() + products, usize::saturating_add);
         let together = self.blocks_per_task(work) * ROWS_PER_BLOCK;
         let (tasks, shares) = self.on_threads(left.div_ceil(together), |tasks| {
             let mut block = self.block();
@@ -159,12 +157,12 @@ impl Slice<'_> {
             while let Some(task) = tasks.take() {
                 let start = from + task * together;
                 for start in (start..end.min(start + together)).step_by(ROWS_PER_BLOCK) {
-                    let active = count_covering(start, &queries, rows);
+                    let active = self.covering(start);
                     let rows = start..end.min(start + ROWS_PER_BLOCK);
                     block.take((rows.start as u32..rows.end as u32).map(Row));
                     block.multiply(0..self.vectors.of_first(active));
                     for (index, share) in shares[..active].iter_mut().enumerate() {
-                        let scoring = queries[index].scoring();
+                        let scoring = in_order[index].query().scoring();
                         let scores = block.scores(scoring, self.vectors.of(index));
                         in_order[index].add_scores(share, Row(start as u32), scores);
                     }
@@ -190,19 +188,24 @@ impl Slice<'_> {
         if tasks == 0 {
             return (0, Vec::new());
         }
-        let threads = self.pool.current_num_threads().min(tasks);
+        let workers = self.workers.at_most(tasks);
         let tasks = Tasks::new(&self.pace, tasks);
-        let found = on_threads(self.pool, threads, || work(&tasks));
+        let found = workers.each(|| work(&tasks));
         (tasks.taken(), found)
     }
 
-    fn block(&self) -> Block<'_> {
-        Block::new(self.table, &self.vectors, self.instructions)
+    /// How many parts, in their order, cover this row.
+    fn covering(&self, row: usize) -> usize {
+        self.row_limits.partition_point(|&limit| limit > row)
+    }
+
+    fn block(&self) -> RowBlock<'_> {
+        RowBlock::new(self.table, &self.vectors, self.workers.instructions)
     }
 
     /// The number of blocks per task, if a row takes n multiply-adds.
     fn blocks_per_task(&self, row_work: usize) -> usize {
         let block = row_work.saturating_mul(ROWS_PER_BLOCK);
-        (self.instructions.task_work() / block).clamp(1, MOST_BLOCKS)
+        (self.workers.instructions.task_work() / block).clamp(1, MOST_BLOCKS)
     }
 }

@@ -2,11 +2,14 @@
 //! tokens' products), and dense layers. They are compiled for several instruction sets, and give
 //! the same bits with each, because nothing is fused.
 
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::_mm256_cvtph_ps;
+
 use contract::classifier::Layer;
 use model_store::from_float16;
 
 use super::Shape;
-use super::view::View;
+use crate::heads::{BLOCK_FILTERS, FilterBlock};
 use crate::instruction_set::dispatched;
 use crate::prefetch::{Cache, prefetch};
 
@@ -14,104 +17,74 @@ use crate::prefetch::{Cache, prefetch};
 /// multiple.
 pub(super) const CHANNELS: usize = 8;
 
-/// Filters that are multiplied together: one component of each.
-pub(super) type Block = [f32; 32];
+/// The products of tokens, `[places, columns]`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct View<'a, T> {
+    pub(super) shapes: &'a [Shape],
+    pub(super) columns: usize,
+    pub(super) values: &'a [T],
+}
+
+impl<'a, T> View<'a, T> {
+    #[inline(always)]
+    fn row(&self, place: u32) -> &'a [T] {
+        &self.values[place as usize * self.columns..][..self.columns]
+    }
+}
 
 /// The sums that a dense layer's output is made of, so that they can be added side by side.
 const LANES: usize = 8;
 
 dispatched! {
     /// The products of a token's vector, `[dim]`, with all filters, `[blocks, dim]`.
-    fn products(vector: &[f32], filters: &[Block], products: &mut [f32]) =
-        amx avx512::products, vnni512 avx512::products, avx512 avx512::products,
-        vnni avx2::products, avx2 avx2::products, portable self::products;
+    fn products(vector: &[f32], filters: &[FilterBlock], products: &mut [f32]) =
+        self::products, compiled for avx512 "avx512f,avx512vl,avx512bw,avx512dq", avx2 "avx2";
 
-    /// The features of a text, after the ReLU, from the slots of its tokens and their float32
+    /// The features of a text, after the ReLU, from the places of its tokens and their float32
     /// products.
-    fn features(text: &[u32], products: View<'_, f32>, space: &mut Sums) =
-        amx avx512::features, vnni512 avx512::features, avx512 avx512::features,
-        vnni avx2::features, avx2 avx2::features, portable self::features_of_float32;
-
-    /// The same from float16 products.
-    fn features_of_float16(text: &[u32], products: View<'_, u16>, space: &mut Sums) =
-        amx avx512::features_of_float16, vnni512 avx512::features_of_float16, avx512 avx512::features_of_float16,
-        vnni avx2::features_of_float16, avx2 avx2::features_of_float16, portable self::features_of_float16;
+    fn features(text: &[u32], products: View<'_, f32>, space: &mut WindowSums) =
+        features_of_float32, compiled for avx512 "avx512f,avx512vl,avx512bw,avx512dq", avx2 "avx2";
 
     /// A dense layer's outputs, before a ReLU.
     fn dense(layer: &Layer, inputs: &[f64], outputs: &mut [f64]) =
-        amx avx512::dense, vnni512 avx512::dense, avx512 avx512::dense,
-        vnni avx2::dense, avx2 avx2::dense, portable self::dense;
+        self::dense, compiled for avx512 "avx512f,avx512vl,avx512bw,avx512dq", avx2 "avx2";
+}
+
+dispatched! {
+    /// As [`features`](Self::features), from float16 products.
+    fn features_of_float16(text: &[u32], products: View<'_, u16>, space: &mut WindowSums) =
+        amx float16_with_avx512, vnni512 float16_with_avx512, avx512 float16_with_avx512,
+        vnni float16_with_avx2, avx2 float16_with_avx2, portable portable_float16;
 }
 
 #[cfg(target_arch = "x86_64")]
-mod avx512 {
-    use std::arch::x86_64::_mm256_cvtph_ps;
-
-    use super::*;
-
-    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-    pub(super) fn products(vector: &[f32], filters: &[Block], products: &mut [f32]) {
-        super::products(vector, filters, products);
-    }
-
-    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-    pub(super) fn features(text: &[u32], products: View<'_, f32>, space: &mut Sums) {
-        super::features(text, products, space, |eight| *eight);
-    }
-
-    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,f16c")]
-    pub(super) fn features_of_float16(text: &[u32], products: View<'_, u16>, space: &mut Sums) {
-        super::features(text, products, space, |eight| {
-            bytemuck::cast(_mm256_cvtph_ps(bytemuck::cast(*eight)))
-        });
-    }
-
-    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-    pub(super) fn dense(layer: &Layer, inputs: &[f64], outputs: &mut [f64]) {
-        super::dense(layer, inputs, outputs);
-    }
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,f16c")]
+fn float16_with_avx512(text: &[u32], products: View<'_, u16>, space: &mut WindowSums) {
+    features(text, products, space, |eight| {
+        bytemuck::cast(_mm256_cvtph_ps(bytemuck::cast(*eight)))
+    });
 }
 
 #[cfg(target_arch = "x86_64")]
-mod avx2 {
-    use std::arch::x86_64::_mm256_cvtph_ps;
-
-    use super::*;
-
-    #[target_feature(enable = "avx2")]
-    pub(super) fn products(vector: &[f32], filters: &[Block], products: &mut [f32]) {
-        super::products(vector, filters, products);
-    }
-
-    #[target_feature(enable = "avx2")]
-    pub(super) fn features(text: &[u32], products: View<'_, f32>, space: &mut Sums) {
-        super::features(text, products, space, |eight| *eight);
-    }
-
-    #[target_feature(enable = "avx2,f16c")]
-    pub(super) fn features_of_float16(text: &[u32], products: View<'_, u16>, space: &mut Sums) {
-        super::features(text, products, space, |eight| {
-            bytemuck::cast(_mm256_cvtph_ps(bytemuck::cast(*eight)))
-        });
-    }
-
-    #[target_feature(enable = "avx2")]
-    pub(super) fn dense(layer: &Layer, inputs: &[f64], outputs: &mut [f64]) {
-        super::dense(layer, inputs, outputs);
-    }
+#[target_feature(enable = "avx2,f16c")]
+fn float16_with_avx2(text: &[u32], products: View<'_, u16>, space: &mut WindowSums) {
+    features(text, products, space, |eight| {
+        bytemuck::cast(_mm256_cvtph_ps(bytemuck::cast(*eight)))
+    });
 }
 
-fn features_of_float32(text: &[u32], products: View<'_, f32>, space: &mut Sums) {
-    features(text, products, space, |eight| *eight);
-}
-
-fn features_of_float16(text: &[u32], products: View<'_, u16>, space: &mut Sums) {
+fn portable_float16(text: &[u32], products: View<'_, u16>, space: &mut WindowSums) {
     features(text, products, space, |eight| eight.map(from_float16));
+}
+
+#[inline(always)]
+fn features_of_float32(text: &[u32], products: View<'_, f32>, space: &mut WindowSums) {
+    features(text, products, space, |eight| *eight);
 }
 
 /// Sums of windows that are under way, and the features.
 #[derive(Debug, Default)]
-pub(crate) struct Sums {
+pub(crate) struct WindowSums {
     /// For each convolution, `[width, channels]`: a window's sums are at the number of its first
     /// position, modulo the width.
     sums: Vec<f32>,
@@ -125,7 +98,7 @@ pub(crate) struct Sums {
 fn features<T>(
     text: &[u32],
     products: View<'_, T>,
-    space: &mut Sums,
+    space: &mut WindowSums,
     convert: impl Fn(&[T; CHANNELS]) -> [f32; CHANNELS] + Copy,
 ) {
     let shapes = products.shapes;
@@ -225,11 +198,10 @@ fn raise(maxima: &mut [f32], sums: &[f32]) {
 /// Every sum adds its products in the order of components, in float64, and is rounded to float32
 /// once. A product of two float32 is exact in float64.
 #[inline(always)]
-fn products(vector: &[f32], filters: &[Block], products: &mut [f32]) {
+fn products(vector: &[f32], filters: &[FilterBlock], products: &mut [f32]) {
     let blocks = filters.chunks_exact(vector.len());
-    for (block, products) in blocks.zip(products.chunks_mut(size_of::<Block>() / size_of::<f32>()))
-    {
-        let mut sums = [0.0f64; 32];
+    for (block, products) in blocks.zip(products.chunks_mut(BLOCK_FILTERS)) {
+        let mut sums = [0.0f64; BLOCK_FILTERS];
         for (weights, &component) in block.iter().zip(vector) {
             for (sum, weight) in sums.iter_mut().zip(weights) {
                 *sum += f64::from(component) * f64::from(*weight);

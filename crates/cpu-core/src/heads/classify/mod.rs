@@ -13,7 +13,6 @@ pub mod float16;
 mod loops;
 mod products;
 mod slots;
-mod view;
 
 use std::sync::Arc;
 
@@ -23,10 +22,9 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use crate::InstructionSet;
-use loops::Sums;
+use loops::WindowSums;
 use products::Products;
 pub use slots::{Assigned, Slots};
-use view::Views;
 
 /// The memory for the products of one classifier, in bytes, unless others are asked for. The system
 /// gives it when it is used.
@@ -40,7 +38,6 @@ const COMPONENTS_OF_A_TOKEN: f64 = 1.5;
 #[derive(Debug)]
 pub struct Classifying {
     head: Arc<dyn TokenClassifier>,
-    instructions: InstructionSet,
     products: Products,
     /// Whether float32 holds all products and their sums; `None` before the first texts.
     fits: Option<bool>,
@@ -104,25 +101,11 @@ impl Classifiers {
             let instructions = InstructionSet::best();
             let can = instructions.has_float16() && float16::holds(&**head, table);
             let precision = if can { self.precision } else { Precision::Float32 };
-            self.all.push(Classifying::with(head.clone(), self.memory, precision, instructions));
+            self.all.push(Classifying::new(head.clone(), self.memory, precision, instructions));
             self.all.len() - 1
         });
         &mut self.all[index]
     }
-}
-
-/// The indices of texts, those of each classifier together.
-pub fn by_classifier(texts: &[&TokenText]) -> Vec<Vec<usize>> {
-    let mut groups: Vec<Vec<usize>> = Vec::new();
-    for (index, text) in texts.iter().enumerate() {
-        let is_own =
-            |group: &&mut Vec<usize>| Arc::ptr_eq(texts[group[0]].classifier(), text.classifier());
-        match groups.iter_mut().find(is_own) {
-            Some(group) => group.push(index),
-            None => groups.push(vec![index]),
-        }
-    }
-    groups
 }
 
 /// A convolution's place in a token's products.
@@ -140,13 +123,18 @@ struct Shape {
     bias: Vec<f32>,
 }
 
+/// Channels, filled up with zeros.
+fn padded(channels: usize) -> usize {
+    channels.next_multiple_of(loops::CHANNELS)
+}
+
 impl Shape {
     /// The shapes of these convolutions, and the number of products of a token.
     fn all(convolutions: &[Convolution]) -> (Vec<Self>, usize) {
         let mut columns = 0;
         let shape = |one: &Convolution| {
             let (features, column) = (one.channels(), columns);
-            let channels = features.next_multiple_of(loops::CHANNELS);
+            let channels = padded(features);
             columns += one.width * channels;
             let mut bias = one.bias.clone();
             bias.resize(channels, 0.0);
@@ -160,21 +148,15 @@ impl Shape {
 impl Classifying {
     /// Products take at most about `memory` bytes, so far as a single text does not need more:
     /// first those of the model's most frequent words, and an eighth of it for all others, in
-    /// turns.
-    pub fn new(head: Arc<dyn TokenClassifier>, memory: usize) -> Self {
-        Self::with(head, memory, Precision::Float32, InstructionSet::best())
-    }
-
-    /// The same with products of this precision, and any instructions: scores have the same bits
-    /// with each.
-    pub fn with(
+    /// turns. Scores have the same bits with any instructions.
+    pub fn new(
         head: Arc<dyn TokenClassifier>,
         memory: usize,
         precision: Precision,
         instructions: InstructionSet,
     ) -> Self {
         let products = Products::new(&*head, memory, precision, instructions);
-        Self { head, instructions, products, fits: None }
+        Self { head, products, fits: None }
     }
 
     /// The class scores of texts, `[texts, classes]`. Texts are tokens of the classifier, of which
@@ -214,8 +196,8 @@ impl Classifying {
             let this = &*self;
             pool.install(|| {
                 let parts = scores.par_chunks_mut(classes).enumerate().with_min_len(4);
-                parts.for_each_init(Space::default, |space, (index, scores)| {
-                    this.score(texts[index], space, scores);
+                parts.for_each_init(Buffers::default, |buffers, (index, scores)| {
+                    this.score(texts[index], buffers, scores);
                 });
             });
             done += count;
@@ -228,30 +210,24 @@ impl Classifying {
     }
 
     /// The class scores of a text, as places of its tokens.
-    fn score(&self, text: &[u32], space: &mut Space, scores: &mut [f64]) {
-        match self.products.view() {
-            Views::Float16(view) => {
-                self.instructions.features_of_float16(text, view, &mut space.sums);
-            }
-            Views::Float32(view) => {
-                self.instructions.features(text, view, &mut space.sums);
-            }
-        }
-        space.inputs.clear();
-        let mut maxima = &space.sums.maxima[..];
-        for shape in self.products.shapes() {
+    fn score(&self, text: &[u32], buffers: &mut Buffers, scores: &mut [f64]) {
+        self.products.features(text, &mut buffers.sums);
+        buffers.inputs.clear();
+        let mut maxima = &buffers.sums.maxima[..];
+        for shape in &self.products.shapes {
             let (own, rest) = maxima.split_at(shape.channels);
-            space.inputs.extend(own[..shape.features].iter().map(|&feature| f64::from(feature)));
+            buffers.inputs.extend(own[..shape.features].iter().map(|&feature| f64::from(feature)));
             maxima = rest;
         }
+        let instructions = self.products.instructions;
         let (last, before) = self.head.classifier().layers().split_last().expect("a layer");
         for layer in before {
-            space.outputs.resize(layer.bias.len(), 0.0);
-            self.instructions.dense(layer, &space.inputs, &mut space.outputs);
-            space.outputs.iter_mut().for_each(|output| *output = output.max(0.0));
-            std::mem::swap(&mut space.inputs, &mut space.outputs);
+            buffers.outputs.resize(layer.bias.len(), 0.0);
+            instructions.dense(layer, &buffers.inputs, &mut buffers.outputs);
+            buffers.outputs.iter_mut().for_each(|output| *output = output.max(0.0));
+            std::mem::swap(&mut buffers.inputs, &mut buffers.outputs);
         }
-        self.instructions.dense(last, &space.inputs, scores);
+        instructions.dense(last, &buffers.inputs, scores);
     }
 }
 
@@ -265,8 +241,8 @@ fn formula(head: &dyn TokenClassifier, table: &Table<'_>, text: &[Token]) -> Vec
 
 /// A thread's buffers.
 #[derive(Default)]
-struct Space {
-    sums: Sums,
+struct Buffers {
+    sums: WindowSums,
     inputs: Vec<f64>,
     outputs: Vec<f64>,
 }

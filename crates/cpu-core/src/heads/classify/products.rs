@@ -5,54 +5,34 @@ use model_store::MappedMut;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-use super::loops::Block;
+use super::loops::{View, WindowSums};
 use super::slots::{Assigned, Slots};
-use super::view::{View, Views};
-use super::{Shape, float16};
+use super::{Shape, float16, padded};
 use crate::InstructionSet;
+use crate::heads::{FilterBlock, filter_columns};
 
 /// The products of tokens, each in a slot: `[slots, columns]`.
 #[derive(Debug)]
 pub(super) struct Products {
-    shapes: Vec<Shape>,
+    pub(super) shapes: Vec<Shape>,
     columns: usize,
     /// All filters, `[blocks, dim]`.
-    filters: Vec<Block>,
-    instructions: InstructionSet,
+    filters: Vec<FilterBlock>,
+    pub(super) instructions: InstructionSet,
     precision: Precision,
     /// In huge pages, because rows of random words are read.
     values: MappedMut,
     slots: Slots,
-    places: Places,
-}
-
-/// Where the products of each slot are: in the order in which slots were used first. The system
-/// clears a whole page when something is written to it first, which takes as long as hundreds of
-/// words; in this order, there is one such page for all of these words.
-#[derive(Debug)]
-struct Places {
-    /// `[slots]`: [`NOWHERE`](Self::NOWHERE) before their first use.
-    of_slots: Vec<u32>,
+    /// Where the products of each slot are, `[slots]`, in the order in which slots were used first.
+    /// The system clears a whole page when something is written to it first, which takes as long as
+    /// hundreds of words; in this order, there is one such page for all of these words.
+    places: Vec<u32>,
+    /// Places that are used.
     used: u32,
 }
 
-impl Places {
-    const NOWHERE: u32 = u32::MAX;
-
-    fn new(slots: usize) -> Self {
-        Self { of_slots: vec![Self::NOWHERE; slots], used: 0 }
-    }
-
-    /// The place of a slot that is used now.
-    fn place(&mut self, slot: u32) -> usize {
-        let place = &mut self.of_slots[slot as usize];
-        if *place == Self::NOWHERE {
-            *place = self.used;
-            self.used += 1;
-        }
-        *place as usize
-    }
-}
+/// The place of a slot that was not used yet.
+const NOWHERE: u32 = u32::MAX;
 
 impl Products {
     pub(super) fn new(
@@ -61,32 +41,31 @@ impl Products {
         precision: Precision,
         instructions: InstructionSet,
     ) -> Self {
-        let convolutions = head.classifier().convolutions();
-        let (shapes, columns) = Shape::all(convolutions);
-        let filters = blocks(head, &shapes, columns);
+        let classifier = head.classifier();
+        let (shapes, columns) = Shape::all(classifier.convolutions());
+        let filters = filter_columns(classifier.convolutions(), classifier.dim(), padded);
         let bytes = precision.bytes();
         let most = memory / (columns * bytes);
         let slots = Slots::new(head, most);
         // Memory that the system gives on first use.
         let values = MappedMut::zeroed((slots.count() * columns * bytes).max(1));
         let values = values.expect("address space").in_huge_pages();
-        let places = Places::new(slots.count());
-        Self { shapes, columns, filters, instructions, precision, values, slots, places }
+        let (places, used) = (vec![NOWHERE; slots.count()], 0);
+        Self { shapes, columns, filters, instructions, precision, values, slots, places, used }
     }
 
-    pub(super) fn shapes(&self) -> &[Shape] {
-        &self.shapes
-    }
-
-    pub(super) fn view(&self) -> Views<'_> {
-        let Self { shapes, columns, values, .. } = self;
+    /// The features of a text, as places of its tokens.
+    pub(super) fn features(&self, text: &[u32], space: &mut WindowSums) {
+        let Self { shapes, columns, values, instructions, .. } = self;
         let (columns, values) = (*columns, &values[..]);
         match self.precision {
             Precision::Float16 => {
-                Views::Float16(View { shapes, columns, values: bytemuck::cast_slice(values) })
+                let view = View { shapes, columns, values: bytemuck::cast_slice(values) };
+                instructions.features_of_float16(text, view, space);
             }
             Precision::Float32 => {
-                Views::Float32(View { shapes, columns, values: bytemuck::cast_slice(values) })
+                let view = View { shapes, columns, values: bytemuck::cast_slice(values) };
+                instructions.features(text, view, space);
             }
         }
     }
@@ -116,7 +95,7 @@ impl Products {
             done += some.len();
         }
         for slot in &mut assigned.slots {
-            *slot = self.places.of_slots[*slot as usize];
+            *slot = self.places[*slot as usize];
         }
         Some(assigned)
     }
@@ -141,7 +120,12 @@ impl Products {
             });
         });
         for (&(_, slot), products) in some.iter().zip(products.chunks_exact(columns)) {
-            let place = self.places.place(slot);
+            let place = &mut self.places[slot as usize];
+            if *place == NOWHERE {
+                *place = self.used;
+                self.used += 1;
+            }
+            let place = *place as usize;
             let own = place * columns..(place + 1) * columns;
             match precision {
                 Precision::Float16 => {
@@ -156,24 +140,4 @@ impl Products {
             }
         }
     }
-}
-
-/// All filters as columns in blocks, `[blocks, dim]`.
-fn blocks(head: &dyn TokenClassifier, shapes: &[Shape], columns: usize) -> Vec<Block> {
-    let dim = head.classifier().dim();
-    let together = size_of::<Block>() / size_of::<f32>();
-    let mut blocks = vec![Block::default(); columns.div_ceil(together) * dim];
-    for (one, shape) in head.classifier().convolutions().iter().zip(shapes) {
-        for tap in 0..one.width {
-            for channel in 0..one.channels() {
-                let column = shape.column + tap * shape.channels + channel;
-                let weights = &one.weights[(channel * one.width + tap) * dim..][..dim];
-                let block = &mut blocks[column / together * dim..][..dim];
-                for (block, weight) in block.iter_mut().zip(weights) {
-                    block[column % together] = *weight;
-                }
-            }
-        }
-    }
-    blocks
 }

@@ -99,7 +99,7 @@ proptest! {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
         let all: Vec<&[Token]> = texts.iter().map(Vec::as_slice).collect();
         for precision in [Precision::Float16, Precision::Float32] {
-        let mut whole = Classifying::with(head.clone(), memory, precision, InstructionSet::best());
+        let mut whole = Classifying::new(head.clone(), memory, precision, InstructionSet::best());
         let scores = whole.scores(&table, &all, &pool);
         for (text, scores) in all.iter().zip(scores.chunks_exact(3)) {
             for (score, expected) in scores.iter().zip(TokenText::new(head.clone(), text.to_vec()).scores(&table)) {
@@ -107,7 +107,7 @@ proptest! {
             }
         }
         for set in InstructionSet::available() {
-            let mut other = Classifying::with(head.clone(), 1 << 24, precision, set);
+            let mut other = Classifying::new(head.clone(), 1 << 24, precision, set);
             let alone: Vec<f64> = all.iter().flat_map(|&text| other.scores(&table, &[text], &pool)).collect();
             prop_assert!(alone.iter().map(|x| x.to_bits()).eq(scores.iter().map(|x| x.to_bits())), "{}", set);
         }
@@ -140,7 +140,8 @@ fn weights_too_large_for_float32_give_the_scores_of_the_formula() {
         assert_eq!(float16::float32_holds(&*large, &table), fits, "{filters} {dense}");
         let expected = formula(&*large, &table, &text);
         let texts = [&text[..], &text[..1], &text[..]];
-        let found = Classifying::new(large, 1 << 20).scores(&table, &texts, &pool);
+        let found = Classifying::new(large, 1 << 20, Precision::Float32, InstructionSet::best())
+            .scores(&table, &texts, &pool);
         assert_eq!(found[..3], found[6..]);
         for (found, expected) in found.iter().zip(expected) {
             assert!(

@@ -27,7 +27,7 @@ impl Gradients {
         masks: &[f32],
     ) -> Self {
         let (dim, width) = (trainer.data.dim, trainer.features());
-        let Head { loss, dense, features } = head(trainer, examples, forward, masks);
+        let (loss, dense, features) = head(trainer, examples, forward, masks);
         let mut first = 0;
         let filters = trainer
             .filters
@@ -90,15 +90,13 @@ impl Gradients {
     }
 }
 
-/// The loss, and the gradients above the features.
-struct Head {
-    loss: f64,
-    dense: Layer,
-    /// `[texts, features]`.
-    features: Vec<f32>,
-}
-
-fn head(trainer: &Trainer<'_>, examples: &[&Example], forward: &Forward, masks: &[f32]) -> Head {
+/// The loss, and the gradients of the dense layer and of the features, `[texts, features]`.
+fn head(
+    trainer: &Trainer<'_>,
+    examples: &[&Example],
+    forward: &Forward,
+    masks: &[f32],
+) -> (f64, Layer, Vec<f32>) {
     let (width, dense) = (trainer.features(), &trainer.dense);
     let settings = trainer.settings;
     let all: f32 = examples.iter().map(|one| text_weight(settings, one)).sum();
@@ -127,7 +125,7 @@ fn head(trainer: &Trainer<'_>, examples: &[&Example], forward: &Forward, masks: 
             *gradient = if *feature > 0.0 { *gradient * mask } else { 0.0 };
         }
     }
-    Head { loss, dense: own, features }
+    (loss, own, features)
 }
 
 fn class_weight(settings: &Settings, class: u32) -> f32 {

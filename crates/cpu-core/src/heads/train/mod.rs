@@ -267,19 +267,13 @@ impl<'a> Trainer<'a> {
         let gradients = Gradients::new(self, examples, &batch, &forward, &masks);
         self.adam.begin();
         let Self { filters, dense, adam, .. } = self;
+        let filters = filters.iter_mut().zip(&gradients.filters);
+        let filters = filters
+            .flat_map(|(one, own)| [(&mut one.weights, &own.weights), (&mut one.bias, &own.bias)]);
+        let Layer { weights, bias } = &gradients.dense;
+        let dense = [(&mut dense.weights, weights), (&mut dense.bias, bias)];
         let mut at = 0;
-        for (one, own) in filters.iter_mut().zip(&gradients.filters) {
-            for (weights, gradient) in
-                [(&mut one.weights, &own.weights), (&mut one.bias, &own.bias)]
-            {
-                adam.update(at, weights, gradient);
-                at += weights.len();
-            }
-        }
-        for (weights, gradient) in [
-            (&mut dense.weights, &gradients.dense.weights),
-            (&mut dense.bias, &gradients.dense.bias),
-        ] {
+        for (weights, gradient) in filters.chain(dense) {
             adam.update(at, weights, gradient);
             at += weights.len();
         }

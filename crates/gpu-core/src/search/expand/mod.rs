@@ -6,8 +6,6 @@
 
 pub(crate) mod abi;
 
-use cpu_core::heads::expand::gradients::Touched;
-
 use super::CudaEngine;
 use super::abi::{PassView, QueriesView, QueryHeader, ScoredRow};
 use super::launches::{LISTING_PARTS, Source};
@@ -44,6 +42,19 @@ pub(crate) enum TokenVectors<'a> {
     /// At an address on the device, in the memory of another library. They do not change during the
     /// pass.
     Borrowed(DevicePointer<f32>),
+}
+
+/// A term that a text touches: its value is above 0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Touched {
+    /// The text.
+    pub text: u32,
+    /// The term: a row of the table.
+    pub term: u32,
+    /// The position of the maximum in the text, from 0: the lowest of several.
+    pub position: u32,
+    /// The maximum.
+    pub value: f64,
 }
 
 /// The terms of texts that each `end` at a token, ordered by text, then by term; and the texts
