@@ -123,14 +123,6 @@ impl Checked {
         self.k
     }
 
-    /// The first option that a query of an array can't have: its answer is rows and scores.
-    pub(crate) fn not_for_arrays(&self) -> Option<&'static str> {
-        let Self { with_vectors, fold_case, explain, .. } = *self;
-        let given =
-            [("with_vectors", with_vectors), ("fold_case", fold_case), ("explain", explain)];
-        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
-    }
-
     /// Whether the answer has each neighbour's vector.
     #[inline]
     pub fn with_vectors(&self) -> bool {
@@ -162,8 +154,22 @@ impl Checked {
     }
 
     /// The query for a vector that is no row.
-    pub(crate) fn query_of(&self, vector: ScoringVector) -> Query {
+    pub fn query_of(&self, vector: ScoringVector) -> Query {
         Query::of_vector(vector, self.k, self.filter(Vec::new()))
+    }
+
+    /// The query for a row, or `None` if the row is zero and so has no neighbours.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] if the model has no such row.
+    pub fn query_of_row(&self, model: &ModelStore, row: u32) -> Result<Option<Query>, Error> {
+        check_row(model, row)?;
+        let row = Row(row);
+        match Query::new(&model.table(), QueryVector::Row(row), self.k, self.filter(vec![row])) {
+            Ok(query) => Ok(Some(query)),
+            Err(QueryError::Zero) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 
@@ -297,29 +303,6 @@ fn check_row(model: &ModelStore, row: u32) -> Result<(), Error> {
     }
     let expected = format!("a row of the model, 0 to {} (and not {row})", rows - 1);
     Err(Error::invalid("row", &expected))
-}
-
-/// Whether a row can be asked for: one without a direction has no neighbours.
-pub(crate) fn has_neighbours(model: &ModelStore, row: Row) -> bool {
-    QueryVector::Row(row).norm(&model.table()) != Err(QueryError::Zero)
-}
-
-/// The query for a row of an array of rows, or `None` if the row is zero and so has no neighbours.
-///
-/// # Errors
-/// [`Error::InvalidValue`] if the model has no such row.
-pub(crate) fn of_row(
-    model: &ModelStore,
-    row: u32,
-    options: &Checked,
-) -> Result<Option<Query>, Error> {
-    check_row(model, row)?;
-    let filter = options.filter(vec![Row(row)]);
-    match Query::new(&model.table(), QueryVector::Row(Row(row)), options.k, filter) {
-        Ok(query) => Ok(Some(query)),
-        Err(QueryError::Zero) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
 }
 
 fn words_of_text(model: &ModelStore, text: &str, unknown: Unknown) -> Result<LookedUp<()>, Error> {

@@ -8,7 +8,7 @@ use super::Kindred;
 use crate::Error;
 use crate::answer::ImpliedTerms;
 use crate::answering::Answering;
-use crate::asking::{Asking, Times};
+use crate::asking::Times;
 use crate::heads::{Expander, Tokenised, Vocabulary, WantedTerms, token_rows};
 
 /// What is expanded.
@@ -46,16 +46,6 @@ impl Kindred {
         texts: impl IntoIterator<Item = T>,
         wanted: WantedTerms,
     ) -> Answering<'_, Result<Vec<Result<ImpliedTerms, Error>>, Error>> {
-        self.expand_by(self.asking(None), expander, texts, wanted)
-    }
-
-    pub(super) fn expand_by<'a, T: AsRef<str>>(
-        &'a self,
-        asking: Asking<'a>,
-        expander: &Arc<Expander>,
-        texts: impl IntoIterator<Item = T>,
-        wanted: WantedTerms,
-    ) -> Answering<'a, Result<Vec<Result<ImpliedTerms, Error>>, Error>> {
         let model = self.store();
         let tokens = expander.description().tokens.as_ref().filter(|_| self.fits(expander));
         let prepared = tokens
@@ -74,7 +64,7 @@ impl Kindred {
                 };
                 texts.into_iter().map(prepare).collect()
             });
-        self.expand_prepared(asking, expander, prepared, wanted)
+        self.expand_prepared(expander, prepared, wanted)
     }
 
     /// The terms that vectors of tokens imply, from any encoder: `[tokens, dim]` for each text,
@@ -115,8 +105,8 @@ impl Kindred {
             true => texts.into_iter().map(prepare).collect(),
             false => Err(Error::invalid("head", "an expander that was made for this model")),
         };
-        let answers = self.expand_prepared(self.asking(None), expander, prepared, wanted);
-        Answering::new(&self.shared.timer, async move { answers.await?.into_iter().collect() })
+        let answers = self.expand_prepared(expander, prepared, wanted);
+        self.answering(async move { answers.await?.into_iter().collect() })
     }
 
     /// Whether an expander was made for this model.
@@ -124,15 +114,14 @@ impl Kindred {
         expander.description().model.version == self.store().version()
     }
 
-    fn expand_prepared<'a>(
-        &'a self,
-        asking: Asking<'a>,
+    fn expand_prepared(
+        &self,
         expander: &Arc<Expander>,
         prepared: Result<Vec<Prepared>, Error>,
         wanted: WantedTerms,
-    ) -> Answering<'a, Result<Vec<Result<ImpliedTerms, Error>>, Error>> {
-        let expander = expander.clone();
-        Answering::new(&self.shared.timer, async move {
+    ) -> Answering<'_, Result<Vec<Result<ImpliedTerms, Error>>, Error>> {
+        let (asking, expander) = (self.asking(None), expander.clone());
+        self.answering(async move {
             let mut prepared = prepared?;
             let expansions: Vec<Option<Expansion>> =
                 prepared.iter_mut().map(|one| one.expansion.take()).collect();

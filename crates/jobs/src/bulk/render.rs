@@ -1,0 +1,201 @@
+//! Writes the answers of a piece: lines of JSON, or CSV with a line for each label, term or
+//! neighbour.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::ops::Not;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use kindred::heads::Formed;
+use kindred::{Answer, NamedLabel};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::formats::BulkFormat;
+use super::rows::{Id, Row};
+use super::{Fault, RowAnswer};
+
+/// How answers are written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rendering {
+    /// JSON lines, from which Parquet is made at the end, or CSV.
+    pub(super) format: BulkFormat,
+    pub(super) is_packed: bool,
+    /// Between the id with the rank, and the error.
+    pub(super) columns: &'static [&'static str],
+}
+
+impl Rendering {
+    /// What comes before all rows.
+    pub(super) fn head(&self) -> io::Result<Vec<u8>> {
+        if self.format != BulkFormat::Csv {
+            return Ok(Vec::new());
+        }
+        let mut names = vec!["id", "rank"];
+        names.extend(self.columns);
+        names.extend(["error", "detail"]);
+        let mut csv = csv_writer();
+        csv.write_record(names)?;
+        self.pack(finish(csv)?)
+    }
+
+    /// The answers of a piece. A piece becomes a member of the gzip file, so that a file that was
+    /// resumed has the same bytes.
+    pub(super) fn rows(
+        &self,
+        rows: &[Row<'_>],
+        answers: &[Result<RowAnswer<'_>, Fault>],
+    ) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(rows.len() * 128);
+        if self.format != BulkFormat::Csv {
+            // A column of Parquet has one type.
+            let is_typed = self.format == BulkFormat::Parquet;
+            for (row, answer) in rows.iter().zip(answers) {
+                serde_json::to_writer(&mut bytes, &Line::new(row, answer, is_typed))?;
+                bytes.push(b'\n');
+            }
+            return self.pack(bytes);
+        }
+        let mut csv = csv_writer();
+        for (row, answer) in rows.iter().zip(answers) {
+            self.table(&mut csv, row, answer)?;
+        }
+        self.pack(finish(csv)?)
+    }
+
+    /// Compresses bytes if that is wanted.
+    pub(super) fn pack(&self, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+        if !self.is_packed {
+            return Ok(bytes);
+        }
+        let mut gzip = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::default());
+        gzip.write_all(&bytes)?;
+        gzip.finish()
+    }
+
+    /// The lines of a row. A row without labels, terms or neighbours has one as well.
+    fn table(
+        &self,
+        csv: &mut csv::Writer<Vec<u8>>,
+        row: &Row<'_>,
+        answer: &Result<RowAnswer<'_>, Fault>,
+    ) -> io::Result<()> {
+        let id = row.id.text();
+        let mut rank = 0;
+        let mut line = |values: [&str; 3]| {
+            rank += 1;
+            let (rank, values) = (rank.to_string(), &values[..self.columns.len()]);
+            let line = [&id, &rank[..]].into_iter().chain(values.iter().copied()).chain(["", ""]);
+            csv.write_record(line)
+        };
+        match answer {
+            Ok(RowAnswer::Labels(found, wanted)) => {
+                for label in wanted.of(found) {
+                    line([&label.name, &number(label.probability), &number(label.score)])?;
+                }
+            }
+            Ok(RowAnswer::Terms(found, _)) => {
+                for term in &found.terms {
+                    line([&term.word, &number(term.weight), ""])?;
+                }
+            }
+            Ok(RowAnswer::Neighbors(found)) => {
+                for near in &found.neighbors {
+                    line([&near.word, &number(near.score), &near.row.to_string()])?;
+                }
+            }
+            Err(_) => {}
+        }
+        if rank > 0 {
+            return Ok(());
+        }
+        let (code, detail) = match answer {
+            Ok(_) => ("", String::new()),
+            Err(fault) => (fault.code, format!("line {}: {}", row.line, fault.detail)),
+        };
+        let empty = self.columns.iter().map(|_| "");
+        Ok(csv.write_record([&id[..], ""].into_iter().chain(empty).chain([code, &detail]))?)
+    }
+}
+
+fn csv_writer() -> csv::Writer<Vec<u8>> {
+    csv::Writer::from_writer(Vec::new())
+}
+
+fn finish(csv: csv::Writer<Vec<u8>>) -> io::Result<Vec<u8>> {
+    csv.into_inner().map_err(|error| io::Error::other(error.to_string()))
+}
+
+/// In the shortest form that reads back as the same float64.
+fn number(number: f64) -> String {
+    format!("{number:?}")
+}
+
+/// A row's answer, or its error, as the line of a JSON object. Names and forms are those of the
+/// HTTP API.
+#[derive(Serialize)]
+struct Line<'a> {
+    id: Id<'a>,
+    #[serde(flatten)]
+    fields: Fields<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Fields<'a> {
+    Labels {
+        labels: &'a [NamedLabel],
+        #[serde(flatten)]
+        notes: Notes<'a>,
+    },
+    Terms {
+        /// Under the name of their form.
+        #[serde(flatten)]
+        terms: BTreeMap<&'static str, Formed<'a>>,
+        #[serde(flatten)]
+        notes: Notes<'a>,
+    },
+    Neighbors(&'a Answer<'a>),
+    Error {
+        error: Value,
+    },
+}
+
+#[derive(Serialize)]
+struct Notes<'a> {
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    unknown: &'a [String],
+    #[serde(rename = "cut", skip_serializing_if = "Not::not")]
+    is_cut: bool,
+}
+
+impl<'a> Line<'a> {
+    /// `is_typed`: an id that is no line is a string, as in CSV.
+    fn new(row: &'a Row<'a>, answer: &'a Result<RowAnswer<'a>, Fault>, is_typed: bool) -> Self {
+        let id = match &row.id {
+            id @ Id::Json(_) if is_typed => Id::Text(id.text()),
+            id => id.clone(),
+        };
+        let fields = match answer {
+            Ok(RowAnswer::Labels(found, wanted)) => Fields::Labels {
+                labels: wanted.of(found),
+                notes: Notes { unknown: &found.unknown, is_cut: found.is_cut },
+            },
+            Ok(RowAnswer::Terms(found, form)) => {
+                let terms = found.terms.iter();
+                let terms = terms.map(|term| (term.row, term.word.as_str(), term.weight));
+                let formed = Formed { form: *form, terms: terms.collect() };
+                Fields::Terms {
+                    terms: BTreeMap::from([(form.name(), formed)]),
+                    notes: Notes { unknown: &found.unknown, is_cut: found.is_cut },
+                }
+            }
+            Ok(RowAnswer::Neighbors(found)) => Fields::Neighbors(found),
+            Err(Fault { code, detail }) => {
+                Fields::Error { error: json!({"code": code, "detail": detail, "line": row.line}) }
+            }
+        };
+        Self { id, fields }
+    }
+}
