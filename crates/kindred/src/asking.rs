@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use contract::workload::TermsOfText;
 use contract::{
     Engine, EngineDescription, Expansion, FullPassAnswer, FullPassQuery, Hit, Query, Term,
     TokenText,
@@ -13,7 +14,7 @@ use tokio::runtime::Handle;
 use crate::engines::EngineStartError;
 use crate::queue::{
     self, Answered, DeviceThreads, Limits, QueueHandle, QueueStatistics, SubmitError, Timeline,
-    Until,
+    Until, split,
 };
 
 /// What a query needs to be asked: a queue, an account and a deadline.
@@ -53,30 +54,52 @@ impl<'a> Asking<'a> {
         self.deadline
     }
 
-    /// The neighbours of each query, in order.
-    ///
-    /// This is the scheduler's own future: another around it would be copied with every request.
+    /// The neighbours of each query, best first. Dropping the future abandons them: queries that
+    /// have not been searched by then never will be.
     ///
     /// # Errors
-    /// If the queue is full, the deadline passes or the engine fails.
+    /// Immediately if the deadline has passed, the queue is full or there is no working engine;
+    /// later if the deadline passes or the engine fails.
     #[inline]
-    pub fn search(
-        self,
-        queries: Vec<Query>,
-    ) -> impl Future<Output = Result<Answered<Vec<Hit>>, SubmitError>> + Send + use<'a> {
-        self.queue.submit(self.account, queries, self.deadline, self.timeline)
+    pub async fn search(self, queries: Vec<Query>) -> Result<Answered<Vec<Hit>>, SubmitError> {
+        let Self { queue, account, deadline, timeline } = self;
+        let answered = queue.search.submit(account, queries, deadline, timeline).await?;
+        let (mut answer, unproven) = split(answered);
+        if !unproven.is_empty() {
+            // Boxed, because it is rare and must not make the future of every request larger.
+            Box::pin(self.prove(unproven, &mut answer)).await?;
+        }
+        Ok(answer)
     }
 
-    /// The answer to each query that takes a full pass, in order.
+    /// Answers by full passes the queries that a search could not prove.
+    async fn prove(
+        self,
+        unproven: Vec<(usize, Query)>,
+        answer: &mut Answered<Vec<Hit>>,
+    ) -> Result<(), SubmitError> {
+        let queries = unproven.iter().map(|(_, query)| FullPassQuery::of_search(query)).collect();
+        let proved = self.full_pass(queries).await?;
+        for ((index, _), proved) in unproven.into_iter().zip(proved.responses) {
+            answer.responses[index] = proved.hits;
+        }
+        answer.queued += proved.queued;
+        answer.device += proved.device;
+        Ok(())
+    }
+
+    /// The answer to each query that takes a full pass, in order. They wait in a lane of their own,
+    /// as texts do.
     ///
     /// # Errors
     /// As [`search`](Self::search).
     #[inline]
-    pub fn full_pass(
+    pub async fn full_pass(
         self,
         queries: Vec<FullPassQuery>,
-    ) -> impl Future<Output = Result<Answered<FullPassAnswer>, SubmitError>> + Send + use<'a> {
-        self.queue.full_pass(self.account, queries, self.deadline, self.timeline)
+    ) -> Result<Answered<FullPassAnswer>, SubmitError> {
+        let Self { queue, account, deadline, timeline } = self;
+        queue.full_pass.submit(account, queries, deadline, timeline).await
     }
 
     /// The class scores of each text, in order.
@@ -84,23 +107,23 @@ impl<'a> Asking<'a> {
     /// # Errors
     /// As [`search`](Self::search).
     #[inline]
-    pub fn classify(
-        self,
-        texts: Vec<TokenText>,
-    ) -> impl Future<Output = Result<Answered<Vec<f64>>, SubmitError>> + Send + use<'a> {
-        self.queue.classify(self.account, texts, self.deadline, self.timeline)
+    pub async fn classify(self, texts: Vec<TokenText>) -> Result<Answered<Vec<f64>>, SubmitError> {
+        let Self { queue, account, deadline, timeline } = self;
+        queue.classify.submit(account, texts, deadline, timeline).await
     }
 
-    /// The terms of each text, in order.
+    /// The terms of each text, in order, best first.
     ///
     /// # Errors
     /// As [`search`](Self::search).
     #[inline]
-    pub fn expand(
-        self,
-        texts: Vec<Expansion>,
-    ) -> impl Future<Output = Result<Answered<Vec<Term>>, SubmitError>> + Send + use<'a> {
-        self.queue.expand(self.account, texts, self.deadline, self.timeline)
+    pub async fn expand(self, texts: Vec<Expansion>) -> Result<Answered<Vec<Term>>, SubmitError> {
+        let Self { queue, account, deadline, timeline } = self;
+        let (parts, terms) = queue.expand.workload().parts(texts);
+        let Answered { queued, device, .. } =
+            queue.expand.submit(account, parts, deadline, timeline).await?;
+        let responses = terms.into_iter().map(TermsOfText::take).collect();
+        Ok(Answered { responses, queued, device })
     }
 
     /// Both kinds of queries. The searches come first: together they could need more slots than one

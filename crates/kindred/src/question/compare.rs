@@ -5,7 +5,7 @@ use contract::{Hit, Metric, Row, score};
 use model_store::ModelStore;
 
 use super::formula::sum;
-use super::look_up::{LookedUp, each_once, look_up, unknown_words};
+use super::look_up::{each_once, look_up, row_of, unknown_words};
 use super::prepare::{Notes, each_row_once};
 use crate::error::{Error, zero_row};
 use crate::options::Unknown;
@@ -154,12 +154,11 @@ pub fn odd_one_out(
     if !(MIN_COMPARED_WORDS..=MAX_COMPARED_WORDS).contains(&words.len()) {
         return Err(Error::invalid("words", "a list of 3 to 256 words"));
     }
-    let asked = words.into_iter().map(|word| (word, ()));
-    let LookedUp { known, skipped } = look_up(model.words(), asked, unknown)?;
-    if known.len() < MIN_COMPARED_WORDS {
+    let found = words.into_iter().map(|word| row_of(model.words(), word));
+    let (rows, skipped) = look_up(found, unknown)?;
+    if rows.len() < MIN_COMPARED_WORDS {
         return Err(unknown_words(skipped));
     }
-    let rows: Vec<Row> = known.into_iter().map(|(row, ())| row).collect();
     // The mean has the direction of the sum.
     let mean = sum(model, &rows)?;
     let (table, norm) = (model.table(), score::norm(&mean));

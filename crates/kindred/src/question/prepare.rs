@@ -12,9 +12,9 @@ use model_store::ModelStore;
 use super::excluded::Excluded;
 use super::fold::Fold;
 use super::formula::{Formula, check_form};
-use super::look_up::{LookedUp, leave_out, look_up, unknown_words};
-use super::target::Target;
-use super::text::{Token, tokens};
+use super::look_up::{look_up, row_of, unknown_words};
+use super::target::{Target, WordWithWeight};
+use super::text::tokens;
 use crate::options::{DEFAULT_K, Unknown};
 use crate::{Error, Method, Options};
 
@@ -219,9 +219,8 @@ pub(super) fn resolve(
         }
         Target::Components(vector) => (Formula::of_vector(vector), Vec::new()),
         Target::Text(text) => {
-            let found = words_of_text(model, &text, unknown)?;
-            skipped = found.skipped;
-            let rows: Vec<Row> = found.known.into_iter().map(|(row, ())| row).collect();
+            let rows;
+            (rows, skipped) = look_up(tokens(words, &text)?, unknown)?;
             let weighted: Vec<_> =
                 rows.iter().map(|&row| WeightedWord { row, weight: 1.0 }).collect();
             notes.used = Some(each_row_once(&rows));
@@ -229,10 +228,11 @@ pub(super) fn resolve(
         }
         Target::Words(asked) => {
             check_form(method, asked.iter().map(|w| (w.weight, &w.word[..])))?;
-            let found = look_up(words, asked.into_iter().map(|w| (w.word, w.weight)), unknown)?;
-            skipped = found.skipped;
-            let weighted: Vec<_> =
-                found.known.into_iter().map(|(row, weight)| WeightedWord { row, weight }).collect();
+            let found = asked.into_iter().map(|WordWithWeight { word, weight }| {
+                row_of(words, word).map(|row| WeightedWord { row, weight })
+            });
+            let weighted;
+            (weighted, skipped) = look_up(found, unknown)?;
             let formula = Formula::of_analogy(model, &weighted, method)?;
             (formula, weighted.into_iter().map(|word| word.row).collect())
         }
@@ -303,17 +303,6 @@ fn check_row(model: &ModelStore, row: u32) -> Result<(), Error> {
     }
     let expected = format!("a row of the model, 0 to {} (and not {row})", rows - 1);
     Err(Error::invalid("row", &expected))
-}
-
-fn words_of_text(model: &ModelStore, text: &str, unknown: Unknown) -> Result<LookedUp<()>, Error> {
-    let (mut known, mut missing) = (Vec::new(), Vec::new());
-    for token in tokens(model.words(), text)? {
-        match token {
-            Token::Known(row) => known.push((row, ())),
-            Token::Unknown(word) => missing.push(word),
-        }
-    }
-    leave_out(known, missing, unknown)
 }
 
 /// Rows without repetitions, by their first appearance.
