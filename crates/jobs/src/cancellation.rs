@@ -42,17 +42,6 @@ impl Drop for CancelOnDrop<'_> {
     }
 }
 
-/// Cancels if it is dropped by a panic: an answer that never comes would be waited for.
-pub(crate) struct CancelOnPanic<'a>(pub(crate) &'a Cancellation);
-
-impl Drop for CancelOnPanic<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.cancel();
-        }
-    }
-}
-
 /// Why a piece has no answer.
 #[derive(Debug)]
 pub(crate) enum Interrupted {

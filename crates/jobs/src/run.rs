@@ -2,6 +2,7 @@
 //! answers, commits what is done and tells how far it is.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -9,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::cancellation::{CancelOnDrop, CancelOnPanic, Cancellation, Interrupted};
+use crate::cancellation::{CancelOnDrop, Cancellation, Interrupted};
 use crate::error::JobError;
 
 /// What is done is committed this often. A kill loses no more, and the pieces in flight.
@@ -72,7 +73,8 @@ pub(crate) fn run<P: Send, A: Send, K: Keep<A>>(
                 pieces.next()
             };
             let work = move || {
-                let _in_time = CancelOnPanic(cancellation);
+                // At a panic: an answer that never comes would be waited for.
+                let in_time = CancelOnDrop(cancellation);
                 while let Some((number, piece)) = take() {
                     let answer = match ask(piece) {
                         Ok(answer) => Ok(answer),
@@ -81,6 +83,7 @@ pub(crate) fn run<P: Send, A: Send, K: Keep<A>>(
                     };
                     let _ = tell.send((number, answer));
                 }
+                mem::forget(in_time);
             };
             let thread = thread::Builder::new().name(format!("{name}-{number}"));
             let started = thread.spawn_scoped(scope, work);

@@ -1,21 +1,13 @@
 //! Checked queries through the queue.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contract::workload::TermsOfText;
-use contract::{
-    Engine, EngineDescription, Expansion, FullPassAnswer, FullPassQuery, Hit, Query, Term,
-    TokenText,
-};
+use contract::{Expansion, FullPassAnswer, FullPassQuery, Hit, Query, Term, TokenText};
 use scheduler::account::Account;
-use tokio::runtime::Handle;
 
-use crate::engines::EngineStartError;
-use crate::queue::{
-    self, Answered, DeviceThreads, Limits, QueueHandle, QueueStatistics, SubmitError, Timeline,
-    Until, split,
-};
+use crate::queue::{Answered, QueueHandle, SubmitError, Timeline, split};
 
 /// What a query needs to be asked: a queue, an account and a deadline.
 #[derive(Clone, Copy)]
@@ -140,57 +132,5 @@ impl<'a> Asking<'a> {
             engine: searched.device + passed.device,
         };
         Ok((searched.responses, passed.responses, times))
-    }
-}
-
-/// A queue with an engine thread of its own. Dropping it ends the engine, so that its device is
-/// released in order.
-pub(crate) struct OwnQueue {
-    /// `None` only while it is dropped.
-    handle: Option<QueueHandle>,
-    /// The lock is only there so that threads may share this.
-    thread: Mutex<Option<DeviceThreads>>,
-    engine: EngineDescription,
-}
-
-impl OwnQueue {
-    /// Starts a thread for each maker's engine; deadlines are watched on `timer`.
-    pub(crate) fn start(
-        limits: Limits,
-        timer: &Handle,
-        makers: Vec<impl FnMut() -> Result<Box<dyn Engine>, EngineStartError> + Send + 'static>,
-    ) -> Result<Self, EngineStartError> {
-        let (handle, thread) = queue::start(limits, timer, Until::All, None, makers)?;
-        let engine = thread.description().clone();
-        Ok(Self { handle: Some(handle), thread: Mutex::new(Some(thread)), engine })
-    }
-
-    /// Asks through this queue, on this account.
-    pub(crate) fn asking<'a>(&'a self, account: &'a Arc<Account>, deadline: Instant) -> Asking<'a> {
-        Asking::new(self.handle(), account, deadline)
-    }
-
-    pub(crate) fn engine(&self) -> &EngineDescription {
-        &self.engine
-    }
-
-    pub(crate) fn statistics(&self) -> QueueStatistics {
-        self.handle().statistics()
-    }
-
-    fn handle(&self) -> &QueueHandle {
-        self.handle.as_ref().expect("it is not being dropped")
-    }
-}
-
-impl Drop for OwnQueue {
-    fn drop(&mut self) {
-        /// An engine that hangs is not waited for.
-        const STOP_TIMEOUT: Duration = Duration::from_secs(5);
-        drop(self.handle.take());
-        let thread = self.thread.get_mut().map(Option::take);
-        if let Ok(Some(thread)) = thread {
-            thread.join(STOP_TIMEOUT);
-        }
     }
 }

@@ -5,7 +5,7 @@ mod expand;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use scheduler::account::Account;
 
 use crate::answer::{Answer, Classified, Ranks, used};
 use crate::answering::{Answering, Timer};
-use crate::asking::{Asking, OwnQueue, Times};
+use crate::asking::{Asking, Times};
 use crate::description::ModelDescription;
 use crate::device::{Device, Placement};
 use crate::engines::{self, EngineStartError, HadGpu, KeptHeads, Makers, Wanted};
@@ -26,7 +26,7 @@ use crate::evaluation::similarities::Pair;
 use crate::heads::{Expander, Head, HeadError, Tokenised, Vocabulary, built_in, own_expander};
 use crate::placement::Placed;
 use crate::question::{Checked, MAX_RANKED, placed, prepare, prepare_rank};
-use crate::queue::{Limits, QueueStatistics};
+use crate::queue::{self, DeviceThreads, Limits, QueueHandle, QueueStatistics, Until};
 use crate::search::{Search, SearchResult};
 use crate::warm_up::WarmUp;
 use crate::{Error, Method, Model, Options, Target};
@@ -120,13 +120,30 @@ const CORES_TO_WATCH: usize = 4;
 
 struct Shared {
     model: Model,
-    queue: OwnQueue,
+    queue: QueueHandle,
+    // Dropped after the queue, which ends them.
+    _threads: OwnThreads,
+    engine: EngineDescription,
     /// For vectors on their way to a GPU.
     staging: Option<Arc<Staging>>,
     /// Which GPUs have which rows, if several were given.
     placed: Option<Placed>,
     // Dropped last: deadlines are watched until the engine has ended.
     timer: Timer,
+}
+
+/// The threads of the engine. Dropping them waits until they have ended, so that the device is
+/// released in order. The lock is only there so that threads may share this.
+struct OwnThreads(Mutex<Option<DeviceThreads>>);
+
+impl Drop for OwnThreads {
+    fn drop(&mut self) {
+        /// An engine that hangs is not waited for.
+        const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+        if let Ok(Some(threads)) = self.0.get_mut().map(Option::take) {
+            threads.join(STOP_TIMEOUT);
+        }
+    }
 }
 
 impl Kindred {
@@ -185,15 +202,18 @@ impl Kindred {
         F: FnMut() -> Result<Box<dyn Engine>, EngineStartError> + Send + 'static,
     {
         let mut timer = Timer::start().map_err(EngineStartError::Thread)?;
-        let queue = OwnQueue::start(settings.limits, timer.handle(), makers)?;
+        let (queue, threads) =
+            queue::start(settings.limits, timer.handle(), Until::All, None, makers)?;
+        let engine = threads.description().clone();
         // A GPU leaves the cores to others.
         let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let is_gpu = queue.engine().name == "cuda";
+        let is_gpu = engine.name == "cuda";
         if is_gpu && cores >= CORES_TO_WATCH {
             timer.let_one_watch();
         }
         let staging = staging.filter(|_| is_gpu);
-        let shared = Arc::new(Shared { model, queue, staging, placed, timer });
+        let _threads = OwnThreads(Mutex::new(Some(threads)));
+        let shared = Arc::new(Shared { model, queue, _threads, engine, staging, placed, timer });
         Ok(Self { shared, account: Account::new(), timeout: settings.timeout, suggests: true })
     }
 
@@ -218,7 +238,7 @@ impl Kindred {
 
     /// The engine's name and what it runs on.
     pub fn engine(&self) -> &EngineDescription {
-        self.shared.queue.engine()
+        &self.shared.engine
     }
 
     /// The model and the engine that answers for it, as the HTTP API describes them.
@@ -524,7 +544,7 @@ impl Kindred {
         // A time beyond the end of the clock counts as the default.
         let deadline = Instant::now().checked_add(timeout);
         let deadline = deadline.unwrap_or_else(|| Instant::now() + self.timeout);
-        self.shared.queue.asking(&self.account, deadline)
+        Asking::new(&self.shared.queue, &self.account, deadline)
     }
 
     /// What this future gives, as a pending answer.

@@ -97,25 +97,21 @@ impl BulkInput<'_> {
     /// The format that is given, or else the one that the name asks for. Other names, such as
     /// `train.json`, are refused: read as lines, they would give answers that nobody wants.
     pub(super) fn format(&self, given: Option<BulkFormat>) -> Result<BulkFormat, JobError> {
-        let found = match (given, self) {
-            (Some(given), _) => given,
-            (None, Self::Stdin) => BulkFormat::Lines,
-            (None, Self::File(path)) => match extension(&unpacked(path)) {
-                None => BulkFormat::Lines,
-                Some(extension) => BulkFormat::of_extension(&extension).ok_or_else(|| {
-                    JobError::Refused(format!(
-                        "{}: the name does not say the format; give it: csv, tsv, jsonl, lines or \
-                         parquet (with `kindred bulk`, --from FORMAT)",
-                        path.display()
-                    ))
-                })?,
-            },
+        let Self::File(path) = self else {
+            return given.unwrap_or(BulkFormat::Lines).checked(self.name(), false, false);
         };
-        let is_packed = match self {
-            Self::File(path) => unpacked(path) != *path,
-            Self::Stdin => false,
+        let name = unpacked(path, &["gz", "zst", "xz", "zip"]);
+        let named = || match extension(&name) {
+            None => Ok(BulkFormat::Lines),
+            Some(extension) => BulkFormat::of_extension(&extension).ok_or_else(|| {
+                JobError::Refused(format!(
+                    "{}: the name does not say the format; give it: csv, tsv, jsonl, lines or \
+                     parquet (with `kindred bulk`, --from FORMAT)",
+                    path.display()
+                ))
+            }),
         };
-        found.checked(self.name(), matches!(self, Self::File(_)), is_packed)
+        given.map_or_else(named, Ok)?.checked(self.name(), true, name != *path)
     }
 }
 
@@ -133,9 +129,9 @@ impl BulkOutput<'_> {
         let (found, is_packed) = match self {
             Self::Stdout => (given.or(Some(BulkFormat::JsonLines)), false),
             Self::File(path) => {
-                let is_packed = extension(path).as_deref() == Some("gz");
-                let named = || BulkFormat::of_extension(&extension(&without_gz(path))?);
-                (given.or_else(named), is_packed)
+                let name = unpacked(path, &["gz"]);
+                let named = || BulkFormat::of_extension(&extension(&name)?);
+                (given.or_else(named), name != *path)
             }
         };
         match found.filter(|format| BulkFormat::WRITTEN.contains(format)) {
@@ -157,17 +153,10 @@ fn extension(path: &Path) -> Option<String> {
     Some(path.extension()?.to_str()?.to_ascii_lowercase())
 }
 
-fn without_gz(path: &Path) -> PathBuf {
-    match extension(path).as_deref() {
-        Some("gz") => path.with_extension(""),
-        _ => path.to_owned(),
-    }
-}
-
-/// The name without what says that the file is compressed.
-fn unpacked(path: &Path) -> PathBuf {
-    match extension(path).as_deref() {
-        Some("gz" | "zst" | "xz" | "zip") => path.with_extension(""),
+/// The name without what says that the file is compressed, if it ends in one of these.
+fn unpacked(path: &Path, ends: &[&str]) -> PathBuf {
+    match extension(path) {
+        Some(extension) if ends.contains(&&*extension) => path.with_extension(""),
         _ => path.to_owned(),
     }
 }

@@ -1,5 +1,8 @@
 //! Splits lines into fields.
 
+use super::EvaluationError;
+use super::source::Source;
+
 /// What separates the fields of a line. A separator other than white space may also occur in a
 /// field, if the field is in double quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +73,19 @@ fn quoted(line: &str, separator: u8) -> Vec<String> {
 pub(super) fn width(lines: &[Line]) -> Option<usize> {
     let first = lines.first()?.fields.len();
     lines.iter().all(|line| line.fields.len() == first).then_some(first)
+}
+
+/// The error of the first line that has another number of fields than the first.
+pub(super) fn uneven(source: &Source, lines: &[Line], separator: Separator) -> EvaluationError {
+    let expected = lines[0].fields.len();
+    let odd = lines.iter().find(|line| line.fields.len() != expected).expect("they are uneven");
+    let what = format!(
+        "the line has {} fields, but the first line has {expected}, separated by {}; all lines \
+         must have the same number",
+        odd.fields.len(),
+        separator.name()
+    );
+    source.error(odd.number, what)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 //! refused.
 
 use super::EvaluationError;
-use super::fields::{Line, Separator, lines, split, width};
+use super::fields::{Line, Separator, lines, split, uneven, width};
 use super::source::Source;
 
 /// Two words and how similar people find them.
@@ -89,31 +89,23 @@ fn even_lines(source: &Source) -> Result<Vec<Line>, EvaluationError> {
     }
     let separators =
         [Separator::Tab, Separator::Semicolon, Separator::Comma, Separator::WhiteSpace];
-    let mut uneven = None;
+    let mut odd = None;
     for separator in separators {
         let lines = split(&source.text, separator);
         if width(&lines).is_some_and(|width| width >= 3) {
             return Ok(lines);
         }
-        if lines[0].fields.len() >= 3 && uneven.is_none() {
-            uneven = Some((separator, lines));
+        if lines[0].fields.len() >= 3 && odd.is_none() {
+            odd = Some((separator, lines));
         }
     }
-    let Some((separator, lines)) = uneven else {
+    let Some((separator, lines)) = odd else {
         let (line, _) = lines(&source.text).next().expect("there is one");
         let what = "the line has fewer than three fields; give two words and a score, separated by tabs, \
              commas or spaces";
         return Err(source.error(line, what));
     };
-    let expected = lines[0].fields.len();
-    let odd = lines.iter().find(|line| line.fields.len() != expected).expect("they are uneven");
-    let what = format!(
-        "the line has {} fields, but the first line has {expected}, separated by {}; all lines must have the \
-         same number",
-        odd.fields.len(),
-        separator.name()
-    );
-    Err(source.error(odd.number, what))
+    Err(uneven(source, &lines, separator))
 }
 
 fn word_columns(

@@ -80,18 +80,19 @@ trait Rows {
     fn bytes_read(&self) -> u64;
 }
 
-/// Rows of text. `next` appends one to a piece.
-struct OfText<'r, 'i, N> {
+/// Rows of text: of CSV or TSV if there are columns, otherwise lines.
+struct OfText<'r, 'i> {
     source: Source<'r, 'i>,
-    next: N,
+    columns: Option<columns::Columns>,
+    skips_blank: bool,
 }
 
-impl<'r, 'i, N> Rows for OfText<'r, 'i, N>
-where
-    N: FnMut(&mut Source<'r, 'i>, &mut Piece) -> Result<bool, JobError>,
-{
+impl Rows for OfText<'_, '_> {
     fn next(&mut self, piece: &mut Piece) -> Result<bool, JobError> {
-        (self.next)(&mut self.source, piece)
+        match &mut self.columns {
+            Some(columns) => columns.next(&mut self.source, piece),
+            None => lines::next(&mut self.source, piece, self.skips_blank),
+        }
     }
 
     fn go_on_to(&mut self, place: &Position) -> Result<bool, JobError> {
@@ -132,20 +133,13 @@ impl Job<'_> {
                 BulkFormat::Tsv => Some(Dialect::Tsv),
                 _ => None,
             };
-            match dialect {
-                Some(dialect) => {
-                    let columns = columns::Columns::new(dialect, &mut source, self)?;
-                    let Some(mut columns) = columns else { return Ok(ReadingEnd::AtTheEnd) };
-                    let next = |source: &mut _, piece: &mut _| columns.next(source, piece);
-                    self.cut(&mut OfText { source, next }, from, take)
-                }
-                None => {
-                    let skips_blank = self.format == BulkFormat::JsonLines;
-                    let next =
-                        |source: &mut _, piece: &mut _| lines::next(source, piece, skips_blank);
-                    self.cut(&mut OfText { source, next }, from, take)
-                }
-            }
+            let columns = dialect.map(|dialect| columns::Columns::new(dialect, &mut source, self));
+            let columns = match columns.transpose()? {
+                Some(None) => return Ok(ReadingEnd::AtTheEnd),
+                columns => columns.flatten(),
+            };
+            let skips_blank = self.format == BulkFormat::JsonLines;
+            self.cut(&mut OfText { source, columns, skips_blank }, from, take)
         })?
     }
 
