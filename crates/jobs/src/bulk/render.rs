@@ -35,9 +35,9 @@ impl Rendering {
         let mut names = vec!["id", "rank"];
         names.extend(self.columns);
         names.extend(["error", "detail"]);
-        let mut csv = csv_writer();
-        csv.write_record(names)?;
-        self.pack(finish(csv)?)
+        let mut bytes = Vec::new();
+        csv::Writer::from_writer(&mut bytes).write_record(names)?;
+        self.pack(bytes)
     }
 
     /// The answers of a piece. A piece becomes a member of the gzip file, so that a file that was
@@ -48,20 +48,22 @@ impl Rendering {
         answers: &[Result<RowAnswer<'_>, Fault>],
     ) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(rows.len() * 128);
-        if self.format != BulkFormat::Csv {
-            // A column of Parquet has one type.
-            let is_typed = self.format == BulkFormat::Parquet;
+        if self.format == BulkFormat::Csv {
+            let mut csv = csv::Writer::from_writer(&mut bytes);
             for (row, answer) in rows.iter().zip(answers) {
-                serde_json::to_writer(&mut bytes, &Line::new(row, answer, is_typed))?;
-                bytes.push(b'\n');
+                self.table(&mut csv, row, answer)?;
             }
+            csv.flush()?;
+            drop(csv);
             return self.pack(bytes);
         }
-        let mut csv = csv_writer();
+        // A column of Parquet has one type.
+        let is_typed = self.format == BulkFormat::Parquet;
         for (row, answer) in rows.iter().zip(answers) {
-            self.table(&mut csv, row, answer)?;
+            serde_json::to_writer(&mut bytes, &Line::new(row, answer, is_typed))?;
+            bytes.push(b'\n');
         }
-        self.pack(finish(csv)?)
+        self.pack(bytes)
     }
 
     /// Compresses bytes if that is wanted.
@@ -77,7 +79,7 @@ impl Rendering {
     /// The lines of a row. A row without labels, terms or neighbours has one as well.
     fn table(
         &self,
-        csv: &mut csv::Writer<Vec<u8>>,
+        csv: &mut csv::Writer<&mut Vec<u8>>,
         row: &Row<'_>,
         answer: &Result<RowAnswer<'_>, Fault>,
     ) -> io::Result<()> {
@@ -117,14 +119,6 @@ impl Rendering {
         let empty = self.columns.iter().map(|_| "");
         Ok(csv.write_record([&id[..], ""].into_iter().chain(empty).chain([code, &detail]))?)
     }
-}
-
-fn csv_writer() -> csv::Writer<Vec<u8>> {
-    csv::Writer::from_writer(Vec::new())
-}
-
-fn finish(csv: csv::Writer<Vec<u8>>) -> io::Result<Vec<u8>> {
-    csv.into_inner().map_err(|error| io::Error::other(error.to_string()))
 }
 
 /// In the shortest form that reads back as the same float64.

@@ -27,7 +27,6 @@ const TOGETHER: usize = 256;
 
 /// A model, and how it is asked.
 pub(crate) struct Evaluation<'a> {
-    /// The model.
     pub(crate) model: &'a ModelStore,
     /// How words are looked up.
     pub(crate) case: Case,

@@ -11,8 +11,8 @@ pub(super) struct Piece {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum PieceKind {
-    Plus,
-    Minus,
+    /// 1 or −1.
+    Sign(f64),
     Open,
     Close,
     /// A number and its `*`.
@@ -55,13 +55,13 @@ pub(super) fn split(text: &str) -> Result<Vec<Piece>, ExpressionError> {
 fn bare_piece(cursor: &mut Cursor<'_>, pieces: &mut Vec<Piece>) -> Result<(), ExpressionError> {
     let column = cursor.column;
     let sign = match cursor.peek() {
-        Some('+') => Some(PieceKind::Plus),
-        Some('-') => Some(PieceKind::Minus),
+        Some('+') => Some(1.0),
+        Some('-') => Some(-1.0),
         _ => None,
     };
-    if let Some(kind) = sign {
+    if let Some(sign) = sign {
         cursor.advance(1);
-        pieces.push(Piece { column, kind });
+        pieces.push(Piece { column, kind: PieceKind::Sign(sign) });
     }
     let column = cursor.column;
     if let Some(length) = weight_length(cursor.rest) {

@@ -1,6 +1,8 @@
 //! How similar words or sets of words are, and which of some words is the odd one. No search is
 //! needed: the scores are the contract's, of rows or of the sums that an analogy would look for.
 
+use std::borrow::Cow;
+
 use contract::{Hit, Metric, Row, score};
 use model_store::ModelStore;
 
@@ -47,14 +49,6 @@ pub struct Similarity {
     pub skipped: Option<Vec<String>>,
 }
 
-/// The vector of a side.
-enum Vector {
-    /// A word's own.
-    Row(Row),
-    /// A set's, `[dim]`, and its norm.
-    Sum(Vec<f32>, f64),
-}
-
 /// How similar two words or sets of words are.
 ///
 /// # Errors
@@ -93,35 +87,27 @@ pub fn similarity(
     if nothing_left || (unknown == Unknown::Error && !missing.is_empty()) {
         return Err(unknown_words(missing));
     }
+    // The vector of a word, or the sum of a set, and its norm.
+    let table = model.table();
     let vector = |(rows, is_set): (Vec<Row>, bool)| match rows[..] {
-        [row] if !is_set && has_no_direction(model, row) => Err(zero_row(model, row)),
-        [row] if !is_set => Ok(Vector::Row(row)),
+        [row] if !is_set && table.metric() == Metric::Cosine && table.norm(row) == 0.0 => {
+            Err(zero_row(model, row))
+        }
+        [row] if !is_set => Ok((Cow::Borrowed(table.row(row)), table.norm(row))),
         _ => {
             let components = sum(model, &rows)?;
             let norm = score::norm(&components);
-            Ok(Vector::Sum(components, norm))
+            Ok((Cow::Owned(components), norm))
         }
     };
     let [a, b] = sides.map(vector);
+    let ((a, a_norm), (b, b_norm)) = (a?, b?);
+    let score = match table.metric() {
+        Metric::Cosine => score::cosine(score::dot(&a, &b), a_norm, b_norm),
+        Metric::Dot => score::dot(&a, &b),
+    };
     let skipped = (unknown == Unknown::Skip).then(|| each_once(missing));
-    Ok(Similarity { score: compared(model, &a?, &b?), skipped })
-}
-
-fn has_no_direction(model: &ModelStore, row: Row) -> bool {
-    let table = model.table();
-    table.metric() == Metric::Cosine && table.norm(row) == 0.0
-}
-
-fn compared(model: &ModelStore, a: &Vector, b: &Vector) -> f64 {
-    let table = model.table();
-    let [(a, a_norm), (b, b_norm)] = [a, b].map(|vector| match vector {
-        Vector::Row(row) => (table.row(*row), table.norm(*row)),
-        Vector::Sum(components, norm) => (&components[..], *norm),
-    });
-    match table.metric() {
-        Metric::Cosine => score::cosine(score::dot(a, b), a_norm, b_norm),
-        Metric::Dot => score::dot(a, b),
-    }
+    Ok(Similarity { score, skipped })
 }
 
 /// Which of some words is least like all of them together.

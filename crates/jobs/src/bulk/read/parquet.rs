@@ -9,11 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
-    UInt32Type, UInt64Type,
-};
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch, RecordBatchReader};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader, downcast_primitive_array};
 use arrow_schema::{ArrowError, DataType};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
@@ -183,27 +179,15 @@ impl Rows for Columns {
 
 /// A value as CSV has it.
 fn as_text(column: &ArrayRef, row: usize) -> Option<Cow<'_, [u8]>> {
-    fn number<T: ArrowPrimitiveType>(column: &ArrayRef, row: usize) -> String {
-        format!("{:?}", column.as_primitive::<T>().value(row))
-    }
     if column.is_null(row) {
         return None;
     }
-    let text = match column.data_type() {
+    let text = downcast_primitive_array!(
+        column => format!("{:?}", column.value(row)),
         DataType::Binary => return Some(Cow::Borrowed(column.as_binary::<i32>().value(row))),
         DataType::Boolean => column.as_boolean().value(row).to_string(),
-        DataType::Int8 => number::<Int8Type>(column, row),
-        DataType::Int16 => number::<Int16Type>(column, row),
-        DataType::Int32 => number::<Int32Type>(column, row),
-        DataType::Int64 => number::<Int64Type>(column, row),
-        DataType::UInt8 => number::<UInt8Type>(column, row),
-        DataType::UInt16 => number::<UInt16Type>(column, row),
-        DataType::UInt32 => number::<UInt32Type>(column, row),
-        DataType::UInt64 => number::<UInt64Type>(column, row),
-        DataType::Float32 => number::<Float32Type>(column, row),
-        DataType::Float64 => number::<Float64Type>(column, row),
-        other => unreachable!("a column of {other} is refused"),
-    };
+        other => unreachable!("a column of {other} is refused")
+    );
     Some(Cow::Owned(text.into_bytes()))
 }
 
