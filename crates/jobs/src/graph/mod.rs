@@ -28,7 +28,6 @@ use crate::journal::check_free;
 use crate::requests::Searches;
 use crate::run::{self, Keep};
 use ask::{Asker, Buffers};
-use journal::WrittenRange;
 use partial::PartialGraph;
 
 /// The form of the file of a graph.
@@ -212,10 +211,11 @@ pub fn make(
     let started = Instant::now();
     let format = check_file(file, options.replace)?;
     let model = kindred.model().store();
-    let mut graph = PartialGraph::open(file, Identity::new(model, options)?)?;
-    let resumed_rows = graph.rows_done;
+    let identity = Identity::new(model, options)?;
+    let mut graph = PartialGraph::open(file, identity, &mut on_progress)?;
+    let resumed_rows = graph.resumed;
     let asked = Instant::now();
-    ask_for_all(kindred, &mut graph, options.jobs.max(1), &mut on_progress)?;
+    ask_for_all(kindred, &mut graph, options.jobs.max(1))?;
     let asking_seconds = asked.elapsed().as_secs_f64();
     let (edges, identity) = (graph.edges(), graph.tables.identity.clone());
     // Something may have come there meanwhile.
@@ -227,40 +227,15 @@ pub fn make(
     Ok(GraphSummary { file, model, version, rows, k, edges, resumed_rows, asking_seconds, seconds })
 }
 
-/// Keeps which ranges are written, on the thread that waits for them.
-struct Keeper<'a> {
-    graph: &'a mut PartialGraph,
-    resumed: u64,
-    on_progress: &'a mut dyn FnMut(GraphProgress) -> ControlFlow<()>,
-}
-
-impl Keep<WrittenRange> for Keeper<'_> {
-    const IN_ORDER: bool = false;
-
-    fn keep(&mut self, range: WrittenRange) -> Result<(), JobError> {
-        self.graph.add(range);
-        Ok(())
-    }
-
-    fn commit(&mut self) -> Result<(), JobError> {
-        self.graph.journal.commit_beside()
-    }
-
-    fn tell(&mut self) -> ControlFlow<()> {
-        (self.on_progress)(self.graph.progress(self.resumed))
-    }
-}
-
 fn ask_for_all(
     kindred: &Kindred,
-    graph: &mut PartialGraph,
+    graph: &mut PartialGraph<'_>,
     in_flight: usize,
-    on_progress: &mut dyn FnMut(GraphProgress) -> ControlFlow<()>,
 ) -> Result<(), JobError> {
     let kindred = kindred.for_long_work();
     let (model, asking) = (kindred.model().store(), || kindred.asking(None));
-    let (ranges, resumed) = (graph.open_ranges(), graph.rows_done);
-    let (cancellation, tables) = (Cancellation::new(), graph.tables.clone());
+    let (ranges, cancellation) = (graph.open_ranges(), Cancellation::new());
+    let tables = graph.tables.clone();
     let (threads, most) = (in_flight.min(ranges.len()), tables.identity.rows_per_range as usize);
     let worker = |number| {
         let searches = Searches::new(&asking, &cancellation, most, (number, threads))?;
@@ -269,11 +244,10 @@ fn ask_for_all(
         Ok::<_, JobError>(move |range| asker.ask(range))
     };
     let workers = (0..threads).map(worker).collect::<Result<Vec<_>, _>>()?;
-    let mut keeper = Keeper { graph, resumed, on_progress };
-    let ran = run::run("kindred-graph", workers, ranges.into_iter(), &mut keeper, &cancellation);
-    ran.and(keeper.graph.journal.commit())?;
-    let _ = keeper.tell();
-    let (done, rows) = (keeper.graph.rows_done, tables.identity.rows);
+    let ran = run::run("kindred-graph", workers, ranges.into_iter(), graph, &cancellation);
+    ran.and(graph.journal.commit())?;
+    let _ = graph.tell();
+    let (done, rows) = (graph.rows_done, tables.identity.rows);
     if done == rows {
         return Ok(());
     }

@@ -53,4 +53,13 @@ impl Tables {
         bytes.resize(((rows.end - rows.start) * self.identity.k * 8) as usize, 0);
         self.file.read_exact_at(bytes, self.at(table, rows.start))
     }
+
+    /// Whether the rows of a range have these checksums, of indices and scores.
+    pub(super) fn has(&self, range: u64, checksums: [u32; 2], bytes: &mut Vec<u8>) -> bool {
+        let rows = self.identity.range(range);
+        [Table::Indices, Table::Scores].into_iter().zip(checksums).all(|(table, checksum)| {
+            let read = self.read(table, &rows, bytes);
+            read.is_ok() && crc32fast::hash(bytes) == checksum
+        })
+    }
 }
