@@ -12,8 +12,8 @@ use super::ask::Written;
 use super::formats::BulkFormat;
 use super::job::Job;
 use super::journal::Checkpoint;
+use super::output::Output;
 use super::read::ReadingEnd;
-use super::sink::Sink;
 use super::source::Position;
 use crate::cancellation::Cancellation;
 use crate::error::JobError;
@@ -23,7 +23,7 @@ use crate::run::{self, Keep};
 pub(super) struct Keeper<'a> {
     pub(super) job: &'a Job<'a>,
     pub(super) checkpoint: Checkpoint,
-    pub(super) sink: Sink,
+    pub(super) output: Output,
     pub(super) resumed: u64,
     pub(super) total: Option<u64>,
     /// Bytes of the file that were read for the rows that are done.
@@ -42,8 +42,8 @@ impl Keep<Written> for Keeper<'_> {
             && let Some((line, fault)) = faults.first()
         {
             // Of this piece nothing is kept, but a pipe gets what can be had.
-            if let Sink::Stdout = self.sink {
-                self.sink.write(&bytes)?;
+            if self.output.folder().is_none() {
+                self.output.write(&bytes)?;
             }
             return Err(JobError::Refused(format!(
                 "{}, line {line}: {}: {}; correct the row, or leave out --strict: then it is \
@@ -53,7 +53,7 @@ impl Keep<Written> for Keeper<'_> {
                 fault.detail
             )));
         }
-        self.sink.write(&bytes)?;
+        self.output.write(&bytes)?;
         for (_, fault) in faults {
             *self.checkpoint.errors.entry(fault.code.to_owned()).or_default() += 1;
         }
@@ -63,7 +63,7 @@ impl Keep<Written> for Keeper<'_> {
     }
 
     fn commit(&mut self) -> Result<(), JobError> {
-        self.sink.commit(&self.checkpoint, true)
+        self.output.commit(&self.checkpoint, true)
     }
 
     fn tell(&mut self) -> ControlFlow<()> {
@@ -114,7 +114,7 @@ impl Keeper<'_> {
         // is written, it becomes the file at once.
         let kept = match is_complete || matches!(read, Err(JobError::Io { .. })) {
             true => Ok(()),
-            false => self.sink.commit(&self.checkpoint, false),
+            false => self.output.commit(&self.checkpoint, false),
         };
         read?;
         kept?;
@@ -124,9 +124,9 @@ impl Keeper<'_> {
 
     fn stopped(&self) -> JobError {
         let rows = self.checkpoint.input.rows;
-        match &self.sink {
-            Sink::Folder(file) if self.total.is_some() && rows > 0 => {
-                JobError::Stopped { done: rows.to_string(), folder: file.folder().to_owned() }
+        match self.output.folder() {
+            Some(folder) if self.total.is_some() && rows > 0 => {
+                JobError::Stopped { done: rows.to_string(), folder: folder.to_owned() }
             }
             _ => JobError::StoppedForGood { rows },
         }
@@ -134,19 +134,17 @@ impl Keeper<'_> {
 
     /// The part of the input that was read already has changed.
     fn changed(&self) -> JobError {
-        let folder = match &self.sink {
-            Sink::Folder(file) => file.folder().display(),
-            Sink::Stdout => unreachable!("nothing goes on there"),
-        };
+        let folder = self.output.folder().expect("nothing goes on to the standard output");
         let Position { rows, bytes, .. } = self.checkpoint.input;
         let read = match self.job.format {
             BulkFormat::Parquet => format!("{rows} rows"),
             _ => format!("{bytes} bytes"),
         };
         JobError::Refused(format!(
-            "{} has changed since the work in {folder} was begun: its first {read} are others; \
-             restore it, or remove that folder to start anew",
-            self.job.input.name()
+            "{} has changed since the work in {} was begun: its first {read} are others; restore \
+             it, or remove that folder to start anew",
+            self.job.input.name(),
+            folder.display()
         ))
     }
 }

@@ -12,16 +12,15 @@ mod formats;
 mod job;
 mod journal;
 mod keep;
+mod output;
 #[cfg(feature = "parquet")]
 mod parquet;
-mod partial;
 mod read;
 mod render;
 mod rows;
 mod run;
 #[cfg(feature = "parquet")]
 mod schema;
-mod sink;
 mod source;
 mod work;
 

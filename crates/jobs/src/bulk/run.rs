@@ -12,13 +12,13 @@ use super::formats::{BulkFormat, BulkInput, BulkOutput};
 use super::job::Job;
 use super::journal::{Checkpoint, Identity};
 use super::keep::Keeper;
-use super::partial::PartialFile;
+use super::output::Output;
 use super::render::Rendering;
-use super::sink::Sink;
 use super::source::Position;
 use super::work::BulkWork;
 use super::{BulkOptions, BulkProgress, BulkSummary, check_bulk_files};
 use crate::error::JobError;
+use crate::journal::Journal;
 
 /// Answers each row of a file, and writes the answers to another, in the order of the rows, complete
 /// or not at all. Waits until that is done.
@@ -76,28 +76,22 @@ pub fn run(
         strict: options.strict,
         rendering: Rendering { format: to, is_packed, columns: work.columns() },
     };
-    let mut sink = match output {
-        BulkOutput::File(file) => {
-            let identity = identity(&job, total);
-            Sink::Folder(Box::new(PartialFile::open(file, &identity, total.is_some())?))
-        }
-        BulkOutput::Stdout => Sink::Stdout,
+    let mut written = match output {
+        BulkOutput::File(file) => Output::open(file, &identity(&job, total), total.is_some())?,
+        BulkOutput::Stdout => Output::stdout(),
     };
-    let begun = match &sink {
-        Sink::Folder(file) => file.entered.clone(),
-        Sink::Stdout => Checkpoint::default(),
-    };
+    let begun = written.entered.clone();
     let resumed = begun.input.rows;
     let no_text = |_| JobError::NotAnswered(Error::Internal);
     if resumed == 0 {
         let head = job.rendering.head().map_err(no_text)?;
-        sink.write(&head)?;
+        written.write(&head)?;
     }
     let asked = Instant::now();
     let mut keeper = Keeper {
         job: &job,
         checkpoint: begun.clone(),
-        sink,
+        output: written,
         resumed,
         total,
         read: 0,
@@ -105,33 +99,31 @@ pub fn run(
         on_progress: &mut on_progress,
     };
     let result = keeper.run((resumed > 0).then_some(&begun.input), options.jobs.max(1));
-    let Keeper { checkpoint, sink, .. } = keeper;
+    let Keeper { checkpoint, output: mut written, .. } = keeper;
     let asking_seconds = asked.elapsed().as_secs_f64();
-    match (result, sink) {
-        (Ok(()), Sink::Stdout) => {}
-        (Ok(()), Sink::Folder(mut partial)) => {
-            let BulkOutput::File(file) = output else { unreachable!("it is written to a file") };
-            if partial.is_empty() {
-                partial.write(&job.rendering.pack(Vec::new()).map_err(no_text)?)?;
-            }
-            // Something may have come there meanwhile.
-            check_bulk_files(input, output, options)?;
-            if to != BulkFormat::Parquet {
-                partial.journal.finish(file, None)?;
-            } else {
-                if checkpoint.input.rows > 0 {
-                    // Making Parquet of them may take long.
-                    partial.commit(checkpoint.clone(), false)?;
-                }
-                finish_as_parquet(*partial, file, &job)?;
-            }
-        }
+    if let Err(error) = result {
         // Nothing to go on from, or no way to; another command may be right.
-        (Err(error), Sink::Folder(partial)) if total.is_none() || checkpoint.input.rows == 0 => {
-            partial.journal.remove();
-            return Err(error);
+        let goes_on = total.is_some() && checkpoint.input.rows > 0;
+        if let Some(journal) = written.journal.filter(|_| !goes_on) {
+            journal.remove();
         }
-        (Err(error), _) => return Err(error),
+        return Err(error);
+    }
+    if let BulkOutput::File(file) = output {
+        if written.is_empty() {
+            written.write(&job.rendering.pack(Vec::new()).map_err(no_text)?)?;
+        }
+        // Something may have come there meanwhile.
+        check_bulk_files(input, output, options)?;
+        if to == BulkFormat::Parquet {
+            // Making it of the rows may take long.
+            written.commit(&checkpoint, false)?;
+        }
+        match written.journal {
+            Some(journal) if to == BulkFormat::Parquet => finish_as_parquet(journal, file, &job)?,
+            Some(journal) => journal.finish(file, None)?,
+            None => unreachable!("it is written to a file"),
+        }
     }
     let Checkpoint { input: Position { rows, .. }, errors, .. } = checkpoint;
     let failed = errors.values().sum();
@@ -153,21 +145,21 @@ pub fn run(
 
 /// A kill meanwhile costs nothing but this: the rows stay until it is done.
 #[cfg(feature = "parquet")]
-fn finish_as_parquet(partial: PartialFile, file: &Path, job: &Job<'_>) -> Result<(), JobError> {
+fn finish_as_parquet(journal: Journal, file: &Path, job: &Job<'_>) -> Result<(), JobError> {
     let model = job.kindred.model();
     let about = [
         ("kindred.work", job.work.name()),
         ("kindred.model", model.name()),
         ("kindred.version", model.version()),
     ];
-    let (made, schema) = (partial.journal.made("parquet"), job.work.schema(job.id.is_some()));
-    super::parquet::write(&made, partial.journal.data(), &schema, &about)
+    let (made, schema) = (journal.made("parquet"), job.work.schema(job.id.is_some()));
+    super::parquet::write(&made, journal.data(), &schema, &about)
         .map_err(JobError::io("write", &made))?;
-    partial.journal.finish(file, Some(&made))
+    journal.finish(file, Some(&made))
 }
 
 #[cfg(not(feature = "parquet"))]
-fn finish_as_parquet(_: PartialFile, file: &Path, _: &Job<'_>) -> Result<(), JobError> {
+fn finish_as_parquet(_: Journal, file: &Path, _: &Job<'_>) -> Result<(), JobError> {
     unreachable!("{} is refused at first", file.display())
 }
 

@@ -1,6 +1,6 @@
-//! The rows of an output while it is written, in the folder beside it.
+//! Where answers go: the folder beside a file, which becomes the file, or the standard output.
 //!
-//! A checkpoint counts only if the rows still have the checksum that the journal has.
+//! In the folder, a checkpoint counts only if the rows still have the checksum that the journal has.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -12,20 +12,27 @@ use super::journal::{Checkpoint, Identity};
 use crate::error::JobError;
 use crate::journal::Journal;
 
-/// The rows of a file.
-pub(super) struct PartialFile {
-    pub(super) journal: Journal,
+/// Where answers go.
+pub(super) struct Output {
+    /// `None`: to the standard output.
+    pub(super) journal: Option<Journal>,
     /// The last checkpoint that was entered.
     pub(super) entered: Checkpoint,
-    /// The length and the checksum of what is written.
+    /// The length and the checksum of what is written to the folder.
     written: u64,
     hasher: Hasher,
     /// Whether another run could go on from here.
     is_resumable: bool,
 }
 
-impl PartialFile {
-    /// Begins, or goes on from what is there.
+impl Output {
+    /// The standard output.
+    pub(super) fn stdout() -> Self {
+        let (entered, hasher) = (Checkpoint::default(), Hasher::new());
+        Self { journal: None, entered, written: 0, hasher, is_resumable: false }
+    }
+
+    /// The folder beside a file: begins, or goes on from what is there.
     pub(super) fn open(
         file: &Path,
         identity: &Identity,
@@ -42,41 +49,50 @@ impl PartialFile {
         let entered = right.map_err(JobError::io("prepare", journal.folder()))?;
         let (written, checksum) = (entered.written, entered.checksum);
         let hasher = Hasher::new_with_initial_len(checksum, written);
-        Ok(Self { journal, entered, written, hasher, is_resumable })
+        Ok(Self { journal: Some(journal), entered, written, hasher, is_resumable })
     }
 
-    pub(super) fn folder(&self) -> &Path {
-        self.journal.folder()
+    /// The folder, unless answers go to the standard output.
+    pub(super) fn folder(&self) -> Option<&Path> {
+        self.journal.as_ref().map(Journal::folder)
     }
 
-    /// Whether nothing is written.
+    /// Whether nothing is written to the folder.
     pub(super) fn is_empty(&self) -> bool {
         self.written == 0
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), JobError> {
-        let written = self.journal.data().write_all(bytes);
-        written.map_err(JobError::io("write", self.folder()))?;
+        let Some(journal) = &self.journal else {
+            let mut stdout = io::stdout().lock();
+            let written = stdout.write_all(bytes).and_then(|()| stdout.flush());
+            return written.map_err(|error| match error.kind() {
+                io::ErrorKind::BrokenPipe => JobError::Closed,
+                _ => JobError::io("write", Path::new("standard output"))(error),
+            });
+        };
+        let written = journal.data().write_all(bytes);
+        written.map_err(JobError::io("write", journal.folder()))?;
         self.hasher.update(bytes);
         self.written += bytes.len() as u64;
         Ok(())
     }
 
-    /// Enters a checkpoint into the journal, `beside` other work or before it returns.
-    pub(super) fn commit(
-        &mut self,
-        mut checkpoint: Checkpoint,
-        beside: bool,
-    ) -> Result<(), JobError> {
-        checkpoint.written = self.written;
-        checkpoint.checksum = self.hasher.clone().finalize();
+    /// Enters a checkpoint into the journal, `beside` other work or before it returns. Before the
+    /// first rows there is nothing to go on from.
+    pub(super) fn commit(&mut self, checkpoint: &Checkpoint, beside: bool) -> Result<(), JobError> {
+        let Some(journal) = self.journal.as_mut().filter(|_| checkpoint.input.rows > 0) else {
+            return Ok(());
+        };
+        let (written, checksum) = (self.written, self.hasher.clone().finalize());
+        let checkpoint = Checkpoint { written, checksum, ..checkpoint.clone() };
         if self.is_resumable && checkpoint != self.entered {
-            self.journal.add(&checkpoint);
+            journal.add(&checkpoint);
             self.entered = checkpoint;
         }
         match beside {
-            true => self.journal.commit_beside(),
-            false => self.journal.commit(),
+            true => journal.commit_beside(),
+            false => journal.commit(),
         }
     }
 }
