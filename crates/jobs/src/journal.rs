@@ -32,12 +32,13 @@ pub(crate) trait Description: Serialize + DeserializeOwned {
 
 /// The folder of a job.
 pub(crate) struct Journal {
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
     /// Locked while this process works here.
     file: File,
     /// The length of the description's line.
     head: usize,
-    data: File,
+    /// The data that is done.
+    pub(crate) data: File,
     /// The name of the data in the folder.
     name: &'static str,
     /// Lines of entries that are not written.
@@ -166,15 +167,6 @@ impl Journal {
         self.file.set_len(end.unwrap_or(self.head) as u64)?;
         self.file.seek(SeekFrom::End(0))?;
         Ok(())
-    }
-
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    /// The file with the data that is done.
-    pub(crate) fn data(&self) -> &File {
-        &self.data
     }
 
     /// The path of a file that is made of the data: one of [`MADE`], by its extension.

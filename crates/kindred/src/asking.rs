@@ -14,7 +14,8 @@ use crate::queue::{Answered, QueueHandle, SubmitError, Timeline, split};
 pub struct Asking<'a> {
     queue: &'a QueueHandle,
     account: &'a Arc<Account>,
-    deadline: Instant,
+    /// An answer is of no use after it.
+    pub(crate) deadline: Instant,
     timeline: Option<&'a Arc<Timeline>>,
 }
 
@@ -38,12 +39,6 @@ impl<'a> Asking<'a> {
     #[inline]
     pub fn noted_in(self, timeline: Option<&'a Arc<Timeline>>) -> Self {
         Self { timeline, ..self }
-    }
-
-    /// The deadline: an answer is of no use after it.
-    #[inline]
-    pub fn deadline(&self) -> Instant {
-        self.deadline
     }
 
     /// The neighbours of each query, best first. Dropping the future abandons them: queries that

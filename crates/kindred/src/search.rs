@@ -147,7 +147,7 @@ impl ToFold {
         let folded = self.0.into_iter().map(|(one, hits)| {
             go_on()?;
             let kept = one.fold.keep(words, &hits);
-            let is_done = kept.len() == one.fold.k() || hits.len() < one.query.k();
+            let is_done = kept.len() == one.fold.k || hits.len() < one.query.k();
             Ok(if is_done { Ok((one.index, kept)) } else { Err(one) })
         });
         folded.collect::<Result<_, E>>().map(Folded)

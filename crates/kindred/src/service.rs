@@ -203,7 +203,7 @@ impl Kindred {
     {
         let mut timer = Timer::start().map_err(EngineStartError::Thread)?;
         let (queue, threads) =
-            queue::start(settings.limits, timer.handle(), Until::All, None, makers)?;
+            queue::start(settings.limits, &timer.handle, Until::All, None, makers)?;
         let engine = threads.description().clone();
         // A GPU leaves the cores to others.
         let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);

@@ -39,14 +39,14 @@ impl Output {
         is_resumable: bool,
     ) -> Result<Self, JobError> {
         let (mut journal, checkpoints) = Journal::open(file, "rows", identity, is_resumable)?;
-        let right = last_right(journal.data(), checkpoints).and_then(|(right, end)| {
+        let right = last_right(&journal.data, checkpoints).and_then(|(right, end)| {
             journal.keep(end)?;
-            let mut rows = journal.data();
+            let mut rows = &journal.data;
             rows.set_len(right.written)?;
             rows.seek(SeekFrom::End(0))?;
             Ok(right)
         });
-        let entered = right.map_err(JobError::io("prepare", journal.folder()))?;
+        let entered = right.map_err(JobError::io("prepare", &journal.folder))?;
         let (written, checksum) = (entered.written, entered.checksum);
         let hasher = Hasher::new_with_initial_len(checksum, written);
         Ok(Self { journal: Some(journal), entered, written, hasher, is_resumable })
@@ -54,7 +54,7 @@ impl Output {
 
     /// The folder, unless answers go to the standard output.
     pub(super) fn folder(&self) -> Option<&Path> {
-        self.journal.as_ref().map(Journal::folder)
+        self.journal.as_ref().map(|journal| &*journal.folder)
     }
 
     /// Whether nothing is written to the folder.
@@ -71,8 +71,8 @@ impl Output {
                 _ => JobError::io("write", Path::new("standard output"))(error),
             });
         };
-        let written = journal.data().write_all(bytes);
-        written.map_err(JobError::io("write", journal.folder()))?;
+        let written = (&journal.data).write_all(bytes);
+        written.map_err(JobError::io("write", &journal.folder))?;
         self.hasher.update(bytes);
         self.written += bytes.len() as u64;
         Ok(())

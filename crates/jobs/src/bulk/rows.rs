@@ -5,7 +5,7 @@ use std::fmt;
 
 use heads::delimited::same_in_any_case;
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::Fault;
@@ -21,29 +21,17 @@ pub(super) struct Row<'a> {
 }
 
 /// What tells a row from the others.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
 pub(super) enum Id<'a> {
     /// Its line, from 1.
     Line(u64),
     /// The content of a column.
     Text(Cow<'a, str>),
     /// JSON, as it was written.
-    Json(&'a str),
+    Json(&'a RawValue),
     /// It could not be read.
     Missing,
-}
-
-impl Serialize for Id<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Line(line) => serializer.serialize_u64(*line),
-            Self::Text(text) => serializer.serialize_str(text),
-            Self::Json(json) => {
-                serde_json::from_str::<&RawValue>(json).expect("it was read").serialize(serializer)
-            }
-            Self::Missing => serializer.serialize_none(),
-        }
-    }
 }
 
 impl Id<'_> {
@@ -52,9 +40,9 @@ impl Id<'_> {
         match self {
             Self::Line(line) => line.to_string().into(),
             Self::Text(text) => text.as_ref().into(),
-            Self::Json(json) => match serde_json::from_str::<String>(json) {
+            Self::Json(json) => match serde_json::from_str::<String>(json.get()) {
                 Ok(text) => text.into(),
-                Err(_) => (*json).into(),
+                Err(_) => json.get().into(),
             },
             Self::Missing => "".into(),
         }
@@ -110,7 +98,7 @@ fn of_json<'a>(line: u64, bytes: &'a [u8], column: &str, id: Option<&str>) -> Ro
     };
     let (id, text) = match (id, found) {
         (None, _) => (Id::Line(line), text),
-        (Some(_), Ok(Some(found))) => (Id::Json(found.get()), text),
+        (Some(_), Ok(Some(found))) => (Id::Json(found), text),
         (Some(name), Ok(None)) => (Id::Missing, text.and_then(|_| Err(missing(name)))),
         (Some(_), Err(fault)) => (Id::Missing, text.and(Err(fault))),
     };
@@ -288,11 +276,12 @@ mod tests {
 
     #[test]
     fn ids_in_csv_are_what_they_say() {
+        let json = |json| Id::Json(serde_json::from_str(json).unwrap());
         for (id, text) in [
             (Id::Line(3), "3"),
             (Id::Text("a b".into()), "a b"),
-            (Id::Json("\"a\\n\""), "a\n"),
-            (Id::Json("1.50"), "1.50"),
+            (json("\"a\\n\""), "a\n"),
+            (json("1.50"), "1.50"),
             (Id::Missing, ""),
         ] {
             assert_eq!(id.text(), text);

@@ -153,7 +153,7 @@ fn finish_as_parquet(journal: Journal, file: &Path, job: &Job<'_>) -> Result<(),
         ("kindred.version", model.version()),
     ];
     let (made, schema) = (journal.made("parquet"), job.work.schema(job.id.is_some()));
-    super::parquet::write(&made, journal.data(), &schema, &about)
+    super::parquet::write(&made, &journal.data, &schema, &about)
         .map_err(JobError::io("write", &made))?;
     journal.finish(file, Some(&made))
 }

@@ -39,7 +39,7 @@ impl<'a> PartialGraph<'a> {
         on_progress: &'a mut dyn FnMut(GraphProgress) -> ControlFlow<()>,
     ) -> Result<Self, JobError> {
         let (journal, said) = Journal::open::<_, WrittenRange>(file, "graph", &identity, true)?;
-        let (data, folder) = (journal.data(), journal.folder().to_owned());
+        let (data, folder) = (&journal.data, journal.folder.clone());
         let written = vec![None; identity.ranges() as usize];
         // Where the tables were cut off, there are zeros then, whose checksums are wrong.
         let data = data.set_len(Tables::length(&identity)).and_then(|()| data.try_clone());

@@ -136,14 +136,14 @@ impl Checked {
 
     /// How many rows these options exclude, besides the words of the query.
     pub fn excluded_rows(&self) -> usize {
-        self.excluded.as_ref().map_or(0, |excluded| excluded.rows().len())
+        self.excluded.as_ref().map_or(0, |excluded| excluded.rows.len())
     }
 
     /// The filter of these options. It also excludes the words of the query, unless `include_query`
     /// is set.
     pub(super) fn filter(&self, inputs: Vec<Row>) -> Filter {
         let left_out = if self.include_query { Vec::new() } else { inputs };
-        let excluded = self.excluded.as_ref().map_or(&[][..], |excluded| excluded.rows());
+        let excluded = self.excluded.as_ref().map_or(&[][..], |excluded| &excluded.rows[..]);
         let mut filter = Filter::excluding_besides(excluded, left_out);
         filter.first_rows = self.vocab_limit;
         filter.min_score = self.min_score;

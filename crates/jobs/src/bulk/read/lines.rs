@@ -31,10 +31,12 @@ pub(super) fn next(
                 return Ok(false);
             }
         }
-        // JSON may have them between its tokens.
+        // A file without a line feed may have lines that end with carriage returns, as those of old
+        // programs. Read as one text, they would get one answer. JSON may have them between its
+        // tokens.
         let is_text = !skips_blank;
-        if is_text && found.is_none() && source.lines == 0 && is_one_line_of_several(source.rest())
-        {
+        let is_all = found.is_none() && source.lines == 0;
+        if is_text && is_all && memchr(b'\r', source.rest().trim_ascii()).is_some() {
             let reason = "the input has no line feeds, but carriage returns between its lines; \
                           convert them: tr '\\r' '\\n' <IN >OUT";
             return Err(JobError::Refused(reason.to_owned()));
@@ -55,10 +57,4 @@ pub(super) fn next(
         }
         (searched, is_too_large) = (0, false);
     }
-}
-
-/// Whether a file without a line feed has lines that end with carriage returns, as those of old
-/// programs. Read as one text, they would get one answer.
-fn is_one_line_of_several(content: &[u8]) -> bool {
-    memchr(b'\r', content.trim_ascii()).is_some()
 }
