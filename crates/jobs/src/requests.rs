@@ -41,9 +41,6 @@ impl<'c> Requests<'c> {
 
     /// Asks for all items. `request` asks for some of them, and puts their answers where they
     /// belong.
-    ///
-    /// # Errors
-    /// If `request` fails for good, or the job is cancelled.
     pub(crate) fn all(
         &mut self,
         items: Range<u64>,
@@ -67,9 +64,6 @@ impl<'c> Requests<'c> {
     }
 
     /// A request was not answered. Returns when it may be made again.
-    ///
-    /// # Errors
-    /// If it will not be, or the job is cancelled.
     fn after(&mut self, error: SubmitError) -> Result<(), Interrupted> {
         match error {
             // A caller may hold half of the queue: this request would never be taken.
@@ -111,9 +105,6 @@ impl<'s, 'a> Searches<'s, 'a> {
     /// Requests that wait together share each pass. If those of all threads began together, they
     /// would also end together, and the engine would wait until their answers are written. So the
     /// first request of thread `number` of `threads` is cut, each at another place.
-    ///
-    /// # Errors
-    /// If the system has no room for what a thread waits on.
     pub(crate) fn new(
         asking: &'s (dyn Fn() -> Asking<'a> + Sync),
         cancellation: &'s Cancellation,
@@ -129,9 +120,6 @@ impl<'s, 'a> Searches<'s, 'a> {
 
     /// Searches for all items. `queries` makes the queries of some of them; `put` takes their
     /// answers, in the same order.
-    ///
-    /// # Errors
-    /// If `queries` fails, the engine does not answer, or the job is cancelled.
     pub(crate) fn all(
         &mut self,
         items: Range<u64>,

@@ -47,9 +47,6 @@ impl Evaluation<'_> {
     /// have is wrong, and so is one that has no answer by a method, such as PairDirection if a is
     /// b. The three words themselves are no answers. `progress` gets the number of questions that
     /// were asked since its last call.
-    ///
-    /// # Errors
-    /// Only if there are no answers.
     pub(crate) async fn analogies(
         &self,
         asking: Asking<'_>,

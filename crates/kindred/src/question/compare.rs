@@ -68,19 +68,15 @@ pub fn similarity(
         return Err(Error::invalid("sides", "two words or lists of 1 to 256 words"));
     }
     let mut missing = Vec::new();
-    let mut look_up = |words: &[String]| {
-        let mut known = Vec::with_capacity(words.len());
-        for word in words {
-            match model.words().row(word) {
-                Some(row) => known.push(row),
-                None => missing.push(word.clone()),
-            }
-        }
-        known
-    };
-    let sides = sides.map(|side| match side {
-        Side::Word(word) => (look_up(&[word]), false),
-        Side::Set(words) => (look_up(&words), true),
+    let sides = sides.map(|side| {
+        let (words, is_set) = match side {
+            Side::Word(word) => (vec![word], false),
+            Side::Set(words) => (words, true),
+        };
+        let found = words.into_iter().map(|word| row_of(model.words(), word));
+        let known: Vec<Row> =
+            found.filter_map(|row| row.map_err(|word| missing.push(word)).ok()).collect();
+        (known, is_set)
     });
     // A side without known words can't be compared.
     let nothing_left = sides.iter().any(|(rows, _)| rows.is_empty());
