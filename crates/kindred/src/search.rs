@@ -7,7 +7,7 @@ use contract::{FullPassQuery, Hit, Query};
 use model_store::Words;
 
 use crate::asking::{Asking, Times};
-use crate::question::{Explain, Explanation, Fold, Notes, Prepared};
+use crate::question::{Explanation, Fold, Notes, Prepared};
 use crate::queue::SubmitError;
 
 /// If too few hits are left after folding, the next round asks for this many times as many.
@@ -52,24 +52,18 @@ struct Folding {
 impl Search {
     /// A search for these queries.
     pub fn new(prepared: Vec<Prepared>) -> Self {
-        let (mut searches, mut ranks, mut folding) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut searches, mut all_ranks, mut folding) = (Vec::new(), Vec::new(), Vec::new());
         let mut found = Vec::with_capacity(prepared.len());
         for (index, prepared) in prepared.into_iter().enumerate() {
-            let Prepared { query, with_vectors, notes, fold, explain } = prepared;
+            let Prepared { query, with_vectors, notes, fold, explanation, ranks } = prepared;
             if let Some(fold) = fold {
                 folding.push(Folding { index, query: query.clone(), fold: *fold });
             }
             searches.push((index, query));
-            let explanation = explain.map(|explain| {
-                let Explain { formula, inputs } = *explain;
-                if let Some(inputs) = inputs {
-                    ranks.push((index, inputs));
-                }
-                Box::new(Explanation { formula, inputs: Vec::new() })
-            });
+            all_ranks.extend(ranks.map(|ranks| (index, *ranks)));
             found.push(SearchResult { hits: Vec::new(), with_vectors, notes, explanation });
         }
-        Self { searches, ranks, folding, found, times: None }
+        Self { searches, ranks: all_ranks, folding, found, times: None }
     }
 
     /// Asks the open queries. `Some`: hits to fold before the next round. `None`: the search is

@@ -61,7 +61,7 @@ impl Job<'_> {
         {
             rows.truncate(first);
         }
-        let bytes = self.rendering.rows(&rows, &answers).map_err(|_| Error::Internal)?;
+        let bytes = self.render(&rows, &answers).map_err(|_| Error::Internal)?;
         let Piece { end, bytes_read, .. } = &piece;
         Ok(Written { bytes, end: end.clone(), bytes_read: *bytes_read, faults })
     }

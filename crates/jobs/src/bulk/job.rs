@@ -3,7 +3,6 @@
 use kindred::Kindred;
 
 use super::formats::{BulkFormat, BulkInput};
-use super::render::Rendering;
 use super::work::BulkWork;
 
 /// What is read, asked and written.
@@ -19,5 +18,9 @@ pub(super) struct Job<'a> {
     pub(super) id: Option<&'a str>,
     /// Whether the first row without an answer ends the work.
     pub(super) strict: bool,
-    pub(super) rendering: Rendering,
+    /// The format of the output: JSON lines, also for Parquet, which is made of them at the end, or
+    /// CSV.
+    pub(super) to: BulkFormat,
+    /// Whether it is compressed with gzip.
+    pub(super) is_packed: bool,
 }

@@ -13,27 +13,18 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::formats::BulkFormat;
+use super::job::Job;
 use super::rows::{Id, Row};
 use super::{Fault, RowAnswer};
 
-/// How answers are written.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Rendering {
-    /// JSON lines, from which Parquet is made at the end, or CSV.
-    pub(super) format: BulkFormat,
-    pub(super) is_packed: bool,
-    /// Between the id with the rank, and the error.
-    pub(super) columns: &'static [&'static str],
-}
-
-impl Rendering {
+impl Job<'_> {
     /// What comes before all rows.
     pub(super) fn head(&self) -> io::Result<Vec<u8>> {
-        if self.format != BulkFormat::Csv {
+        if self.to != BulkFormat::Csv {
             return Ok(Vec::new());
         }
         let mut names = vec!["id", "rank"];
-        names.extend(self.columns);
+        names.extend(self.work.columns());
         names.extend(["error", "detail"]);
         let mut bytes = Vec::new();
         csv::Writer::from_writer(&mut bytes).write_record(names)?;
@@ -42,13 +33,13 @@ impl Rendering {
 
     /// The answers of a piece. A piece becomes a member of the gzip file, so that a file that was
     /// resumed has the same bytes.
-    pub(super) fn rows(
+    pub(super) fn render(
         &self,
         rows: &[Row<'_>],
         answers: &[Result<RowAnswer<'_>, Fault>],
     ) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(rows.len() * 128);
-        if self.format == BulkFormat::Csv {
+        if self.to == BulkFormat::Csv {
             let mut csv = csv::Writer::from_writer(&mut bytes);
             for (row, answer) in rows.iter().zip(answers) {
                 self.table(&mut csv, row, answer)?;
@@ -58,7 +49,7 @@ impl Rendering {
             return self.pack(bytes);
         }
         // A column of Parquet has one type.
-        let is_typed = self.format == BulkFormat::Parquet;
+        let is_typed = self.to == BulkFormat::Parquet;
         for (row, answer) in rows.iter().zip(answers) {
             serde_json::to_writer(&mut bytes, &Line::new(row, answer, is_typed))?;
             bytes.push(b'\n');
@@ -83,11 +74,11 @@ impl Rendering {
         row: &Row<'_>,
         answer: &Result<RowAnswer<'_>, Fault>,
     ) -> io::Result<()> {
-        let id = row.id.text();
+        let (id, columns) = (row.id.text(), self.work.columns());
         let mut rank = 0;
         let mut line = |values: [&str; 3]| {
             rank += 1;
-            let (rank, values) = (rank.to_string(), &values[..self.columns.len()]);
+            let (rank, values) = (rank.to_string(), &values[..columns.len()]);
             let line = [&id, &rank[..]].into_iter().chain(values.iter().copied()).chain(["", ""]);
             csv.write_record(line)
         };
@@ -116,7 +107,7 @@ impl Rendering {
             Ok(_) => ("", String::new()),
             Err(fault) => (fault.code, format!("line {}: {}", row.line, fault.detail)),
         };
-        let empty = self.columns.iter().map(|_| "");
+        let empty = columns.iter().map(|_| "");
         Ok(csv.write_record([&id[..], ""].into_iter().chain(empty).chain([code, &detail]))?)
     }
 }

@@ -13,7 +13,6 @@ use super::job::Job;
 use super::journal::{Checkpoint, Identity};
 use super::keep::Keeper;
 use super::output::Output;
-use super::render::Rendering;
 use super::source::Position;
 use super::work::BulkWork;
 use super::{BulkOptions, BulkProgress, BulkSummary, check_bulk_files};
@@ -74,7 +73,8 @@ pub fn run(
         column: options.column.as_deref().unwrap_or(work.column()),
         id: options.id.as_deref(),
         strict: options.strict,
-        rendering: Rendering { format: to, is_packed, columns: work.columns() },
+        to,
+        is_packed,
     };
     let mut written = match output {
         BulkOutput::File(file) => Output::open(file, &identity(&job, total), total.is_some())?,
@@ -84,7 +84,7 @@ pub fn run(
     let resumed = begun.input.rows;
     let no_text = |_| JobError::NotAnswered(Error::Internal);
     if resumed == 0 {
-        let head = job.rendering.head().map_err(no_text)?;
+        let head = job.head().map_err(no_text)?;
         written.write(&head)?;
     }
     let asked = Instant::now();
@@ -111,7 +111,7 @@ pub fn run(
     }
     if let BulkOutput::File(file) = output {
         if written.is_empty() {
-            written.write(&job.rendering.pack(Vec::new()).map_err(no_text)?)?;
+            written.write(&job.pack(Vec::new()).map_err(no_text)?)?;
         }
         // Something may have come there meanwhile.
         check_bulk_files(input, output, options)?;
@@ -177,7 +177,7 @@ fn file_length(path: &Path) -> Result<Option<u64>, JobError> {
 fn identity(job: &Job<'_>, input_bytes: Option<u64>) -> Identity {
     /// Of the folder of work.
     const FORMAT: u32 = 1;
-    let (model, from, to) = (job.kindred.model(), job.format, job.rendering.format);
+    let (model, from, to) = (job.kindred.model(), job.format, job.to);
     let mut identity = Identity::new();
     let mut put = |name: &str, value: Value| identity.insert(name.to_owned(), value);
     put("format", FORMAT.into());
@@ -187,7 +187,7 @@ fn identity(job: &Job<'_>, input_bytes: Option<u64>) -> Identity {
     put("options", job.work.options(job.kindred.engine().name));
     put("from", from.name().into());
     put("to", to.name().into());
-    put("gzip", job.rendering.is_packed.then_some(true).into());
+    put("gzip", job.is_packed.then_some(true).into());
     put("column", (from != BulkFormat::Lines).then_some(job.column).into());
     put("id", job.id.into());
     put("input_bytes", input_bytes.into());

@@ -10,6 +10,7 @@ use contract::{
 use model_store::ModelStore;
 
 use super::excluded::Excluded;
+use super::explain::Explanation;
 use super::fold::Fold;
 use super::formula::{Formula, check_form};
 use super::look_up::{look_up, row_of, unknown_words};
@@ -252,17 +253,10 @@ pub struct Prepared {
     pub notes: Notes,
     /// How its hits are folded, if they are.
     pub fold: Option<Box<Fold>>,
-    /// What its explanation needs, if it has one.
-    pub explain: Option<Box<Explain>>,
-}
-
-/// What an explanation needs.
-#[derive(Debug)]
-pub struct Explain {
-    /// How rows are scored.
-    pub formula: Formula,
-    /// Asks for the ranks of the query's own words, if it has words.
-    pub inputs: Option<FullPassQuery>,
+    /// Its explanation, if it has one, without the ranks of the query's own words.
+    pub explanation: Option<Box<Explanation>>,
+    /// Asks for these ranks.
+    pub ranks: Option<Box<FullPassQuery>>,
 }
 
 /// Looks up the words of a target and makes its query.
@@ -279,21 +273,21 @@ pub fn prepare(model: &ModelStore, target: Target, options: &Checked) -> Result<
         Box::new(Fold::new(options.k, own, options.excluded.clone()))
     });
     let k = fold.as_ref().map_or(options.k, |fold| fold.first_k());
-    let explain = if options.explain {
-        let inputs = each_row_once(&inputs);
-        let ranks =
-            |scoring| FullPassQuery::new(scoring, 0, options.filter(Vec::new()), inputs.clone());
-        let asked = if inputs.is_empty() { None } else { Some(ranks(formula.scoring(model)?)) };
-        Some(Box::new(Explain { formula: formula.clone(), inputs: asked }))
-    } else {
-        None
-    };
+    let (mut explanation, mut ranks) = (None, None);
+    if options.explain {
+        explanation = Some(Box::new(Explanation { formula: formula.clone(), inputs: Vec::new() }));
+        if !inputs.is_empty() {
+            let (scoring, filter) = (formula.scoring(model)?, options.filter(Vec::new()));
+            let asked = FullPassQuery::new(scoring, 0, filter, each_row_once(&inputs));
+            ranks = Some(Box::new(asked));
+        }
+    }
     let filter = options.filter(inputs);
     let query = match formula {
         Formula::Vector { vector, .. } => Query::new(&model.table(), vector, k, filter)?,
         _ => Query::by(formula.scoring(model)?, k, filter),
     };
-    Ok(Prepared { query, with_vectors: options.with_vectors, notes, fold, explain })
+    Ok(Prepared { query, with_vectors: options.with_vectors, notes, fold, explanation, ranks })
 }
 
 fn check_row(model: &ModelStore, row: u32) -> Result<(), Error> {
