@@ -122,16 +122,15 @@ impl Identity {
         /// The most neighbours of a range, so that its answers take little memory.
         const NEIGHBOURS_PER_RANGE: u64 = 65_536;
         let k = options.k as u64;
-        let must_be = if !(1..=MAX_K).contains(&k) {
-            Some("`k` must be a whole number from 1 to 1000")
-        } else if options.first_rows == Some(0) {
-            Some("`first_rows` must be a whole number of at least 1")
-        } else if options.min_score.is_some_and(|score| !score.is_finite()) {
-            Some("`min_score` must be a finite number")
-        } else {
-            None
-        };
-        if let Some(must_be) = must_be {
+        let must_be = [
+            (!(1..=MAX_K).contains(&k), "`k` must be a whole number from 1 to 1000"),
+            (options.first_rows == Some(0), "`first_rows` must be a whole number of at least 1"),
+            (
+                options.min_score.is_some_and(|score| !score.is_finite()),
+                "`min_score` must be a finite number",
+            ),
+        ];
+        if let Some((_, must_be)) = must_be.into_iter().find(|(is_wrong, _)| *is_wrong) {
             return Err(JobError::Refused(must_be.to_owned()));
         }
         Ok(Self {
