@@ -57,8 +57,8 @@ fn threads_and_unsafe_code_are_where_the_architecture_says() {
         }
         let code = read(&path);
         // As in `.name("kindred-work".into())`, `.thread_name(|i| format!("kindred-scan-{i}"))` and
-        // `jobs::run("kindred-bulk", …)`.
-        let spawns = ["thread::Builder", ".thread_name(", "jobs::run("];
+        // `run::run("kindred-bulk", …)`.
+        let spawns = ["thread::Builder", ".thread_name(", "run::run("];
         let spawns = spawns.iter().any(|spawn| code.contains(spawn));
         for name in code.split("\"kindred-").skip(1).filter(|_| spawns) {
             let name = name.split('"').next().unwrap_or_default();

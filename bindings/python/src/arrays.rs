@@ -1,6 +1,7 @@
 //! Arrays of NumPy: in without a copy, out as new arrays, and a model's table as a view.
 
-use kindred::{Arrays, Error};
+use jobs::arrays::Arrays;
+use kindred::Error;
 use numpy::ndarray::ArrayView2;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use contract::{Row, TermExpander};
+use jobs::JobError;
+use jobs::arrays::ArrayQueries;
+use jobs::graph::{self, GraphOptions};
 use kindred::evaluation::results::{Case, Report};
 use kindred::evaluation::source::Source;
 use kindred::evaluation::{analogies, similarities};
-use kindred::graph::{GraphError, GraphOptions};
 use kindred::heads::WantedTerms;
-use kindred::{Answer, ArrayQueries, Error, Kindred, Method, Options, Target, Times};
+use kindred::{Answer, Error, Kindred, Method, Options, Target, Times};
 use model_store::{ArrayRows, ModelStore};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -114,8 +116,9 @@ impl Model {
         let (kindred, options, mut signals) =
             (self.kindred()?, options(given)?, Signals::default());
         let found = py.detach(|| {
-            kindred
-                .nearest_arrays(queries, options, |done| signals.go_on_telling(progress, (done,)))
+            jobs::arrays::nearest(kindred, queries, options, |done| {
+                signals.go_on_telling(progress, (done,))
+            })
         });
         match found.map_err(errors::of_question)? {
             Some(found) => arrays(py, found),
@@ -544,7 +547,7 @@ impl Model {
         let options = GraphOptions { k, first_rows, min_score, replace, ..GraphOptions::default() };
         let mut signals = Signals::default();
         let made = py.detach(|| {
-            kindred.graph(&file, &options, |now| {
+            graph::make(kindred, &file, &options, |now| {
                 signals.go_on_telling(progress.as_ref(), (now.done, now.rows))
             })
         });
@@ -553,7 +556,7 @@ impl Model {
                 let json = serde_json::to_string(&made).map_err(errors::engine)?;
                 Ok(PyString::new(py, &json))
             }
-            Err(GraphError::Stopped { .. }) => Err(signals.raised()),
+            Err(JobError::Stopped { .. }) => Err(signals.raised()),
             Err(error) => Err(errors::model(error)),
         }
     }

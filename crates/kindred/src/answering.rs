@@ -81,7 +81,7 @@ impl<T> fmt::Debug for Answering<'_, T> {
 /// A thread that watches deadlines, and on which answers are handed out to callers without a
 /// runtime of tokio. It ends when this is dropped.
 pub(crate) struct Timer {
-    handle: Handle,
+    pub(crate) handle: Handle,
     watch: Option<Arc<Watch>>,
     _until_dropped: oneshot::Sender<()>,
 }
@@ -100,10 +100,6 @@ impl Timer {
             let _ = runtime.block_on(dropped);
         })?;
         Ok(Self { handle, watch: None, _until_dropped: until_dropped })
-    }
-
-    pub(crate) fn handle(&self) -> &Handle {
-        &self.handle
     }
 
     /// From now on, a caller that waits alone watches for its answer for a while, which takes a

@@ -1,27 +1,21 @@
 //! Checked queries through the queue.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contract::{
-    Engine, EngineDescription, Expansion, FullPassAnswer, FullPassQuery, Hit, Query, Term,
-    TokenText,
-};
+use contract::workload::TermsOfText;
+use contract::{Expansion, FullPassAnswer, FullPassQuery, Hit, Query, Term, TokenText};
 use scheduler::account::Account;
-use tokio::runtime::Handle;
 
-use crate::engines::EngineStartError;
-use crate::queue::{
-    self, Answered, DeviceThreads, Limits, QueueHandle, QueueStatistics, SubmitError, Timeline,
-    Until,
-};
+use crate::queue::{Answered, QueueHandle, SubmitError, Timeline, split};
 
 /// What a query needs to be asked: a queue, an account and a deadline.
 #[derive(Clone, Copy)]
 pub struct Asking<'a> {
     queue: &'a QueueHandle,
     account: &'a Arc<Account>,
-    deadline: Instant,
+    /// An answer is of no use after it.
+    pub(crate) deadline: Instant,
     timeline: Option<&'a Arc<Timeline>>,
 }
 
@@ -47,36 +41,52 @@ impl<'a> Asking<'a> {
         Self { timeline, ..self }
     }
 
-    /// The deadline: an answer is of no use after it.
-    #[inline]
-    pub fn deadline(&self) -> Instant {
-        self.deadline
-    }
-
-    /// The neighbours of each query, in order.
-    ///
-    /// This is the scheduler's own future: another around it would be copied with every request.
+    /// The neighbours of each query, best first. Dropping the future abandons them: queries that
+    /// have not been searched by then never will be.
     ///
     /// # Errors
-    /// If the queue is full, the deadline passes or the engine fails.
+    /// Immediately if the deadline has passed, the queue is full or there is no working engine;
+    /// later if the deadline passes or the engine fails.
     #[inline]
-    pub fn search(
-        self,
-        queries: Vec<Query>,
-    ) -> impl Future<Output = Result<Answered<Vec<Hit>>, SubmitError>> + Send + use<'a> {
-        self.queue.submit(self.account, queries, self.deadline, self.timeline)
+    pub async fn search(self, queries: Vec<Query>) -> Result<Answered<Vec<Hit>>, SubmitError> {
+        let Self { queue, account, deadline, timeline } = self;
+        let answered = queue.search.submit(account, queries, deadline, timeline).await?;
+        let (mut answer, unproven) = split(answered);
+        if !unproven.is_empty() {
+            // Boxed, because it is rare and must not make the future of every request larger.
+            Box::pin(self.prove(unproven, &mut answer)).await?;
+        }
+        Ok(answer)
     }
 
-    /// The answer to each query that takes a full pass, in order.
+    /// Answers by full passes the queries that a search could not prove.
+    async fn prove(
+        self,
+        unproven: Vec<(usize, Query)>,
+        answer: &mut Answered<Vec<Hit>>,
+    ) -> Result<(), SubmitError> {
+        let queries = unproven.iter().map(|(_, query)| FullPassQuery::of_search(query)).collect();
+        let proved = self.full_pass(queries).await?;
+        for ((index, _), proved) in unproven.into_iter().zip(proved.responses) {
+            answer.responses[index] = proved.hits;
+        }
+        answer.queued += proved.queued;
+        answer.device += proved.device;
+        Ok(())
+    }
+
+    /// The answer to each query that takes a full pass, in order. They wait in a lane of their own,
+    /// as texts do.
     ///
     /// # Errors
     /// As [`search`](Self::search).
     #[inline]
-    pub fn full_pass(
+    pub async fn full_pass(
         self,
         queries: Vec<FullPassQuery>,
-    ) -> impl Future<Output = Result<Answered<FullPassAnswer>, SubmitError>> + Send + use<'a> {
-        self.queue.full_pass(self.account, queries, self.deadline, self.timeline)
+    ) -> Result<Answered<FullPassAnswer>, SubmitError> {
+        let Self { queue, account, deadline, timeline } = self;
+        queue.full_pass.submit(account, queries, deadline, timeline).await
     }
 
     /// The class scores of each text, in order.
@@ -84,23 +94,23 @@ impl<'a> Asking<'a> {
     /// # Errors
     /// As [`search`](Self::search).
     #[inline]
-    pub fn classify(
-        self,
-        texts: Vec<TokenText>,
-    ) -> impl Future<Output = Result<Answered<Vec<f64>>, SubmitError>> + Send + use<'a> {
-        self.queue.classify(self.account, texts, self.deadline, self.timeline)
+    pub async fn classify(self, texts: Vec<TokenText>) -> Result<Answered<Vec<f64>>, SubmitError> {
+        let Self { queue, account, deadline, timeline } = self;
+        queue.classify.submit(account, texts, deadline, timeline).await
     }
 
-    /// The terms of each text, in order.
+    /// The terms of each text, in order, best first.
     ///
     /// # Errors
     /// As [`search`](Self::search).
     #[inline]
-    pub fn expand(
-        self,
-        texts: Vec<Expansion>,
-    ) -> impl Future<Output = Result<Answered<Vec<Term>>, SubmitError>> + Send + use<'a> {
-        self.queue.expand(self.account, texts, self.deadline, self.timeline)
+    pub async fn expand(self, texts: Vec<Expansion>) -> Result<Answered<Vec<Term>>, SubmitError> {
+        let Self { queue, account, deadline, timeline } = self;
+        let (parts, terms) = queue.expand.workload().parts(texts);
+        let Answered { queued, device, .. } =
+            queue.expand.submit(account, parts, deadline, timeline).await?;
+        let responses = terms.into_iter().map(TermsOfText::take).collect();
+        Ok(Answered { responses, queued, device })
     }
 
     /// Both kinds of queries. The searches come first: together they could need more slots than one
@@ -117,57 +127,5 @@ impl<'a> Asking<'a> {
             engine: searched.device + passed.device,
         };
         Ok((searched.responses, passed.responses, times))
-    }
-}
-
-/// A queue with an engine thread of its own. Dropping it ends the engine, so that its device is
-/// released in order.
-pub(crate) struct OwnQueue {
-    /// `None` only while it is dropped.
-    handle: Option<QueueHandle>,
-    /// The lock is only there so that threads may share this.
-    thread: Mutex<Option<DeviceThreads>>,
-    engine: EngineDescription,
-}
-
-impl OwnQueue {
-    /// Starts a thread for each maker's engine; deadlines are watched on `timer`.
-    pub(crate) fn start(
-        limits: Limits,
-        timer: &Handle,
-        makers: Vec<impl FnMut() -> Result<Box<dyn Engine>, EngineStartError> + Send + 'static>,
-    ) -> Result<Self, EngineStartError> {
-        let (handle, thread) = queue::start(limits, timer, Until::All, None, makers)?;
-        let engine = thread.description().clone();
-        Ok(Self { handle: Some(handle), thread: Mutex::new(Some(thread)), engine })
-    }
-
-    /// Asks through this queue, on this account.
-    pub(crate) fn asking<'a>(&'a self, account: &'a Arc<Account>, deadline: Instant) -> Asking<'a> {
-        Asking::new(self.handle(), account, deadline)
-    }
-
-    pub(crate) fn engine(&self) -> &EngineDescription {
-        &self.engine
-    }
-
-    pub(crate) fn statistics(&self) -> QueueStatistics {
-        self.handle().statistics()
-    }
-
-    fn handle(&self) -> &QueueHandle {
-        self.handle.as_ref().expect("it is not being dropped")
-    }
-}
-
-impl Drop for OwnQueue {
-    fn drop(&mut self) {
-        /// An engine that hangs is not waited for.
-        const STOP_TIMEOUT: Duration = Duration::from_secs(5);
-        drop(self.handle.take());
-        let thread = self.thread.get_mut().map(Option::take);
-        if let Ok(Some(thread)) = thread {
-            thread.join(STOP_TIMEOUT);
-        }
     }
 }

@@ -161,16 +161,6 @@ impl Error {
         self
     }
 
-    /// The same error, of a vector of an array.
-    pub(crate) fn of_vector(self, index: usize) -> Self {
-        let of = |reason: String| format!("vector {index}: {reason}");
-        match self {
-            Self::ZeroQuery { reason } => Self::ZeroQuery { reason: of(reason) },
-            Self::NotFinite { reason } => Self::NotFinite { reason: of(reason) },
-            other => other,
-        }
-    }
-
     pub(crate) fn out_of_bounds(option: &options::Declaration) -> Self {
         Self::invalid(option.name, option.must_be)
     }

@@ -14,7 +14,7 @@
 //! Answers are exact: the same question has the same rows and the same score bits on every device.
 //! A [`Model`] alone answers what needs no search; [`Kindred`] is a model with an engine. The
 //! command line's other work is here as well: [`prepare`], [`export`], [`synth`],
-//! [`Model::verify`], [`graph`], [`bulk`], and [`evaluation`].
+//! [`Model::verify`], and [`evaluation`]; graphs and bulk work are in the crate `jobs`.
 //!
 //! The server and the command line are layers over the parts, which they have from here: [`demo`]
 //! and [`ModelStore`] open a model, [`engines`] makes the engine that searches it by the
@@ -29,14 +29,11 @@ pub mod answering;
 pub mod asking;
 #[cfg(feature = "cuda")]
 pub mod borrowed_terms;
-pub mod bulk;
 pub mod demo;
 mod description;
 mod error;
 pub mod evaluation;
 pub mod expression;
-pub mod graph;
-mod jobs;
 pub mod method;
 mod model;
 pub mod options;
@@ -44,8 +41,6 @@ pub mod question;
 pub mod queue;
 pub mod search;
 mod service;
-
-use heads::delimited;
 
 pub use answer::{Answer, Classified, ImpliedTerm, ImpliedTerms, NamedLabel, Neighbor, Ranks};
 pub use answering::Answering;
@@ -63,5 +58,5 @@ pub use model_store::{ModelError, ModelStore, Number, Words, export, npy, prepar
 pub use options::{Options, Unknown};
 pub use question::{Placed, Side, Target, Term};
 pub use queue::Limits;
-pub use service::{ArrayQueries, Arrays, Kindred, Settings};
+pub use service::{Kindred, STAGED_TOGETHER, Settings};
 pub use {::contract, ::engines, ::heads};

@@ -10,8 +10,8 @@
 
 use std::str::FromStr;
 
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::method::Method;
 
@@ -23,23 +23,13 @@ pub const DEFAULT_K: u64 = 10;
 pub const MAX_EXCLUDED: usize = 1000;
 
 /// What becomes of words that the model does not have, where several are given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", rename_all = "lowercase")]
 pub enum Unknown {
     /// They fail the query.
     Error,
     /// They are left out, and the answer says which.
     Skip,
-}
-
-impl Unknown {
-    /// Its name in requests.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Skip => "skip",
-        }
-    }
 }
 
 impl FromStr for Unknown {
@@ -73,14 +63,8 @@ macro_rules! with_options {
     ($then:ident! { $($rest:tt)* }) => {
         $crate::with_options! { @all [$crate::pass_options] [$then { $($rest)* }] }
     };
-    (nearest: $then:ident! { $($rest:tt)* }) => {
-        $crate::with_options! { @all [$crate::pick_options] [nearest $then { $($rest)* } {}] }
-    };
-    (analogy: $then:ident! { $($rest:tt)* }) => {
-        $crate::with_options! { @all [$crate::pick_options] [analogy $then { $($rest)* } {}] }
-    };
-    (rank: $then:ident! { $($rest:tt)* }) => {
-        $crate::with_options! { @all [$crate::pick_options] [rank $then { $($rest)* } {}] }
+    ($kind:ident: $then:ident! { $($rest:tt)* }) => {
+        $crate::with_options! { @all [$crate::pick_options] [$kind $then { $($rest)* } {}] }
     };
     // The declaration.
     (@all [$($macro:tt)+] [$($first:tt)*]) => {
@@ -246,18 +230,19 @@ pub struct Flag {
 }
 
 /// A value that an option can have.
-trait OptionValue {
-    fn is_one_of(&self, values: &Values) -> bool;
-    fn to_json(&self) -> Value;
+trait OptionValue: Serialize {
+    fn is_one_of(&self, _: &Values) -> bool {
+        true
+    }
+
+    fn to_json(&self) -> Value {
+        json!(self)
+    }
 }
 
 impl OptionValue for u64 {
     fn is_one_of(&self, values: &Values) -> bool {
         matches!(values, Values::Whole { from, to } if (from..=to).contains(&self))
-    }
-
-    fn to_json(&self) -> Value {
-        (*self).into()
     }
 }
 
@@ -265,47 +250,19 @@ impl OptionValue for f64 {
     fn is_one_of(&self, _: &Values) -> bool {
         self.is_finite()
     }
-
-    fn to_json(&self) -> Value {
-        (*self).into()
-    }
 }
 
-impl OptionValue for bool {
-    fn is_one_of(&self, _: &Values) -> bool {
-        true
-    }
-
-    fn to_json(&self) -> Value {
-        (*self).into()
-    }
-}
+impl OptionValue for bool {}
 
 impl OptionValue for Vec<String> {
     fn is_one_of(&self, values: &Values) -> bool {
         matches!(values, Values::Words { most } if self.len() <= *most)
     }
-
-    fn to_json(&self) -> Value {
-        self.as_slice().into()
-    }
 }
 
-impl OptionValue for Unknown {
-    fn is_one_of(&self, _: &Values) -> bool {
-        true
-    }
-
-    fn to_json(&self) -> Value {
-        self.name().into()
-    }
-}
+impl OptionValue for Unknown {}
 
 impl OptionValue for Method {
-    fn is_one_of(&self, _: &Values) -> bool {
-        true
-    }
-
     fn to_json(&self) -> Value {
         self.short_name().into()
     }
@@ -401,8 +358,6 @@ pub fn must_be(option: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -1,12 +1,10 @@
 //! The queue in front of a model's engine: searches and full passes, as lanes of one scheduler.
 
 use std::fmt::Display;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contract::workload::{Classify, Costs, Expand, FullPass, Search, SearchResponse, TermsOfText};
-use contract::{Engine, Expansion, FullPassAnswer, FullPassQuery, Hit, Query, Term, TokenText};
-use scheduler::account::Account;
+use contract::workload::{Classify, Costs, Expand, FullPass, Search, SearchResponse};
+use contract::{Engine, FullPassQuery, Hit, Query, TokenText};
 use scheduler::{Counted, Lane, LaneStatistics, Scheduler, StartError};
 use tokio::runtime;
 
@@ -38,10 +36,10 @@ pub struct Limits {
 /// The callers' end of the queue. Clones share it; when the last is gone the engine's thread ends.
 #[derive(Clone)]
 pub struct QueueHandle {
-    search: Lane<Search>,
-    full_pass: Lane<FullPass>,
-    classify: Lane<Classify>,
-    expand: Lane<Expand>,
+    pub(crate) search: Lane<Search>,
+    pub(crate) full_pass: Lane<FullPass>,
+    pub(crate) classify: Lane<Classify>,
+    pub(crate) expand: Lane<Expand>,
 }
 
 /// What was counted since the start, and what waits now.
@@ -77,13 +75,7 @@ where
     F: FnMut() -> Result<Box<dyn Engine>, E> + Send + 'static,
     E: Display + Send + 'static,
 {
-    let (scheduler, queue, costs) = lanes(limits);
-    Ok((queue, scheduler.start(timer, until, within, telling(&costs, makers))?))
-}
-
-/// A scheduler with all lanes, and the costs that admission counts.
-fn lanes(limits: Limits) -> (Scheduler<dyn Engine>, QueueHandle, Costs) {
-    let mut scheduler = Scheduler::new(scheduler::Limits {
+    let mut scheduler = Scheduler::<dyn Engine>::new(scheduler::Limits {
         capacity_slots: limits.capacity_queries,
         max_restarts: limits.engine_max_restarts,
         hang_timeout: limits.engine_hang_timeout,
@@ -96,126 +88,26 @@ fn lanes(limits: Limits) -> (Scheduler<dyn Engine>, QueueHandle, Costs) {
     let full_pass = scheduler.lane(FullPass { costs: costs.clone() });
     let classify = scheduler.lane(Classify);
     let expand = scheduler.lane(Expand { max_batch, costs: costs.clone() });
-    (scheduler, QueueHandle { search, full_pass, classify, expand }, costs)
-}
-
-/// The same makers, each of which tells what requests cost its engine.
-fn telling<F, E>(
-    costs: &Costs,
-    makers: Vec<F>,
-) -> Vec<impl FnMut() -> Result<Box<dyn Engine>, E> + Send + 'static>
-where
-    F: FnMut() -> Result<Box<dyn Engine>, E> + Send + 'static,
-{
-    let maker = |mut make: F| {
+    let telling = |mut make: F| {
         let costs = costs.clone();
         move || {
             let engine = make()?;
             costs.set(engine.usual_costs());
-            Ok(engine)
+            Ok::<_, E>(engine)
         }
     };
-    makers.into_iter().map(maker).collect()
+    // Each tells admission what requests cost its engine.
+    let makers = makers.into_iter().map(telling).collect();
+    let queue = QueueHandle { search, full_pass, classify, expand };
+    Ok((queue, scheduler.start(timer, until, within, makers)?))
 }
 
 impl QueueHandle {
-    /// Waits for the neighbours of some queries, best first. Dropping the future abandons them:
-    /// queries that have not been searched by then never will be. Notes in the timeline, if there
-    /// is one, when jobs enter the queue, and their passes.
+    /// Searches through the slot that is kept for readiness checks. Only one may be under way: a
+    /// second takes the slot of the first.
     ///
     /// # Errors
-    /// Immediately if the deadline has passed, the queue is full or there is no working engine;
-    /// later if the deadline passes or the engine fails.
-    #[inline]
-    pub async fn submit(
-        &self,
-        account: &Arc<Account>,
-        queries: Vec<Query>,
-        deadline: Instant,
-        timeline: Option<&Arc<Timeline>>,
-    ) -> Result<Answered<Vec<Hit>>, SubmitError> {
-        let answered = self.search.submit(account, queries, deadline, timeline).await?;
-        let (mut answer, unproven) = split(answered);
-        if !unproven.is_empty() {
-            // Boxed, because it is rare and must not make the future of every request larger.
-            Box::pin(self.prove(account, unproven, &mut answer, deadline, timeline)).await?;
-        }
-        Ok(answer)
-    }
-
-    /// Answers by full passes the queries that a search could not prove.
-    async fn prove(
-        &self,
-        account: &Arc<Account>,
-        unproven: Vec<(usize, Query)>,
-        answer: &mut Answered<Vec<Hit>>,
-        deadline: Instant,
-        timeline: Option<&Arc<Timeline>>,
-    ) -> Result<(), SubmitError> {
-        let queries = unproven.iter().map(|(_, query)| FullPassQuery::of_search(query)).collect();
-        let proved = self.full_pass(account, queries, deadline, timeline).await?;
-        for ((index, _), proved) in unproven.into_iter().zip(proved.responses) {
-            answer.responses[index] = proved.hits;
-        }
-        answer.queued += proved.queued;
-        answer.device += proved.device;
-        Ok(())
-    }
-
-    /// As [`submit`](Self::submit), for queries that take a full pass. They wait in a lane of their
-    /// own.
-    ///
-    /// # Errors
-    /// As [`submit`](Self::submit).
-    pub async fn full_pass(
-        &self,
-        account: &Arc<Account>,
-        queries: Vec<FullPassQuery>,
-        deadline: Instant,
-        timeline: Option<&Arc<Timeline>>,
-    ) -> Result<Answered<FullPassAnswer>, SubmitError> {
-        self.full_pass.submit(account, queries, deadline, timeline).await
-    }
-
-    /// As [`submit`](Self::submit), for the class scores of some texts. They wait in a lane of
-    /// their own.
-    ///
-    /// # Errors
-    /// As [`submit`](Self::submit).
-    pub async fn classify(
-        &self,
-        account: &Arc<Account>,
-        texts: Vec<TokenText>,
-        deadline: Instant,
-        timeline: Option<&Arc<Timeline>>,
-    ) -> Result<Answered<Vec<f64>>, SubmitError> {
-        self.classify.submit(account, texts, deadline, timeline).await
-    }
-
-    /// As [`submit`](Self::submit), for the terms of some texts, best first. They wait in a lane of
-    /// their own.
-    ///
-    /// # Errors
-    /// As [`submit`](Self::submit).
-    pub async fn expand(
-        &self,
-        account: &Arc<Account>,
-        texts: Vec<Expansion>,
-        deadline: Instant,
-        timeline: Option<&Arc<Timeline>>,
-    ) -> Result<Answered<Vec<Term>>, SubmitError> {
-        let (parts, terms) = self.expand.workload().parts(texts);
-        let Answered { queued, device, .. } =
-            self.expand.submit(account, parts, deadline, timeline).await?;
-        let responses = terms.into_iter().map(TermsOfText::take).collect();
-        Ok(Answered { responses, queued, device })
-    }
-
-    /// As [`submit`](Self::submit), through the slot that is kept for readiness checks. Only one
-    /// may be under way: a second takes the slot of the first.
-    ///
-    /// # Errors
-    /// As [`submit`](Self::submit), but never because the queue is full.
+    /// If there is no working engine, the deadline passes or the engine fails.
     pub async fn submit_probe(
         &self,
         query: Query,
@@ -268,7 +160,7 @@ impl QueueHandle {
 
 /// What was found, and the queries that a search can't answer, with their indices.
 #[inline]
-fn split(found: Answered<SearchResponse>) -> (Answered<Vec<Hit>>, Vec<(usize, Query)>) {
+pub(crate) fn split(found: Answered<SearchResponse>) -> (Answered<Vec<Hit>>, Vec<(usize, Query)>) {
     let Answered { responses, queued, device } = found;
     let mut unproven = Vec::new();
     let hits = responses.into_iter().enumerate().map(|(index, found)| match found {

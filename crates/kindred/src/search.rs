@@ -1,12 +1,14 @@
 //! From prepared queries to what was found, in as many rounds through the queue as folding case
 //! needs.
 
-use crate::queue::SubmitError;
-use contract::{FullPassQuery, Hit, Query, RankedRow};
+use std::mem;
+
+use contract::{FullPassQuery, Hit, Query};
 use model_store::Words;
 
 use crate::asking::{Asking, Times};
-use crate::question::{Explain, Explanation, Fold, Notes, Prepared};
+use crate::question::{Explanation, Fold, Notes, Prepared};
+use crate::queue::SubmitError;
 
 /// If too few hits are left after folding, the next round asks for this many times as many.
 const GROWTH: usize = 4;
@@ -24,21 +26,16 @@ pub struct SearchResult {
     pub explanation: Option<Box<Explanation>>,
 }
 
-impl SearchResult {
-    fn set_inputs(&mut self, inputs: Vec<RankedRow>) {
-        if let Some(explanation) = &mut self.explanation {
-            explanation.inputs = inputs;
-        }
-    }
-}
-
 /// A search for several queries together. Each [`round`](Self::round) asks the open queries. While
 /// it returns hits to fold, the caller folds them on a thread where that delays nobody, gives them
 /// [back](Self::take) and runs another round.
 ///
 /// A single query without folding and explanation needs none of this: see [`Asking::search`].
 pub struct Search {
-    open: Round,
+    /// The open queries, with their indices.
+    searches: Vec<(usize, Query)>,
+    /// The same, for the ranks of their own words.
+    ranks: Vec<(usize, FullPassQuery)>,
     folding: Vec<Folding>,
     found: Vec<SearchResult>,
     /// `None` before the first round.
@@ -55,24 +52,18 @@ struct Folding {
 impl Search {
     /// A search for these queries.
     pub fn new(prepared: Vec<Prepared>) -> Self {
-        let (mut open, mut folding) = (Round::default(), Vec::new());
+        let (mut searches, mut all_ranks, mut folding) = (Vec::new(), Vec::new(), Vec::new());
         let mut found = Vec::with_capacity(prepared.len());
         for (index, prepared) in prepared.into_iter().enumerate() {
-            let Prepared { query, with_vectors, notes, fold, explain } = prepared;
+            let Prepared { query, with_vectors, notes, fold, explanation, ranks } = prepared;
             if let Some(fold) = fold {
                 folding.push(Folding { index, query: query.clone(), fold: *fold });
             }
-            open.searches.push((index, query));
-            let explanation = explain.map(|explain| {
-                let Explain { formula, inputs } = *explain;
-                if let Some(inputs) = inputs {
-                    open.ranks.push((index, inputs));
-                }
-                Box::new(Explanation { formula, inputs: Vec::new() })
-            });
+            searches.push((index, query));
+            all_ranks.extend(ranks.map(|ranks| (index, *ranks)));
             found.push(SearchResult { hits: Vec::new(), with_vectors, notes, explanation });
         }
-        Self { open, folding, found, times: None }
+        Self { searches, ranks: all_ranks, folding, found, times: None }
     }
 
     /// Asks the open queries. `Some`: hits to fold before the next round. `None`: the search is
@@ -81,34 +72,41 @@ impl Search {
     /// # Errors
     /// If the queue is full, the deadline passes or the engine fails.
     pub async fn round(&mut self, asking: Asking<'_>) -> Result<Option<ToFold>, SubmitError> {
-        let round = std::mem::take(&mut self.open);
-        if round.is_empty() {
+        if self.searches.is_empty() && self.ranks.is_empty() {
             return Ok(None);
         }
-        let times = round.answer(asking, &mut self.found).await?;
+        let found = &mut self.found;
+        let (searched, queries): (Vec<_>, Vec<_>) = self.searches.drain(..).unzip();
+        let (ranked, ranks): (Vec<_>, Vec<_>) = self.ranks.drain(..).unzip();
+        let (hits, answers, times) = asking.both(queries, ranks).await?;
+        for (index, hits) in searched.into_iter().zip(hits) {
+            found[index].hits = hits;
+        }
+        for (index, answer) in ranked.into_iter().zip(answers) {
+            if let Some(explanation) = &mut found[index].explanation {
+                explanation.inputs = answer.ranks;
+            }
+        }
         match &mut self.times {
             Some(all) => all.engine += times.engine,
             none => *none = Some(times),
         }
-        if self.folding.is_empty() {
-            return Ok(None);
-        }
-        let found = &mut self.found;
-        let with_hits = std::mem::take(&mut self.folding).into_iter().map(|one| {
-            let hits = std::mem::take(&mut found[one.index].hits);
+        let with_hits = self.folding.drain(..).map(|one| {
+            let hits = mem::take(&mut found[one.index].hits);
             (one, hits)
         });
-        Ok(Some(ToFold(with_hits.collect())))
+        let to_fold: Vec<_> = with_hits.collect();
+        Ok((!to_fold.is_empty()).then_some(ToFold(to_fold)))
     }
 
     /// Takes folded hits back. Queries with too few of them left are open again.
     pub fn take(&mut self, folded: Folded) {
         for one in folded.0 {
             match one {
-                OneFolded::Done(index, kept) => self.found[index].hits = kept,
-                OneFolded::TooFew(one) => {
+                Ok((index, kept)) => self.found[index].hits = kept,
+                Err(one) => {
                     let query = one.query.clone().with_k(one.query.k().saturating_mul(GROWTH));
-                    self.open.searches.push((one.index, query.clone()));
+                    self.searches.push((one.index, query.clone()));
                     self.folding.push(Folding { query, ..one });
                 }
             }
@@ -124,15 +122,9 @@ impl Search {
 /// Hits to fold: of words that differ only in case, one stays.
 pub struct ToFold(Vec<(Folding, Vec<Hit>)>);
 
-/// Folded hits.
-pub struct Folded(Vec<OneFolded>);
-
-enum OneFolded {
-    /// Its answer: enough, or all that there is.
-    Done(usize, Vec<Hit>),
-    /// It has to be asked again for more hits.
-    TooFew(Folding),
-}
+/// Folded hits of each query, with its index: enough, or all that there are. Or a query that has to
+/// be asked again for more.
+pub struct Folded(Vec<Result<(usize, Vec<Hit>), Folding>>);
 
 impl ToFold {
     /// How many hits: each takes a word to lower case and two look-ups.
@@ -149,40 +141,9 @@ impl ToFold {
         let folded = self.0.into_iter().map(|(one, hits)| {
             go_on()?;
             let kept = one.fold.keep(words, &hits);
-            let is_done = kept.len() == one.fold.k() || hits.len() < one.query.k();
-            Ok(if is_done { OneFolded::Done(one.index, kept) } else { OneFolded::TooFew(one) })
+            let is_done = kept.len() == one.fold.k || hits.len() < one.query.k();
+            Ok(if is_done { Ok((one.index, kept)) } else { Err(one) })
         });
         folded.collect::<Result<_, E>>().map(Folded)
-    }
-}
-
-/// Queries that go to the queue together, and the ranks of their own words.
-#[derive(Default)]
-struct Round {
-    searches: Vec<(usize, Query)>,
-    ranks: Vec<(usize, FullPassQuery)>,
-}
-
-impl Round {
-    fn is_empty(&self) -> bool {
-        self.searches.is_empty() && self.ranks.is_empty()
-    }
-
-    /// Puts the answers where they belong.
-    async fn answer(
-        self,
-        asking: Asking<'_>,
-        found: &mut [SearchResult],
-    ) -> Result<Times, SubmitError> {
-        let (searched, queries): (Vec<_>, Vec<_>) = self.searches.into_iter().unzip();
-        let (ranked, ranks): (Vec<_>, Vec<_>) = self.ranks.into_iter().unzip();
-        let (hits, answers, times) = asking.both(queries, ranks).await?;
-        for (index, hits) in searched.into_iter().zip(hits) {
-            found[index].hits = hits;
-        }
-        for (index, answer) in ranked.into_iter().zip(answers) {
-            found[index].set_inputs(answer.ranks);
-        }
-        Ok(times)
     }
 }

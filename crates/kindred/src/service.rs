@@ -1,14 +1,11 @@
 //! A model with an engine of its own, and the questions that they answer.
 
-mod arrays;
-mod bulk;
 mod expand;
-mod graph;
 
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,7 +15,7 @@ use scheduler::account::Account;
 
 use crate::answer::{Answer, Classified, Ranks, used};
 use crate::answering::{Answering, Timer};
-use crate::asking::{Asking, OwnQueue, Times};
+use crate::asking::{Asking, Times};
 use crate::description::ModelDescription;
 use crate::device::{Device, Placement};
 use crate::engines::{self, EngineStartError, HadGpu, KeptHeads, Makers, Wanted};
@@ -29,14 +26,12 @@ use crate::evaluation::similarities::Pair;
 use crate::heads::{Expander, Head, HeadError, Tokenised, Vocabulary, built_in, own_expander};
 use crate::placement::Placed;
 use crate::question::{Checked, MAX_RANKED, placed, prepare, prepare_rank};
-use crate::queue::{Limits, QueueStatistics};
+use crate::queue::{self, DeviceThreads, Limits, QueueHandle, QueueStatistics, Until};
 use crate::search::{Search, SearchResult};
 use crate::warm_up::WarmUp;
 use crate::{Error, Method, Model, Options, Target};
 
-pub use arrays::{ArrayQueries, Arrays};
-
-/// A job that is not answered by then never will be: the engine is given up long before.
+/// Long work that is not answered by then never will be: the engine is given up long before.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How [`Kindred::start`] makes the engine, and its bounds.
@@ -102,6 +97,22 @@ pub struct Kindred {
     shared: Arc<Shared>,
     /// Callers share the engine's time fairly.
     account: Arc<Account>,
+    /// How long an answer may take, unless a question says otherwise.
+    timeout: Duration,
+    /// Whether unknown words get suggestions.
+    suggests: bool,
+}
+
+/// Vectors that [`Kindred::staging`] has room for together: a pass of a GPU.
+pub const STAGED_TOGETHER: usize = 1024;
+
+/// Memory for the vectors of a few passes, `[dim]` each; none if they would take very much. Until
+/// it is used, it takes none.
+fn staging(dim: usize) -> Option<Arc<Staging>> {
+    const BLOCKS: usize = 4;
+    const MOST_COMPONENTS: usize = 1 << 21;
+    let components = STAGED_TOGETHER * dim;
+    (components <= MOST_COMPONENTS).then(|| Arc::new(Staging::new(BLOCKS, components)))
 }
 
 /// Cores from which on a caller may watch for its answer, beside the thread of the engine.
@@ -109,14 +120,30 @@ const CORES_TO_WATCH: usize = 4;
 
 struct Shared {
     model: Model,
-    queue: OwnQueue,
-    timeout: Duration,
+    queue: QueueHandle,
+    // Dropped after the queue, which ends them.
+    _threads: OwnThreads,
+    engine: EngineDescription,
     /// For vectors on their way to a GPU.
     staging: Option<Arc<Staging>>,
     /// Which GPUs have which rows, if several were given.
     placed: Option<Placed>,
     // Dropped last: deadlines are watched until the engine has ended.
     timer: Timer,
+}
+
+/// The threads of the engine. Dropping them waits until they have ended, so that the device is
+/// released in order. The lock is only there so that threads may share this.
+struct OwnThreads(Mutex<Option<DeviceThreads>>);
+
+impl Drop for OwnThreads {
+    fn drop(&mut self) {
+        /// An engine that hangs is not waited for.
+        const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+        if let Ok(Some(threads)) = self.0.get_mut().map(Option::take) {
+            threads.join(STOP_TIMEOUT);
+        }
+    }
 }
 
 impl Kindred {
@@ -128,7 +155,7 @@ impl Kindred {
     pub fn start(model: Model, settings: Settings) -> Result<Self, EngineStartError> {
         let Settings { device, placement, threads, keep_tables, heads, .. } = settings.clone();
         let had_gpu = HadGpu::default();
-        let staging = arrays::staging(model.store().dim());
+        let staging = staging(model.store().dim());
         let own = staging.clone();
         let wanted = Wanted { device, placement, threads, keep_tables, heads, had_gpu, staging };
         let Makers { each, placed } = engines::makers(model.store(), &wanted, None)?;
@@ -175,23 +202,33 @@ impl Kindred {
         F: FnMut() -> Result<Box<dyn Engine>, EngineStartError> + Send + 'static,
     {
         let mut timer = Timer::start().map_err(EngineStartError::Thread)?;
-        let queue = OwnQueue::start(settings.limits, timer.handle(), makers)?;
+        let (queue, threads) =
+            queue::start(settings.limits, &timer.handle, Until::All, None, makers)?;
+        let engine = threads.description().clone();
         // A GPU leaves the cores to others.
         let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let is_gpu = queue.engine().name == "cuda";
+        let is_gpu = engine.name == "cuda";
         if is_gpu && cores >= CORES_TO_WATCH {
             timer.let_one_watch();
         }
         let staging = staging.filter(|_| is_gpu);
-        let shared = Shared { model, queue, timeout: settings.timeout, staging, placed, timer };
-        Ok(Self { shared: Arc::new(shared), account: Account::new() })
+        let _threads = OwnThreads(Mutex::new(Some(threads)));
+        let shared = Arc::new(Shared { model, queue, _threads, engine, staging, placed, timer });
+        Ok(Self { shared, account: Account::new(), timeout: settings.timeout, suggests: true })
     }
 
     /// Another caller of the same engine: the scheduler shares the engine's time fairly between
     /// callers.
     #[must_use]
     pub fn another_caller(&self) -> Self {
-        Self { shared: self.shared.clone(), account: Account::new() }
+        Self { account: Account::new(), ..self.clone() }
+    }
+
+    /// The same caller, for work that may take hours: an answer may take a day unless a question
+    /// says otherwise, and unknown words get no suggestions, which take longer than searches.
+    #[must_use]
+    pub fn for_long_work(&self) -> Self {
+        Self { timeout: LONGEST, suggests: false, ..self.clone() }
     }
 
     /// The model.
@@ -201,7 +238,7 @@ impl Kindred {
 
     /// The engine's name and what it runs on.
     pub fn engine(&self) -> &EngineDescription {
-        self.shared.queue.engine()
+        &self.shared.engine
     }
 
     /// The model and the engine that answers for it, as the HTTP API describes them.
@@ -269,8 +306,8 @@ impl Kindred {
         options: Options,
     ) -> Answering<'_, Result<Answer<'_>, Error>> {
         let asking = self.asking(options.timeout_ms);
-        let all = target.map(|target| self.search(asking, vec![(target, options)], true));
-        Answering::new(&self.shared.timer, async {
+        let all = target.map(|target| self.search(asking, vec![(target, options)]));
+        self.answering(async {
             let mut answers = all?.await?;
             answers.pop().unwrap_or(Err(Error::Internal))
         })
@@ -298,7 +335,7 @@ impl Kindred {
     ) -> Answering<'_, Result<Vec<Result<Answer<'_>, Error>>, Error>> {
         let asked: Vec<(Target, Options)> = asked.into_iter().collect();
         let timeout = asked.iter().filter_map(|(_, options)| options.timeout_ms).min();
-        Answering::new(&self.shared.timer, self.search(self.asking(timeout), asked, true))
+        self.answering(self.search(self.asking(timeout), asked))
     }
 
     /// Prepares the questions immediately, and asks them when the future is polled.
@@ -306,14 +343,16 @@ impl Kindred {
         &'a self,
         asking: Asking<'a>,
         asked: Vec<(Target, Options)>,
-        suggests: bool,
     ) -> impl Future<Output = Result<Vec<Result<Answer<'a>, Error>>, Error>> + Send {
         let model = self.store();
         let mut prepared = Vec::with_capacity(asked.len());
         let faults = asked.into_iter().map(|(target, options)| {
             let query = Checked::new(model, options, None)
                 .and_then(|options| prepare(model, target, &options))
-                .map_err(|error| if suggests { error.with_suggestions(model) } else { error });
+                .map_err(|error| match self.suggests {
+                    true => error.with_suggestions(model),
+                    false => error,
+                });
             query.map(|query| prepared.push(query))
         });
         let faults: Vec<Result<(), Error>> = faults.collect();
@@ -361,7 +400,7 @@ impl Kindred {
         } else {
             Err(Error::invalid("words", "a list of 1 to 1000 words"))
         };
-        Answering::new(&self.shared.timer, async move {
+        self.answering(async move {
             let (query, notes) = prepared?;
             let answer = asking.full_pass(vec![query]).await?;
             let found = answer.responses.first().ok_or(Error::Internal)?;
@@ -396,16 +435,7 @@ impl Kindred {
         head: &Arc<Head>,
         texts: impl IntoIterator<Item = T>,
     ) -> Answering<'_, Result<Vec<Result<Classified, Error>>, Error>> {
-        self.classify_by(self.asking(None), head, texts)
-    }
-
-    fn classify_by<'a, T: AsRef<str>>(
-        &'a self,
-        asking: Asking<'a>,
-        head: &Arc<Head>,
-        texts: impl IntoIterator<Item = T>,
-    ) -> Answering<'a, Result<Vec<Result<Classified, Error>>, Error>> {
-        let model = self.store();
+        let (asking, model) = (self.asking(None), self.store());
         let fits = head.description().model.version == model.version();
         let vocabulary = Vocabulary::of_head(head, model);
         let tokenised: Vec<Tokenised> = match fits {
@@ -413,7 +443,7 @@ impl Kindred {
             false => Vec::new(),
         };
         let head = head.clone();
-        Answering::new(&self.shared.timer, async move {
+        self.answering(async move {
             if !fits {
                 return Err(Error::invalid("head", "a head that was made for this model"));
             }
@@ -492,7 +522,7 @@ impl Kindred {
         progress: impl FnMut(usize) + Send + 'a,
     ) -> Answering<'a, Result<AnalogyResult, Error>> {
         let asking = self.asking(None);
-        Answering::new(&self.shared.timer, async move {
+        self.answering(async move {
             let evaluation = Evaluation { model: self.store(), case, methods };
             evaluation.check()?;
             Ok(evaluation.analogies(asking, set, sections, progress).await?)
@@ -508,15 +538,26 @@ impl Kindred {
         self.shared.model.store()
     }
 
-    fn asking(&self, timeout_ms: Option<u64>) -> Asking<'_> {
-        self.shared.queue.asking(&self.account, self.deadline(timeout_ms))
-    }
-
-    fn deadline(&self, timeout_ms: Option<u64>) -> Instant {
-        let timeout = timeout_ms.map_or(self.shared.timeout, Duration::from_millis);
+    /// What checked queries are asked with: from now on they have this time, or the default.
+    pub fn asking(&self, timeout_ms: Option<u64>) -> Asking<'_> {
+        let timeout = timeout_ms.map_or(self.timeout, Duration::from_millis);
         // A time beyond the end of the clock counts as the default.
         let deadline = Instant::now().checked_add(timeout);
-        deadline.unwrap_or_else(|| Instant::now() + self.shared.timeout)
+        let deadline = deadline.unwrap_or_else(|| Instant::now() + self.timeout);
+        Asking::new(&self.shared.queue, &self.account, deadline)
+    }
+
+    /// What this future gives, as a pending answer.
+    pub fn answering<'a, T>(
+        &self,
+        future: impl Future<Output = T> + Send + 'a,
+    ) -> Answering<'a, T> {
+        Answering::new(&self.shared.timer, future)
+    }
+
+    /// Where vectors are put from which a GPU fetches them by itself, if the engine has one.
+    pub fn staging(&self) -> Option<&Staging> {
+        self.shared.staging.as_deref()
     }
 }
 

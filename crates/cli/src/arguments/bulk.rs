@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::TypedValueParser;
 use clap::{Args, Subcommand};
-use kindred::bulk::BulkFormat;
+use jobs::bulk::BulkFormat;
 use kindred::heads::Form;
 use kindred::method::Method;
 

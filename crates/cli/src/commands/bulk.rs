@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressStyle};
-use kindred::bulk::{
-    BulkError, BulkInput, BulkOptions, BulkOutput, BulkProgress, BulkSummary, BulkWork,
-    check_bulk_files,
+use jobs::JobError;
+use jobs::bulk::{
+    self, BulkInput, BulkOptions, BulkOutput, BulkProgress, BulkSummary, BulkWork, check_bulk_files,
 };
 use kindred::{Kindred, Options};
 use serde_json::json;
@@ -115,7 +115,7 @@ fn run(
     let kindred = Kindred::start(one.model.into(), settings)?;
     let options = BulkOptions { jobs: long_work::jobs(&kindred, options.jobs), ..options };
     let mut display = Display::new();
-    let done = kindred.bulk(&work, (input, output), &options, |progress| {
+    let done = bulk::run(&kindred, &work, (input, output), &options, |progress| {
         display.show(progress);
         match interrupted.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),
@@ -125,7 +125,7 @@ fn run(
     display.finish();
     match done {
         // As in `kindred bulk … --out - | head`.
-        Err(BulkError::Closed) => Ok(()),
+        Err(JobError::Closed) => Ok(()),
         Err(error) => Err(error.into()),
         Ok(done) => {
             verification.finish(Some(&files.out))?;

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
+use jobs::graph::{self, GraphOptions, GraphProgress, GraphSummary, check_file};
 use kindred::Kindred;
-use kindred::graph::{GraphOptions, GraphProgress, GraphSummary, check_file};
 use serde_json::json;
 
 use super::beside::Verification;
@@ -45,7 +45,7 @@ pub fn graph(arguments: &GraphArguments) -> Result<(), CommandError> {
     let kindred = Kindred::start(model.into(), settings)?;
     let options = GraphOptions { jobs: long_work::jobs(&kindred, options.jobs), ..options };
     let mut display = Display::new();
-    let made = kindred.graph(&arguments.out, &options, |progress| {
+    let made = graph::make(&kindred, &arguments.out, &options, |progress| {
         display.show(progress);
         match interrupted.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),

@@ -55,10 +55,9 @@ pub use verify::verify;
 
 use crate::arguments::{ModelArguments, TokensArguments};
 use crate::console::{ConsoleError, heading};
-use kindred::bulk::BulkError;
+use jobs::JobError;
 use kindred::engines::EngineStartError;
 use kindred::evaluation::EvaluationError;
-use kindred::graph::GraphError;
 use kindred::heads::{
     self, DataError, HeadError, ImportError, ReachError, ThreadPool, Tokens, TrainError,
     has_no_capitals,
@@ -104,12 +103,9 @@ pub enum CommandError {
     /// A test set, or the engine during the evaluation.
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),
-    /// Bulk work.
+    /// Bulk work, or the graph of nearest neighbours.
     #[error(transparent)]
-    Bulk(#[from] BulkError),
-    /// The graph of nearest neighbours.
-    #[error(transparent)]
-    Graph(#[from] GraphError),
+    Job(#[from] JobError),
     /// A question that the facade refused.
     #[error(transparent)]
     Question(#[from] kindred::Error),

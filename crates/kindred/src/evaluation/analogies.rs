@@ -10,7 +10,7 @@
 //! Words stand between tabs, commas or white space, the same in the whole file.
 
 use super::EvaluationError;
-use super::fields::{Line, Separator, lines, split, width};
+use super::fields::{Line, Separator, lines, separated, split};
 use super::source::Source;
 
 /// Questions that are counted together.
@@ -152,16 +152,8 @@ fn even_lines(source: &Source) -> Result<Vec<Line>, EvaluationError> {
     let Some((first, _)) = lines(&source.text).next() else {
         return Err(source.empty("there are no questions; add lines `a b c d`, or pairs `a b`"));
     };
-    let is_form = |fields: usize| matches!(fields, 2 | 4 | 5);
-    let (mut even, mut uneven) = (Vec::new(), None);
-    for separator in [Separator::Tab, Separator::Comma, Separator::WhiteSpace] {
-        let lines = split(&source.text, separator);
-        if width(&lines).is_some_and(is_form) {
-            even.push((separator, lines));
-        } else if width(&lines).is_none() && is_form(lines[0].fields.len()) && uneven.is_none() {
-            uneven = Some((separator, lines));
-        }
-    }
+    let separators = [Separator::Tab, Separator::Comma, Separator::WhiteSpace];
+    let (even, uneven) = separated(source, &separators, |fields| matches!(fields, 2 | 4 | 5));
     let fields = |lines: &[Line]| lines[0].fields.len();
     if let [(one, some), .., (other, others)] = &even[..]
         && fields(some) != fields(others)
@@ -178,20 +170,12 @@ fn even_lines(source: &Source) -> Result<Vec<Line>, EvaluationError> {
     if let Some((_, lines)) = even.into_iter().next() {
         return Ok(lines);
     }
-    let Some((separator, lines)) = uneven else {
-        let what = "unknown format: there are no `: section` lines, and lines are neither four words (a b c \
-             d), nor four words and a tag, nor a pair (a b), separated by tabs, commas or spaces";
-        return Err(source.error(first, what));
-    };
-    let odd = lines.iter().find(|line| line.fields.len() != fields(&lines)).expect("uneven");
-    let what = format!(
-        "the line has {} fields, but the first line has {}, separated by {}; all lines must have the same \
-         number",
-        odd.fields.len(),
-        fields(&lines),
-        separator.name()
-    );
-    Err(source.error(odd.number, what))
+    Err(uneven.unwrap_or_else(|| {
+        let what = "unknown format: there are no `: section` lines, and lines are neither four \
+                    words (a b c d), nor four words and a tag, nor a pair (a b), separated by tabs, \
+                    commas or spaces";
+        source.error(first, what)
+    }))
 }
 
 /// Five fields, one of them a tag.

@@ -1,5 +1,8 @@
 //! Splits lines into fields.
 
+use super::EvaluationError;
+use super::source::Source;
+
 /// What separates the fields of a line. A separator other than white space may also occur in a
 /// field, if the field is in double quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,10 +69,32 @@ fn quoted(line: &str, separator: u8) -> Vec<String> {
     first.iter().map(str::to_owned).collect()
 }
 
-/// The number of fields, if all lines have the same.
-pub(super) fn width(lines: &[Line]) -> Option<usize> {
-    let first = lines.first()?.fields.len();
-    lines.iter().all(|line| line.fields.len() == first).then_some(first)
+/// The lines by each separator that gives all of them the same number of fields, if that is a form
+/// of the set. And the error of the first separator that gives only the first line such a number.
+pub(super) fn separated(
+    source: &Source,
+    separators: &[Separator],
+    is_form: fn(usize) -> bool,
+) -> (Vec<(Separator, Vec<Line>)>, Option<EvaluationError>) {
+    let (mut even, mut uneven) = (Vec::new(), None);
+    for &separator in separators {
+        let lines = split(&source.text, separator);
+        let Some(expected) = lines.first().map(|line| line.fields.len()) else { continue };
+        match lines.iter().find(|line| line.fields.len() != expected) {
+            _ if !is_form(expected) => {}
+            None => even.push((separator, lines)),
+            Some(odd) => {
+                let what = format!(
+                    "the line has {} fields, but the first line has {expected}, separated by {}; \
+                     all lines must have the same number",
+                    odd.fields.len(),
+                    separator.name()
+                );
+                uneven.get_or_insert(source.error(odd.number, what));
+            }
+        }
+    }
+    (even, uneven)
 }
 
 #[cfg(test)]
@@ -100,8 +125,5 @@ mod tests {
         let numbers: Vec<u64> = lines.iter().map(|line| line.number).collect();
         assert_eq!(numbers, [1, 4]);
         assert_eq!(lines[0].fields, ["a", "b"]);
-        assert_eq!(width(&lines), Some(2));
-        assert_eq!(width(&split("a b\nc", Separator::WhiteSpace)), None);
-        assert_eq!(width(&[]), None);
     }
 }

@@ -27,7 +27,6 @@ const TOGETHER: usize = 256;
 
 /// A model, and how it is asked.
 pub(crate) struct Evaluation<'a> {
-    /// The model.
     pub(crate) model: &'a ModelStore,
     /// How words are looked up.
     pub(crate) case: Case,
@@ -48,9 +47,6 @@ impl Evaluation<'_> {
     /// have is wrong, and so is one that has no answer by a method, such as PairDirection if a is
     /// b. The three words themselves are no answers. `progress` gets the number of questions that
     /// were asked since its last call.
-    ///
-    /// # Errors
-    /// Only if there are no answers.
     pub(crate) async fn analogies(
         &self,
         asking: Asking<'_>,
@@ -129,7 +125,7 @@ impl Evaluation<'_> {
         batch: &[KnownQuestion],
     ) -> Result<usize, SubmitError> {
         // A chunk without queries does not reach the queue, which checks deadlines.
-        if Instant::now() >= asking.deadline() {
+        if Instant::now() >= asking.deadline {
             return Err(SubmitError::DeadlinePassed);
         }
         let table = self.model.table();

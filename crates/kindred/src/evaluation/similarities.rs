@@ -7,7 +7,7 @@
 //! refused.
 
 use super::EvaluationError;
-use super::fields::{Line, Separator, lines, split, width};
+use super::fields::{Line, Separator, lines, separated};
 use super::source::Source;
 
 /// Two words and how similar people find them.
@@ -84,36 +84,20 @@ impl Columns {
 
 /// The lines by the separator that gives all of them the same number of fields, at least three.
 fn even_lines(source: &Source) -> Result<Vec<Line>, EvaluationError> {
-    if lines(&source.text).next().is_none() {
+    let Some((first, _)) = lines(&source.text).next() else {
         return Err(source.empty("there are no pairs; add a line `word word score` for each"));
-    }
+    };
     let separators =
         [Separator::Tab, Separator::Semicolon, Separator::Comma, Separator::WhiteSpace];
-    let mut uneven = None;
-    for separator in separators {
-        let lines = split(&source.text, separator);
-        if width(&lines).is_some_and(|width| width >= 3) {
-            return Ok(lines);
-        }
-        if lines[0].fields.len() >= 3 && uneven.is_none() {
-            uneven = Some((separator, lines));
-        }
+    let (even, uneven) = separated(source, &separators, |fields| fields >= 3);
+    if let Some((_, lines)) = even.into_iter().next() {
+        return Ok(lines);
     }
-    let Some((separator, lines)) = uneven else {
-        let (line, _) = lines(&source.text).next().expect("there is one");
-        let what = "the line has fewer than three fields; give two words and a score, separated by tabs, \
-             commas or spaces";
-        return Err(source.error(line, what));
-    };
-    let expected = lines[0].fields.len();
-    let odd = lines.iter().find(|line| line.fields.len() != expected).expect("they are uneven");
-    let what = format!(
-        "the line has {} fields, but the first line has {expected}, separated by {}; all lines must have the \
-         same number",
-        odd.fields.len(),
-        separator.name()
-    );
-    Err(source.error(odd.number, what))
+    Err(uneven.unwrap_or_else(|| {
+        let what = "the line has fewer than three fields; give two words and a score, separated by \
+                    tabs, commas or spaces";
+        source.error(first, what)
+    }))
 }
 
 fn word_columns(

@@ -113,11 +113,7 @@ impl Parser {
     }
 
     fn sign(&mut self) -> Option<f64> {
-        let sign = match self.pieces.peek()?.kind {
-            PieceKind::Plus => 1.0,
-            PieceKind::Minus => -1.0,
-            _ => return None,
-        };
+        let PieceKind::Sign(sign) = self.pieces.peek()?.kind else { return None };
         self.pieces.next();
         Some(sign)
     }

@@ -11,8 +11,8 @@ pub(super) struct Piece {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum PieceKind {
-    Plus,
-    Minus,
+    /// 1 or −1.
+    Sign(f64),
     Open,
     Close,
     /// A number and its `*`.
@@ -32,20 +32,15 @@ pub(super) fn split(text: &str) -> Result<Vec<Piece>, ExpressionError> {
         && pieces.len() < MAX_PIECES
     {
         let column = cursor.column;
-        let single = match c {
-            '(' => PieceKind::Open,
-            ')' => PieceKind::Close,
-            c if c.is_whitespace() => {
-                cursor.advance(c.len_utf8());
-                continue;
+        match c {
+            '(' | ')' => {
+                let kind = if c == '(' { PieceKind::Open } else { PieceKind::Close };
+                cursor.advance(1);
+                pieces.push(Piece { column, kind });
             }
-            _ => {
-                bare_piece(&mut cursor, &mut pieces)?;
-                continue;
-            }
-        };
-        cursor.advance(1);
-        pieces.push(Piece { column, kind: single });
+            c if c.is_whitespace() => cursor.advance(c.len_utf8()),
+            _ => bare_piece(&mut cursor, &mut pieces)?,
+        }
     }
     Ok(pieces)
 }
@@ -55,13 +50,13 @@ pub(super) fn split(text: &str) -> Result<Vec<Piece>, ExpressionError> {
 fn bare_piece(cursor: &mut Cursor<'_>, pieces: &mut Vec<Piece>) -> Result<(), ExpressionError> {
     let column = cursor.column;
     let sign = match cursor.peek() {
-        Some('+') => Some(PieceKind::Plus),
-        Some('-') => Some(PieceKind::Minus),
+        Some('+') => Some(1.0),
+        Some('-') => Some(-1.0),
         _ => None,
     };
-    if let Some(kind) = sign {
+    if let Some(sign) = sign {
         cursor.advance(1);
-        pieces.push(Piece { column, kind });
+        pieces.push(Piece { column, kind: PieceKind::Sign(sign) });
     }
     let column = cursor.column;
     if let Some(length) = weight_length(cursor.rest) {
@@ -105,41 +100,26 @@ fn quoted_word(cursor: &mut Cursor<'_>) -> Result<String, ExpressionError> {
     let opening = cursor.column;
     cursor.advance(1);
     let mut word = String::new();
-    loop {
-        match cursor.peek() {
-            None => {
-                return Err(ExpressionError::new(cursor.column, "a closing quote")
-                    .hinting("an opening double quote has no closing one"));
+    while let Some(c) = cursor.peek() {
+        cursor.advance(c.len_utf8());
+        match (c, cursor.peek()) {
+            ('"', _) if word.is_empty() => {
+                return Err(ExpressionError::new(opening, "a word between the quotes"));
             }
-            Some('"') => {
+            ('"', _) => return Ok(word),
+            ('\\', Some(escaped @ ('"' | '\\'))) => {
+                word.push(escaped);
                 cursor.advance(1);
-                break;
             }
-            Some('\\') => {
-                cursor.advance(1);
-                match cursor.peek() {
-                    Some(c @ ('"' | '\\')) => {
-                        word.push(c);
-                        cursor.advance(1);
-                    }
-                    _ => {
-                        return Err(ExpressionError::new(
-                            cursor.column,
-                            "`\"` or `\\` after a backslash",
-                        ));
-                    }
-                }
+            ('\\', _) => {
+                let expected = "`\"` or `\\` after a backslash";
+                return Err(ExpressionError::new(cursor.column, expected));
             }
-            Some(c) => {
-                word.push(c);
-                cursor.advance(c.len_utf8());
-            }
+            (c, _) => word.push(c),
         }
     }
-    if word.is_empty() {
-        return Err(ExpressionError::new(opening, "a word between the quotes"));
-    }
-    Ok(word)
+    Err(ExpressionError::new(cursor.column, "a closing quote")
+        .hinting("an opening double quote has no closing one"))
 }
 
 /// Length of the decimal number at the start, if `*` follows it: digits with or without a point

@@ -1,11 +1,13 @@
 //! How similar words or sets of words are, and which of some words is the odd one. No search is
 //! needed: the scores are the contract's, of rows or of the sums that an analogy would look for.
 
+use std::borrow::Cow;
+
 use contract::{Hit, Metric, Row, score};
 use model_store::ModelStore;
 
 use super::formula::sum;
-use super::look_up::{LookedUp, each_once, look_up, unknown_words};
+use super::look_up::{each_once, look_up, row_of, unknown_words};
 use super::prepare::{Notes, each_row_once};
 use crate::error::{Error, zero_row};
 use crate::options::Unknown;
@@ -47,14 +49,6 @@ pub struct Similarity {
     pub skipped: Option<Vec<String>>,
 }
 
-/// The vector of a side.
-enum Vector {
-    /// A word's own.
-    Row(Row),
-    /// A set's, `[dim]`, and its norm.
-    Sum(Vec<f32>, f64),
-}
-
 /// How similar two words or sets of words are.
 ///
 /// # Errors
@@ -74,54 +68,42 @@ pub fn similarity(
         return Err(Error::invalid("sides", "two words or lists of 1 to 256 words"));
     }
     let mut missing = Vec::new();
-    let mut look_up = |words: &[String]| {
-        let mut known = Vec::with_capacity(words.len());
-        for word in words {
-            match model.words().row(word) {
-                Some(row) => known.push(row),
-                None => missing.push(word.clone()),
-            }
-        }
-        known
-    };
-    let sides = sides.map(|side| match side {
-        Side::Word(word) => (look_up(&[word]), false),
-        Side::Set(words) => (look_up(&words), true),
+    let sides = sides.map(|side| {
+        let (words, is_set) = match side {
+            Side::Word(word) => (vec![word], false),
+            Side::Set(words) => (words, true),
+        };
+        let found = words.into_iter().map(|word| row_of(model.words(), word));
+        let known: Vec<Row> =
+            found.filter_map(|row| row.map_err(|word| missing.push(word)).ok()).collect();
+        (known, is_set)
     });
     // A side without known words can't be compared.
     let nothing_left = sides.iter().any(|(rows, _)| rows.is_empty());
     if nothing_left || (unknown == Unknown::Error && !missing.is_empty()) {
         return Err(unknown_words(missing));
     }
+    // The vector of a word, or the sum of a set, and its norm.
+    let table = model.table();
     let vector = |(rows, is_set): (Vec<Row>, bool)| match rows[..] {
-        [row] if !is_set && has_no_direction(model, row) => Err(zero_row(model, row)),
-        [row] if !is_set => Ok(Vector::Row(row)),
+        [row] if !is_set && table.metric() == Metric::Cosine && table.norm(row) == 0.0 => {
+            Err(zero_row(model, row))
+        }
+        [row] if !is_set => Ok((Cow::Borrowed(table.row(row)), table.norm(row))),
         _ => {
             let components = sum(model, &rows)?;
             let norm = score::norm(&components);
-            Ok(Vector::Sum(components, norm))
+            Ok((Cow::Owned(components), norm))
         }
     };
     let [a, b] = sides.map(vector);
+    let ((a, a_norm), (b, b_norm)) = (a?, b?);
+    let score = match table.metric() {
+        Metric::Cosine => score::cosine(score::dot(&a, &b), a_norm, b_norm),
+        Metric::Dot => score::dot(&a, &b),
+    };
     let skipped = (unknown == Unknown::Skip).then(|| each_once(missing));
-    Ok(Similarity { score: compared(model, &a?, &b?), skipped })
-}
-
-fn has_no_direction(model: &ModelStore, row: Row) -> bool {
-    let table = model.table();
-    table.metric() == Metric::Cosine && table.norm(row) == 0.0
-}
-
-fn compared(model: &ModelStore, a: &Vector, b: &Vector) -> f64 {
-    let table = model.table();
-    let [(a, a_norm), (b, b_norm)] = [a, b].map(|vector| match vector {
-        Vector::Row(row) => (table.row(*row), table.norm(*row)),
-        Vector::Sum(components, norm) => (&components[..], *norm),
-    });
-    match table.metric() {
-        Metric::Cosine => score::cosine(score::dot(a, b), a_norm, b_norm),
-        Metric::Dot => score::dot(a, b),
-    }
+    Ok(Similarity { score, skipped })
 }
 
 /// Which of some words is least like all of them together.
@@ -154,12 +136,11 @@ pub fn odd_one_out(
     if !(MIN_COMPARED_WORDS..=MAX_COMPARED_WORDS).contains(&words.len()) {
         return Err(Error::invalid("words", "a list of 3 to 256 words"));
     }
-    let asked = words.into_iter().map(|word| (word, ()));
-    let LookedUp { known, skipped } = look_up(model.words(), asked, unknown)?;
-    if known.len() < MIN_COMPARED_WORDS {
+    let found = words.into_iter().map(|word| row_of(model.words(), word));
+    let (rows, skipped) = look_up(found, unknown)?;
+    if rows.len() < MIN_COMPARED_WORDS {
         return Err(unknown_words(skipped));
     }
-    let rows: Vec<Row> = known.into_iter().map(|(row, ())| row).collect();
     // The mean has the direction of the sum.
     let mean = sum(model, &rows)?;
     let (table, norm) = (model.table(), score::norm(&mean));

@@ -13,8 +13,8 @@ use crate::options::{MAX_EXCLUDED, must_be};
 #[derive(Debug, Default)]
 pub(super) struct Excluded {
     words: Vec<String>,
-    /// Ascending.
-    rows: Vec<Row>,
+    /// The rows that the model has for them, ascending.
+    pub(super) rows: Vec<Row>,
     /// The words in lower case, made when a query needs them.
     folded: OnceLock<HashSet<String>>,
 }
@@ -29,11 +29,6 @@ impl Excluded {
         rows.sort_unstable();
         rows.dedup();
         Ok(Arc::new(Self { words, rows, folded: OnceLock::new() }))
-    }
-
-    /// The rows that the model has for them, ascending.
-    pub(super) fn rows(&self) -> &[Row] {
-        &self.rows
     }
 
     /// Drops the words; their rows stay. Afterwards none can be folded.

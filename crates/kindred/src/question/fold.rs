@@ -11,8 +11,8 @@ use super::excluded::Excluded;
 /// Keeps the best `k` hits of different words, and leaves some words out.
 #[derive(Debug, Clone)]
 pub struct Fold {
-    /// How many hits to keep.
-    k: usize,
+    /// How many hits to keep at most.
+    pub(crate) k: usize,
     /// The query's own words, in lower case.
     own: HashSet<String>,
     excluded: Option<Arc<Excluded>>,
@@ -26,11 +26,6 @@ impl Fold {
         excluded: Option<Arc<Excluded>>,
     ) -> Self {
         Self { k, own: own.map(str::to_lowercase).collect(), excluded }
-    }
-
-    /// How many hits to keep at most.
-    pub(crate) fn k(&self) -> usize {
-        self.k
     }
 
     /// How many hits to ask for at first: most words have a variant or none.

@@ -9,41 +9,28 @@ use crate::error::{Error, UnknownWord};
 use crate::options::Unknown;
 use crate::text::cut;
 
-/// The result of looking words up.
-#[derive(Debug)]
-pub(super) struct LookedUp<T> {
-    /// The words that the model has, in their order, with the values that came with them.
-    pub(super) known: Vec<(Row, T)>,
-    /// The words that were left out, each once, in the order in which they were written.
-    pub(super) skipped: Vec<String>,
+/// A word's row, or the word if the model does not have it.
+pub(super) fn row_of(words: &Words, word: String) -> Result<Row, String> {
+    words.row(&word).ok_or(word)
 }
 
-/// Looks words up. It is an error as well if all would be left out.
+/// What was found, in order, and the words that are left out, each once, in the order in which they
+/// were written. It is an error as well if all would be left out.
 pub(super) fn look_up<T>(
-    words: &Words,
-    asked: impl IntoIterator<Item = (String, T)>,
+    found: impl IntoIterator<Item = Result<T, String>>,
     unknown: Unknown,
-) -> Result<LookedUp<T>, Error> {
+) -> Result<(Vec<T>, Vec<String>), Error> {
     let (mut known, mut missing) = (Vec::new(), Vec::new());
-    for (word, with) in asked {
-        match words.row(&word) {
-            Some(row) => known.push((row, with)),
-            None => missing.push(word),
+    for one in found {
+        match one {
+            Ok(one) => known.push(one),
+            Err(word) => missing.push(word),
         }
     }
-    leave_out(known, missing, unknown)
-}
-
-/// The result for known and missing words.
-pub(super) fn leave_out<T>(
-    known: Vec<(Row, T)>,
-    missing: Vec<String>,
-    unknown: Unknown,
-) -> Result<LookedUp<T>, Error> {
     if !missing.is_empty() && (unknown == Unknown::Error || known.is_empty()) {
         return Err(unknown_words(missing));
     }
-    Ok(LookedUp { known, skipped: each_once(missing) })
+    Ok((known, each_once(missing)))
 }
 
 /// The error for words that the model does not have. Suggestions come later.
@@ -71,9 +58,9 @@ mod tests {
     fn known_of(asked: &[&str], unknown: Unknown) -> Result<(Vec<u32>, Vec<String>), Vec<String>> {
         let model =
             ModelStore::from_rows("m", 1, ["a", "b"].map(|word| (word, &[1.0][..]))).unwrap();
-        let asked = asked.iter().map(|&word| (word.to_owned(), ()));
-        match look_up(model.words(), asked, unknown) {
-            Ok(found) => Ok((found.known.iter().map(|(row, ())| row.0).collect(), found.skipped)),
+        let found = asked.iter().map(|&word| row_of(model.words(), word.to_owned()));
+        match look_up(found, unknown) {
+            Ok((known, skipped)) => Ok((known.iter().map(|row| row.0).collect(), skipped)),
             Err(Error::UnknownWord { unknown }) => {
                 Err(unknown.into_iter().map(|unknown| unknown.word).collect())
             }

@@ -10,11 +10,12 @@ use contract::{
 use model_store::ModelStore;
 
 use super::excluded::Excluded;
+use super::explain::Explanation;
 use super::fold::Fold;
 use super::formula::{Formula, check_form};
-use super::look_up::{LookedUp, leave_out, look_up, unknown_words};
-use super::target::Target;
-use super::text::{Token, tokens};
+use super::look_up::{look_up, row_of, unknown_words};
+use super::target::{Target, WordWithWeight};
+use super::text::tokens;
 use crate::options::{DEFAULT_K, Unknown};
 use crate::{Error, Method, Options};
 
@@ -123,14 +124,6 @@ impl Checked {
         self.k
     }
 
-    /// The first option that a query of an array can't have: its answer is rows and scores.
-    pub(crate) fn not_for_arrays(&self) -> Option<&'static str> {
-        let Self { with_vectors, fold_case, explain, .. } = *self;
-        let given =
-            [("with_vectors", with_vectors), ("fold_case", fold_case), ("explain", explain)];
-        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
-    }
-
     /// Whether the answer has each neighbour's vector.
     #[inline]
     pub fn with_vectors(&self) -> bool {
@@ -144,14 +137,14 @@ impl Checked {
 
     /// How many rows these options exclude, besides the words of the query.
     pub fn excluded_rows(&self) -> usize {
-        self.excluded.as_ref().map_or(0, |excluded| excluded.rows().len())
+        self.excluded.as_ref().map_or(0, |excluded| excluded.rows.len())
     }
 
     /// The filter of these options. It also excludes the words of the query, unless `include_query`
     /// is set.
     pub(super) fn filter(&self, inputs: Vec<Row>) -> Filter {
         let left_out = if self.include_query { Vec::new() } else { inputs };
-        let excluded = self.excluded.as_ref().map_or(&[][..], |excluded| excluded.rows());
+        let excluded = self.excluded.as_ref().map_or(&[][..], |excluded| &excluded.rows[..]);
         let mut filter = Filter::excluding_besides(excluded, left_out);
         filter.first_rows = self.vocab_limit;
         filter.min_score = self.min_score;
@@ -162,8 +155,22 @@ impl Checked {
     }
 
     /// The query for a vector that is no row.
-    pub(crate) fn query_of(&self, vector: ScoringVector) -> Query {
+    pub fn query_of(&self, vector: ScoringVector) -> Query {
         Query::of_vector(vector, self.k, self.filter(Vec::new()))
+    }
+
+    /// The query for a row, or `None` if the row is zero and so has no neighbours.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] if the model has no such row.
+    pub fn query_of_row(&self, model: &ModelStore, row: u32) -> Result<Option<Query>, Error> {
+        check_row(model, row)?;
+        let row = Row(row);
+        match Query::new(&model.table(), QueryVector::Row(row), self.k, self.filter(vec![row])) {
+            Ok(query) => Ok(Some(query)),
+            Err(QueryError::Zero) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 
@@ -213,9 +220,8 @@ pub(super) fn resolve(
         }
         Target::Components(vector) => (Formula::of_vector(vector), Vec::new()),
         Target::Text(text) => {
-            let found = words_of_text(model, &text, unknown)?;
-            skipped = found.skipped;
-            let rows: Vec<Row> = found.known.into_iter().map(|(row, ())| row).collect();
+            let rows;
+            (rows, skipped) = look_up(tokens(words, &text)?, unknown)?;
             let weighted: Vec<_> =
                 rows.iter().map(|&row| WeightedWord { row, weight: 1.0 }).collect();
             notes.used = Some(each_row_once(&rows));
@@ -223,10 +229,11 @@ pub(super) fn resolve(
         }
         Target::Words(asked) => {
             check_form(method, asked.iter().map(|w| (w.weight, &w.word[..])))?;
-            let found = look_up(words, asked.into_iter().map(|w| (w.word, w.weight)), unknown)?;
-            skipped = found.skipped;
-            let weighted: Vec<_> =
-                found.known.into_iter().map(|(row, weight)| WeightedWord { row, weight }).collect();
+            let found = asked.into_iter().map(|WordWithWeight { word, weight }| {
+                row_of(words, word).map(|row| WeightedWord { row, weight })
+            });
+            let weighted;
+            (weighted, skipped) = look_up(found, unknown)?;
             let formula = Formula::of_analogy(model, &weighted, method)?;
             (formula, weighted.into_iter().map(|word| word.row).collect())
         }
@@ -246,17 +253,10 @@ pub struct Prepared {
     pub notes: Notes,
     /// How its hits are folded, if they are.
     pub fold: Option<Box<Fold>>,
-    /// What its explanation needs, if it has one.
-    pub explain: Option<Box<Explain>>,
-}
-
-/// What an explanation needs.
-#[derive(Debug)]
-pub struct Explain {
-    /// How rows are scored.
-    pub formula: Formula,
-    /// Asks for the ranks of the query's own words, if it has words.
-    pub inputs: Option<FullPassQuery>,
+    /// Its explanation, if it has one, without the ranks of the query's own words.
+    pub explanation: Option<Box<Explanation>>,
+    /// Asks for these ranks.
+    pub ranks: Option<Box<FullPassQuery>>,
 }
 
 /// Looks up the words of a target and makes its query.
@@ -273,21 +273,21 @@ pub fn prepare(model: &ModelStore, target: Target, options: &Checked) -> Result<
         Box::new(Fold::new(options.k, own, options.excluded.clone()))
     });
     let k = fold.as_ref().map_or(options.k, |fold| fold.first_k());
-    let explain = if options.explain {
-        let inputs = each_row_once(&inputs);
-        let ranks =
-            |scoring| FullPassQuery::new(scoring, 0, options.filter(Vec::new()), inputs.clone());
-        let asked = if inputs.is_empty() { None } else { Some(ranks(formula.scoring(model)?)) };
-        Some(Box::new(Explain { formula: formula.clone(), inputs: asked }))
-    } else {
-        None
-    };
+    let (mut explanation, mut ranks) = (None, None);
+    if options.explain {
+        explanation = Some(Box::new(Explanation { formula: formula.clone(), inputs: Vec::new() }));
+        if !inputs.is_empty() {
+            let (scoring, filter) = (formula.scoring(model)?, options.filter(Vec::new()));
+            let asked = FullPassQuery::new(scoring, 0, filter, each_row_once(&inputs));
+            ranks = Some(Box::new(asked));
+        }
+    }
     let filter = options.filter(inputs);
     let query = match formula {
         Formula::Vector { vector, .. } => Query::new(&model.table(), vector, k, filter)?,
         _ => Query::by(formula.scoring(model)?, k, filter),
     };
-    Ok(Prepared { query, with_vectors: options.with_vectors, notes, fold, explain })
+    Ok(Prepared { query, with_vectors: options.with_vectors, notes, fold, explanation, ranks })
 }
 
 fn check_row(model: &ModelStore, row: u32) -> Result<(), Error> {
@@ -297,40 +297,6 @@ fn check_row(model: &ModelStore, row: u32) -> Result<(), Error> {
     }
     let expected = format!("a row of the model, 0 to {} (and not {row})", rows - 1);
     Err(Error::invalid("row", &expected))
-}
-
-/// Whether a row can be asked for: one without a direction has no neighbours.
-pub(crate) fn has_neighbours(model: &ModelStore, row: Row) -> bool {
-    QueryVector::Row(row).norm(&model.table()) != Err(QueryError::Zero)
-}
-
-/// The query for a row of an array of rows, or `None` if the row is zero and so has no neighbours.
-///
-/// # Errors
-/// [`Error::InvalidValue`] if the model has no such row.
-pub(crate) fn of_row(
-    model: &ModelStore,
-    row: u32,
-    options: &Checked,
-) -> Result<Option<Query>, Error> {
-    check_row(model, row)?;
-    let filter = options.filter(vec![Row(row)]);
-    match Query::new(&model.table(), QueryVector::Row(Row(row)), options.k, filter) {
-        Ok(query) => Ok(Some(query)),
-        Err(QueryError::Zero) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn words_of_text(model: &ModelStore, text: &str, unknown: Unknown) -> Result<LookedUp<()>, Error> {
-    let (mut known, mut missing) = (Vec::new(), Vec::new());
-    for token in tokens(model.words(), text)? {
-        match token {
-            Token::Known(row) => known.push((row, ())),
-            Token::Unknown(word) => missing.push(word),
-        }
-    }
-    leave_out(known, missing, unknown)
 }
 
 /// Rows without repetitions, by their first appearance.

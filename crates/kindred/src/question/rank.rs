@@ -1,9 +1,9 @@
 //! The ranks of given words among the neighbours of a query, by one pass over all rows.
 
-use contract::{FullPassQuery, Row};
+use contract::FullPassQuery;
 use model_store::ModelStore;
 
-use super::look_up::{each_once, look_up, unknown_words};
+use super::look_up::{each_once, look_up, row_of, unknown_words};
 use super::prepare::{Checked, Notes, Resolved, resolve};
 use super::target::Target;
 use crate::Error;
@@ -25,9 +25,9 @@ pub fn prepare_rank(
 ) -> Result<(FullPassQuery, Notes), Error> {
     let query = resolve(model, target, options.method, options.unknown)
         .and_then(|resolved| Ok((resolved.formula.scoring(model)?, resolved)));
-    let to_rank = words.into_iter().map(|word| (word, ()));
-    let to_rank = look_up(model.words(), to_rank, options.unknown.unwrap_or(Unknown::Error));
-    let ((scoring, resolved), to_rank) = match (query, to_rank) {
+    let to_rank = words.into_iter().map(|word| row_of(model.words(), word));
+    let to_rank = look_up(to_rank, options.unknown.unwrap_or(Unknown::Error));
+    let ((scoring, resolved), (rows, left_out)) = match (query, to_rank) {
         (Ok(query), Ok(to_rank)) => (query, to_rank),
         (
             Err(Error::UnknownWord { unknown: mut first }),
@@ -43,8 +43,7 @@ pub fn prepare_rank(
     };
     let Resolved { inputs, mut notes, .. } = resolved;
     if let Some(skipped) = &mut notes.skipped {
-        *skipped = each_once(skipped.drain(..).chain(to_rank.skipped));
+        *skipped = each_once(skipped.drain(..).chain(left_out));
     }
-    let rows: Vec<Row> = to_rank.known.into_iter().map(|(row, ())| row).collect();
     Ok((FullPassQuery::new(scoring, 0, options.filter(inputs), rows), notes))
 }

@@ -59,20 +59,10 @@ impl Target {
         Self::Word(word.into())
     }
 
-    /// A row of the model, from 0.
-    pub fn row(row: u32) -> Self {
-        Self::Row(row)
-    }
-
     /// A text of 1 to [`MAX_TEXT_WORDS`](super::MAX_TEXT_WORDS) words. Words that the model does
     /// not have are left out unless [`Unknown::Error`](crate::Unknown) is asked for.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
-    }
-
-    /// A vector, `[dim]`.
-    pub fn vector(components: impl IntoIterator<Item = impl Into<f64>>) -> Self {
-        Self::Vector(components.into_iter().map(Into::into).collect())
     }
 
     /// An expression, in the grammar of [`expression`].

@@ -12,34 +12,23 @@ pub const MAX_TEXT_WORDS: usize = 256;
 /// What a text must be, in words.
 pub const TEXT_MUST_BE: &str = "a string of 1 to 256 words, such as \"a quick brown fox\"";
 
-/// A word of a text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Token {
-    /// The model has it.
-    Known(Row),
-    /// The model does not have it in any of its forms; as it was written.
-    Unknown(String),
-}
-
-/// The words of a text, in their order, from 1 to [`MAX_TEXT_WORDS`]. Punctuation that the model
-/// does not have is left out, unless the text has nothing else.
-pub(super) fn tokens(words: &Words, text: &str) -> Result<Vec<Token>, Error> {
+/// The words of a text, in their order, from 1 to [`MAX_TEXT_WORDS`]: their rows, or as they were
+/// written if the model does not have them in any of their forms. Punctuation that the model does
+/// not have is left out, unless the text has nothing else.
+pub(super) fn tokens(words: &Words, text: &str) -> Result<Vec<Result<Row, String>>, Error> {
     let find = |word: &str| text::row(word, |word| words.row(word));
-    let token = |part: Part<Row>| {
-        part.found.map_or_else(|| Token::Unknown(text[part.bytes].to_owned()), Token::Known)
-    };
+    let token = |part: Part<Row>| part.found.ok_or_else(|| text[part.bytes].to_owned());
     let parts = || text::parts(text, find, Signs::Dropped);
     // One more than the maximum is enough: a text can be as long as a body.
     let some = parts().filter(|part| !part.is_punctuation).take(MAX_TEXT_WORDS + 1);
-    let mut tokens: Vec<Token> = some.map(token).collect();
+    let mut tokens: Vec<_> = some.map(token).collect();
     if tokens.is_empty() {
         tokens = parts().take(MAX_TEXT_WORDS + 1).map(token).collect();
     }
-    if tokens.is_empty() || tokens.len() > MAX_TEXT_WORDS { Err(invalid()) } else { Ok(tokens) }
-}
-
-fn invalid() -> Error {
-    Error::invalid("text", TEXT_MUST_BE)
+    match tokens.is_empty() || tokens.len() > MAX_TEXT_WORDS {
+        true => Err(Error::invalid("text", TEXT_MUST_BE)),
+        false => Ok(tokens),
+    }
 }
 
 #[cfg(test)]
@@ -55,8 +44,8 @@ mod tests {
         Ok(tokens
             .into_iter()
             .map(|token| match token {
-                Token::Known(row) => model.words().word(row).to_owned(),
-                Token::Unknown(word) => format!("no {word}"),
+                Ok(row) => model.words().word(row).to_owned(),
+                Err(word) => format!("no {word}"),
             })
             .collect())
     }
@@ -77,6 +66,10 @@ mod tests {
         ] {
             assert_eq!(found(&model, text).unwrap(), words, "{text}");
         }
+    }
+
+    fn invalid() -> Error {
+        Error::invalid("text", TEXT_MUST_BE)
     }
 
     #[test]

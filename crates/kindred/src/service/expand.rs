@@ -8,16 +8,12 @@ use super::Kindred;
 use crate::Error;
 use crate::answer::ImpliedTerms;
 use crate::answering::Answering;
-use crate::asking::{Asking, Times};
+use crate::asking::Times;
 use crate::heads::{Expander, Tokenised, Vocabulary, WantedTerms, token_rows};
 
-/// What is expanded.
-struct Prepared {
-    /// The text and its tokens; `None` if there are only vectors.
-    text: Option<(String, Tokenised)>,
-    /// `None` if no word of the text is known.
-    expansion: Option<Expansion>,
-}
+/// What is expanded, with the text and its tokens, unless there are only vectors; an error if no
+/// word of the text is known.
+type Prepared = Result<(Option<(String, Tokenised)>, Expansion), Error>;
 
 impl Kindred {
     /// The terms that some texts imply, each text's largest weight first. A text without a word
@@ -46,16 +42,6 @@ impl Kindred {
         texts: impl IntoIterator<Item = T>,
         wanted: WantedTerms,
     ) -> Answering<'_, Result<Vec<Result<ImpliedTerms, Error>>, Error>> {
-        self.expand_by(self.asking(None), expander, texts, wanted)
-    }
-
-    pub(super) fn expand_by<'a, T: AsRef<str>>(
-        &'a self,
-        asking: Asking<'a>,
-        expander: &Arc<Expander>,
-        texts: impl IntoIterator<Item = T>,
-        wanted: WantedTerms,
-    ) -> Answering<'a, Result<Vec<Result<ImpliedTerms, Error>>, Error>> {
         let model = self.store();
         let tokens = expander.description().tokens.as_ref().filter(|_| self.fits(expander));
         let prepared = tokens
@@ -67,14 +53,16 @@ impl Kindred {
                 let prepare = |text: T| {
                     let text = text.as_ref().to_owned();
                     let tokenised = vocabulary.tokenise(&text);
-                    let rows = (!tokenised.tokens.is_empty()).then(|| token_rows(&tokenised));
-                    let expansion =
-                        rows.map(|rows| wanted.of(expander, &model.table(), rows)).transpose()?;
-                    Ok(Prepared { text: Some((text, tokenised)), expansion })
+                    if tokenised.tokens.is_empty() {
+                        return Ok(Err(Error::no_known_word(tokenised.unknown)));
+                    }
+                    let rows = token_rows(&tokenised);
+                    let expansion = wanted.of(expander, &model.table(), rows)?;
+                    Ok(Ok((Some((text, tokenised)), expansion)))
                 };
                 texts.into_iter().map(prepare).collect()
             });
-        self.expand_prepared(asking, expander, prepared, wanted)
+        self.expand_prepared(expander, prepared, wanted)
     }
 
     /// The terms that vectors of tokens imply, from any encoder: `[tokens, dim]` for each text,
@@ -109,14 +97,14 @@ impl Kindred {
             }
             let vectors = TokenVectors::Vectors(components);
             let expansion = wanted.of(expander, &self.store().table(), vectors)?;
-            Ok(Prepared { text: None, expansion: Some(expansion) })
+            Ok(Ok((None, expansion)))
         };
         let prepared = match self.fits(expander) {
             true => texts.into_iter().map(prepare).collect(),
             false => Err(Error::invalid("head", "an expander that was made for this model")),
         };
-        let answers = self.expand_prepared(self.asking(None), expander, prepared, wanted);
-        Answering::new(&self.shared.timer, async move { answers.await?.into_iter().collect() })
+        let answers = self.expand_prepared(expander, prepared, wanted);
+        self.answering(async move { answers.await?.into_iter().collect() })
     }
 
     /// Whether an expander was made for this model.
@@ -124,30 +112,28 @@ impl Kindred {
         expander.description().model.version == self.store().version()
     }
 
-    fn expand_prepared<'a>(
-        &'a self,
-        asking: Asking<'a>,
+    fn expand_prepared(
+        &self,
         expander: &Arc<Expander>,
         prepared: Result<Vec<Prepared>, Error>,
         wanted: WantedTerms,
-    ) -> Answering<'a, Result<Vec<Result<ImpliedTerms, Error>>, Error>> {
-        let expander = expander.clone();
-        Answering::new(&self.shared.timer, async move {
-            let mut prepared = prepared?;
-            let expansions: Vec<Option<Expansion>> =
-                prepared.iter_mut().map(|one| one.expansion.take()).collect();
-            let is_known: Vec<bool> = expansions.iter().map(Option::is_some).collect();
-            let expansions: Vec<Expansion> = expansions.into_iter().flatten().collect();
+    ) -> Answering<'_, Result<Vec<Result<ImpliedTerms, Error>>, Error>> {
+        let (asking, expander) = (self.asking(None), expander.clone());
+        self.answering(async move {
+            let mut expansions = Vec::new();
+            let texts = prepared?.into_iter().map(|one| {
+                one.map(|(text, expansion)| {
+                    expansions.push(expansion);
+                    text
+                })
+            });
+            let texts: Vec<Result<Option<(String, Tokenised)>, Error>> = texts.collect();
             let found = asking.expand(expansions).await?;
             let times = Times { queue: found.queued, engine: found.device };
             let mut terms = found.responses.into_iter();
-            let answers = prepared.into_iter().zip(is_known).map(|(one, is_known)| {
-                if !is_known {
-                    let unknown = one.text.map(|(_, text)| text.unknown).unwrap_or_default();
-                    return Err(Error::no_known_word(unknown));
-                }
-                let terms = terms.next().ok_or(Error::Internal)?;
-                Ok(ImpliedTerms::new(&expander, &wanted, &terms, one.text, times))
+            let answers = texts.into_iter().map(|text| {
+                let (text, terms) = (text?, terms.next().ok_or(Error::Internal)?);
+                Ok(ImpliedTerms::new(&expander, &wanted, &terms, text, times))
             });
             Ok(answers.collect())
         })

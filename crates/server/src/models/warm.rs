@@ -9,6 +9,7 @@ use tracing::warn;
 use super::ServedModel;
 use super::heads::{AnyHead, ServedHead};
 use kindred::answering::wait_at_most;
+use kindred::asking::Asking;
 use scheduler::account::Account;
 
 /// Time limit of a reload's wait for it. Requests are answered meanwhile, and later too.
@@ -23,7 +24,7 @@ pub(super) fn warm(served: &ServedModel, heads: &[ServedHead]) {
         let text = Expansion::new(expander.clone(), &served.model.table(), nothing, 0, 0.0);
         let Ok(text) = text else { continue };
         let (account, deadline) = (Account::new(), Instant::now() + LONGEST);
-        let asked = served.queue.expand(&account, vec![text], deadline, None);
+        let asked = Asking::new(&served.queue, &account, deadline).expand(vec![text]);
         match wait_at_most(LONGEST, asked) {
             Some(Ok(_)) => {}
             why => warn!(model = served.name(), head = name, "the head is not prepared: {why:?}"),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::TypedValueParser;
-use kindred::bulk::WantedLabels;
+use jobs::bulk::WantedLabels;
 use kindred::heads::{Format, Padding, TrainingOptions};
 
 use super::{

@@ -72,7 +72,7 @@ pub(in crate::http) fn check_work<'a>(
     }
     let terms: usize = prepared
         .filter_map(|(prepared, options)| {
-            Some(prepared.explain.as_ref()?.formula.number_of_words() * options.k())
+            Some(prepared.explanation.as_ref()?.formula.number_of_words() * options.k())
         })
         .sum();
     if terms > MAX_EXPLAINED_TERMS {

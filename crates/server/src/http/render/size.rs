@@ -43,7 +43,7 @@ impl Size {
         let dim = served.model.dim();
         let components = if prepared.with_vectors { dim } else { 0 };
         // A term takes one dot product. A component of it is far less work than writing a number.
-        let terms = prepared.explain.as_ref().map_or(0, |e| e.formula.number_of_words());
+        let terms = prepared.explanation.as_ref().map_or(0, |e| e.formula.number_of_words());
         let bytes = BYTES_PER_NEIGHBOR + components * BYTES_PER_COMPONENT + terms * BYTES_PER_TERM;
         let k = options.k().min(served.model.rows());
         // If variants of words are folded, more hits are examined.

@@ -214,7 +214,7 @@ async fn search_one(
 ) -> Result<(SearchResult, Timing), ApiError> {
     let (query, with_vectors, notes) = match prepared {
         // The plain case, on the hot path.
-        Prepared { query, with_vectors, notes, fold: None, explain: None } => {
+        Prepared { query, with_vectors, notes, fold: None, explanation: None, .. } => {
             (query, with_vectors, notes)
         }
         prepared => {

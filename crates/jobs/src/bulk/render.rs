@@ -1,0 +1,186 @@
+//! Writes the answers of a piece: lines of JSON, or CSV with a line for each label, term or
+//! neighbour.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::ops::Not;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use kindred::heads::Formed;
+use kindred::{Answer, NamedLabel};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::formats::BulkFormat;
+use super::job::Job;
+use super::rows::{Id, Row};
+use super::{Fault, RowAnswer};
+
+impl Job<'_> {
+    /// What comes before all rows.
+    pub(super) fn head(&self) -> io::Result<Vec<u8>> {
+        if self.to != BulkFormat::Csv {
+            return Ok(Vec::new());
+        }
+        let mut names = vec!["id", "rank"];
+        names.extend(self.work.columns());
+        names.extend(["error", "detail"]);
+        let mut bytes = Vec::new();
+        csv::Writer::from_writer(&mut bytes).write_record(names)?;
+        self.pack(bytes)
+    }
+
+    /// The answers of a piece. A piece becomes a member of the gzip file, so that a file that was
+    /// resumed has the same bytes.
+    pub(super) fn render(
+        &self,
+        rows: &[Row<'_>],
+        answers: &[Result<RowAnswer<'_>, Fault>],
+    ) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(rows.len() * 128);
+        if self.to == BulkFormat::Csv {
+            let mut csv = csv::Writer::from_writer(&mut bytes);
+            for (row, answer) in rows.iter().zip(answers) {
+                self.table(&mut csv, row, answer)?;
+            }
+            csv.flush()?;
+            drop(csv);
+            return self.pack(bytes);
+        }
+        // A column of Parquet has one type.
+        let is_typed = self.to == BulkFormat::Parquet;
+        for (row, answer) in rows.iter().zip(answers) {
+            serde_json::to_writer(&mut bytes, &Line::new(row, answer, is_typed))?;
+            bytes.push(b'\n');
+        }
+        self.pack(bytes)
+    }
+
+    /// Compresses bytes if that is wanted.
+    pub(super) fn pack(&self, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+        if !self.is_packed {
+            return Ok(bytes);
+        }
+        let mut gzip = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::default());
+        gzip.write_all(&bytes)?;
+        gzip.finish()
+    }
+
+    /// The lines of a row. A row without labels, terms or neighbours has one as well.
+    fn table(
+        &self,
+        csv: &mut csv::Writer<&mut Vec<u8>>,
+        row: &Row<'_>,
+        answer: &Result<RowAnswer<'_>, Fault>,
+    ) -> io::Result<()> {
+        let (id, columns) = (row.id.text(), self.work.columns());
+        let mut rank = 0;
+        let mut line = |values: [&str; 3]| {
+            rank += 1;
+            let (rank, values) = (rank.to_string(), &values[..columns.len()]);
+            let line = [&id, &rank[..]].into_iter().chain(values.iter().copied()).chain(["", ""]);
+            csv.write_record(line)
+        };
+        match answer {
+            Ok(RowAnswer::Labels(found, wanted)) => {
+                for label in wanted.of(found) {
+                    line([&label.name, &number(label.probability), &number(label.score)])?;
+                }
+            }
+            Ok(RowAnswer::Terms(found, _)) => {
+                for term in &found.terms {
+                    line([&term.word, &number(term.weight), ""])?;
+                }
+            }
+            Ok(RowAnswer::Neighbors(found)) => {
+                for near in &found.neighbors {
+                    line([&near.word, &number(near.score), &near.row.to_string()])?;
+                }
+            }
+            Err(_) => {}
+        }
+        if rank > 0 {
+            return Ok(());
+        }
+        let (code, detail) = match answer {
+            Ok(_) => ("", String::new()),
+            Err(fault) => (fault.code, format!("line {}: {}", row.line, fault.detail)),
+        };
+        let empty = columns.iter().map(|_| "");
+        Ok(csv.write_record([&id[..], ""].into_iter().chain(empty).chain([code, &detail]))?)
+    }
+}
+
+/// In the shortest form that reads back as the same float64.
+fn number(number: f64) -> String {
+    format!("{number:?}")
+}
+
+/// A row's answer, or its error, as the line of a JSON object. Names and forms are those of the
+/// HTTP API.
+#[derive(Serialize)]
+struct Line<'a> {
+    id: Id<'a>,
+    #[serde(flatten)]
+    fields: Fields<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Fields<'a> {
+    Labels {
+        labels: &'a [NamedLabel],
+        #[serde(flatten)]
+        notes: Notes<'a>,
+    },
+    Terms {
+        /// Under the name of their form.
+        #[serde(flatten)]
+        terms: BTreeMap<&'static str, Formed<'a>>,
+        #[serde(flatten)]
+        notes: Notes<'a>,
+    },
+    Neighbors(&'a Answer<'a>),
+    Error {
+        error: Value,
+    },
+}
+
+#[derive(Serialize)]
+struct Notes<'a> {
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    unknown: &'a [String],
+    #[serde(rename = "cut", skip_serializing_if = "Not::not")]
+    is_cut: bool,
+}
+
+impl<'a> Line<'a> {
+    /// `is_typed`: an id that is no line is a string, as in CSV.
+    fn new(row: &'a Row<'a>, answer: &'a Result<RowAnswer<'a>, Fault>, is_typed: bool) -> Self {
+        let id = match &row.id {
+            id @ Id::Json(_) if is_typed => Id::Text(id.text()),
+            id => id.clone(),
+        };
+        let fields = match answer {
+            Ok(RowAnswer::Labels(found, wanted)) => Fields::Labels {
+                labels: wanted.of(found),
+                notes: Notes { unknown: &found.unknown, is_cut: found.is_cut },
+            },
+            Ok(RowAnswer::Terms(found, form)) => {
+                let terms = found.terms.iter();
+                let terms = terms.map(|term| (term.row, term.word.as_str(), term.weight));
+                let formed = Formed { form: *form, terms: terms.collect() };
+                Fields::Terms {
+                    terms: BTreeMap::from([(form.name(), formed)]),
+                    notes: Notes { unknown: &found.unknown, is_cut: found.is_cut },
+                }
+            }
+            Ok(RowAnswer::Neighbors(found)) => Fields::Neighbors(found),
+            Err(Fault { code, detail }) => {
+                Fields::Error { error: json!({"code": code, "detail": detail, "line": row.line}) }
+            }
+        };
+        Self { id, fields }
+    }
+}

@@ -1,0 +1,195 @@
+//! The work as a whole: what it is, how it begins and ends.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Instant;
+
+use kindred::{Error, Kindred};
+use model_store::ModelError;
+use serde_json::Value;
+
+use super::formats::{BulkFormat, BulkInput, BulkOutput};
+use super::job::Job;
+use super::journal::{Checkpoint, Identity};
+use super::keep::Keeper;
+use super::output::Output;
+use super::source::Position;
+use super::work::BulkWork;
+use super::{BulkOptions, BulkProgress, BulkSummary, check_bulk_files};
+use crate::error::JobError;
+use crate::journal::Journal;
+
+/// Answers each row of a file, and writes the answers to another, in the order of the rows, complete
+/// or not at all. Waits until that is done.
+///
+/// Each answer has the bits that a single question gives. A row without an answer, such as one that
+/// is not JSON or whose words the model does not have, becomes a row with an error. Work that was
+/// killed or stopped is in a folder beside the output, and the same call goes on from there.
+/// `on_progress` is called ten times a second; a break stops the work.
+///
+/// ```
+/// use std::ops::ControlFlow;
+///
+/// use jobs::bulk::{self, BulkInput, BulkOptions, BulkOutput, BulkWork};
+/// use kindred::{Kindred, Model, Options, Settings};
+///
+/// let folder = tempfile::tempdir()?;
+/// let (words, near) = (folder.path().join("words.txt"), folder.path().join("near.jsonl"));
+/// std::fs::write(&words, "frog\nfrogg\n")?;
+/// let kindred = Kindred::start(Model::demo()?, Settings::default())?;
+/// let (work, options) = (BulkWork::Nearest(Options::new().k(3)), BulkOptions::default());
+/// let files = (BulkInput::File(&words), BulkOutput::File(&near));
+/// let done = bulk::run(&kindred, &work, files, &options, |_| ControlFlow::Continue(()))?;
+/// assert_eq!((done.rows, done.answered, done.errors["unknown_word"]), (2, 1, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// See [`JobError`].
+pub fn run(
+    kindred: &Kindred,
+    work: &BulkWork,
+    (input, output): (BulkInput<'_>, BulkOutput<'_>),
+    options: &BulkOptions,
+    mut on_progress: impl FnMut(BulkProgress) -> ControlFlow<()>,
+) -> Result<BulkSummary, JobError> {
+    work.check_output(output, options)?;
+    let model = kindred.model();
+    work.check(model.store())?;
+    // A look-up of a word then takes a fraction of the time.
+    model.store().words().make_table();
+    let started = Instant::now();
+    check_bulk_files(input, output, options)?;
+    let (from, (to, is_packed)) = (input.format(options.from)?, output.format(options.to)?);
+    let total = match input {
+        BulkInput::File(path) => file_length(path)?,
+        BulkInput::Stdin => None,
+    };
+    let job = Job {
+        kindred: kindred.for_long_work(),
+        work,
+        input,
+        format: from,
+        column: options.column.as_deref().unwrap_or(work.column()),
+        id: options.id.as_deref(),
+        strict: options.strict,
+        to,
+        is_packed,
+    };
+    let mut written = match output {
+        BulkOutput::File(file) => Output::open(file, &identity(&job, total), total.is_some())?,
+        BulkOutput::Stdout => Output::stdout(),
+    };
+    let begun = written.entered.clone();
+    let resumed = begun.input.rows;
+    let no_text = |_| JobError::NotAnswered(Error::Internal);
+    if resumed == 0 {
+        let head = job.head().map_err(no_text)?;
+        written.write(&head)?;
+    }
+    let asked = Instant::now();
+    let mut keeper = Keeper {
+        job: &job,
+        checkpoint: begun.clone(),
+        output: written,
+        resumed,
+        total,
+        read: 0,
+        pieces: 0,
+        on_progress: &mut on_progress,
+    };
+    let result = keeper.run((resumed > 0).then_some(&begun.input), options.jobs.max(1));
+    let Keeper { checkpoint, output: mut written, .. } = keeper;
+    let asking_seconds = asked.elapsed().as_secs_f64();
+    if let Err(error) = result {
+        // Nothing to go on from, or no way to; another command may be right.
+        let goes_on = total.is_some() && checkpoint.input.rows > 0;
+        if let Some(journal) = written.journal.filter(|_| !goes_on) {
+            journal.remove();
+        }
+        return Err(error);
+    }
+    if let BulkOutput::File(file) = output {
+        if written.is_empty() {
+            written.write(&job.pack(Vec::new()).map_err(no_text)?)?;
+        }
+        // Something may have come there meanwhile.
+        check_bulk_files(input, output, options)?;
+        if to == BulkFormat::Parquet {
+            // Making it of the rows may take long.
+            written.commit(&checkpoint, false)?;
+        }
+        match written.journal {
+            Some(journal) if to == BulkFormat::Parquet => finish_as_parquet(journal, file, &job)?,
+            Some(journal) => journal.finish(file, None)?,
+            None => unreachable!("it is written to a file"),
+        }
+    }
+    let Checkpoint { input: Position { rows, .. }, errors, .. } = checkpoint;
+    let failed = errors.values().sum();
+    Ok(BulkSummary {
+        input: input.name(),
+        output: output.name(),
+        work: work.name(),
+        model: model.name().to_owned(),
+        version: model.version().to_owned(),
+        rows,
+        answered: rows - failed,
+        failed,
+        errors,
+        resumed_rows: resumed,
+        asking_seconds,
+        seconds: started.elapsed().as_secs_f64(),
+    })
+}
+
+/// A kill meanwhile costs nothing but this: the rows stay until it is done.
+#[cfg(feature = "parquet")]
+fn finish_as_parquet(journal: Journal, file: &Path, job: &Job<'_>) -> Result<(), JobError> {
+    let model = job.kindred.model();
+    let about = [
+        ("kindred.work", job.work.name()),
+        ("kindred.model", model.name()),
+        ("kindred.version", model.version()),
+    ];
+    let (made, schema) = (journal.made("parquet"), job.work.schema(job.id.is_some()));
+    super::parquet::write(&made, &journal.data, &schema, &about)
+        .map_err(JobError::io("write", &made))?;
+    journal.finish(file, Some(&made))
+}
+
+#[cfg(not(feature = "parquet"))]
+fn finish_as_parquet(_: Journal, file: &Path, _: &Job<'_>) -> Result<(), JobError> {
+    unreachable!("{} is refused at first", file.display())
+}
+
+/// The length of a file; `None` for a pipe, which can't be read again.
+fn file_length(path: &Path) -> Result<Option<u64>, JobError> {
+    let metadata = path.metadata().map_err(|source| ModelError::Io {
+        action: "open",
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(metadata.is_file().then_some(metadata.len()))
+}
+
+/// What decides every byte of the output.
+fn identity(job: &Job<'_>, input_bytes: Option<u64>) -> Identity {
+    /// Of the folder of work.
+    const FORMAT: u32 = 1;
+    let (model, from, to) = (job.kindred.model(), job.format, job.to);
+    let mut identity = Identity::new();
+    let mut put = |name: &str, value: Value| identity.insert(name.to_owned(), value);
+    put("format", FORMAT.into());
+    put("work", job.work.name().into());
+    put("model", model.name().into());
+    put("version", model.version().into());
+    put("options", job.work.options(job.kindred.engine().name));
+    put("from", from.name().into());
+    put("to", to.name().into());
+    put("gzip", job.is_packed.then_some(true).into());
+    put("column", (from != BulkFormat::Lines).then_some(job.column).into());
+    put("id", job.id.into());
+    put("input_bytes", input_bytes.into());
+    identity
+}

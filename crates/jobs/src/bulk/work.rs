@@ -1,0 +1,158 @@
+//! What is asked of each row.
+
+use std::sync::Arc;
+
+use kindred::heads::{Expander, Form, Head, WantedTerms};
+use kindred::options::DEFAULT_K;
+use kindred::question::Checked;
+use kindred::{Classified, NamedLabel, Options};
+use model_store::ModelStore;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::BulkOptions;
+use super::formats::{BulkFormat, BulkOutput};
+use crate::error::JobError;
+
+/// What is asked of each row.
+#[derive(Debug, Clone)]
+pub enum BulkWork {
+    /// The nearest neighbours of a word.
+    Nearest(Options),
+    /// The nearest neighbours of a text: of the sum of its words.
+    NearestOfTexts(Options),
+    /// The words nearest to an expression.
+    Analogy(Options),
+    /// The labels of a text.
+    Classify(Arc<Head>, WantedLabels),
+    /// The terms that a text implies.
+    Expand(Arc<Expander>, WantedTerms, Form),
+}
+
+/// Which labels of a text are wanted.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct WantedLabels {
+    /// At most this number.
+    pub top: Option<usize>,
+    /// Only those of at least this probability.
+    pub threshold: Option<f64>,
+}
+
+impl WantedLabels {
+    /// Those of a text's labels that are wanted.
+    pub fn of<'a>(&self, found: &'a Classified) -> &'a [NamedLabel] {
+        let (top, least) = (self.top.unwrap_or(usize::MAX), self.threshold.unwrap_or(0.0));
+        let labels = &found.labels;
+        let count = labels.iter().take(top).take_while(|label| label.probability >= least).count();
+        &labels[..count]
+    }
+}
+
+impl BulkWork {
+    /// Refuses an output that can't have the form of the terms.
+    ///
+    /// # Errors
+    /// If another form is given than the columns of CSV have, or the output's name does not say its
+    /// format.
+    pub fn check_output(
+        &self,
+        output: BulkOutput<'_>,
+        options: &BulkOptions,
+    ) -> Result<(), JobError> {
+        let (format, _) = output.format(options.to)?;
+        match self {
+            Self::Expand(.., form) if *form != Form::default() && format == BulkFormat::Csv => {
+                Err(JobError::Refused(format!(
+                    "{}: CSV has no place for the form {}; write .jsonl or .parquet, or leave out the \
+                     form: then each term has its columns",
+                    output.name(),
+                    form.name(),
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses options that no row could be asked with.
+    pub(super) fn check(&self, model: &ModelStore) -> Result<(), JobError> {
+        match self {
+            Self::Nearest(options) | Self::NearestOfTexts(options) | Self::Analogy(options) => {
+                let checked = Checked::new(model, options.clone(), None);
+                checked.map(drop).map_err(|error| JobError::Refused(error.to_string()))
+            }
+            Self::Classify(..) | Self::Expand(..) => Ok(()),
+        }
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Nearest(_) | Self::NearestOfTexts(_) => "nearest",
+            Self::Analogy(_) => "analogy",
+            Self::Classify(..) => "classify",
+            Self::Expand(..) => "expand",
+        }
+    }
+
+    /// The column that is asked if none is named.
+    pub(super) fn column(&self) -> &'static str {
+        match self {
+            Self::Nearest(_) => "word",
+            Self::Analogy(_) => "expression",
+            Self::NearestOfTexts(_) | Self::Classify(..) | Self::Expand(..) => "text",
+        }
+    }
+
+    /// The columns of CSV between the id with the rank, and the error.
+    pub(super) fn columns(&self) -> &'static [&'static str] {
+        match self {
+            Self::Classify(..) => &["label", "probability", "score"],
+            Self::Expand(..) => &["term", "weight"],
+            Self::Nearest(_) | Self::NearestOfTexts(_) | Self::Analogy(_) => {
+                &["word", "score", "row"]
+            }
+        }
+    }
+
+    /// Rows that are answered together. Their answers take a few megabytes.
+    pub(super) fn rows_per_piece(&self) -> usize {
+        let most_per_row = match self {
+            Self::Nearest(options) | Self::NearestOfTexts(options) | Self::Analogy(options) => {
+                options.k.unwrap_or(DEFAULT_K) as usize
+            }
+            Self::Classify(head, wanted) => {
+                let all = head.description().labels.len();
+                wanted.top.map_or(all, |top| top.min(all))
+            }
+            Self::Expand(_, wanted, _) => wanted.top,
+        };
+        (65_536 / most_per_row.max(1)).clamp(64, 1024)
+    }
+
+    /// What decides the answers besides the model: options, the head, and the engine if scores
+    /// depend on it.
+    pub(super) fn options(&self, engine: &str) -> Value {
+        match self {
+            Self::Nearest(options) | Self::Analogy(options) => options.to_json(),
+            Self::NearestOfTexts(options) => {
+                let mut json = options.to_json();
+                json["texts"] = true.into();
+                json
+            }
+            // Class scores have the same bits on one kind of engine.
+            Self::Classify(head, wanted) => json!({
+                "top": wanted.top, "threshold": wanted.threshold,
+                "head": version(head.description()), "engine": engine,
+            }),
+            Self::Expand(expander, wanted, form) => json!({
+                "top": wanted.top, "min_weight": wanted.min_weight, "max_ratio": wanted.max_ratio,
+                "form": form.name(), "head": version(expander.description()),
+            }),
+        }
+    }
+}
+
+/// A head's version: that of its description, which has the checksum of its weights.
+fn version(description: &impl Serialize) -> String {
+    let description: Value = serde_json::to_value(description).expect("it is written as JSON");
+    blake3::hash(description.to_string().as_bytes()).to_hex()[..16].to_owned()
+}

@@ -1,0 +1,91 @@
+//! Asks for ranges of rows and writes the answers where they belong, in buffers that are used
+//! again.
+
+use std::ops::Range;
+
+use contract::{Filter, Hit, Query, QueryVector, Row};
+use model_store::ModelStore;
+
+use super::Identity;
+use super::journal::WrittenRange;
+use super::tables::{Table, Tables};
+use crate::cancellation::Interrupted;
+use crate::requests::{Searches, has_neighbours};
+
+/// How a thread asks.
+pub(super) struct Asker<'s, 'a> {
+    pub(super) model: &'s ModelStore,
+    pub(super) tables: &'s Tables,
+    pub(super) searches: Searches<'s, 'a>,
+    pub(super) buffers: Buffers,
+}
+
+/// The answers of a range, as they are written.
+#[derive(Default)]
+pub(super) struct Buffers {
+    indices: Vec<u8>,
+    scores: Vec<u8>,
+    edges: u64,
+}
+
+impl Buffers {
+    /// As if no row had a neighbour: index −1, score NaN.
+    fn clear(&mut self, rows: usize, k: usize) {
+        self.indices.clear();
+        self.indices.resize(rows * k * 8, 0xff);
+        self.scores.clear();
+        self.scores.reserve(rows * k * 8);
+        let nan = f64::NAN.to_le_bytes();
+        (0..rows * k).for_each(|_| self.scores.extend_from_slice(&nan));
+        self.edges = 0;
+    }
+
+    /// The neighbours of a row, which has this place in its range.
+    fn put(&mut self, place: usize, k: usize, hits: &[Hit]) {
+        let of_row = place * k * 8..(place + 1) * k * 8;
+        let indices = self.indices[of_row.clone()].as_chunks_mut::<8>().0;
+        let scores = self.scores[of_row].as_chunks_mut::<8>().0;
+        for ((hit, index), score) in hits.iter().zip(indices).zip(scores) {
+            *index = i64::from(hit.row.0).to_le_bytes();
+            *score = hit.score.to_le_bytes();
+        }
+        self.edges += hits.len().min(k) as u64;
+    }
+}
+
+impl Asker<'_, '_> {
+    /// Asks for a range, and writes its answers where they belong.
+    pub(super) fn ask(&mut self, range: u64) -> Result<WrittenRange, Interrupted> {
+        let Self { model, tables, searches, buffers } = self;
+        let identity = &tables.identity;
+        let (rows, k) = (identity.range(range), identity.k as usize);
+        let first = rows.start;
+        buffers.clear((rows.end - first) as usize, k);
+        let put = |some: Range<u64>, answers: &[Vec<Hit>]| {
+            let with_answers = some.filter(|&row| has_neighbours(model, Row(row as u32)));
+            for (row, hits) in with_answers.zip(answers) {
+                buffers.put((row - first) as usize, k, hits);
+            }
+        };
+        searches.all(rows, |some| Ok(queries(model, identity, some)), put)?;
+        let indices = tables.write(Table::Indices, first, &buffers.indices)?;
+        let scores = tables.write(Table::Scores, first, &buffers.scores)?;
+        Ok(WrittenRange { number: range, edges: buffers.edges, checksums: [indices, scores] })
+    }
+}
+
+/// The queries of the rows that can be asked for.
+fn queries(model: &ModelStore, identity: &Identity, rows: Range<u64>) -> Vec<Query> {
+    let table = model.table();
+    let Identity { k, min_score, rows: first_rows, .. } = *identity;
+    let is_part = first_rows < table.rows() as u64;
+    let mut queries = Vec::with_capacity((rows.end - rows.start) as usize);
+    queries.extend(rows.map(|row| Row(row as u32)).filter_map(|row| {
+        let mut filter = Filter::excluding(vec![row]);
+        filter.first_rows = is_part.then_some(first_rows as u32);
+        filter.min_score = min_score;
+        // The only fault that a row of the table can have is that it is zero.
+        Query::new(&table, QueryVector::Row(row), k as usize, filter).ok()
+    }));
+    queries
+}
