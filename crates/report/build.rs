@@ -6,11 +6,11 @@ mod kernels;
 
 // The library's own declarations, compiled here a second time.
 #[cfg(feature = "cuda")]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 #[path = "../gpu-core/src/abi/mod.rs"]
 mod abi;
 #[cfg(feature = "cuda")]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 #[path = "src/versions/abi.rs"]
 mod versions;
 

@@ -9,45 +9,45 @@ mod kernels;
 
 // The library's own declarations, compiled here a second time.
 #[cfg(feature = "cuda")]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 #[macro_use]
 #[path = "../src/abi/mod.rs"]
 mod abi;
 #[cfg(feature = "cuda")]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 #[path = "../src/formulas/abi.rs"]
 mod formulas;
 #[cfg(feature = "cuda")]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 #[path = "../src/full_pass/abi.rs"]
 mod full_pass;
 #[cfg(feature = "cuda")]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 #[path = "../src/heads/abi.rs"]
 mod heads;
 #[cfg(feature = "cuda")]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 #[path = "../src/heads/expand/abi.rs"]
 mod heads_expand;
 #[cfg(feature = "cuda")]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 #[path = "../src/ranks/abi.rs"]
 mod ranks;
 // Of a benchmark.
 #[cfg(feature = "cuda")]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 #[path = "../benches/read_table/abi.rs"]
 mod read_table;
 #[cfg(feature = "cuda")]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 #[path = "../src/resident/abi.rs"]
 mod resident;
 #[cfg(feature = "cuda")]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 #[path = "../src/search/abi.rs"]
 mod search;
 #[cfg(feature = "cuda")]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 #[path = "../src/search/expand/abi.rs"]
 mod search_expand;
 

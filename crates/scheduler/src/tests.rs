@@ -318,7 +318,7 @@ impl Setup {
     }
 }
 
-async fn ended(thread: DeviceThreads) {
+async fn ended<D: ?Sized + 'static>(thread: DeviceThreads<D>) {
     let joined = tokio::task::spawn_blocking(move || thread.join(Duration::from_secs(60)));
     assert!(joined.await.unwrap(), "the thread ends");
 }

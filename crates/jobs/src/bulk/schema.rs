@@ -22,7 +22,7 @@ impl BulkWork {
             }
             Self::Expand(.., form) => columns += &(terms(*form) + &notes()),
             Self::Nearest(options) | Self::Analogy(options) => {
-                columns += &neighbors(options, false)
+                columns += &neighbors(options, false);
             }
             Self::NearestOfTexts(options) => columns += &neighbors(options, true),
         }

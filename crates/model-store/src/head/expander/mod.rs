@@ -23,7 +23,7 @@ use crate::ModelStore;
 use crate::format::Checksum;
 use crate::mapped::Mapped;
 use crate::whole::NewFolder;
-use weights::Shape;
+use weights::WeightShape;
 
 /// An expander that fits its model.
 ///
