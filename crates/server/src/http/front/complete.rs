@@ -63,8 +63,7 @@ impl Connection {
         }
     }
 
-    /// Puts the problem document into its answer. Replaces the length that the router has set for
-    /// an empty body.
+    /// Puts the problem document into its answer; that of a HEAD has only its length.
     fn write_problem(
         &self,
         response: &mut Response,
@@ -83,7 +82,7 @@ impl Connection {
                 Err(full) => {
                     let full = ApiError::from(full);
                     document = full.document(id.as_str());
-                    *response.status_mut() = full.status();
+                    *response.status_mut() = full.kind().0;
                     if let Some(seconds) = full.retry_after_seconds() {
                         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
                     }

@@ -4,15 +4,14 @@
 use kindred::options::MAX_EXCLUDED;
 use kindred::question::MAX_RANKED;
 use kindred::{Method, Options, Target, Unknown, with_options};
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::at_most::{AtMost, present};
+use super::at_most::AtMost;
+use super::body::json_body;
 use super::limits::MAX_QUERIES;
 use super::targets::{RawTarget, WeightedWords};
 use super::{invalid, not_exactly_one};
 use crate::http::ApiError;
-use crate::http::parse::body::JsonBody;
 
 /// The queries of one request, each as unparsed JSON.
 pub(in crate::http) type Queries<'a> = AtMost<&'a RawValue, MAX_QUERIES>;
@@ -61,21 +60,16 @@ macro_rules! body {
         $(#[$meta:meta])* $name:ident $(<$life:lifetime>)? {
             $($(#[$attribute:meta])* $field:ident: $type:ty),+ $(,)?
         }
+        $(also { $($more:tt)* })?
         options { $($option:ident: $option_type:ty { $($about:tt)* })+ }
     ) => {
-        $(#[$meta])*
-        #[derive(Debug, Deserialize)]
-        #[serde(deny_unknown_fields)]
-        pub(in crate::http) struct $name $(<$life>)? {
-            $(
-                #[serde(default, deserialize_with = "present")]
-                $(#[$attribute])*
-                $field: Option<$type>,
-            )+
-            $(
-                #[serde(default, deserialize_with = "present")]
-                $option: Option<<$option_type as FromJson>::Read>,
-            )+
+        json_body! {
+            $(#[$meta])*
+            $name $(<$life>)? {
+                $($(#[$attribute])* $field: $type,)+
+                $($option: <$option_type as FromJson>::Read,)+
+            }
+            $($($more)*)?
         }
 
         impl$(<$life>)? $name$(<$life>)? {
@@ -111,6 +105,11 @@ with_options! { analogy: body! {
         #[serde(borrow)]
         queries: Queries<'a>,
     }
+    also {
+        fn expression(&self) -> Option<&str> {
+            self.expression.as_deref()
+        }
+    }
 } }
 
 with_options! { rank: body! {
@@ -124,21 +123,12 @@ with_options! { rank: body! {
         positive: WeightedWords,
         negative: WeightedWords,
     }
+    also {
+        fn expression(&self) -> Option<&str> {
+            self.expression.as_deref()
+        }
+    }
 } }
-
-impl<'a> JsonBody<'a> for NearestBody<'a> {}
-
-impl<'a> JsonBody<'a> for AnalogyBody<'a> {
-    fn expression(&self) -> Option<&str> {
-        self.expression.as_deref()
-    }
-}
-
-impl<'a> JsonBody<'a> for RankBody {
-    fn expression(&self) -> Option<&str> {
-        self.expression.as_deref()
-    }
-}
 
 impl<'a> From<NearestBody<'a>> for Parts<'a> {
     fn from(mut body: NearestBody<'a>) -> Self {
@@ -164,11 +154,6 @@ pub(in crate::http) struct RankRequest {
 }
 
 impl RankBody {
-    /// The field `timeout_ms`, unchecked.
-    pub(in crate::http) fn timeout_ms(&self) -> Option<u64> {
-        self.timeout_ms
-    }
-
     /// Checks the form of the body.
     pub(in crate::http) fn check(mut self) -> Result<RankRequest, ApiError> {
         const ALTERNATIVES: &str =
@@ -182,7 +167,7 @@ impl RankBody {
         let target = match (nearest.is_given(), analogy.is_given()) {
             (true, false) if options.method.is_some() => {
                 let reason = "`method` goes with `expression`, `positive` and `negative` only";
-                return Err(ApiError::InvalidRequest { reason: reason.to_owned() });
+                return Err(ApiError::invalid_request(reason));
             }
             (true, false) => nearest,
             (false, true) => analogy,

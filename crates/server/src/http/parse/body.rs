@@ -1,27 +1,30 @@
 //! Bodies: receives them, parses JSON into fields, and finds the error that says what is wrong with
 //! them.
 
+use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes, HttpBody};
-use axum::extract::{FromRequest, Request};
+use axum::extract::Request;
 use axum::http::{HeaderMap, Uri, header};
 use mediatype::names;
 use memchr::memmem;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+use serde_path_to_error::Segment;
 
 use super::arrays::Array;
 use super::limits::MAX_QUERIES;
+use super::targets::WeightedWord;
 use super::{invalid, negotiation, query_string};
 use crate::http::ApiError;
 use crate::http::offload::Cost;
 use crate::models::{Call, ServedModel};
-use kindred::expression;
 use kindred::text::cut;
+use kindred::{Error, expression};
 use scheduler::account::{Pool, Reservation};
 
 /// Bodies of up to this many bytes are not counted: they take no more memory than a connection's
@@ -59,28 +62,6 @@ pub(in crate::http) struct Received {
     is_array: bool,
     /// Dimensions of the model that it is for.
     dim: usize,
-}
-
-impl<S: Send + Sync> FromRequest<S> for Received {
-    type Rejection = ApiError;
-
-    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
-        let call = Call::of(request.extensions()).clone();
-        let (limit, body_read_timeout) = (body_limit(&call), call.service().timeouts.body_read);
-        refuse_large(request.headers(), limit)?;
-        let (head, body) = request.into_parts();
-        let (within, latest) = (Instant::now() + body_read_timeout, call.latest());
-        let until = within.min(latest).into();
-        let arrives = tokio::time::timeout_at(until, arrive(&call, body, limit)).await;
-        query_string::check_encoding(head.uri.query().unwrap_or_default())?;
-        let late = |_| match latest < within {
-            true => ApiError::DeadlinePassed,
-            false => ApiError::BodyTimeout { limit: body_read_timeout },
-        };
-        let (pieces, room) = arrives.map_err(late)??;
-        let (is_array, dim) = (negotiation::is_npy(&head.headers), call.model.dim());
-        Ok(Self { headers: head.headers, uri: head.uri, pieces, room, is_array, dim })
-    }
 }
 
 /// Receives a body. Memory is counted as the body arrives, not as its length is declared. So a
@@ -130,6 +111,28 @@ async fn arrive(
 }
 
 impl Received {
+    /// Receives the body of a request. One whose declared length is too large is refused before any
+    /// of it is read.
+    pub(in crate::http) async fn receive(call: &Call, request: Request) -> Result<Self, ApiError> {
+        let (limit, body_read_timeout) = (body_limit(call), call.service().timeouts.body_read);
+        let (head, body) = request.into_parts();
+        let declared = head.headers.get(header::CONTENT_LENGTH).and_then(|n| n.to_str().ok());
+        if declared.and_then(|n| n.parse().ok()).is_some_and(|n: u64| n > limit as u64) {
+            return Err(ApiError::BodyTooLarge { limit });
+        }
+        let (within, latest) = (Instant::now() + body_read_timeout, call.latest());
+        let until = within.min(latest).into();
+        let arrives = tokio::time::timeout_at(until, arrive(call, body, limit)).await;
+        query_string::check_encoding(head.uri.query().unwrap_or_default())?;
+        let late = |_| match latest < within {
+            true => ApiError::DeadlinePassed,
+            false => ApiError::BodyTimeout { limit: body_read_timeout },
+        };
+        let (pieces, room) = arrives.map_err(late)??;
+        let (is_array, dim) = (negotiation::is_npy(&head.headers), call.model.dim());
+        Ok(Self { headers: head.headers, uri: head.uri, pieces, room, is_array, dim })
+    }
+
     /// Whether the body is declared as an array. Then its options are in the query string.
     pub(in crate::http) fn is_array(&self) -> bool {
         self.is_array
@@ -229,25 +232,46 @@ fn named_timeout(json: &[u8]) -> Option<u64> {
     std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()
 }
 
-/// Refuses a body whose declared length is too large, before any of it is read.
-fn refuse_large(headers: &HeaderMap, limit: usize) -> Result<(), ApiError> {
-    if declared_length(headers).is_some_and(|length| length > limit as u64) {
-        return Err(ApiError::BodyTooLarge { limit });
-    }
-    Ok(())
-}
-
-fn declared_length(headers: &HeaderMap) -> Option<u64> {
-    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
-}
-
-/// The JSON body of a route.
+/// The JSON body of a route, as [`json_body!`] defines it.
 pub(in crate::http) trait JsonBody<'a>: Deserialize<'a> {
+    /// The names of its fields.
+    const FIELDS: &'static [&'static str];
+
     /// The expression at its top level, which must follow the grammar.
     fn expression(&self) -> Option<&str> {
         None
     }
 }
+
+/// Defines a JSON body. Each of its fields may be absent, but must not be null, and it has no
+/// others. What follows the fields belongs to its [`JsonBody`].
+macro_rules! json_body {
+    (
+        $(#[$meta:meta])* $name:ident $(<$life:lifetime>)? {
+            $($(#[$attribute:meta])* $field:ident: $type:ty),+ $(,)?
+        }
+        $($more:tt)*
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Default, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub(in crate::http) struct $name $(<$life>)? {
+            $(
+                #[serde(default, deserialize_with = "crate::http::parse::at_most::present")]
+                $(#[$attribute])*
+                pub(in crate::http) $field: Option<$type>,
+            )+
+        }
+
+        impl<'a> crate::http::parse::body::JsonBody<'a> for $name $(<$life>)? {
+            const FIELDS: &'static [&'static str] = &[$(stringify!($field)),+];
+
+            $($more)*
+        }
+    };
+}
+
+pub(super) use json_body;
 
 /// Parses a body. Faults are reported in the documented order: not JSON or a bad expression (400),
 /// then the media type (415), then wrong fields (422).
@@ -264,7 +288,7 @@ fn parse<'a, B: JsonBody<'a>>(headers: &HeaderMap, body: &'a [u8]) -> Result<B, 
         Err(_) => expression_of(text),
     };
     if let Some(Err(e)) = expression.map(|text| expression::parse(&text)) {
-        return Err(ApiError::BadExpression(e));
+        return Err(Error::BadExpression(e).into());
     }
     check_media_type(headers)?;
     read.map_err(|_| shape_fault::<B>(text))
@@ -276,7 +300,7 @@ pub(in crate::http) fn parse_item<'a, B: JsonBody<'a>>(item: &'a RawValue) -> Re
     match read_object::<B>(text) {
         Ok(body) => Ok(body),
         Err(_) => match expression_of(text).map(|text| expression::parse(&text)) {
-            Some(Err(e)) => Err(ApiError::BadExpression(e)),
+            Some(Err(e)) => Err(Error::BadExpression(e).into()),
             _ => Err(shape_fault::<B>(text)),
         },
     }
@@ -300,13 +324,23 @@ fn check_syntax(text: &str, error: &serde_json::Error) -> Result<(), ApiError> {
         let reason = if text.trim().is_empty() { "it is empty".into() } else { e.to_string() };
         Err(ApiError::NotJson { reason })
     };
-    // A number beyond float64 is JSON, but no field can hold it.
-    let is_syntax = error.is_syntax() && !error.to_string().starts_with("number out of range");
-    if is_syntax || error.is_eof() {
+    if error.is_eof() || (error.is_syntax() && !is_at_number(text, error)) {
         return not_json(error);
     }
-    // Reading stopped at the wrong value; what follows it may not be JSON.
+    // Reading stopped at a wrong value, which may be a number beyond float64: that is JSON, but no
+    // field can hold it. What follows may not be JSON.
     serde_json::from_str::<IgnoredAny>(text).map(|_| ()).or_else(|e| not_json(&e))
+}
+
+/// Whether reading stopped inside or right behind a number.
+fn is_at_number(text: &str, error: &serde_json::Error) -> bool {
+    let line = text.split('\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
+    let read = line.as_bytes().get(..error.column()).unwrap_or_default();
+    let is_digit = |byte: &&u8| byte.is_ascii_digit() || b"+-.eE".contains(byte);
+    let digits = read.iter().rev().take_while(is_digit).count();
+    // Before a number inside a string, such as the end of an escape, is something else.
+    let before = read[..read.len() - digits].last();
+    digits > 0 && before.is_none_or(|byte| b" \t\r:,[".contains(byte))
 }
 
 /// The expression of a body whose other fields do not have the right form.
@@ -337,10 +371,9 @@ fn unsupported(headers: &HeaderMap) -> ApiError {
 
 /// Why JSON does not have the form of `B`: which field, and what it must be. Slow, so it is used
 /// only for bodies that have already failed.
-fn shape_fault<'a, B: Deserialize<'a>>(text: &'a str) -> ApiError {
-    let not_an_object = || ApiError::InvalidRequest {
-        reason: "a request is a JSON object with the documented fields".to_owned(),
-    };
+fn shape_fault<'a, B: JsonBody<'a>>(text: &'a str) -> ApiError {
+    let not_an_object =
+        || ApiError::invalid_request("a request is a JSON object with the documented fields");
     if !is_object(text) {
         return not_an_object();
     }
@@ -348,56 +381,160 @@ fn shape_fault<'a, B: Deserialize<'a>>(text: &'a str) -> ApiError {
     let Err(error) = serde_path_to_error::deserialize::<_, B>(&mut json) else {
         return not_an_object();
     };
+    let segments: Vec<&Segment> = error.path().iter().collect();
     let path = error.path().to_string();
-    let reason = error.inner().to_string();
-    if let Some((field, known)) = unknown_field(&reason) {
-        // The path ends with the field, which may itself contain dots.
-        let parent = path.strip_suffix(&field).unwrap_or_default();
-        return ApiError::UnknownField { field: format!("{parent}{}", cut(field)), known };
+    // Inside a body, only words with weights are objects with fields.
+    let known_of = |depth| if depth == 0 { B::FIELDS } else { WeightedWord::FIELDS };
+    let twice = match segments.split_last() {
+        Some((Segment::Map { key }, parents)) => {
+            let known = known_of(parents.len());
+            if !known.contains(&&**key) {
+                // The path ends with the field, which may itself contain dots.
+                let parent = path.strip_suffix(&**key).unwrap_or_default();
+                let field = format!("{parent}{}", cut(key.clone()));
+                let known = known.iter().map(|&name| name.to_owned()).collect();
+                return ApiError::UnknownField { field, known };
+            }
+            None
+        }
+        _ => given_twice(text, &segments, known_of(segments.len())),
+    };
+    match twice {
+        Some(field) => {
+            ApiError::invalid_request(format!("`{field}` is given more than once; give it once"))
+        }
+        None if segments.is_empty() => not_an_object(),
+        None => invalid(&path),
     }
-    if let Some(field) = reason.strip_prefix("duplicate field `").and_then(|r| r.split('`').next())
-    {
-        return ApiError::InvalidRequest {
-            reason: format!("`{field}` is given more than once; give it once"),
-        };
-    }
-    if path == "." { not_an_object() } else { invalid(&path) }
 }
 
-/// The name and the alternatives, from serde's "unknown field `a`, expected one of `b`, `c` at line
-/// …".
-///
-/// serde_json keeps the kind of an error only in its text: it takes each of serde's kinds as a
-/// custom message. An error type that keeps them would need a deserializer around every access of
-/// serde_json's, also in nested objects.
-fn unknown_field(reason: &str) -> Option<(String, Vec<String>)> {
-    let rest = reason.strip_prefix("unknown field `")?;
-    let (field, rest) = rest.rsplit_once("`, expected ")?;
-    let known = rest.split('`').skip(1).step_by(2).map(str::to_owned).collect();
-    Some((field.to_owned(), known))
+/// The first of the `known` fields that the object at the end of a path has twice.
+fn given_twice(
+    text: &str,
+    path: &[&Segment],
+    known: &'static [&'static str],
+) -> Option<&'static str> {
+    let mut found = None;
+    let search = Twice { path, known, found: &mut found };
+    // Reading ends with an error where the search ends.
+    let _ = search.deserialize(&mut serde_json::Deserializer::from_str(text));
+    found
+}
+
+/// The search of [`given_twice`].
+struct Twice<'a> {
+    path: &'a [&'a Segment],
+    known: &'static [&'static str],
+    found: &'a mut Option<&'static str>,
+}
+
+impl<'de> DeserializeSeed<'de> for Twice<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        json.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Twice<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list or an object")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        if let Some((Segment::Seq { index }, path)) = self.path.split_first() {
+            for _ in 0..*index {
+                list.next_element::<IgnoredAny>()?;
+            }
+            list.next_element_seed(Twice { path, ..self })?;
+        }
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        let mut seen = Vec::new();
+        while let Some(name) = object.next_key::<String>()? {
+            match self.path.split_first() {
+                Some((Segment::Map { key }, path)) if *key == name => {
+                    return object.next_value_seed(Twice { path, ..self });
+                }
+                None => {
+                    if let Some(field) = self.known.iter().copied().find(|field| *field == name) {
+                        if seen.contains(&field) {
+                            *self.found = Some(field);
+                            return Ok(());
+                        }
+                        seen.push(field);
+                    }
+                }
+                Some(_) => {}
+            }
+            object.next_value::<IgnoredAny>()?;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Otherwise a new version of serde would change answers.
-    #[test]
-    fn the_messages_of_serde_are_those_that_are_read() {
-        #[derive(Debug, Deserialize)]
-        #[serde(deny_unknown_fields)]
+    json_body! {
+        /// A body with a number and a list of words with weights.
         #[allow(dead_code)]
-        struct Two {
-            a: f64,
-            b: f64,
+        Body {
+            number: f64,
+            words: Vec<WeightedWord>,
         }
-        let said = |json| serde_json::from_str::<Two>(json).unwrap_err().to_string();
-        let known = || vec!["a".to_owned(), "b".to_owned()];
-        for (json, name) in [("{\"c\":1}", "c"), ("{\"c`, expected `d\":1}", "c`, expected `d")] {
-            assert_eq!(unknown_field(&said(json)), Some((name.to_owned(), known())), "{json}");
+    }
+
+    #[test]
+    fn faults_are_named_by_their_field() {
+        let fault = |json: &'static str| parse::<Body>(&HeaderMap::new(), json.as_bytes()).err();
+        let unknown = |field: &str, known: &[&str]| ApiError::UnknownField {
+            field: field.to_owned(),
+            known: known.iter().map(|&name| name.to_owned()).collect(),
+        };
+        let own = ["number", "words"];
+        for (json, name) in [
+            ("{\"c\":1}", "c"),
+            ("{\"c`, expected `d\":1}", "c`, expected `d"),
+            ("{\"words\":[],\"a.b\":1}", "a.b"),
+        ] {
+            assert_eq!(fault(json), Some(unknown(name, &own)), "{json}");
         }
-        assert!(said("{\"a\":1,\"a\":2}").starts_with("duplicate field `a`"));
-        assert!(said("{\"a\":1e999}").starts_with("number out of range"));
+        let nested = fault("{\"words\":[\"a\",{\"word\":\"b\",\"wait\":1}]}");
+        assert_eq!(nested, Some(unknown("words[1].wait", &["word", "weight"])));
+        for (json, name) in [
+            ("{\"number\":1,\"words\":[{\"word\":1,\"word\":2}],\"number\":2}", "words[0].word"),
+            ("{\"number\":\"1\",\"number\":2}", "number"),
+            ("{\"words\":[{\"weight\":1}]}", "words[0]"),
+            ("{\"words\":{\"word\":1,\"word\":2}}", "words"),
+            ("{\"number\":1e999}", "number"),
+            ("{\"number\":-1e99999999999999999999 }", "number"),
+            ("{\n\"number\":\n1e999}", "number"),
+        ] {
+            assert_eq!(fault(json), Some(invalid(name)), "{json}");
+        }
+        for (json, name) in [
+            ("{\"number\":1,\"number\":2}", "number"),
+            ("{\"words\":[\"a\",{\"word\":\"b\",\"word\":\"c\"}]}", "word"),
+        ] {
+            let reason = format!("`{name}` is given more than once; give it once");
+            assert_eq!(fault(json), Some(ApiError::invalid_request(reason)), "{json}");
+        }
+        for json in [
+            "{\"number\":01}",
+            "{\"number\":1e999",
+            "{\"number\":1} 2",
+            "{\"words\":[\"\\ud83d\"]}",
+            "{\"words\":[\":1\\ude00\"]}",
+            "{\"words\":[\"\\ud83d\\u0041\"]}",
+        ] {
+            assert!(matches!(fault(json), Some(ApiError::NotJson { .. })), "{json}");
+        }
     }
 
     #[test]

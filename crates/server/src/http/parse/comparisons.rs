@@ -9,23 +9,20 @@ use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::at_most::{AtMost, present};
+use super::at_most::AtMost;
+use super::body::json_body;
 use super::invalid;
 use super::limits::MAX_PAIRS;
 use crate::http::ApiError;
-use crate::http::parse::body::JsonBody;
 
-/// The body of `POST /similarity`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(in crate::http) struct SimilarityBody<'a> {
-    #[serde(default, deserialize_with = "present", borrow)]
-    pairs: Option<AtMost<&'a RawValue, MAX_PAIRS>>,
-    #[serde(default, deserialize_with = "present")]
-    unknown: Option<Unknown>,
+json_body! {
+    /// The body of `POST /similarity`.
+    SimilarityBody<'a> {
+        #[serde(borrow)]
+        pairs: AtMost<&'a RawValue, MAX_PAIRS>,
+        unknown: Unknown,
+    }
 }
-
-impl<'a> JsonBody<'a> for SimilarityBody<'a> {}
 
 impl<'a> SimilarityBody<'a> {
     /// Checks its form. Returns its pairs as unparsed JSON, and what to do about unknown words.
@@ -76,17 +73,13 @@ impl<'de> Deserialize<'de> for RawSide {
     }
 }
 
-/// The body of `POST /odd-one-out`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(in crate::http) struct OddOneOutBody {
-    #[serde(default, deserialize_with = "present")]
-    words: Option<AtMost<String, MAX_COMPARED_WORDS>>,
-    #[serde(default, deserialize_with = "present")]
-    unknown: Option<Unknown>,
+json_body! {
+    /// The body of `POST /odd-one-out`.
+    OddOneOutBody {
+        words: AtMost<String, MAX_COMPARED_WORDS>,
+        unknown: Unknown,
+    }
 }
-
-impl<'a> JsonBody<'a> for OddOneOutBody {}
 
 impl OddOneOutBody {
     /// Checks its form. Returns its words, and what to do about unknown words.

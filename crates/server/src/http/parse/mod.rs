@@ -70,12 +70,12 @@ fn option(name: &str) -> &'static str {
 }
 
 pub(super) fn invalid(field: &str) -> ApiError {
-    ApiError::InvalidValue { field: field.to_owned(), expected: expected(field).to_owned() }
+    ApiError::invalid_value(field, expected(field))
 }
 
 /// The error if not exactly one of these was given.
 pub(super) fn not_exactly_one(alternatives: &str) -> ApiError {
-    ApiError::InvalidRequest { reason: format!("give exactly one of {alternatives}") }
+    ApiError::invalid_request(format!("give exactly one of {alternatives}"))
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! Content negotiation: the media types of bodies and answers, and which of them a client sends and
 //! accepts.
 
-use axum::extract::FromRequestParts;
-use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri, header};
 use mediatype::{MediaType, MediaTypeList, Name, ReadParams, names};
 
@@ -143,18 +141,6 @@ pub(in crate::http) fn check_plain_get(
 ) -> Result<(), ApiError> {
     query_string::nothing(uri.query().unwrap_or_default())?;
     check(headers, offered)
-}
-
-/// The headers of a request that has passed [`check_plain_get`] for JSON.
-pub(in crate::http) struct Plain(pub(in crate::http) HeaderMap);
-
-impl<S: Send + Sync> FromRequestParts<S> for Plain {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        check_plain_get(&parts.headers, &parts.uri, &JSON)?;
-        Ok(Self(parts.headers.clone()))
-    }
 }
 
 #[cfg(test)]

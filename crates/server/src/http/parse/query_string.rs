@@ -64,7 +64,7 @@ pub(in crate::http) fn nearest(query: &str) -> Result<Parts<'static>, ApiError> 
     let target = RawTarget::Nearest { word, vector: None, text };
     if !target.is_given() {
         let reason = "a parameter is missing: `word` or `text`, as in /nearest?word=frog";
-        return Err(ApiError::InvalidRequest { reason: reason.to_owned() });
+        return Err(ApiError::invalid_request(reason));
     }
     Ok(Parts { target, queries: None, options })
 }
@@ -105,7 +105,7 @@ pub(in crate::http) fn analogy(query: &str) -> Result<Parts<'static>, ApiError> 
     if !target.is_given() {
         let reason =
             "a parameter is missing: `expression`, or `positive` and/or `negative`".to_owned();
-        return Err(ApiError::InvalidRequest { reason });
+        return Err(ApiError::invalid_request(reason));
     }
     Ok(Parts { target, queries: None, options })
 }
@@ -138,7 +138,7 @@ pub(in crate::http) fn words(query: &str) -> Result<WordsRequest, ApiError> {
         (None, Some(_)) => "`limit` can only be used with `prefix`, not with `word`",
         _ => "give exactly one of `prefix` and `word`, as in /words?prefix=fro",
     };
-    Err(ApiError::InvalidRequest { reason: reason.to_owned() })
+    Err(ApiError::invalid_request(reason))
 }
 
 /// The parameters of `GET /words/{word}`: whether to add its vector.
@@ -159,9 +159,10 @@ pub(in crate::http) fn nothing(query: &str) -> Result<(), ApiError> {
     let parameters = Parameters::decode(query)?;
     match parameters.0.into_iter().next() {
         None => Ok(()),
-        Some((field, _)) => Err(ApiError::InvalidRequest {
-            reason: format!("this route has no parameters; remove `{}`", cut(field.into_owned())),
-        }),
+        Some((field, _)) => Err(ApiError::invalid_request(format!(
+            "this route has no parameters; remove `{}`",
+            cut(field.into_owned())
+        ))),
     }
 }
 
@@ -225,7 +226,7 @@ impl<'a> Parameters<'a> {
         };
         if ["vector", "queries"].contains(&&**field) {
             let reason = format!("`{field}` is possible with POST and a JSON body only");
-            return Err(ApiError::InvalidRequest { reason });
+            return Err(ApiError::invalid_request(reason));
         }
         self.only(&[own, options].concat())
     }
@@ -245,7 +246,7 @@ impl<'a> Parameters<'a> {
 fn at_most_one(name: &str, values: Vec<String>) -> Result<Option<String>, ApiError> {
     if values.len() > 1 {
         let reason = format!("`{name}` is given {} times; give it once", values.len());
-        return Err(ApiError::InvalidRequest { reason });
+        return Err(ApiError::invalid_request(reason));
     }
     Ok(values.into_iter().next())
 }

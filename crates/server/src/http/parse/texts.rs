@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::at_most::AtMost;
+use super::expected;
 use super::limits::MAX_TOKENS;
 use crate::http::ApiError;
 
@@ -32,10 +33,9 @@ pub(in crate::http) enum Text {
 
 /// Parses the text with this index; `None` if it is the only one.
 pub(in crate::http) fn read_text(index: Option<usize>, text: &RawValue) -> Result<Text, ApiError> {
-    let field = || index.map_or("text".to_owned(), |index| format!("texts[{index}]"));
-    serde_json::from_str(text.get()).map_err(|_| ApiError::InvalidValue {
-        field: field(),
-        expected: super::expected("texts[0]").to_owned(),
+    serde_json::from_str(text.get()).map_err(|_| {
+        let field = index.map_or("text".to_owned(), |index| format!("texts[{index}]"));
+        ApiError::invalid_value(&field, expected("texts[0]"))
     })
 }
 

@@ -46,7 +46,7 @@ impl Table {
     ) -> Result<Self, ApiError> {
         if options.clone().any(|options| options.borrow().explain()) {
             let reason = "`explain` needs an answer in JSON: accept application/json, or leave out `explain`";
-            return Err(ApiError::InvalidRequest { reason: reason.to_owned() });
+            return Err(ApiError::invalid_request(reason));
         }
         let count = options.len();
         let k = options.clone().map(|options| options.borrow().k()).max().unwrap_or(0);

@@ -6,7 +6,7 @@ use kindred::question::{Similarity, odd_one_out, similarity};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::search::Answered;
+use super::search::Timed;
 use super::suggestions;
 use crate::http::ApiError;
 use crate::http::offload::{check_deadline, stage};
@@ -15,6 +15,7 @@ use crate::http::parse::comparisons::{OddOneOutBody, SimilarityBody, read_pair};
 use crate::http::parse::negotiation;
 use crate::http::render;
 use crate::http::render::neighbors;
+use crate::http::render::server_timing::Timing;
 use crate::http::render::size::Size;
 use crate::models::Call;
 use crate::workers::Cancellation;
@@ -41,7 +42,7 @@ enum PairAnswer {
 }
 
 /// `POST /similarity`
-pub(in crate::http) async fn post_similarity(call: Call, received: Received) -> Answered {
+pub(in crate::http) async fn post_similarity(call: Call, received: Received) -> Timed {
     let (cost, latest, same) = (received.cost(), received.latest(&call), call.clone());
     let compare_all = move |cancellation: &Cancellation| {
         let received = received.whole()?;
@@ -69,7 +70,7 @@ pub(in crate::http) async fn post_similarity(call: Call, received: Received) -> 
         let (model, version) = (served.model.name(), served.model.version());
         Ok(render::json_in(&SimilarityAnswer { model, version, results: results.collect() }, room))
     };
-    stage(&call, size.cost(), call.latest(), write).await
+    Ok((stage(&call, size.cost(), call.latest(), write).await?, Timing::default()))
 }
 
 impl From<Result<Similarity, ApiError>> for PairAnswer {
@@ -87,7 +88,7 @@ fn skipped_bytes(similarity: &Similarity) -> usize {
 }
 
 /// `POST /odd-one-out`
-pub(in crate::http) async fn post_odd_one_out(call: Call, received: Received) -> Answered {
+pub(in crate::http) async fn post_odd_one_out(call: Call, received: Received) -> Timed {
     let (cost, latest, same) = (received.cost(), received.latest(&call), call.clone());
     let compare = move |_: &Cancellation| {
         let received = received.whole()?;
@@ -98,5 +99,5 @@ pub(in crate::http) async fn post_odd_one_out(call: Call, received: Received) ->
         Ok(neighbors::odd_one_out(&same, &odd))
     };
     let compared = stage(&call, cost, latest, compare).await;
-    suggestions::with(&call, compared).await
+    Ok((suggestions::with(&call, compared).await?, Timing::default()))
 }

@@ -3,14 +3,14 @@
 
 use std::borrow::Cow;
 
-use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 
-use super::info;
-use crate::http::ApiError;
+use super::search::Answered;
+use super::{info, last_part, no_such_route};
 use crate::http::parse::{negotiation, query_string};
 use crate::http::render::caching;
+use crate::models::Call;
 
 // `FILES`: names and contents of all files of the folder.
 include!(concat!(env!("OUT_DIR"), "/explorer.rs"));
@@ -43,7 +43,7 @@ impl File {
 }
 
 /// `GET /`: the page for clients that ask for HTML, as browsers do, and text for all others.
-pub(in crate::http) async fn start(headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
+pub(super) async fn start(_: Call, headers: HeaderMap, uri: Uri) -> Answered {
     if negotiation::names_html(&headers) {
         // Ignores query parameters, because other sites add theirs to links.
         let page = File::get("index.html").expect("the explorer has a page");
@@ -51,21 +51,17 @@ pub(in crate::http) async fn start(headers: HeaderMap, uri: Uri) -> Result<Respo
         response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
         return Ok(response);
     }
-    info::start_page(headers, uri).await
+    info::start_page(&headers, &uri)
 }
 
 /// `GET /explorer/{file}`: what the page loads.
-pub(in crate::http) async fn file(
-    name: Path<String>,
-    headers: HeaderMap,
-    uri: Uri,
-) -> Result<Response, ApiError> {
+pub(super) async fn file(_: Call, headers: HeaderMap, uri: Uri) -> Answered {
     query_string::nothing(uri.query().unwrap_or_default())?;
-    let file = File::get(&name);
-    answer(&headers, file.ok_or_else(|| ApiError::NoSuchRoute { path: uri.path().to_owned() })?)
+    let file = File::get(&last_part(&uri)?);
+    answer(&headers, file.ok_or_else(|| no_such_route(&uri))?)
 }
 
-fn answer(headers: &HeaderMap, file: File) -> Result<Response, ApiError> {
+fn answer(headers: &HeaderMap, file: File) -> Answered {
     let hash = blake3::hash(&file.content).to_hex();
     caching::file(headers, &format!("W/\"{}\"", &hash[..16]), || {
         Ok(([(header::CONTENT_TYPE, file.kind())], file.content).into_response())

@@ -1,12 +1,11 @@
 //! What is served: the models, their heads, the contract, and where to begin.
 
 use axum::http::{HeaderMap, Uri, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use serde_json::json;
 
 use super::search::Answered;
-use crate::http::ApiError;
-use crate::http::parse::negotiation::{self, Plain};
+use crate::http::parse::negotiation::{JSON, TEXT, YAML, check_plain_get};
 use crate::http::render::{self, caching};
 use crate::models::{AnyHead, Call, ServedHead, ServedModel};
 use kindred::ModelDescription;
@@ -14,27 +13,26 @@ use kindred::ModelDescription;
 const OPENAPI: &str = include_str!("../../../../../openapi.yaml");
 
 /// `GET /`: where to begin, as text.
-pub(in crate::http) async fn start_page(
-    headers: HeaderMap,
-    uri: Uri,
-) -> Result<Response, ApiError> {
-    negotiation::check_plain_get(&headers, &uri, &negotiation::TEXT)?;
+pub(super) fn start_page(headers: &HeaderMap, uri: &Uri) -> Answered {
+    check_plain_get(headers, uri, &TEXT)?;
     Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], super::start_text()).into_response())
 }
 
 /// `GET /openapi.yaml`: the contract for clients.
-pub(in crate::http) async fn openapi(headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
-    negotiation::check_plain_get(&headers, &uri, &negotiation::YAML)?;
+pub(super) async fn openapi(_: Call, headers: HeaderMap, uri: Uri) -> Answered {
+    check_plain_get(&headers, &uri, &YAML)?;
     Ok(([(header::CONTENT_TYPE, "application/yaml")], OPENAPI).into_response())
 }
 
 /// `GET /model`: name, version, shape, engine and provenance of the model.
-pub(in crate::http) async fn model(call: Call, Plain(headers): Plain) -> Answered {
+pub(super) async fn model(call: Call, headers: HeaderMap, uri: Uri) -> Answered {
+    check_plain_get(&headers, &uri, &JSON)?;
     caching::content(&headers, render::bytes(&description(&call)))
 }
 
 /// `GET /models`: all models that are served.
-pub(in crate::http) async fn models(call: Call, Plain(headers): Plain) -> Answered {
+pub(super) async fn models(call: Call, headers: HeaderMap, uri: Uri) -> Answered {
+    check_plain_get(&headers, &uri, &JSON)?;
     let models = call.all_models();
     let answer = json!({
         "default": models[0].name(),
@@ -44,7 +42,8 @@ pub(in crate::http) async fn models(call: Call, Plain(headers): Plain) -> Answer
 }
 
 /// `GET /heads`: the heads of the model.
-pub(in crate::http) async fn heads(call: Call, Plain(headers): Plain) -> Answered {
+pub(super) async fn heads(call: Call, headers: HeaderMap, uri: Uri) -> Answered {
+    check_plain_get(&headers, &uri, &JSON)?;
     let heads = call.heads.load();
     let described = heads.iter().map(|ServedHead { name, head }| match head {
         AnyHead::Classifier(classifier) => {

@@ -14,89 +14,73 @@ mod suggestions;
 mod table;
 mod words;
 
+use std::borrow::Cow;
 use std::fmt::Write;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{Method, Uri};
-use axum::middleware::{self, from_fn};
-use axum::response::{IntoResponse, Response};
-use tower::Service;
+use percent_encoding::percent_decode_str;
 
-use self::table::{Access, Mention, ROUTES, Route, State};
+use self::table::{Mention, ROUTES, Route};
 use crate::http::ApiError;
-use crate::http::edge::keys::require_admin;
-use crate::http::render::server_timing;
-use crate::models::Reloader;
 use crate::observe::MAX_ROUTES;
 
 pub(crate) use self::public::check_public_routes;
-pub(super) use self::table::HotRoute;
+pub(super) use self::table::{Access, Way};
 pub use self::words::MAX_LISTED;
 
-/// The routers. Handlers find their request's [`Call`](crate::models::Call) in its extensions.
-#[derive(Clone)]
-pub(super) struct Routes {
-    /// All routes by their own paths. Those of a model use the default model.
-    plain: Router,
-    /// Behind `/models/NAME`: the routes of that model.
-    of_model: Router,
+/// The route for this method of the path with this [`index`]. `is_named` says whether a model's
+/// name is before the path.
+///
+/// # Errors
+/// `no_such_route`, or `method_not_allowed`.
+#[inline]
+pub(super) fn find(
+    index: usize,
+    is_named: bool,
+    method: &Method,
+    uri: &Uri,
+) -> Result<&'static Route, ApiError> {
+    let Methods { get, post } = METHODS[index];
+    let found = match *method {
+        Method::GET | Method::HEAD => get,
+        Method::POST => post,
+        _ => None,
+    };
+    let is_here = |route: &&Route| route.is_of_a_model || !is_named;
+    found.filter(is_here).ok_or_else(|| {
+        let allowed = match (get.filter(is_here), post.filter(is_here)) {
+            (Some(_), Some(_)) => "GET,HEAD,POST",
+            (Some(_), None) => "GET,HEAD",
+            (None, Some(_)) => "POST",
+            (None, None) => return no_such_route(uri),
+        };
+        ApiError::MethodNotAllowed { method: method.to_string(), allowed }
+    })
 }
 
-impl Routes {
-    /// Makes the routers; `reloader` is the state of their handlers.
-    pub(super) fn new(reloader: &Arc<Reloader>) -> Self {
-        let of_model = |route: &&Route| route.is_of_a_model;
-        Self {
-            plain: router(ROUTES.iter(), reloader.clone()),
-            of_model: router(ROUTES.iter().filter(of_model), reloader.clone()),
-        }
-    }
-
-    /// Answers a request. Its path is already without a model's name; `has_name` says whether there
-    /// was one.
-    pub(super) async fn answer(&self, has_name: bool, request: Request) -> Response {
-        let router = if has_name { &self.of_model } else { &self.plain };
-        router.clone().call(request).await.unwrap_or_else(|never| match never {})
-    }
-}
-
-fn router<'a>(routes: impl Iterator<Item = &'a Route>, state: State) -> Router {
-    let (mut searching, mut others) = (Router::new(), Router::new());
-    for route in routes {
-        let mut handler = (route.handler)();
-        if route.access == Access::Admin {
-            handler = handler.route_layer(from_fn(admins_only));
-        }
-        let part = if route.searches { &mut searching } else { &mut others };
-        *part = std::mem::take(part).route(route.path, handler);
-    }
-    searching
-        .method_not_allowed_fallback(method_not_allowed)
-        .layer(DefaultBodyLimit::disable())
-        .layer(from_fn(server_timing::layer))
-        .merge(others)
-        .method_not_allowed_fallback(method_not_allowed)
-        .fallback(no_such_route)
-        .with_state(state)
-}
-
-async fn admins_only(request: Request, next: middleware::Next) -> Response {
-    match require_admin(request.extensions()) {
-        Ok(()) => next.run(request).await,
-        Err(error) => error.into_response(),
-    }
-}
-
-async fn no_such_route(uri: Uri) -> ApiError {
+fn no_such_route(uri: &Uri) -> ApiError {
     // A request target without a slash has no path.
     let path = if uri.path().is_empty() { uri.to_string() } else { uri.path().to_owned() };
     ApiError::NoSuchRoute { path }
 }
 
-async fn method_not_allowed(method: Method) -> ApiError {
-    ApiError::MethodNotAllowed { method: method.to_string() }
+/// Whether the answers of the path with this [`index`] have `Server-Timing`.
+#[inline]
+pub(super) fn searches(index: usize) -> bool {
+    let Methods { get, post } = METHODS[index];
+    get.or(post).is_some_and(|route| route.searches)
+}
+
+/// The last part of a path, decoded.
+fn last_part(uri: &Uri) -> Result<Cow<'_, str>, ApiError> {
+    decode(uri.path().rsplit('/').next().unwrap_or_default())
+}
+
+/// Decodes a part of a path. It is not form-encoded as parameters are, so a plus is a plus.
+fn decode(part: &str) -> Result<Cow<'_, str>, ApiError> {
+    let not_utf8 = |_| ApiError::NotUtf8 { what: "the path".to_owned() };
+    percent_decode_str(part).decode_utf8().map_err(not_utf8)
 }
 
 /// Method and path of every route.
@@ -104,30 +88,17 @@ pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
     ROUTES.iter().map(|route| (route.method.name(), route.path))
 }
 
-/// Splits a path `/models/NAME/ROUTE` into the name, not decoded, and the route's path. `None` for
-/// a path without a model's name.
-pub(super) fn split_model_name(path: &str) -> Option<(&str, &str)> {
+/// The model's name in a path `/models/NAME/ROUTE`, decoded. `None` for a path without one.
+pub(super) fn model_name(path: &str) -> Option<Result<Cow<'_, str>, ApiError>> {
+    split_model_name(path).map(|(name, _)| decode(name))
+}
+
+/// Splits a path `/models/NAME/ROUTE` into the name, not decoded, and the route's path.
+fn split_model_name(path: &str) -> Option<(&str, &str)> {
     let named = path.strip_prefix("/models/")?;
     let (name, path) = named.split_at(named.find('/').unwrap_or(named.len()));
     // `/models/NAME` itself describes that model.
     Some((name, if matches!(path, "" | "/") { "/model" } else { path }))
-}
-
-/// The way of this method of the route with this [`index`], if it bypasses the router.
-#[inline]
-pub(super) fn hot_route(route: usize, method: &Method) -> Option<HotRoute> {
-    let way = HOT[route]?;
-    let known = match way {
-        HotRoute::Nearest | HotRoute::Analogy => Method::GET,
-        HotRoute::Post(_) => Method::POST,
-    };
-    (*method == known).then_some(way)
-}
-
-/// Whether the route with this [`index`] is for admins.
-pub(super) fn is_for_admins(route: usize) -> bool {
-    let mut routes = ROUTES.iter().filter(|one| one.access == Access::Admin);
-    routes.any(|one| one.path == LABELS[route])
 }
 
 /// The routes' labels in metrics and logs: their paths, and last `other`, for every other path. A
@@ -146,18 +117,26 @@ pub(crate) const LABELS: [&str; count_paths(ROUTES.len()) + 1] = {
 
 const _: () = assert!(LABELS.len() <= MAX_ROUTES, "observe::MAX_ROUTES is too small");
 
-/// For each label, the way of its route, if that bypasses the router.
-static HOT: [Option<HotRoute>; LABELS.len()] = {
-    let mut hot = [None; LABELS.len()];
+/// The routes of a path.
+#[derive(Clone, Copy)]
+struct Methods {
+    get: Option<&'static Route>,
+    post: Option<&'static Route>,
+}
+
+/// For each label, the routes of its path; `other` has none.
+static METHODS: [Methods; LABELS.len()] = {
+    let mut methods = [Methods { get: None, post: None }; LABELS.len()];
     let mut row = 0;
     while row < ROUTES.len() {
-        if ROUTES[row].hot_route.is_some() {
-            assert!(is_first(row), "its method that goes past the router comes first");
-            hot[count_paths(row)] = ROUTES[row].hot_route;
+        let of_path = &mut methods[count_paths(first_of_path(row))];
+        match ROUTES[row].method {
+            table::Method::Get => of_path.get = Some(&ROUTES[row]),
+            table::Method::Post => of_path.post = Some(&ROUTES[row]),
         }
         row += 1;
     }
-    hot
+    methods
 };
 
 /// The index of the label of a path's route. It is the same behind `/models/NAME`. `front` finds it
@@ -167,12 +146,13 @@ pub(super) fn index(path: &str) -> usize {
     static ROUTER: LazyLock<matchit::Router<usize>> = LazyLock::new(|| {
         let mut router = matchit::Router::new();
         for (index, path) in LABELS[..LABELS.len() - 1].iter().enumerate() {
-            router.insert(*path, index).expect("the router has them, too");
+            router.insert(*path, index).expect("no two paths match the same");
         }
         router
     });
-    let is_hot = |(way, known): (&Option<HotRoute>, &&str)| way.is_some() && *known == path;
-    if let Some(index) = HOT.iter().zip(&LABELS).position(is_hot) {
+    // Most paths have neither a parameter nor a model's name, and the first of all is the most
+    // frequent.
+    if let Some(index) = LABELS.iter().position(|label| *label == path) {
         return index;
     }
     let path = split_model_name(path).map_or(path, |(_, path)| path);
@@ -189,17 +169,18 @@ const fn count_paths(rows: usize) -> usize {
     count
 }
 
-/// Whether no row before this one has the same path.
 const fn is_first(row: usize) -> bool {
-    let mut before = 0;
-    while before < row {
-        // No path has a capital letter, and constants have no `==` for strings.
-        if ROUTES[before].path.eq_ignore_ascii_case(ROUTES[row].path) {
-            return false;
-        }
-        before += 1;
+    first_of_path(row) == row
+}
+
+/// The first row with the same path as this one.
+const fn first_of_path(row: usize) -> usize {
+    let mut first = 0;
+    // No path has a capital letter, and constants have no `==` for strings.
+    while !ROUTES[first].path.eq_ignore_ascii_case(ROUTES[row].path) {
+        first += 1;
     }
-    true
+    first
 }
 
 /// The text at `/`: where to begin, for people with curl.
@@ -234,23 +215,47 @@ mod tests {
     }
 
     #[test]
-    fn every_route_has_its_label_and_its_way() {
+    fn every_route_is_found_by_its_label_and_method() {
+        let uri = Uri::from_static("/x");
         for route in ROUTES {
             let path = route.path.replace("{word}", "king").replace("{file}", "x.js");
             assert_eq!(label(&path), route.path);
-            if route.hot_route.is_some() {
-                for path in [path.clone(), format!("/models/en{path}")] {
-                    let is_hot = |method| hot_route(index(&path), &method).is_some();
-                    assert!(is_hot(route.method.name().parse().unwrap()));
-                    assert!(!is_hot(Method::DELETE));
-                }
-            }
+            let found = |is_named, method: &Method| find(index(&path), is_named, method, &uri);
+            let method = route.method.name().parse().unwrap();
+            let itself = found(false, &method).unwrap();
+            assert_eq!((itself.path, itself.method), (route.path, route.method));
+            assert_eq!(found(true, &method).is_ok(), route.is_of_a_model, "{path}");
+            assert_eq!(found(false, &Method::HEAD).is_ok(), found(false, &Method::GET).is_ok());
+            assert_eq!(found(false, &Method::DELETE).unwrap_err().kind().0, 405);
+            assert_eq!(searches(index(&path)), route.searches, "{path}");
         }
         assert_eq!(LABELS.iter().filter(|label| **label == "/nearest").count(), 1);
         assert_eq!(LABELS.last(), Some(&"other"));
-        let is_hot = |path| hot_route(index(path), &Method::POST).is_some();
-        assert!(!is_hot("/rank") && !is_hot("/nearest"), "of the latter its GET is meant");
-        assert!(is_for_admins(index("/admin/reload")) && !is_for_admins(index("/nearest")));
+        let nowhere = find(LABELS.len() - 1, false, &Method::GET, &uri);
+        assert_eq!(nowhere.err(), Some(ApiError::NoSuchRoute { path: "/x".to_owned() }));
+        let allowed = |path| match find(index(path), false, &Method::PUT, &uri) {
+            Err(ApiError::MethodNotAllowed { allowed, .. }) => allowed,
+            _ => "",
+        };
+        let of = ["/nearest", "/words", "/rank"].map(allowed);
+        assert_eq!(of, ["GET,HEAD,POST", "GET,HEAD", "POST"]);
+    }
+
+    #[test]
+    fn names_of_models_are_taken_out_of_paths() {
+        let of = |path: &'static str| {
+            let (_, rest) = split_model_name(path)?;
+            Some((model_name(path)?.ok()?.into_owned(), rest.to_owned()))
+        };
+        let expected = |name: &str, rest: &str| Some((name.to_owned(), rest.to_owned()));
+        assert_eq!(of("/models/en/nearest"), expected("en", "/nearest"));
+        assert_eq!(of("/models/a%2Fb+c/words/x"), expected("a/b+c", "/words/x"));
+        assert_eq!(of("/models/en"), expected("en", "/model"));
+        assert_eq!(
+            (of("/models/en/"), of("/models//x")),
+            (expected("en", "/model"), expected("", "/x"))
+        );
+        assert_eq!((of("/models"), of("/modelsen/x"), of("/models/%ff/x")), (None, None, None));
     }
 
     #[test]

@@ -223,11 +223,11 @@ where
     let item: Parts<'_> = body::parse_item::<B>(item)?.into();
     if item.queries.is_some() {
         let reason = "`queries` can't be inside `queries`".to_owned();
-        return Err(ApiError::InvalidRequest { reason });
+        return Err(ApiError::invalid_request(reason));
     }
     if item.options.timeout_ms.is_some() {
         let reason = "`timeout_ms` is for the whole request; give it beside `queries`".to_owned();
-        return Err(ApiError::InvalidRequest { reason });
+        return Err(ApiError::invalid_request(reason));
     }
     let target = item.target.resolve()?;
     let options = Checked::new(&call.model, item.options, Some(common))?;

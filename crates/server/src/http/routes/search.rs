@@ -1,6 +1,7 @@
 //! `/nearest` and `/analogy`, by GET and POST: fields or vectors in, queries through the queue,
 //! JSON or an array out.
 
+use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, Uri};
@@ -27,8 +28,10 @@ use crate::models::{Call, ServedModel};
 use crate::workers::Cancellation;
 
 /// An answer, and where its time went.
-type Timed = Result<(Response, Timing), ApiError>;
+pub(in crate::http) type Timed = Result<(Response, Timing), ApiError>;
 pub(super) type Answered = Result<Response, ApiError>;
+/// A request that is being answered.
+pub(in crate::http) type Answering = Pin<Box<dyn Future<Output = Timed> + Send>>;
 
 /// `GET /nearest`
 pub(in crate::http) async fn nearest(call: &Call, headers: &HeaderMap, uri: &Uri) -> Timed {
@@ -61,18 +64,8 @@ async fn get(
     answer_one(call, ready, Some(headers)).await
 }
 
-/// `GET /nearest`, called by the router
-pub(in crate::http) async fn get_nearest(call: Call, headers: HeaderMap, uri: Uri) -> Answered {
-    nearest(&call, &headers, &uri).await.map(with_timing)
-}
-
-/// `GET /analogy`, called by the router
-pub(in crate::http) async fn get_analogy(call: Call, headers: HeaderMap, uri: Uri) -> Answered {
-    analogy(&call, &headers, &uri).await.map(with_timing)
-}
-
 /// `POST /nearest`
-pub(in crate::http) async fn post_nearest(call: Call, received: Received) -> Answered {
+pub(in crate::http) async fn post_nearest(call: Call, received: Received) -> Timed {
     let parse = |call: &Call, received: &mut Received, cancellation: &Cancellation| {
         if received.is_array() {
             return plan_array(call, received, cancellation);
@@ -80,23 +73,16 @@ pub(in crate::http) async fn post_nearest(call: Call, received: Received) -> Ans
         let body = received.parse::<NearestBody<'_>>()?;
         plan(call, &received.headers, body, Offered::JsonOrNpy, cancellation)
     };
-    post(&call, received, parse).await.map(with_timing)
+    post(&call, received, parse).await
 }
 
 /// `POST /analogy`
-pub(in crate::http) async fn post_analogy(call: Call, received: Received) -> Answered {
+pub(in crate::http) async fn post_analogy(call: Call, received: Received) -> Timed {
     let parse = |call: &Call, received: &mut Received, cancellation: &Cancellation| {
         let body = received.parse::<AnalogyBody<'_>>()?;
         plan(call, &received.headers, body, Offered::Json, cancellation)
     };
-    post(&call, received, parse).await.map(with_timing)
-}
-
-/// Stores the timing in the response, for
-/// [`server_timing::layer`](crate::http::render::server_timing::layer).
-pub(super) fn with_timing((mut response, timing): (Response, Timing)) -> Response {
-    response.extensions_mut().insert(timing);
-    response
+    post(&call, received, parse).await
 }
 
 async fn post<F>(call: &Call, received: Received, parse: F) -> Timed

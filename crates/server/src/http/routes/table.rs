@@ -1,89 +1,108 @@
-//! The table of routes: each method of each path, once. From it are derived: the routers
-//! ([`Routes`](super::Routes)), the shortcut past them in `front`, the routes' labels in metrics
-//! and logs, which routes need an admin's key, the text at `/`, and the tests that compare
-//! `openapi.yaml` and the default of `public_routes` with the routes.
+//! The table of routes: each method of each path, once. From it are derived: the way to a request's
+//! handler ([`find`](super::find)), the routes' labels in metrics and logs, which routes need an
+//! admin's key, the text at `/`, and the tests that compare `openapi.yaml` and the default of
+//! `public_routes` with the routes.
 
 use std::sync::Arc;
 
 use axum::extract::Request;
-use axum::routing::{MethodRouter, get, post};
 
 use super::heads::classify::Classify;
 use super::heads::expand::Expand;
+use super::search::Answering;
 use super::{compare, docs, explorer, heads, info, operations, rank, search, words};
+use crate::http::parse::body::Received;
+use crate::http::render::server_timing::Timing;
 use crate::models::{Call, Reloader};
 
-/// What handlers can use besides their request.
-pub(super) type State = Arc<Reloader>;
-
 use Method::{Get, Post};
+
+/// How a request is answered.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::http) enum Way {
+    /// `GET /nearest`, the most frequent: `front` has its future within its own.
+    Nearest,
+    /// `GET /analogy`, likewise.
+    Analogy,
+    /// By this handler. A box costs an allocation.
+    Boxed(fn(Call, Request, &Arc<Reloader>) -> Answering),
+}
+
+/// The way to the handler of a GET. It gets the call, the headers and the URI.
+macro_rules! get {
+    ($handler:path) => {
+        Way::Boxed(|call, request, _| {
+            let (head, _) = request.into_parts();
+            Box::pin(async move {
+                let answered = $handler(call, head.headers, head.uri).await;
+                answered.map(|response| (response, Timing::default()))
+            })
+        })
+    };
+}
+
+/// The way to the handler of a POST. It gets the call and the body.
+macro_rules! post {
+    ($handler:path) => {
+        Way::Boxed(|call, request, _| {
+            Box::pin(async move {
+                match Received::receive(&call, request).await {
+                    Ok(received) => $handler(call, received).await,
+                    Err(error) => Err(error),
+                }
+            })
+        })
+    };
+}
 
 /// All routes, in the order in which the text at `/` lists them. A path that has two methods has
 /// two entries.
 pub(super) const ROUTES: &[Route] = &[
-    Route::new(Get, "/nearest", || get(search::get_nearest))
-        .of_a_model()
+    Route::new(Get, "/nearest", Way::Nearest).searches().line("/nearest?word=frog&k=5", ""),
+    Route::new(Get, "/analogy", Way::Analogy)
         .searches()
-        .hot_route(HotRoute::Nearest)
-        .line("/nearest?word=frog&k=5", ""),
-    Route::new(Get, "/analogy", || get(search::get_analogy))
-        .of_a_model()
-        .searches()
-        .hot_route(HotRoute::Analogy)
         .line("/analogy?expression=king+-+man+%2B+woman", ""),
-    Route::new(Post, "/nearest", || post(search::post_nearest))
-        .of_a_model()
-        .searches()
-        .on_next_line(),
-    Route::new(Post, "/analogy", || post(search::post_analogy))
-        .of_a_model()
+    Route::new(Post, "/nearest", post!(search::post_nearest)).searches().on_next_line(),
+    Route::new(Post, "/analogy", post!(search::post_analogy))
         .searches()
         .line("/analogy", "the same as JSON, one query or a batch"),
-    Route::new(Post, "/rank", || post(rank::post_rank)).of_a_model().searches().on_next_line(),
-    Route::new(Post, "/similarity", || post(compare::post_similarity))
-        .of_a_model()
-        .searches()
-        .on_next_line(),
-    Route::new(Post, "/odd-one-out", || post(compare::post_odd_one_out))
-        .of_a_model()
+    Route::new(Post, "/rank", post!(rank::post_rank)).searches().on_next_line(),
+    Route::new(Post, "/similarity", post!(compare::post_similarity)).searches().on_next_line(),
+    Route::new(Post, "/odd-one-out", post!(compare::post_odd_one_out))
         .searches()
         .line("/odd-one-out", ""),
-    Route::new(Post, "/classify", || post(heads::answer::<Classify>))
-        .of_a_model()
+    Route::new(Post, "/classify", post!(heads::answer::<Classify>))
         .searches()
-        .hot_route(HotRoute::Post(heads::receive::<Classify>))
         .line("/classify", "labels of texts, by a trained head"),
-    Route::new(Post, "/expand", || post(heads::answer::<Expand>))
-        .of_a_model()
+    Route::new(Post, "/expand", post!(heads::answer::<Expand>))
         .searches()
-        .hot_route(HotRoute::Post(heads::receive::<Expand>))
         .line("/expand", "terms that texts imply, with weights"),
-    Route::new(Get, "/words", || get(words::get_words))
+    Route::new(Get, "/words", get!(words::get_words))
         .of_a_model()
         .line("/words?prefix=fro", "words of the model"),
-    Route::new(Get, "/words/{word}", || get(words::get_word)).of_a_model(),
-    Route::new(Get, "/models", || get(info::models)).on_next_line(),
-    Route::new(Get, "/model", || get(info::model))
+    Route::new(Get, "/words/{word}", get!(words::get_word)).of_a_model(),
+    Route::new(Get, "/models", get!(info::models)).on_next_line(),
+    Route::new(Get, "/model", get!(info::model))
         .of_a_model()
         .line("/model", "models served; each has its own routes, such as /models/NAME/nearest"),
-    Route::new(Get, "/heads", || get(info::heads))
+    Route::new(Get, "/heads", get!(info::heads))
         .of_a_model()
         .line("/heads", "heads of the model, which classify and expand texts"),
-    Route::new(Get, "/health/live", || get(operations::live)).public().on_next_line(),
-    Route::new(Get, "/health/ready", || get(operations::ready)).public().line("/health/ready", ""),
-    Route::new(Get, "/metrics", || get(operations::get_metrics))
+    Route::new(Get, "/health/live", get!(operations::live)).public().on_next_line(),
+    Route::new(Get, "/health/ready", get!(operations::ready)).public().line("/health/ready", ""),
+    Route::new(Get, "/metrics", get!(operations::get_metrics))
         .public()
         .line("/metrics", "metrics for Prometheus"),
-    Route::new(Get, "/docs", || get(docs::page)).public().on_next_line(),
-    Route::new(Get, "/openapi.yaml", || get(info::openapi)).public().line(
+    Route::new(Get, "/docs", get!(docs::page)).public().on_next_line(),
+    Route::new(Get, "/openapi.yaml", get!(info::openapi)).public().line(
         "/openapi.yaml",
         "the whole API, as interactive documentation and as an OpenAPI file",
     ),
-    Route::new(Get, "/docs/", || get(docs::redirect_to_page)).public(),
-    Route::new(Get, "/docs/{file}", || get(docs::file)).public(),
-    Route::new(Get, "/", || get(explorer::start)).public(),
-    Route::new(Get, "/explorer/{file}", || get(explorer::file)).public(),
-    Route::new(Post, "/admin/reload", || post(operations::post_reload)).admin(),
+    Route::new(Get, "/docs/", get!(docs::redirect_to_page)).public(),
+    Route::new(Get, "/docs/{file}", get!(docs::file)).public(),
+    Route::new(Get, "/", get!(explorer::start)).public(),
+    Route::new(Get, "/explorer/{file}", get!(explorer::file)).public(),
+    Route::new(Post, "/admin/reload", Way::Boxed(operations::post_reload)).admin(),
 ];
 
 /// The methods of routes. GET includes HEAD.
@@ -104,24 +123,13 @@ impl Method {
 
 /// Who may call a route, if the service has API keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Access {
+pub(in crate::http) enum Access {
     /// Anyone, by default: the setting `public_routes` decides.
     Public,
     /// Anyone with a key.
     Key,
     /// Anyone with an admin's key; nobody if there are no keys. These requests have no deadline.
     Admin,
-}
-
-/// The way of a route that bypasses the router, because it is very frequent.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::http) enum HotRoute {
-    /// `GET /nearest`, whose future `front` has within its own.
-    Nearest,
-    /// `GET /analogy`, likewise.
-    Analogy,
-    /// A POST, which this answers. The request has its call in its extensions, too.
-    Post(fn(Call, Request) -> heads::Answering),
 }
 
 /// How the text at `/` mentions a route.
@@ -137,30 +145,28 @@ pub(super) enum Mention {
 
 /// One method of one path.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Route {
+pub(in crate::http) struct Route {
     pub(super) method: Method,
     pub(super) path: &'static str,
-    pub(super) handler: fn() -> MethodRouter<State>,
+    pub(in crate::http) way: Way,
     /// Whether it queries one model, so that it also exists behind `/models/NAME`.
     pub(super) is_of_a_model: bool,
-    pub(super) access: Access,
-    /// Whether it searches. Its answers then have `Server-Timing`, and its handler itself limits
-    /// the size of bodies.
+    pub(in crate::http) access: Access,
+    /// Whether it asks the engine, so that its answers have `Server-Timing`. All methods of its
+    /// path do.
     pub(super) searches: bool,
-    pub(super) hot_route: Option<HotRoute>,
     pub(super) mention: Mention,
 }
 
 impl Route {
-    const fn new(method: Method, path: &'static str, handler: fn() -> MethodRouter<State>) -> Self {
+    const fn new(method: Method, path: &'static str, way: Way) -> Self {
         Self {
             method,
             path,
-            handler,
+            way,
             is_of_a_model: false,
             access: Access::Key,
             searches: false,
-            hot_route: None,
             mention: Mention::None,
         }
     }
@@ -178,11 +184,7 @@ impl Route {
     }
 
     const fn searches(self) -> Self {
-        Self { searches: true, ..self }
-    }
-
-    const fn hot_route(self, way: HotRoute) -> Self {
-        Self { hot_route: Some(way), ..self }
+        Self { searches: true, is_of_a_model: true, ..self }
     }
 
     const fn on_next_line(self) -> Self {

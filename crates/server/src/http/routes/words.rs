@@ -5,11 +5,10 @@ use axum::response::Response;
 use kindred::ModelStore;
 use kindred::contract::Row;
 use kindred::question::unknown_words;
-use percent_encoding::percent_decode_str;
 use serde::Serialize;
 
-use super::suggestions;
-use crate::http::ApiError;
+use super::search::Answered;
+use super::{last_part, suggestions};
 use crate::http::offload::{Cost, offloaded};
 use crate::http::parse::negotiation::{self, Format, Offered};
 use crate::http::parse::query_string::WordsRequest;
@@ -53,11 +52,7 @@ struct Described<'a> {
 }
 
 /// `GET /words`: a list, or one word
-pub(in crate::http) async fn get_words(
-    call: Call,
-    headers: HeaderMap,
-    uri: Uri,
-) -> Result<Response, ApiError> {
+pub(super) async fn get_words(call: Call, headers: HeaderMap, uri: Uri) -> Answered {
     match query_string::words(uri.query().unwrap_or_default())? {
         WordsRequest::Prefix { prefix, limit } => {
             let limit = limit.unwrap_or(DEFAULT_LISTED);
@@ -83,18 +78,10 @@ pub(in crate::http) async fn get_words(
 }
 
 /// `GET /words/{word}`
-pub(in crate::http) async fn get_word(
-    call: Call,
-    headers: HeaderMap,
-    uri: Uri,
-) -> Result<Response, ApiError> {
+pub(super) async fn get_word(call: Call, headers: HeaderMap, uri: Uri) -> Answered {
     let with_vector = query_string::word_options(uri.query().unwrap_or_default())?;
-    let escaped = uri.path().strip_prefix("/words/").unwrap_or_default();
-    // A path is not form-encoded as parameters are, so a plus is a plus.
-    let word = percent_decode_str(escaped)
-        .decode_utf8()
-        .map_err(|_| ApiError::NotUtf8 { what: "the path".to_owned() })?;
-    describe(&call, &headers, word.into_owned(), with_vector).await
+    let word = last_part(&uri)?.into_owned();
+    describe(&call, &headers, word, with_vector).await
 }
 
 fn list(model: &ModelStore, rows: &[Row], room: Option<Reservation>) -> Response {
@@ -103,12 +90,7 @@ fn list(model: &ModelStore, rows: &[Row], room: Option<Reservation>) -> Response
     render::json_in(&Listed { model: name, version, words: words.collect() }, room)
 }
 
-async fn describe(
-    call: &Call,
-    headers: &HeaderMap,
-    word: String,
-    with_vector: bool,
-) -> Result<Response, ApiError> {
+async fn describe(call: &Call, headers: &HeaderMap, word: String, with_vector: bool) -> Answered {
     let model = &call.model;
     let Some(row) = model.words().row(&word) else {
         let mut error = unknown_words([word]).into();
@@ -130,12 +112,7 @@ async fn describe(
     Ok(response)
 }
 
-async fn describe_in_json(
-    call: &Call,
-    word: String,
-    row: Row,
-    with_vector: bool,
-) -> Result<Response, ApiError> {
+async fn describe_in_json(call: &Call, word: String, row: Row, with_vector: bool) -> Answered {
     let model = &call.model;
     let suggestions = suggestions::of(call, vec![word]).await?.pop().unwrap_or_default();
     let table = model.table();

@@ -7,15 +7,15 @@
 use std::io::Read;
 use std::sync::{LazyLock, OnceLock};
 
-use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use flate2::read::GzDecoder;
 
-use crate::http::ApiError;
+use super::search::Answered;
+use super::{last_part, no_such_route};
 use crate::http::parse::{negotiation, query_string};
 use crate::http::render::caching;
-use crate::models::weak_tag;
+use crate::models::{Call, weak_tag};
 
 /// What the page may do: run the service's scripts, call the service, and show the images in
 /// Swagger UI's style sheet.
@@ -91,7 +91,7 @@ static TAGS: LazyLock<[String; FILES.len()]> = LazyLock::new(|| {
 });
 
 /// `GET /docs`: the page.
-pub(in crate::http) async fn page(headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
+pub(super) async fn page(_: Call, headers: HeaderMap, uri: Uri) -> Answered {
     negotiation::check_plain_get(&headers, &uri, &negotiation::HTML)?;
     let mut response = send(0, &headers)?;
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, SECURITY);
@@ -99,26 +99,23 @@ pub(in crate::http) async fn page(headers: HeaderMap, uri: Uri) -> Result<Respon
 }
 
 /// `GET /docs/`: redirects to the page. Its addresses are relative, so it can have only one path.
-pub(in crate::http) async fn redirect_to_page(uri: Uri) -> Result<Response, ApiError> {
+pub(super) async fn redirect_to_page(_: Call, _: HeaderMap, uri: Uri) -> Answered {
     query_string::nothing(uri.query().unwrap_or_default())?;
     // Relative as well, because the service does not know which prefix a proxy has removed.
     Ok((StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, "../docs")]).into_response())
 }
 
 /// `GET /docs/{file}`: a file of the page, whatever `Accept` says.
-pub(in crate::http) async fn file(
-    Path(name): Path<String>,
-    headers: HeaderMap,
-    uri: Uri,
-) -> Result<Response, ApiError> {
+pub(super) async fn file(_: Call, headers: HeaderMap, uri: Uri) -> Answered {
     query_string::nothing(uri.query().unwrap_or_default())?;
+    let name = last_part(&uri)?;
     let index = FILES.iter().position(|file| file.name == name);
-    send(index.ok_or_else(|| ApiError::NoSuchRoute { path: uri.path().to_owned() })?, &headers)
+    send(index.ok_or_else(|| no_such_route(&uri))?, &headers)
 }
 
 /// The file with this index, in a form that the request accepts, or 304 if the client has it
 /// already.
-fn send(index: usize, headers: &HeaderMap) -> Result<Response, ApiError> {
+fn send(index: usize, headers: &HeaderMap) -> Answered {
     let file = &FILES[index];
     let kind = [(header::CONTENT_TYPE, file.media_type)];
     let mut response = caching::file(headers, &TAGS[index], || {
@@ -158,6 +155,8 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use axum::response::Response;
+
     use super::*;
 
     fn asking(name: header::HeaderName, value: &'static str) -> HeaderMap {

@@ -5,17 +5,14 @@ pub(super) mod classify;
 pub(super) mod expand;
 
 use std::borrow::Cow;
-use std::pin::Pin;
 use std::time::Instant;
 
-use axum::extract::{FromRequest, Request};
-use axum::response::{IntoResponse, Response};
 use kindred::asking::Asking;
 use kindred::heads::{HeadKind, Tokenised, Vocabulary};
 use kindred::queue::{self, SubmitError};
 use serde::Serialize;
 
-use super::search::{Answered, answered_in_time, encoding, with_timing};
+use super::search::{Timed, answered_in_time, encoding};
 use super::suggestions;
 use crate::http::ApiError;
 use crate::http::offload::{Cost, check_deadline, stage};
@@ -26,9 +23,6 @@ use crate::http::render;
 use crate::http::render::size::Size;
 use crate::models::{AnyHead, Call, ServedHead, ServedModel, find_head};
 use crate::workers::Cancellation;
-
-/// A request that is being answered.
-pub(in crate::http) type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 /// The deadline of a request, and what is in its body.
 type Read<T, O> = Result<(Instant, TextsRequest<T, O>), ApiError>;
@@ -92,19 +86,8 @@ pub(super) trait Asked: Sized + Send + Sync + 'static {
     ) -> Result<Self::Answer<'a>, ApiError>;
 }
 
-/// As [`answer`], for a request that bypasses the router. It has its call in its extensions, too.
-pub(super) fn receive<A: Asked>(call: Call, request: Request) -> Answering {
-    Box::pin(async move {
-        let answered = match Received::from_request(request, &()).await {
-            Ok(received) => answer::<A>(call, received).await,
-            Err(error) => Err(error),
-        };
-        answered.unwrap_or_else(IntoResponse::into_response)
-    })
-}
-
 /// Answers a request to a head.
-pub(super) async fn answer<A: Asked>(call: Call, received: Received) -> Answered {
+pub(super) async fn answer<A: Asked>(call: Call, received: Received) -> Timed {
     let (cost, latest, same) = (received.cost(), received.latest(&call), call.clone());
     let plan = move |cancellation: &Cancellation| {
         let mut received = received.whole()?;
@@ -165,8 +148,7 @@ pub(super) async fn answer<A: Asked>(call: Call, received: Received) -> Answered
         })?;
         Ok(render::json_in(&whole, room))
     };
-    let response = stage(&call, cost, deadline, write).await?;
-    Ok(with_timing((response, timing)))
+    Ok((stage(&call, cost, deadline, write).await?, timing))
 }
 
 /// The head of this name and kind, or the only one of this kind.
