@@ -1,19 +1,15 @@
-//! The last step of every answer: writes its problem document, if it is an error, and counts its
-//! memory.
+//! The last step of every answer: writes its problem document, if it is an error.
 
 use std::sync::Arc;
 
-use axum::body::HttpBody;
 use axum::http::header;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 
 use super::Connection;
 use crate::http::ApiError;
 use crate::http::edge::request_id::RequestId;
-use crate::http::render::caching;
 use crate::http::render::size::UNCOUNTED_ANSWER;
-use crate::http::render::{IsCounted, counted};
-use crate::http::transport::kept_with;
+use crate::http::render::{caching, counted};
 use scheduler::account::{Account, Pool};
 
 impl Connection {
@@ -28,39 +24,9 @@ impl Connection {
     ) {
         if let Some(error) = response.extensions_mut().remove::<ApiError>() {
             self.write_problem(response, error, account, id, is_head);
-        } else {
-            self.count(response, account, id, is_head);
         }
         let headers = response.headers_mut();
         headers.entry(header::CACHE_CONTROL).or_insert(const { caching::REVALIDATE });
-    }
-
-    /// Counts the memory of a large answer that its handler did not count. If the caller may not
-    /// hold that much, the answer is dropped immediately, and a problem document takes its place.
-    fn count(
-        &self,
-        response: &mut Response,
-        account: &Arc<Account>,
-        id: &RequestId,
-        is_head: bool,
-    ) {
-        let bytes = response.body().size_hint().lower();
-        if bytes <= UNCOUNTED_ANSWER || response.extensions_mut().remove::<IsCounted>().is_some() {
-            return;
-        }
-        let memory = &self.front.reloader.models().service().memory;
-        match memory.take(account, Pool::Answers, bytes) {
-            Ok(room) => {
-                let body = std::mem::take(response.body_mut());
-                *response.body_mut() = kept_with(body, Arc::new(room));
-            }
-            Err(full) => {
-                let full = ApiError::from(full);
-                *response = full.clone().into_response();
-                response.extensions_mut().remove::<ApiError>();
-                self.write_problem(response, full, account, id, is_head);
-            }
-        }
     }
 
     /// Puts the problem document into its answer; that of a HEAD has only its length.

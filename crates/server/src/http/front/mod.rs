@@ -24,7 +24,7 @@ use self::guard::guarded;
 use super::ApiError;
 use super::edge::keys::require_admin;
 use super::edge::request_id::{self, RequestId};
-use super::edge::{CompressionContext, Edge};
+use super::edge::{Edge, compression};
 use super::parse::body::{BYTES_PER_BYTE, UNCOUNTED_BODY};
 use super::render::Until;
 use super::render::server_timing::{self, Timing};
@@ -147,7 +147,7 @@ impl Connection {
     ) -> (Response, Option<Noted>) {
         let edge = &self.front.edge;
         let (is_head, version) = (request.method() == Method::HEAD, request.version());
-        let accepted = edge.accepted(request.headers());
+        let accepted = request.headers().get(header::ACCEPT_ENCODING).cloned();
         let response = match edge.cors(&request) {
             None => guarded(pin!(self.respond(request, route, arrived, trace)), &id).await,
             Some(cors) => {
@@ -163,9 +163,9 @@ impl Connection {
             let service = self.front.reloader.models().service();
             let known = response.extensions_mut().remove::<Until>().map(|Until(deadline)| deadline);
             let deadline = known.or(seen.latest).unwrap_or(arrived + service.timeouts.request);
-            let on_behalf = CompressionContext { service, account, deadline };
-            let compress = Box::pin(edge.compress(response, accepted, on_behalf, is_head));
-            response = match compress.await {
+            let compress =
+                compression::compress(response, accepted, service, account, deadline, is_head);
+            response = match Box::pin(compress).await {
                 Ok(compressed) => compressed,
                 Err(error) => {
                     let mut response = error.into_response();

@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 use super::ApiError;
-use super::parse::negotiation::NPY_NAME;
+use super::parse::negotiation::{Format, NPY_NAME};
 use scheduler::account::Reservation;
 
 /// A small JSON body, for answers without neighbours.
@@ -25,7 +25,7 @@ pub(super) fn json(answer: &impl Serialize) -> Response {
 
 /// As `json`, in memory that was counted for it.
 pub(super) fn json_in(answer: &impl Serialize, room: Option<Reservation>) -> Response {
-    response(bytes(answer), room)
+    response(Format::Json, bytes(answer), room)
 }
 
 /// A value as JSON.
@@ -38,10 +38,6 @@ pub(super) fn bytes(answer: &impl Serialize) -> Vec<u8> {
 /// The request's deadline with its body's `timeout_ms` taken into account. Later stages read it.
 #[derive(Clone)]
 pub(super) struct Until(pub(super) Instant);
-
-/// Marks an answer whose memory is already counted. `front` counts all other large answers.
-#[derive(Clone)]
-pub(super) struct IsCounted;
 
 /// An answer whose memory is counted until its last byte is sent.
 struct Counted {
@@ -73,18 +69,9 @@ fn write(body: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
     serde_json::to_writer(body, value).expect("texts and finite numbers become JSON");
 }
 
-pub(super) fn response(body: Vec<u8>, room: Option<Reservation>) -> Response {
-    of_type("application/json", body, room)
-}
-
-/// An array as an answer, in memory that was counted for it.
-pub(super) fn npy_in(body: Vec<u8>, room: Option<Reservation>) -> Response {
-    of_type(NPY_NAME, body, room)
-}
-
-/// An answer that is larger than was estimated, and for which there is no room, becomes an error.
-fn of_type(media_type: &'static str, mut body: Vec<u8>, room: Option<Reservation>) -> Response {
-    let is_counted = room.is_some();
+/// An answer in this format, in memory that was counted for it. One that is larger than was
+/// estimated, and for which there is no room, becomes an error.
+pub(super) fn response(format: Format, mut body: Vec<u8>, room: Option<Reservation>) -> Response {
     let body = match room {
         None => Body::from(body),
         Some(mut room) => {
@@ -96,10 +83,10 @@ fn of_type(media_type: &'static str, mut body: Vec<u8>, room: Option<Reservation
         }
     };
     let mut response = Response::new(body);
-    if is_counted {
-        response.extensions_mut().insert(IsCounted);
-    }
-    let media_type = HeaderValue::from_static(media_type);
+    let media_type = HeaderValue::from_static(match format {
+        Format::Json => "application/json",
+        Format::Npy => NPY_NAME,
+    });
     response.headers_mut().insert(header::CONTENT_TYPE, media_type);
     response
 }

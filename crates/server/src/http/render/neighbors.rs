@@ -8,6 +8,7 @@ use super::size::{BYTES_PER_COMPONENT, BYTES_PER_NEIGHBOR, BYTES_PER_TERM};
 use super::{response, write};
 use crate::http::ApiError;
 use crate::http::offload::check_deadline;
+use crate::http::parse::negotiation::Format;
 use crate::http::render::caching;
 use crate::models::ServedModel;
 use crate::workers::Cancellation;
@@ -54,7 +55,7 @@ pub(in crate::http) fn single(neighbors: &Neighbors<'_>, room: Option<Reservatio
     let mut body = begin(neighbors.served, neighbors.bytes());
     neighbors.write(&mut body);
     body.push(b'}');
-    caching::tagged(response(body, room), neighbors.served)
+    caching::tagged(response(Format::Json, body, room), neighbors.served, Format::Json)
 }
 
 /// The answers to `queries`, in their order. `bytes` is about their size: a body that grows while
@@ -81,7 +82,7 @@ pub(in crate::http) fn many<'a>(
         body.push(b'}');
     }
     body.extend_from_slice(b"]}");
-    Ok(caching::tagged(response(body, room), served))
+    Ok(caching::tagged(response(Format::Json, body, room), served, Format::Json))
 }
 
 /// The answer to `/odd-one-out`.
@@ -95,7 +96,7 @@ pub(in crate::http) fn odd_one_out(served: &ServedModel, found: &OddOneOut) -> R
     write_hits(&mut body, served, &found.ranked, false, None);
     write_notes(&mut body, &found.notes, served);
     body.push(b'}');
-    caching::tagged(response(body, None), served)
+    caching::tagged(response(Format::Json, body, None), served, Format::Json)
 }
 
 /// Writes which of the requested words were used, and which were skipped.

@@ -10,11 +10,12 @@ use kindred::question::Checked;
 use scheduler::account::Reservation;
 
 use super::caching;
-use super::npy_in;
+use super::response;
 use super::size::Size;
 use crate::http::ApiError;
 use crate::http::offload::check_deadline;
 use crate::http::parse::limits::{MAX_RESULTS, MAX_VECTOR_COMPONENTS};
+use crate::http::parse::negotiation::Format;
 use crate::models::ServedModel;
 use crate::workers::Cancellation;
 
@@ -106,7 +107,7 @@ impl Table {
             check_deadline(cancellation)?;
             self.write_hits(&mut body, served, hits);
         }
-        Ok(caching::tagged_array(npy_in(body, room), served))
+        Ok(caching::tagged(response(Format::Npy, body, room), served, Format::Npy))
     }
 
     fn write_hits(&self, body: &mut Vec<u8>, served: &ServedModel, hits: &[Hit]) {
@@ -135,7 +136,7 @@ pub(in crate::http) fn vector(
 ) -> Response {
     let mut body = npy::head("'<f4'", &[components.len() as u64]);
     write_floats(&mut body, components);
-    caching::tagged_array(npy_in(body, room), served)
+    caching::tagged(response(Format::Npy, body, room), served, Format::Npy)
 }
 
 fn write_floats(body: &mut Vec<u8>, components: &[f32]) {

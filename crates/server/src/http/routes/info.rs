@@ -27,7 +27,7 @@ pub(super) async fn openapi(_: Call, headers: HeaderMap, uri: Uri) -> Answered {
 /// `GET /model`: name, version, shape, engine and provenance of the model.
 pub(super) async fn model(call: Call, headers: HeaderMap, uri: Uri) -> Answered {
     check_plain_get(&headers, &uri, &JSON)?;
-    caching::content(&headers, render::bytes(&description(&call)))
+    caching::content(&call, &headers, render::bytes(&description(&call)))
 }
 
 /// `GET /models`: all models that are served.
@@ -38,7 +38,7 @@ pub(super) async fn models(call: Call, headers: HeaderMap, uri: Uri) -> Answered
         "default": models[0].name(),
         "models": models.iter().map(|served| description(served)).collect::<Vec<_>>(),
     });
-    caching::content(&headers, render::bytes(&answer))
+    caching::content(&call, &headers, render::bytes(&answer))
 }
 
 /// `GET /heads`: the heads of the model.
@@ -74,7 +74,7 @@ pub(super) async fn heads(call: Call, headers: HeaderMap, uri: Uri) -> Answered 
         "version": call.model.version(),
         "heads": described.collect::<Vec<_>>(),
     });
-    caching::content(&headers, render::bytes(&answer))
+    caching::content(&call, &headers, render::bytes(&answer))
 }
 
 fn description(served: &ServedModel) -> ModelDescription<'_> {

@@ -18,7 +18,7 @@ use crate::http::ApiError;
 use crate::http::offload::{Cost, check_deadline, stage};
 use crate::http::parse::bodies::{AnalogyBody, NearestBody, Parts};
 use crate::http::parse::body::Received;
-use crate::http::parse::negotiation::Offered;
+use crate::http::parse::negotiation::{Format, Offered};
 use crate::http::parse::query_string;
 use crate::http::render::Until;
 use crate::http::render::caching;
@@ -118,8 +118,9 @@ async fn answer_one(
             return Err(error);
         }
     };
-    if get.is_some_and(|headers| caching::is_known(headers, call)) {
-        return Ok((caching::not_modified(call), Timing::default()));
+    if let Some(known) = get.and_then(|headers| caching::not_modified(headers, call, Format::Json))
+    {
+        return Ok((known, Timing::default()));
     }
     let mut room = size.room(call)?;
     let (found, mut timing) = search_one(call, prepared, deadline, &mut room).await?;

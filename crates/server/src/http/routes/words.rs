@@ -60,8 +60,8 @@ pub(super) async fn get_words(call: Call, headers: HeaderMap, uri: Uri) -> Answe
                 return Err(invalid("limit"));
             }
             negotiation::check(&headers, &negotiation::JSON)?;
-            if caching::is_known(&headers, &call) {
-                return Ok(caching::not_modified(&call));
+            if let Some(known) = caching::not_modified(&headers, &call, Format::Json) {
+                return Ok(known);
             }
             let (served, deadline) = (call.served().clone(), call.deadline(None)?);
             let room = Size::of_rows(limit).room(&call)?;
@@ -69,7 +69,7 @@ pub(super) async fn get_words(call: Call, headers: HeaderMap, uri: Uri) -> Answe
             let search =
                 move |_: &Cancellation| Ok(served.model.words().with_prefix(&prefix, limit));
             let found = offloaded(&call, cost, deadline, search).await?;
-            Ok(caching::tagged(list(&call.model, &found, room), &call))
+            Ok(caching::tagged(list(&call.model, &found, room), &call, Format::Json))
         }
         WordsRequest::Word { word, with_vector } => {
             describe(&call, &headers, word, with_vector).await
@@ -98,15 +98,14 @@ async fn describe(call: &Call, headers: &HeaderMap, word: String, with_vector: b
         return Err(error);
     };
     let format = Offered::JsonOrNpy.choose(headers)?;
-    let mut response = match format {
-        Format::Npy if caching::is_array_known(headers, call) => caching::array_not_modified(call),
-        Format::Npy => {
+    let mut response = match (caching::not_modified(headers, call, format), format) {
+        (Some(known), _) => known,
+        (None, Format::Npy) => {
             let components = model.table().row(row);
             let room = room_for(call, size_of_val(components) as u64)?;
             table::vector(call, components, room)
         }
-        Format::Json if caching::is_known(headers, call) => caching::not_modified(call),
-        Format::Json => describe_in_json(call, word, row, with_vector).await?,
+        (None, Format::Json) => describe_in_json(call, word, row, with_vector).await?,
     };
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
     Ok(response)
@@ -127,5 +126,5 @@ async fn describe_in_json(call: &Call, word: String, row: Row, with_vector: bool
     };
     let components = if with_vector { table.dim() } else { 0 };
     let room = room_for(call, (components * BYTES_PER_COMPONENT) as u64)?;
-    Ok(caching::tagged(render::json_in(&described, room), call))
+    Ok(caching::tagged(render::json_in(&described, room), call, Format::Json))
 }

@@ -33,8 +33,6 @@ pub use self::listen::{bind, raise_file_limit, without_delay};
 pub use self::threads::HttpThreads;
 pub use self::tls::TlsError;
 
-pub(super) use self::sending::kept_with;
-
 /// Maximum number of concurrent requests on one HTTP/2 connection. It is sent to the client.
 const MAX_CONCURRENT_STREAMS: u32 = 200;
 /// Maximum number of streams that a client opened and reset before they were handled. More end the
