@@ -8,9 +8,9 @@ use serde_json::value::RawValue;
 use super::arrays::TokenArray;
 use super::at_most::AtMost;
 use super::body::json_body;
-use super::limits::{MAX_RESULTS, MAX_TEXTS, MAX_TOKEN_VECTORS};
+use super::limits::{MAX_RESULTS, MAX_TEXTS, MAX_TOKEN_VECTORS, MAX_TOKENS};
 use super::query_string::Parameters;
-use super::texts::{Text, TextsRequest, read_text};
+use super::texts::{TextOrWords, TextsRequest, read_text};
 use super::{expected, invalid, not_exactly_one};
 use crate::http::ApiError;
 
@@ -56,7 +56,7 @@ pub(in crate::http) enum Unread<'a> {
 /// What is expanded.
 #[derive(Debug)]
 pub(in crate::http) enum Source {
-    Text(Text),
+    Text(TextOrWords<MAX_TOKENS>),
     /// `[tokens, dim]`, and the number of tokens.
     Vectors(Vec<f32>, usize),
 }

@@ -1,6 +1,7 @@
 //! Turns the fields or vectors of a search into queries that are ready for the queue, one or many,
 //! and estimates the size of their answer.
 
+use std::borrow::Borrow;
 use std::time::Instant;
 
 use axum::http::HeaderMap;
@@ -24,9 +25,19 @@ use crate::workers::Cancellation;
 /// A request whose words have been looked up.
 pub(super) enum Plan {
     One(Ready),
-    Many(Batch),
-    /// One or many, answered by one array.
-    Array(Tabled),
+    /// The items of a batch. Each is ready for the queue, or has an error.
+    Many {
+        items: Vec<Result<Prepared, ApiError>>,
+        deadline: Instant,
+        size: Size,
+    },
+    /// One or many, answered by one array. All of them are ready for the queue: the array has no
+    /// place for errors.
+    Array {
+        queries: Vec<Prepared>,
+        table: Table,
+        deadline: Instant,
+    },
 }
 
 /// A query that is ready for the queue.
@@ -34,21 +45,6 @@ pub(super) struct Ready {
     pub(super) prepared: Prepared,
     pub(super) deadline: Instant,
     pub(super) size: Size,
-}
-
-/// The items of a batch. Each is ready for the queue, or has an error.
-pub(super) struct Batch {
-    pub(super) items: Vec<Result<Prepared, ApiError>>,
-    pub(super) deadline: Instant,
-    pub(super) size: Size,
-}
-
-/// Queries that are answered by one array. All of them are ready for the queue: the array has no
-/// place for errors.
-pub(super) struct Tabled {
-    pub(super) queries: Vec<Prepared>,
-    pub(super) table: Table,
-    pub(super) deadline: Instant,
 }
 
 /// Checks the fields of a body and looks up its words. The answer has one of the formats offered.
@@ -74,7 +70,7 @@ where
         }
         Format::Npy => {
             let table = Table::new(std::iter::once(&options), false, call.model.dim())?;
-            Ok(Plan::Array(Tabled { queries: vec![prepared], table, deadline }))
+            Ok(Plan::Array { queries: vec![prepared], table, deadline })
         }
     }
 }
@@ -125,33 +121,43 @@ pub(super) fn plan_array(
     for (index, vector) in vectors.each().enumerate() {
         check_deadline(&cancellation)?;
         let item = prepare(&call.model, Target::Components(vector), &options);
+        let item = item.map(|prepared| (prepared, &options)).map_err(ApiError::from);
         if vectors.is_list {
-            items.push(accepted(&format, index, item.map_err(ApiError::from))?);
+            items.push(accepted(&format, index, item)?);
         } else {
             items.push(Ok(item?));
         }
     }
-    match format? {
-        Format::Npy => {
-            let options = std::iter::repeat_n(&options, count);
-            let table = Table::new(options, vectors.is_list, dim)?;
-            let queries = items.into_iter().flatten().collect();
-            Ok(Plan::Array(Tabled { queries, table, deadline }))
-        }
-        Format::Json if vectors.is_list => {
-            let size = |item: &Result<Prepared, ApiError>| match item {
-                Ok(prepared) => Size::of(call, prepared, &options),
-                Err(error) => Size::of_error(error),
-            };
-            let size = items.iter().map(size).sum();
-            Ok(Plan::Many(Batch { items, deadline, size }))
-        }
-        Format::Json => {
-            let prepared = items.pop().expect("one vector")?;
-            let size = Size::of(call, &prepared, &options);
-            Ok(Plan::One(Ready { prepared, deadline, size }))
-        }
+    let format = format?;
+    if format == Format::Json && !vectors.is_list {
+        let (prepared, options) = items.pop().expect("one vector")?;
+        let size = Size::of(call, &prepared, options);
+        return Ok(Plan::One(Ready { prepared, deadline, size }));
     }
+    plan_items(call, items, format, vectors.is_list, deadline)
+}
+
+/// The plan of several queries with their options, or of one that is answered by an array.
+fn plan_items<O: Borrow<Checked>>(
+    call: &Call,
+    items: Vec<Result<(Prepared, O), ApiError>>,
+    format: Format,
+    is_list: bool,
+    deadline: Instant,
+) -> Result<Plan, ApiError> {
+    if format == Format::Npy {
+        let (queries, options): (Vec<_>, Vec<O>) = items.into_iter().flatten().unzip();
+        let options = options.iter().map(<O as Borrow<Checked>>::borrow);
+        let table = Table::new(options, is_list, call.model.dim())?;
+        return Ok(Plan::Array { queries, table, deadline });
+    }
+    let size = |item: &Result<(Prepared, O), ApiError>| match item {
+        Ok((prepared, options)) => Size::of(call, prepared, options.borrow()),
+        Err(error) => Size::of_error(error),
+    };
+    let size = items.iter().map(size).sum();
+    let items = items.into_iter().map(|item| item.map(|(prepared, _)| prepared)).collect();
+    Ok(Plan::Many { items, deadline, size })
 }
 
 /// An item of a batch. In an array there is no place for its error, which then is that of the whole
@@ -197,18 +203,7 @@ where
     let good = || items.iter().flatten().map(|(prepared, options)| (prepared, options));
     check_size(good().map(|(_, options)| options), call.model.dim())?;
     check_work(good())?;
-    if format? == Format::Npy {
-        let (queries, options): (Vec<_>, Vec<_>) = items.into_iter().flatten().unzip();
-        let table = Table::new(options.iter(), true, call.model.dim())?;
-        return Ok(Plan::Array(Tabled { queries, table, deadline }));
-    }
-    let size = |item: &Result<(Prepared, Checked), ApiError>| match item {
-        Ok((prepared, options)) => Size::of(call, prepared, options),
-        Err(error) => Size::of_error(error),
-    };
-    let size = items.iter().map(size).sum();
-    let items = items.into_iter().map(|item| item.map(|(prepared, _)| prepared)).collect();
-    Ok(Plan::Many(Batch { items, deadline, size }))
+    plan_items(call, items, format?, true, deadline)
 }
 
 /// Prepares one item of `queries`. Options that it does not have are taken from the whole request.

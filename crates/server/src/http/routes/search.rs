@@ -12,7 +12,7 @@ use kindred::search::{Search, SearchResult};
 use scheduler::SubmitError;
 use scheduler::account::Reservation;
 
-use super::plan::{Batch, Plan, Ready, Tabled, plan, plan_array, prepare_one};
+use super::plan::{Plan, Ready, plan, plan_array, prepare_one};
 use super::suggestions;
 use crate::http::ApiError;
 use crate::http::offload::{Cost, check_deadline, stage};
@@ -24,6 +24,8 @@ use crate::http::render::Until;
 use crate::http::render::caching;
 use crate::http::render::neighbors::{self, ItemAnswer, Neighbors};
 use crate::http::render::server_timing::Timing;
+use crate::http::render::size::Size;
+use crate::http::render::table::Table;
 use crate::models::{Call, ServedModel};
 use crate::workers::Cancellation;
 
@@ -97,8 +99,12 @@ where
         plan.map(|plan| (plan, received.into_room()))
     });
     match planned.await {
-        Ok((Plan::Many(batch), _room)) => answer_many(call, batch).await,
-        Ok((Plan::Array(tabled), _room)) => Box::pin(answer_array(call, tabled)).await,
+        Ok((Plan::Many { items, deadline, size }, _room)) => {
+            answer_many(call, items, deadline, size).await
+        }
+        Ok((Plan::Array { queries, table, deadline }, _room)) => {
+            Box::pin(answer_array(call, queries, table, deadline)).await
+        }
         Ok((Plan::One(ready), _room)) => answer_one(call, Ok(ready), None).await,
         Err(error) => answer_one(call, Err(error), None).await,
     }
@@ -140,8 +146,12 @@ async fn answer_one(
     Ok((response, timing))
 }
 
-async fn answer_many(call: &Call, batch: Batch) -> Timed {
-    let Batch { mut items, deadline, size } = batch;
+async fn answer_many(
+    call: &Call,
+    mut items: Vec<Result<Prepared, ApiError>>,
+    deadline: Instant,
+    size: Size,
+) -> Timed {
     suggestions::fill_in(call, items.iter_mut().filter_map(|item| item.as_mut().err())).await;
     let mut room = size.room(call)?;
     let mut queries = Vec::with_capacity(items.len());
@@ -176,8 +186,12 @@ async fn answer_many(call: &Call, batch: Batch) -> Timed {
 }
 
 /// As [`answer_many`], by one array.
-async fn answer_array(call: &Call, tabled: Tabled) -> Timed {
-    let Tabled { queries, table, deadline } = tabled;
+async fn answer_array(
+    call: &Call,
+    queries: Vec<Prepared>,
+    table: Table,
+    deadline: Instant,
+) -> Timed {
     let size = table.size();
     let mut room = size.room(call)?;
     let (found, mut timing) = search(call, queries, deadline, &mut room).await?;

@@ -17,8 +17,9 @@ use super::suggestions;
 use crate::http::ApiError;
 use crate::http::offload::{Cost, check_deadline, stage};
 use crate::http::parse::body::Received;
+use crate::http::parse::limits::MAX_TOKENS;
 use crate::http::parse::negotiation;
-use crate::http::parse::texts::{Text, TextsRequest};
+use crate::http::parse::texts::{TextOrWords, TextsRequest};
 use crate::http::render;
 use crate::http::render::size::Size;
 use crate::models::{AnyHead, Call, ServedHead, ServedModel, find_head};
@@ -166,18 +167,22 @@ pub(super) struct KnownText {
 }
 
 /// Looks up the words of a text. It is kept only if `explain` says so.
-fn look_up(vocabulary: &Vocabulary<'_>, text: Text, explain: bool) -> Result<KnownText, ApiError> {
+fn look_up(
+    vocabulary: &Vocabulary<'_>,
+    text: TextOrWords<MAX_TOKENS>,
+    explain: bool,
+) -> Result<KnownText, ApiError> {
     let tokenised = match &text {
-        Text::Whole(text) => vocabulary.tokenise(text),
-        Text::Tokens(words) => vocabulary.take(words.iter().map(String::as_str)),
+        TextOrWords::Text(text) => vocabulary.tokenise(text),
+        TextOrWords::Words(words) => vocabulary.take(words.iter().map(String::as_str)),
     };
     if tokenised.tokens.is_empty() {
         return Err(kindred::Error::no_known_word(tokenised.unknown).into());
     }
     let text = match text {
         _ if !explain => String::new(),
-        Text::Whole(text) => text,
-        Text::Tokens(words) => words.join(" "),
+        TextOrWords::Text(text) => text,
+        TextOrWords::Words(words) => words.join(" "),
     };
     Ok(KnownText { tokenised, text })
 }
