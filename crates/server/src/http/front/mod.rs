@@ -238,7 +238,7 @@ impl Connection {
         let is_head = *method == Method::HEAD;
         let answered = match routes::find(route, is_named, method, uri) {
             Err(error) => Err(error),
-            Ok(found) => match found.way {
+            Ok((found, way)) => match way {
                 Way::Nearest => search::nearest(&call, headers, uri).await,
                 Way::Analogy => search::analogy(&call, headers, uri).await,
                 Way::Boxed(answer) if found.access == Access::Admin => {

@@ -12,10 +12,28 @@ use kindred::ModelDescription;
 
 const OPENAPI: &str = include_str!("../../../../../openapi.yaml");
 
+/// Where to begin, for people with curl.
+pub(super) const START: &str = "\
+Kindred finds the exact nearest neighbours of words in a table of word vectors.
+
+  GET  /nearest?word=frog&k=5
+  GET  /analogy?expression=king+-+man+%2B+woman
+  POST /nearest, /analogy   the same as JSON, one query or a batch
+  POST /rank, /similarity, /odd-one-out
+  POST /classify            labels of texts, by a trained head
+  POST /expand              terms that texts imply, with weights
+  GET  /words?prefix=fro    words of the model
+  GET  /models, /model      models served; each has its own routes, such as /models/NAME/nearest
+  GET  /heads               heads of the model, which classify and expand texts
+  GET  /health/live, /health/ready
+  GET  /metrics             metrics for Prometheus
+  GET  /docs, /openapi.yaml the whole API, as interactive documentation and as an OpenAPI file
+";
+
 /// `GET /`: where to begin, as text.
 pub(super) fn start_page(headers: &HeaderMap, uri: &Uri) -> Answered {
     check_plain_get(headers, uri, &TEXT)?;
-    Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], super::start_text()).into_response())
+    Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], START).into_response())
 }
 
 /// `GET /openapi.yaml`: the contract for clients.

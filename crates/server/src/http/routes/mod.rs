@@ -15,13 +15,12 @@ mod table;
 mod words;
 
 use std::borrow::Cow;
-use std::fmt::Write;
 use std::sync::LazyLock;
 
 use axum::http::{Method, Uri};
 use percent_encoding::percent_decode_str;
 
-use self::table::{Mention, ROUTES, Route};
+use self::table::{ROUTES, Route};
 use crate::http::ApiError;
 use crate::observe::MAX_ROUTES;
 
@@ -29,8 +28,8 @@ pub(crate) use self::public::check_public_routes;
 pub(super) use self::table::{Access, Way};
 pub use self::words::MAX_LISTED;
 
-/// The route for this method of the path with this [`index`]. `is_named` says whether a model's
-/// name is before the path.
+/// The route with this [`index`], and its way for this method. `is_named` says whether a model's
+/// name is before its path.
 ///
 /// # Errors
 /// `no_such_route`, or `method_not_allowed`.
@@ -40,23 +39,23 @@ pub(super) fn find(
     is_named: bool,
     method: &Method,
     uri: &Uri,
-) -> Result<&'static Route, ApiError> {
-    let Methods { get, post } = METHODS[index];
-    let found = match *method {
-        Method::GET | Method::HEAD => get,
-        Method::POST => post,
+) -> Result<(&'static Route, Way), ApiError> {
+    let route = ROUTES.get(index).filter(|route| route.is_of_a_model || !is_named);
+    let route = route.ok_or_else(|| no_such_route(uri))?;
+    let way = match *method {
+        Method::GET | Method::HEAD => route.get,
+        Method::POST => route.post,
         _ => None,
     };
-    let is_here = |route: &&Route| route.is_of_a_model || !is_named;
-    found.filter(is_here).ok_or_else(|| {
-        let allowed = match (get.filter(is_here), post.filter(is_here)) {
+    let way = way.ok_or_else(|| {
+        let allowed = match (route.get, route.post) {
             (Some(_), Some(_)) => "GET,HEAD,POST",
             (Some(_), None) => "GET,HEAD",
-            (None, Some(_)) => "POST",
-            (None, None) => return no_such_route(uri),
+            _ => "POST",
         };
         ApiError::MethodNotAllowed { method: method.to_string(), allowed }
-    })
+    })?;
+    Ok((route, way))
 }
 
 fn no_such_route(uri: &Uri) -> ApiError {
@@ -65,11 +64,10 @@ fn no_such_route(uri: &Uri) -> ApiError {
     ApiError::NoSuchRoute { path }
 }
 
-/// Whether the answers of the path with this [`index`] have `Server-Timing`.
+/// Whether the answers of the route with this [`index`] have `Server-Timing`.
 #[inline]
 pub(super) fn searches(index: usize) -> bool {
-    let Methods { get, post } = METHODS[index];
-    get.or(post).is_some_and(|route| route.searches)
+    ROUTES.get(index).is_some_and(|route| route.searches)
 }
 
 /// The last part of a path, decoded.
@@ -85,7 +83,10 @@ fn decode(part: &str) -> Result<Cow<'_, str>, ApiError> {
 
 /// Method and path of every route.
 pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
-    ROUTES.iter().map(|route| (route.method.name(), route.path))
+    ROUTES.iter().flat_map(|route| {
+        let methods = [route.get.map(|_| "GET"), route.post.map(|_| "POST")];
+        methods.into_iter().flatten().map(|method| (method, route.path))
+    })
 }
 
 /// The model's name in a path `/models/NAME/ROUTE`, decoded. `None` for a path without one.
@@ -102,106 +103,36 @@ fn split_model_name(path: &str) -> Option<(&str, &str)> {
 }
 
 /// The routes' labels in metrics and logs: their paths, and last `other`, for every other path. A
-/// request is counted by the index of its route's label ([`index`]).
-pub(crate) const LABELS: [&str; count_paths(ROUTES.len()) + 1] = {
-    let mut labels = ["other"; count_paths(ROUTES.len()) + 1];
-    let mut row = 0;
-    while row < ROUTES.len() {
-        if is_first(row) {
-            labels[count_paths(row)] = ROUTES[row].path;
-        }
-        row += 1;
+/// request is counted by the index of its route ([`index`]).
+pub(crate) const LABELS: [&str; ROUTES.len() + 1] = {
+    let mut labels = ["other"; ROUTES.len() + 1];
+    let mut index = 0;
+    while index < ROUTES.len() {
+        labels[index] = ROUTES[index].path;
+        index += 1;
     }
     labels
 };
 
 const _: () = assert!(LABELS.len() <= MAX_ROUTES, "observe::MAX_ROUTES is too small");
 
-/// The routes of a path.
-#[derive(Clone, Copy)]
-struct Methods {
-    get: Option<&'static Route>,
-    post: Option<&'static Route>,
-}
-
-/// For each label, the routes of its path; `other` has none.
-static METHODS: [Methods; LABELS.len()] = {
-    let mut methods = [Methods { get: None, post: None }; LABELS.len()];
-    let mut row = 0;
-    while row < ROUTES.len() {
-        let of_path = &mut methods[count_paths(first_of_path(row))];
-        match ROUTES[row].method {
-            table::Method::Get => of_path.get = Some(&ROUTES[row]),
-            table::Method::Post => of_path.post = Some(&ROUTES[row]),
-        }
-        row += 1;
-    }
-    methods
-};
-
-/// The index of the label of a path's route. It is the same behind `/models/NAME`. `front` finds it
-/// once for each request.
+/// The index of a path's route, or that of `other`. It is the same behind `/models/NAME`. `front`
+/// finds it once for each request.
 #[inline]
 pub(super) fn index(path: &str) -> usize {
     static ROUTER: LazyLock<matchit::Router<usize>> = LazyLock::new(|| {
         let mut router = matchit::Router::new();
-        for (index, path) in LABELS[..LABELS.len() - 1].iter().enumerate() {
-            router.insert(*path, index).expect("no two paths match the same");
+        for (index, route) in ROUTES.iter().enumerate() {
+            router.insert(route.path, index).expect("no two paths match the same");
         }
         router
     });
-    // Most paths have neither a parameter nor a model's name, and the first of all is the most
-    // frequent.
-    if let Some(index) = LABELS.iter().position(|label| *label == path) {
+    // Most paths have neither a parameter nor a model's name.
+    if let Some(index) = ROUTES.iter().position(|route| route.path == path) {
         return index;
     }
     let path = split_model_name(path).map_or(path, |(_, path)| path);
-    ROUTER.at(path).map_or(LABELS.len() - 1, |found| *found.value)
-}
-
-/// How many different paths the table has before this row.
-const fn count_paths(rows: usize) -> usize {
-    let (mut row, mut count) = (0, 0);
-    while row < rows {
-        count += is_first(row) as usize;
-        row += 1;
-    }
-    count
-}
-
-const fn is_first(row: usize) -> bool {
-    first_of_path(row) == row
-}
-
-/// The first row with the same path as this one.
-const fn first_of_path(row: usize) -> usize {
-    let mut first = 0;
-    // No path has a capital letter, and constants have no `==` for strings.
-    while !ROUTES[first].path.eq_ignore_ascii_case(ROUTES[row].path) {
-        first += 1;
-    }
-    first
-}
-
-/// The text at `/`: where to begin, for people with curl.
-fn start_text() -> String {
-    let mut text =
-        "Kindred finds the exact nearest neighbours of words in a table of word vectors.\n\n"
-            .to_owned();
-    let mut paths = Vec::new();
-    for route in ROUTES {
-        match route.mention {
-            Mention::None => {}
-            Mention::OnNextLine => paths.push(route.path),
-            Mention::Line(example, about) => {
-                paths.push(example);
-                let (method, paths) = (route.method.name(), std::mem::take(&mut paths).join(", "));
-                let line = format!("  {method:<4} {paths:<20} {about}");
-                let _ = writeln!(text, "{}", line.trim_end());
-            }
-        }
-    }
-    text
+    ROUTER.at(path).map_or(ROUTES.len(), |found| *found.value)
 }
 
 #[cfg(test)]
@@ -215,30 +146,31 @@ mod tests {
     }
 
     #[test]
-    fn every_route_is_found_by_its_label_and_method() {
+    fn every_route_is_found_by_its_path_and_method() {
         let uri = Uri::from_static("/x");
         for route in ROUTES {
             let path = route.path.replace("{word}", "king").replace("{file}", "x.js");
             assert_eq!(label(&path), route.path);
-            let found = |is_named, method: &Method| find(index(&path), is_named, method, &uri);
-            let method = route.method.name().parse().unwrap();
-            let itself = found(false, &method).unwrap();
-            assert_eq!((itself.path, itself.method), (route.path, route.method));
-            assert_eq!(found(true, &method).is_ok(), route.is_of_a_model, "{path}");
-            assert_eq!(found(false, &Method::HEAD).is_ok(), found(false, &Method::GET).is_ok());
-            assert_eq!(found(false, &Method::DELETE).unwrap_err().kind().0, 405);
             assert_eq!(searches(index(&path)), route.searches, "{path}");
+            let is_found = |is_named, method| find(index(&path), is_named, &method, &uri).is_ok();
+            for (way, method) in [(route.get, Method::GET), (route.post, Method::POST)] {
+                assert_eq!(is_found(false, method.clone()), way.is_some(), "{path}");
+                let is_of_a_model = way.is_some() && route.is_of_a_model;
+                assert_eq!(is_found(true, method), is_of_a_model, "{path}");
+            }
+            assert_eq!(is_found(false, Method::HEAD), route.get.is_some(), "{path}");
         }
-        assert_eq!(LABELS.iter().filter(|label| **label == "/nearest").count(), 1);
         assert_eq!(LABELS.last(), Some(&"other"));
-        let nowhere = find(LABELS.len() - 1, false, &Method::GET, &uri);
-        assert_eq!(nowhere.err(), Some(ApiError::NoSuchRoute { path: "/x".to_owned() }));
-        let allowed = |path| match find(index(path), false, &Method::PUT, &uri) {
-            Err(ApiError::MethodNotAllowed { allowed, .. }) => allowed,
-            _ => "",
-        };
-        let of = ["/nearest", "/words", "/rank"].map(allowed);
-        assert_eq!(of, ["GET,HEAD,POST", "GET,HEAD", "POST"]);
+        let error = |path, method| find(index(path), false, &method, &uri).unwrap_err();
+        let nowhere = ApiError::NoSuchRoute { path: "/x".to_owned() };
+        assert_eq!(error("/nowhere", Method::GET), nowhere);
+        for (path, methods) in
+            [("/nearest", "GET,HEAD,POST"), ("/words", "GET,HEAD"), ("/rank", "POST")]
+        {
+            let method = "DELETE".to_owned();
+            let expected = ApiError::MethodNotAllowed { method, allowed: methods };
+            assert_eq!(error(path, Method::DELETE), expected);
+        }
     }
 
     #[test]
@@ -291,22 +223,12 @@ mod tests {
 
     #[test]
     fn the_text_lists_what_people_ask() {
-        let lines = "\
-Kindred finds the exact nearest neighbours of words in a table of word vectors.
-
-  GET  /nearest?word=frog&k=5
-  GET  /analogy?expression=king+-+man+%2B+woman
-  POST /nearest, /analogy   the same as JSON, one query or a batch
-  POST /rank, /similarity, /odd-one-out
-  POST /classify            labels of texts, by a trained head
-  POST /expand              terms that texts imply, with weights
-  GET  /words?prefix=fro    words of the model
-  GET  /models, /model      models served; each has its own routes, such as /models/NAME/nearest
-  GET  /heads               heads of the model, which classify and expand texts
-  GET  /health/live, /health/ready
-  GET  /metrics             metrics for Prometheus
-  GET  /docs, /openapi.yaml the whole API, as interactive documentation and as an OpenAPI file
-";
-        assert_eq!(start_text(), lines);
+        let elsewhere =
+            ["/words/{word}", "/docs/", "/docs/{file}", "/", "/explorer/{file}", "/admin/reload"];
+        for route in ROUTES {
+            let mut parts = info::START.split([' ', ',', '?', '\n']);
+            let is_listed = parts.any(|part| part == route.path);
+            assert_eq!(is_listed, !elsewhere.contains(&route.path), "{}", route.path);
+        }
     }
 }
