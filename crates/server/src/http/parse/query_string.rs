@@ -24,7 +24,7 @@ macro_rules! names {
 macro_rules! taken_out {
     ($parameters:ident options { $($option:ident: $type:ty { $($about:tt)* })+ }) => {{
         let mut options = Options::new();
-        $(options.$option = <$type as FromParameters>::take($parameters, stringify!($option))?;)+
+        $(options.$option = <$type as FromParameters>::take(&mut $parameters, stringify!($option))?;)+
         options
     }};
 }
@@ -98,7 +98,7 @@ pub(in crate::http) fn analogy(query: &str) -> Result<Parts<'static>, ApiError> 
             words.map(|word| WeightedWord(WordWithWeight { word, weight: 1.0 })).collect();
         (!words.is_empty()).then(|| words.into())
     });
-    let options = parameters.options_of_analogy()?;
+    let options = with_options! { analogy: taken_out! { parameters } };
     let own = ["expression", "positive", "negative"];
     parameters.refuse_others(&own, with_options! { analogy: names! {} })?;
     let target = RawTarget::Analogy { expression, positive, negative };
@@ -210,13 +210,8 @@ impl<'a> Parameters<'a> {
             // The most common case.
             return Ok(Options::default());
         }
-        let parameters = self;
+        let mut parameters = self;
         Ok(with_options! { nearest: taken_out! { parameters } })
-    }
-
-    fn options_of_analogy(&mut self) -> Result<Options, ApiError> {
-        let parameters = self;
-        Ok(with_options! { analogy: taken_out! { parameters } })
     }
 
     /// Checks that nothing is left, for a search with these parameters and the options.

@@ -188,7 +188,7 @@ mod tests {
                 expected.extend(vector.flat_map(f32::to_le_bytes));
             }
             assert_eq!(body[head.len()..], expected);
-            assert!(table.size().bytes() >= body.len() - head.len());
+            assert!(table.size().bytes >= body.len() - head.len());
         }
     }
 

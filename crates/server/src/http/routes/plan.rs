@@ -15,7 +15,7 @@ use crate::http::offload::check_deadline;
 use crate::http::parse::bodies::{Parts, Queries};
 use crate::http::parse::body::{self, JsonBody, Received};
 use crate::http::parse::limits::{check_size, check_work};
-use crate::http::parse::negotiation::{self, Format, Offered};
+use crate::http::parse::negotiation::{self, Format};
 use crate::http::parse::{invalid, not_exactly_one, query_string};
 use crate::http::render::size::Size;
 use crate::http::render::table::Table;
@@ -47,12 +47,12 @@ pub(super) struct Ready {
     pub(super) size: Size,
 }
 
-/// Checks the fields of a body and looks up its words. The answer has one of the formats offered.
+/// Checks the fields of a body and looks up its words. `format` chooses that of the answer.
 pub(super) fn plan<'a, B>(
     call: &Call,
     headers: &HeaderMap,
     body: B,
-    offered: Offered,
+    format: fn(&HeaderMap) -> Result<Format, ApiError>,
     cancellation: &Cancellation,
 ) -> Result<Plan, ApiError>
 where
@@ -60,10 +60,10 @@ where
 {
     let mut parts: Parts<'a> = body.into();
     if let Some(queries) = parts.queries.take() {
-        return plan_many::<B>(call, headers, queries, parts, offered, cancellation);
+        return plan_many::<B>(call, headers, queries, parts, format, cancellation);
     }
     let (prepared, options, deadline) = check_one(call, parts)?;
-    match offered.choose(headers)? {
+    match format(headers)? {
         Format::Json => {
             let size = Size::of(call, &prepared, &options);
             Ok(Plan::One(Ready { prepared, deadline, size }))
@@ -115,7 +115,7 @@ pub(super) fn plan_array(
         + dim * size_of::<f32>()
         + options.excluded_rows() * size_of::<Row>();
     received.count(call, (count * per_query) as u64)?;
-    let format = Offered::JsonOrNpy.choose(&received.headers);
+    let format = negotiation::json_or_npy(&received.headers);
     let vectors = received.array()?.vectors(dim)?;
     let mut items = Vec::with_capacity(count);
     for (index, vector) in vectors.each().enumerate() {
@@ -180,7 +180,7 @@ fn plan_many<'a, B>(
     headers: &HeaderMap,
     queries: Queries<'a>,
     parts: Parts<'a>,
-    offered: Offered,
+    format: fn(&HeaderMap) -> Result<Format, ApiError>,
     cancellation: &Cancellation,
 ) -> Result<Plan, ApiError>
 where
@@ -195,7 +195,7 @@ where
     let cancellation = cancellation.at_most(deadline);
     let common = Common::new(&call.model, parts.options)?;
     let mut items = Vec::with_capacity(queries.len());
-    let format = offered.choose(headers);
+    let format = format(headers);
     for (index, item) in queries.into_iter().enumerate() {
         check_deadline(&cancellation)?;
         items.push(accepted(&format, index, prepare_item::<B>(call, item, &common))?);

@@ -18,7 +18,7 @@ use crate::http::ApiError;
 use crate::http::offload::{Cost, check_deadline, stage};
 use crate::http::parse::bodies::{AnalogyBody, NearestBody, Parts};
 use crate::http::parse::body::Received;
-use crate::http::parse::negotiation::{Format, Offered};
+use crate::http::parse::negotiation::{self, Format};
 use crate::http::parse::query_string;
 use crate::http::render::Until;
 use crate::http::render::caching;
@@ -73,7 +73,7 @@ pub(in crate::http) async fn post_nearest(call: Call, received: Received) -> Tim
             return plan_array(call, received, cancellation);
         }
         let body = received.parse::<NearestBody<'_>>()?;
-        plan(call, &received.headers, body, Offered::JsonOrNpy, cancellation)
+        plan(call, &received.headers, body, negotiation::json_or_npy, cancellation)
     };
     post(&call, received, parse).await
 }
@@ -82,7 +82,7 @@ pub(in crate::http) async fn post_nearest(call: Call, received: Received) -> Tim
 pub(in crate::http) async fn post_analogy(call: Call, received: Received) -> Timed {
     let parse = |call: &Call, received: &mut Received, cancellation: &Cancellation| {
         let body = received.parse::<AnalogyBody<'_>>()?;
-        plan(call, &received.headers, body, Offered::Json, cancellation)
+        plan(call, &received.headers, body, negotiation::json, cancellation)
     };
     post(&call, received, parse).await
 }
@@ -178,7 +178,7 @@ async fn answer_many(
             }
             Some(error) => ItemAnswer::Failed(error),
         });
-        neighbors::many(&served, results, size.bytes(), room, cancellation)
+        neighbors::many(&served, results, size.bytes, room, cancellation)
     });
     let mut response = response.await?;
     response.extensions_mut().insert(Until(deadline));

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::search::Answered;
 use super::{last_part, suggestions};
 use crate::http::offload::{Cost, offloaded};
-use crate::http::parse::negotiation::{self, Format, Offered};
+use crate::http::parse::negotiation::{self, Format};
 use crate::http::parse::query_string::WordsRequest;
 use crate::http::parse::{invalid, query_string};
 use crate::http::render::size::{BYTES_PER_COMPONENT, Size, room_for};
@@ -97,7 +97,7 @@ async fn describe(call: &Call, headers: &HeaderMap, word: String, with_vector: b
         suggestions::fill_in(call, std::iter::once(&mut error)).await;
         return Err(error);
     };
-    let format = Offered::JsonOrNpy.choose(headers)?;
+    let format = negotiation::json_or_npy(headers)?;
     let mut response = match (caching::not_modified(headers, call, format), format) {
         (Some(known), _) => known,
         (None, Format::Npy) => {
