@@ -27,9 +27,9 @@ use scheduler::account::{Account, Pool};
 /// Memory of a brotli encoder while it works. A gzip encoder takes less.
 const BYTES_OF_ENCODER: u64 = 3 << 20;
 
-/// Whether an answer is large enough to compress. One of unknown size is not, and no array: its bits
-/// hardly repeat. The answer to a HEAD has no body, but has the length of the GET's answer in a
-/// header.
+/// Whether an answer is large enough to compress. One of unknown size is not, and no array: its
+/// bits hardly repeat. The answer to a HEAD has no body, but has the length of the GET's answer in
+/// a header.
 pub(super) fn is_large(response: &Response, from_bytes: u64, is_head: bool) -> bool {
     let length = || response.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok();
     let bytes = if is_head { length() } else { Some(response.body().size_hint().lower()) };

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use super::at_most::AtMost;
 use super::body::json_body;
-use super::limits::{MAX_EXPLAINED_TEXTS, MAX_TEXTS};
+use super::limits::{MAX_EXPLAINED_TEXTS, MAX_TEXTS, at_most};
 use super::texts::TextsRequest;
 use super::{invalid, not_exactly_one};
 use crate::http::ApiError;
@@ -72,13 +72,8 @@ impl<'a> ClassifyBody<'a> {
         };
         let explained = self.explain_label;
         let explain = self.explain.unwrap_or(explained.is_some());
-        if explain && texts.len() > MAX_EXPLAINED_TEXTS {
-            let reason = format!(
-                "{} texts with `explain`; the maximum is {MAX_EXPLAINED_TEXTS}",
-                texts.len()
-            );
-            return Err(ApiError::TooManyResults { reason });
-        }
+        let explained_texts = if explain { texts.len() } else { 0 };
+        at_most(explained_texts, MAX_EXPLAINED_TEXTS, |n| format!("{n} texts with `explain`"))?;
         let shown = Shown { top, threshold, scores: self.scores.unwrap_or(false), explain };
         let options = LabelOptions { shown, explained };
         Ok(TextsRequest { texts, is_single, head: self.head, options })

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::arrays::TokenArray;
 use super::at_most::AtMost;
 use super::body::json_body;
-use super::limits::{MAX_RESULTS, MAX_TEXTS, MAX_TOKEN_VECTORS, MAX_TOKENS};
+use super::limits::{MAX_RESULTS, MAX_TEXTS, MAX_TOKEN_VECTORS, MAX_TOKENS, at_most};
 use super::query_string::Parameters;
 use super::texts::{TextOrWords, TextsRequest, read_text};
 use super::{expected, invalid, not_exactly_one};
@@ -121,9 +121,8 @@ impl<'a> ExpandBody<'a> {
             return Err(ApiError::invalid_value("top", expected));
         }
         let results = top as usize * texts.len();
-        if results > MAX_RESULTS && self.top.is_some() {
-            let reason = format!("`top` × texts is {results}; the maximum is {MAX_RESULTS}");
-            return Err(ApiError::TooManyResults { reason });
+        if self.top.is_some() {
+            at_most(results, MAX_RESULTS, |found| format!("`top` × texts is {found}"))?;
         }
         let top = (top as usize).min(MAX_RESULTS / texts.len());
         let form = self.format.as_deref().map(str::parse).transpose();

@@ -24,7 +24,10 @@ macro_rules! names {
 macro_rules! taken_out {
     ($parameters:ident options { $($option:ident: $type:ty { $($about:tt)* })+ }) => {{
         let mut options = Options::new();
-        $(options.$option = <$type as FromParameters>::take(&mut $parameters, stringify!($option))?;)+
+        $(
+            let name = stringify!($option);
+            options.$option = <$type as FromParameters>::take(&mut $parameters, name)?;
+        )+
         options
     }};
 }

@@ -13,17 +13,20 @@ use crate::http::ApiError;
 use crate::http::parse::negotiation::Format;
 use crate::http::render;
 use crate::models::{Call, ServedModel, weak_tag};
+use scheduler::account::Reservation;
 
 /// Answers may be cached but must be revalidated, because the model may have been replaced.
 pub(in crate::http) const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
 
-/// An answer in this format, tagged with the version of its model.
+/// An answer in this format, tagged with the version of its model, in memory that was counted for
+/// it.
 pub(in crate::http) fn tagged(
-    mut response: Response,
     served: &ServedModel,
     format: Format,
+    body: Vec<u8>,
+    room: Option<Reservation>,
 ) -> Response {
-    // Made each time: all threads would contend for the reference count of a shared value.
+    let mut response = render::response(format, body, room);
     insert(&mut response, &tag(served, format));
     response
 }
@@ -36,8 +39,12 @@ pub(in crate::http) fn not_modified(
     served: &ServedModel,
     format: Format,
 ) -> Option<Response> {
-    let is_known = has(headers, &tag(served, format));
-    is_known.then(|| tagged(StatusCode::NOT_MODIFIED.into_response(), served, format))
+    let tag = tag(served, format);
+    has(headers, &tag).then(|| {
+        let mut response = StatusCode::NOT_MODIFIED.into_response();
+        insert(&mut response, &tag);
+        response
+    })
 }
 
 /// An array has another tag than the same answer as JSON, so that no cache takes one for the other.
@@ -74,6 +81,7 @@ pub(in crate::http) fn file(
 }
 
 fn insert(response: &mut Response, tag: &str) {
+    // Made each time: all threads would contend for the reference count of a shared value.
     let tag = HeaderValue::from_str(tag).expect("hexadecimal digits in quotes");
     response.headers_mut().insert(header::ETAG, tag);
 }

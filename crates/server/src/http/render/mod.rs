@@ -7,6 +7,7 @@ pub(super) mod server_timing;
 pub(super) mod size;
 pub(super) mod table;
 
+use std::borrow::Cow;
 use std::time::Instant;
 
 use axum::body::{Body, Bytes};
@@ -33,6 +34,14 @@ pub(super) fn bytes(answer: &impl Serialize) -> Vec<u8> {
     let mut body = Vec::new();
     write(&mut body, answer);
     body
+}
+
+/// The answer to one of the items of a request, or its error.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum ItemAnswer<'a, T> {
+    Found(T),
+    Failed { error: Cow<'a, ApiError> },
 }
 
 /// The request's deadline with its body's `timeout_ms` taken into account. Later stages read it.

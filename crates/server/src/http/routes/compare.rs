@@ -2,6 +2,8 @@
 //! request. `POST /odd-one-out`: which of some words is least similar to all of them together.
 //! Neither needs a search.
 
+use std::borrow::Cow;
+
 use kindred::question::{Similarity, odd_one_out, similarity};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -13,10 +15,10 @@ use crate::http::offload::{check_deadline, stage};
 use crate::http::parse::body::Received;
 use crate::http::parse::comparisons::{OddOneOutBody, SimilarityBody, read_pair};
 use crate::http::parse::negotiation;
-use crate::http::render;
 use crate::http::render::neighbors;
 use crate::http::render::server_timing::Timing;
 use crate::http::render::size::Size;
+use crate::http::render::{self, ItemAnswer};
 use crate::models::Call;
 use crate::workers::Cancellation;
 
@@ -24,21 +26,14 @@ use crate::workers::Cancellation;
 struct SimilarityAnswer<'a> {
     model: &'a str,
     version: &'a str,
-    results: Vec<PairAnswer>,
+    results: Vec<ItemAnswer<'static, PairScore>>,
 }
 
-/// The answer to one pair.
 #[derive(Serialize)]
-#[serde(untagged)]
-enum PairAnswer {
-    Score {
-        score: f64,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        skipped: Option<Vec<String>>,
-    },
-    Failed {
-        error: Box<ApiError>,
-    },
+struct PairScore {
+    score: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped: Option<Vec<String>>,
 }
 
 /// `POST /similarity`
@@ -66,20 +61,14 @@ pub(in crate::http) async fn post_similarity(call: Call, received: Received) -> 
     let size: Size = [size, skipped, Size::of_rows(results.len())].into_iter().sum();
     let (room, served) = (size.room(&call)?, call.served().clone());
     let write = move |_: &Cancellation| {
-        let results = results.into_iter().map(PairAnswer::from);
+        let results = results.into_iter().map(|result| match result {
+            Ok(Similarity { score, skipped }) => ItemAnswer::Found(PairScore { score, skipped }),
+            Err(error) => ItemAnswer::Failed { error: Cow::Owned(error) },
+        });
         let (model, version) = (served.model.name(), served.model.version());
         Ok(render::json_in(&SimilarityAnswer { model, version, results: results.collect() }, room))
     };
     Ok((stage(&call, size.cost(), call.latest(), write).await?, Timing::default()))
-}
-
-impl From<Result<Similarity, ApiError>> for PairAnswer {
-    fn from(result: Result<Similarity, ApiError>) -> Self {
-        match result {
-            Ok(Similarity { score, skipped }) => Self::Score { score, skipped },
-            Err(error) => Self::Failed { error: Box::new(error) },
-        }
-    }
 }
 
 /// Bytes of the words that were left out.

@@ -22,11 +22,11 @@ use crate::http::parse::negotiation::{self, Format};
 use crate::http::parse::query_string;
 use crate::http::render::Until;
 use crate::http::render::caching;
-use crate::http::render::neighbors::{self, ItemAnswer, Neighbors};
+use crate::http::render::neighbors;
 use crate::http::render::server_timing::Timing;
 use crate::http::render::size::Size;
 use crate::http::render::table::Table;
-use crate::models::{Call, ServedModel};
+use crate::models::Call;
 use crate::workers::Cancellation;
 
 /// An answer, and where its time went.
@@ -133,7 +133,7 @@ async fn answer_one(
     timing.encoding_since = Some(Instant::now());
     let response = if size.cost().is_long() {
         let served = call.served().clone();
-        let write = move |_: &Cancellation| Ok(neighbors::single(&to_write(&found, &served), room));
+        let write = move |_: &Cancellation| Ok(neighbors::single(&served, &found, room));
         let mut response = Box::pin(stage(call, size.cost(), deadline, write)).await?;
         response.extensions_mut().insert(Until(deadline));
         response
@@ -141,7 +141,7 @@ async fn answer_one(
         if get.is_none() {
             size.cost().count(call.service());
         }
-        neighbors::single(&to_write(&found, call), room)
+        neighbors::single(call, &found, room)
     };
     Ok((response, timing))
 }
@@ -172,11 +172,8 @@ async fn answer_many(
         let mut found = found.iter();
         let results = faults.iter().map(|fault| match fault {
             // The results are in the order of the items that became queries.
-            None => {
-                let found = found.next().expect("one for each query");
-                ItemAnswer::Neighbors(to_write(found, &served))
-            }
-            Some(error) => ItemAnswer::Failed(error),
+            None => Ok(found.next().expect("one for each query")),
+            Some(error) => Err(error),
         });
         neighbors::many(&served, results, size.bytes, room, cancellation)
     });
@@ -256,17 +253,6 @@ async fn search(
     }
     let (found, times) = search.done();
     Ok((found, timing(times)))
-}
-
-/// What was found, in the form for writing.
-fn to_write<'a>(found: &'a SearchResult, served: &'a ServedModel) -> Neighbors<'a> {
-    Neighbors {
-        served,
-        hits: &found.hits,
-        with_vectors: found.with_vectors,
-        notes: &found.notes,
-        explanation: found.explanation.as_deref(),
-    }
 }
 
 fn timing(Times { queue, engine }: Times) -> Timing {

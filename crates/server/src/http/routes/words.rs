@@ -2,7 +2,6 @@
 
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::Response;
-use kindred::ModelStore;
 use kindred::contract::Row;
 use kindred::question::unknown_words;
 use serde::Serialize;
@@ -15,7 +14,7 @@ use crate::http::parse::query_string::WordsRequest;
 use crate::http::parse::{invalid, query_string};
 use crate::http::render::size::{BYTES_PER_COMPONENT, Size, room_for};
 use crate::http::render::{self, caching, table};
-use crate::models::Call;
+use crate::models::{Call, ServedModel};
 use crate::workers::Cancellation;
 use scheduler::account::Reservation;
 
@@ -69,7 +68,7 @@ pub(super) async fn get_words(call: Call, headers: HeaderMap, uri: Uri) -> Answe
             let search =
                 move |_: &Cancellation| Ok(served.model.words().with_prefix(&prefix, limit));
             let found = offloaded(&call, cost, deadline, search).await?;
-            Ok(caching::tagged(list(&call.model, &found, room), &call, Format::Json))
+            Ok(list(&call, &found, room))
         }
         WordsRequest::Word { word, with_vector } => {
             describe(&call, &headers, word, with_vector).await
@@ -84,10 +83,12 @@ pub(super) async fn get_word(call: Call, headers: HeaderMap, uri: Uri) -> Answer
     describe(&call, &headers, word, with_vector).await
 }
 
-fn list(model: &ModelStore, rows: &[Row], room: Option<Reservation>) -> Response {
+fn list(served: &ServedModel, rows: &[Row], room: Option<Reservation>) -> Response {
+    let model = &served.model;
     let words = rows.iter().map(|&row| ListedWord { word: model.words().word(row), row: row.0 });
     let (name, version) = (model.name(), model.version());
-    render::json_in(&Listed { model: name, version, words: words.collect() }, room)
+    let listed = Listed { model: name, version, words: words.collect() };
+    caching::tagged(served, Format::Json, render::bytes(&listed), room)
 }
 
 async fn describe(call: &Call, headers: &HeaderMap, word: String, with_vector: bool) -> Answered {
@@ -126,5 +127,5 @@ async fn describe_in_json(call: &Call, word: String, row: Row, with_vector: bool
     };
     let components = if with_vector { table.dim() } else { 0 };
     let room = room_for(call, (components * BYTES_PER_COMPONENT) as u64)?;
-    Ok(caching::tagged(render::json_in(&described, room), call, Format::Json))
+    Ok(caching::tagged(call, Format::Json, render::bytes(&described), room))
 }

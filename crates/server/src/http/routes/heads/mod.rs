@@ -20,8 +20,8 @@ use crate::http::parse::body::Received;
 use crate::http::parse::limits::MAX_TOKENS;
 use crate::http::parse::negotiation;
 use crate::http::parse::texts::{TextOrWords, TextsRequest};
-use crate::http::render;
 use crate::http::render::size::Size;
+use crate::http::render::{self, ItemAnswer};
 use crate::models::{AnyHead, Call, ServedHead, ServedModel, find_head};
 use crate::workers::Cancellation;
 
@@ -194,17 +194,9 @@ struct HeadAnswer<'a, T> {
     version: &'a str,
     head: &'a str,
     #[serde(flatten)]
-    one: Option<TextAnswer<'a, T>>,
+    one: Option<ItemAnswer<'a, T>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    results: Option<Vec<TextAnswer<'a, T>>>,
-}
-
-/// The answer to one text.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum TextAnswer<'a, T> {
-    Found(T),
-    Failed { error: Cow<'a, ApiError> },
+    results: Option<Vec<ItemAnswer<'a, T>>>,
 }
 
 impl<'a, T> HeadAnswer<'a, T> {
@@ -221,10 +213,10 @@ impl<'a, T> HeadAnswer<'a, T> {
         for text in texts {
             check_deadline(cancellation)?;
             results.push(match text.as_ref().map(&mut found) {
-                Ok(Ok(answer)) => TextAnswer::Found(answer),
+                Ok(Ok(answer)) => ItemAnswer::Found(answer),
                 Ok(Err(error)) if is_single => return Err(error),
-                Ok(Err(error)) => TextAnswer::Failed { error: Cow::Owned(error) },
-                Err(error) => TextAnswer::Failed { error: Cow::Borrowed(error) },
+                Ok(Err(error)) => ItemAnswer::Failed { error: Cow::Owned(error) },
+                Err(error) => ItemAnswer::Failed { error: Cow::Borrowed(error) },
             });
         }
         Ok(Self {
