@@ -25,7 +25,7 @@ pub(in crate::http) struct Parts<'a> {
 }
 
 /// How an option is read from JSON.
-trait FromJson: Sized {
+pub(in crate::http) trait FromJson: Sized {
     type Read;
     fn from_read(read: Self::Read) -> Self;
 }
