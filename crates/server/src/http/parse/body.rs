@@ -284,10 +284,10 @@ fn parse<'a, B: JsonBody<'a>>(headers: &HeaderMap, body: &'a [u8]) -> Result<B, 
         check_syntax(text, e)?;
     }
     let expression = match &read {
-        Ok(body) => body.expression().map(str::to_owned),
-        Err(_) => expression_of(text),
+        Ok(body) => body.expression().map(expression::parse),
+        Err(_) => expression_of(text).map(|text| expression::parse(&text)),
     };
-    if let Some(Err(e)) = expression.map(|text| expression::parse(&text)) {
+    if let Some(Err(e)) = expression {
         return Err(Error::BadExpression(e).into());
     }
     check_media_type(headers)?;
@@ -484,7 +484,7 @@ mod tests {
     json_body! {
         /// A body with a number and a list of words with weights.
         #[allow(dead_code)]
-        Body {
+        Sample {
             number: f64,
             words: Vec<WeightedWord>,
         }
@@ -492,7 +492,7 @@ mod tests {
 
     #[test]
     fn faults_are_named_by_their_field() {
-        let fault = |json: &'static str| parse::<Body>(&HeaderMap::new(), json.as_bytes()).err();
+        let fault = |json: &'static str| parse::<Sample>(&HeaderMap::new(), json.as_bytes()).err();
         let unknown = |field: &str, known: &[&str]| ApiError::UnknownField {
             field: field.to_owned(),
             known: known.iter().map(|&name| name.to_owned()).collect(),
