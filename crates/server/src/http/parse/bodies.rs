@@ -7,7 +7,7 @@ use kindred::{Method, Options, Target, Unknown, with_options};
 use serde_json::value::RawValue;
 
 use super::at_most::AtMost;
-use super::body::json_body;
+use super::json::json_body;
 use super::limits::MAX_QUERIES;
 use super::targets::{RawTarget, WeightedWords};
 use super::{invalid, not_exactly_one};

@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 
 use super::at_most::AtMost;
-use super::body::json_body;
+use super::json::json_body;
 use super::limits::{MAX_EXPLAINED_TEXTS, MAX_TEXTS, at_most};
 use super::texts::TextsRequest;
 use super::{invalid, not_exactly_one};

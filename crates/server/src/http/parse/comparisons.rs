@@ -5,8 +5,8 @@ use kindred::question::{MAX_COMPARED_WORDS, MAX_SET_WORDS, MIN_COMPARED_WORDS, S
 use serde_json::value::RawValue;
 
 use super::at_most::AtMost;
-use super::body::json_body;
 use super::invalid;
+use super::json::json_body;
 use super::limits::MAX_PAIRS;
 use super::texts::TextOrWords;
 use crate::http::ApiError;

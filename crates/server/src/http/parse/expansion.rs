@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::arrays::TokenArray;
 use super::at_most::AtMost;
-use super::body::json_body;
+use super::json::json_body;
 use super::limits::{MAX_RESULTS, MAX_TEXTS, MAX_TOKEN_VECTORS, MAX_TOKENS, at_most};
 use super::query_string::Parameters;
 use super::texts::{TextOrWords, TextsRequest, read_text};

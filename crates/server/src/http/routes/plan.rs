@@ -13,7 +13,8 @@ use serde_json::value::RawValue;
 use crate::http::ApiError;
 use crate::http::offload::check_deadline;
 use crate::http::parse::bodies::{Parts, Queries};
-use crate::http::parse::body::{self, JsonBody, Received};
+use crate::http::parse::body::Received;
+use crate::http::parse::json::{JsonBody, parse_item};
 use crate::http::parse::limits::{check_size, check_work};
 use crate::http::parse::negotiation::{self, Format};
 use crate::http::parse::{invalid, not_exactly_one, query_string};
@@ -215,7 +216,7 @@ fn prepare_item<'a, B>(
 where
     B: JsonBody<'a> + Into<Parts<'a>>,
 {
-    let item: Parts<'_> = body::parse_item::<B>(item)?.into();
+    let item: Parts<'_> = parse_item::<B>(item)?.into();
     if item.queries.is_some() {
         let reason = "`queries` can't be inside `queries`".to_owned();
         return Err(ApiError::invalid_request(reason));
