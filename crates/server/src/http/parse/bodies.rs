@@ -146,16 +146,10 @@ impl<'a> From<AnalogyBody<'a>> for Parts<'a> {
     }
 }
 
-/// The words to rank, and the query among whose neighbours they are ranked.
-pub(in crate::http) struct RankRequest {
-    pub(in crate::http) words: Vec<String>,
-    pub(in crate::http) target: Target,
-    pub(in crate::http) options: Options,
-}
-
 impl RankBody {
-    /// Checks the form of the body.
-    pub(in crate::http) fn check(mut self) -> Result<RankRequest, ApiError> {
+    /// Checks the form of the body. Returns the words to rank, and the query among whose neighbours
+    /// they are ranked.
+    pub(in crate::http) fn check(mut self) -> Result<(Vec<String>, Target, Options), ApiError> {
         const ALTERNATIVES: &str =
             "`word`, `vector`, `text`, `expression`, or `positive` and/or `negative`";
         let options = self.take_options();
@@ -173,6 +167,6 @@ impl RankBody {
             (false, true) => analogy,
             _ => return Err(not_exactly_one(ALTERNATIVES)),
         };
-        Ok(RankRequest { words, target: target.resolve_among(ALTERNATIVES)?, options })
+        Ok((words, target.resolve_among(ALTERNATIVES)?, options))
     }
 }

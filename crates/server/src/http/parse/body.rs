@@ -49,8 +49,9 @@ pub(in crate::http) struct Received {
     pieces: Vec<Bytes>,
     /// The memory that is counted for it.
     room: Option<Reservation>,
-    /// Whether it is declared as an array ([`negotiation::NPY`]).
-    is_array: bool,
+    /// Whether it is declared as an array ([`negotiation::NPY`]). Then its options are in the query
+    /// string.
+    pub(in crate::http) is_array: bool,
     /// Dimensions of the model that it is for.
     dim: usize,
 }
@@ -114,7 +115,7 @@ impl Received {
         let (within, latest) = (Instant::now() + body_read_timeout, call.latest());
         let until = within.min(latest).into();
         let arrives = tokio::time::timeout_at(until, arrive(call, body, limit)).await;
-        query_string::check_encoding(head.uri.query().unwrap_or_default())?;
+        query_string::Parameters::decode(head.uri.query().unwrap_or_default())?;
         let late = |_| match latest < within {
             true => ApiError::DeadlinePassed,
             false => ApiError::BodyTimeout { limit: body_read_timeout },
@@ -122,11 +123,6 @@ impl Received {
         let (pieces, room) = arrives.map_err(late)??;
         let (is_array, dim) = (negotiation::is_npy(&head.headers), call.model.dim());
         Ok(Self { headers: head.headers, uri: head.uri, pieces, room, is_array, dim })
-    }
-
-    /// Whether the body is declared as an array. Then its options are in the query string.
-    pub(in crate::http) fn is_array(&self) -> bool {
-        self.is_array
     }
 
     /// The query string, still encoded.

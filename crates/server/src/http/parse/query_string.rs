@@ -152,11 +152,6 @@ pub(in crate::http) fn word_options(query: &str) -> Result<bool, ApiError> {
     Ok(with_vector.unwrap_or(false))
 }
 
-/// Checks that the query string can be decoded.
-pub(in crate::http) fn check_encoding(query: &str) -> Result<(), ApiError> {
-    Parameters::decode(query).map(|_| ())
-}
-
 /// For routes without parameters: every parameter is unknown.
 pub(in crate::http) fn nothing(query: &str) -> Result<(), ApiError> {
     let parameters = Parameters::decode(query)?;

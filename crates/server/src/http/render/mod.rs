@@ -19,13 +19,8 @@ use super::ApiError;
 use super::parse::negotiation::{Format, NPY_NAME};
 use scheduler::account::Reservation;
 
-/// A small JSON body, for answers without neighbours.
-pub(super) fn json(answer: &impl Serialize) -> Response {
-    json_in(answer, None)
-}
-
-/// As `json`, in memory that was counted for it.
-pub(super) fn json_in(answer: &impl Serialize, room: Option<Reservation>) -> Response {
+/// JSON as an answer, in memory that was counted for it. A small one needs none.
+pub(super) fn json(answer: &impl Serialize, room: Option<Reservation>) -> Response {
     response(Format::Json, bytes(answer), room)
 }
 

@@ -66,7 +66,7 @@ pub(in crate::http) async fn post_similarity(call: Call, received: Received) -> 
             Err(error) => ItemAnswer::Failed { error: Cow::Owned(error) },
         });
         let (model, version) = (served.model.name(), served.model.version());
-        Ok(render::json_in(&SimilarityAnswer { model, version, results: results.collect() }, room))
+        Ok(render::json(&SimilarityAnswer { model, version, results: results.collect() }, room))
     };
     Ok((stage(&call, size.cost(), call.latest(), write).await?, Timing::default()))
 }

@@ -28,7 +28,7 @@ use crate::workers::Cancellation;
 /// `GET /health/live`: whether the process answers.
 pub(super) async fn live(_: Call, headers: HeaderMap, uri: Uri) -> Answered {
     check_plain_get(&headers, &uri, &JSON)?;
-    Ok(render::json(&json!({"status": "live"})))
+    Ok(render::json(&json!({"status": "live"}), None))
 }
 
 /// `GET /health/ready`: whether, for every model, a probe has passed through its queue with the
@@ -37,7 +37,7 @@ pub(super) async fn ready(call: Call, headers: HeaderMap, uri: Uri) -> Answered 
     check_plain_get(&headers, &uri, &JSON)?;
     check(&call).await?;
     let models: Vec<_> = call.all_models().iter().map(|served| replicas(served)).collect();
-    Ok(render::json(&json!({"status": "ready", "models": models})))
+    Ok(render::json(&json!({"status": "ready", "models": models}), None))
 }
 
 /// How many replicas of a model's engine work, of how many. Those that have retired count for
@@ -117,5 +117,5 @@ async fn reload(head: Parts, reloader: Arc<Reloader>) -> Timed {
         ReloadError::InProgress => ApiError::ReloadInProgress,
         e => ApiError::ReloadFailed { reason: e.to_string() },
     })?;
-    Ok((render::json(&reloaded), Timing::default()))
+    Ok((render::json(&reloaded, None), Timing::default()))
 }

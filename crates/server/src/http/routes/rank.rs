@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::search::{Timed, answered_in_time, encoding};
 use super::suggestions;
 use crate::http::offload::{check_deadline, stage};
-use crate::http::parse::bodies::{RankBody, RankRequest};
+use crate::http::parse::bodies::RankBody;
 use crate::http::parse::body::Received;
 use crate::http::parse::negotiation;
 use crate::http::render;
@@ -34,7 +34,7 @@ pub(in crate::http) async fn post_rank(call: Call, received: Received) -> Timed 
         let received = received.whole()?;
         let body = received.parse::<RankBody>()?;
         let deadline = same.deadline(body.timeout_ms)?;
-        let RankRequest { words, target, options } = body.check()?;
+        let (words, target, options) = body.check()?;
         let options = Checked::new(&same.model, options, None)?;
         check_deadline(&cancellation.at_most(deadline))?;
         let (query, notes) = prepare_rank(&same.model, words, target, &options)?;
@@ -66,5 +66,5 @@ fn write(
         used: notes.used.as_ref().map(|used| used.iter().map(word).collect()),
         skipped: notes.skipped.as_deref(),
     };
-    render::json_in(&ranked, room)
+    render::json(&ranked, room)
 }

@@ -69,7 +69,7 @@ async fn get(
 /// `POST /nearest`
 pub(in crate::http) async fn post_nearest(call: Call, received: Received) -> Timed {
     let parse = |call: &Call, received: &mut Received, cancellation: &Cancellation| {
-        if received.is_array() {
+        if received.is_array {
             return plan_array(call, received, cancellation);
         }
         let body = received.parse::<NearestBody<'_>>()?;

@@ -31,7 +31,7 @@ impl Asked for Expand {
     type Answer<'a> = TermsAnswer<'a>;
 
     fn count_memory(call: &Call, received: &mut Received) -> Result<(), ApiError> {
-        if received.is_array() {
+        if received.is_array {
             let components = received.array()?.numbers();
             received.count(call, (components * size_of::<f32>()) as u64)?;
         }
@@ -39,7 +39,7 @@ impl Asked for Expand {
     }
 
     fn read<'a>(call: &Call, received: &'a Received) -> Read<Unread<'a>, TermOptions> {
-        let (body, array) = if received.is_array() {
+        let (body, array) = if received.is_array {
             let array = received.array()?;
             (ExpandBody::of_query(received.query())?, Some(array.tokens()?))
         } else {

@@ -147,7 +147,7 @@ pub(super) async fn answer<A: Asked>(call: Call, received: Received) -> Timed {
         let whole = HeadAnswer::new(of_head, &texts, is_single, cancellation, |(known, found)| {
             asked.answer(&served, known, found)
         })?;
-        Ok(render::json_in(&whole, room))
+        Ok(render::json(&whole, room))
     };
     Ok((stage(&call, cost, deadline, write).await?, timing))
 }
