@@ -85,7 +85,7 @@ fn decode(part: &str) -> Result<Cow<'_, str>, ApiError> {
 pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
     ROUTES.iter().flat_map(|route| {
         let methods = [route.get.map(|_| "GET"), route.post.map(|_| "POST")];
-        methods.into_iter().flatten().map(|method| (method, route.path))
+        methods.into_iter().flatten().map(move |method| (method, route.path))
     })
 }
 
