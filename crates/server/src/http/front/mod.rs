@@ -1,7 +1,6 @@
 //! What every request passes through: its id, the edge around its answer, the choice of its model,
 //! its span in the log and the guard against panics. Behind them are the handlers of routes.
 
-mod complete;
 mod guard;
 mod traced;
 
@@ -26,8 +25,9 @@ use super::edge::keys::require_admin;
 use super::edge::request_id::{self, RequestId};
 use super::edge::{Edge, compression};
 use super::parse::body::{BYTES_PER_BYTE, UNCOUNTED_BODY};
-use super::render::Until;
 use super::render::server_timing::{self, Timing};
+use super::render::size::UNCOUNTED_ANSWER;
+use super::render::{Until, caching, counted};
 use super::routes::search::{self, Answering, Timed};
 use super::routes::{self, Access, Way};
 use crate::models::{Call, Reloader, View};
@@ -181,6 +181,59 @@ impl Connection {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         (response, seen.noted)
+    }
+
+    /// Adds what all answers have: headers, and the problem document of an error.
+    #[inline]
+    fn complete(
+        &self,
+        response: &mut Response,
+        account: &Arc<Account>,
+        id: &RequestId,
+        is_head: bool,
+    ) {
+        if let Some(error) = response.extensions_mut().remove::<ApiError>() {
+            self.write_problem(response, error, account, id, is_head);
+        }
+        let headers = response.headers_mut();
+        headers.entry(header::CACHE_CONTROL).or_insert(const { caching::REVALIDATE });
+    }
+
+    /// Puts the problem document into its answer; that of a HEAD has only its length.
+    fn write_problem(
+        &self,
+        response: &mut Response,
+        error: ApiError,
+        account: &Arc<Account>,
+        id: &RequestId,
+        is_head: bool,
+    ) {
+        let mut document = error.document(id.as_str());
+        let mut room = None;
+        // It may repeat words, which may be as long as the request's body.
+        if document.len() as u64 > UNCOUNTED_ANSWER {
+            let memory = &self.front.reloader.models().service().memory;
+            match memory.take(account, Pool::Answers, document.len() as u64) {
+                Ok(held) => room = Some(held),
+                Err(full) => {
+                    let full = ApiError::from(full);
+                    document = full.document(id.as_str());
+                    *response.status_mut() = full.kind().0;
+                    if let Some(seconds) = full.retry_after_seconds() {
+                        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+                    }
+                }
+            }
+        }
+        // An answer that could not be kept may have been tagged.
+        response.headers_mut().remove(header::ETAG);
+        response.headers_mut().insert(header::CONTENT_LENGTH, document.len().into());
+        if !is_head {
+            *response.body_mut() = match room {
+                Some(room) => counted(document, room).into(),
+                None => document.into(),
+            };
+        }
     }
 
     /// Memory for the parsed parts of a long path and query string.
