@@ -45,7 +45,6 @@ fn numbers_that_stand_in_several_places_are_the_same() {
 fn counts_are_those_of_what_is_counted() {
     let lines = |file: &str| read(file).lines().count();
     let count = |file: &str, part: &str| read(file).matches(part).count();
-    let routes = read("crates/server/src/http/routes/table.rs");
     let words = flate2::read::GzDecoder::new(
         std::fs::File::open(files::top().join("models/demo/demo-100d.txt.gz")).unwrap(),
     );
@@ -69,10 +68,6 @@ fn counts_are_those_of_what_is_counted() {
         (dimensions, "README.md: 30,000 words × {} dimensions"),
         (dimensions, "CHANGELOG.md: 30,000 words × {} dimensions"),
         (dimensions, "docs/performance.md: The built-in model (30,000 × {},"),
-        (
-            routes.matches("\n        .hot_route(").count(),
-            "ARCHITECTURE.md: The {} hot routes bypass",
-        ),
         (lines("examples/query_expansion.py"), "docs/embedding.md: in {} lines of Python"),
         (lines("examples/query_expansion.mjs"), "docs/embedding.md: in {} lines of Python"),
         (lines("examples/requests.tsv"), "docs/classify.md: requests.tsv` has {} requests"),

@@ -26,7 +26,7 @@ fn with_keys_every_route_takes_one_but_the_public_ones() {
         assert_eq!(ask("POST", "/nearest", Some(&authorization)).status, 200);
         assert_eq!(ask("GET", "/nowhere", Some(&authorization)).status, 404);
     }
-    // The way past the router, the router, what is not there, and what looks public.
+    // Routes of each kind, what is not there, and what looks public.
     for (method, path) in [
         ("GET", "/nearest?word=frog"),
         ("POST", "/nearest"),

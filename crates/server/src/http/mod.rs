@@ -15,7 +15,8 @@ mod render;
 mod routes;
 pub mod transport;
 
-pub use error::{ApiError, UnknownWord};
+use error::ApiError;
+
 pub use front::Front;
 pub use parse::limits::{
     MAX_EXPLAINED_TERMS, MAX_FULL_PASS_WORDS, MAX_PAIRS, MAX_QUERIES, MAX_RESULTS,

@@ -1,13 +1,8 @@
 //! A call: the models as one request sees them, and its deadline.
 
-use std::convert::Infallible;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-use axum::extract::FromRequestParts;
-use axum::http::Extensions;
-use axum::http::request::Parts;
 
 use super::set::ThreadModels;
 use super::{ServedModel, Service};
@@ -55,14 +50,6 @@ impl Call {
     /// Notes the times of its jobs in this timeline.
     pub(crate) fn noted_in(self, timeline: Arc<Timeline>) -> Self {
         Self { timeline: Some(timeline), ..self }
-    }
-
-    /// The call of a request. `front` stores it in the request's extensions.
-    ///
-    /// # Panics
-    /// If the request did not come through `front`.
-    pub(crate) fn of(extensions: &Extensions) -> &Self {
-        extensions.get().expect("`front` puts every request's call there")
     }
 
     /// The model that the request queries.
@@ -120,13 +107,5 @@ impl Deref for Call {
 
     fn deref(&self) -> &Arc<ServedModel> {
         self.served()
-    }
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for Call {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self::of(&parts.extensions).clone())
     }
 }

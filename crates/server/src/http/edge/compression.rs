@@ -4,101 +4,90 @@
 use std::convert::Infallible;
 use std::future::ready;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Instant;
 
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
-use tower::{Service, ServiceExt, service_fn};
+use tower::{Service as _, ServiceExt, service_fn};
 use tower_http::compression::predicate::SizeAbove;
 use tower_http::compression::{Compression, CompressionLevel};
 
-use super::CompressionContext;
 use crate::http::ApiError;
 use crate::http::offload::{Cost, check_deadline};
 use crate::http::parse::negotiation::NPY_NAME;
 use crate::http::render::counted;
+use crate::models::Service;
 use crate::workers::Cancellation;
-use scheduler::account::Pool;
+use scheduler::account::{Account, Pool};
 
 /// Memory of a brotli encoder while it works. A gzip encoder takes less.
 const BYTES_OF_ENCODER: u64 = 3 << 20;
 
-/// Compresses answers from a minimum size on.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Compressor {
-    /// The minimum size, in bytes; 0 disables compression.
-    pub(super) from_bytes: u64,
+/// Whether an answer is large enough to compress. One of unknown size is not, and no array: its
+/// bits hardly repeat. The answer to a HEAD has no body, but has the length of the GET's answer in
+/// a header.
+pub(super) fn is_large(response: &Response, from_bytes: u64, is_head: bool) -> bool {
+    let length = || response.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok();
+    let bytes = if is_head { length() } else { Some(response.body().size_hint().lower()) };
+    let is_array = || response.headers().get(header::CONTENT_TYPE).is_some_and(|of| of == NPY_NAME);
+    bytes.is_some_and(|bytes: u64| bytes >= from_bytes) && !is_array()
 }
 
-impl Compressor {
-    /// What a request says about its answer's coding. Call this before the request is consumed.
-    pub(super) fn accepted(&self, headers: &HeaderMap) -> Option<HeaderValue> {
-        headers.get(header::ACCEPT_ENCODING).cloned()
+/// Gives a 304 the `Vary` header that the 200 may have had (RFC 9110, section 15.4.5). The size of
+/// the 200 is not known here; the header does no harm if it was small.
+pub(super) fn vary(response: &mut Response) {
+    if response.status() != StatusCode::NOT_MODIFIED {
+        return;
     }
+    let headers = response.headers_mut();
+    let known = |vary: &HeaderValue| vary.as_bytes().eq_ignore_ascii_case(b"accept-encoding");
+    if !headers.get_all(header::VARY).iter().any(known) {
+        headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
+    }
+}
 
-    /// Whether an answer is large enough to compress. One of unknown size is not, and no array: its
-    /// bits hardly repeat. The answer to a HEAD has no body, but has the length of the GET's answer
-    /// in a header.
-    pub(super) fn is_large(&self, response: &Response, is_head: bool) -> bool {
-        let length = || response.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok();
-        let bytes = if is_head { length() } else { Some(response.body().size_hint().lower()) };
-        let is_array =
-            || response.headers().get(header::CONTENT_TYPE).is_some_and(|of| of == NPY_NAME);
-        self.from_bytes > 0 && bytes.is_some_and(|bytes| bytes >= self.from_bytes) && !is_array()
+/// Compresses a large answer, for this caller, in the best coding that its request accepts.
+/// tower-http's layer does it, but wraps only this answer: around the whole service, it would box
+/// every answer's body.
+pub(in crate::http) async fn compress(
+    response: Response,
+    accepted: Option<HeaderValue>,
+    service: &Service,
+    account: &Arc<Account>,
+    deadline: Instant,
+    is_head: bool,
+) -> Result<Response, ApiError> {
+    let bytes = response.body().size_hint().lower();
+    let (mut head, body) = compressing(response, accepted).await.into_parts();
+    let cost = Cost::of_compressing(bytes);
+    if is_head {
+        // There is no body, so the length of its compressed form is not known.
+        return Ok(Response::from_parts(head, Body::empty()));
     }
-
-    /// Gives a 304 the `Vary` header that the 200 may have had (RFC 9110, section 15.4.5). The size
-    /// of the 200 is not known here; the header does no harm if it was small.
-    pub(super) fn vary(&self, response: &mut Response) {
-        if self.from_bytes == 0 || response.status() != StatusCode::NOT_MODIFIED {
-            return;
-        }
-        let headers = response.headers_mut();
-        let known = |vary: &HeaderValue| vary.as_bytes().eq_ignore_ascii_case(b"accept-encoding");
-        if !headers.get_all(header::VARY).iter().any(known) {
-            headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
-        }
+    if !head.headers.contains_key(header::CONTENT_ENCODING) {
+        return Ok(Response::from_parts(head, body));
     }
-
-    /// Compresses a large answer in the best accepted coding. tower-http's layer does it, but wraps
-    /// only this answer: around the whole service, it would box every answer's body.
-    pub(super) async fn compress(
-        &self,
-        response: Response,
-        accepted: Option<HeaderValue>,
-        CompressionContext { service, account, deadline }: CompressionContext<'_>,
-        is_head: bool,
-    ) -> Result<Response, ApiError> {
-        let bytes = response.body().size_hint().lower();
-        let (mut head, body) = compressing(response, accepted).await.into_parts();
-        let cost = Cost::of_compressing(bytes);
-        if is_head {
-            // There is no body, so the length of its compressed form is not known.
-            return Ok(Response::from_parts(head, Body::empty()));
-        }
-        if !head.headers.contains_key(header::CONTENT_ENCODING) {
-            return Ok(Response::from_parts(head, body));
-        }
-        cost.count(service);
-        let (memory, of_caller) = (service.memory.clone(), account.clone());
-        let read = move |cancellation: &Cancellation| {
-            let _room = memory.charge(&of_caller, Pool::Answers, BYTES_OF_ENCODER);
-            let compressed = in_memory(body, cancellation)?;
-            // The plain answer, whose memory was counted, is freed by now.
-            let room = memory.charge(&of_caller, Pool::Answers, compressed.capacity() as u64);
-            Ok::<_, ApiError>(counted(compressed, room))
-        };
-        // The layer compresses while its body is read, so a large body is read on another thread.
-        let body = if cost.is_long() {
-            service.workers.run(account, deadline, read).await??
-        } else {
-            read(&Cancellation::until(deadline))?
-        };
-        head.headers.insert(header::CONTENT_LENGTH, body.len().into());
-        Ok(Response::from_parts(head, body.into()))
-    }
+    cost.count(service);
+    let (memory, of_caller) = (service.memory.clone(), account.clone());
+    let read = move |cancellation: &Cancellation| {
+        let _room = memory.charge(&of_caller, Pool::Answers, BYTES_OF_ENCODER);
+        let compressed = in_memory(body, cancellation)?;
+        // The plain answer, whose memory was counted, is freed by now.
+        let room = memory.charge(&of_caller, Pool::Answers, compressed.capacity() as u64);
+        Ok::<_, ApiError>(counted(compressed, room))
+    };
+    // The layer compresses while its body is read, so a large body is read on another thread.
+    let body = if cost.is_long() {
+        service.workers.run(account, deadline, read).await??
+    } else {
+        read(&Cancellation::until(deadline))?
+    };
+    head.headers.insert(header::CONTENT_LENGTH, body.len().into());
+    Ok(Response::from_parts(head, body.into()))
 }
 
 /// Reads a whole body that never waits.
@@ -168,14 +157,10 @@ mod tests {
 
     #[test]
     fn large_is_what_the_setting_says() {
-        let compressor = Compressor { from_bytes: 100 };
-        assert!(
-            compressor.is_large(&answer(100), false) && !compressor.is_large(&answer(99), false)
-        );
-        assert!(!Compressor { from_bytes: 0 }.is_large(&answer(1 << 20), false));
+        assert!(is_large(&answer(100), 100, false) && !is_large(&answer(99), 100, false));
         let mut array = answer(1 << 20);
         array.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(NPY_NAME));
-        assert!(!compressor.is_large(&array, false));
+        assert!(!is_large(&array, 100, false));
     }
 
     #[tokio::test]

@@ -106,7 +106,7 @@ mod tests {
         }
         check_framing(&request.body(Body::empty()).unwrap())
             .err()
-            .map(|error| error.status().as_u16())
+            .map(|error| error.kind().0.as_u16())
     }
 
     #[test]

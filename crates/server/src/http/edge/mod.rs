@@ -4,7 +4,7 @@
 //! and of its API key ([`keys`]). Its answer gets compression and headers. Settings control all of
 //! this. Keys and certificates can be reloaded while the service runs.
 
-mod compression;
+pub(super) mod compression;
 mod cors;
 mod head;
 mod headers;
@@ -16,21 +16,17 @@ mod tests;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::extract::Request;
-use axum::http::HeaderValue;
-use axum::http::header::{HeaderMap, ORIGIN};
+use axum::http::header::ORIGIN;
 use axum::response::Response;
 use tower_http::cors::CorsLayer;
 
-use self::compression::Compressor;
 use self::head::Limits;
 use self::keys::Keys;
 use super::ApiError;
 use super::transport::{TlsError, Transport};
 use crate::config::Config;
-use crate::models::Service;
 use scheduler::account::Account;
 
 /// Why the edge can't be set up. Names the setting or the file, and the cure.
@@ -71,20 +67,14 @@ pub enum EdgeError {
     Tls(#[from] TlsError),
 }
 
-/// The caller for whom an answer is compressed, and until when.
-pub(super) struct CompressionContext<'a> {
-    pub(super) service: &'a Service,
-    pub(super) account: &'a Arc<Account>,
-    pub(super) deadline: Instant,
-}
-
 /// The edge, as the settings configure it.
 pub struct Edge {
     transport: Arc<Transport>,
     limits: Limits,
     keys: Keys,
     cors: Option<CorsLayer>,
-    compressor: Compressor,
+    /// The minimum size of answers to compress; 0 disables compression.
+    compress_from_bytes: u64,
 }
 
 impl Edge {
@@ -101,7 +91,7 @@ impl Edge {
             },
             keys: Keys::open(&config.api_keys_file, &config.public_routes)?,
             cors: cors::layer(&config.cors_origins)?,
-            compressor: Compressor { from_bytes: config.compress_from_bytes },
+            compress_from_bytes: config.compress_from_bytes,
         }))
     }
 
@@ -135,26 +125,13 @@ impl Edge {
         self.keys.check(request)
     }
 
-    /// What [`compress`](Self::compress) will need from the request.
-    pub(super) fn accepted(&self, headers: &HeaderMap) -> Option<HeaderValue> {
-        self.compressor.accepted(headers)
-    }
-
     /// Sets the headers that all answers have in common. Returns whether to compress this answer.
     pub(super) fn finish(&self, response: &mut Response, is_head: bool) -> bool {
         headers::secure(response.headers_mut());
-        self.compressor.vary(response);
-        self.compressor.is_large(response, is_head)
-    }
-
-    /// Compresses a large answer in the best coding that its request accepts.
-    pub(super) async fn compress(
-        &self,
-        response: Response,
-        accepted: Option<HeaderValue>,
-        on_behalf: CompressionContext<'_>,
-        is_head: bool,
-    ) -> Result<Response, ApiError> {
-        self.compressor.compress(response, accepted, on_behalf, is_head).await
+        if self.compress_from_bytes == 0 {
+            return false;
+        }
+        compression::vary(response);
+        compression::is_large(response, self.compress_from_bytes, is_head)
     }
 }

@@ -40,18 +40,9 @@ impl From<NotMilliseconds> for ApiError {
 impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
         match error {
-            Error::BadExpression(error) => Self::BadExpression(error),
-            Error::InvalidRequest { reason } => Self::InvalidRequest { reason },
-            Error::InvalidValue { field, expected } => Self::InvalidValue { field, expected },
-            Error::DimensionMismatch { found, expected } => {
-                Self::DimensionMismatch { found, expected }
-            }
-            Error::NotFinite { reason } => Self::NotFinite { reason },
-            Error::ZeroQuery { reason } => Self::ZeroQuery { reason },
-            Error::MethodMismatch { reason } => Self::MethodMismatch { reason },
-            Error::UnknownWord { unknown } => Self::UnknownWord { unknown },
             Error::NotAnswered(why) => why.into(),
             Error::Internal => Self::Internal,
+            error => Self::Question(error),
         }
     }
 }
@@ -109,7 +100,7 @@ mod tests {
         ];
         for error in errors {
             let code = error.code();
-            assert_eq!(ApiError::from(error).shape().code, code);
+            assert_eq!(ApiError::from(error).kind().1, code);
         }
     }
 }

@@ -1,203 +1,199 @@
-//! Every way in which a request can fail. `shape` is the one table that maps errors to what the
-//! client sees (RFC 9457 problem details). `from` converts the errors of the layers below.
+//! Every way in which a request can fail, with the text, status and code that the client sees (RFC
+//! 9457 problem details). `from` converts the errors of the layers below.
 
 mod from;
-mod shape;
 
 use std::time::Duration;
 
-pub use kindred::UnknownWord;
-use kindred::expression::ExpressionError;
+use axum::http::StatusCode;
+use kindred::Error;
 
 pub(super) use from::whole_seconds;
-pub(super) use shape::Shape;
 
-/// Why a request, or one item of a batch, is not answered.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ApiError {
-    /// The body or a query parameter is not UTF-8.
-    NotUtf8 {
-        /// Which part of the request.
-        what: String,
-    },
-    /// The body is not JSON.
-    NotJson {
-        /// Where the error is, and why.
-        reason: String,
-    },
-    /// The body is declared as an array, but can't be read as one.
-    NotNpy {
-        /// The fault, and the cure.
-        reason: String,
-    },
+/// Why a request, or one item of a batch, is not answered. Its text says what is wrong, and what
+/// would be right.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub(in crate::http) enum ApiError {
+    /// A question that the facade refuses. (`from` makes other errors of it where it is no fault of
+    /// the question.)
+    #[error(transparent)]
+    Question(Error),
+    #[error("{what} is not valid UTF-8")]
+    NotUtf8 { what: String },
+    #[error("the body is not JSON: {reason}")]
+    NotJson { reason: String },
+    #[error("the body is not an array in the format .npy: {reason}")]
+    NotNpy { reason: String },
     /// One of several queries fails a request whose answer has no place for its error.
-    InQuery {
-        /// Its index in the batch, from 0.
-        index: usize,
-        /// The fault.
-        error: Box<ApiError>,
-    },
-    /// The body could not be received.
+    #[error(
+        "`queries[{index}]`: {error}; an .npy answer has no place for the error of one query: \
+         correct the query, or accept application/json, which answers the others"
+    )]
+    InQuery { index: usize, error: Box<ApiError> },
+    #[error("the body was incomplete; send it again")]
     UnreadableBody,
-    /// An expression that does not follow the grammar.
-    BadExpression(ExpressionError),
-    /// The body did not arrive in time.
-    BodyTimeout {
-        /// How long it may take.
-        limit: Duration,
-    },
+    #[error("the body did not arrive within {} ms; send it faster", limit.as_millis())]
+    BodyTimeout { limit: Duration },
     /// No API key, or one that is not in force.
-    Unauthorized {
-        /// What is missing, and what would be right.
-        reason: &'static str,
-    },
+    #[error("{reason}")]
+    Unauthorized { reason: &'static str },
     /// This API key does not allow it.
-    Forbidden {
-        /// What is needed.
-        reason: &'static str,
-    },
-    /// An HTTP/1.1 request without exactly one Host.
-    BadHost {
-        /// What is wrong.
-        reason: &'static str,
-    },
-    /// A body in a transfer coding other than chunked.
+    #[error("{reason}")]
+    Forbidden { reason: &'static str },
+    #[error("{reason}; HTTP/1.1 requires exactly one")]
+    BadHost { reason: &'static str },
+    #[error(
+        "the only supported Transfer-Encoding is chunked; send the body without another encoding"
+    )]
     UnknownTransferCoding,
-    /// Path and query string are too long.
-    UriTooLong {
-        /// In bytes.
-        limit: usize,
-    },
-    /// The header fields are too large.
-    HeadersTooLarge {
-        /// In bytes.
-        limit: usize,
-    },
-    /// The body is larger than any valid one.
-    BodyTooLarge {
-        /// In bytes.
-        limit: usize,
-    },
+    #[error("path and query string may have at most {limit} bytes; use POST instead")]
+    UriTooLong { limit: usize },
+    #[error(
+        "the header fields may have at most {limit} bytes in total; send fewer or shorter ones"
+    )]
+    HeadersTooLarge { limit: usize },
+    #[error("the body may have at most {limit} bytes; split the queries over several requests")]
+    BodyTooLarge { limit: usize },
     /// The body is declared as something that this route does not take.
-    UnsupportedMediaType {
-        /// As declared.
-        found: String,
-    },
-    /// The request as a whole does not have a valid form.
-    InvalidRequest {
-        /// What is wrong, and what would be right.
-        reason: String,
-    },
-    /// A field or parameter that does not exist.
-    UnknownField {
-        /// Its name or path.
-        field: String,
-        /// The ones that exist.
-        known: Vec<String>,
-    },
-    /// A field or parameter with an invalid value.
-    InvalidValue {
-        /// Its name or path.
-        field: String,
-        /// What it must be.
-        expected: String,
-    },
+    #[error(
+        "the Content-Type is {found}; send JSON with the header Content-Type: application/json \
+         (curl: --json, or -H with that header); /nearest and /expand also take vectors as \
+         application/x-npy"
+    )]
+    UnsupportedMediaType { found: String },
+    #[error("there is no field `{field}`; known fields: {}", known.join(", "))]
+    UnknownField { field: String, known: Vec<String> },
     /// The answer would be too large.
-    TooManyResults {
-        /// What is too much, and what would be right.
-        reason: String,
-    },
-    /// A vector with the wrong number of components.
-    DimensionMismatch {
-        /// The number in the request.
-        found: usize,
-        /// The number in the model.
-        expected: usize,
-    },
-    /// A query that is not a finite vector, or class scores that are not finite.
-    NotFinite {
-        /// What is not finite.
-        reason: String,
-    },
-    /// A query without a direction.
-    ZeroQuery {
-        /// Why it has none.
-        reason: String,
-    },
-    /// Words in a form that the analogy's method does not accept.
-    MethodMismatch {
-        /// What does not fit, and what would.
-        reason: String,
-    },
-    /// Words that the model does not have: all such words of the request.
-    UnknownWord {
-        /// In the order in which they were written.
-        unknown: Vec<UnknownWord>,
-    },
-    /// A path that does not exist.
-    NoSuchRoute {
-        /// The path as requested.
-        path: String,
-    },
-    /// A model that is not served here.
-    NoSuchModel {
-        /// Its name.
-        name: String,
-        /// The models that are served.
-        known: Vec<String>,
-    },
+    #[error("{reason}")]
+    TooManyResults { reason: String },
+    #[error("there is no route {path}; GET /openapi.yaml describes all routes")]
+    NoSuchRoute { path: String },
+    #[error("there is no model `{name}`; models: {}", known.join(", "))]
+    NoSuchModel { name: String, known: Vec<String> },
     /// A head that is not served here, or none is.
-    NoSuchHead {
-        /// What is asked for, and what there is.
-        reason: String,
-    },
+    #[error("{reason}")]
+    NoSuchHead { reason: String },
     /// Not all of the service's models could be reloaded.
-    ReloadFailed {
-        /// Which, and why.
-        reason: String,
-    },
-    /// Another reload is in progress.
+    #[error("{reason}")]
+    ReloadFailed { reason: String },
+    #[error("another reload is in progress; GET /models shows what is served")]
     ReloadInProgress,
-    /// A path that exists, but not with this method. The `Allow` header lists its methods.
-    MethodNotAllowed {
-        /// The method that was used.
-        method: String,
-    },
-    /// The client accepts no format that the answer can have.
-    NotAcceptable {
-        /// The formats that it can have.
-        offered: String,
-    },
-    /// The queue is full.
-    QueueFull {
-        /// How many slots were requested, and how many there are.
-        reason: String,
-        /// How long to wait before retrying.
-        retry_after_seconds: u64,
-    },
+    /// `allowed` is the `Allow` header.
+    #[error("this route does not support {method}; the Allow header lists the methods")]
+    MethodNotAllowed { method: String, allowed: &'static str },
+    #[error("the answer is {offered}, which the Accept header excludes")]
+    NotAcceptable { offered: String },
+    #[error("the queue is full: {reason}; retry in {retry_after_seconds} s")]
+    QueueFull { reason: String, retry_after_seconds: u64 },
     /// The caller may not take this much of a shared resource now.
-    OverLimit {
-        /// What was requested, its size, and the limit.
-        reason: String,
-    },
-    /// The service is stopping.
+    #[error(
+        "{reason}; retry when your other requests are answered, or ask for less in one request"
+    )]
+    OverLimit { reason: String },
+    #[error("the service is stopping; use another instance")]
     Draining,
-    /// The engine failed during the pass. Retrying may help.
+    #[error("the engine failed during this request; retry")]
     EngineFailed,
-    /// The engine failed, and a new one is not ready yet.
-    EngineRestarting {
-        /// How long to wait before retrying.
-        retry_after_seconds: u64,
-    },
-    /// The engine was lost for good. Retrying does not help.
+    #[error("the engine failed and is restarting; retry in {retry_after_seconds} s")]
+    EngineRestarting { retry_after_seconds: u64 },
+    #[error("the engine has stopped and the service is about to exit; use another instance")]
     EngineGone,
     /// The readiness check failed.
-    NotReady {
-        /// Why it failed.
-        reason: String,
-    },
-    /// The answer was not ready in time.
+    #[error("{reason}")]
+    NotReady { reason: String },
+    #[error(
+        "the deadline passed before the answer was ready; ask for less in one request, or retry \
+         later"
+    )]
     DeadlinePassed,
     /// A bug in the service.
+    #[error("internal error; the log of the service has the details")]
     Internal,
+}
+
+impl ApiError {
+    /// The request as a whole does not have a valid form. `reason` says what would be right.
+    pub(in crate::http) fn invalid_request(reason: impl Into<String>) -> Self {
+        Self::Question(Error::InvalidRequest { reason: reason.into() })
+    }
+
+    /// The field or parameter of this name or path has an invalid value.
+    pub(in crate::http) fn invalid_value(field: &str, expected: impl Into<String>) -> Self {
+        let (field, expected) = (field.to_owned(), expected.into());
+        Self::Question(Error::InvalidValue { field, expected })
+    }
+
+    /// The HTTP status and the code: the one table of all errors.
+    pub(in crate::http) fn kind(&self) -> (StatusCode, &'static str) {
+        use StatusCode as S;
+        match self {
+            Self::Question(error) => {
+                let status = match error {
+                    Error::BadExpression(_) => S::BAD_REQUEST,
+                    Error::UnknownWord { .. } => S::NOT_FOUND,
+                    _ => S::UNPROCESSABLE_ENTITY,
+                };
+                (status, error.code())
+            }
+            Self::NotUtf8 { .. } => (S::BAD_REQUEST, "not_utf8"),
+            Self::NotJson { .. } => (S::BAD_REQUEST, "not_json"),
+            Self::NotNpy { .. } => (S::BAD_REQUEST, "not_npy"),
+            Self::InQuery { error, .. } => error.kind(),
+            Self::UnreadableBody => (S::BAD_REQUEST, "unreadable_body"),
+            Self::BodyTimeout { .. } => (S::REQUEST_TIMEOUT, "body_timeout"),
+            Self::Unauthorized { .. } => (S::UNAUTHORIZED, "unauthorized"),
+            Self::Forbidden { .. } => (S::FORBIDDEN, "forbidden"),
+            Self::BadHost { .. } => (S::BAD_REQUEST, "bad_host"),
+            Self::UnknownTransferCoding => (S::NOT_IMPLEMENTED, "unknown_transfer_coding"),
+            Self::UriTooLong { .. } => (S::URI_TOO_LONG, "uri_too_long"),
+            Self::HeadersTooLarge { .. } => {
+                (S::REQUEST_HEADER_FIELDS_TOO_LARGE, "headers_too_large")
+            }
+            Self::BodyTooLarge { .. } => (S::PAYLOAD_TOO_LARGE, "body_too_large"),
+            Self::UnsupportedMediaType { .. } => {
+                (S::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type")
+            }
+            Self::UnknownField { .. } => (S::UNPROCESSABLE_ENTITY, "unknown_field"),
+            Self::TooManyResults { .. } => (S::UNPROCESSABLE_ENTITY, "too_many_results"),
+            Self::NoSuchRoute { .. } => (S::NOT_FOUND, "no_such_route"),
+            Self::NoSuchModel { .. } => (S::NOT_FOUND, "no_such_model"),
+            Self::NoSuchHead { .. } => (S::NOT_FOUND, "no_such_head"),
+            Self::ReloadFailed { .. } => (S::UNPROCESSABLE_ENTITY, "reload_failed"),
+            Self::ReloadInProgress => (S::CONFLICT, "reload_in_progress"),
+            Self::MethodNotAllowed { .. } => (S::METHOD_NOT_ALLOWED, "method_not_allowed"),
+            Self::NotAcceptable { .. } => (S::NOT_ACCEPTABLE, "not_acceptable"),
+            Self::QueueFull { .. } => (S::TOO_MANY_REQUESTS, "queue_full"),
+            Self::OverLimit { .. } => (S::TOO_MANY_REQUESTS, "over_limit"),
+            Self::Draining => (S::SERVICE_UNAVAILABLE, "draining"),
+            Self::EngineFailed => (S::SERVICE_UNAVAILABLE, "engine_failed"),
+            Self::EngineRestarting { .. } => (S::SERVICE_UNAVAILABLE, "engine_restarting"),
+            Self::EngineGone => (S::SERVICE_UNAVAILABLE, "engine_gone"),
+            Self::NotReady { .. } => (S::SERVICE_UNAVAILABLE, "not_ready"),
+            Self::DeadlinePassed => (S::GATEWAY_TIMEOUT, "deadline_passed"),
+            Self::Internal => (S::INTERNAL_SERVER_ERROR, "internal"),
+        }
+    }
+
+    /// The value of `Retry-After`, if retrying may help.
+    pub(in crate::http) fn retry_after_seconds(&self) -> Option<u64> {
+        match self {
+            Self::QueueFull { retry_after_seconds, .. }
+            | Self::EngineRestarting { retry_after_seconds } => Some(*retry_after_seconds),
+            // Only this pass failed; after a second there may be a new engine.
+            Self::EngineFailed | Self::OverLimit { .. } => Some(1),
+            _ => None,
+        }
+    }
+
+    /// About how many bytes of the request this error repeats to the client.
+    pub(in crate::http) fn bytes(&self) -> usize {
+        match self {
+            // Each word appears in `unknown` and in `detail`, with its suggestions.
+            Self::Question(Error::UnknownWord { unknown }) => {
+                unknown.iter().map(|unknown| 3 * unknown.word.len() + 128).sum()
+            }
+            Self::InQuery { error, .. } => error.bytes(),
+            _ => 0,
+        }
+    }
 }

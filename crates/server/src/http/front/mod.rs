@@ -1,10 +1,7 @@
 //! What every request passes through: its id, the edge around its answer, the choice of its model,
-//! its span in the log and the guard against panics. Behind them is the router, and a shortcut past
-//! it for the routes on the hot path.
+//! its span in the log and the guard against panics. Behind them are the handlers of routes.
 
-mod complete;
 mod guard;
-mod path;
 mod traced;
 
 use std::convert::Infallible;
@@ -13,9 +10,9 @@ use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue, Method, Uri, Version, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, Version, header};
 use axum::response::{IntoResponse, Response};
 use tower::{Layer, Service, service_fn};
 use tower_http::cors::CorsLayer;
@@ -23,14 +20,16 @@ use tracing::field::Empty;
 use tracing::{Instrument, debug_span};
 
 use self::guard::guarded;
-use self::path::{named_model, with_path};
 use super::ApiError;
+use super::edge::keys::require_admin;
 use super::edge::request_id::{self, RequestId};
-use super::edge::{CompressionContext, Edge};
+use super::edge::{Edge, compression};
 use super::parse::body::{BYTES_PER_BYTE, UNCOUNTED_BODY};
-use super::render::Until;
 use super::render::server_timing::{self, Timing};
-use super::routes::{self, HotRoute, Routes, search};
+use super::render::size::UNCOUNTED_ANSWER;
+use super::render::{Until, caching, counted};
+use super::routes::search::{self, Answering, Timed};
+use super::routes::{self, Access, Way};
 use crate::models::{Call, Reloader, View};
 use crate::observe;
 use crate::traces::{Trace, Traces};
@@ -44,7 +43,6 @@ const TIMEOUT: HeaderName = HeaderName::from_static("request-timeout-ms");
 pub struct Front {
     edge: Arc<Edge>,
     reloader: Arc<Reloader>,
-    routes: Routes,
 }
 
 /// The timing of a request, and how long it took in total.
@@ -91,7 +89,7 @@ struct Connection {
 impl Front {
     /// The service behind this edge, over the models that `reloader` holds.
     pub fn new(edge: Arc<Edge>, reloader: Arc<Reloader>) -> Self {
-        Self { edge, routes: Routes::new(&reloader), reloader }
+        Self { edge, reloader }
     }
 
     /// The service for one connection, from this client.
@@ -149,7 +147,7 @@ impl Connection {
     ) -> (Response, Option<Noted>) {
         let edge = &self.front.edge;
         let (is_head, version) = (request.method() == Method::HEAD, request.version());
-        let accepted = edge.accepted(request.headers());
+        let accepted = request.headers().get(header::ACCEPT_ENCODING).cloned();
         let response = match edge.cors(&request) {
             None => guarded(pin!(self.respond(request, route, arrived, trace)), &id).await,
             Some(cors) => {
@@ -165,9 +163,9 @@ impl Connection {
             let service = self.front.reloader.models().service();
             let known = response.extensions_mut().remove::<Until>().map(|Until(deadline)| deadline);
             let deadline = known.or(seen.latest).unwrap_or(arrived + service.timeouts.request);
-            let on_behalf = CompressionContext { service, account, deadline };
-            let compress = Box::pin(edge.compress(response, accepted, on_behalf, is_head));
-            response = match compress.await {
+            let compress =
+                compression::compress(response, accepted, service, account, deadline, is_head);
+            response = match Box::pin(compress).await {
                 Ok(compressed) => compressed,
                 Err(error) => {
                     let mut response = error.into_response();
@@ -183,6 +181,59 @@ impl Connection {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         (response, seen.noted)
+    }
+
+    /// Adds what all answers have: headers, and the problem document of an error.
+    #[inline]
+    fn complete(
+        &self,
+        response: &mut Response,
+        account: &Arc<Account>,
+        id: &RequestId,
+        is_head: bool,
+    ) {
+        if let Some(error) = response.extensions_mut().remove::<ApiError>() {
+            self.write_problem(response, error, account, id, is_head);
+        }
+        let headers = response.headers_mut();
+        headers.entry(header::CACHE_CONTROL).or_insert(const { caching::REVALIDATE });
+    }
+
+    /// Puts the problem document into its answer; that of a HEAD has only its length.
+    fn write_problem(
+        &self,
+        response: &mut Response,
+        error: ApiError,
+        account: &Arc<Account>,
+        id: &RequestId,
+        is_head: bool,
+    ) {
+        let mut document = error.document(id.as_str());
+        let mut room = None;
+        // It may repeat words, which may be as long as the request's body.
+        if document.len() as u64 > UNCOUNTED_ANSWER {
+            let memory = &self.front.reloader.models().service().memory;
+            match memory.take(account, Pool::Answers, document.len() as u64) {
+                Ok(held) => room = Some(held),
+                Err(full) => {
+                    let full = ApiError::from(full);
+                    document = full.document(id.as_str());
+                    *response.status_mut() = full.kind().0;
+                    if let Some(seconds) = full.retry_after_seconds() {
+                        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+                    }
+                }
+            }
+        }
+        // An answer that could not be kept may have been tagged.
+        response.headers_mut().remove(header::ETAG);
+        response.headers_mut().insert(header::CONTENT_LENGTH, document.len().into());
+        if !is_head {
+            *response.body_mut() = match room {
+                Some(room) => counted(document, room).into(),
+                None => document.into(),
+            };
+        }
     }
 
     /// Memory for the parsed parts of a long path and query string.
@@ -227,7 +278,7 @@ impl Connection {
             Err(refused) => return seen.beside(refused.into_response()),
         }
         let account = seen.account.as_ref().unwrap_or(&self.account);
-        let (mut call, of_model, _room) = match self.call(&request, account, arrived) {
+        let (mut call, is_named, _room) = match self.call(&request, account, arrived) {
             Ok(found) => found,
             Err(error) => return seen.beside(error.into_response()),
         };
@@ -236,75 +287,63 @@ impl Connection {
             call = call.noted_in(trace.timeline().clone());
         }
         seen.latest = Some(call.latest());
-        // The router has these routes as well, and its answers are the same. But the router and its
-        // layers box and copy about as much as the whole rest of a request.
-        let (headers, uri) = (request.headers(), request.uri());
-        let has_body = headers.contains_key(header::CONTENT_LENGTH);
-        let asked = match routes::hot_route(route, request.method()) {
-            Some(HotRoute::Nearest) if !has_body => search::nearest(&call, headers, uri).await,
-            Some(HotRoute::Analogy) if !has_body => search::analogy(&call, headers, uri).await,
-            Some(HotRoute::Post(answer)) => {
-                request.extensions_mut().insert(call.clone());
-                let answered = answer(call.clone(), request);
-                let response = in_time(answered, &call, call.latest()).await;
-                let timing = response.extensions().get::<Timing>().copied().unwrap_or_default();
-                Ok((response, timing))
-            }
-            _ => {
-                let deadline = call.deadline(None).ok().filter(|_| !routes::is_for_admins(route));
-                let without_name = of_model.map(|path| with_path(uri, path));
-                let has_name = without_name.is_some();
-                if let Some(uri) = without_name {
-                    *request.uri_mut() = uri;
+        let (method, headers, uri) = (request.method(), request.headers(), request.uri());
+        let is_head = *method == Method::HEAD;
+        let answered = match routes::find(route, is_named, method, uri) {
+            Err(error) => Err(error),
+            Ok((found, way)) => match way {
+                Way::Nearest => search::nearest(&call, headers, uri).await,
+                Way::Analogy => search::analogy(&call, headers, uri).await,
+                Way::Boxed(answer) if found.access == Access::Admin => {
+                    let answered = match require_admin(request.extensions()) {
+                        // Without a deadline, and without holding its models.
+                        Ok(()) => answer(call, request, &self.front.reloader).await,
+                        Err(error) => Err(error),
+                    };
+                    return seen
+                        .beside(answered.map_or_else(IntoResponse::into_response, |(a, _)| a));
                 }
-                request.extensions_mut().insert(call.clone());
-                let answered = self.front.routes.answer(has_name, request);
-                let response = match deadline {
-                    None => {
-                        // A reload may wait for the last request that holds the old models. It must
-                        // not be its own.
-                        drop(call);
-                        answered.await
-                    }
-                    Some(deadline) => in_time(answered, &call, deadline).await,
-                };
-                let timing = response.extensions().get::<Timing>().copied();
-                seen.noted = Some((timing.unwrap_or_default(), arrived.elapsed()));
-                return seen.beside(response);
-            }
-        };
-        let (mut response, timing) =
-            asked.unwrap_or_else(|error| (error.into_response(), Timing::default()));
-        let took = arrived.elapsed();
-        seen.noted = Some((timing, took));
-        server_timing::write(&mut response, call.engine(), timing, took);
-        seen.beside(response)
-    }
-
-    /// The call of a request, the path of its route if a model's name is before it, and memory for
-    /// the parsed parts of its head.
-    #[inline]
-    fn call<'a>(
-        &self,
-        request: &'a Request,
-        account: &Arc<Account>,
-        arrived: Instant,
-    ) -> Result<(Call, Option<&'a str>, Option<Reservation>), ApiError> {
-        let room = self.room_for_head(request.uri(), account)?;
-        let held = self.view.get_or_init(|| self.front.reloader.models().view()).hold();
-        let (model, of_model) = match named_model(request.uri().path()).transpose()? {
-            None => (0, None),
-            Some((name, path)) => match held.set().position(&name) {
-                Some(position) => (position, Some(path)),
-                None => {
-                    let known = held.set().models().iter().map(|model| model.name().to_owned());
-                    let (name, known) = (name.into_owned(), known.collect());
-                    return Err(ApiError::NoSuchModel { name, known });
+                Way::Boxed(answer) => {
+                    let answering = answer(call.clone(), request, &self.front.reloader);
+                    in_time(answering, call.latest()).await
                 }
             },
         };
+        let (mut response, timing) =
+            answered.unwrap_or_else(|error| (error.into_response(), Timing::default()));
+        if is_head {
+            leave_out_body(&mut response);
+        }
+        let took = arrived.elapsed();
+        seen.noted = Some((timing, took));
+        if routes::searches(route) {
+            server_timing::write(&mut response, call.engine(), timing, took);
+        }
+        seen.beside(response)
+    }
+
+    /// The call of a request, whether a model's name is before the path of its route, and memory
+    /// for the parsed parts of its head.
+    #[inline]
+    fn call(
+        &self,
+        request: &Request,
+        account: &Arc<Account>,
+        arrived: Instant,
+    ) -> Result<(Call, bool, Option<Reservation>), ApiError> {
+        let room = self.room_for_head(request.uri(), account)?;
+        let held = self.view.get_or_init(|| self.front.reloader.models().view()).hold();
+        let name = routes::model_name(request.uri().path()).transpose()?;
+        let model = match &name {
+            None => 0,
+            Some(name) => held.set().position(name).ok_or_else(|| {
+                let known = held.set().models().iter().map(|model| model.name().to_owned());
+                ApiError::NoSuchModel { name: name.to_string(), known: known.collect() }
+            })?,
+        };
         let allowed = request.headers().get(TIMEOUT).map(HeaderValue::as_bytes);
-        Ok((Call::new(held, model, account.clone(), arrived, allowed), of_model, room))
+        let call = Call::new(held, model, account.clone(), arrived, allowed);
+        Ok((call, name.is_some(), room))
     }
 }
 
@@ -313,16 +352,17 @@ impl Connection {
 const GRACE: Duration = Duration::from_millis(100);
 
 /// The answer, or 504 if it is not ready in time.
-async fn in_time(
-    answered: impl Future<Output = Response>,
-    call: &Call,
-    deadline: Instant,
-) -> Response {
-    let answered = tokio::time::timeout_at((deadline + GRACE).into(), answered);
-    answered.await.unwrap_or_else(|_| {
-        let mut response = ApiError::DeadlinePassed.into_response();
-        let took = call.arrived().elapsed();
-        server_timing::write(&mut response, call.engine(), Timing::default(), took);
-        response
-    })
+async fn in_time(answering: Answering, deadline: Instant) -> Timed {
+    let answered = tokio::time::timeout_at((deadline + GRACE).into(), answering);
+    answered.await.unwrap_or(Err(ApiError::DeadlinePassed))
+}
+
+/// Leaves the head of the answer that a GET would have.
+fn leave_out_body(response: &mut Response) {
+    let body = std::mem::take(response.body_mut());
+    if response.status() != StatusCode::NOT_MODIFIED
+        && let Some(length) = body.size_hint().exact()
+    {
+        response.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+    }
 }

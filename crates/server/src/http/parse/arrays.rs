@@ -104,7 +104,7 @@ impl<'a> Array<'a> {
     fn wrong_shape(&self, must_be: &str) -> ApiError {
         let shape: Vec<String> = self.shape.iter().map(u64::to_string).collect();
         let reason = format!("the array has the shape [{}]; send {must_be}", shape.join(", "));
-        ApiError::InvalidRequest { reason }
+        ApiError::invalid_request(reason)
     }
 }
 
@@ -130,7 +130,7 @@ fn up_to(found: u64, most: usize, what: &str) -> Result<usize, ApiError> {
         let reason = format!(
             "the array has {found} {what}; send 1 to {most}, and the rest in other requests"
         );
-        ApiError::InvalidRequest { reason }
+        ApiError::invalid_request(reason)
     })
 }
 
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(read(&[2], 4), Ok((false, vec![vec![0.0, 0.0]])));
         assert_eq!(read(&[1, 2], 4), Ok((true, vec![vec![0.0, 0.0]])));
         assert_eq!(read(&[3, 2], 12), Ok((true, vec![vec![0.0, 0.0]; 3])));
-        let mismatch = ApiError::DimensionMismatch { found: 3, expected: 2 };
+        let mismatch = Error::DimensionMismatch { found: 3, expected: 2 }.into();
         assert_eq!(read(&[2, 3], 12), Err(mismatch));
         assert!(read(&[1025, 2], 4100).is_err() && read(&[1024, 2], 4096).is_ok());
         let body = file(&[2, 3, 1], 12);

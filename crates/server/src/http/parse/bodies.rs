@@ -4,15 +4,14 @@
 use kindred::options::MAX_EXCLUDED;
 use kindred::question::MAX_RANKED;
 use kindred::{Method, Options, Target, Unknown, with_options};
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::at_most::{AtMost, present};
+use super::at_most::AtMost;
+use super::json::json_body;
 use super::limits::MAX_QUERIES;
 use super::targets::{RawTarget, WeightedWords};
 use super::{invalid, not_exactly_one};
 use crate::http::ApiError;
-use crate::http::parse::body::JsonBody;
 
 /// The queries of one request, each as unparsed JSON.
 pub(in crate::http) type Queries<'a> = AtMost<&'a RawValue, MAX_QUERIES>;
@@ -26,7 +25,7 @@ pub(in crate::http) struct Parts<'a> {
 }
 
 /// How an option is read from JSON.
-trait FromJson: Sized {
+pub(in crate::http) trait FromJson: Sized {
     type Read;
     fn from_read(read: Self::Read) -> Self;
 }
@@ -61,21 +60,16 @@ macro_rules! body {
         $(#[$meta:meta])* $name:ident $(<$life:lifetime>)? {
             $($(#[$attribute:meta])* $field:ident: $type:ty),+ $(,)?
         }
+        $(also { $($more:tt)* })?
         options { $($option:ident: $option_type:ty { $($about:tt)* })+ }
     ) => {
-        $(#[$meta])*
-        #[derive(Debug, Deserialize)]
-        #[serde(deny_unknown_fields)]
-        pub(in crate::http) struct $name $(<$life>)? {
-            $(
-                #[serde(default, deserialize_with = "present")]
-                $(#[$attribute])*
-                $field: Option<$type>,
-            )+
-            $(
-                #[serde(default, deserialize_with = "present")]
-                $option: Option<<$option_type as FromJson>::Read>,
-            )+
+        json_body! {
+            $(#[$meta])*
+            $name $(<$life>)? {
+                $($(#[$attribute])* $field: $type,)+
+                $($option: <$option_type as FromJson>::Read,)+
+            }
+            $($($more)*)?
         }
 
         impl$(<$life>)? $name$(<$life>)? {
@@ -111,6 +105,11 @@ with_options! { analogy: body! {
         #[serde(borrow)]
         queries: Queries<'a>,
     }
+    also {
+        fn expression(&self) -> Option<&str> {
+            self.expression.as_deref()
+        }
+    }
 } }
 
 with_options! { rank: body! {
@@ -124,21 +123,12 @@ with_options! { rank: body! {
         positive: WeightedWords,
         negative: WeightedWords,
     }
+    also {
+        fn expression(&self) -> Option<&str> {
+            self.expression.as_deref()
+        }
+    }
 } }
-
-impl<'a> JsonBody<'a> for NearestBody<'a> {}
-
-impl<'a> JsonBody<'a> for AnalogyBody<'a> {
-    fn expression(&self) -> Option<&str> {
-        self.expression.as_deref()
-    }
-}
-
-impl<'a> JsonBody<'a> for RankBody {
-    fn expression(&self) -> Option<&str> {
-        self.expression.as_deref()
-    }
-}
 
 impl<'a> From<NearestBody<'a>> for Parts<'a> {
     fn from(mut body: NearestBody<'a>) -> Self {
@@ -156,21 +146,10 @@ impl<'a> From<AnalogyBody<'a>> for Parts<'a> {
     }
 }
 
-/// The words to rank, and the query among whose neighbours they are ranked.
-pub(in crate::http) struct RankRequest {
-    pub(in crate::http) words: Vec<String>,
-    pub(in crate::http) target: Target,
-    pub(in crate::http) options: Options,
-}
-
 impl RankBody {
-    /// The field `timeout_ms`, unchecked.
-    pub(in crate::http) fn timeout_ms(&self) -> Option<u64> {
-        self.timeout_ms
-    }
-
-    /// Checks the form of the body.
-    pub(in crate::http) fn check(mut self) -> Result<RankRequest, ApiError> {
+    /// Checks the form of the body. Returns the words to rank, and the query among whose neighbours
+    /// they are ranked.
+    pub(in crate::http) fn check(mut self) -> Result<(Vec<String>, Target, Options), ApiError> {
         const ALTERNATIVES: &str =
             "`word`, `vector`, `text`, `expression`, or `positive` and/or `negative`";
         let options = self.take_options();
@@ -182,12 +161,12 @@ impl RankBody {
         let target = match (nearest.is_given(), analogy.is_given()) {
             (true, false) if options.method.is_some() => {
                 let reason = "`method` goes with `expression`, `positive` and `negative` only";
-                return Err(ApiError::InvalidRequest { reason: reason.to_owned() });
+                return Err(ApiError::invalid_request(reason));
             }
             (true, false) => nearest,
             (false, true) => analogy,
             _ => return Err(not_exactly_one(ALTERNATIVES)),
         };
-        Ok(RankRequest { words, target: target.resolve_among(ALTERNATIVES)?, options })
+        Ok((words, target.resolve_among(ALTERNATIVES)?, options))
     }
 }

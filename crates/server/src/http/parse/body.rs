@@ -1,27 +1,21 @@
-//! Bodies: receives them, parses JSON into fields, and finds the error that says what is wrong with
-//! them.
+//! Bodies: receives them, and says what reading them costs.
 
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes, HttpBody};
-use axum::extract::{FromRequest, Request};
+use axum::extract::Request;
 use axum::http::{HeaderMap, Uri, header};
-use mediatype::names;
 use memchr::memmem;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
 
 use super::arrays::Array;
+use super::json::{self, JsonBody};
 use super::limits::MAX_QUERIES;
-use super::{invalid, negotiation, query_string};
+use super::{negotiation, query_string};
 use crate::http::ApiError;
 use crate::http::offload::Cost;
 use crate::models::{Call, ServedModel};
-use kindred::expression;
-use kindred::text::cut;
 use scheduler::account::{Pool, Reservation};
 
 /// Bodies of up to this many bytes are not counted: they take no more memory than a connection's
@@ -55,32 +49,11 @@ pub(in crate::http) struct Received {
     pieces: Vec<Bytes>,
     /// The memory that is counted for it.
     room: Option<Reservation>,
-    /// Whether it is declared as an array ([`negotiation::NPY`]).
-    is_array: bool,
+    /// Whether it is declared as an array ([`negotiation::NPY`]). Then its options are in the query
+    /// string.
+    pub(in crate::http) is_array: bool,
     /// Dimensions of the model that it is for.
     dim: usize,
-}
-
-impl<S: Send + Sync> FromRequest<S> for Received {
-    type Rejection = ApiError;
-
-    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
-        let call = Call::of(request.extensions()).clone();
-        let (limit, body_read_timeout) = (body_limit(&call), call.service().timeouts.body_read);
-        refuse_large(request.headers(), limit)?;
-        let (head, body) = request.into_parts();
-        let (within, latest) = (Instant::now() + body_read_timeout, call.latest());
-        let until = within.min(latest).into();
-        let arrives = tokio::time::timeout_at(until, arrive(&call, body, limit)).await;
-        query_string::check_encoding(head.uri.query().unwrap_or_default())?;
-        let late = |_| match latest < within {
-            true => ApiError::DeadlinePassed,
-            false => ApiError::BodyTimeout { limit: body_read_timeout },
-        };
-        let (pieces, room) = arrives.map_err(late)??;
-        let (is_array, dim) = (negotiation::is_npy(&head.headers), call.model.dim());
-        Ok(Self { headers: head.headers, uri: head.uri, pieces, room, is_array, dim })
-    }
 }
 
 /// Receives a body. Memory is counted as the body arrives, not as its length is declared. So a
@@ -130,9 +103,26 @@ async fn arrive(
 }
 
 impl Received {
-    /// Whether the body is declared as an array. Then its options are in the query string.
-    pub(in crate::http) fn is_array(&self) -> bool {
-        self.is_array
+    /// Receives the body of a request. One whose declared length is too large is refused before any
+    /// of it is read.
+    pub(in crate::http) async fn receive(call: &Call, request: Request) -> Result<Self, ApiError> {
+        let (limit, body_read_timeout) = (body_limit(call), call.service().timeouts.body_read);
+        let (head, body) = request.into_parts();
+        let declared = head.headers.get(header::CONTENT_LENGTH).and_then(|n| n.to_str().ok());
+        if declared.and_then(|n| n.parse().ok()).is_some_and(|n: u64| n > limit as u64) {
+            return Err(ApiError::BodyTooLarge { limit });
+        }
+        let (within, latest) = (Instant::now() + body_read_timeout, call.latest());
+        let until = within.min(latest).into();
+        let arrives = tokio::time::timeout_at(until, arrive(call, body, limit)).await;
+        query_string::Parameters::decode(head.uri.query().unwrap_or_default())?;
+        let late = |_| match latest < within {
+            true => ApiError::DeadlinePassed,
+            false => ApiError::BodyTimeout { limit: body_read_timeout },
+        };
+        let (pieces, room) = arrives.map_err(late)??;
+        let (is_array, dim) = (negotiation::is_npy(&head.headers), call.model.dim());
+        Ok(Self { headers: head.headers, uri: head.uri, pieces, room, is_array, dim })
     }
 
     /// The query string, still encoded.
@@ -205,9 +195,9 @@ impl Received {
     pub(in crate::http) fn parse<'a, B: JsonBody<'a>>(&'a self) -> Result<B, ApiError> {
         if self.is_array {
             // An array is never JSON, so this is what is wrong with it.
-            return Err(unsupported(&self.headers));
+            return Err(json::unsupported(&self.headers));
         }
-        let asked = parse(&self.headers, self.bytes())?;
+        let asked = json::parse(&self.headers, self.bytes())?;
         query_string::nothing(self.query())?;
         Ok(asked)
     }
@@ -229,176 +219,9 @@ fn named_timeout(json: &[u8]) -> Option<u64> {
     std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()
 }
 
-/// Refuses a body whose declared length is too large, before any of it is read.
-fn refuse_large(headers: &HeaderMap, limit: usize) -> Result<(), ApiError> {
-    if declared_length(headers).is_some_and(|length| length > limit as u64) {
-        return Err(ApiError::BodyTooLarge { limit });
-    }
-    Ok(())
-}
-
-fn declared_length(headers: &HeaderMap) -> Option<u64> {
-    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
-}
-
-/// The JSON body of a route.
-pub(in crate::http) trait JsonBody<'a>: Deserialize<'a> {
-    /// The expression at its top level, which must follow the grammar.
-    fn expression(&self) -> Option<&str> {
-        None
-    }
-}
-
-/// Parses a body. Faults are reported in the documented order: not JSON or a bad expression (400),
-/// then the media type (415), then wrong fields (422).
-fn parse<'a, B: JsonBody<'a>>(headers: &HeaderMap, body: &'a [u8]) -> Result<B, ApiError> {
-    let text =
-        std::str::from_utf8(body).map_err(|_| ApiError::NotUtf8 { what: "the body".to_owned() })?;
-    let read = read_object::<B>(text);
-    // The rest looks for faults; a valid request passes through quickly.
-    if let Err(e) = &read {
-        check_syntax(text, e)?;
-    }
-    let expression = match &read {
-        Ok(body) => body.expression().map(str::to_owned),
-        Err(_) => expression_of(text),
-    };
-    if let Some(Err(e)) = expression.map(|text| expression::parse(&text)) {
-        return Err(ApiError::BadExpression(e));
-    }
-    check_media_type(headers)?;
-    read.map_err(|_| shape_fault::<B>(text))
-}
-
-/// Parses one item of `queries`. The whole body is JSON, so the item is, too.
-pub(in crate::http) fn parse_item<'a, B: JsonBody<'a>>(item: &'a RawValue) -> Result<B, ApiError> {
-    let text = item.get();
-    match read_object::<B>(text) {
-        Ok(body) => Ok(body),
-        Err(_) => match expression_of(text).map(|text| expression::parse(&text)) {
-            Some(Err(e)) => Err(ApiError::BadExpression(e)),
-            _ => Err(shape_fault::<B>(text)),
-        },
-    }
-}
-
-/// Parses a JSON object, and nothing else: serde would also accept a list, field by field.
-fn read_object<'a, B: JsonBody<'a>>(text: &'a str) -> Result<B, serde_json::Error> {
-    if !is_object(text) {
-        return Err(serde::de::Error::custom("not an object"));
-    }
-    serde_json::from_str::<B>(text)
-}
-
-fn is_object(text: &str) -> bool {
-    text.trim_start_matches([' ', '\t', '\r', '\n']).starts_with('{')
-}
-
-/// Checks whether a text that could not be parsed as the expected body is JSON at all.
-fn check_syntax(text: &str, error: &serde_json::Error) -> Result<(), ApiError> {
-    let not_json = |e: &serde_json::Error| {
-        let reason = if text.trim().is_empty() { "it is empty".into() } else { e.to_string() };
-        Err(ApiError::NotJson { reason })
-    };
-    // A number beyond float64 is JSON, but no field can hold it.
-    let is_syntax = error.is_syntax() && !error.to_string().starts_with("number out of range");
-    if is_syntax || error.is_eof() {
-        return not_json(error);
-    }
-    // Reading stopped at the wrong value; what follows it may not be JSON.
-    serde_json::from_str::<IgnoredAny>(text).map(|_| ()).or_else(|e| not_json(&e))
-}
-
-/// The expression of a body whose other fields do not have the right form.
-fn expression_of(text: &str) -> Option<String> {
-    #[derive(Deserialize)]
-    struct OnlyExpression {
-        expression: String,
-    }
-    serde_json::from_str::<OnlyExpression>(text).ok().map(|only| only.expression)
-}
-
-fn check_media_type(headers: &HeaderMap) -> Result<(), ApiError> {
-    if !headers.contains_key(header::CONTENT_TYPE) {
-        // Without a declared type, only JSON can be meant.
-        return Ok(());
-    }
-    let is_json = negotiation::declared(headers).is_some_and(|declared| {
-        declared.ty == names::APPLICATION
-            && (declared.subty == names::JSON || declared.suffix == Some(names::JSON))
-    });
-    if is_json { Ok(()) } else { Err(unsupported(headers)) }
-}
-
-fn unsupported(headers: &HeaderMap) -> ApiError {
-    let declared = headers.get(header::CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
-    ApiError::UnsupportedMediaType { found: String::from_utf8_lossy(declared).into_owned() }
-}
-
-/// Why JSON does not have the form of `B`: which field, and what it must be. Slow, so it is used
-/// only for bodies that have already failed.
-fn shape_fault<'a, B: Deserialize<'a>>(text: &'a str) -> ApiError {
-    let not_an_object = || ApiError::InvalidRequest {
-        reason: "a request is a JSON object with the documented fields".to_owned(),
-    };
-    if !is_object(text) {
-        return not_an_object();
-    }
-    let mut json = serde_json::Deserializer::from_str(text);
-    let Err(error) = serde_path_to_error::deserialize::<_, B>(&mut json) else {
-        return not_an_object();
-    };
-    let path = error.path().to_string();
-    let reason = error.inner().to_string();
-    if let Some((field, known)) = unknown_field(&reason) {
-        // The path ends with the field, which may itself contain dots.
-        let parent = path.strip_suffix(&field).unwrap_or_default();
-        return ApiError::UnknownField { field: format!("{parent}{}", cut(field)), known };
-    }
-    if let Some(field) = reason.strip_prefix("duplicate field `").and_then(|r| r.split('`').next())
-    {
-        return ApiError::InvalidRequest {
-            reason: format!("`{field}` is given more than once; give it once"),
-        };
-    }
-    if path == "." { not_an_object() } else { invalid(&path) }
-}
-
-/// The name and the alternatives, from serde's "unknown field `a`, expected one of `b`, `c` at line
-/// …".
-///
-/// serde_json keeps the kind of an error only in its text: it takes each of serde's kinds as a
-/// custom message. An error type that keeps them would need a deserializer around every access of
-/// serde_json's, also in nested objects.
-fn unknown_field(reason: &str) -> Option<(String, Vec<String>)> {
-    let rest = reason.strip_prefix("unknown field `")?;
-    let (field, rest) = rest.rsplit_once("`, expected ")?;
-    let known = rest.split('`').skip(1).step_by(2).map(str::to_owned).collect();
-    Some((field.to_owned(), known))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Otherwise a new version of serde would change answers.
-    #[test]
-    fn the_messages_of_serde_are_those_that_are_read() {
-        #[derive(Debug, Deserialize)]
-        #[serde(deny_unknown_fields)]
-        #[allow(dead_code)]
-        struct Two {
-            a: f64,
-            b: f64,
-        }
-        let said = |json| serde_json::from_str::<Two>(json).unwrap_err().to_string();
-        let known = || vec!["a".to_owned(), "b".to_owned()];
-        for (json, name) in [("{\"c\":1}", "c"), ("{\"c`, expected `d\":1}", "c`, expected `d")] {
-            assert_eq!(unknown_field(&said(json)), Some((name.to_owned(), known())), "{json}");
-        }
-        assert!(said("{\"a\":1,\"a\":2}").starts_with("duplicate field `a`"));
-        assert!(said("{\"a\":1e999}").starts_with("number out of range"));
-    }
 
     #[test]
     fn a_time_out_is_seen_before_the_body_is_parsed_and_nothing_is_taken_for_one() {

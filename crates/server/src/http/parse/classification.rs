@@ -1,40 +1,30 @@
 //! The JSON body of `/classify`.
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::at_most::{AtMost, present};
-use super::limits::{MAX_EXPLAINED_TEXTS, MAX_TEXTS};
+use super::at_most::AtMost;
+use super::json::json_body;
+use super::limits::{MAX_EXPLAINED_TEXTS, MAX_TEXTS, at_most};
 use super::texts::TextsRequest;
 use super::{invalid, not_exactly_one};
 use crate::http::ApiError;
-use crate::http::parse::body::JsonBody;
 
-/// The body of `POST /classify`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(in crate::http) struct ClassifyBody<'a> {
-    #[serde(default, deserialize_with = "present", borrow)]
-    text: Option<&'a RawValue>,
-    #[serde(default, deserialize_with = "present", borrow)]
-    texts: Option<AtMost<&'a RawValue, MAX_TEXTS>>,
-    #[serde(default, deserialize_with = "present")]
-    head: Option<String>,
-    #[serde(default, deserialize_with = "present")]
-    explain: Option<bool>,
-    #[serde(default, deserialize_with = "present")]
-    explain_label: Option<String>,
-    #[serde(default, deserialize_with = "present")]
-    scores: Option<bool>,
-    #[serde(default, deserialize_with = "present")]
-    threshold: Option<f64>,
-    #[serde(default, deserialize_with = "present")]
-    top: Option<u64>,
-    #[serde(default, deserialize_with = "present")]
-    timeout_ms: Option<u64>,
+json_body! {
+    /// The body of `POST /classify`.
+    ClassifyBody<'a> {
+        #[serde(borrow)]
+        text: &'a RawValue,
+        #[serde(borrow)]
+        texts: AtMost<&'a RawValue, MAX_TEXTS>,
+        head: String,
+        explain: bool,
+        explain_label: String,
+        scores: bool,
+        threshold: f64,
+        top: u64,
+        timeout_ms: u64,
+    }
 }
-
-impl<'a> JsonBody<'a> for ClassifyBody<'a> {}
 
 /// What is asked of a classifier.
 #[derive(Debug)]
@@ -58,11 +48,6 @@ pub(in crate::http) struct Shown {
 }
 
 impl<'a> ClassifyBody<'a> {
-    /// The field `timeout_ms`, unchecked.
-    pub(in crate::http) fn timeout_ms(&self) -> Option<u64> {
-        self.timeout_ms
-    }
-
     /// Checks the form of the body. The texts stay unparsed JSON.
     pub(in crate::http) fn check(
         self,
@@ -87,13 +72,8 @@ impl<'a> ClassifyBody<'a> {
         };
         let explained = self.explain_label;
         let explain = self.explain.unwrap_or(explained.is_some());
-        if explain && texts.len() > MAX_EXPLAINED_TEXTS {
-            let reason = format!(
-                "{} texts with `explain`; the maximum is {MAX_EXPLAINED_TEXTS}",
-                texts.len()
-            );
-            return Err(ApiError::TooManyResults { reason });
-        }
+        let explained_texts = if explain { texts.len() } else { 0 };
+        at_most(explained_texts, MAX_EXPLAINED_TEXTS, |n| format!("{n} texts with `explain`"))?;
         let shown = Shown { top, threshold, scores: self.scores.unwrap_or(false), explain };
         let options = LabelOptions { shown, explained };
         Ok(TextsRequest { texts, is_single, head: self.head, options })

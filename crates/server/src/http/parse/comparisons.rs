@@ -1,31 +1,24 @@
 //! The JSON bodies of `/similarity` and `/odd-one-out`.
 
-use std::fmt;
-
 use kindred::Unknown;
 use kindred::question::{MAX_COMPARED_WORDS, MAX_SET_WORDS, MIN_COMPARED_WORDS, Side};
-use serde::de::value::SeqAccessDeserializer;
-use serde::de::{self, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::at_most::{AtMost, present};
+use super::at_most::AtMost;
 use super::invalid;
+use super::json::json_body;
 use super::limits::MAX_PAIRS;
+use super::texts::TextOrWords;
 use crate::http::ApiError;
-use crate::http::parse::body::JsonBody;
 
-/// The body of `POST /similarity`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(in crate::http) struct SimilarityBody<'a> {
-    #[serde(default, deserialize_with = "present", borrow)]
-    pairs: Option<AtMost<&'a RawValue, MAX_PAIRS>>,
-    #[serde(default, deserialize_with = "present")]
-    unknown: Option<Unknown>,
+json_body! {
+    /// The body of `POST /similarity`.
+    SimilarityBody<'a> {
+        #[serde(borrow)]
+        pairs: AtMost<&'a RawValue, MAX_PAIRS>,
+        unknown: Unknown,
+    }
 }
-
-impl<'a> JsonBody<'a> for SimilarityBody<'a> {}
 
 impl<'a> SimilarityBody<'a> {
     /// Checks its form. Returns its pairs as unparsed JSON, and what to do about unknown words.
@@ -38,55 +31,22 @@ impl<'a> SimilarityBody<'a> {
 
 /// Parses the pair with this index.
 pub(in crate::http) fn read_pair(index: usize, pair: &RawValue) -> Result<[Side; 2], ApiError> {
-    let sides: Option<[RawSide; 2]> = serde_json::from_str(pair.get()).ok();
+    let sides: Option<[TextOrWords<MAX_SET_WORDS>; 2]> = serde_json::from_str(pair.get()).ok();
     let read = |side| match side {
-        RawSide::Word(word) => Some(Side::Word(word)),
-        RawSide::Set(words) => words.all().filter(|words| !words.is_empty()).map(Side::Set),
+        TextOrWords::Text(word) => Some(Side::Word(word)),
+        TextOrWords::Words(words) => (!words.is_empty()).then_some(Side::Set(words)),
     };
     let sides = sides.and_then(|[a, b]| Some([read(a)?, read(b)?]));
     sides.ok_or_else(|| invalid(&format!("pairs[{index}]")))
 }
 
-/// One side of a pair.
-#[derive(Debug)]
-enum RawSide {
-    Word(String),
-    Set(AtMost<String, MAX_SET_WORDS>),
-}
-
-impl<'de> Deserialize<'de> for RawSide {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct WordOrSet;
-        impl<'de> Visitor<'de> for WordOrSet {
-            type Value = RawSide;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a word or a list of words")
-            }
-
-            fn visit_str<E: de::Error>(self, word: &str) -> Result<RawSide, E> {
-                Ok(RawSide::Word(word.to_owned()))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, words: A) -> Result<RawSide, A::Error> {
-                AtMost::deserialize(SeqAccessDeserializer::new(words)).map(RawSide::Set)
-            }
-        }
-        deserializer.deserialize_any(WordOrSet)
+json_body! {
+    /// The body of `POST /odd-one-out`.
+    OddOneOutBody {
+        words: AtMost<String, MAX_COMPARED_WORDS>,
+        unknown: Unknown,
     }
 }
-
-/// The body of `POST /odd-one-out`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(in crate::http) struct OddOneOutBody {
-    #[serde(default, deserialize_with = "present")]
-    words: Option<AtMost<String, MAX_COMPARED_WORDS>>,
-    #[serde(default, deserialize_with = "present")]
-    unknown: Option<Unknown>,
-}
-
-impl<'a> JsonBody<'a> for OddOneOutBody {}
 
 impl OddOneOutBody {
     /// Checks its form. Returns its words, and what to do about unknown words.

@@ -5,45 +5,33 @@ use kindred::heads::{Form, WantedTerms};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::arrays::{Array, TokenArray};
-use super::at_most::{AtMost, present};
-use super::limits::{MAX_RESULTS, MAX_TEXTS, MAX_TOKEN_VECTORS};
+use super::arrays::TokenArray;
+use super::at_most::AtMost;
+use super::json::json_body;
+use super::limits::{MAX_RESULTS, MAX_TEXTS, MAX_TOKEN_VECTORS, MAX_TOKENS, at_most};
 use super::query_string::Parameters;
-use super::texts::{Text, TextsRequest, read_text};
-use super::{invalid, not_exactly_one};
+use super::texts::{TextOrWords, TextsRequest, read_text};
+use super::{expected, invalid, not_exactly_one};
 use crate::http::ApiError;
-use crate::http::parse::body::JsonBody;
 
-/// The body of `POST /expand`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(in crate::http) struct ExpandBody<'a> {
-    #[serde(default, deserialize_with = "present", borrow)]
-    text: Option<&'a RawValue>,
-    #[serde(default, deserialize_with = "present", borrow)]
-    texts: Option<AtMost<&'a RawValue, MAX_TEXTS>>,
-    #[serde(default, deserialize_with = "present", borrow)]
-    vectors: Option<&'a RawValue>,
-    #[serde(default, deserialize_with = "present")]
-    head: Option<String>,
-    #[serde(default, deserialize_with = "present")]
-    top: Option<u64>,
-    #[serde(default, deserialize_with = "present")]
-    min_weight: Option<f64>,
-    #[serde(default, deserialize_with = "present")]
-    max_ratio: Option<f64>,
-    #[serde(default, deserialize_with = "present")]
-    format: Option<String>,
-    #[serde(default, deserialize_with = "present")]
-    explain: Option<bool>,
-    #[serde(default, deserialize_with = "present")]
-    timeout_ms: Option<u64>,
-    /// The vectors of a body that is an array.
-    #[serde(skip)]
-    array: Option<TokenArray>,
+json_body! {
+    /// The body of `POST /expand`.
+    ExpandBody<'a> {
+        #[serde(borrow)]
+        text: &'a RawValue,
+        #[serde(borrow)]
+        texts: AtMost<&'a RawValue, MAX_TEXTS>,
+        #[serde(borrow)]
+        vectors: &'a RawValue,
+        head: String,
+        top: u64,
+        min_weight: f64,
+        max_ratio: f64,
+        format: String,
+        explain: bool,
+        timeout_ms: u64,
+    }
 }
-
-impl<'a> JsonBody<'a> for ExpandBody<'a> {}
 
 /// What is asked of an expander.
 #[derive(Debug)]
@@ -68,7 +56,7 @@ pub(in crate::http) enum Unread<'a> {
 /// What is expanded.
 #[derive(Debug)]
 pub(in crate::http) enum Source {
-    Text(Text),
+    Text(TextOrWords<MAX_TOKENS>),
     /// `[tokens, dim]`, and the number of tokens.
     Vectors(Vec<f32>, usize),
 }
@@ -82,22 +70,31 @@ struct WithVectors<'a> {
 }
 
 impl<'a> ExpandBody<'a> {
-    /// A body that is an array; `query` has everything but its texts.
-    pub(in crate::http) fn of_array(array: &Array<'_>, query: &str) -> Result<Self, ApiError> {
-        let options = of_query(query)?;
-        Ok(Self { array: Some(array.tokens()?), ..options })
+    /// The parameters of a request whose body is an array: all fields but the texts.
+    pub(in crate::http) fn of_query(query: &str) -> Result<Self, ApiError> {
+        let mut parameters = Parameters::decode(query)?;
+        let body = Self {
+            head: parameters.take_one("head")?,
+            top: parameters.take_parsed("top")?,
+            min_weight: parameters.take_parsed("min_weight")?,
+            max_ratio: parameters.take_parsed("max_ratio")?,
+            format: parameters.take_one("format")?,
+            explain: parameters.take_parsed("explain")?,
+            timeout_ms: parameters.take_parsed("timeout_ms")?,
+            ..Self::default()
+        };
+        let known = ["head", "top", "min_weight", "max_ratio", "format", "explain", "timeout_ms"];
+        parameters.only(&known)?;
+        Ok(body)
     }
 
-    /// The field `timeout_ms`, unchecked.
-    pub(in crate::http) fn timeout_ms(&self) -> Option<u64> {
-        self.timeout_ms
-    }
-
-    /// Checks the form of the body. The texts stay unparsed JSON.
-    pub(in crate::http) fn check(self) -> Result<TextsRequest<Unread<'a>, TermOptions>, ApiError> {
-        let is_list = self.array.as_ref().map_or(self.texts.is_some(), |array| array.is_list);
-        let is_single = !is_list;
-        let texts = match (self.text, self.vectors, self.texts, self.array) {
+    /// Checks the form of the body. The texts stay unparsed JSON, or are those of the array.
+    pub(in crate::http) fn check(
+        self,
+        array: Option<TokenArray>,
+    ) -> Result<TextsRequest<Unread<'a>, TermOptions>, ApiError> {
+        let is_single = !array.as_ref().map_or(self.texts.is_some(), |array| array.is_list);
+        let texts = match (self.text, self.vectors, self.texts, array) {
             (None, None, None, Some(TokenArray { tokens, texts, .. })) => {
                 texts.into_iter().map(|text| Unread::Array(text, tokens)).collect()
             }
@@ -121,12 +118,11 @@ impl<'a> ExpandBody<'a> {
         let top = self.top.unwrap_or(WantedTerms::TOP as u64);
         if !(1..=most).contains(&top) {
             let expected = format!("a whole number from 1 to {most}");
-            return Err(ApiError::InvalidValue { field: "top".to_owned(), expected });
+            return Err(ApiError::invalid_value("top", expected));
         }
         let results = top as usize * texts.len();
-        if results > MAX_RESULTS && self.top.is_some() {
-            let reason = format!("`top` × texts is {results}; the maximum is {MAX_RESULTS}");
-            return Err(ApiError::TooManyResults { reason });
+        if self.top.is_some() {
+            at_most(results, MAX_RESULTS, |found| format!("`top` × texts is {found}"))?;
         }
         let top = (top as usize).min(MAX_RESULTS / texts.len());
         let form = self.format.as_deref().map(str::parse).transpose();
@@ -134,38 +130,12 @@ impl<'a> ExpandBody<'a> {
         let explain = self.explain.unwrap_or(false);
         if explain && form != Form::Terms {
             let reason = format!("`explain` needs the format `terms`, not `{form}`");
-            return Err(ApiError::InvalidRequest { reason });
+            return Err(ApiError::invalid_request(reason));
         }
         let wanted = WantedTerms { top, min_weight, max_ratio };
         let options = TermOptions { wanted, form, explain };
         Ok(TextsRequest { texts, is_single, head: self.head, options })
     }
-}
-
-/// The parameters of a `POST /expand` whose body is an array: everything of a JSON body but its
-/// texts.
-fn of_query(query: &str) -> Result<ExpandBody<'static>, ApiError> {
-    let mut parameters = Parameters::decode(query)?;
-    let body = ExpandBody {
-        head: parameters.take_one("head")?,
-        top: parameters.take_parsed("top")?,
-        min_weight: parameters.take_parsed("min_weight")?,
-        max_ratio: parameters.take_parsed("max_ratio")?,
-        format: parameters.take_one("format")?,
-        explain: parameters.take_parsed("explain")?,
-        timeout_ms: parameters.take_parsed("timeout_ms")?,
-        ..ExpandBody::default()
-    };
-    parameters.only(&[
-        "head",
-        "top",
-        "min_weight",
-        "max_ratio",
-        "format",
-        "explain",
-        "timeout_ms",
-    ])?;
-    Ok(body)
 }
 
 impl Unread<'_> {
@@ -180,9 +150,8 @@ impl Unread<'_> {
             Self::Vectors(vectors) => read_vectors(vectors, &of_text(".vectors")),
             Self::Text(text) if text.get().trim_start().starts_with('{') => {
                 let field = index.map_or_else(|| "text".to_owned(), |_| of_text(""));
-                let expected = super::expected("texts[0]").to_owned();
                 let object: WithVectors<'_> = serde_json::from_str(text.get())
-                    .map_err(|_| ApiError::InvalidValue { field, expected })?;
+                    .map_err(|_| ApiError::invalid_value(&field, expected("texts[0]")))?;
                 read_vectors(object.vectors, &of_text(".vectors"))
             }
             Self::Text(text) => read_text(index, text).map(Source::Text),
@@ -192,15 +161,12 @@ impl Unread<'_> {
 
 /// Parses vectors of equal lengths: JSON's numbers to the nearest float64, then float32.
 fn read_vectors(vectors: &RawValue, field: &str) -> Result<Source, ApiError> {
-    let wrong = |expected: &str| ApiError::InvalidValue {
-        field: field.to_owned(),
-        expected: expected.to_owned(),
-    };
+    let wrong = |must_be: &str| ApiError::invalid_value(field, must_be);
     let unequal = "lists of the same length, one for each token";
     let read: AtMost<Vec<f64>, MAX_TOKEN_VECTORS> =
-        serde_json::from_str(vectors.get()).map_err(|_| wrong(super::expected("vectors")))?;
+        serde_json::from_str(vectors.get()).map_err(|_| wrong(expected("vectors")))?;
     let read = read.all().filter(|vectors| !vectors.is_empty());
-    let read = read.ok_or_else(|| wrong(super::expected("vectors")))?;
+    let read = read.ok_or_else(|| wrong(expected("vectors")))?;
     let dim = read[0].len();
     if read.iter().any(|vector| vector.len() != dim) {
         return Err(wrong(unequal));

@@ -29,58 +29,48 @@ pub(in crate::http) const MAX_TOKENS: usize = 65_536;
 /// Maximum number of tokens of a text whose vectors come with the request.
 pub(in crate::http) const MAX_TOKEN_VECTORS: usize = 4096;
 
+/// Checks that a request asks for at most `most`; `what` says what it asks for.
+pub(in crate::http) fn at_most(
+    found: usize,
+    most: usize,
+    what: impl FnOnce(usize) -> String,
+) -> Result<(), ApiError> {
+    if found <= most {
+        return Ok(());
+    }
+    let reason = format!("{}; the maximum is {most}", what(found));
+    Err(ApiError::TooManyResults { reason })
+}
+
 /// Checks the size of one answer, over all its queries.
 pub(in crate::http) fn check_size<'a>(
     options: impl Iterator<Item = &'a Checked> + Clone,
     dim: usize,
 ) -> Result<(), ApiError> {
-    let results: usize = options.clone().map(|options| options.k()).sum();
-    if results > MAX_RESULTS {
-        let reason =
-            format!("the sum of `k` over all queries is {results}; the maximum is {MAX_RESULTS}");
-        return Err(ApiError::TooManyResults { reason });
-    }
-    let components: usize =
-        options.filter(|options| options.with_vectors()).map(|options| options.k() * dim).sum();
-    if components > MAX_VECTOR_COMPONENTS {
-        let reason = format!(
-            "the sum of `k` × {dim} over all queries with vectors is {components}; the maximum is \
-             {MAX_VECTOR_COMPONENTS}"
-        );
-        return Err(ApiError::TooManyResults { reason });
-    }
-    Ok(())
+    let results = options.clone().map(|options| options.k()).sum();
+    at_most(results, MAX_RESULTS, |found| format!("the sum of `k` over all queries is {found}"))?;
+    let with_vectors = options.filter(|options| options.with_vectors());
+    let components = with_vectors.map(|options| options.k() * dim).sum();
+    at_most(components, MAX_VECTOR_COMPONENTS, |found| {
+        format!("the sum of `k` × {dim} over all queries with vectors is {found}")
+    })
 }
 
 /// Checks how much work the words of all queries add to one request.
 pub(in crate::http) fn check_work<'a>(
     prepared: impl Iterator<Item = (&'a Prepared, &'a Checked)> + Clone,
 ) -> Result<(), ApiError> {
-    let compared: usize = prepared
-        .clone()
-        .map(|(prepared, _)| match prepared.query.ranking() {
-            Ranking::Vector(_) => 0,
-            Ranking::Formula(scoring) => scoring.vectors().len(),
-        })
-        .sum();
-    if compared > MAX_FULL_PASS_WORDS {
-        let reason = format!(
-            "the queries with `3cosmul` or `pairdirection` have {compared} words together; the maximum is \
-             {MAX_FULL_PASS_WORDS}"
-        );
-        return Err(ApiError::TooManyResults { reason });
-    }
-    let terms: usize = prepared
-        .filter_map(|(prepared, options)| {
-            Some(prepared.explanation.as_ref()?.formula.number_of_words() * options.k())
-        })
-        .sum();
-    if terms > MAX_EXPLAINED_TERMS {
-        let reason = format!(
-            "the sum of `k` × words over all queries with `explain` is {terms}; the maximum is \
-             {MAX_EXPLAINED_TERMS}"
-        );
-        return Err(ApiError::TooManyResults { reason });
-    }
-    Ok(())
+    let compared = prepared.clone().map(|(prepared, _)| match prepared.query.ranking() {
+        Ranking::Vector(_) => 0,
+        Ranking::Formula(scoring) => scoring.vectors().len(),
+    });
+    at_most(compared.sum(), MAX_FULL_PASS_WORDS, |found| {
+        format!("the queries with `3cosmul` or `pairdirection` have {found} words together")
+    })?;
+    let terms = prepared.filter_map(|(prepared, options)| {
+        Some(prepared.explanation.as_ref()?.formula.number_of_words() * options.k())
+    });
+    at_most(terms.sum(), MAX_EXPLAINED_TERMS, |found| {
+        format!("the sum of `k` × words over all queries with `explain` is {found}")
+    })
 }

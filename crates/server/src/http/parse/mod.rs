@@ -1,9 +1,10 @@
 //! From bytes to questions: the fields that requests may have and what each must be.
 //!
-//! [`query_string`] reads GET requests, and the options of arrays. [`bodies`] and [`comparisons`]
-//! read JSON, and so do, for heads, [`classification`], [`expansion`] and [`texts`]. [`arrays`]
-//! reads vectors in NumPy's format. All produce [`targets`]; [`limits`] bounds one request. The
-//! facade (`kindred`) decides what a question means, and whether its words and options are valid.
+//! [`body`] receives requests with bodies. [`query_string`] reads GET requests, and the options of
+//! arrays. [`bodies`] and [`comparisons`] have the fields of JSON, which [`json`] reads, and so do,
+//! for heads, [`classification`], [`expansion`] and [`texts`]. [`arrays`] reads vectors in NumPy's
+//! format. All produce [`targets`]; [`limits`] bounds one request. The facade (`kindred`) decides
+//! what a question means, and whether its words and options are valid.
 
 pub(super) mod arrays;
 pub(super) mod at_most;
@@ -12,6 +13,7 @@ pub(super) mod body;
 pub(super) mod classification;
 pub(super) mod comparisons;
 pub(super) mod expansion;
+pub(super) mod json;
 pub(super) mod limits;
 pub(super) mod negotiation;
 pub(super) mod query_string;
@@ -70,12 +72,12 @@ fn option(name: &str) -> &'static str {
 }
 
 pub(super) fn invalid(field: &str) -> ApiError {
-    ApiError::InvalidValue { field: field.to_owned(), expected: expected(field).to_owned() }
+    ApiError::invalid_value(field, expected(field))
 }
 
 /// The error if not exactly one of these was given.
 pub(super) fn not_exactly_one(alternatives: &str) -> ApiError {
-    ApiError::InvalidRequest { reason: format!("give exactly one of {alternatives}") }
+    ApiError::invalid_request(format!("give exactly one of {alternatives}"))
 }
 
 #[cfg(test)]

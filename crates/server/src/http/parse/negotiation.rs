@@ -1,8 +1,6 @@
 //! Content negotiation: the media types of bodies and answers, and which of them a client sends and
 //! accepts.
 
-use axum::extract::FromRequestParts;
-use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri, header};
 use mediatype::{MediaType, MediaTypeList, Name, ReadParams, names};
 
@@ -34,24 +32,19 @@ pub(in crate::http) enum Format {
     Npy,
 }
 
-/// The formats that an answer may have, the usual first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::http) enum Offered {
-    Json,
-    JsonOrNpy,
+/// JSON, if the client accepts it.
+pub(in crate::http) fn json(headers: &HeaderMap) -> Result<Format, ApiError> {
+    check(headers, &JSON).map(|()| Format::Json)
 }
 
-impl Offered {
-    /// The format that the client accepts with the highest weight; of equal weights the one that it
-    /// names more precisely, and of those JSON.
-    pub(in crate::http) fn choose(self, headers: &HeaderMap) -> Result<Format, ApiError> {
-        match self {
-            Self::Json => check(headers, &JSON).map(|()| Format::Json),
-            Self::JsonOrNpy if !headers.contains_key(header::ACCEPT) => Ok(Format::Json),
-            Self::JsonOrNpy => choose(headers, &[&JSON, &NPY])
-                .map(|index| if index == 0 { Format::Json } else { Format::Npy }),
-        }
+/// The format that the client accepts with the highest weight; of equal weights the one that it
+/// names more precisely, and of those JSON.
+pub(in crate::http) fn json_or_npy(headers: &HeaderMap) -> Result<Format, ApiError> {
+    if !headers.contains_key(header::ACCEPT) {
+        return Ok(Format::Json);
     }
+    let index = choose(headers, &[&JSON, &NPY])?;
+    Ok(if index == 0 { Format::Json } else { Format::Npy })
 }
 
 /// Checks that the client accepts this format.
@@ -145,18 +138,6 @@ pub(in crate::http) fn check_plain_get(
     check(headers, offered)
 }
 
-/// The headers of a request that has passed [`check_plain_get`] for JSON.
-pub(in crate::http) struct Plain(pub(in crate::http) HeaderMap);
-
-impl<S: Send + Sync> FromRequestParts<S> for Plain {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        check_plain_get(&parts.headers, &parts.uri, &JSON)?;
-        Ok(Self(parts.headers.clone()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,7 +177,7 @@ mod tests {
     fn the_highest_weight_chooses_then_the_most_precise_range_then_json() {
         let chosen = |accept: &[&str]| {
             let values = accept.iter().map(|value| (header::ACCEPT, value.parse().unwrap()));
-            Offered::JsonOrNpy.choose(&values.collect()).ok()
+            json_or_npy(&values.collect()).ok()
         };
         for accept in [
             &[][..],
@@ -225,8 +206,8 @@ mod tests {
         for accept in [&["text/html"][..], &["*/*;q=0"], &["application/x-npy;q=0"]] {
             assert_eq!(chosen(accept), None, "{accept:?}");
         }
-        let json = HeaderMap::from_iter([(header::ACCEPT, "application/x-npy".parse().unwrap())]);
-        assert!(Offered::Json.choose(&json).is_err());
+        let npy = HeaderMap::from_iter([(header::ACCEPT, "application/x-npy".parse().unwrap())]);
+        assert!(json(&npy).is_err());
     }
 
     #[test]

@@ -24,7 +24,10 @@ macro_rules! names {
 macro_rules! taken_out {
     ($parameters:ident options { $($option:ident: $type:ty { $($about:tt)* })+ }) => {{
         let mut options = Options::new();
-        $(options.$option = <$type as FromParameters>::take($parameters, stringify!($option))?;)+
+        $(
+            let name = stringify!($option);
+            options.$option = <$type as FromParameters>::take(&mut $parameters, name)?;
+        )+
         options
     }};
 }
@@ -64,7 +67,7 @@ pub(in crate::http) fn nearest(query: &str) -> Result<Parts<'static>, ApiError> 
     let target = RawTarget::Nearest { word, vector: None, text };
     if !target.is_given() {
         let reason = "a parameter is missing: `word` or `text`, as in /nearest?word=frog";
-        return Err(ApiError::InvalidRequest { reason: reason.to_owned() });
+        return Err(ApiError::invalid_request(reason));
     }
     Ok(Parts { target, queries: None, options })
 }
@@ -98,14 +101,14 @@ pub(in crate::http) fn analogy(query: &str) -> Result<Parts<'static>, ApiError> 
             words.map(|word| WeightedWord(WordWithWeight { word, weight: 1.0 })).collect();
         (!words.is_empty()).then(|| words.into())
     });
-    let options = parameters.options_of_analogy()?;
+    let options = with_options! { analogy: taken_out! { parameters } };
     let own = ["expression", "positive", "negative"];
     parameters.refuse_others(&own, with_options! { analogy: names! {} })?;
     let target = RawTarget::Analogy { expression, positive, negative };
     if !target.is_given() {
         let reason =
             "a parameter is missing: `expression`, or `positive` and/or `negative`".to_owned();
-        return Err(ApiError::InvalidRequest { reason });
+        return Err(ApiError::invalid_request(reason));
     }
     Ok(Parts { target, queries: None, options })
 }
@@ -138,7 +141,7 @@ pub(in crate::http) fn words(query: &str) -> Result<WordsRequest, ApiError> {
         (None, Some(_)) => "`limit` can only be used with `prefix`, not with `word`",
         _ => "give exactly one of `prefix` and `word`, as in /words?prefix=fro",
     };
-    Err(ApiError::InvalidRequest { reason: reason.to_owned() })
+    Err(ApiError::invalid_request(reason))
 }
 
 /// The parameters of `GET /words/{word}`: whether to add its vector.
@@ -149,19 +152,15 @@ pub(in crate::http) fn word_options(query: &str) -> Result<bool, ApiError> {
     Ok(with_vector.unwrap_or(false))
 }
 
-/// Checks that the query string can be decoded.
-pub(in crate::http) fn check_encoding(query: &str) -> Result<(), ApiError> {
-    Parameters::decode(query).map(|_| ())
-}
-
 /// For routes without parameters: every parameter is unknown.
 pub(in crate::http) fn nothing(query: &str) -> Result<(), ApiError> {
     let parameters = Parameters::decode(query)?;
     match parameters.0.into_iter().next() {
         None => Ok(()),
-        Some((field, _)) => Err(ApiError::InvalidRequest {
-            reason: format!("this route has no parameters; remove `{}`", cut(field.into_owned())),
-        }),
+        Some((field, _)) => Err(ApiError::invalid_request(format!(
+            "this route has no parameters; remove `{}`",
+            cut(field.into_owned())
+        ))),
     }
 }
 
@@ -209,13 +208,8 @@ impl<'a> Parameters<'a> {
             // The most common case.
             return Ok(Options::default());
         }
-        let parameters = self;
+        let mut parameters = self;
         Ok(with_options! { nearest: taken_out! { parameters } })
-    }
-
-    fn options_of_analogy(&mut self) -> Result<Options, ApiError> {
-        let parameters = self;
-        Ok(with_options! { analogy: taken_out! { parameters } })
     }
 
     /// Checks that nothing is left, for a search with these parameters and the options.
@@ -225,7 +219,7 @@ impl<'a> Parameters<'a> {
         };
         if ["vector", "queries"].contains(&&**field) {
             let reason = format!("`{field}` is possible with POST and a JSON body only");
-            return Err(ApiError::InvalidRequest { reason });
+            return Err(ApiError::invalid_request(reason));
         }
         self.only(&[own, options].concat())
     }
@@ -245,7 +239,7 @@ impl<'a> Parameters<'a> {
 fn at_most_one(name: &str, values: Vec<String>) -> Result<Option<String>, ApiError> {
     if values.len() > 1 {
         let reason = format!("`{name}` is given {} times; give it once", values.len());
-        return Err(ApiError::InvalidRequest { reason });
+        return Err(ApiError::invalid_request(reason));
     }
     Ok(values.into_iter().next())
 }

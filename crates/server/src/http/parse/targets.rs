@@ -94,6 +94,11 @@ impl RawTarget {
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::http) struct WeightedWord(pub(in crate::http) WordWithWeight);
 
+impl WeightedWord {
+    /// The names of the fields of one that is an object.
+    pub(super) const FIELDS: &'static [&'static str] = &["word", "weight"];
+}
+
 impl<'de> Deserialize<'de> for WeightedWord {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]

@@ -1,4 +1,4 @@
-//! Texts in the bodies of requests to heads.
+//! Texts in the bodies of requests: those that heads read, and the sides of pairs.
 
 use std::fmt;
 
@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::at_most::AtMost;
+use super::expected;
 use super::limits::MAX_TOKENS;
 use crate::http::ApiError;
 
@@ -22,43 +23,45 @@ pub(in crate::http) struct TextsRequest<T, O> {
     pub(in crate::http) options: O,
 }
 
-/// A text that a head reads.
+/// A text, or at most `MOST` words one by one.
 #[derive(Debug)]
-pub(in crate::http) enum Text {
-    Whole(String),
-    /// Its words one by one.
-    Tokens(Vec<String>),
+pub(in crate::http) enum TextOrWords<const MOST: usize> {
+    Text(String),
+    Words(Vec<String>),
 }
 
-/// Parses the text with this index; `None` if it is the only one.
-pub(in crate::http) fn read_text(index: Option<usize>, text: &RawValue) -> Result<Text, ApiError> {
-    let field = || index.map_or("text".to_owned(), |index| format!("texts[{index}]"));
-    serde_json::from_str(text.get()).map_err(|_| ApiError::InvalidValue {
-        field: field(),
-        expected: super::expected("texts[0]").to_owned(),
+/// Parses the text with this index, for a head; `None` if it is the only one.
+pub(in crate::http) fn read_text(
+    index: Option<usize>,
+    text: &RawValue,
+) -> Result<TextOrWords<MAX_TOKENS>, ApiError> {
+    serde_json::from_str(text.get()).map_err(|_| {
+        let field = index.map_or("text".to_owned(), |index| format!("texts[{index}]"));
+        ApiError::invalid_value(&field, expected("texts[0]"))
     })
 }
 
-impl<'de> Deserialize<'de> for Text {
+impl<'de, const MOST: usize> Deserialize<'de> for TextOrWords<MOST> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct TextOrTokens;
-        impl<'de> Visitor<'de> for TextOrTokens {
-            type Value = Text;
+        struct Either<const MOST: usize>;
+        impl<'de, const MOST: usize> Visitor<'de> for Either<MOST> {
+            type Value = TextOrWords<MOST>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a text or a list of words")
             }
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Text, E> {
-                Ok(Text::Whole(text.to_owned()))
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(TextOrWords::Text(text.to_owned()))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, words: A) -> Result<Text, A::Error> {
-                let words: AtMost<String, MAX_TOKENS> =
+            fn visit_seq<A: SeqAccess<'de>>(self, words: A) -> Result<Self::Value, A::Error> {
+                let words: AtMost<String, MOST> =
                     AtMost::deserialize(SeqAccessDeserializer::new(words))?;
-                words.all().map(Text::Tokens).ok_or_else(|| de::Error::custom("too many words"))
+                let words = words.all().map(TextOrWords::Words);
+                words.ok_or_else(|| de::Error::custom("too many words"))
             }
         }
-        deserializer.deserialize_any(TextOrTokens)
+        deserializer.deserialize_any(Either::<MOST>)
     }
 }

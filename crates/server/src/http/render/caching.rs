@@ -3,54 +3,69 @@
 //! version, and the tag is known without a search. All others are tagged with a hash of their
 //! content.
 
+use std::borrow::Cow;
+
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
+use super::size::room_for;
 use crate::http::ApiError;
+use crate::http::parse::negotiation::Format;
 use crate::http::render;
-use crate::models::{ServedModel, weak_tag};
+use crate::models::{Call, ServedModel, weak_tag};
+use scheduler::account::Reservation;
 
 /// Answers may be cached but must be revalidated, because the model may have been replaced.
 pub(in crate::http) const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
 
-/// An answer, tagged with the version of its model.
-pub(in crate::http) fn tagged(mut response: Response, served: &ServedModel) -> Response {
-    response.headers_mut().insert(header::ETAG, tag(served));
+/// An answer in this format, tagged with the version of its model, in memory that was counted for
+/// it.
+pub(in crate::http) fn tagged(
+    served: &ServedModel,
+    format: Format,
+    body: Vec<u8>,
+    room: Option<Reservation>,
+) -> Response {
+    let mut response = render::response(format, body, room);
+    insert(&mut response, &tag(served, format));
     response
 }
 
-/// An array as an answer, tagged with the version of its model. The same answer as JSON has another
-/// tag, so that no cache takes one for the other.
-pub(in crate::http) fn tagged_array(mut response: Response, served: &ServedModel) -> Response {
-    let tag = HeaderValue::try_from(tag_of_array(served)).expect("hexadecimal digits in quotes");
-    response.headers_mut().insert(header::ETAG, tag);
-    response
+/// 304, if the client of a GET already has the answer of this version in this format (RFC 9110,
+/// section 13.1.2). Clients send only tags that they received here, so comparing the tag is enough.
+/// `*` matches nothing.
+pub(in crate::http) fn not_modified(
+    headers: &HeaderMap,
+    served: &ServedModel,
+    format: Format,
+) -> Option<Response> {
+    let tag = tag(served, format);
+    has(headers, &tag).then(|| {
+        let mut response = StatusCode::NOT_MODIFIED.into_response();
+        insert(&mut response, &tag);
+        response
+    })
 }
 
-fn tag_of_array(served: &ServedModel) -> String {
-    format!("{}-npy\"", served.etag.trim_end_matches('"'))
+/// An array has another tag than the same answer as JSON, so that no cache takes one for the other.
+fn tag(served: &ServedModel, format: Format) -> Cow<'_, str> {
+    match format {
+        Format::Json => Cow::Borrowed(&served.etag[..]),
+        Format::Npy => Cow::Owned(format!("{}-npy\"", served.etag.trim_end_matches('"'))),
+    }
 }
 
-/// Made each time: all threads would contend for the reference count of a shared value.
-fn tag(served: &ServedModel) -> HeaderValue {
-    HeaderValue::from_bytes(served.etag.as_bytes()).expect("hexadecimal digits in quotes")
-}
-
-/// Whether the client of a GET already has the answer of this version (RFC 9110, section 13.1.2).
-/// Clients send only tags that they received here, so comparing the tag is enough. `*` matches
-/// nothing.
-pub(in crate::http) fn is_known(headers: &HeaderMap, served: &ServedModel) -> bool {
-    has(headers, &served.etag)
-}
-
-/// As [`is_known`], for an answer that is an array.
-pub(in crate::http) fn is_array_known(headers: &HeaderMap, served: &ServedModel) -> bool {
-    has(headers, &tag_of_array(served))
-}
-
-/// An answer to a GET, tagged with a hash of its content, or 304 if the client already has it.
-pub(in crate::http) fn content(headers: &HeaderMap, body: Vec<u8>) -> Result<Response, ApiError> {
-    file(headers, &weak_tag(&body), || Ok(render::response(body, None)))
+/// JSON as the answer to a GET, tagged with a hash of its content, or 304 if the client already has
+/// it.
+pub(in crate::http) fn content(
+    call: &Call,
+    headers: &HeaderMap,
+    body: Vec<u8>,
+) -> Result<Response, ApiError> {
+    file(headers, &weak_tag(&body), || {
+        let room = room_for(call, body.len() as u64)?;
+        Ok(render::response(Format::Json, body, room))
+    })
 }
 
 /// A file of a page, with its entity tag, or 304 if the client already has it.
@@ -61,9 +76,14 @@ pub(in crate::http) fn file(
 ) -> Result<Response, ApiError> {
     let mut response =
         if has(headers, tag) { StatusCode::NOT_MODIFIED.into_response() } else { content()? };
-    let tag = HeaderValue::try_from(tag).expect("hexadecimal digits in quotes");
-    response.headers_mut().insert(header::ETAG, tag);
+    insert(&mut response, tag);
     Ok(response)
+}
+
+fn insert(response: &mut Response, tag: &str) {
+    // Made each time: all threads would contend for the reference count of a shared value.
+    let tag = HeaderValue::from_str(tag).expect("hexadecimal digits in quotes");
+    response.headers_mut().insert(header::ETAG, tag);
 }
 
 fn has(headers: &HeaderMap, tag: &str) -> bool {
@@ -73,14 +93,4 @@ fn has(headers: &HeaderMap, tag: &str) -> bool {
         let tag = tag.trim();
         tag.strip_prefix("W/").unwrap_or(tag) == version
     })
-}
-
-/// 304, for a client that already has the array.
-pub(in crate::http) fn array_not_modified(served: &ServedModel) -> Response {
-    tagged_array(StatusCode::NOT_MODIFIED.into_response(), served)
-}
-
-/// 304, for a client that already has the answer.
-pub(in crate::http) fn not_modified(served: &ServedModel) -> Response {
-    tagged(StatusCode::NOT_MODIFIED.into_response(), served)
 }

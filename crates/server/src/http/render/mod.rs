@@ -7,6 +7,7 @@ pub(super) mod server_timing;
 pub(super) mod size;
 pub(super) mod table;
 
+use std::borrow::Cow;
 use std::time::Instant;
 
 use axum::body::{Body, Bytes};
@@ -15,17 +16,12 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 use super::ApiError;
-use super::parse::negotiation::NPY_NAME;
+use super::parse::negotiation::{Format, NPY_NAME};
 use scheduler::account::Reservation;
 
-/// A small JSON body, for answers without neighbours.
-pub(super) fn json(answer: &impl Serialize) -> Response {
-    json_in(answer, None)
-}
-
-/// As `json`, in memory that was counted for it.
-pub(super) fn json_in(answer: &impl Serialize, room: Option<Reservation>) -> Response {
-    response(bytes(answer), room)
+/// JSON as an answer, in memory that was counted for it. A small one needs none.
+pub(super) fn json(answer: &impl Serialize, room: Option<Reservation>) -> Response {
+    response(Format::Json, bytes(answer), room)
 }
 
 /// A value as JSON.
@@ -35,13 +31,17 @@ pub(super) fn bytes(answer: &impl Serialize) -> Vec<u8> {
     body
 }
 
+/// The answer to one of the items of a request, or its error.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum ItemAnswer<'a, T> {
+    Found(T),
+    Failed { error: Cow<'a, ApiError> },
+}
+
 /// The request's deadline with its body's `timeout_ms` taken into account. Later stages read it.
 #[derive(Clone)]
 pub(super) struct Until(pub(super) Instant);
-
-/// Marks an answer whose memory is already counted. `front` counts all other large answers.
-#[derive(Clone)]
-pub(super) struct IsCounted;
 
 /// An answer whose memory is counted until its last byte is sent.
 struct Counted {
@@ -73,18 +73,9 @@ fn write(body: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
     serde_json::to_writer(body, value).expect("texts and finite numbers become JSON");
 }
 
-pub(super) fn response(body: Vec<u8>, room: Option<Reservation>) -> Response {
-    of_type("application/json", body, room)
-}
-
-/// An array as an answer, in memory that was counted for it.
-pub(super) fn npy_in(body: Vec<u8>, room: Option<Reservation>) -> Response {
-    of_type(NPY_NAME, body, room)
-}
-
-/// An answer that is larger than was estimated, and for which there is no room, becomes an error.
-fn of_type(media_type: &'static str, mut body: Vec<u8>, room: Option<Reservation>) -> Response {
-    let is_counted = room.is_some();
+/// An answer in this format, in memory that was counted for it. One that is larger than was
+/// estimated, and for which there is no room, becomes an error.
+pub(super) fn response(format: Format, mut body: Vec<u8>, room: Option<Reservation>) -> Response {
     let body = match room {
         None => Body::from(body),
         Some(mut room) => {
@@ -96,10 +87,10 @@ fn of_type(media_type: &'static str, mut body: Vec<u8>, room: Option<Reservation
         }
     };
     let mut response = Response::new(body);
-    if is_counted {
-        response.extensions_mut().insert(IsCounted);
-    }
-    let media_type = HeaderValue::from_static(media_type);
+    let media_type = HeaderValue::from_static(match format {
+        Format::Json => "application/json",
+        Format::Npy => NPY_NAME,
+    });
     response.headers_mut().insert(header::CONTENT_TYPE, media_type);
     response
 }

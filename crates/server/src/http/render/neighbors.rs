@@ -2,66 +2,39 @@
 
 use axum::response::Response;
 use kindred::contract::Hit;
-use kindred::question::{Explanation, Formula, Notes, OddOneOut, placed};
+use kindred::question::{Formula, Notes, OddOneOut, placed};
+use kindred::search::SearchResult;
 
 use super::size::{BYTES_PER_COMPONENT, BYTES_PER_NEIGHBOR, BYTES_PER_TERM};
-use super::{response, write};
+use super::write;
 use crate::http::ApiError;
 use crate::http::offload::check_deadline;
+use crate::http::parse::negotiation::Format;
 use crate::http::render::caching;
 use crate::models::ServedModel;
 use crate::workers::Cancellation;
 use scheduler::account::Reservation;
 
-/// Neighbours to write.
-pub(in crate::http) struct Neighbors<'a> {
-    pub(in crate::http) served: &'a ServedModel,
-    pub(in crate::http) hits: &'a [Hit],
-    pub(in crate::http) with_vectors: bool,
-    pub(in crate::http) notes: &'a Notes,
-    pub(in crate::http) explanation: Option<&'a Explanation>,
-}
-
-impl Neighbors<'_> {
-    /// About how many bytes they will take.
-    fn bytes(&self) -> usize {
-        let components = if self.with_vectors { self.served.model.dim() } else { 0 };
-        let terms = self.explanation.map_or(0, |e| e.formula.number_of_words());
-        let bytes = BYTES_PER_NEIGHBOR + components * BYTES_PER_COMPONENT + terms * BYTES_PER_TERM;
-        self.hits.len() * bytes
-    }
-
-    fn write(&self, body: &mut Vec<u8>) {
-        let formula = self.explanation.map(|explanation| &explanation.formula);
-        body.extend_from_slice(b"\"neighbors\":");
-        write_hits(body, self.served, self.hits, self.with_vectors, formula);
-        write_notes(body, self.notes, self.served);
-        if let Some(explanation) = self.explanation {
-            body.extend_from_slice(b",\"inputs\":");
-            write(body, &placed(&self.served.model, &explanation.inputs));
-        }
-    }
-}
-
-/// One item's answer in a batch, or its problem.
-pub(in crate::http) enum ItemAnswer<'a> {
-    Neighbors(Neighbors<'a>),
-    Failed(&'a ApiError),
-}
-
 /// The answer to a single query.
-pub(in crate::http) fn single(neighbors: &Neighbors<'_>, room: Option<Reservation>) -> Response {
-    let mut body = begin(neighbors.served, neighbors.bytes());
-    neighbors.write(&mut body);
+pub(in crate::http) fn single(
+    served: &ServedModel,
+    found: &SearchResult,
+    room: Option<Reservation>,
+) -> Response {
+    let components = if found.with_vectors { served.model.dim() } else { 0 };
+    let terms = found.explanation.as_ref().map_or(0, |e| e.formula.number_of_words());
+    let bytes = BYTES_PER_NEIGHBOR + components * BYTES_PER_COMPONENT + terms * BYTES_PER_TERM;
+    let mut body = begin(served, found.hits.len() * bytes);
+    write_neighbors(&mut body, served, found);
     body.push(b'}');
-    caching::tagged(response(body, room), neighbors.served)
+    caching::tagged(served, Format::Json, body, room)
 }
 
 /// The answers to `queries`, in their order. `bytes` is about their size: a body that grows while
 /// it is written would take twice the memory it needs.
 pub(in crate::http) fn many<'a>(
     served: &ServedModel,
-    items: impl Iterator<Item = ItemAnswer<'a>>,
+    items: impl Iterator<Item = Result<&'a SearchResult, &'a ApiError>>,
     bytes: usize,
     room: Option<Reservation>,
     cancellation: &Cancellation,
@@ -72,8 +45,8 @@ pub(in crate::http) fn many<'a>(
         check_deadline(cancellation)?;
         body.extend_from_slice(if index == 0 { b"{" } else { b",{" });
         match item {
-            ItemAnswer::Neighbors(neighbors) => neighbors.write(&mut body),
-            ItemAnswer::Failed(error) => {
+            Ok(found) => write_neighbors(&mut body, served, found),
+            Err(error) => {
                 body.extend_from_slice(b"\"error\":");
                 write(&mut body, error);
             }
@@ -81,7 +54,7 @@ pub(in crate::http) fn many<'a>(
         body.push(b'}');
     }
     body.extend_from_slice(b"]}");
-    Ok(caching::tagged(response(body, room), served))
+    Ok(caching::tagged(served, Format::Json, body, room))
 }
 
 /// The answer to `/odd-one-out`.
@@ -95,7 +68,18 @@ pub(in crate::http) fn odd_one_out(served: &ServedModel, found: &OddOneOut) -> R
     write_hits(&mut body, served, &found.ranked, false, None);
     write_notes(&mut body, &found.notes, served);
     body.push(b'}');
-    caching::tagged(response(body, None), served)
+    caching::tagged(served, Format::Json, body, None)
+}
+
+fn write_neighbors(body: &mut Vec<u8>, served: &ServedModel, found: &SearchResult) {
+    let formula = found.explanation.as_ref().map(|explanation| &explanation.formula);
+    body.extend_from_slice(b"\"neighbors\":");
+    write_hits(body, served, &found.hits, found.with_vectors, formula);
+    write_notes(body, &found.notes, served);
+    if let Some(explanation) = &found.explanation {
+        body.extend_from_slice(b",\"inputs\":");
+        write(body, &placed(&served.model, &explanation.inputs));
+    }
 }
 
 /// Writes which of the requested words were used, and which were skipped.
@@ -171,15 +155,14 @@ mod tests {
         let scores = [1.0, -1.0, 0.0, 0.1 + 0.2, 5e-324, 1.0 / 3.0, -1e-7];
         let hits: Vec<Hit> =
             scores.into_iter().zip(0..).map(|(score, row)| Hit { row: Row(row), score }).collect();
-        let notes = Notes::default();
         for with_vectors in [false, true] {
-            let neighbors = |hits| Neighbors {
-                served: &served,
+            let found = |hits| SearchResult {
                 hits,
                 with_vectors,
-                notes: &notes,
+                notes: Notes::default(),
                 explanation: None,
             };
+            let (all, none) = (found(hits.clone()), found(Vec::new()));
             let expected: Vec<Value> = hits
                 .iter()
                 .zip(words)
@@ -195,16 +178,11 @@ mod tests {
                 let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
                 serde_json::from_slice(&body).unwrap()
             };
-            let one = read(single(&neighbors(&hits), None)).await;
+            let one = read(single(&served, &all, None)).await;
             let version = served.model.version();
             assert_eq!(one, json!({"model": "m\"", "version": version, "neighbors": expected}));
             let error = ApiError::Internal;
-            let failed = || ItemAnswer::Failed(&error);
-            let items = [0, 1, 2].into_iter().map(|index| match index {
-                0 => ItemAnswer::Neighbors(neighbors(&hits)),
-                1 => failed(),
-                _ => ItemAnswer::Neighbors(neighbors(&[])),
-            });
+            let items = [Ok(&all), Err(&error), Ok(&none)].into_iter();
             let cancellation = Cancellation::until(Instant::now() + Duration::from_secs(60));
             let many = read(many(&served, items, 0, None, &cancellation).unwrap()).await;
             let results = json!([{"neighbors": expected}, {"error": serde_json::to_value(&error).unwrap()}, {"neighbors": []}]);

@@ -1,20 +1,34 @@
 //! Writes errors as problem documents (RFC 9457).
 
+use std::borrow::Cow;
+
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use kindred::Error;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::http::ApiError;
-use crate::http::error::Shape;
 
 impl ApiError {
     /// Writes the extra fields of some codes.
     fn write_extras<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         match self {
-            Self::BadExpression(e) => {
-                map.serialize_entry("column", &e.column)?;
-                map.serialize_entry("expected", &e.expected)
-            }
+            Self::Question(error) => match error {
+                Error::BadExpression(e) => {
+                    map.serialize_entry("column", &e.column)?;
+                    map.serialize_entry("expected", &e.expected)
+                }
+                Error::InvalidValue { field, expected } => {
+                    map.serialize_entry("field", field)?;
+                    map.serialize_entry("expected", expected)
+                }
+                Error::DimensionMismatch { found, expected } => {
+                    map.serialize_entry("found", found)?;
+                    map.serialize_entry("expected", expected)
+                }
+                Error::UnknownWord { unknown } => map.serialize_entry("unknown", unknown),
+                _ => Ok(()),
+            },
             Self::BodyTooLarge { limit }
             | Self::UriTooLong { limit }
             | Self::HeadersTooLarge { limit } => map.serialize_entry("limit", limit),
@@ -22,15 +36,6 @@ impl ApiError {
                 map.serialize_entry("field", field)?;
                 map.serialize_entry("known", known)
             }
-            Self::InvalidValue { field, expected } => {
-                map.serialize_entry("field", field)?;
-                map.serialize_entry("expected", expected)
-            }
-            Self::DimensionMismatch { found, expected } => {
-                map.serialize_entry("found", found)?;
-                map.serialize_entry("expected", expected)
-            }
-            Self::UnknownWord { unknown } => map.serialize_entry("unknown", unknown),
             Self::InQuery { index, error } => {
                 map.serialize_entry("query", index)?;
                 error.write_extras(map)
@@ -44,11 +49,11 @@ impl ApiError {
     }
 
     fn write_problem<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        let Shape { status, code, title, detail } = self.shape();
+        let (status, code) = self.kind();
         map.serialize_entry("type", &format_args!("urn:kindred:problem:{code}"))?;
-        map.serialize_entry("title", title)?;
+        map.serialize_entry("title", &title(code))?;
         map.serialize_entry("status", &status.as_u16())?;
-        map.serialize_entry("detail", &detail)?;
+        map.serialize_entry("detail", &format_args!("{self}"))?;
         map.serialize_entry("code", code)?;
         self.write_extras(map)
     }
@@ -67,6 +72,21 @@ impl ApiError {
     }
 }
 
+/// The title of the errors with this code: `no_such_route` is "No such route".
+fn title(code: &str) -> Cow<'_, str> {
+    Cow::Borrowed(match code {
+        "not_utf8" => "Not UTF-8",
+        "not_json" => "Not JSON",
+        "uri_too_long" => "URI too long",
+        "internal" => "Internal error",
+        _ => {
+            let mut title = code.replace('_', " ");
+            title[..1].make_ascii_uppercase();
+            return Cow::Owned(title);
+        }
+    })
+}
+
 /// A problem document as the answer to one of several queries in a request.
 impl Serialize for ApiError {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -79,11 +99,15 @@ impl Serialize for ApiError {
 /// Without the body: `front` writes it, because it knows the request's id.
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let mut response = self.status().into_response();
+        let (status, _) = self.kind();
+        let mut response = status.into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Self::Unauthorized { .. } = self {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Self::MethodNotAllowed { allowed, .. } = self {
+            headers.insert(header::ALLOW, HeaderValue::from_static(allowed));
         }
         if let Some(seconds) = self.retry_after_seconds() {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));

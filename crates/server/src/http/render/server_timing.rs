@@ -3,13 +3,10 @@
 
 use std::time::{Duration, Instant};
 
-use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue};
-use axum::middleware::Next;
 use axum::response::Response;
 use kindred::contract::EngineDescription;
 
-use crate::models::Call;
 use crate::observe::Stages;
 
 pub(in crate::http) const NAME: HeaderName = HeaderName::from_static("server-timing");
@@ -32,16 +29,6 @@ impl Timing {
         let encode = encoding_since.map(|since| ended.saturating_duration_since(since));
         (!engine.is_zero()).then_some(Stages { queue, engine, encode })
     }
-}
-
-/// Writes the header on every answer of a route, including errors. Handlers store their [`Timing`]
-/// in the response's extensions.
-pub(in crate::http) async fn layer(call: Call, request: Request, next: Next) -> Response {
-    let started = Instant::now();
-    let mut response = next.run(request).await;
-    let timing = response.extensions().get::<Timing>().copied().unwrap_or_default();
-    write(&mut response, &call.engine, timing, started.elapsed());
-    response
 }
 
 /// Writes the header on an answer.

@@ -30,7 +30,7 @@ pub(in crate::http) const UNCOUNTED_ANSWER: u64 = 16 << 10;
 pub(in crate::http) struct Size {
     /// Numbers and words to write. Other work is counted as numbers that take as long to write.
     numbers: usize,
-    bytes: usize,
+    pub(in crate::http) bytes: usize,
 }
 
 impl Size {
@@ -79,11 +79,6 @@ impl Size {
         /// Taking hits and copying this many bytes takes as long as writing one number.
         const BYTES_PER_NUMBER: usize = 32;
         Self { numbers: bytes / BYTES_PER_NUMBER, bytes: bytes + of_hits + BYTES_PER_QUERY }
-    }
-
-    /// About how many bytes are written.
-    pub(in crate::http) fn bytes(self) -> usize {
-        self.bytes
     }
 
     /// About how long writing takes.

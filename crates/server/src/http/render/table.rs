@@ -10,11 +10,11 @@ use kindred::question::Checked;
 use scheduler::account::Reservation;
 
 use super::caching;
-use super::npy_in;
 use super::size::Size;
 use crate::http::ApiError;
 use crate::http::offload::check_deadline;
-use crate::http::parse::limits::{MAX_RESULTS, MAX_VECTOR_COMPONENTS};
+use crate::http::parse::limits::{MAX_RESULTS, MAX_VECTOR_COMPONENTS, at_most};
+use crate::http::parse::negotiation::Format;
 use crate::models::ServedModel;
 use crate::workers::Cancellation;
 
@@ -46,25 +46,17 @@ impl Table {
     ) -> Result<Self, ApiError> {
         if options.clone().any(|options| options.borrow().explain()) {
             let reason = "`explain` needs an answer in JSON: accept application/json, or leave out `explain`";
-            return Err(ApiError::InvalidRequest { reason: reason.to_owned() });
+            return Err(ApiError::invalid_request(reason));
         }
         let count = options.len();
         let k = options.clone().map(|options| options.borrow().k()).max().unwrap_or(0);
         let with_vectors = options.any(|options| options.borrow().with_vectors());
         let components = if with_vectors { dim } else { 0 };
-        let too_many = |found: usize, what: &str, most: usize| {
-            let reason = format!(
-                "an .npy answer has the largest `k` for every query: {count} × {k}{what} is {found}; the maximum is {most}"
-            );
-            Err(ApiError::TooManyResults { reason })
-        };
-        if count * k > MAX_RESULTS {
-            return too_many(count * k, "", MAX_RESULTS);
-        }
-        if count * k * components > MAX_VECTOR_COMPONENTS {
-            let found = count * k * components;
-            return too_many(found, &format!(" × {dim} components"), MAX_VECTOR_COMPONENTS);
-        }
+        let what = "an .npy answer has the largest `k` for every query:";
+        at_most(count * k, MAX_RESULTS, |found| format!("{what} {count} × {k} is {found}"))?;
+        at_most(count * k * components, MAX_VECTOR_COMPONENTS, |found| {
+            format!("{what} {count} × {k} × {dim} components is {found}")
+        })?;
         Ok(Self { queries: is_list.then_some(count), k, components })
     }
 
@@ -106,7 +98,7 @@ impl Table {
             check_deadline(cancellation)?;
             self.write_hits(&mut body, served, hits);
         }
-        Ok(caching::tagged_array(npy_in(body, room), served))
+        Ok(caching::tagged(served, Format::Npy, body, room))
     }
 
     fn write_hits(&self, body: &mut Vec<u8>, served: &ServedModel, hits: &[Hit]) {
@@ -135,7 +127,7 @@ pub(in crate::http) fn vector(
 ) -> Response {
     let mut body = npy::head("'<f4'", &[components.len() as u64]);
     write_floats(&mut body, components);
-    caching::tagged_array(npy_in(body, room), served)
+    caching::tagged(served, Format::Npy, body, room)
 }
 
 fn write_floats(body: &mut Vec<u8>, components: &[f32]) {
@@ -187,7 +179,7 @@ mod tests {
                 expected.extend(vector.flat_map(f32::to_le_bytes));
             }
             assert_eq!(body[head.len()..], expected);
-            assert!(table.size().bytes() >= body.len() - head.len());
+            assert!(table.size().bytes >= body.len() - head.len());
         }
     }
 

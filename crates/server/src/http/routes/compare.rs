@@ -2,20 +2,23 @@
 //! request. `POST /odd-one-out`: which of some words is least similar to all of them together.
 //! Neither needs a search.
 
+use std::borrow::Cow;
+
 use kindred::question::{Similarity, odd_one_out, similarity};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::search::Answered;
+use super::search::Timed;
 use super::suggestions;
 use crate::http::ApiError;
 use crate::http::offload::{check_deadline, stage};
 use crate::http::parse::body::Received;
 use crate::http::parse::comparisons::{OddOneOutBody, SimilarityBody, read_pair};
 use crate::http::parse::negotiation;
-use crate::http::render;
 use crate::http::render::neighbors;
+use crate::http::render::server_timing::Timing;
 use crate::http::render::size::Size;
+use crate::http::render::{self, ItemAnswer};
 use crate::models::Call;
 use crate::workers::Cancellation;
 
@@ -23,25 +26,18 @@ use crate::workers::Cancellation;
 struct SimilarityAnswer<'a> {
     model: &'a str,
     version: &'a str,
-    results: Vec<PairAnswer>,
+    results: Vec<ItemAnswer<'static, PairScore>>,
 }
 
-/// The answer to one pair.
 #[derive(Serialize)]
-#[serde(untagged)]
-enum PairAnswer {
-    Score {
-        score: f64,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        skipped: Option<Vec<String>>,
-    },
-    Failed {
-        error: Box<ApiError>,
-    },
+struct PairScore {
+    score: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped: Option<Vec<String>>,
 }
 
 /// `POST /similarity`
-pub(in crate::http) async fn post_similarity(call: Call, received: Received) -> Answered {
+pub(in crate::http) async fn post_similarity(call: Call, received: Received) -> Timed {
     let (cost, latest, same) = (received.cost(), received.latest(&call), call.clone());
     let compare_all = move |cancellation: &Cancellation| {
         let received = received.whole()?;
@@ -65,20 +61,14 @@ pub(in crate::http) async fn post_similarity(call: Call, received: Received) -> 
     let size: Size = [size, skipped, Size::of_rows(results.len())].into_iter().sum();
     let (room, served) = (size.room(&call)?, call.served().clone());
     let write = move |_: &Cancellation| {
-        let results = results.into_iter().map(PairAnswer::from);
+        let results = results.into_iter().map(|result| match result {
+            Ok(Similarity { score, skipped }) => ItemAnswer::Found(PairScore { score, skipped }),
+            Err(error) => ItemAnswer::Failed { error: Cow::Owned(error) },
+        });
         let (model, version) = (served.model.name(), served.model.version());
-        Ok(render::json_in(&SimilarityAnswer { model, version, results: results.collect() }, room))
+        Ok(render::json(&SimilarityAnswer { model, version, results: results.collect() }, room))
     };
-    stage(&call, size.cost(), call.latest(), write).await
-}
-
-impl From<Result<Similarity, ApiError>> for PairAnswer {
-    fn from(result: Result<Similarity, ApiError>) -> Self {
-        match result {
-            Ok(Similarity { score, skipped }) => Self::Score { score, skipped },
-            Err(error) => Self::Failed { error: Box::new(error) },
-        }
-    }
+    Ok((stage(&call, size.cost(), call.latest(), write).await?, Timing::default()))
 }
 
 /// Bytes of the words that were left out.
@@ -87,7 +77,7 @@ fn skipped_bytes(similarity: &Similarity) -> usize {
 }
 
 /// `POST /odd-one-out`
-pub(in crate::http) async fn post_odd_one_out(call: Call, received: Received) -> Answered {
+pub(in crate::http) async fn post_odd_one_out(call: Call, received: Received) -> Timed {
     let (cost, latest, same) = (received.cost(), received.latest(&call), call.clone());
     let compare = move |_: &Cancellation| {
         let received = received.whole()?;
@@ -98,5 +88,5 @@ pub(in crate::http) async fn post_odd_one_out(call: Call, received: Received) ->
         Ok(neighbors::odd_one_out(&same, &odd))
     };
     let compared = stage(&call, cost, latest, compare).await;
-    suggestions::with(&call, compared).await
+    Ok((suggestions::with(&call, compared).await?, Timing::default()))
 }

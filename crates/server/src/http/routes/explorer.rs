@@ -3,72 +3,61 @@
 
 use std::borrow::Cow;
 
-use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 
-use super::info;
-use crate::http::ApiError;
+use super::search::Answered;
+use super::{info, last_part, no_such_route};
 use crate::http::parse::{negotiation, query_string};
 use crate::http::render::caching;
+use crate::models::{Call, weak_tag};
 
 // `FILES`: names and contents of all files of the folder.
 include!(concat!(env!("OUT_DIR"), "/explorer.rs"));
 
-/// The page, or a file that it loads.
-struct File {
-    name: &'static str,
-    content: Cow<'static, [u8]>,
+/// The file of this name as it is compiled into the program. A debug build reads it from disk each
+/// time, so that a change shows when the page is reloaded.
+fn content(name: &str) -> Option<Cow<'static, [u8]>> {
+    let &(name, content) = FILES.iter().find(|(found, _)| *found == name)?;
+    let path = || std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("explorer").join(name);
+    let on_disk = cfg!(debug_assertions).then(|| std::fs::read(path()).ok()).flatten();
+    Some(on_disk.map_or(Cow::Borrowed(content), Cow::Owned))
 }
 
-impl File {
-    /// The file that is compiled into the program. A debug build reads it from disk each time, so
-    /// that a change shows when the page is reloaded.
-    fn get(name: &str) -> Option<Self> {
-        let &(name, content) = FILES.iter().find(|(found, _)| *found == name)?;
-        let path = || std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("explorer").join(name);
-        let on_disk = cfg!(debug_assertions).then(|| std::fs::read(path()).ok()).flatten();
-        Some(Self { name, content: on_disk.map_or(Cow::Borrowed(content), Cow::Owned) })
-    }
-
-    fn kind(&self) -> &'static str {
-        match self.name.rsplit_once('.').map(|(_, extension)| extension) {
-            Some("css") => "text/css; charset=utf-8",
-            Some("html") => "text/html; charset=utf-8",
-            Some("js") => "text/javascript; charset=utf-8",
-            Some("svg") => "image/svg+xml",
-            _ => "application/octet-stream",
-        }
+/// The media type of a file of a page, by its extension.
+pub(super) fn media_type(name: &str) -> &'static str {
+    match name.rsplit_once('.').map(|(_, extension)| extension) {
+        Some("css") => "text/css; charset=utf-8",
+        Some("html") => "text/html; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("png") => "image/png",
+        Some("svg") => "image/svg+xml",
+        Some("txt") => "text/plain; charset=utf-8",
+        _ => "application/octet-stream",
     }
 }
 
 /// `GET /`: the page for clients that ask for HTML, as browsers do, and text for all others.
-pub(in crate::http) async fn start(headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
+pub(super) async fn start(_: Call, headers: HeaderMap, uri: Uri) -> Answered {
     if negotiation::names_html(&headers) {
         // Ignores query parameters, because other sites add theirs to links.
-        let page = File::get("index.html").expect("the explorer has a page");
-        let mut response = answer(&headers, page)?;
+        let mut response = answer(&headers, &uri, "index.html")?;
         response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
         return Ok(response);
     }
-    info::start_page(headers, uri).await
+    info::start_page(&headers, &uri)
 }
 
 /// `GET /explorer/{file}`: what the page loads.
-pub(in crate::http) async fn file(
-    name: Path<String>,
-    headers: HeaderMap,
-    uri: Uri,
-) -> Result<Response, ApiError> {
+pub(super) async fn file(_: Call, headers: HeaderMap, uri: Uri) -> Answered {
     query_string::nothing(uri.query().unwrap_or_default())?;
-    let file = File::get(&name);
-    answer(&headers, file.ok_or_else(|| ApiError::NoSuchRoute { path: uri.path().to_owned() })?)
+    answer(&headers, &uri, &last_part(&uri)?)
 }
 
-fn answer(headers: &HeaderMap, file: File) -> Result<Response, ApiError> {
-    let hash = blake3::hash(&file.content).to_hex();
-    caching::file(headers, &format!("W/\"{}\"", &hash[..16]), || {
-        Ok(([(header::CONTENT_TYPE, file.kind())], file.content).into_response())
+fn answer(headers: &HeaderMap, uri: &Uri, name: &str) -> Answered {
+    let content = content(name).ok_or_else(|| no_such_route(uri))?;
+    caching::file(headers, &weak_tag(&content), || {
+        Ok(([(header::CONTENT_TYPE, media_type(name))], content).into_response())
     })
 }
 
@@ -85,8 +74,8 @@ mod tests {
     #[test]
     fn every_file_has_a_kind() {
         for (name, _) in FILES {
-            let file = File::get(name).expect("it is listed");
-            assert_ne!(file.kind(), "application/octet-stream", "{name}");
+            assert!(content(name).is_some(), "{name}");
+            assert_ne!(media_type(name), "application/octet-stream", "{name}");
         }
     }
 

@@ -1,50 +1,67 @@
 //! What is served: the models, their heads, the contract, and where to begin.
 
 use axum::http::{HeaderMap, Uri, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use serde_json::json;
 
 use super::search::Answered;
-use crate::http::ApiError;
-use crate::http::parse::negotiation::{self, Plain};
+use crate::http::parse::negotiation::{JSON, TEXT, YAML, check_plain_get};
 use crate::http::render::{self, caching};
 use crate::models::{AnyHead, Call, ServedHead, ServedModel};
 use kindred::ModelDescription;
 
 const OPENAPI: &str = include_str!("../../../../../openapi.yaml");
 
+/// Where to begin, for people with curl.
+pub(super) const START: &str = "\
+Kindred finds the exact nearest neighbours of words in a table of word vectors.
+
+  GET  /nearest?word=frog&k=5
+  GET  /analogy?expression=king+-+man+%2B+woman
+  POST /nearest, /analogy   the same as JSON, one query or a batch
+  POST /rank, /similarity, /odd-one-out
+  POST /classify            labels of texts, by a trained head
+  POST /expand              terms that texts imply, with weights
+  GET  /words?prefix=fro    words of the model
+  GET  /models, /model      models served; each has its own routes, such as /models/NAME/nearest
+  GET  /heads               heads of the model, which classify and expand texts
+  GET  /health/live, /health/ready
+  GET  /metrics             metrics for Prometheus
+  GET  /docs, /openapi.yaml the whole API, as interactive documentation and as an OpenAPI file
+";
+
 /// `GET /`: where to begin, as text.
-pub(in crate::http) async fn start_page(
-    headers: HeaderMap,
-    uri: Uri,
-) -> Result<Response, ApiError> {
-    negotiation::check_plain_get(&headers, &uri, &negotiation::TEXT)?;
-    Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], super::start_text()).into_response())
+pub(super) fn start_page(headers: &HeaderMap, uri: &Uri) -> Answered {
+    check_plain_get(headers, uri, &TEXT)?;
+    Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], START).into_response())
 }
 
 /// `GET /openapi.yaml`: the contract for clients.
-pub(in crate::http) async fn openapi(headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
-    negotiation::check_plain_get(&headers, &uri, &negotiation::YAML)?;
+pub(super) async fn openapi(_: Call, headers: HeaderMap, uri: Uri) -> Answered {
+    check_plain_get(&headers, &uri, &YAML)?;
     Ok(([(header::CONTENT_TYPE, "application/yaml")], OPENAPI).into_response())
 }
 
 /// `GET /model`: name, version, shape, engine and provenance of the model.
-pub(in crate::http) async fn model(call: Call, Plain(headers): Plain) -> Answered {
-    caching::content(&headers, render::bytes(&description(&call)))
+pub(super) async fn model(call: Call, headers: HeaderMap, uri: Uri) -> Answered {
+    check_plain_get(&headers, &uri, &JSON)?;
+    caching::content(&call, &headers, render::bytes(&description(&call)))
 }
 
 /// `GET /models`: all models that are served.
-pub(in crate::http) async fn models(call: Call, Plain(headers): Plain) -> Answered {
+pub(super) async fn models(call: Call, headers: HeaderMap, uri: Uri) -> Answered {
+    check_plain_get(&headers, &uri, &JSON)?;
     let models = call.all_models();
     let answer = json!({
         "default": models[0].name(),
         "models": models.iter().map(|served| description(served)).collect::<Vec<_>>(),
     });
-    caching::content(&headers, render::bytes(&answer))
+    caching::content(&call, &headers, render::bytes(&answer))
 }
 
 /// `GET /heads`: the heads of the model.
-pub(in crate::http) async fn heads(call: Call, Plain(headers): Plain) -> Answered {
+pub(super) async fn heads(call: Call, headers: HeaderMap, uri: Uri) -> Answered {
+    check_plain_get(&headers, &uri, &JSON)?;
     let heads = call.heads.load();
     let described = heads.iter().map(|ServedHead { name, head }| match head {
         AnyHead::Classifier(classifier) => {
@@ -75,7 +92,7 @@ pub(in crate::http) async fn heads(call: Call, Plain(headers): Plain) -> Answere
         "version": call.model.version(),
         "heads": described.collect::<Vec<_>>(),
     });
-    caching::content(&headers, render::bytes(&answer))
+    caching::content(&call, &headers, render::bytes(&answer))
 }
 
 fn description(served: &ServedModel) -> ModelDescription<'_> {

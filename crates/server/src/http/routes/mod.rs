@@ -14,213 +14,125 @@ mod suggestions;
 mod table;
 mod words;
 
-use std::fmt::Write;
-use std::sync::{Arc, LazyLock};
+use std::borrow::Cow;
+use std::sync::LazyLock;
 
-use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{Method, Uri};
-use axum::middleware::{self, from_fn};
-use axum::response::{IntoResponse, Response};
-use tower::Service;
+use percent_encoding::percent_decode_str;
 
-use self::table::{Access, Mention, ROUTES, Route, State};
+use self::table::{ROUTES, Route};
 use crate::http::ApiError;
-use crate::http::edge::keys::require_admin;
-use crate::http::render::server_timing;
-use crate::models::Reloader;
 use crate::observe::MAX_ROUTES;
 
 pub(crate) use self::public::check_public_routes;
-pub(super) use self::table::HotRoute;
+pub(super) use self::table::{Access, Way};
 pub use self::words::MAX_LISTED;
 
-/// The routers. Handlers find their request's [`Call`](crate::models::Call) in its extensions.
-#[derive(Clone)]
-pub(super) struct Routes {
-    /// All routes by their own paths. Those of a model use the default model.
-    plain: Router,
-    /// Behind `/models/NAME`: the routes of that model.
-    of_model: Router,
+/// The route with this [`index`], and its way for this method. `is_named` says whether a model's
+/// name is before its path.
+///
+/// # Errors
+/// `no_such_route`, or `method_not_allowed`.
+#[inline]
+pub(super) fn find(
+    index: usize,
+    is_named: bool,
+    method: &Method,
+    uri: &Uri,
+) -> Result<(&'static Route, Way), ApiError> {
+    let route = ROUTES.get(index).filter(|route| route.is_of_a_model || !is_named);
+    let route = route.ok_or_else(|| no_such_route(uri))?;
+    let way = match *method {
+        Method::GET | Method::HEAD => route.get,
+        Method::POST => route.post,
+        _ => None,
+    };
+    let way = way.ok_or_else(|| {
+        let allowed = match (route.get, route.post) {
+            (Some(_), Some(_)) => "GET,HEAD,POST",
+            (Some(_), None) => "GET,HEAD",
+            _ => "POST",
+        };
+        ApiError::MethodNotAllowed { method: method.to_string(), allowed }
+    })?;
+    Ok((route, way))
 }
 
-impl Routes {
-    /// Makes the routers; `reloader` is the state of their handlers.
-    pub(super) fn new(reloader: &Arc<Reloader>) -> Self {
-        let of_model = |route: &&Route| route.is_of_a_model;
-        Self {
-            plain: router(ROUTES.iter(), reloader.clone()),
-            of_model: router(ROUTES.iter().filter(of_model), reloader.clone()),
-        }
-    }
-
-    /// Answers a request. Its path is already without a model's name; `has_name` says whether there
-    /// was one.
-    pub(super) async fn answer(&self, has_name: bool, request: Request) -> Response {
-        let router = if has_name { &self.of_model } else { &self.plain };
-        router.clone().call(request).await.unwrap_or_else(|never| match never {})
-    }
-}
-
-fn router<'a>(routes: impl Iterator<Item = &'a Route>, state: State) -> Router {
-    let (mut searching, mut others) = (Router::new(), Router::new());
-    for route in routes {
-        let mut handler = (route.handler)();
-        if route.access == Access::Admin {
-            handler = handler.route_layer(from_fn(admins_only));
-        }
-        let part = if route.searches { &mut searching } else { &mut others };
-        *part = std::mem::take(part).route(route.path, handler);
-    }
-    searching
-        .method_not_allowed_fallback(method_not_allowed)
-        .layer(DefaultBodyLimit::disable())
-        .layer(from_fn(server_timing::layer))
-        .merge(others)
-        .method_not_allowed_fallback(method_not_allowed)
-        .fallback(no_such_route)
-        .with_state(state)
-}
-
-async fn admins_only(request: Request, next: middleware::Next) -> Response {
-    match require_admin(request.extensions()) {
-        Ok(()) => next.run(request).await,
-        Err(error) => error.into_response(),
-    }
-}
-
-async fn no_such_route(uri: Uri) -> ApiError {
+fn no_such_route(uri: &Uri) -> ApiError {
     // A request target without a slash has no path.
     let path = if uri.path().is_empty() { uri.to_string() } else { uri.path().to_owned() };
     ApiError::NoSuchRoute { path }
 }
 
-async fn method_not_allowed(method: Method) -> ApiError {
-    ApiError::MethodNotAllowed { method: method.to_string() }
+/// Whether the answers of the route with this [`index`] have `Server-Timing`.
+#[inline]
+pub(super) fn searches(index: usize) -> bool {
+    ROUTES.get(index).is_some_and(|route| route.searches)
+}
+
+/// The last part of a path, decoded.
+fn last_part(uri: &Uri) -> Result<Cow<'_, str>, ApiError> {
+    decode(uri.path().rsplit('/').next().unwrap_or_default())
+}
+
+/// Decodes a part of a path. It is not form-encoded as parameters are, so a plus is a plus.
+fn decode(part: &str) -> Result<Cow<'_, str>, ApiError> {
+    let not_utf8 = |_| ApiError::NotUtf8 { what: "the path".to_owned() };
+    percent_decode_str(part).decode_utf8().map_err(not_utf8)
 }
 
 /// Method and path of every route.
 pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
-    ROUTES.iter().map(|route| (route.method.name(), route.path))
+    ROUTES.iter().flat_map(|route| {
+        let methods = [route.get.map(|_| "GET"), route.post.map(|_| "POST")];
+        methods.into_iter().flatten().map(move |method| (method, route.path))
+    })
 }
 
-/// Splits a path `/models/NAME/ROUTE` into the name, not decoded, and the route's path. `None` for
-/// a path without a model's name.
-pub(super) fn split_model_name(path: &str) -> Option<(&str, &str)> {
+/// The model's name in a path `/models/NAME/ROUTE`, decoded. `None` for a path without one.
+pub(super) fn model_name(path: &str) -> Option<Result<Cow<'_, str>, ApiError>> {
+    split_model_name(path).map(|(name, _)| decode(name))
+}
+
+/// Splits a path `/models/NAME/ROUTE` into the name, not decoded, and the route's path.
+fn split_model_name(path: &str) -> Option<(&str, &str)> {
     let named = path.strip_prefix("/models/")?;
     let (name, path) = named.split_at(named.find('/').unwrap_or(named.len()));
     // `/models/NAME` itself describes that model.
     Some((name, if matches!(path, "" | "/") { "/model" } else { path }))
 }
 
-/// The way of this method of the route with this [`index`], if it bypasses the router.
-#[inline]
-pub(super) fn hot_route(route: usize, method: &Method) -> Option<HotRoute> {
-    let way = HOT[route]?;
-    let known = match way {
-        HotRoute::Nearest | HotRoute::Analogy => Method::GET,
-        HotRoute::Post(_) => Method::POST,
-    };
-    (*method == known).then_some(way)
-}
-
-/// Whether the route with this [`index`] is for admins.
-pub(super) fn is_for_admins(route: usize) -> bool {
-    let mut routes = ROUTES.iter().filter(|one| one.access == Access::Admin);
-    routes.any(|one| one.path == LABELS[route])
-}
-
 /// The routes' labels in metrics and logs: their paths, and last `other`, for every other path. A
-/// request is counted by the index of its route's label ([`index`]).
-pub(crate) const LABELS: [&str; count_paths(ROUTES.len()) + 1] = {
-    let mut labels = ["other"; count_paths(ROUTES.len()) + 1];
-    let mut row = 0;
-    while row < ROUTES.len() {
-        if is_first(row) {
-            labels[count_paths(row)] = ROUTES[row].path;
-        }
-        row += 1;
+/// request is counted by the index of its route ([`index`]).
+pub(crate) const LABELS: [&str; ROUTES.len() + 1] = {
+    let mut labels = ["other"; ROUTES.len() + 1];
+    let mut index = 0;
+    while index < ROUTES.len() {
+        labels[index] = ROUTES[index].path;
+        index += 1;
     }
     labels
 };
 
 const _: () = assert!(LABELS.len() <= MAX_ROUTES, "observe::MAX_ROUTES is too small");
 
-/// For each label, the way of its route, if that bypasses the router.
-static HOT: [Option<HotRoute>; LABELS.len()] = {
-    let mut hot = [None; LABELS.len()];
-    let mut row = 0;
-    while row < ROUTES.len() {
-        if ROUTES[row].hot_route.is_some() {
-            assert!(is_first(row), "its method that goes past the router comes first");
-            hot[count_paths(row)] = ROUTES[row].hot_route;
-        }
-        row += 1;
-    }
-    hot
-};
-
-/// The index of the label of a path's route. It is the same behind `/models/NAME`. `front` finds it
-/// once for each request.
+/// The index of a path's route, or that of `other`. It is the same behind `/models/NAME`. `front`
+/// finds it once for each request.
 #[inline]
 pub(super) fn index(path: &str) -> usize {
     static ROUTER: LazyLock<matchit::Router<usize>> = LazyLock::new(|| {
         let mut router = matchit::Router::new();
-        for (index, path) in LABELS[..LABELS.len() - 1].iter().enumerate() {
-            router.insert(*path, index).expect("the router has them, too");
+        for (index, route) in ROUTES.iter().enumerate() {
+            router.insert(route.path, index).expect("no two paths match the same");
         }
         router
     });
-    let is_hot = |(way, known): (&Option<HotRoute>, &&str)| way.is_some() && *known == path;
-    if let Some(index) = HOT.iter().zip(&LABELS).position(is_hot) {
+    // Most paths have neither a parameter nor a model's name.
+    if let Some(index) = ROUTES.iter().position(|route| route.path == path) {
         return index;
     }
     let path = split_model_name(path).map_or(path, |(_, path)| path);
-    ROUTER.at(path).map_or(LABELS.len() - 1, |found| *found.value)
-}
-
-/// How many different paths the table has before this row.
-const fn count_paths(rows: usize) -> usize {
-    let (mut row, mut count) = (0, 0);
-    while row < rows {
-        count += is_first(row) as usize;
-        row += 1;
-    }
-    count
-}
-
-/// Whether no row before this one has the same path.
-const fn is_first(row: usize) -> bool {
-    let mut before = 0;
-    while before < row {
-        // No path has a capital letter, and constants have no `==` for strings.
-        if ROUTES[before].path.eq_ignore_ascii_case(ROUTES[row].path) {
-            return false;
-        }
-        before += 1;
-    }
-    true
-}
-
-/// The text at `/`: where to begin, for people with curl.
-fn start_text() -> String {
-    let mut text =
-        "Kindred finds the exact nearest neighbours of words in a table of word vectors.\n\n"
-            .to_owned();
-    let mut paths = Vec::new();
-    for route in ROUTES {
-        match route.mention {
-            Mention::None => {}
-            Mention::OnNextLine => paths.push(route.path),
-            Mention::Line(example, about) => {
-                paths.push(example);
-                let (method, paths) = (route.method.name(), std::mem::take(&mut paths).join(", "));
-                let line = format!("  {method:<4} {paths:<20} {about}");
-                let _ = writeln!(text, "{}", line.trim_end());
-            }
-        }
-    }
-    text
+    ROUTER.at(path).map_or(ROUTES.len(), |found| *found.value)
 }
 
 #[cfg(test)]
@@ -234,23 +146,48 @@ mod tests {
     }
 
     #[test]
-    fn every_route_has_its_label_and_its_way() {
+    fn every_route_is_found_by_its_path_and_method() {
+        let uri = Uri::from_static("/x");
         for route in ROUTES {
             let path = route.path.replace("{word}", "king").replace("{file}", "x.js");
             assert_eq!(label(&path), route.path);
-            if route.hot_route.is_some() {
-                for path in [path.clone(), format!("/models/en{path}")] {
-                    let is_hot = |method| hot_route(index(&path), &method).is_some();
-                    assert!(is_hot(route.method.name().parse().unwrap()));
-                    assert!(!is_hot(Method::DELETE));
-                }
+            assert_eq!(searches(index(&path)), route.searches, "{path}");
+            let is_found = |is_named, method| find(index(&path), is_named, &method, &uri).is_ok();
+            for (way, method) in [(route.get, Method::GET), (route.post, Method::POST)] {
+                assert_eq!(is_found(false, method.clone()), way.is_some(), "{path}");
+                let is_of_a_model = way.is_some() && route.is_of_a_model;
+                assert_eq!(is_found(true, method), is_of_a_model, "{path}");
             }
+            assert_eq!(is_found(false, Method::HEAD), route.get.is_some(), "{path}");
         }
-        assert_eq!(LABELS.iter().filter(|label| **label == "/nearest").count(), 1);
         assert_eq!(LABELS.last(), Some(&"other"));
-        let is_hot = |path| hot_route(index(path), &Method::POST).is_some();
-        assert!(!is_hot("/rank") && !is_hot("/nearest"), "of the latter its GET is meant");
-        assert!(is_for_admins(index("/admin/reload")) && !is_for_admins(index("/nearest")));
+        let error = |path, method| find(index(path), false, &method, &uri).unwrap_err();
+        let nowhere = ApiError::NoSuchRoute { path: "/x".to_owned() };
+        assert_eq!(error("/nowhere", Method::GET), nowhere);
+        for (path, methods) in
+            [("/nearest", "GET,HEAD,POST"), ("/words", "GET,HEAD"), ("/rank", "POST")]
+        {
+            let method = "DELETE".to_owned();
+            let expected = ApiError::MethodNotAllowed { method, allowed: methods };
+            assert_eq!(error(path, Method::DELETE), expected);
+        }
+    }
+
+    #[test]
+    fn names_of_models_are_taken_out_of_paths() {
+        let of = |path: &'static str| {
+            let (_, rest) = split_model_name(path)?;
+            Some((model_name(path)?.ok()?.into_owned(), rest.to_owned()))
+        };
+        let expected = |name: &str, rest: &str| Some((name.to_owned(), rest.to_owned()));
+        assert_eq!(of("/models/en/nearest"), expected("en", "/nearest"));
+        assert_eq!(of("/models/a%2Fb+c/words/x"), expected("a/b+c", "/words/x"));
+        assert_eq!(of("/models/en"), expected("en", "/model"));
+        assert_eq!(
+            (of("/models/en/"), of("/models//x")),
+            (expected("en", "/model"), expected("", "/x"))
+        );
+        assert_eq!((of("/models"), of("/modelsen/x"), of("/models/%ff/x")), (None, None, None));
     }
 
     #[test]
@@ -286,22 +223,12 @@ mod tests {
 
     #[test]
     fn the_text_lists_what_people_ask() {
-        let lines = "\
-Kindred finds the exact nearest neighbours of words in a table of word vectors.
-
-  GET  /nearest?word=frog&k=5
-  GET  /analogy?expression=king+-+man+%2B+woman
-  POST /nearest, /analogy   the same as JSON, one query or a batch
-  POST /rank, /similarity, /odd-one-out
-  POST /classify            labels of texts, by a trained head
-  POST /expand              terms that texts imply, with weights
-  GET  /words?prefix=fro    words of the model
-  GET  /models, /model      models served; each has its own routes, such as /models/NAME/nearest
-  GET  /heads               heads of the model, which classify and expand texts
-  GET  /health/live, /health/ready
-  GET  /metrics             metrics for Prometheus
-  GET  /docs, /openapi.yaml the whole API, as interactive documentation and as an OpenAPI file
-";
-        assert_eq!(start_text(), lines);
+        let elsewhere =
+            ["/words/{word}", "/docs/", "/docs/{file}", "/", "/explorer/{file}", "/admin/reload"];
+        for route in ROUTES {
+            let mut parts = info::START.split([' ', ',', '?', '\n']);
+            let is_listed = parts.any(|part| part == route.path);
+            assert_eq!(is_listed, !elsewhere.contains(&route.path), "{}", route.path);
+        }
     }
 }

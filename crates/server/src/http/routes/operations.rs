@@ -4,35 +4,40 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::Request;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use kindred::queue::ReplicaState;
 use serde_json::{Value, json};
 
+use super::search::{Answered, Answering, Timed};
 use crate::http::ApiError;
 use crate::http::error::whole_seconds;
 use crate::http::offload::{Cost, offloaded};
-use crate::http::parse::negotiation::{self, Plain};
+use crate::http::parse::negotiation::{self, JSON, TEXT, check_plain_get};
 use crate::http::parse::query_string;
 use crate::http::render;
 use crate::http::render::counted;
+use crate::http::render::server_timing::Timing;
 use crate::http::render::size::room_for;
-use crate::models::{Call, NotReady, ReloadError, Reloader, ServedModel, Service};
+use crate::models::{Call, NotReady, ReloadError, Reloader, ServedModel};
 use crate::observe::{Format, Known};
 use crate::workers::Cancellation;
 
 /// `GET /health/live`: whether the process answers.
-pub(in crate::http) async fn live(_: Plain) -> Response {
-    render::json(&json!({"status": "live"}))
+pub(super) async fn live(_: Call, headers: HeaderMap, uri: Uri) -> Answered {
+    check_plain_get(&headers, &uri, &JSON)?;
+    Ok(render::json(&json!({"status": "live"}), None))
 }
 
 /// `GET /health/ready`: whether, for every model, a probe has passed through its queue with the
 /// right answer, now or within the last second.
-pub(in crate::http) async fn ready(call: Call, _: Plain) -> Result<Response, ApiError> {
-    check(call.service(), call.all_models()).await?;
+pub(super) async fn ready(call: Call, headers: HeaderMap, uri: Uri) -> Answered {
+    check_plain_get(&headers, &uri, &JSON)?;
+    check(&call).await?;
     let models: Vec<_> = call.all_models().iter().map(|served| replicas(served)).collect();
-    Ok(render::json(&json!({"status": "ready", "models": models})))
+    Ok(render::json(&json!({"status": "ready", "models": models}), None))
 }
 
 /// How many replicas of a model's engine work, of how many. Those that have retired count for
@@ -46,14 +51,11 @@ fn replicas(served: &ServedModel) -> Value {
 }
 
 /// Whether the service is ready, or why not.
-pub(in crate::http) async fn check(
-    service: &Service,
-    models: &[Arc<ServedModel>],
-) -> Result<(), ApiError> {
-    if service.is_draining() {
+async fn check(call: &Call) -> Result<(), ApiError> {
+    if call.service().is_draining() {
         return Err(ApiError::Draining);
     }
-    for served in models {
+    for served in call.all_models() {
         let heads = served.heads.load_full();
         served.readiness.check(&served.queue, &heads).await.map_err(|why| match why {
             NotReady::EngineGone => ApiError::EngineGone,
@@ -74,29 +76,23 @@ pub(in crate::http) async fn check(
 const READY_WITHIN: Duration = Duration::from_secs(2);
 
 /// `GET /metrics`: all figures, in the requested format.
-pub(in crate::http) async fn get_metrics(
-    State(reloader): State<Arc<Reloader>>,
-    call: Call,
-    headers: HeaderMap,
-    uri: Uri,
-) -> Result<Response, ApiError> {
+pub(super) async fn get_metrics(call: Call, headers: HeaderMap, uri: Uri) -> Answered {
     query_string::nothing(uri.query().unwrap_or_default())?;
     let format = Format::wanted(&headers);
     if format == Format::Text {
-        negotiation::check(&headers, &negotiation::TEXT)?;
+        negotiation::check(&headers, &TEXT)?;
     }
-    let (service, models) = (reloader.models().service(), reloader.models().current());
-    let ready = check(service, models.models());
-    let ready = tokio::time::timeout(READY_WITHIN, ready).await;
+    let ready = tokio::time::timeout(READY_WITHIN, check(&call)).await;
     let is_ready = matches!(ready, Ok(Ok(())));
     // This adds up all threads' figures and reads system files, so it does not run between two
     // requests of a connection.
     const NUMBERS: usize = 5000;
+    let same = call.clone();
     let write = move |_: &Cancellation| {
-        let service = reloader.models().service();
-        let (engine, memory) = (models.models()[0].engine.name, &service.memory);
+        let (service, models) = (same.service(), same.all_models());
+        let (engine, memory) = (models[0].engine.name, &service.memory);
         let known = Known { engine, is_ready, memory, traces: service.traces.figures() };
-        let figures: Vec<_> = models.models().iter().map(|model| model.figures()).collect();
+        let figures: Vec<_> = models.iter().map(|model| model.figures()).collect();
         Ok(service.observer.write(known, &figures, format))
     };
     let text = offloaded(&call, Cost::of_writing(NUMBERS), call.latest(), write).await?;
@@ -109,13 +105,17 @@ pub(in crate::http) async fn get_metrics(
 
 /// `POST /admin/reload`: reads keys, certificates and the settings' models again, as SIGHUP does,
 /// and returns the outcome. The reload continues if the caller hangs up.
-pub(in crate::http) async fn post_reload(
-    State(reloader): State<Arc<Reloader>>,
-    _: Plain,
-) -> Result<Response, ApiError> {
+pub(super) fn post_reload(call: Call, request: Request, reloader: &Arc<Reloader>) -> Answering {
+    // A reload may wait for the last request that holds the old models. It must not be its own.
+    drop(call);
+    Box::pin(reload(request.into_parts().0, reloader.clone()))
+}
+
+async fn reload(head: Parts, reloader: Arc<Reloader>) -> Timed {
+    check_plain_get(&head.headers, &head.uri, &JSON)?;
     let reloaded = reloader.reload().await.map_err(|e| match e {
         ReloadError::InProgress => ApiError::ReloadInProgress,
         e => ApiError::ReloadFailed { reason: e.to_string() },
     })?;
-    Ok(render::json(&reloaded))
+    Ok((render::json(&reloaded, None), Timing::default()))
 }

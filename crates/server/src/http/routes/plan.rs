@@ -1,6 +1,7 @@
 //! Turns the fields or vectors of a search into queries that are ready for the queue, one or many,
 //! and estimates the size of their answer.
 
+use std::borrow::Borrow;
 use std::time::Instant;
 
 use axum::http::HeaderMap;
@@ -12,9 +13,10 @@ use serde_json::value::RawValue;
 use crate::http::ApiError;
 use crate::http::offload::check_deadline;
 use crate::http::parse::bodies::{Parts, Queries};
-use crate::http::parse::body::{self, JsonBody, Received};
+use crate::http::parse::body::Received;
+use crate::http::parse::json::{JsonBody, parse_item};
 use crate::http::parse::limits::{check_size, check_work};
-use crate::http::parse::negotiation::{self, Format, Offered};
+use crate::http::parse::negotiation::{self, Format};
 use crate::http::parse::{invalid, not_exactly_one, query_string};
 use crate::http::render::size::Size;
 use crate::http::render::table::Table;
@@ -24,9 +26,19 @@ use crate::workers::Cancellation;
 /// A request whose words have been looked up.
 pub(super) enum Plan {
     One(Ready),
-    Many(Batch),
-    /// One or many, answered by one array.
-    Array(Tabled),
+    /// The items of a batch. Each is ready for the queue, or has an error.
+    Many {
+        items: Vec<Result<Prepared, ApiError>>,
+        deadline: Instant,
+        size: Size,
+    },
+    /// One or many, answered by one array. All of them are ready for the queue: the array has no
+    /// place for errors.
+    Array {
+        queries: Vec<Prepared>,
+        table: Table,
+        deadline: Instant,
+    },
 }
 
 /// A query that is ready for the queue.
@@ -36,27 +48,12 @@ pub(super) struct Ready {
     pub(super) size: Size,
 }
 
-/// The items of a batch. Each is ready for the queue, or has an error.
-pub(super) struct Batch {
-    pub(super) items: Vec<Result<Prepared, ApiError>>,
-    pub(super) deadline: Instant,
-    pub(super) size: Size,
-}
-
-/// Queries that are answered by one array. All of them are ready for the queue: the array has no
-/// place for errors.
-pub(super) struct Tabled {
-    pub(super) queries: Vec<Prepared>,
-    pub(super) table: Table,
-    pub(super) deadline: Instant,
-}
-
-/// Checks the fields of a body and looks up its words. The answer has one of the formats offered.
+/// Checks the fields of a body and looks up its words. `format` chooses that of the answer.
 pub(super) fn plan<'a, B>(
     call: &Call,
     headers: &HeaderMap,
     body: B,
-    offered: Offered,
+    format: fn(&HeaderMap) -> Result<Format, ApiError>,
     cancellation: &Cancellation,
 ) -> Result<Plan, ApiError>
 where
@@ -64,17 +61,17 @@ where
 {
     let mut parts: Parts<'a> = body.into();
     if let Some(queries) = parts.queries.take() {
-        return plan_many::<B>(call, headers, queries, parts, offered, cancellation);
+        return plan_many::<B>(call, headers, queries, parts, format, cancellation);
     }
     let (prepared, options, deadline) = check_one(call, parts)?;
-    match offered.choose(headers)? {
+    match format(headers)? {
         Format::Json => {
             let size = Size::of(call, &prepared, &options);
             Ok(Plan::One(Ready { prepared, deadline, size }))
         }
         Format::Npy => {
             let table = Table::new(std::iter::once(&options), false, call.model.dim())?;
-            Ok(Plan::Array(Tabled { queries: vec![prepared], table, deadline }))
+            Ok(Plan::Array { queries: vec![prepared], table, deadline })
         }
     }
 }
@@ -119,39 +116,49 @@ pub(super) fn plan_array(
         + dim * size_of::<f32>()
         + options.excluded_rows() * size_of::<Row>();
     received.count(call, (count * per_query) as u64)?;
-    let format = Offered::JsonOrNpy.choose(&received.headers);
+    let format = negotiation::json_or_npy(&received.headers);
     let vectors = received.array()?.vectors(dim)?;
     let mut items = Vec::with_capacity(count);
     for (index, vector) in vectors.each().enumerate() {
         check_deadline(&cancellation)?;
         let item = prepare(&call.model, Target::Components(vector), &options);
+        let item = item.map(|prepared| (prepared, &options)).map_err(ApiError::from);
         if vectors.is_list {
-            items.push(accepted(&format, index, item.map_err(ApiError::from))?);
+            items.push(accepted(&format, index, item)?);
         } else {
             items.push(Ok(item?));
         }
     }
-    match format? {
-        Format::Npy => {
-            let options = std::iter::repeat_n(&options, count);
-            let table = Table::new(options, vectors.is_list, dim)?;
-            let queries = items.into_iter().flatten().collect();
-            Ok(Plan::Array(Tabled { queries, table, deadline }))
-        }
-        Format::Json if vectors.is_list => {
-            let size = |item: &Result<Prepared, ApiError>| match item {
-                Ok(prepared) => Size::of(call, prepared, &options),
-                Err(error) => Size::of_error(error),
-            };
-            let size = items.iter().map(size).sum();
-            Ok(Plan::Many(Batch { items, deadline, size }))
-        }
-        Format::Json => {
-            let prepared = items.pop().expect("one vector")?;
-            let size = Size::of(call, &prepared, &options);
-            Ok(Plan::One(Ready { prepared, deadline, size }))
-        }
+    let format = format?;
+    if format == Format::Json && !vectors.is_list {
+        let (prepared, options) = items.pop().expect("one vector")?;
+        let size = Size::of(call, &prepared, options);
+        return Ok(Plan::One(Ready { prepared, deadline, size }));
     }
+    plan_items(call, items, format, vectors.is_list, deadline)
+}
+
+/// The plan of several queries with their options, or of one that is answered by an array.
+fn plan_items<O: Borrow<Checked>>(
+    call: &Call,
+    items: Vec<Result<(Prepared, O), ApiError>>,
+    format: Format,
+    is_list: bool,
+    deadline: Instant,
+) -> Result<Plan, ApiError> {
+    if format == Format::Npy {
+        let (queries, options): (Vec<_>, Vec<O>) = items.into_iter().flatten().unzip();
+        let options = options.iter().map(<O as Borrow<Checked>>::borrow);
+        let table = Table::new(options, is_list, call.model.dim())?;
+        return Ok(Plan::Array { queries, table, deadline });
+    }
+    let size = |item: &Result<(Prepared, O), ApiError>| match item {
+        Ok((prepared, options)) => Size::of(call, prepared, options.borrow()),
+        Err(error) => Size::of_error(error),
+    };
+    let size = items.iter().map(size).sum();
+    let items = items.into_iter().map(|item| item.map(|(prepared, _)| prepared)).collect();
+    Ok(Plan::Many { items, deadline, size })
 }
 
 /// An item of a batch. In an array there is no place for its error, which then is that of the whole
@@ -174,7 +181,7 @@ fn plan_many<'a, B>(
     headers: &HeaderMap,
     queries: Queries<'a>,
     parts: Parts<'a>,
-    offered: Offered,
+    format: fn(&HeaderMap) -> Result<Format, ApiError>,
     cancellation: &Cancellation,
 ) -> Result<Plan, ApiError>
 where
@@ -189,7 +196,7 @@ where
     let cancellation = cancellation.at_most(deadline);
     let common = Common::new(&call.model, parts.options)?;
     let mut items = Vec::with_capacity(queries.len());
-    let format = offered.choose(headers);
+    let format = format(headers);
     for (index, item) in queries.into_iter().enumerate() {
         check_deadline(&cancellation)?;
         items.push(accepted(&format, index, prepare_item::<B>(call, item, &common))?);
@@ -197,18 +204,7 @@ where
     let good = || items.iter().flatten().map(|(prepared, options)| (prepared, options));
     check_size(good().map(|(_, options)| options), call.model.dim())?;
     check_work(good())?;
-    if format? == Format::Npy {
-        let (queries, options): (Vec<_>, Vec<_>) = items.into_iter().flatten().unzip();
-        let table = Table::new(options.iter(), true, call.model.dim())?;
-        return Ok(Plan::Array(Tabled { queries, table, deadline }));
-    }
-    let size = |item: &Result<(Prepared, Checked), ApiError>| match item {
-        Ok((prepared, options)) => Size::of(call, prepared, options),
-        Err(error) => Size::of_error(error),
-    };
-    let size = items.iter().map(size).sum();
-    let items = items.into_iter().map(|item| item.map(|(prepared, _)| prepared)).collect();
-    Ok(Plan::Many(Batch { items, deadline, size }))
+    plan_items(call, items, format?, true, deadline)
 }
 
 /// Prepares one item of `queries`. Options that it does not have are taken from the whole request.
@@ -220,14 +216,14 @@ fn prepare_item<'a, B>(
 where
     B: JsonBody<'a> + Into<Parts<'a>>,
 {
-    let item: Parts<'_> = body::parse_item::<B>(item)?.into();
+    let item: Parts<'_> = parse_item::<B>(item)?.into();
     if item.queries.is_some() {
         let reason = "`queries` can't be inside `queries`".to_owned();
-        return Err(ApiError::InvalidRequest { reason });
+        return Err(ApiError::invalid_request(reason));
     }
     if item.options.timeout_ms.is_some() {
         let reason = "`timeout_ms` is for the whole request; give it beside `queries`".to_owned();
-        return Err(ApiError::InvalidRequest { reason });
+        return Err(ApiError::invalid_request(reason));
     }
     let target = item.target.resolve()?;
     let options = Checked::new(&call.model, item.options, Some(common))?;

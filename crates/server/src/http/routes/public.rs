@@ -1,6 +1,7 @@
 //! Checks the setting `public_routes`: an entry that covers no route would make nothing public.
 
-use super::table::ROUTES;
+use super::table::{ROUTES, Route};
+use super::{index, split_model_name};
 use crate::http::edge::EdgeError;
 
 /// Checks that each entry is the path of a route, or has routes below it.
@@ -20,24 +21,14 @@ pub(crate) fn check_public_routes(public: &[String]) -> Result<(), EdgeError> {
 }
 
 fn covers_a_route(entry: &str) -> bool {
-    let paths = ROUTES.iter().flat_map(|route| {
-        let of_a_model = route.is_of_a_model.then(|| format!("/models/{{name}}{}", route.path));
-        [Some(route.path.to_owned()), of_a_model].into_iter().flatten()
-    });
-    let mut paths = paths.chain(["/models/{name}".to_owned()]);
-    let (folder, is_folder) = match entry.strip_suffix("/*") {
-        Some(folder) => (folder, true),
-        None => (entry, false),
-    };
-    paths.any(|path| {
-        let (mut path, mut wanted) = (path.split('/'), folder.split('/'));
-        let mut matches = wanted.by_ref().all(|one| {
-            path.next()
-                .is_some_and(|part| part == one || (part.starts_with('{') && !one.is_empty()))
-        });
-        matches &= path.next().is_some() == is_folder;
-        matches
-    })
+    let is_there = |route: &Route, is_named: bool| route.is_of_a_model || !is_named;
+    if let Some(folder) = entry.strip_suffix('*').filter(|folder| folder.ends_with('/')) {
+        let named = split_model_name(folder).map(|(_, rest)| rest);
+        let is_below = |route: &Route| route.path.starts_with(named.unwrap_or(folder));
+        return ROUTES.iter().any(|route| is_there(route, named.is_some()) && is_below(route));
+    }
+    let is_named = split_model_name(entry).is_some();
+    ROUTES.get(index(entry)).is_some_and(|route| is_there(route, is_named))
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@ use kindred::question::{Checked, Notes, Placed, placed, prepare_rank};
 use scheduler::account::Reservation;
 use serde::Serialize;
 
-use super::search::{Answered, answered_in_time, encoding, with_timing};
+use super::search::{Timed, answered_in_time, encoding};
 use super::suggestions;
 use crate::http::offload::{check_deadline, stage};
-use crate::http::parse::bodies::{RankBody, RankRequest};
+use crate::http::parse::bodies::RankBody;
 use crate::http::parse::body::Received;
 use crate::http::parse::negotiation;
 use crate::http::render;
@@ -28,13 +28,13 @@ struct RankAnswer<'a> {
 }
 
 /// `POST /rank`
-pub(in crate::http) async fn post_rank(call: Call, received: Received) -> Answered {
+pub(in crate::http) async fn post_rank(call: Call, received: Received) -> Timed {
     let (cost, latest, same) = (received.cost(), received.latest(&call), call.clone());
     let plan = move |cancellation: &Cancellation| {
         let received = received.whole()?;
         let body = received.parse::<RankBody>()?;
-        let deadline = same.deadline(body.timeout_ms())?;
-        let RankRequest { words, target, options } = body.check()?;
+        let deadline = same.deadline(body.timeout_ms)?;
+        let (words, target, options) = body.check()?;
         let options = Checked::new(&same.model, options, None)?;
         check_deadline(&cancellation.at_most(deadline))?;
         let (query, notes) = prepare_rank(&same.model, words, target, &options)?;
@@ -48,7 +48,7 @@ pub(in crate::http) async fn post_rank(call: Call, received: Received) -> Answer
     let answer = answered_in_time(&call, asking.full_pass(vec![query]).await, deadline).await?;
     let timing = encoding(answer.queued, answer.device);
     let ranks = &answer.responses.first().expect("the engine answers every query").ranks;
-    Ok(with_timing((write(&call, ranks, &notes, room), timing)))
+    Ok((write(&call, ranks, &notes, room), timing))
 }
 
 fn write(
@@ -66,5 +66,5 @@ fn write(
         used: notes.used.as_ref().map(|used| used.iter().map(word).collect()),
         skipped: notes.skipped.as_deref(),
     };
-    render::json_in(&ranked, room)
+    render::json(&ranked, room)
 }

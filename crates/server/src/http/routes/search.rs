@@ -1,6 +1,7 @@
 //! `/nearest` and `/analogy`, by GET and POST: fields or vectors in, queries through the queue,
 //! JSON or an array out.
 
+use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, Uri};
@@ -11,24 +12,28 @@ use kindred::search::{Search, SearchResult};
 use scheduler::SubmitError;
 use scheduler::account::Reservation;
 
-use super::plan::{Batch, Plan, Ready, Tabled, plan, plan_array, prepare_one};
+use super::plan::{Plan, Ready, plan, plan_array, prepare_one};
 use super::suggestions;
 use crate::http::ApiError;
 use crate::http::offload::{Cost, check_deadline, stage};
 use crate::http::parse::bodies::{AnalogyBody, NearestBody, Parts};
 use crate::http::parse::body::Received;
-use crate::http::parse::negotiation::Offered;
+use crate::http::parse::negotiation::{self, Format};
 use crate::http::parse::query_string;
 use crate::http::render::Until;
 use crate::http::render::caching;
-use crate::http::render::neighbors::{self, ItemAnswer, Neighbors};
+use crate::http::render::neighbors;
 use crate::http::render::server_timing::Timing;
-use crate::models::{Call, ServedModel};
+use crate::http::render::size::Size;
+use crate::http::render::table::Table;
+use crate::models::Call;
 use crate::workers::Cancellation;
 
 /// An answer, and where its time went.
-type Timed = Result<(Response, Timing), ApiError>;
+pub(in crate::http) type Timed = Result<(Response, Timing), ApiError>;
 pub(super) type Answered = Result<Response, ApiError>;
+/// A request that is being answered.
+pub(in crate::http) type Answering = Pin<Box<dyn Future<Output = Timed> + Send>>;
 
 /// `GET /nearest`
 pub(in crate::http) async fn nearest(call: &Call, headers: &HeaderMap, uri: &Uri) -> Timed {
@@ -61,42 +66,25 @@ async fn get(
     answer_one(call, ready, Some(headers)).await
 }
 
-/// `GET /nearest`, called by the router
-pub(in crate::http) async fn get_nearest(call: Call, headers: HeaderMap, uri: Uri) -> Answered {
-    nearest(&call, &headers, &uri).await.map(with_timing)
-}
-
-/// `GET /analogy`, called by the router
-pub(in crate::http) async fn get_analogy(call: Call, headers: HeaderMap, uri: Uri) -> Answered {
-    analogy(&call, &headers, &uri).await.map(with_timing)
-}
-
 /// `POST /nearest`
-pub(in crate::http) async fn post_nearest(call: Call, received: Received) -> Answered {
+pub(in crate::http) async fn post_nearest(call: Call, received: Received) -> Timed {
     let parse = |call: &Call, received: &mut Received, cancellation: &Cancellation| {
-        if received.is_array() {
+        if received.is_array {
             return plan_array(call, received, cancellation);
         }
         let body = received.parse::<NearestBody<'_>>()?;
-        plan(call, &received.headers, body, Offered::JsonOrNpy, cancellation)
+        plan(call, &received.headers, body, negotiation::json_or_npy, cancellation)
     };
-    post(&call, received, parse).await.map(with_timing)
+    post(&call, received, parse).await
 }
 
 /// `POST /analogy`
-pub(in crate::http) async fn post_analogy(call: Call, received: Received) -> Answered {
+pub(in crate::http) async fn post_analogy(call: Call, received: Received) -> Timed {
     let parse = |call: &Call, received: &mut Received, cancellation: &Cancellation| {
         let body = received.parse::<AnalogyBody<'_>>()?;
-        plan(call, &received.headers, body, Offered::Json, cancellation)
+        plan(call, &received.headers, body, negotiation::json, cancellation)
     };
-    post(&call, received, parse).await.map(with_timing)
-}
-
-/// Stores the timing in the response, for
-/// [`server_timing::layer`](crate::http::render::server_timing::layer).
-pub(super) fn with_timing((mut response, timing): (Response, Timing)) -> Response {
-    response.extensions_mut().insert(timing);
-    response
+    post(&call, received, parse).await
 }
 
 async fn post<F>(call: &Call, received: Received, parse: F) -> Timed
@@ -111,8 +99,12 @@ where
         plan.map(|plan| (plan, received.into_room()))
     });
     match planned.await {
-        Ok((Plan::Many(batch), _room)) => answer_many(call, batch).await,
-        Ok((Plan::Array(tabled), _room)) => Box::pin(answer_array(call, tabled)).await,
+        Ok((Plan::Many { items, deadline, size }, _room)) => {
+            answer_many(call, items, deadline, size).await
+        }
+        Ok((Plan::Array { queries, table, deadline }, _room)) => {
+            Box::pin(answer_array(call, queries, table, deadline)).await
+        }
         Ok((Plan::One(ready), _room)) => answer_one(call, Ok(ready), None).await,
         Err(error) => answer_one(call, Err(error), None).await,
     }
@@ -132,15 +124,16 @@ async fn answer_one(
             return Err(error);
         }
     };
-    if get.is_some_and(|headers| caching::is_known(headers, call)) {
-        return Ok((caching::not_modified(call), Timing::default()));
+    if let Some(known) = get.and_then(|headers| caching::not_modified(headers, call, Format::Json))
+    {
+        return Ok((known, Timing::default()));
     }
     let mut room = size.room(call)?;
     let (found, mut timing) = search_one(call, prepared, deadline, &mut room).await?;
     timing.encoding_since = Some(Instant::now());
     let response = if size.cost().is_long() {
         let served = call.served().clone();
-        let write = move |_: &Cancellation| Ok(neighbors::single(&to_write(&found, &served), room));
+        let write = move |_: &Cancellation| Ok(neighbors::single(&served, &found, room));
         let mut response = Box::pin(stage(call, size.cost(), deadline, write)).await?;
         response.extensions_mut().insert(Until(deadline));
         response
@@ -148,13 +141,17 @@ async fn answer_one(
         if get.is_none() {
             size.cost().count(call.service());
         }
-        neighbors::single(&to_write(&found, call), room)
+        neighbors::single(call, &found, room)
     };
     Ok((response, timing))
 }
 
-async fn answer_many(call: &Call, batch: Batch) -> Timed {
-    let Batch { mut items, deadline, size } = batch;
+async fn answer_many(
+    call: &Call,
+    mut items: Vec<Result<Prepared, ApiError>>,
+    deadline: Instant,
+    size: Size,
+) -> Timed {
     suggestions::fill_in(call, items.iter_mut().filter_map(|item| item.as_mut().err())).await;
     let mut room = size.room(call)?;
     let mut queries = Vec::with_capacity(items.len());
@@ -175,13 +172,10 @@ async fn answer_many(call: &Call, batch: Batch) -> Timed {
         let mut found = found.iter();
         let results = faults.iter().map(|fault| match fault {
             // The results are in the order of the items that became queries.
-            None => {
-                let found = found.next().expect("one for each query");
-                ItemAnswer::Neighbors(to_write(found, &served))
-            }
-            Some(error) => ItemAnswer::Failed(error),
+            None => Ok(found.next().expect("one for each query")),
+            Some(error) => Err(error),
         });
-        neighbors::many(&served, results, size.bytes(), room, cancellation)
+        neighbors::many(&served, results, size.bytes, room, cancellation)
     });
     let mut response = response.await?;
     response.extensions_mut().insert(Until(deadline));
@@ -189,8 +183,12 @@ async fn answer_many(call: &Call, batch: Batch) -> Timed {
 }
 
 /// As [`answer_many`], by one array.
-async fn answer_array(call: &Call, tabled: Tabled) -> Timed {
-    let Tabled { queries, table, deadline } = tabled;
+async fn answer_array(
+    call: &Call,
+    queries: Vec<Prepared>,
+    table: Table,
+    deadline: Instant,
+) -> Timed {
     let size = table.size();
     let mut room = size.room(call)?;
     let (found, mut timing) = search(call, queries, deadline, &mut room).await?;
@@ -255,17 +253,6 @@ async fn search(
     }
     let (found, times) = search.done();
     Ok((found, timing(times)))
-}
-
-/// What was found, in the form for writing.
-fn to_write<'a>(found: &'a SearchResult, served: &'a ServedModel) -> Neighbors<'a> {
-    Neighbors {
-        served,
-        hits: &found.hits,
-        with_vectors: found.with_vectors,
-        notes: &found.notes,
-        explanation: found.explanation.as_deref(),
-    }
 }
 
 fn timing(Times { queue, engine }: Times) -> Timing {

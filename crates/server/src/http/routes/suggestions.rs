@@ -1,6 +1,6 @@
 //! Spelling suggestions for the words of a request.
 
-use kindred::{MAX_SUGGESTED_WORDS, UnknownWord};
+use kindred::{Error, MAX_SUGGESTED_WORDS, UnknownWord};
 
 use crate::http::ApiError;
 use crate::http::offload::{Cost, check_deadline, offloaded};
@@ -41,7 +41,7 @@ pub(super) async fn fill_in<'a>(call: &Call, errors: impl Iterator<Item = &'a mu
 /// The unknown words that an error is about.
 fn unknown_words(error: &mut ApiError) -> Option<&mut Vec<UnknownWord>> {
     match error {
-        ApiError::UnknownWord { unknown } => Some(unknown),
+        ApiError::Question(Error::UnknownWord { unknown }) => Some(unknown),
         ApiError::InQuery { error, .. } => unknown_words(error),
         _ => None,
     }

@@ -1,110 +1,87 @@
-//! The table of routes: each method of each path, once. From it are derived: the routers
-//! ([`Routes`](super::Routes)), the shortcut past them in `front`, the routes' labels in metrics
-//! and logs, which routes need an admin's key, the text at `/`, and the tests that compare
-//! `openapi.yaml` and the default of `public_routes` with the routes.
+//! The table of routes: each path once, with its methods. From it are derived: the way to a
+//! request's handler ([`find`](super::find)), the routes' labels in metrics and logs, which routes
+//! need an admin's key, and the tests that compare `openapi.yaml`, the text at `/` and the default
+//! of `public_routes` with the routes.
 
 use std::sync::Arc;
 
 use axum::extract::Request;
-use axum::routing::{MethodRouter, get, post};
 
 use super::heads::classify::Classify;
 use super::heads::expand::Expand;
+use super::search::Answering;
 use super::{compare, docs, explorer, heads, info, operations, rank, search, words};
+use crate::http::parse::body::Received;
+use crate::http::render::server_timing::Timing;
 use crate::models::{Call, Reloader};
 
-/// What handlers can use besides their request.
-pub(super) type State = Arc<Reloader>;
+/// How a request is answered.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::http) enum Way {
+    /// `GET /nearest`, the most frequent: `front` has its future within its own.
+    Nearest,
+    /// `GET /analogy`, likewise.
+    Analogy,
+    /// By this handler. A box costs an allocation.
+    Boxed(fn(Call, Request, &Arc<Reloader>) -> Answering),
+}
 
-use Method::{Get, Post};
+/// The way to the handler of a GET. It gets the call, the headers and the URI.
+macro_rules! get {
+    ($handler:path) => {
+        Way::Boxed(|call, request, _| {
+            let (head, _) = request.into_parts();
+            Box::pin(async move {
+                let answered = $handler(call, head.headers, head.uri).await;
+                answered.map(|response| (response, Timing::default()))
+            })
+        })
+    };
+}
 
-/// All routes, in the order in which the text at `/` lists them. A path that has two methods has
-/// two entries.
+/// The way to the handler of a POST. It gets the call and the body.
+macro_rules! post {
+    ($handler:path) => {
+        Way::Boxed(|call, request, _| {
+            Box::pin(async move {
+                match Received::receive(&call, request).await {
+                    Ok(received) => $handler(call, received).await,
+                    Err(error) => Err(error),
+                }
+            })
+        })
+    };
+}
+
+/// All routes, the most frequent first.
 pub(super) const ROUTES: &[Route] = &[
-    Route::new(Get, "/nearest", || get(search::get_nearest))
-        .of_a_model()
-        .searches()
-        .hot_route(HotRoute::Nearest)
-        .line("/nearest?word=frog&k=5", ""),
-    Route::new(Get, "/analogy", || get(search::get_analogy))
-        .of_a_model()
-        .searches()
-        .hot_route(HotRoute::Analogy)
-        .line("/analogy?expression=king+-+man+%2B+woman", ""),
-    Route::new(Post, "/nearest", || post(search::post_nearest))
-        .of_a_model()
-        .searches()
-        .on_next_line(),
-    Route::new(Post, "/analogy", || post(search::post_analogy))
-        .of_a_model()
-        .searches()
-        .line("/analogy", "the same as JSON, one query or a batch"),
-    Route::new(Post, "/rank", || post(rank::post_rank)).of_a_model().searches().on_next_line(),
-    Route::new(Post, "/similarity", || post(compare::post_similarity))
-        .of_a_model()
-        .searches()
-        .on_next_line(),
-    Route::new(Post, "/odd-one-out", || post(compare::post_odd_one_out))
-        .of_a_model()
-        .searches()
-        .line("/odd-one-out", ""),
-    Route::new(Post, "/classify", || post(heads::answer::<Classify>))
-        .of_a_model()
-        .searches()
-        .hot_route(HotRoute::Post(heads::receive::<Classify>))
-        .line("/classify", "labels of texts, by a trained head"),
-    Route::new(Post, "/expand", || post(heads::answer::<Expand>))
-        .of_a_model()
-        .searches()
-        .hot_route(HotRoute::Post(heads::receive::<Expand>))
-        .line("/expand", "terms that texts imply, with weights"),
-    Route::new(Get, "/words", || get(words::get_words))
-        .of_a_model()
-        .line("/words?prefix=fro", "words of the model"),
-    Route::new(Get, "/words/{word}", || get(words::get_word)).of_a_model(),
-    Route::new(Get, "/models", || get(info::models)).on_next_line(),
-    Route::new(Get, "/model", || get(info::model))
-        .of_a_model()
-        .line("/model", "models served; each has its own routes, such as /models/NAME/nearest"),
-    Route::new(Get, "/heads", || get(info::heads))
-        .of_a_model()
-        .line("/heads", "heads of the model, which classify and expand texts"),
-    Route::new(Get, "/health/live", || get(operations::live)).public().on_next_line(),
-    Route::new(Get, "/health/ready", || get(operations::ready)).public().line("/health/ready", ""),
-    Route::new(Get, "/metrics", || get(operations::get_metrics))
-        .public()
-        .line("/metrics", "metrics for Prometheus"),
-    Route::new(Get, "/docs", || get(docs::page)).public().on_next_line(),
-    Route::new(Get, "/openapi.yaml", || get(info::openapi)).public().line(
-        "/openapi.yaml",
-        "the whole API, as interactive documentation and as an OpenAPI file",
-    ),
-    Route::new(Get, "/docs/", || get(docs::redirect_to_page)).public(),
-    Route::new(Get, "/docs/{file}", || get(docs::file)).public(),
-    Route::new(Get, "/", || get(explorer::start)).public(),
-    Route::new(Get, "/explorer/{file}", || get(explorer::file)).public(),
-    Route::new(Post, "/admin/reload", || post(operations::post_reload)).admin(),
+    Route::new("/nearest").searches().get(Way::Nearest).post(post!(search::post_nearest)),
+    Route::new("/analogy").searches().get(Way::Analogy).post(post!(search::post_analogy)),
+    Route::new("/rank").searches().post(post!(rank::post_rank)),
+    Route::new("/similarity").searches().post(post!(compare::post_similarity)),
+    Route::new("/odd-one-out").searches().post(post!(compare::post_odd_one_out)),
+    Route::new("/classify").searches().post(post!(heads::answer::<Classify>)),
+    Route::new("/expand").searches().post(post!(heads::answer::<Expand>)),
+    Route::new("/words").of_a_model().get(get!(words::get_words)),
+    Route::new("/words/{word}").of_a_model().get(get!(words::get_word)),
+    Route::new("/models").get(get!(info::models)),
+    Route::new("/model").of_a_model().get(get!(info::model)),
+    Route::new("/heads").of_a_model().get(get!(info::heads)),
+    Route::new("/health/live").public().get(get!(operations::live)),
+    Route::new("/health/ready").public().get(get!(operations::ready)),
+    Route::new("/metrics").public().get(get!(operations::get_metrics)),
+    Route::new("/docs").public().get(get!(docs::page)),
+    Route::new("/openapi.yaml").public().get(get!(info::openapi)),
+    Route::new("/docs/").public().get(get!(docs::redirect_to_page)),
+    Route::new("/docs/{file}").public().get(get!(docs::file)),
+    Route::new("/").public().get(get!(explorer::start)),
+    Route::new("/explorer/{file}").public().get(get!(explorer::file)),
+    Route::new("/admin/reload").admin().post(Way::Boxed(operations::post_reload)),
 ];
-
-/// The methods of routes. GET includes HEAD.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Method {
-    Get,
-    Post,
-}
-
-impl Method {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Post => "POST",
-        }
-    }
-}
 
 /// Who may call a route, if the service has API keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Access {
+pub(in crate::http) enum Access {
     /// Anyone, by default: the setting `public_routes` decides.
     Public,
     /// Anyone with a key.
@@ -113,60 +90,40 @@ pub(super) enum Access {
     Admin,
 }
 
-/// The way of a route that bypasses the router, because it is very frequent.
+/// A path, and how its methods are answered.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::http) enum HotRoute {
-    /// `GET /nearest`, whose future `front` has within its own.
-    Nearest,
-    /// `GET /analogy`, likewise.
-    Analogy,
-    /// A POST, which this answers. The request has its call in its extensions, too.
-    Post(fn(Call, Request) -> heads::Answering),
-}
-
-/// How the text at `/` mentions a route.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Mention {
-    /// Not at all.
-    None,
-    /// On the line of the next route, by its path.
-    OnNextLine,
-    /// At the end of a line: how to call it, and what the line's routes do.
-    Line(&'static str, &'static str),
-}
-
-/// One method of one path.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Route {
-    pub(super) method: Method,
+pub(in crate::http) struct Route {
     pub(super) path: &'static str,
-    pub(super) handler: fn() -> MethodRouter<State>,
+    /// Also of HEAD.
+    pub(super) get: Option<Way>,
+    pub(super) post: Option<Way>,
     /// Whether it queries one model, so that it also exists behind `/models/NAME`.
     pub(super) is_of_a_model: bool,
-    pub(super) access: Access,
-    /// Whether it searches. Its answers then have `Server-Timing`, and its handler itself limits
-    /// the size of bodies.
+    pub(in crate::http) access: Access,
+    /// Whether it asks the engine, so that its answers have `Server-Timing`.
     pub(super) searches: bool,
-    pub(super) hot_route: Option<HotRoute>,
-    pub(super) mention: Mention,
 }
 
 impl Route {
-    const fn new(method: Method, path: &'static str, handler: fn() -> MethodRouter<State>) -> Self {
-        Self {
-            method,
-            path,
-            handler,
-            is_of_a_model: false,
-            access: Access::Key,
-            searches: false,
-            hot_route: None,
-            mention: Mention::None,
-        }
+    const fn new(path: &'static str) -> Self {
+        let access = Access::Key;
+        Self { path, get: None, post: None, is_of_a_model: false, access, searches: false }
+    }
+
+    const fn get(self, way: Way) -> Self {
+        Self { get: Some(way), ..self }
+    }
+
+    const fn post(self, way: Way) -> Self {
+        Self { post: Some(way), ..self }
     }
 
     const fn of_a_model(self) -> Self {
         Self { is_of_a_model: true, ..self }
+    }
+
+    const fn searches(self) -> Self {
+        Self { searches: true, is_of_a_model: true, ..self }
     }
 
     const fn public(self) -> Self {
@@ -175,21 +132,5 @@ impl Route {
 
     const fn admin(self) -> Self {
         Self { access: Access::Admin, ..self }
-    }
-
-    const fn searches(self) -> Self {
-        Self { searches: true, ..self }
-    }
-
-    const fn hot_route(self, way: HotRoute) -> Self {
-        Self { hot_route: Some(way), ..self }
-    }
-
-    const fn on_next_line(self) -> Self {
-        Self { mention: Mention::OnNextLine, ..self }
-    }
-
-    const fn line(self, example: &'static str, about: &'static str) -> Self {
-        Self { mention: Mention::Line(example, about), ..self }
     }
 }

@@ -2,21 +2,19 @@
 
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::Response;
-use kindred::ModelStore;
 use kindred::contract::Row;
 use kindred::question::unknown_words;
-use percent_encoding::percent_decode_str;
 use serde::Serialize;
 
-use super::suggestions;
-use crate::http::ApiError;
+use super::search::Answered;
+use super::{last_part, suggestions};
 use crate::http::offload::{Cost, offloaded};
-use crate::http::parse::negotiation::{self, Format, Offered};
+use crate::http::parse::negotiation::{self, Format};
 use crate::http::parse::query_string::WordsRequest;
 use crate::http::parse::{invalid, query_string};
 use crate::http::render::size::{BYTES_PER_COMPONENT, Size, room_for};
 use crate::http::render::{self, caching, table};
-use crate::models::Call;
+use crate::models::{Call, ServedModel};
 use crate::workers::Cancellation;
 use scheduler::account::Reservation;
 
@@ -53,11 +51,7 @@ struct Described<'a> {
 }
 
 /// `GET /words`: a list, or one word
-pub(in crate::http) async fn get_words(
-    call: Call,
-    headers: HeaderMap,
-    uri: Uri,
-) -> Result<Response, ApiError> {
+pub(super) async fn get_words(call: Call, headers: HeaderMap, uri: Uri) -> Answered {
     match query_string::words(uri.query().unwrap_or_default())? {
         WordsRequest::Prefix { prefix, limit } => {
             let limit = limit.unwrap_or(DEFAULT_LISTED);
@@ -65,8 +59,8 @@ pub(in crate::http) async fn get_words(
                 return Err(invalid("limit"));
             }
             negotiation::check(&headers, &negotiation::JSON)?;
-            if caching::is_known(&headers, &call) {
-                return Ok(caching::not_modified(&call));
+            if let Some(known) = caching::not_modified(&headers, &call, Format::Json) {
+                return Ok(known);
             }
             let (served, deadline) = (call.served().clone(), call.deadline(None)?);
             let room = Size::of_rows(limit).room(&call)?;
@@ -74,7 +68,7 @@ pub(in crate::http) async fn get_words(
             let search =
                 move |_: &Cancellation| Ok(served.model.words().with_prefix(&prefix, limit));
             let found = offloaded(&call, cost, deadline, search).await?;
-            Ok(caching::tagged(list(&call.model, &found, room), &call))
+            Ok(list(&call, &found, room))
         }
         WordsRequest::Word { word, with_vector } => {
             describe(&call, &headers, word, with_vector).await
@@ -83,59 +77,42 @@ pub(in crate::http) async fn get_words(
 }
 
 /// `GET /words/{word}`
-pub(in crate::http) async fn get_word(
-    call: Call,
-    headers: HeaderMap,
-    uri: Uri,
-) -> Result<Response, ApiError> {
+pub(super) async fn get_word(call: Call, headers: HeaderMap, uri: Uri) -> Answered {
     let with_vector = query_string::word_options(uri.query().unwrap_or_default())?;
-    let escaped = uri.path().strip_prefix("/words/").unwrap_or_default();
-    // A path is not form-encoded as parameters are, so a plus is a plus.
-    let word = percent_decode_str(escaped)
-        .decode_utf8()
-        .map_err(|_| ApiError::NotUtf8 { what: "the path".to_owned() })?;
-    describe(&call, &headers, word.into_owned(), with_vector).await
+    let word = last_part(&uri)?.into_owned();
+    describe(&call, &headers, word, with_vector).await
 }
 
-fn list(model: &ModelStore, rows: &[Row], room: Option<Reservation>) -> Response {
+fn list(served: &ServedModel, rows: &[Row], room: Option<Reservation>) -> Response {
+    let model = &served.model;
     let words = rows.iter().map(|&row| ListedWord { word: model.words().word(row), row: row.0 });
     let (name, version) = (model.name(), model.version());
-    render::json_in(&Listed { model: name, version, words: words.collect() }, room)
+    let listed = Listed { model: name, version, words: words.collect() };
+    caching::tagged(served, Format::Json, render::bytes(&listed), room)
 }
 
-async fn describe(
-    call: &Call,
-    headers: &HeaderMap,
-    word: String,
-    with_vector: bool,
-) -> Result<Response, ApiError> {
+async fn describe(call: &Call, headers: &HeaderMap, word: String, with_vector: bool) -> Answered {
     let model = &call.model;
     let Some(row) = model.words().row(&word) else {
         let mut error = unknown_words([word]).into();
         suggestions::fill_in(call, std::iter::once(&mut error)).await;
         return Err(error);
     };
-    let format = Offered::JsonOrNpy.choose(headers)?;
-    let mut response = match format {
-        Format::Npy if caching::is_array_known(headers, call) => caching::array_not_modified(call),
-        Format::Npy => {
+    let format = negotiation::json_or_npy(headers)?;
+    let mut response = match (caching::not_modified(headers, call, format), format) {
+        (Some(known), _) => known,
+        (None, Format::Npy) => {
             let components = model.table().row(row);
             let room = room_for(call, size_of_val(components) as u64)?;
             table::vector(call, components, room)
         }
-        Format::Json if caching::is_known(headers, call) => caching::not_modified(call),
-        Format::Json => describe_in_json(call, word, row, with_vector).await?,
+        (None, Format::Json) => describe_in_json(call, word, row, with_vector).await?,
     };
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
     Ok(response)
 }
 
-async fn describe_in_json(
-    call: &Call,
-    word: String,
-    row: Row,
-    with_vector: bool,
-) -> Result<Response, ApiError> {
+async fn describe_in_json(call: &Call, word: String, row: Row, with_vector: bool) -> Answered {
     let model = &call.model;
     let suggestions = suggestions::of(call, vec![word]).await?.pop().unwrap_or_default();
     let table = model.table();
@@ -150,5 +127,5 @@ async fn describe_in_json(
     };
     let components = if with_vector { table.dim() } else { 0 };
     let room = room_for(call, (components * BYTES_PER_COMPONENT) as u64)?;
-    Ok(caching::tagged(render::json_in(&described, room), call))
+    Ok(caching::tagged(call, Format::Json, render::bytes(&described), room))
 }

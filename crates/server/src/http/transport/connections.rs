@@ -94,7 +94,7 @@ async fn serve_one<S>(
         + 'static,
 {
     let activity = Activity::new();
-    let mut watch = transport.watch(activity.clone());
+    let mut watch = Watch::new(activity.clone(), transport.timeouts);
     let io = RecordingIo::new(io, activity.clone());
     let Some(tls) = transport.tls() else {
         return serve_requests(io, transport, service, activity, watch, closing).await;

@@ -23,8 +23,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio_rustls::rustls::ServerConfig;
 
-use self::activity::Activity;
-use self::timeouts::{Timeouts, Watch};
+use self::timeouts::Timeouts;
 use self::tls::Tls;
 use crate::config::Config;
 
@@ -32,8 +31,6 @@ pub use self::connections::serve;
 pub use self::listen::{bind, raise_file_limit, without_delay};
 pub use self::threads::HttpThreads;
 pub use self::tls::TlsError;
-
-pub(super) use self::sending::kept_with;
 
 /// Maximum number of concurrent requests on one HTTP/2 connection. It is sent to the client.
 const MAX_CONCURRENT_STREAMS: u32 = 200;
@@ -94,11 +91,6 @@ impl Transport {
     /// TLS for a new connection.
     pub(super) fn tls(&self) -> Option<Arc<ServerConfig>> {
         self.tls.as_ref().map(Tls::config)
-    }
-
-    /// Begins to watch a new connection.
-    fn watch(&self, activity: Arc<Activity>) -> Watch {
-        Watch::new(activity, self.timeouts)
     }
 }
 

@@ -33,18 +33,16 @@ struct Watched {
     unsent: Arc<UnsentAnswer>,
 }
 
-/// Bytes that keep `kept` alive until the last of them is dropped.
-fn keeping<T: Send + Sync + 'static>(bytes: Bytes, kept: Arc<T>) -> Bytes {
-    struct Keeping<T> {
-        bytes: Bytes,
-        _kept: Arc<T>,
+/// A piece of an answer. The answer is unsent until the last of them is dropped.
+struct Piece {
+    bytes: Bytes,
+    _unsent: Arc<UnsentAnswer>,
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
-    impl<T> AsRef<[u8]> for Keeping<T> {
-        fn as_ref(&self) -> &[u8] {
-            &self.bytes
-        }
-    }
-    Bytes::from_owner(Keeping { bytes, _kept: kept })
 }
 
 impl HttpBody for Watched {
@@ -69,8 +67,8 @@ impl HttpBody for Watched {
         }
         let length = self.rest.len().min(PIECE);
         let bytes = self.rest.split_to(length);
-        // While any piece is on its way, the answer is not sent.
-        Poll::Ready(Some(Ok(Frame::data(keeping(bytes, self.unsent.clone())))))
+        let piece = Piece { bytes, _unsent: self.unsent.clone() };
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(piece)))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -86,33 +84,6 @@ impl HttpBody for Watched {
         }
         hint
     }
-}
-
-/// A body that keeps `kept` alive until the last of its bytes is dropped.
-pub(in crate::http) fn kept_with<T: Send + Sync + 'static>(body: Body, kept: Arc<T>) -> Body {
-    struct Kept<T>(Body, Arc<T>);
-    impl<T: Send + Sync + 'static> HttpBody for Kept<T> {
-        type Data = Bytes;
-        type Error = axum::Error;
-
-        fn poll_frame(
-            mut self: Pin<&mut Self>,
-            context: &mut Context<'_>,
-        ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-            let kept = self.1.clone();
-            let frame = Pin::new(&mut self.0).poll_frame(context);
-            frame.map_ok(|frame| frame.map_data(|bytes| keeping(bytes, kept)))
-        }
-
-        fn is_end_stream(&self) -> bool {
-            self.0.is_end_stream()
-        }
-
-        fn size_hint(&self) -> SizeHint {
-            self.0.size_hint()
-        }
-    }
-    Body::new(Kept(body, kept))
 }
 
 #[cfg(test)]

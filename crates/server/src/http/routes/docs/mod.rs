@@ -7,15 +7,16 @@
 use std::io::Read;
 use std::sync::{LazyLock, OnceLock};
 
-use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use flate2::read::GzDecoder;
 
-use crate::http::ApiError;
+use super::explorer::media_type;
+use super::search::Answered;
+use super::{last_part, no_such_route};
 use crate::http::parse::{negotiation, query_string};
 use crate::http::render::caching;
-use crate::models::weak_tag;
+use crate::models::{Call, weak_tag};
 
 /// What the page may do: run the service's scripts, call the service, and show the images in
 /// Swagger UI's style sheet.
@@ -25,12 +26,6 @@ const SECURITY: HeaderValue = HeaderValue::from_static(
 );
 
 /// A file that is sent to browsers.
-struct File {
-    name: &'static str,
-    media_type: &'static str,
-    content: Content,
-}
-
 enum Content {
     Plain(&'static str),
     /// Compressed with gzip: `build.rs` packs the files of Swagger UI.
@@ -44,44 +39,20 @@ macro_rules! packed {
 }
 
 /// The page, and the files that it loads.
-static FILES: [File; 7] = [
-    File {
-        name: "",
-        media_type: "text/html; charset=utf-8",
-        content: Content::Plain(include_str!("page.html")),
-    },
-    File {
-        name: "start.js",
-        media_type: "text/javascript; charset=utf-8",
-        content: Content::Plain(include_str!("start.js")),
-    },
-    File {
-        name: "page.css",
-        media_type: "text/css; charset=utf-8",
-        content: Content::Plain(include_str!("page.css")),
-    },
-    File {
-        name: "swagger-ui-bundle.js",
-        media_type: "text/javascript; charset=utf-8",
-        content: packed!("swagger-ui-bundle.js"),
-    },
-    File {
-        name: "swagger-ui.css",
-        media_type: "text/css; charset=utf-8",
-        content: packed!("swagger-ui.css"),
-    },
-    File { name: "favicon.png", media_type: "image/png", content: packed!("favicon.png") },
-    File {
-        name: "license.txt",
-        media_type: "text/plain; charset=utf-8",
-        content: packed!("license.txt"),
-    },
+static FILES: [(&str, Content); 7] = [
+    ("page.html", Content::Plain(include_str!("page.html"))),
+    ("start.js", Content::Plain(include_str!("start.js"))),
+    ("page.css", Content::Plain(include_str!("page.css"))),
+    ("swagger-ui-bundle.js", packed!("swagger-ui-bundle.js")),
+    ("swagger-ui.css", packed!("swagger-ui.css")),
+    ("favicon.png", packed!("favicon.png")),
+    ("license.txt", packed!("license.txt")),
 ];
 
 /// For each file, a hash of its content.
 static TAGS: LazyLock<[String; FILES.len()]> = LazyLock::new(|| {
     std::array::from_fn(|index| {
-        let bytes = match FILES[index].content {
+        let bytes = match FILES[index].1 {
             Content::Plain(text) => text.as_bytes(),
             Content::Packed(bytes) => bytes,
         };
@@ -91,7 +62,7 @@ static TAGS: LazyLock<[String; FILES.len()]> = LazyLock::new(|| {
 });
 
 /// `GET /docs`: the page.
-pub(in crate::http) async fn page(headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
+pub(super) async fn page(_: Call, headers: HeaderMap, uri: Uri) -> Answered {
     negotiation::check_plain_get(&headers, &uri, &negotiation::HTML)?;
     let mut response = send(0, &headers)?;
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, SECURITY);
@@ -99,30 +70,28 @@ pub(in crate::http) async fn page(headers: HeaderMap, uri: Uri) -> Result<Respon
 }
 
 /// `GET /docs/`: redirects to the page. Its addresses are relative, so it can have only one path.
-pub(in crate::http) async fn redirect_to_page(uri: Uri) -> Result<Response, ApiError> {
+pub(super) async fn redirect_to_page(_: Call, _: HeaderMap, uri: Uri) -> Answered {
     query_string::nothing(uri.query().unwrap_or_default())?;
     // Relative as well, because the service does not know which prefix a proxy has removed.
     Ok((StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, "../docs")]).into_response())
 }
 
 /// `GET /docs/{file}`: a file of the page, whatever `Accept` says.
-pub(in crate::http) async fn file(
-    Path(name): Path<String>,
-    headers: HeaderMap,
-    uri: Uri,
-) -> Result<Response, ApiError> {
+pub(super) async fn file(_: Call, headers: HeaderMap, uri: Uri) -> Answered {
     query_string::nothing(uri.query().unwrap_or_default())?;
-    let index = FILES.iter().position(|file| file.name == name);
-    send(index.ok_or_else(|| ApiError::NoSuchRoute { path: uri.path().to_owned() })?, &headers)
+    let name = last_part(&uri)?;
+    // The page itself is at `/docs`.
+    let index = (1..FILES.len()).find(|&index| FILES[index].0 == name);
+    send(index.ok_or_else(|| no_such_route(&uri))?, &headers)
 }
 
 /// The file with this index, in a form that the request accepts, or 304 if the client has it
 /// already.
-fn send(index: usize, headers: &HeaderMap) -> Result<Response, ApiError> {
-    let file = &FILES[index];
-    let kind = [(header::CONTENT_TYPE, file.media_type)];
+fn send(index: usize, headers: &HeaderMap) -> Answered {
+    let (name, content) = &FILES[index];
+    let kind = [(header::CONTENT_TYPE, media_type(name))];
     let mut response = caching::file(headers, &TAGS[index], || {
-        Ok(match file.content {
+        Ok(match *content {
             Content::Plain(text) => (kind, text).into_response(),
             Content::Packed(bytes) if takes_gzip(headers) => {
                 (kind, [(header::CONTENT_ENCODING, "gzip")], bytes).into_response()
@@ -158,6 +127,8 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use axum::response::Response;
+
     use super::*;
 
     fn asking(name: header::HeaderName, value: &'static str) -> HeaderMap {
@@ -182,21 +153,22 @@ mod tests {
 
     #[tokio::test]
     async fn both_forms_of_a_file_are_the_same_file_and_who_has_it_is_told_so() {
-        for (index, file) in FILES.iter().enumerate() {
+        for (index, (name, _)) in FILES.iter().enumerate() {
             let plain = send(index, &HeaderMap::new()).unwrap();
             let tag = plain.headers()[header::ETAG].clone();
-            assert!(!plain.headers().contains_key(header::CONTENT_ENCODING), "{}", file.name);
+            assert!(!plain.headers().contains_key(header::CONTENT_ENCODING), "{name}");
             let plain = body(plain).await;
-            assert!(plain.len() > 50, "{}", file.name);
+            assert!(plain.len() > 50, "{name}");
 
             let packed = send(index, &asking(header::ACCEPT_ENCODING, "gzip, br")).unwrap();
             assert_eq!(packed.headers()[header::ETAG], tag);
-            assert_eq!(packed.headers()[header::CONTENT_TYPE], file.media_type);
+            assert_eq!(packed.headers()[header::CONTENT_TYPE], media_type(name));
+            assert_ne!(media_type(name), "application/octet-stream", "{name}");
             if packed.headers().contains_key(header::CONTENT_ENCODING) {
                 let packed = body(packed).await;
                 let mut unpacked = Vec::new();
                 GzDecoder::new(&packed[..]).read_to_end(&mut unpacked).unwrap();
-                assert_eq!(unpacked, plain, "{}", file.name);
+                assert_eq!(unpacked, plain, "{name}");
             }
 
             let known = HeaderMap::from_iter([(header::IF_NONE_MATCH, tag)]);
@@ -215,7 +187,7 @@ mod tests {
         let addresses = addresses.filter(|value| value.contains('/') || value.ends_with(".yaml"));
         for address in addresses.filter(|value| !value.starts_with("image/")) {
             let name = address.strip_prefix("docs/");
-            let is_file = name.is_some_and(|name| FILES.iter().any(|file| file.name == name));
+            let is_file = name.is_some_and(|name| FILES.iter().any(|(file, _)| *file == name));
             assert!(is_file || address == "openapi.yaml", "{address}");
         }
     }

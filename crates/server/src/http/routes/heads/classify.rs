@@ -38,7 +38,7 @@ impl Asked for Classify {
 
     fn read<'a>(call: &Call, received: &'a Received) -> Read<&'a RawValue, LabelOptions> {
         let body = received.parse::<ClassifyBody<'_>>()?;
-        Ok((call.deadline(body.timeout_ms())?, body.check()?))
+        Ok((call.deadline(body.timeout_ms)?, body.check()?))
     }
 
     fn new(head: AnyHead, options: LabelOptions) -> Result<Self, ApiError> {

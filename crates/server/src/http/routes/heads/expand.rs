@@ -31,7 +31,7 @@ impl Asked for Expand {
     type Answer<'a> = TermsAnswer<'a>;
 
     fn count_memory(call: &Call, received: &mut Received) -> Result<(), ApiError> {
-        if received.is_array() {
+        if received.is_array {
             let components = received.array()?.numbers();
             received.count(call, (components * size_of::<f32>()) as u64)?;
         }
@@ -39,11 +39,13 @@ impl Asked for Expand {
     }
 
     fn read<'a>(call: &Call, received: &'a Received) -> Read<Unread<'a>, TermOptions> {
-        let body = match received.is_array() {
-            true => ExpandBody::of_array(&received.array()?, received.query())?,
-            false => received.parse::<ExpandBody<'_>>()?,
+        let (body, array) = if received.is_array {
+            let array = received.array()?;
+            (ExpandBody::of_query(received.query())?, Some(array.tokens()?))
+        } else {
+            (received.parse::<ExpandBody<'_>>()?, None)
         };
-        Ok((call.deadline(body.timeout_ms())?, body.check()?))
+        Ok((call.deadline(body.timeout_ms)?, body.check(array)?))
     }
 
     fn new(head: AnyHead, options: TermOptions) -> Result<Self, ApiError> {
@@ -69,8 +71,8 @@ impl Asked for Expand {
             }
             Source::Text(text) => {
                 let Some(tokens) = &expander.description().tokens else {
-                    let expected = "a list of vectors: this head takes no texts".to_owned();
-                    return Err(ApiError::InvalidValue { field: "vectors".to_owned(), expected });
+                    let must_be = "a list of vectors: this head takes no texts";
+                    return Err(ApiError::invalid_value("vectors", must_be));
                 };
                 let vocabulary = Vocabulary::of_model(&served.model, tokens);
                 let text = look_up(&vocabulary, text, options.explain)?;

@@ -5,30 +5,25 @@ pub(super) mod classify;
 pub(super) mod expand;
 
 use std::borrow::Cow;
-use std::pin::Pin;
 use std::time::Instant;
 
-use axum::extract::{FromRequest, Request};
-use axum::response::{IntoResponse, Response};
 use kindred::asking::Asking;
 use kindred::heads::{HeadKind, Tokenised, Vocabulary};
 use kindred::queue::{self, SubmitError};
 use serde::Serialize;
 
-use super::search::{Answered, answered_in_time, encoding, with_timing};
+use super::search::{Timed, answered_in_time, encoding};
 use super::suggestions;
 use crate::http::ApiError;
 use crate::http::offload::{Cost, check_deadline, stage};
 use crate::http::parse::body::Received;
+use crate::http::parse::limits::MAX_TOKENS;
 use crate::http::parse::negotiation;
-use crate::http::parse::texts::{Text, TextsRequest};
-use crate::http::render;
+use crate::http::parse::texts::{TextOrWords, TextsRequest};
 use crate::http::render::size::Size;
+use crate::http::render::{self, ItemAnswer};
 use crate::models::{AnyHead, Call, ServedHead, ServedModel, find_head};
 use crate::workers::Cancellation;
-
-/// A request that is being answered.
-pub(in crate::http) type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 /// The deadline of a request, and what is in its body.
 type Read<T, O> = Result<(Instant, TextsRequest<T, O>), ApiError>;
@@ -92,19 +87,8 @@ pub(super) trait Asked: Sized + Send + Sync + 'static {
     ) -> Result<Self::Answer<'a>, ApiError>;
 }
 
-/// As [`answer`], for a request that bypasses the router. It has its call in its extensions, too.
-pub(super) fn receive<A: Asked>(call: Call, request: Request) -> Answering {
-    Box::pin(async move {
-        let answered = match Received::from_request(request, &()).await {
-            Ok(received) => answer::<A>(call, received).await,
-            Err(error) => Err(error),
-        };
-        answered.unwrap_or_else(IntoResponse::into_response)
-    })
-}
-
 /// Answers a request to a head.
-pub(super) async fn answer<A: Asked>(call: Call, received: Received) -> Answered {
+pub(super) async fn answer<A: Asked>(call: Call, received: Received) -> Timed {
     let (cost, latest, same) = (received.cost(), received.latest(&call), call.clone());
     let plan = move |cancellation: &Cancellation| {
         let mut received = received.whole()?;
@@ -163,10 +147,9 @@ pub(super) async fn answer<A: Asked>(call: Call, received: Received) -> Answered
         let whole = HeadAnswer::new(of_head, &texts, is_single, cancellation, |(known, found)| {
             asked.answer(&served, known, found)
         })?;
-        Ok(render::json_in(&whole, room))
+        Ok(render::json(&whole, room))
     };
-    let response = stage(&call, cost, deadline, write).await?;
-    Ok(with_timing((response, timing)))
+    Ok((stage(&call, cost, deadline, write).await?, timing))
 }
 
 /// The head of this name and kind, or the only one of this kind.
@@ -184,18 +167,22 @@ pub(super) struct KnownText {
 }
 
 /// Looks up the words of a text. It is kept only if `explain` says so.
-fn look_up(vocabulary: &Vocabulary<'_>, text: Text, explain: bool) -> Result<KnownText, ApiError> {
+fn look_up(
+    vocabulary: &Vocabulary<'_>,
+    text: TextOrWords<MAX_TOKENS>,
+    explain: bool,
+) -> Result<KnownText, ApiError> {
     let tokenised = match &text {
-        Text::Whole(text) => vocabulary.tokenise(text),
-        Text::Tokens(words) => vocabulary.take(words.iter().map(String::as_str)),
+        TextOrWords::Text(text) => vocabulary.tokenise(text),
+        TextOrWords::Words(words) => vocabulary.take(words.iter().map(String::as_str)),
     };
     if tokenised.tokens.is_empty() {
         return Err(kindred::Error::no_known_word(tokenised.unknown).into());
     }
     let text = match text {
         _ if !explain => String::new(),
-        Text::Whole(text) => text,
-        Text::Tokens(words) => words.join(" "),
+        TextOrWords::Text(text) => text,
+        TextOrWords::Words(words) => words.join(" "),
     };
     Ok(KnownText { tokenised, text })
 }
@@ -207,17 +194,9 @@ struct HeadAnswer<'a, T> {
     version: &'a str,
     head: &'a str,
     #[serde(flatten)]
-    one: Option<TextAnswer<'a, T>>,
+    one: Option<ItemAnswer<'a, T>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    results: Option<Vec<TextAnswer<'a, T>>>,
-}
-
-/// The answer to one text.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum TextAnswer<'a, T> {
-    Found(T),
-    Failed { error: Cow<'a, ApiError> },
+    results: Option<Vec<ItemAnswer<'a, T>>>,
 }
 
 impl<'a, T> HeadAnswer<'a, T> {
@@ -234,10 +213,10 @@ impl<'a, T> HeadAnswer<'a, T> {
         for text in texts {
             check_deadline(cancellation)?;
             results.push(match text.as_ref().map(&mut found) {
-                Ok(Ok(answer)) => TextAnswer::Found(answer),
+                Ok(Ok(answer)) => ItemAnswer::Found(answer),
                 Ok(Err(error)) if is_single => return Err(error),
-                Ok(Err(error)) => TextAnswer::Failed { error: Cow::Owned(error) },
-                Err(error) => TextAnswer::Failed { error: Cow::Borrowed(error) },
+                Ok(Err(error)) => ItemAnswer::Failed { error: Cow::Owned(error) },
+                Err(error) => ItemAnswer::Failed { error: Cow::Borrowed(error) },
             });
         }
         Ok(Self {
