@@ -709,11 +709,14 @@ def test_arrays_there_and_back():
 
 
 def test_the_options_are_the_models():
+    import inspect
+
     from kindred import _kindred
     from kindred.client import _options
 
-    assert list(_options.READERS) == _kindred.OPTIONS
-    assert _options.DEFAULT_K == _kindred.Model.default_k()
+    assert set(_options.READERS) == {values for values, _, _ in _kindred.OPTIONS.values()}
+    for kind in (kindred.Client, kindred.AsyncClient):
+        assert inspect.signature(kind.nearest).parameters["k"].default == _kindred.DEFAULT_K
 
 
 def test_pauses_are_random_and_bounded():

@@ -141,8 +141,8 @@ impl Kindred {
     ///
     /// # Errors
     /// See [`Error`]. A vector that can't be asked for fails all, and the message says which it is,
-    /// from 0. [`Error::InvalidValue`] for options that change the form of an answer:
-    /// `with_vectors`, `fold_case`, `explain`.
+    /// from 0. [`Error::InvalidValue`] for options that change the form of an answer, such
+    /// as `explain`.
     pub fn nearest_arrays(
         &self,
         queries: ArrayQueries<'_>,

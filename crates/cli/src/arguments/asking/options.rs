@@ -108,6 +108,6 @@ fn argument(declared: &'static Declaration, flag: Flag) -> Arg {
             .action(ArgAction::Append)
             .value_parser(value_parser!(String))
             .allow_hyphen_values(true),
-        Values::Name => argument.value_name(flag.value).value_parser(value_parser!(String)),
+        Values::Name { .. } => argument.value_name(flag.value).value_parser(value_parser!(String)),
     }
 }
