@@ -16,6 +16,13 @@ console *arguments:
 test *arguments:
     cargo test --workspace {{ arguments }}
 
+# The CPU time of requests against its account, with the crates optimised as in the gate
+account:
+    cargo test --workspace --test measured \
+        --config profile.dev.package.heads.opt-level=2 --config profile.dev.package.kindred.opt-level=2 \
+        --config profile.dev.package.server.opt-level=2 --config profile.dev.package.cli.opt-level=2 \
+        -- account::
+
 # Formatting and clippy, without changing anything; a warning is an error
 lint:
     cargo fmt --all --check
