@@ -1,8 +1,6 @@
 //! `kindred train`: makes heads.
 
-use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use kindred::ModelStore;
@@ -12,9 +10,9 @@ use kindred::heads::{
 };
 
 use super::beside::Verification;
+use super::signals::{Interrupt, REMOVED};
 use super::{
-    CommandError, check_is_free, heading, model_of_head, prepare, progress, read_text, threads,
-    tokens,
+    CommandError, check_is_free, heading, model_of_head, progress, read_text, threads, tokens,
 };
 use crate::arguments::{ColumnsArguments, TrainClassifierArguments};
 
@@ -54,7 +52,7 @@ pub fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(), Comm
         eprintln!("{} bad lines skipped", texts.skipped);
     }
 
-    let interrupted = prepare::watch_for_interrupt()?;
+    let interrupt = Interrupt::watch(REMOVED)?;
     let bar = progress::bar((texts.texts.len() * options.settings.epochs) as u64, "texts");
     let mut of_epoch = 0;
     let mut on_progress = |Progress { epoch, texts, loss, quality }: Progress| {
@@ -69,10 +67,7 @@ pub fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(), Comm
             }
             None => bar.set_message(format!("loss {loss:.4}")),
         }
-        match interrupted.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
+        interrupt.go_on()
     };
     let made = train(&model, &texts, dev.as_ref(), &options, &pool, &mut on_progress)?;
     bar.finish_and_clear();
