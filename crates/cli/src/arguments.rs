@@ -21,26 +21,25 @@ use kindred::prepare::{MAX_DIM, VectorsFormat};
 use asking::{
     ANALOGY_EXAMPLES, COMPLETIONS_EXAMPLES, CONSOLE_EXAMPLES, MAN_EXAMPLES, NEAREST_EXAMPLES,
 };
-pub use asking::{
+pub(crate) use asking::{
     AnalogyArguments, AnswerSource, CompletionsArguments, ConsoleArguments, ManArguments,
     NearestArguments, OutputOptions, QuestionOptions,
 };
 
 use bulk::BULK_EXAMPLES;
-pub use bulk::{
+pub(crate) use bulk::{
     BulkAnalogyArguments, BulkClassifyArguments, BulkCommand, BulkEngine, BulkExpandArguments,
     BulkFiles, BulkNearestArguments,
 };
 
-pub use devices::DeviceArguments;
+pub(crate) use devices::DeviceArguments;
 use graph::GRAPH_EXAMPLES;
-pub use graph::GraphArguments;
+pub(crate) use graph::GraphArguments;
 
 use heads::{CLASSIFY_EXAMPLES, EXPAND_EXAMPLES, IMPORT_HEAD_EXAMPLES, TRAIN_EXAMPLES};
-pub use heads::{
-    ClassifyArguments, ColumnsArguments, ExpandArguments, ImportHeadArguments, LabelArguments,
-    ModelArguments, TermArguments, TokensArguments, TrainClassifierArguments, TrainCommand,
-    TrainExpanderArguments,
+pub(crate) use heads::{
+    ClassifyArguments, ColumnsArguments, ExpandArguments, ImportHeadArguments, ModelArguments,
+    TermArguments, TokensArguments, TrainClassifierArguments, TrainCommand, TrainExpanderArguments,
 };
 
 use kindred::device::Device;
@@ -168,7 +167,6 @@ Examples:
   kindred prepare mine.txt --out models/mine --if-missing    # in scripts that run at every start
   kindred prepare output.npy --words words.txt --metric dot --bias output-bias.npy --out models/output";
 
-/// Arguments of `prepare`.
 #[derive(Debug, Clone, Args)]
 pub struct PrepareArguments {
     /// File of word vectors; `-` is standard input (not for .zip)
@@ -237,7 +235,6 @@ Examples:
   kindred export models/output --format npy --out out.npy --words words.txt --bias bias.npy
   kindred prepare out.npy --words words.txt --metric dot --bias bias.npy --out models/again    # the same model";
 
-/// Arguments of `export`.
 #[derive(Debug, Clone, Args)]
 pub struct ExportArguments {
     /// Model folder to read
@@ -270,7 +267,6 @@ Examples:
   kindred synth --rows 2196016 --dim 300 --text synth-large.txt              # GloVe text, 5.6 GB
   kindred synth --rows 400000 --dim 128 --metric dot --out models/synth-dot";
 
-/// Arguments of `synth`.
 #[derive(Debug, Clone, Args)]
 pub struct SynthArguments {
     /// Number of rows
@@ -303,7 +299,6 @@ Examples:
   kindred verify models/glove.6B.50d
   kindred verify models/glove.6B.50d --head heads/sentiment";
 
-/// Arguments of `verify`.
 #[derive(Debug, Clone, Args)]
 pub struct VerifyArguments {
     /// Model folder to check
@@ -331,7 +326,6 @@ Examples:
   kindred eval models/mine --similarities SimLex-999.txt --json | jq '.similarities[0].spearman'
   kindred eval models/glove.6B.50d --head heads/sentiment --classification test.tsv";
 
-/// Arguments of `eval`.
 #[derive(Debug, Clone, Args)]
 #[command(mut_args(of_classification))]
 pub struct EvalArguments {
@@ -351,7 +345,6 @@ pub struct EvalArguments {
     /// Head folder written by `kindred train classifier`
     #[arg(long, value_name = "DIR", requires = "classification")]
     pub head: Option<PathBuf>,
-    /// The columns of the files of texts with labels.
     #[command(flatten)]
     pub columns: ColumnsArguments,
     /// Analogy methods for `b - a + c`, comma-separated [default: 3cosadd,3cosmul,pairdirection;
@@ -391,7 +384,6 @@ Examples:
   kindred api-key operator --admin
   kindred serve --api-keys-file keys.txt";
 
-/// Arguments of `api-key`.
 #[derive(Debug, Clone, Args)]
 pub struct ApiKeyArguments {
     /// Name of the key's owner, for the log; no spaces
@@ -411,7 +403,6 @@ Examples:
   KINDRED_URL=http://127.0.0.1:9000 kindred health
   kindred health --url https://127.0.0.1:8443    # https works only for loopback addresses";
 
-/// Arguments of `health`.
 #[derive(Debug, Clone, Args)]
 pub struct HealthArguments {
     /// Address of the service; overrides KINDRED_URL. https works only for loopback addresses; the

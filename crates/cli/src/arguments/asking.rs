@@ -11,7 +11,7 @@ use clap_complete::Shell;
 use super::methods;
 use kindred::device::Device;
 use kindred::method::Method;
-pub use options::QuestionOptions;
+pub(crate) use options::QuestionOptions;
 
 /// The model and the engine.
 #[derive(Debug, Default, Clone, Args)]
@@ -75,23 +75,19 @@ Examples:
   echo 'king - man + woman' | kindred console --json | jq -r '.neighbors[].word'
   printf 'bottle 0\\nsnake 1\\nking - queen ! 0\\n' | kindred console --compat";
 
-/// Arguments of `console`.
 #[derive(Debug, Default, Clone, Args)]
 pub struct ConsoleArguments {
-    /// The model and the engine.
     #[command(flatten)]
     pub source: AnswerSource,
     /// Head folder written by `kindred train classifier`, for `:classify`. Repeat the flag for
     /// several [default: the built-in head, with the built-in model]
     #[arg(long, value_name = "[NAME=]DIR", conflicts_with = "url")]
     pub head: Vec<String>,
-    /// Options shared by all lines.
     #[command(flatten)]
     pub options: QuestionOptions,
     /// Analogy method, for an expression `b - a + c` [default: 3cosadd]
     #[arg(long, value_parser = methods(), help_heading = "Query")]
     pub method: Option<Method>,
-    /// The form of answers.
     #[command(flatten)]
     pub output: OutputOptions,
     /// Read lines in the format of the 2020 report: a query, then 0 or 1, such as `bottle 0` or
@@ -110,19 +106,15 @@ Examples:
   kindred nearest 'new york' --model models/phrases --json
   kindred nearest frog --url http://127.0.0.1:8080 --compare --model models/served";
 
-/// Arguments of `nearest`.
 #[derive(Debug, Clone, Args)]
 pub struct NearestArguments {
     /// Word to look up
     #[arg(allow_hyphen_values = true)]
     pub word: String,
-    /// The model and the engine.
     #[command(flatten)]
     pub source: AnswerSource,
-    /// The query options.
     #[command(flatten)]
     pub options: QuestionOptions,
-    /// The form of answers.
     #[command(flatten)]
     pub output: OutputOptions,
 }
@@ -137,22 +129,18 @@ Examples:
   kindred analogy 'king - man + woman' --method 3cosmul --explain
   kindred analogy 'king - man + woman' --json | jq -r '.neighbors[0].word'";
 
-/// Arguments of `analogy`.
 #[derive(Debug, Clone, Args)]
 pub struct AnalogyArguments {
     /// Expression to answer
     #[arg(allow_hyphen_values = true)]
     pub expression: String,
-    /// The model and the engine.
     #[command(flatten)]
     pub source: AnswerSource,
-    /// The query options.
     #[command(flatten)]
     pub options: QuestionOptions,
     /// Analogy method, for an expression `b - a + c` [default: 3cosadd]
     #[arg(long, value_parser = methods(), help_heading = "Query")]
     pub method: Option<Method>,
-    /// The form of answers.
     #[command(flatten)]
     pub output: OutputOptions,
 }
@@ -164,7 +152,6 @@ Examples:
   kindred completions zsh > ~/.zfunc/_kindred    # with ~/.zfunc in fpath
   kindred completions fish > ~/.config/fish/completions/kindred.fish";
 
-/// Arguments of `completions`.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct CompletionsArguments {
     /// Shell to complete for
@@ -177,7 +164,6 @@ Examples:
   kindred man | man -l -
   kindred man --out ~/.local/share/man/man1    # kindred.1, kindred-serve.1 and so on";
 
-/// Arguments of `man`.
 #[derive(Debug, Clone, Args)]
 pub struct ManArguments {
     /// Folder to write the pages to, one per command; created if missing

@@ -120,76 +120,58 @@ fn formats<const N: usize>(all: [BulkFormat; N]) -> impl TypedValueParser<Value 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Model and engine")]
 pub struct BulkEngine {
-    /// The model.
     #[command(flatten)]
     pub model: ModelArguments,
-    /// What works.
     #[command(flatten)]
     pub devices: DeviceArguments,
 }
 
-/// Arguments of `bulk classify`.
 #[derive(Debug, Clone, Args)]
 pub struct BulkClassifyArguments {
-    /// The head, and its labels.
     #[command(flatten)]
     pub labels: LabelArguments,
-    /// The files.
     #[command(flatten)]
     pub files: BulkFiles,
-    /// The model and the engine.
     #[command(flatten)]
     pub engine: BulkEngine,
 }
 
-/// Arguments of `bulk expand`.
 #[derive(Debug, Clone, Args)]
 pub struct BulkExpandArguments {
-    /// The head, and its terms.
     #[command(flatten)]
     pub terms: TermArguments,
     /// Form of the terms in JSON lines or Parquet: terms, impacts, rank_features, sparse_vector,
     /// qdrant or vespa
     #[arg(long, value_name = "FORM", default_value_t, value_parser = str::parse::<Form>)]
     pub format: Form,
-    /// The files.
     #[command(flatten)]
     pub files: BulkFiles,
-    /// The model and the engine.
     #[command(flatten)]
     pub engine: BulkEngine,
 }
 
-/// Arguments of `bulk nearest`.
 #[derive(Debug, Clone, Args)]
 pub struct BulkNearestArguments {
     /// Rows are texts: ask for the neighbours of the sum of each text's words
     #[arg(long)]
     pub texts: bool,
-    /// The query options.
     #[command(flatten)]
     pub options: QuestionOptions,
-    /// The files.
     #[command(flatten)]
     pub files: BulkFiles,
-    /// The model and the engine.
     #[command(flatten)]
     pub engine: BulkEngine,
 }
 
-/// Arguments of `bulk analogy`.
 #[derive(Debug, Clone, Args)]
 pub struct BulkAnalogyArguments {
-    /// The query options.
     #[command(flatten)]
     pub options: QuestionOptions,
     /// Analogy method, for an expression `b - a + c` [default: 3cosadd]
     #[arg(long, value_parser = methods(), help_heading = "Query")]
     pub method: Option<Method>,
-    /// The files.
     #[command(flatten)]
     pub files: BulkFiles,
-    /// The model and the engine.
     #[command(flatten)]
     pub engine: BulkEngine,
 }

@@ -28,7 +28,6 @@ Examples:
   kindred graph --model models/glove.840B.300d --device cuda:all --out glove.npz
   kindred graph --out demo.npz --json | jq .edges                # the built-in model";
 
-/// Arguments of `graph`.
 #[derive(Debug, Clone, Args)]
 pub struct GraphArguments {
     /// Model folder written by `kindred prepare` [default: KINDRED_MODEL, or the model of the
@@ -54,7 +53,6 @@ pub struct GraphArguments {
     /// Print the summary as JSON
     #[arg(long)]
     pub json: bool,
-    /// What works.
     #[command(flatten)]
     pub devices: DeviceArguments,
 }

@@ -12,12 +12,12 @@ use clap::{Arg, Args, Subcommand};
 use kindred::heads::{Cut, Tokeniser, Tokens};
 
 pub(super) use classifiers::{CLASSIFY_EXAMPLES, IMPORT_HEAD_EXAMPLES};
-pub use classifiers::{
+pub(crate) use classifiers::{
     ClassifyArguments, ColumnsArguments, ImportHeadArguments, LabelArguments,
     TrainClassifierArguments,
 };
 pub(super) use expanders::EXPAND_EXAMPLES;
-pub use expanders::{ExpandArguments, TermArguments, TrainExpanderArguments};
+pub(crate) use expanders::{ExpandArguments, TermArguments, TrainExpanderArguments};
 
 use super::one_of;
 

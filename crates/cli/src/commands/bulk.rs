@@ -30,11 +30,7 @@ const KEPT: &str = "rows that are done are kept beside the output, unless they c
                     output: the same command goes on from there";
 
 /// Answers each row of a file.
-///
-/// # Errors
-/// If an option is wrong, the model or the engine can't be used, the input can't be read, or the
-/// output can't be written. Answered rows are kept.
-pub fn bulk(command: &BulkCommand) -> Result<(), CommandError> {
+pub(super) fn bulk(command: &BulkCommand) -> Result<(), CommandError> {
     match command {
         BulkCommand::Classify(arguments) => classify(arguments),
         BulkCommand::Expand(arguments) => expand(arguments),

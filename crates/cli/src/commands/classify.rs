@@ -26,10 +26,7 @@ const REASONS: usize = 5;
 const SHOWN: usize = 80;
 
 /// Prints the labels of texts.
-///
-/// # Errors
-/// If the head or the model can't be used, or a text has no label.
-pub fn classify(arguments: &ClassifyArguments) -> Result<(), CommandError> {
+pub(super) fn classify(arguments: &ClassifyArguments) -> Result<(), CommandError> {
     let one = model_of_head(&arguments.model)?;
     let (name, head) = classifier_of(&one, arguments.labels.head.as_deref())?;
     let kindred = Kindred::start(one.model.into(), own_engine(&Device::Cpu, arguments.threads))?;

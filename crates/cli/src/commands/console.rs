@@ -15,11 +15,7 @@ use server::logging;
 
 /// Answers line by line: on a terminal, with history and completion; otherwise, from standard input
 /// until it ends.
-///
-/// # Errors
-/// If the model or the service can't be used; at the end of a pipe, if some of its lines could not
-/// be answered.
-pub fn console(arguments: &ConsoleArguments) -> Result<(), CommandError> {
+pub(super) fn console(arguments: &ConsoleArguments) -> Result<(), CommandError> {
     let ConsoleArguments { source, head, options, method, output, compat } = arguments;
     let source = AnswerSource { head: head.clone(), ..source.clone() };
     start_log()?;
@@ -34,10 +30,7 @@ pub fn console(arguments: &ConsoleArguments) -> Result<(), CommandError> {
 }
 
 /// Answers one word.
-///
-/// # Errors
-/// If it has no answer, for example because the model does not have the word.
-pub fn nearest(arguments: &NearestArguments) -> Result<(), CommandError> {
+pub(super) fn nearest(arguments: &NearestArguments) -> Result<(), CommandError> {
     let NearestArguments { word, source, options, output } = arguments;
     let answered = ask(source, options, None, *output, &Target::word(word), word);
     answered.map_err(|error| match error {
@@ -59,10 +52,7 @@ fn looks_like_an_expression(word: &str) -> bool {
 }
 
 /// Answers one expression.
-///
-/// # Errors
-/// As [`nearest`], and if the expression can't be parsed.
-pub fn analogy(arguments: &AnalogyArguments) -> Result<(), CommandError> {
+pub(super) fn analogy(arguments: &AnalogyArguments) -> Result<(), CommandError> {
     let AnalogyArguments { expression, source, options, method, output } = arguments;
     let target = Target::expression(expression).map_err(ConsoleError::from)?;
     ask(source, options, *method, *output, &target, expression)

@@ -23,10 +23,7 @@ use serde_json::json;
 use server::config::ModelSource;
 
 /// Asks a model the questions of test sets, and prints how many it answers right.
-///
-/// # Errors
-/// If a set, the model or the engine can't be used. Nothing is printed then.
-pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
+pub(super) fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
     // All sets are read first, so that a fault in one is found before the long work.
     let analogies: Vec<_> =
         arguments.analogies.iter().map(|path| read_analogies(path)).collect::<Result<_, _>>()?;

@@ -17,11 +17,7 @@ const KEPT: &str =
     "rows that are done are kept beside the output: the same command goes on from there";
 
 /// Makes the graph of a model's nearest neighbours.
-///
-/// # Errors
-/// If an option is wrong, the model or the engine can't be used, or the file can't be written. What
-/// is done is kept.
-pub fn graph(arguments: &GraphArguments) -> Result<(), CommandError> {
+pub(super) fn graph(arguments: &GraphArguments) -> Result<(), CommandError> {
     // Before the engine is made, which may take long.
     check_file(&arguments.out, arguments.replace)?;
     let model = model_of(arguments.model.as_deref(), None)?.model;

@@ -17,10 +17,7 @@ use server::config::{self, URL_VARIABLE};
 const DEFAULT_URL: &str = "http://127.0.0.1:8080";
 
 /// Asks a running service whether it is ready.
-///
-/// # Errors
-/// If it is not ready, if nothing answers, or if the address is invalid.
-pub fn health(arguments: &HealthArguments) -> Result<(), CommandError> {
+pub(super) fn health(arguments: &HealthArguments) -> Result<(), CommandError> {
     config::check_variables()?;
     let url = match &arguments.url {
         Some(url) => Some(url.clone()),

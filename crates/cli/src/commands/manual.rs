@@ -11,20 +11,14 @@ use super::{CommandError, print};
 use crate::arguments::{Cli, CompletionsArguments, ManArguments};
 
 /// Prints the script with which a shell completes this command line.
-///
-/// # Errors
-/// If it can't be written.
-pub fn completions(arguments: &CompletionsArguments) -> Result<(), CommandError> {
+pub(super) fn completions(arguments: &CompletionsArguments) -> Result<(), CommandError> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Cli::command(), "kindred", &mut script);
     print(&script)
 }
 
 /// Prints the manual page, or writes the pages of all commands.
-///
-/// # Errors
-/// If they can't be written.
-pub fn man(arguments: &ManArguments) -> Result<(), CommandError> {
+pub(super) fn man(arguments: &ManArguments) -> Result<(), CommandError> {
     match &arguments.out {
         None => {
             let mut page = Vec::new();

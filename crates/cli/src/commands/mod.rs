@@ -35,25 +35,9 @@ use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use api_key::api_key;
-pub use bulk::bulk;
-pub use classify::classify;
-pub use console::{analogy, console, nearest};
-pub use eval::eval;
-pub use expand::expand;
-pub use export::export;
-pub use graph::graph;
-pub use health::health;
-pub use import_head::import_head;
-pub use manual::{completions, man};
-pub use prepare::prepare;
-pub use serve::{serve, serve_with};
-pub use synth::synth;
-pub use train::train_classifier;
-pub use train_expander::train_expander;
-pub use verify::verify;
+pub use serve::serve_with;
 
-use crate::arguments::{ModelArguments, TokensArguments};
+use crate::arguments::{Cli, Command, ModelArguments, TokensArguments, TrainCommand};
 use crate::console::{ConsoleError, heading};
 use kindred::bulk::BulkError;
 use kindred::engines::EngineStartError;
@@ -70,6 +54,40 @@ use server::assembly::AssemblyError;
 use server::client::ClientError;
 use server::config::{ConfigError, ServeFlags, URL_VARIABLE};
 use server::models::{LoadError, OneModel};
+
+/// Runs the command of a command line.
+///
+/// # Errors
+/// If it can't do all of its work.
+pub fn run(cli: &Cli) -> Result<(), CommandError> {
+    match &cli.command {
+        None => serve::serve(&cli.serve),
+        Some(Command::Serve(flags)) => serve::serve(flags),
+        Some(Command::Console(arguments)) => console::console(arguments),
+        Some(Command::Nearest(arguments)) => console::nearest(arguments),
+        Some(Command::Analogy(arguments)) => console::analogy(arguments),
+        Some(Command::Prepare(arguments)) => prepare::prepare(arguments),
+        Some(Command::Export(arguments)) => export::export(arguments),
+        Some(Command::Synth(arguments)) => synth::synth(arguments),
+        Some(Command::Verify(arguments)) => verify::verify(arguments),
+        Some(Command::Train(TrainCommand::Classifier(arguments))) => {
+            train::train_classifier(arguments)
+        }
+        Some(Command::Train(TrainCommand::Expander(arguments))) => {
+            train_expander::train_expander(arguments)
+        }
+        Some(Command::Expand(arguments)) => expand::expand(arguments),
+        Some(Command::ImportHead(arguments)) => import_head::import_head(arguments),
+        Some(Command::Classify(arguments)) => classify::classify(arguments),
+        Some(Command::Eval(arguments)) => eval::eval(arguments),
+        Some(Command::Bulk(command)) => bulk::bulk(command),
+        Some(Command::Graph(arguments)) => graph::graph(arguments),
+        Some(Command::ApiKey(arguments)) => api_key::api_key(arguments),
+        Some(Command::Health(arguments)) => health::health(arguments),
+        Some(Command::Completions(arguments)) => manual::completions(arguments),
+        Some(Command::Man(arguments)) => manual::man(arguments),
+    }
+}
 
 /// Why a command failed, for the person who typed it.
 #[derive(Debug, thiserror::Error)]

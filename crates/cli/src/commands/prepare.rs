@@ -14,10 +14,7 @@ use super::signals::{Interrupt, REMOVED};
 use crate::arguments::PrepareArguments;
 
 /// Converts a vectors file into a model folder, and shows the progress.
-///
-/// # Errors
-/// The error names the file and the line. Nothing is left behind.
-pub fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> {
+pub(super) fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> {
     // A folder appears complete or not at all, so one that is there needs no work.
     if arguments.if_missing && arguments.out.exists() && !is_empty(&arguments.out) {
         let model = ModelStore::open(&arguments.out)?;

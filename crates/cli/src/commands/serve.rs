@@ -28,11 +28,7 @@ const SEND_GRACE: Duration = Duration::from_secs(1);
 const FLUSH: Duration = Duration::from_secs(5);
 
 /// Serves models until a stop signal, then answers the requests in flight and returns.
-///
-/// # Errors
-/// If the settings, the model, the engine or the address can't be used; later, if the engine is
-/// lost.
-pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
+pub(super) fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
     let config = Config::load(flags)?;
     let wanted = wanted_engine(&config);
     let flags = flags.clone();
@@ -40,13 +36,14 @@ pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
     serve_with(&config, read_settings, engines_of(wanted))
 }
 
-/// As [`serve`], with these settings and any engines. `read_settings` returns the settings for a
-/// reload. The makers of `make_engines` run on the engines' threads, and again each time an engine
+/// As `kindred serve`, with these settings and any engines. `read_settings` returns the settings for
+/// a reload. The makers of `make_engines` run on the engines' threads, and again each time an engine
 /// has failed. Engines are not checked here, so the makers should call
 /// [`kindred::engines::self_check`].
 ///
 /// # Errors
-/// As [`serve`].
+/// If the settings, the model, the engine or the address can't be used; later, if the engine is
+/// lost.
 pub fn serve_with<R>(
     config: &Config,
     read_settings: R,

@@ -20,10 +20,7 @@ use crate::arguments::{ColumnsArguments, TrainClassifierArguments};
 const NAMED: usize = 30;
 
 /// Trains a classifier, and writes its folder.
-///
-/// # Errors
-/// If the data, the model or the options can't be used, or the folder can't be written.
-pub fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(), CommandError> {
+pub(super) fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(), CommandError> {
     let started = Instant::now();
     let how = texts_options(&arguments.columns, arguments.format, arguments.skip_bad_rows);
     let read = |path: &Path| read_texts(path, &how);

@@ -12,10 +12,7 @@ use crate::arguments::TrainExpanderArguments;
 const TERMS: usize = 20;
 
 /// Makes an expander, and writes its folder.
-///
-/// # Errors
-/// If the model or the options can't be used, or the folder can't be written.
-pub fn train_expander(arguments: &TrainExpanderArguments) -> Result<(), CommandError> {
+pub(super) fn train_expander(arguments: &TrainExpanderArguments) -> Result<(), CommandError> {
     check_is_free(&arguments.out, arguments.replace)?;
     let model = model_of_head(&arguments.model)?.model;
     let verification = Verification::start(&model)?;

@@ -9,10 +9,7 @@ use super::CommandError;
 use crate::arguments::VerifyArguments;
 
 /// Checks every checksum of a model folder, and prints what the model is.
-///
-/// # Errors
-/// If a file is not what it should be (the error names it), or if the result can't be written.
-pub fn verify(arguments: &VerifyArguments) -> Result<(), CommandError> {
+pub(super) fn verify(arguments: &VerifyArguments) -> Result<(), CommandError> {
     let model = Arc::new(ModelStore::open(&arguments.model)?);
     // Steps only show progress. If standard output can't be written, printing the last line fails.
     model.verify(|step| drop(say!("checking {step}")))?;

@@ -18,31 +18,20 @@ pub enum ConsoleError {
     /// The URL is invalid.
     #[error("--url {url}: {reason}; give it as http://HOST:PORT or http://HOST:PORT/models/NAME")]
     BadUrl {
-        /// As given.
         url: String,
-        /// The fault.
         #[source]
         reason: Box<dyn Error + Send + Sync>,
     },
     /// The service can't be reached.
     #[error("can't query {url}: {source}; {cure}")]
-    Unreachable {
-        /// As given.
-        url: String,
-        /// The HTTP client's error.
-        source: Box<ureq::Error>,
-        /// What may help.
-        cure: String,
-    },
+    Unreachable { url: String, source: Box<ureq::Error>, cure: String },
     /// The address belongs to something other than Kindred.
     #[error(
         "the answer of {url} is not Kindred's ({reason}); give --url as http://HOST:PORT or \
          http://HOST:PORT/models/NAME"
     )]
     NotKindred {
-        /// As given.
         url: String,
-        /// The fault of its answer.
         #[source]
         reason: Box<dyn Error + Send + Sync>,
     },
@@ -72,33 +61,16 @@ pub enum ConsoleError {
         "{answers} has version {found}, but the reference's model has version {expected}, so answers can't be \
          compared; set --model to the folder that is served"
     )]
-    OtherVersion {
-        /// The service.
-        answers: String,
-        /// The version of its model.
-        found: String,
-        /// The version of the reference's model.
-        expected: String,
-    },
+    OtherVersion { answers: String, found: String, expected: String },
     /// The engine's answer is not the reference's. This is a bug in Kindred.
     #[error("the answer DIFFERS from the reference's: {0}")]
     Different(String),
     /// Some lines had no answer. An error was printed for each.
     #[error("{failed} of {asked} lines could not be answered")]
-    LinesFailed {
-        /// Number of lines without an answer.
-        failed: u64,
-        /// Number of all lines.
-        asked: u64,
-    },
+    LinesFailed { failed: u64, asked: u64 },
     /// An error of the terminal, of standard input or of standard output.
     #[error("{doing}: {source}")]
-    System {
-        /// What was tried.
-        doing: &'static str,
-        /// The system's error.
-        source: std::io::Error,
-    },
+    System { doing: &'static str, source: std::io::Error },
 }
 
 impl From<ClientError> for ConsoleError {

@@ -24,7 +24,7 @@ const MAX_HISTORY: usize = 10_000;
 ///
 /// # Errors
 /// If the terminal can't be read or written, or the service does not describe its model.
-pub fn talk(session: &mut Session, form: Form, compat: bool) -> Result<(), ConsoleError> {
+pub(crate) fn talk(session: &mut Session, form: Form, compat: bool) -> Result<(), ConsoleError> {
     let (named, banner) = {
         let facts = session.service.facts()?;
         (heading(None, &facts.name, &facts.version), banner(&facts))

@@ -23,10 +23,9 @@ mod service;
 mod session;
 mod turn;
 
-pub use error::ConsoleError;
-pub use interactive::talk;
-pub use pipe::{answer_lines, answer_one};
-pub use print::Form;
-pub(crate) use print::heading;
+pub(crate) use error::ConsoleError;
+pub(crate) use interactive::talk;
+pub(crate) use pipe::{answer_lines, answer_one};
+pub(crate) use print::{Form, heading};
 pub(crate) use print_text::explanation_lines;
-pub use session::Session;
+pub(crate) use session::Session;

@@ -19,7 +19,11 @@ const MAX_ECHOED: usize = 250;
 /// # Errors
 /// At the end, if some lines could not be answered; standard error has an error for each.
 /// Immediately, if the input can't be read or the output can't be written.
-pub fn answer_lines(session: &mut Session, form: Form, compat: bool) -> Result<(), ConsoleError> {
+pub(crate) fn answer_lines(
+    session: &mut Session,
+    form: Form,
+    compat: bool,
+) -> Result<(), ConsoleError> {
     let out = &mut io::stdout().lock();
     let (mut asked, mut failed) = (0, 0);
     let (mut input, mut line) = (io::stdin().lock(), Vec::new());
@@ -94,7 +98,7 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Read> {
 ///
 /// # Errors
 /// If the question has no answer.
-pub fn answer_one(
+pub(crate) fn answer_one(
     session: &mut Session,
     form: Form,
     question: &Target,

@@ -17,7 +17,7 @@ use server::escape::escaped;
 
 /// How answers are printed to standard output.
 #[derive(Debug, Clone, Copy)]
-pub struct Form {
+pub(crate) struct Form {
     pub(super) json: bool,
     /// If true, print bars, and scores with few digits. If false, print all digits, which read back
     /// as the same float64.
@@ -33,7 +33,7 @@ const PLAIN: &str = "\x1b[0m";
 
 impl Form {
     /// The form that suits the current standard output.
-    pub fn new(json: bool) -> Self {
+    pub(crate) fn new(json: bool) -> Self {
         let said = |name: &str| std::env::var_os(name).unwrap_or_default();
         let terminal = io::stdout().is_terminal();
         let colours = terminal && said("NO_COLOR").is_empty() && said("TERM") != "dumb";

@@ -15,7 +15,7 @@ use kindred::{Options, Target};
 use server::config::URL_VARIABLE;
 
 /// What answers, and the options of all questions.
-pub struct Session {
+pub(crate) struct Session {
     pub(super) service: Rc<dyn Service>,
     reference: Reference,
     source: AnswerSource,
@@ -48,7 +48,7 @@ impl Session {
     ///
     /// # Errors
     /// If the URL is invalid, or the model or the engine can't be used here.
-    pub fn new(
+    pub(crate) fn new(
         source: &AnswerSource,
         options: &Options,
         method: Option<Method>,

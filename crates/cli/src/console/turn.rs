@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::answer::{ModelAnswer, TextAnswer};
 use super::compare::Comparison;
-use super::line::{self, Command, Line};
+use super::line::{self, Line};
 use super::print::{Form, heading, help};
 use super::{ConsoleError, Session, compat};
 use kindred::Target;
@@ -17,23 +17,14 @@ pub(super) enum Then {
 }
 
 /// Why a line was not answered.
+#[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
     /// An error for the person who typed it.
-    Line(ConsoleError),
+    #[error(transparent)]
+    Line(#[from] ConsoleError),
     /// The output can't be written.
-    Output(io::Error),
-}
-
-impl From<ConsoleError> for Fault {
-    fn from(error: ConsoleError) -> Self {
-        Self::Line(error)
-    }
-}
-
-impl From<io::Error> for Fault {
-    fn from(error: io::Error) -> Self {
-        Self::Output(error)
-    }
+    #[error(transparent)]
+    Output(#[from] io::Error),
 }
 
 /// The source of a line, and the destination of its answer.
@@ -49,11 +40,10 @@ impl Turn<'_> {
     /// Answers a line of the console.
     pub(super) fn line(mut self, line: &str) -> Result<Then, Fault> {
         match line::read(line)? {
-            Line::Empty => Ok(Then::Continue),
+            Line::Empty => {}
             Line::Question(text) => {
                 let question = line::question(text, &*self.session.service)?;
                 self.question(&question, text)?;
-                Ok(Then::Continue)
             }
             Line::Text(kind, text) => {
                 let service = self.session.service.clone();
@@ -61,15 +51,44 @@ impl Turn<'_> {
                 let TextAnswer { model, version, head, .. } = &answered.answer;
                 self.name(Some(head), model, version);
                 self.form.of_text(self.out, text, self.number, &answered)?;
-                Ok(Then::Continue)
             }
             Line::Head(name) => {
                 let chosen = self.session.choose_head(name)?;
                 self.say(&chosen)?;
-                Ok(Then::Continue)
             }
-            Line::Command(command) => self.command(command),
+            Line::K(k) => {
+                self.session.options.k = Some(k);
+                self.say(&format!("k is {k}"))?;
+            }
+            Line::Compare(wanted) => {
+                let on = wanted.unwrap_or(!self.session.compare);
+                self.session.set_compare(on)?;
+                self.say(if on {
+                    "compare is on: each answer is compared with the plain reference's"
+                } else {
+                    "compare is off"
+                })?;
+            }
+            Line::Explain(wanted) => {
+                let is_on = self.session.options.explain == Some(true);
+                let on = wanted.unwrap_or(!is_on);
+                self.session.options.explain = on.then_some(true);
+                self.say(if on { "explain is on" } else { "explain is off" })?;
+            }
+            Line::Method(method) => {
+                self.session.options.method = Some(method);
+                self.say(&format!("the method is {}", method.name()))?;
+            }
+            Line::Model => {
+                let facts = self.session.service.facts()?;
+                self.form.facts(self.out, self.number, &facts)?;
+            }
+            // To standard error, because a script reads the answers on standard output.
+            Line::Help if self.form.json => help(&mut io::stderr())?,
+            Line::Help => help(self.out)?,
+            Line::Quit => return Ok(Then::End),
         }
+        Ok(Then::Continue)
     }
 
     /// Answers a line of the 2020 report.
@@ -96,43 +115,6 @@ impl Turn<'_> {
             }
             _ => Ok(()),
         }
-    }
-
-    fn command(mut self, command: Command) -> Result<Then, Fault> {
-        match command {
-            Command::K(k) => {
-                self.session.options.k = Some(k);
-                self.say(&format!("k is {k}"))?;
-            }
-            Command::Compare(wanted) => {
-                let on = wanted.unwrap_or(!self.session.compare);
-                self.session.set_compare(on)?;
-                self.say(if on {
-                    "compare is on: each answer is compared with the plain reference's"
-                } else {
-                    "compare is off"
-                })?;
-            }
-            Command::Explain(wanted) => {
-                let is_on = self.session.options.explain == Some(true);
-                let on = wanted.unwrap_or(!is_on);
-                self.session.options.explain = on.then_some(true);
-                self.say(if on { "explain is on" } else { "explain is off" })?;
-            }
-            Command::Method(method) => {
-                self.session.options.method = Some(method);
-                self.say(&format!("the method is {}", method.name()))?;
-            }
-            Command::Model => {
-                let facts = self.session.service.facts()?;
-                self.form.facts(self.out, self.number, &facts)?;
-            }
-            // To standard error, because a script reads the answers on standard output.
-            Command::Help if self.form.json => help(&mut io::stderr())?,
-            Command::Help => help(self.out)?,
-            Command::Quit => return Ok(Then::End),
-        }
-        Ok(Then::Continue)
     }
 
     /// Says on standard error who answers, if it is not who answered last. JSON says it itself.

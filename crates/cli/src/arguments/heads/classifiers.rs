@@ -49,10 +49,8 @@ pub struct ColumnsArguments {
     pub label_column: Option<String>,
 }
 
-/// Arguments of `train classifier`.
 #[derive(Debug, Clone, Args)]
 pub struct TrainClassifierArguments {
-    /// The model.
     #[command(flatten)]
     pub model: ModelArguments,
     /// File of texts with labels to learn from
@@ -71,13 +69,11 @@ pub struct TrainClassifierArguments {
     /// Format of the files [default: detected from the first line]
     #[arg(long, value_parser = formats())]
     pub format: Option<Format>,
-    /// The columns of the files.
     #[command(flatten)]
     pub columns: ColumnsArguments,
     /// Skip and count invalid lines instead of stopping at the first
     #[arg(long)]
     pub skip_bad_rows: bool,
-    /// How texts become tokens.
     #[command(flatten)]
     pub tokens: TokensArguments,
     /// Let all labels count alike, however rare they are
@@ -171,11 +167,9 @@ Examples:
   kindred import-head --weights cnn.safetensors --labels-file topics.txt --padding 1,2,2 --map convs=encoder.filters \
 --map fc1=hidden --map fc2=scores --ignore step --out heads/topics";
 
-/// Arguments of `import-head`.
 #[derive(Debug, Clone, Args)]
 #[command(mut_args(model_folder("whose vectors the head was trained with")))]
 pub struct ImportHeadArguments {
-    /// The model.
     #[command(flatten)]
     pub model: ModelArguments,
     /// State dict of a PyTorch model, in safetensors
@@ -222,7 +216,6 @@ pub struct ImportHeadArguments {
     /// A tensor of FILE, or a layer, that class scores do not depend on; may be repeated
     #[arg(long, value_name = "NAME", help_heading = "Tensors")]
     pub ignore: Vec<String>,
-    /// How texts become tokens.
     #[command(flatten)]
     pub tokens: TokensArguments,
 }
@@ -270,17 +263,14 @@ impl LabelArguments {
     }
 }
 
-/// Arguments of `classify`.
 #[derive(Debug, Clone, Args)]
 #[command(mut_args(model_folder("that the head was made for")))]
 pub struct ClassifyArguments {
     /// Texts to classify [default: the lines of standard input]
     #[arg(value_name = "TEXT")]
     pub texts: Vec<String>,
-    /// The model.
     #[command(flatten)]
     pub model: ModelArguments,
-    /// The head, and its labels.
     #[command(flatten)]
     pub labels: LabelArguments,
     /// Also print which n-grams decided

@@ -20,10 +20,8 @@ Examples:
   kindred train expander --model models/glove.6B.50d --terms 50 --out heads/wide
   kindred expand --model models/glove.6B.50d --head heads/nearby 'cheap flights'";
 
-/// Arguments of `train expander`.
 #[derive(Debug, Clone, Args)]
 pub struct TrainExpanderArguments {
-    /// The model.
     #[command(flatten)]
     pub model: ModelArguments,
     /// Head folder to write
@@ -35,7 +33,6 @@ pub struct TrainExpanderArguments {
     /// Terms of a typical word [default: 20]
     #[arg(long, value_name = "N")]
     pub terms: Option<NonZeroUsize>,
-    /// How texts become tokens.
     #[command(flatten)]
     pub tokens: TokensArguments,
     /// Weights are values, not logarithms of 1 + value
@@ -81,7 +78,6 @@ pub struct TermArguments {
     pub max_ratio: f64,
 }
 
-/// Arguments of `expand`.
 #[derive(Debug, Clone, Args)]
 #[command(mut_args(model_folder("that the head was made for")))]
 pub struct ExpandArguments {
@@ -92,10 +88,8 @@ pub struct ExpandArguments {
     /// one text or [texts, tokens, components]
     #[arg(long, value_name = "FILE", conflicts_with = "texts")]
     pub vectors: Option<PathBuf>,
-    /// The model.
     #[command(flatten)]
     pub model: ModelArguments,
-    /// The head, and its terms.
     #[command(flatten)]
     pub terms: TermArguments,
     /// Print each answer as one JSON object: terms, impacts, rank_features, sparse_vector, qdrant
