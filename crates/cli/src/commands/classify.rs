@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kindred::heads::{
     BUILT_IN, Classification, Description, Explanation, Head, HeadKind, Judged, Probabilities,
-    Texts, Tokenised, Vocabulary, built_in, explain,
+    Texts, Tokenised, Vocabulary, built_in,
 };
 use kindred::{Classified, Device, Error, Kindred, NamedLabel};
 use serde_json::{Value, json};
@@ -84,7 +84,9 @@ impl Asked<'_> {
                 (Ok(found), false) => escaped_lines(&self.lines(text, &found)),
                 (Err(error), is_json) => {
                     self.unanswered += 1;
-                    let Tokenised { tokens, unknown, .. } = self.tokenise(text);
+                    let model = self.kindred.model().store();
+                    let vocabulary = Vocabulary::of_head(&self.head, model);
+                    let Tokenised { tokens, unknown, .. } = vocabulary.tokenise(text);
                     let error = match tokens.is_empty() {
                         true => "the model has none of its words".to_owned(),
                         false => error.to_string(),
@@ -103,15 +105,13 @@ impl Asked<'_> {
         Ok(())
     }
 
-    fn tokenise(&self, text: &str) -> Tokenised {
-        Vocabulary::of_head(&self.head, self.kindred.model().store()).tokenise(text)
-    }
-
     /// Why the text has its most probable label, if that is wanted.
     fn explanation<'l>(&'l self, text: &'l str, found: &Classified) -> Option<Explanation<'l>> {
-        let label = found.labels.first().filter(|_| self.arguments.explain)?;
-        let (model, tokens) = (self.kindred.model().store(), self.tokenise(text));
-        Some(explain(model, &self.head, text, &tokens, label.class, REASONS))
+        let model = self.kindred.model().store();
+        match self.arguments.explain {
+            true => found.explanation(model, &self.head, text, REASONS),
+            false => None,
+        }
     }
 
     /// An answer to a text, with who gave it.

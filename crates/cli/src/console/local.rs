@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use kindred::ReferenceEngine;
-use kindred::heads::{HeadKind, REASONS, Vocabulary, WantedTerms, explain};
+use kindred::heads::{HeadKind, REASONS, WantedTerms};
 use kindred::options::DEFAULT_K;
 use kindred::{
     Classified, Error, ImpliedTerms, Kindred, Limits, ModelDescription, ModelStore, Options,
@@ -115,12 +115,11 @@ impl Service for Local {
             AnyHead::Classifier(classifier) => {
                 let head = &classifier.head;
                 let found = only(model, self.kindred.classify(head, [text]).wait())?;
-                let Classified { labels, unknown, is_cut, times } = found;
-                let explained = labels.first().filter(|_| options.explain == Some(true));
-                let explanation = explained.map(|label| {
-                    let tokenised = Vocabulary::of_head(head, model).tokenise(text);
-                    explain(model, head, text, &tokenised, label.class, REASONS)
-                });
+                let explanation = match options.explain {
+                    Some(true) => found.explanation(model, head, text, REASONS),
+                    _ => None,
+                };
+                let Classified { labels, unknown, is_cut, times, .. } = found;
                 let labels = labels.into_iter();
                 let labels =
                     labels.map(|one| Label { label: one.name, probability: one.probability });
