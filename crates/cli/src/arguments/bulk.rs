@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use clap::builder::TypedValueParser;
 use clap::{Args, Subcommand};
 use kindred::bulk::BulkFormat;
 use kindred::heads::Form;
@@ -96,10 +95,11 @@ pub struct BulkFiles {
     #[arg(long, value_name = "NAME")]
     pub id: Option<String>,
     /// Format of --in [default: as its name says; lines for standard input]
-    #[arg(long, value_name = "FORMAT", value_parser = formats(BulkFormat::ALL))]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(BulkFormat::ALL, BulkFormat::name))]
     pub from: Option<BulkFormat>,
     /// Format of --out [default: as its name says; jsonl for standard output]
-    #[arg(long, value_name = "FORMAT", value_parser = formats(BulkFormat::WRITTEN))]
+    #[arg(long, value_name = "FORMAT")]
+    #[arg(value_parser = one_of(BulkFormat::WRITTEN, BulkFormat::name))]
     pub to: Option<BulkFormat>,
     /// Stop at the first row that can't be answered
     #[arg(long)]
@@ -110,10 +110,6 @@ pub struct BulkFiles {
     /// Print the summary as JSON; with `--out -`, on standard error
     #[arg(long)]
     pub json: bool,
-}
-
-fn formats<const N: usize>(all: [BulkFormat; N]) -> impl TypedValueParser<Value = BulkFormat> {
-    one_of(all, BulkFormat::name)
 }
 
 /// The model and the engine.

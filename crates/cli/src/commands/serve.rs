@@ -2,12 +2,12 @@
 
 use std::cell::Cell;
 use std::convert::Infallible;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kindred::contract::Row;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::runtime;
 use tokio::sync::oneshot;
 use tracing::{error, info, warn};
@@ -64,7 +64,7 @@ where
     // Before the models are loaded, because a SIGHUP during loading must not end the process.
     let hangup = {
         let _within = runtime.enter();
-        Hangup::handle().map_err(no_signals)?
+        Hangup::handle()?
     };
     let timer = runtime.handle().clone();
     let assembly = Assembly::build(config, Box::new(read_settings), make_engines, timer)?;
@@ -87,10 +87,6 @@ where
     Ok(())
 }
 
-fn no_signals(source: io::Error) -> CommandError {
-    CommandError::System { doing: "can't handle signals", source }
-}
-
 /// Serves until a stop signal, and drains; notes in `stopping` when the drain began.
 async fn listen_and_drain(
     config: &Config,
@@ -101,7 +97,7 @@ async fn listen_and_drain(
 ) -> Result<(), CommandError> {
     let Assembly { front, edge, reloader } = assembly;
     // Before the welcome, because a reader of the welcome may stop the service immediately.
-    let mut stop_signals = StopSignals::handle().map_err(no_signals)?;
+    let mut stop_signals = StopSignals::handle()?;
     let can_not_listen = |source| CommandError::Listen { address: config.listen.clone(), source };
     let listener = transport::bind(&config.listen).await.map_err(can_not_listen)?;
     let address = listener.local_addr().map_err(can_not_listen)?;
@@ -170,7 +166,8 @@ fn print_welcome(models: &ModelSet, scheme: &str, address: SocketAddr) -> Result
         if model.words().row(preferred).is_some() {
             preferred.to_owned()
         } else {
-            encoded(model.words().word(Row(row.min(model.rows() as u32 - 1))))
+            let word = model.words().word(Row(row.min(model.rows() as u32 - 1)));
+            utf8_percent_encode(word, NON_ALPHANUMERIC).to_string()
         }
     };
     say!(
@@ -201,8 +198,4 @@ fn print_welcome(models: &ModelSet, scheme: &str, address: SocketAddr) -> Result
     )?;
     say!("  curl {scheme}://{address}/openapi.yaml")?;
     say!("Press Ctrl-C to stop.")
-}
-
-fn encoded(word: &str) -> String {
-    percent_encoding::utf8_percent_encode(word, percent_encoding::NON_ALPHANUMERIC).to_string()
 }

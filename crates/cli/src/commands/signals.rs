@@ -27,12 +27,11 @@ impl Interrupt {
     pub(super) fn watch(kept: &'static str) -> Result<Self, CommandError> {
         let interrupted = Arc::new(AtomicBool::new(false));
         let flag = interrupted.clone();
-        let no_signals = |source| CommandError::System { doing: "can't handle signals", source };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(no_signals)?;
         let mut stop_signals = {
             let _within = runtime.enter();
-            StopSignals::handle().map_err(no_signals)?
+            StopSignals::handle()?
         };
         std::thread::spawn(move || {
             runtime.block_on(stop_signals.next());
@@ -58,6 +57,10 @@ impl Interrupt {
     }
 }
 
+fn no_signals(source: io::Error) -> CommandError {
+    CommandError::System { doing: "can't handle signals", source }
+}
+
 /// Ctrl-C and SIGTERM. Once this value exists, neither ends the process by itself.
 pub(super) struct StopSignals {
     #[cfg(unix)]
@@ -68,15 +71,12 @@ pub(super) struct StopSignals {
 
 impl StopSignals {
     /// Must be called within a tokio runtime.
-    ///
-    /// # Errors
-    /// If the system refuses a handler.
-    pub(super) fn handle() -> io::Result<Self> {
+    pub(super) fn handle() -> Result<Self, CommandError> {
         Ok(Self {
             #[cfg(unix)]
-            interrupt: signal(SignalKind::interrupt())?,
+            interrupt: signal(SignalKind::interrupt()).map_err(no_signals)?,
             #[cfg(unix)]
-            terminate: signal(SignalKind::terminate())?,
+            terminate: signal(SignalKind::terminate()).map_err(no_signals)?,
         })
     }
 
@@ -99,13 +99,10 @@ pub(super) struct Hangup(#[cfg(unix)] Signal);
 
 impl Hangup {
     /// Must be called within a tokio runtime.
-    ///
-    /// # Errors
-    /// If the system refuses a handler.
-    pub(super) fn handle() -> io::Result<Self> {
+    pub(super) fn handle() -> Result<Self, CommandError> {
         Ok(Self(
             #[cfg(unix)]
-            signal(SignalKind::hangup())?,
+            signal(SignalKind::hangup()).map_err(no_signals)?,
         ))
     }
 

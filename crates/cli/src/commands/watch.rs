@@ -4,7 +4,7 @@
 
 use std::convert::Infallible;
 use std::future;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,14 +48,10 @@ pub(super) async fn watch_files(config: &Config, edge: &Arc<Edge>) -> Infallible
 fn content(files: &[PathBuf]) -> Hash {
     let mut hasher = Hasher::new();
     for file in files {
-        let content = read(file);
+        let content = std::fs::read(file).map(|bytes| blake3::hash(&bytes));
         hasher.update(content.as_ref().map_or(&[0; 32], |hash| hash.as_bytes()));
     }
     hasher.finalize()
-}
-
-fn read(file: &Path) -> Option<Hash> {
-    std::fs::read(file).ok().map(|bytes| blake3::hash(&bytes))
 }
 
 fn reload(edge: &Edge, is_first: bool) {

@@ -90,7 +90,7 @@ fn editor(session: &Session) -> Result<Editor<Words, FileHistory>, ConsoleError>
     let service = session.service.clone();
     // If the service does not answer, there are none.
     let words = move |prefix: &str| service.words_with_prefix(prefix).unwrap_or_default();
-    editor.set_helper(Some(Words::new(words)));
+    editor.set_helper(Some(Words { with_prefix: Box::new(words) }));
     Ok(editor)
 }
 

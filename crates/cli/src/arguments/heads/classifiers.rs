@@ -9,8 +9,7 @@ use kindred::bulk::WantedLabels;
 use kindred::heads::{Format, Padding, TrainingOptions};
 
 use super::{
-    MOST_EPOCHS, ModelArguments, TokensArguments, above_zero, below_one, fraction, model_folder,
-    probability, up_to,
+    MOST_EPOCHS, ModelArguments, TokensArguments, model_folder, number, probability, up_to,
 };
 use crate::arguments::{one_of, thread_counts};
 
@@ -67,7 +66,7 @@ pub struct TrainClassifierArguments {
     #[arg(long)]
     pub replace: bool,
     /// Format of the files [default: detected from the first line]
-    #[arg(long, value_parser = formats())]
+    #[arg(long, value_parser = one_of(Format::ALL, Format::name))]
     pub format: Option<Format>,
     #[command(flatten)]
     pub columns: ColumnsArguments,
@@ -89,7 +88,7 @@ pub struct TrainClassifierArguments {
     /// Factor for the vectors of words that are not in the data, from 0 to 1; without effect with
     /// --static
     #[arg(long, value_name = "X", default_value_t = TrainingOptions::OTHER_WORDS, help_heading = "Training")]
-    #[arg(value_parser = fraction())]
+    #[arg(value_parser = number(|x| (0.0..=1.0).contains(&x), "it must be a number from 0 to 1"))]
     pub other_words: f32,
     /// Give words that the model does not have vectors of their own, if at least N texts have them
     /// [default: they are left out]
@@ -111,7 +110,9 @@ pub struct TrainClassifierArguments {
     pub channels: usize,
     /// The part of the features that each step leaves out
     #[arg(long, value_name = "X", default_value_t = 0.5, help_heading = "Training")]
-    #[arg(value_parser = below_one())]
+    #[arg(value_parser = number(
+        |x| (0.0..1.0).contains(&x), "it must be at least 0 and less than 1"
+    ))]
     pub dropout: f32,
     /// Texts of a step
     #[arg(long, value_name = "N", default_value_t = 50, help_heading = "Training")]
@@ -119,7 +120,7 @@ pub struct TrainClassifierArguments {
     pub batch: usize,
     /// The size of steps
     #[arg(long, value_name = "X", default_value_t = 1e-3, help_heading = "Training")]
-    #[arg(value_parser = above_zero())]
+    #[arg(value_parser = number(|x| x > 0.0, "it must be above 0"))]
     pub learning_rate: f32,
     /// The most passes over the data
     #[arg(long, value_name = "N", default_value_t = 12, help_heading = "Training")]
@@ -135,10 +136,6 @@ pub struct TrainClassifierArguments {
     /// Number of threads; 0 means one per core. The weights do not depend on it
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = thread_counts())]
     pub threads: usize,
-}
-
-fn formats() -> impl TypedValueParser<Value = Format> {
-    one_of(Format::ALL, Format::name)
 }
 
 pub(in crate::arguments) const IMPORT_HEAD_EXAMPLES: &str = "\
