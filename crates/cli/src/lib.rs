@@ -6,5 +6,6 @@
 mod arguments;
 pub mod commands;
 mod console;
+mod error;
 
 pub use arguments::Cli;

@@ -20,9 +20,6 @@ pub(super) struct Verification {
 
 impl Verification {
     /// Starts to verify this model, at low priority.
-    ///
-    /// # Errors
-    /// If the system has no threads left.
     pub(super) fn start(model: &Arc<ModelStore>) -> Result<Self, CommandError> {
         let (model, stopped) = (model.clone(), Arc::new(AtomicBool::new(false)));
         let is_stopped = stopped.clone();

@@ -7,7 +7,7 @@ use crate::arguments::{
     AnalogyArguments, AnswerSource, ConsoleArguments, NearestArguments, OutputOptions,
     QuestionOptions,
 };
-use crate::console::{self, ConsoleError, Form, Session};
+use crate::console::{self, Form, Session};
 use kindred::Target;
 use kindred::method::Method;
 use server::config::{Config, ConfigError};
@@ -34,14 +34,12 @@ pub(super) fn nearest(arguments: &NearestArguments) -> Result<(), CommandError> 
     let NearestArguments { word, source, options, output } = arguments;
     let answered = ask(source, options, None, *output, &Target::word(word), word);
     answered.map_err(|error| match error {
-        CommandError::Console(refused) if looks_like_an_expression(word) => match *refused {
-            ConsoleError::Refused(reason) => ConsoleError::Refused(format!(
+        CommandError::Refused(reason) if looks_like_an_expression(word) => {
+            CommandError::Refused(format!(
                 "{reason} (`kindred nearest` reads its argument as one word; for expressions use `kindred \
                  analogy`)"
             ))
-            .into(),
-            other => other.into(),
-        },
+        }
         error => error,
     })
 }
@@ -54,7 +52,7 @@ fn looks_like_an_expression(word: &str) -> bool {
 /// Answers one expression.
 pub(super) fn analogy(arguments: &AnalogyArguments) -> Result<(), CommandError> {
     let AnalogyArguments { expression, source, options, method, output } = arguments;
-    let target = Target::expression(expression).map_err(ConsoleError::from)?;
+    let target = Target::expression(expression)?;
     ask(source, options, *method, *output, &target, expression)
 }
 
@@ -68,7 +66,7 @@ fn ask(
 ) -> Result<(), CommandError> {
     start_log()?;
     let mut session = Session::new(source, &options.0, method, output.compare, output.compare)?;
-    Ok(console::answer_one(&mut session, Form::new(output.json), question, asked)?)
+    console::answer_one(&mut session, Form::new(output.json), question, asked)
 }
 
 /// Logs only warnings and errors, so that the answers stay readable.

@@ -31,9 +31,6 @@ pub(super) struct LongWork {
 impl LongWork {
     /// Starts the engine, with a queue for the most jobs, each of this number of slots. `kept` is
     /// said if the work does not stop by itself after Ctrl-C.
-    ///
-    /// # Errors
-    /// If the engine can't be made here.
     pub(super) fn start(
         model: Arc<ModelStore>,
         devices: &DeviceArguments,

@@ -1,4 +1,4 @@
-//! The commands: one file for each, and their errors.
+//! The commands: one file for each, and what they share.
 
 /// Like `println!`, but returns an error if standard output can't be written. A closed pipe is no
 /// error: the work is done anyway, as in `kindred synth … | head -1`.
@@ -32,28 +32,19 @@ mod verify;
 mod watch;
 
 use std::io::{self, BufRead, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 pub use serve::serve_with;
 
 use crate::arguments::{Cli, Command, ModelArguments, TokensArguments, TrainCommand};
-use crate::console::{ConsoleError, heading};
-use kindred::bulk::BulkError;
-use kindred::engines::EngineStartError;
-use kindred::evaluation::EvaluationError;
-use kindred::graph::GraphError;
-use kindred::heads::{
-    self, DataError, HeadError, ImportError, ReachError, ThreadPool, Tokens, TrainError,
-    has_no_capitals,
-};
+use crate::console::heading;
+pub use crate::error::CommandError;
+use kindred::heads::{self, ThreadPool, Tokens, has_no_capitals};
 use kindred::prepare::not_plain_reason;
-use kindred::queue::EngineLost;
-use kindred::{Device, ModelError, ModelStore, Settings};
-use server::assembly::AssemblyError;
-use server::client::ClientError;
-use server::config::{ConfigError, ServeFlags, URL_VARIABLE};
-use server::models::{LoadError, OneModel};
+use kindred::{Device, ModelStore, Settings};
+use server::config::ServeFlags;
+use server::models::OneModel;
 
 /// Runs the command of a command line.
 ///
@@ -86,153 +77,6 @@ pub fn run(cli: &Cli) -> Result<(), CommandError> {
         Some(Command::Health(arguments)) => health::health(arguments),
         Some(Command::Completions(arguments)) => manual::completions(arguments),
         Some(Command::Man(arguments)) => manual::man(arguments),
-    }
-}
-
-/// Why a command failed, for the person who typed it.
-#[derive(Debug, thiserror::Error)]
-pub enum CommandError {
-    /// The settings.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The model.
-    #[error(transparent)]
-    Model(#[from] ModelError),
-    /// A head.
-    #[error(transparent)]
-    Head(#[from] HeadError),
-    /// Texts with labels.
-    #[error(transparent)]
-    Data(#[from] DataError),
-    /// The training of a head.
-    #[error(transparent)]
-    Train(#[from] TrainError),
-    /// The reach of an expander that is not trained.
-    #[error(transparent)]
-    Reach(#[from] ReachError),
-    /// Weights from another program.
-    #[error(transparent)]
-    Import(#[from] ImportError),
-    /// The engine.
-    #[error(transparent)]
-    Engine(#[from] EngineStartError),
-    /// The service: keys, certificates, origins, a model or its engine.
-    #[error(transparent)]
-    Assembly(#[from] AssemblyError),
-    /// A test set, or the engine during the evaluation.
-    #[error(transparent)]
-    Evaluation(#[from] EvaluationError),
-    /// Bulk work.
-    #[error(transparent)]
-    Bulk(#[from] BulkError),
-    /// The graph of nearest neighbours.
-    #[error(transparent)]
-    Graph(#[from] GraphError),
-    /// A question that the facade refused.
-    #[error(transparent)]
-    Question(#[from] kindred::Error),
-    /// A question, or the service that should answer it. Boxed, because it is the largest.
-    #[error(transparent)]
-    Console(Box<ConsoleError>),
-    /// The address to listen on.
-    #[error(
-        "can't listen on {address}: {source}; choose another address with --listen ADDR:PORT (port 0 selects \
-         a free port)"
-    )]
-    Listen {
-        /// As given.
-        address: String,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// Anything else that the system refused.
-    #[error("{doing}: {source}")]
-    System {
-        /// What was tried.
-        doing: &'static str,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// A file that a command needs can't be read.
-    #[error("can't read {}: {source}; give {wanted}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-        /// The file that is wanted.
-        wanted: &'static str,
-    },
-    /// The model was found damaged after it was used.
-    #[error("{source}; {cure}")]
-    UsedDamaged {
-        /// The fault.
-        source: Box<ModelError>,
-        /// The output that was written, and the cure.
-        cure: String,
-    },
-    /// The client that asks a service.
-    #[error(transparent)]
-    Client(Box<ClientError>),
-    /// A service that does not answer.
-    #[error(
-        "{url} is not ready: {source}; is the service running there? set its address with --url \
-         or {variable}",
-        variable = URL_VARIABLE
-    )]
-    Unreachable {
-        /// Its address.
-        url: String,
-        /// The HTTP client's error.
-        source: Box<ureq::Error>,
-    },
-    /// A service that is not ready.
-    #[error("{url} is not ready: {reason}")]
-    NotReady {
-        /// Its address.
-        url: String,
-        /// Its answer, or why there was none.
-        reason: String,
-    },
-    /// Arguments that are invalid, or that do not go together.
-    #[error("{0}")]
-    Usage(String),
-    /// The service has lost its engine.
-    #[error("{0}; restart the service")]
-    EngineLost(#[source] EngineLost),
-    /// Requests were still in flight when the drain timeout passed.
-    #[error(
-        "stopped with requests in flight, because they took longer than drain_timeout_ms ({0} ms)"
-    )]
-    DrainTimeout(u64),
-}
-
-impl From<LoadError> for CommandError {
-    fn from(error: LoadError) -> Self {
-        Self::Assembly(error.into())
-    }
-}
-
-impl From<ClientError> for CommandError {
-    fn from(error: ClientError) -> Self {
-        Self::Client(Box::new(error))
-    }
-}
-
-impl From<ConsoleError> for CommandError {
-    fn from(error: ConsoleError) -> Self {
-        Self::Console(Box::new(error))
-    }
-}
-
-impl CommandError {
-    /// The program's exit code: 1, or 70 (`EX_SOFTWARE` of sysexits.h) if the engine was lost,
-    /// which tells a supervisor that a restart may help. 2 is for an invalid command line.
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::EngineLost(_) => 70,
-            _ => 1,
-        }
     }
 }
 

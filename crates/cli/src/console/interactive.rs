@@ -13,7 +13,8 @@ use super::completion::Words;
 use super::pipe::unread;
 use super::print::{banner, heading};
 use super::turn::{Fault, Then, Turn};
-use super::{ConsoleError, Form, Session};
+use super::{Form, Session};
+use crate::error::CommandError;
 use server::escape::escaped;
 
 const PROMPT: &str = "kindred> ";
@@ -21,10 +22,7 @@ const PROMPT: &str = "kindred> ";
 const MAX_HISTORY: usize = 10_000;
 
 /// Answers lines until Ctrl-D or `:quit`. Ctrl-C clears the line.
-///
-/// # Errors
-/// If the terminal can't be read or written, or the service does not describe its model.
-pub(crate) fn talk(session: &mut Session, form: Form, compat: bool) -> Result<(), ConsoleError> {
+pub(crate) fn talk(session: &mut Session, form: Form, compat: bool) -> Result<(), CommandError> {
     let (named, banner) = {
         let facts = session.service.facts()?;
         (heading(None, &facts.name, &facts.version), banner(&facts))
@@ -53,7 +51,7 @@ pub(crate) fn talk(session: &mut Session, form: Form, compat: bool) -> Result<()
             Err(ReadlineError::Eof) => return Ok(()),
             Err(e) => {
                 let source = io::Error::other(e);
-                return Err(ConsoleError::System { doing: "can't read the terminal", source });
+                return Err(CommandError::System { doing: "can't read the terminal", source });
             }
         };
         let is_new = !line.trim().is_empty() && editor.add_history_entry(&line).unwrap_or(false);
@@ -75,8 +73,8 @@ pub(crate) fn talk(session: &mut Session, form: Form, compat: bool) -> Result<()
     }
 }
 
-fn editor(session: &Session) -> Result<Editor<Words, FileHistory>, ConsoleError> {
-    let no_terminal = |e: ReadlineError| ConsoleError::System {
+fn editor(session: &Session) -> Result<Editor<Words, FileHistory>, CommandError> {
+    let no_terminal = |e: ReadlineError| CommandError::System {
         doing: "can't use the terminal",
         source: io::Error::other(e),
     };

@@ -1,7 +1,7 @@
 //! Parses a line of the console.
 
-use super::ConsoleError;
 use super::service::Service;
+use crate::error::CommandError;
 use kindred::expression;
 use kindred::heads::HeadKind;
 use kindred::method::Method;
@@ -52,7 +52,7 @@ pub(super) const COMMANDS: [(&str, &str, &str); 10] = [
 
 /// Parses a line. If it begins with a colon and a letter, it is a command. A word that begins like
 /// this must be in double quotes.
-pub(super) fn read(line: &str) -> Result<Line<'_>, ConsoleError> {
+pub(super) fn read(line: &str) -> Result<Line<'_>, CommandError> {
     let line = line.trim();
     if line.is_empty() {
         return Ok(Line::Empty);
@@ -78,20 +78,20 @@ fn text<'a>(
     line: &'a str,
     text: &'a str,
     example: &str,
-) -> Result<Line<'a>, ConsoleError> {
+) -> Result<Line<'a>, CommandError> {
     match text.trim_start() {
-        "" => Err(ConsoleError::BadLine(format!(
+        "" => Err(CommandError::BadLine(format!(
             "`{line}`: {line} takes a text, as in `{line} {example}`"
         ))),
         text => Ok(Line::Text(kind, text)),
     }
 }
 
-fn command(line: &str) -> Result<Line<'_>, ConsoleError> {
+fn command(line: &str) -> Result<Line<'_>, CommandError> {
     let mut words = line.split_whitespace();
     let name = words.next().unwrap_or_default();
     let (argument, more) = (words.next(), words.next());
-    let bad = |wanted: &str| ConsoleError::BadLine(format!("`{line}`: {name} takes {wanted}"));
+    let bad = |wanted: &str| CommandError::BadLine(format!("`{line}`: {name} takes {wanted}"));
     let switch = || match argument {
         None => Ok(None),
         Some("on") => Ok(Some(true)),
@@ -118,7 +118,7 @@ fn command(line: &str) -> Result<Line<'_>, ConsoleError> {
         ":quit" => alone(Line::Quit),
         _ => {
             let known: Vec<_> = COMMANDS.iter().map(|(name, ..)| *name).collect();
-            Err(ConsoleError::BadLine(format!(
+            Err(CommandError::BadLine(format!(
                 "unknown command `{name}`; commands: {} (to query the word, put it in double quotes: \
                  \"{name}\")",
                 known.join(", ")
@@ -130,7 +130,7 @@ fn command(line: &str) -> Result<Line<'_>, ConsoleError> {
 /// The question of a line. If the model has the whole line, spaces included, as a word, the
 /// question is that word. Otherwise it is an expression, or, if the expression is a single word,
 /// that word.
-pub(super) fn question(line: &str, service: &dyn Service) -> Result<Target, ConsoleError> {
+pub(super) fn question(line: &str, service: &dyn Service) -> Result<Target, CommandError> {
     let terms = expression::parse(line);
     let single = match terms.as_deref() {
         Ok([term]) if term.weight == 1.0 => Some(term.word.clone()),

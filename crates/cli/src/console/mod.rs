@@ -11,7 +11,6 @@ mod answer;
 mod compare;
 mod compat;
 mod completion;
-mod error;
 mod interactive;
 mod line;
 mod local;
@@ -23,7 +22,6 @@ mod service;
 mod session;
 mod turn;
 
-pub(crate) use error::ConsoleError;
 pub(crate) use interactive::talk;
 pub(crate) use pipe::{answer_lines, answer_one};
 pub(crate) use print::{Form, heading};

@@ -3,7 +3,8 @@
 use std::io::{self, BufRead, ErrorKind, Read as _, Write};
 
 use super::turn::{Fault, Then, Turn};
-use super::{ConsoleError, Form, Session};
+use super::{Form, Session};
+use crate::error::CommandError;
 use kindred::Target;
 use server::escape::escaped;
 
@@ -23,12 +24,12 @@ pub(crate) fn answer_lines(
     session: &mut Session,
     form: Form,
     compat: bool,
-) -> Result<(), ConsoleError> {
+) -> Result<(), CommandError> {
     let out = &mut io::stdout().lock();
     let (mut asked, mut failed) = (0, 0);
     let (mut input, mut line) = (io::stdin().lock(), Vec::new());
     for number in 1.. {
-        let read = read_line(&mut input, &mut line).map_err(|source| ConsoleError::System {
+        let read = read_line(&mut input, &mut line).map_err(|source| CommandError::System {
             doing: "can't read standard input",
             source,
         })?;
@@ -38,7 +39,7 @@ pub(crate) fn answer_lines(
             (_, text) => text,
         };
         let turn = Turn { session, form, out, number: Some(number) };
-        let bad = |reason: String| Err(ConsoleError::BadLine(reason).into());
+        let bad = |reason: String| Err(CommandError::BadLine(reason).into());
         // Lines are read as bytes, so that a line that is not UTF-8 does not affect the next one.
         let answered = match (read, std::str::from_utf8(text)) {
             (Read::End, _) => break,
@@ -56,7 +57,7 @@ pub(crate) fn answer_lines(
                 failed += 1;
                 let said = match error {
                     // Only these errors echo what was read.
-                    ConsoleError::BadLine(said) | ConsoleError::Refused(said) => shortened(&said),
+                    CommandError::BadLine(said) | CommandError::Refused(said) => shortened(&said),
                     error => error.to_string(),
                 };
                 // Writing may fail here, too. The exit code also reports the failure.
@@ -65,7 +66,7 @@ pub(crate) fn answer_lines(
             Err(Fault::Output(e)) => return unread(e),
         }
     }
-    if failed > 0 { Err(ConsoleError::LinesFailed { failed, asked }) } else { Ok(()) }
+    if failed > 0 { Err(CommandError::LinesFailed { failed, asked }) } else { Ok(()) }
 }
 
 /// The result of reading a line.
@@ -95,15 +96,12 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Read> {
 }
 
 /// Answers one question.
-///
-/// # Errors
-/// If the question has no answer.
 pub(crate) fn answer_one(
     session: &mut Session,
     form: Form,
     question: &Target,
     asked: &str,
-) -> Result<(), ConsoleError> {
+) -> Result<(), CommandError> {
     let mut turn = Turn { session, form, out: &mut io::stdout().lock(), number: None };
     match turn.question(question, asked) {
         Ok(()) => Ok(()),
@@ -122,10 +120,10 @@ fn shortened(error: &str) -> String {
 }
 
 /// The result if standard output can't be written. A closed pipe is no error.
-pub(super) fn unread(error: io::Error) -> Result<(), ConsoleError> {
+pub(super) fn unread(error: io::Error) -> Result<(), CommandError> {
     match error.kind() {
         ErrorKind::BrokenPipe => Ok(()),
-        _ => Err(ConsoleError::System { doing: "can't write the answers", source: error }),
+        _ => Err(CommandError::System { doing: "can't write the answers", source: error }),
     }
 }
 

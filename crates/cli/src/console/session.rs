@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
-use super::ConsoleError;
 use super::answer::{ModelAnswer, TextAnswer};
 use super::compare::{Comparison, difference};
 use super::local::Local;
 use super::remote::Remote;
 use super::service::{Reply, Service, Times};
 use crate::arguments::AnswerSource;
+use crate::error::CommandError;
 use kindred::heads::HeadKind;
 use kindred::method::Method;
 use kindred::{Options, Target};
@@ -45,19 +45,16 @@ pub(super) struct Answered<'a> {
 
 impl Session {
     /// A session with the service behind the URL, or with a model in this process.
-    ///
-    /// # Errors
-    /// If the URL is invalid, or the model or the engine can't be used here.
     pub(crate) fn new(
         source: &AnswerSource,
         options: &Options,
         method: Option<Method>,
         compare: bool,
         may_compare: bool,
-    ) -> Result<Self, ConsoleError> {
+    ) -> Result<Self, CommandError> {
         // In a console, `:compare` may follow later.
         if source.url.is_some() && source.model.is_some() && !may_compare {
-            return Err(ConsoleError::ModelElsewhere);
+            return Err(CommandError::ModelElsewhere);
         }
         let (service, reference): (Rc<dyn Service>, _) = match &source.url {
             Some(url) => {
@@ -89,9 +86,9 @@ impl Session {
     }
 
     /// Turns the comparison with the reference on or off.
-    pub(super) fn set_compare(&mut self, compare: bool) -> Result<(), ConsoleError> {
+    pub(super) fn set_compare(&mut self, compare: bool) -> Result<(), CommandError> {
         if compare && matches!(self.reference, Reference::None) {
-            return Err(ConsoleError::NoReference);
+            return Err(CommandError::NoReference);
         }
         self.compare = compare;
         Ok(())
@@ -103,13 +100,13 @@ impl Session {
         &mut self,
         service: &'s dyn Service,
         question: &Target,
-    ) -> Result<Answered<'s>, ConsoleError> {
+    ) -> Result<Answered<'s>, CommandError> {
         let Reply { answer, times } = service.ask(question, &self.options)?;
         let comparison = if self.compare {
             let reference = self.reference.made(&self.source)?;
             let expected = reference.ask(question, &self.options)?;
             if expected.answer.version != answer.version {
-                return Err(ConsoleError::OtherVersion {
+                return Err(CommandError::OtherVersion {
                     answers: service.name(),
                     found: answer.version.into_owned(),
                     expected: expected.answer.version.into_owned(),
@@ -133,7 +130,7 @@ impl Session {
         service: &'s dyn Service,
         kind: HeadKind,
         text: &'s str,
-    ) -> Result<Reply<TextAnswer<'s>>, ConsoleError> {
+    ) -> Result<Reply<TextAnswer<'s>>, CommandError> {
         let head = match kind {
             HeadKind::Classifier => &self.classifier,
             HeadKind::Expander => &self.expander,
@@ -143,7 +140,7 @@ impl Session {
 
     /// Chooses the head of this name among those of its kind, or without a name the only one of
     /// each kind. Returns what was chosen, for people.
-    pub(super) fn choose_head(&mut self, name: &str) -> Result<String, ConsoleError> {
+    pub(super) fn choose_head(&mut self, name: &str) -> Result<String, CommandError> {
         if name.is_empty() {
             (self.classifier, self.expander) = (None, None);
             return Ok("the heads are the only ones of their kinds".to_owned());
@@ -152,7 +149,7 @@ impl Session {
         let Some(head) = heads.iter().find(|head| head.name == name) else {
             let names: Vec<&str> = heads.iter().map(|head| head.name.as_str()).collect();
             let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            return Err(ConsoleError::Refused(format!(
+            return Err(CommandError::Refused(format!(
                 "there is no head `{name}`; heads: {names}"
             )));
         };
@@ -167,13 +164,13 @@ impl Session {
 
 impl Reference {
     /// The reference of this source, which is made now if it was not before.
-    fn made(&mut self, source: &AnswerSource) -> Result<&Local, ConsoleError> {
+    fn made(&mut self, source: &AnswerSource) -> Result<&Local, CommandError> {
         if let Self::Later = self {
             *self = Self::Made(Local::with_reference(source)?);
         }
         match self {
             Self::Made(reference) => Ok(reference),
-            Self::None | Self::Later => Err(ConsoleError::NoReference),
+            Self::None | Self::Later => Err(CommandError::NoReference),
         }
     }
 }

@@ -6,7 +6,8 @@ use super::answer::{ModelAnswer, TextAnswer};
 use super::compare::Comparison;
 use super::line::{self, Line};
 use super::print::{Form, heading, help};
-use super::{ConsoleError, Session, compat};
+use super::{Session, compat};
+use crate::error::CommandError;
 use kindred::Target;
 
 /// What happens after a line.
@@ -21,7 +22,7 @@ pub(super) enum Then {
 pub(super) enum Fault {
     /// An error for the person who typed it.
     #[error(transparent)]
-    Line(#[from] ConsoleError),
+    Line(#[from] CommandError),
     /// The output can't be written.
     #[error(transparent)]
     Output(#[from] io::Error),
@@ -111,7 +112,7 @@ impl Turn<'_> {
         self.form.answer(self.out, asked, self.number, &answered)?;
         match answered.comparison {
             Some(Comparison { difference: Some(difference), .. }) => {
-                Err(ConsoleError::Different(difference).into())
+                Err(CommandError::Different(difference).into())
             }
             _ => Ok(()),
         }
