@@ -14,16 +14,15 @@ use clap::builder::{
     TypedValueParser,
 };
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 use kindred::contract::Metric;
 use kindred::export::ExportFormat;
 use kindred::prepare::{MAX_DIM, VectorsFormat};
 
-use asking::{
-    ANALOGY_EXAMPLES, COMPLETIONS_EXAMPLES, CONSOLE_EXAMPLES, MAN_EXAMPLES, NEAREST_EXAMPLES,
-};
+use asking::{ANALOGY_EXAMPLES, CONSOLE_EXAMPLES, NEAREST_EXAMPLES};
 pub(crate) use asking::{
-    AnalogyArguments, AnswerSource, CompletionsArguments, ConsoleArguments, ManArguments,
-    NearestArguments, OutputOptions, QuestionOptions,
+    AnalogyArguments, AnswerSource, ConsoleArguments, NearestArguments, OutputOptions,
+    QuestionOptions,
 };
 
 use bulk::BULK_EXAMPLES;
@@ -97,7 +96,13 @@ pub enum Command {
     Synth(SynthArguments),
     /// Verify every checksum of a model folder or a head folder
     #[command(after_help = VERIFY_EXAMPLES)]
-    Verify(VerifyArguments),
+    Verify {
+        /// Model folder to check
+        model: PathBuf,
+        /// Head folder to check, too
+        #[arg(long, value_name = "DIR")]
+        head: Option<PathBuf>,
+    },
     /// Train a head: a small model over a model's rows
     #[command(subcommand, after_help = TRAIN_EXAMPLES)]
     Train(TrainCommand),
@@ -122,16 +127,39 @@ pub enum Command {
     Bulk(BulkCommand),
     /// Create an API key
     #[command(after_help = API_KEY_EXAMPLES)]
-    ApiKey(ApiKeyArguments),
+    ApiKey {
+        /// Name of the key's owner, for the log; no spaces
+        name: String,
+        /// Allow administration, such as reloads
+        #[arg(long)]
+        admin: bool,
+    },
     /// Check whether a running service is ready
     #[command(after_help = HEALTH_EXAMPLES)]
-    Health(HealthArguments),
+    Health {
+        /// Address of the service; overrides KINDRED_URL. https works only for loopback addresses;
+        /// the certificate is not checked [default: http://127.0.0.1:8080]
+        #[arg(long, value_name = "URL")]
+        url: Option<String>,
+        /// Timeout, in ms; should exceed the service's readiness_timeout_ms
+        #[arg(long, value_name = "MS", default_value_t = 6000)]
+        #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+        timeout_ms: u64,
+    },
     /// Print a completion script for a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
-    Completions(CompletionsArguments),
+    Completions {
+        /// Shell to complete for
+        #[arg(value_enum)]
+        shell: Shell,
+    },
     /// Print the manual page, or write one page per command
     #[command(after_help = MAN_EXAMPLES)]
-    Man(ManArguments),
+    Man {
+        /// Folder to write the pages to, one per command; created if missing
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
 }
 
 const SERVE_EXAMPLES: &str = "\
@@ -299,15 +327,6 @@ Examples:
   kindred verify models/glove.6B.50d
   kindred verify models/glove.6B.50d --head heads/sentiment";
 
-#[derive(Debug, Clone, Args)]
-pub struct VerifyArguments {
-    /// Model folder to check
-    pub model: PathBuf,
-    /// Head folder to check, too
-    #[arg(long, value_name = "DIR")]
-    pub head: Option<PathBuf>,
-}
-
 const EVAL_EXAMPLES: &str = "\
 Analogies (a is to b as c is to d) are correct if d is the best word, not counting a, b and c. A question with \
 an unknown word counts as wrong. Formats: Google's questions-words; four words per line, with or without a tag, \
@@ -384,15 +403,6 @@ Examples:
   kindred api-key operator --admin
   kindred serve --api-keys-file keys.txt";
 
-#[derive(Debug, Clone, Args)]
-pub struct ApiKeyArguments {
-    /// Name of the key's owner, for the log; no spaces
-    pub name: String,
-    /// Allow administration, such as reloads
-    #[arg(long)]
-    pub admin: bool,
-}
-
 const HEALTH_EXAMPLES: &str = "\
 Exits with 0 if /health/ready reports ready, otherwise with 1 and the reason. Useful in containers without curl. \
 If KINDRED_API_KEY is set, its key is sent.
@@ -403,16 +413,17 @@ Examples:
   KINDRED_URL=http://127.0.0.1:9000 kindred health
   kindred health --url https://127.0.0.1:8443    # https works only for loopback addresses";
 
-#[derive(Debug, Clone, Args)]
-pub struct HealthArguments {
-    /// Address of the service; overrides KINDRED_URL. https works only for loopback addresses; the
-    /// certificate is not checked [default: http://127.0.0.1:8080]
-    #[arg(long, value_name = "URL")]
-    pub url: Option<String>,
-    /// Timeout, in ms; should exceed the service's readiness_timeout_ms
-    #[arg(long, value_name = "MS", default_value_t = 6000, value_parser = clap::value_parser!(u64).range(1..))]
-    pub timeout_ms: u64,
-}
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  mkdir -p ~/.local/share/bash-completion/completions ~/.zfunc ~/.config/fish/completions
+  kindred completions bash > ~/.local/share/bash-completion/completions/kindred
+  kindred completions zsh > ~/.zfunc/_kindred    # with ~/.zfunc in fpath
+  kindred completions fish > ~/.config/fish/completions/kindred.fish";
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  kindred man | man -l -
+  kindred man --out ~/.local/share/man/man1    # kindred.1, kindred-serve.1 and so on";
 
 /// Parses a number of threads.
 fn thread_counts() -> impl TypedValueParser<Value = usize> {

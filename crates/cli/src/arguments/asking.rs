@@ -1,4 +1,4 @@
-//! Commands that query a model, and commands that print completions and manual pages.
+//! Commands that query a model.
 
 mod options;
 
@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use clap_complete::Shell;
 
 use super::methods;
 use kindred::device::Device;
@@ -143,30 +142,4 @@ pub struct AnalogyArguments {
     pub method: Option<Method>,
     #[command(flatten)]
     pub output: OutputOptions,
-}
-
-pub(super) const COMPLETIONS_EXAMPLES: &str = "\
-Examples:
-  mkdir -p ~/.local/share/bash-completion/completions ~/.zfunc ~/.config/fish/completions
-  kindred completions bash > ~/.local/share/bash-completion/completions/kindred
-  kindred completions zsh > ~/.zfunc/_kindred    # with ~/.zfunc in fpath
-  kindred completions fish > ~/.config/fish/completions/kindred.fish";
-
-#[derive(Debug, Clone, Copy, Args)]
-pub struct CompletionsArguments {
-    /// Shell to complete for
-    #[arg(value_enum)]
-    pub shell: Shell,
-}
-
-pub(super) const MAN_EXAMPLES: &str = "\
-Examples:
-  kindred man | man -l -
-  kindred man --out ~/.local/share/man/man1    # kindred.1, kindred-serve.1 and so on";
-
-#[derive(Debug, Clone, Args)]
-pub struct ManArguments {
-    /// Folder to write the pages to, one per command; created if missing
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
 }

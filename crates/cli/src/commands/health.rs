@@ -9,7 +9,6 @@ use ureq::Agent;
 use ureq::tls::TlsConfig;
 
 use super::CommandError;
-use crate::arguments::HealthArguments;
 use server::client::{self, is_loopback};
 use server::config::{self, URL_VARIABLE};
 
@@ -17,16 +16,16 @@ use server::config::{self, URL_VARIABLE};
 const DEFAULT_URL: &str = "http://127.0.0.1:8080";
 
 /// Asks a running service whether it is ready.
-pub(super) fn health(arguments: &HealthArguments) -> Result<(), CommandError> {
+pub(super) fn health(url: Option<&str>, timeout_ms: u64) -> Result<(), CommandError> {
     config::check_variables()?;
-    let url = match &arguments.url {
-        Some(url) => Some(url.clone()),
+    let url = match url {
+        Some(url) => Some(url.to_owned()),
         None => config::variable(URL_VARIABLE)?,
     };
     let url = url.as_deref().unwrap_or(DEFAULT_URL).trim_end_matches('/');
     check_address(url).map_err(CommandError::Usage)?;
     let key = client::api_key(None)?;
-    ask(url, key, Duration::from_millis(arguments.timeout_ms))?;
+    ask(url, key, Duration::from_millis(timeout_ms))?;
     say!("ready")
 }
 

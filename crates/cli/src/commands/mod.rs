@@ -60,7 +60,7 @@ pub fn run(cli: &Cli) -> Result<(), CommandError> {
         Some(Command::Prepare(arguments)) => prepare::prepare(arguments),
         Some(Command::Export(arguments)) => export::export(arguments),
         Some(Command::Synth(arguments)) => synth::synth(arguments),
-        Some(Command::Verify(arguments)) => verify::verify(arguments),
+        Some(Command::Verify { model, head }) => verify::verify(model, head.as_deref()),
         Some(Command::Train(TrainCommand::Classifier(arguments))) => {
             train::train_classifier(arguments)
         }
@@ -73,10 +73,10 @@ pub fn run(cli: &Cli) -> Result<(), CommandError> {
         Some(Command::Eval(arguments)) => eval::eval(arguments),
         Some(Command::Bulk(command)) => bulk::bulk(command),
         Some(Command::Graph(arguments)) => graph::graph(arguments),
-        Some(Command::ApiKey(arguments)) => api_key::api_key(arguments),
-        Some(Command::Health(arguments)) => health::health(arguments),
-        Some(Command::Completions(arguments)) => manual::completions(arguments),
-        Some(Command::Man(arguments)) => manual::man(arguments),
+        Some(Command::ApiKey { name, admin }) => api_key::api_key(name, *admin),
+        Some(Command::Health { url, timeout_ms }) => health::health(url.as_deref(), *timeout_ms),
+        Some(Command::Completions { shell }) => manual::completions(*shell),
+        Some(Command::Man { out }) => manual::man(out.as_deref()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use etcetera::{BaseStrategy, choose_base_strategy};
@@ -12,7 +13,7 @@ use rustyline::{CompletionType, Config, Editor};
 use super::completion::Words;
 use super::pipe::unread;
 use super::print::{banner, heading};
-use super::turn::{Fault, Then, Turn};
+use super::turn::{Fault, Turn};
 use super::{Form, Session};
 use crate::error::CommandError;
 use server::escape::escaped;
@@ -65,8 +66,8 @@ pub(crate) fn talk(session: &mut Session, form: Form, compat: bool) -> Result<()
         let turn = Turn { session, form, out: &mut out, number: None };
         let answered = if compat { turn.line_of_report(&line) } else { turn.line(&line) };
         match answered {
-            Ok(Then::Continue) => {}
-            Ok(Then::End) => return Ok(()),
+            Ok(ControlFlow::Continue(())) => {}
+            Ok(ControlFlow::Break(())) => return Ok(()),
             Err(Fault::Line(error)) => eprintln!("{}", escaped(&error.to_string())),
             Err(Fault::Output(e)) => return unread(e),
         }

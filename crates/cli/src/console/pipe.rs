@@ -1,8 +1,9 @@
 //! Lines from a pipe: prints an answer or an error for each, until the pipe ends.
 
 use std::io::{self, BufRead, ErrorKind, Read as _, Write};
+use std::ops::ControlFlow;
 
-use super::turn::{Fault, Then, Turn};
+use super::turn::{Fault, Turn};
 use super::{Form, Session};
 use crate::error::CommandError;
 use kindred::Target;
@@ -51,8 +52,8 @@ pub(crate) fn answer_lines(
         };
         asked += 1;
         match answered {
-            Ok(Then::Continue) => {}
-            Ok(Then::End) => break,
+            Ok(ControlFlow::Continue(())) => {}
+            Ok(ControlFlow::Break(())) => break,
             Err(Fault::Line(error)) => {
                 failed += 1;
                 let said = match error {

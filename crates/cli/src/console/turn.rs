@@ -1,6 +1,7 @@
 //! One line of a session: parses it, answers it and prints the answer.
 
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 
 use super::answer::{ModelAnswer, TextAnswer};
 use super::compare::Comparison;
@@ -9,13 +10,6 @@ use super::print::{Form, heading, help};
 use super::{Session, compat};
 use crate::error::CommandError;
 use kindred::Target;
-
-/// What happens after a line.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Then {
-    Continue,
-    End,
-}
 
 /// Why a line was not answered.
 #[derive(Debug, thiserror::Error)]
@@ -38,8 +32,8 @@ pub(super) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Answers a line of the console.
-    pub(super) fn line(mut self, line: &str) -> Result<Then, Fault> {
+    /// Answers a line of the console. Breaks if it is the last.
+    pub(super) fn line(mut self, line: &str) -> Result<ControlFlow<()>, Fault> {
         match line::read(line)? {
             Line::Empty => {}
             Line::Question(text) => {
@@ -87,20 +81,20 @@ impl Turn<'_> {
             // To standard error, because a script reads the answers on standard output.
             Line::Help if self.form.json => help(&mut io::stderr())?,
             Line::Help => help(self.out)?,
-            Line::Quit => return Ok(Then::End),
+            Line::Quit => return Ok(ControlFlow::Break(())),
         }
-        Ok(Then::Continue)
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Answers a line of the 2020 report.
-    pub(super) fn line_of_report(mut self, line: &str) -> Result<Then, Fault> {
+    pub(super) fn line_of_report(mut self, line: &str) -> Result<ControlFlow<()>, Fault> {
         if line.trim().is_empty() {
-            return Ok(Then::Continue);
+            return Ok(ControlFlow::Continue(()));
         }
         let (question, compared) = compat::read(line)?;
         self.session.set_compare(compared)?;
         self.question(&question, line.trim())?;
-        Ok(Then::Continue)
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Answers a question.
