@@ -36,13 +36,6 @@ enum Reference {
     Made(Local),
 }
 
-/// The result of a question.
-pub(super) struct Answered<'a> {
-    pub(super) answer: ModelAnswer<'a>,
-    pub(super) times: Option<Times>,
-    pub(super) comparison: Option<Comparison>,
-}
-
 impl Session {
     /// A session with the service behind the URL, or with a model in this process.
     pub(crate) fn new(
@@ -100,28 +93,27 @@ impl Session {
         &mut self,
         service: &'s dyn Service,
         question: &Target,
-    ) -> Result<Answered<'s>, CommandError> {
-        let Reply { answer, times } = service.ask(question, &self.options)?;
-        let comparison = if self.compare {
-            let reference = self.reference.made(&self.source)?;
-            let expected = reference.ask(question, &self.options)?;
-            if expected.answer.version != answer.version {
-                return Err(CommandError::OtherVersion {
-                    answers: service.name(),
-                    found: answer.version.into_owned(),
-                    expected: expected.answer.version.into_owned(),
-                });
-            }
-            let milliseconds = |times: Option<Times>| times.map_or(0.0, |times| times.engine);
-            Some(Comparison {
-                engine_ms: milliseconds(times),
-                reference_ms: milliseconds(expected.times),
-                difference: difference(&answer.found, &expected.answer.found),
-            })
-        } else {
-            None
+    ) -> Result<(Reply<ModelAnswer<'s>>, Option<Comparison>), CommandError> {
+        let reply = service.ask(question, &self.options)?;
+        if !self.compare {
+            return Ok((reply, None));
+        }
+        let reference = self.reference.made(&self.source)?;
+        let expected = reference.ask(question, &self.options)?;
+        if expected.answer.version != reply.answer.version {
+            return Err(CommandError::OtherVersion {
+                answers: service.name(),
+                found: reply.answer.version.into_owned(),
+                expected: expected.answer.version.into_owned(),
+            });
+        }
+        let milliseconds = |times: Option<Times>| times.map_or(0.0, |times| times.engine);
+        let comparison = Comparison {
+            engine_ms: milliseconds(reply.times),
+            reference_ms: milliseconds(expected.times),
+            difference: difference(&reply.answer.found, &expected.answer.found),
         };
-        Ok(Answered { answer, times, comparison })
+        Ok((reply, Some(comparison)))
     }
 
     /// The labels of a text, or its terms with their tokens, of the session's service.

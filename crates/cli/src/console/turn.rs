@@ -100,11 +100,11 @@ impl Turn<'_> {
     /// Answers a question.
     pub(super) fn question(&mut self, question: &Target, asked: &str) -> Result<(), Fault> {
         let service = self.session.service.clone();
-        let answered = self.session.ask(&*service, question)?;
-        let ModelAnswer { model, version, .. } = &answered.answer;
+        let (reply, comparison) = self.session.ask(&*service, question)?;
+        let ModelAnswer { model, version, .. } = &reply.answer;
         self.name(None, model, version);
-        self.form.answer(self.out, asked, self.number, &answered)?;
-        match answered.comparison {
+        self.form.of_question(self.out, asked, self.number, &reply, comparison.as_ref())?;
+        match comparison {
             Some(Comparison { difference: Some(difference), .. }) => {
                 Err(CommandError::Different(difference).into())
             }
