@@ -26,10 +26,7 @@ pub(crate) use asking::{
 };
 
 use bulk::BULK_EXAMPLES;
-pub(crate) use bulk::{
-    BulkAnalogyArguments, BulkClassifyArguments, BulkCommand, BulkEngine, BulkExpandArguments,
-    BulkFiles, BulkNearestArguments,
-};
+pub(crate) use bulk::{BulkCommand, BulkEngine, BulkFiles};
 
 pub(crate) use devices::DeviceArguments;
 use graph::GRAPH_EXAMPLES;
@@ -124,7 +121,7 @@ pub enum Command {
     Graph(GraphArguments),
     /// Answer each row of a file into another: labels, terms, neighbours or analogies
     #[command(subcommand, after_help = BULK_EXAMPLES)]
-    Bulk(BulkCommand),
+    Bulk(Box<BulkCommand>),
     /// Create an API key
     #[command(after_help = API_KEY_EXAMPLES)]
     ApiKey {

@@ -17,16 +17,54 @@ use super::{methods, one_of};
 pub enum BulkCommand {
     /// The labels that a head gives to each text
     #[command(after_help = CLASSIFY_EXAMPLES)]
-    Classify(Box<BulkClassifyArguments>),
+    Classify {
+        #[command(flatten)]
+        labels: LabelArguments,
+        #[command(flatten)]
+        files: BulkFiles,
+        #[command(flatten)]
+        engine: BulkEngine,
+    },
     /// The terms that each text implies, with weights
     #[command(after_help = EXPAND_EXAMPLES)]
-    Expand(Box<BulkExpandArguments>),
+    Expand {
+        #[command(flatten)]
+        terms: TermArguments,
+        /// Form of the terms in JSON lines or Parquet: terms, impacts, rank_features,
+        /// sparse_vector, qdrant or vespa
+        #[arg(long, value_name = "FORM", default_value_t, value_parser = str::parse::<Form>)]
+        format: Form,
+        #[command(flatten)]
+        files: BulkFiles,
+        #[command(flatten)]
+        engine: BulkEngine,
+    },
     /// The nearest neighbours of each word, or of each text
     #[command(after_help = NEAREST_EXAMPLES)]
-    Nearest(Box<BulkNearestArguments>),
+    Nearest {
+        /// Rows are texts: ask for the neighbours of the sum of each text's words
+        #[arg(long)]
+        texts: bool,
+        #[command(flatten)]
+        options: QuestionOptions,
+        #[command(flatten)]
+        files: BulkFiles,
+        #[command(flatten)]
+        engine: BulkEngine,
+    },
     /// The nearest neighbours of each expression such as `king - man + woman`
     #[command(after_help = ANALOGY_EXAMPLES)]
-    Analogy(Box<BulkAnalogyArguments>),
+    Analogy {
+        #[command(flatten)]
+        options: QuestionOptions,
+        /// Analogy method, for an expression `b - a + c` [default: 3cosadd]
+        #[arg(long, value_parser = methods(), help_heading = "Query")]
+        method: Option<Method>,
+        #[command(flatten)]
+        files: BulkFiles,
+        #[command(flatten)]
+        engine: BulkEngine,
+    },
 }
 
 pub(super) const BULK_EXAMPLES: &str = "\
@@ -120,54 +158,4 @@ pub struct BulkEngine {
     pub model: ModelArguments,
     #[command(flatten)]
     pub devices: DeviceArguments,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct BulkClassifyArguments {
-    #[command(flatten)]
-    pub labels: LabelArguments,
-    #[command(flatten)]
-    pub files: BulkFiles,
-    #[command(flatten)]
-    pub engine: BulkEngine,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct BulkExpandArguments {
-    #[command(flatten)]
-    pub terms: TermArguments,
-    /// Form of the terms in JSON lines or Parquet: terms, impacts, rank_features, sparse_vector,
-    /// qdrant or vespa
-    #[arg(long, value_name = "FORM", default_value_t, value_parser = str::parse::<Form>)]
-    pub format: Form,
-    #[command(flatten)]
-    pub files: BulkFiles,
-    #[command(flatten)]
-    pub engine: BulkEngine,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct BulkNearestArguments {
-    /// Rows are texts: ask for the neighbours of the sum of each text's words
-    #[arg(long)]
-    pub texts: bool,
-    #[command(flatten)]
-    pub options: QuestionOptions,
-    #[command(flatten)]
-    pub files: BulkFiles,
-    #[command(flatten)]
-    pub engine: BulkEngine,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct BulkAnalogyArguments {
-    #[command(flatten)]
-    pub options: QuestionOptions,
-    /// Analogy method, for an expression `b - a + c` [default: 3cosadd]
-    #[arg(long, value_parser = methods(), help_heading = "Query")]
-    pub method: Option<Method>,
-    #[command(flatten)]
-    pub files: BulkFiles,
-    #[command(flatten)]
-    pub engine: BulkEngine,
 }

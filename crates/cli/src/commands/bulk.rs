@@ -15,10 +15,7 @@ use super::expand::{expander_of, wanted_terms};
 use super::long_work::{LongWork, display, resumed};
 use super::progress::Pace;
 use super::{CommandError, heading, model_of_head, print};
-use crate::arguments::{
-    BulkAnalogyArguments, BulkClassifyArguments, BulkCommand, BulkEngine, BulkExpandArguments,
-    BulkFiles, BulkNearestArguments,
-};
+use crate::arguments::{BulkCommand, BulkEngine, BulkFiles};
 use server::models::OneModel;
 
 /// Slots of the queue for a job in flight, eight for each row: a caller gets half of the queue, and
@@ -32,45 +29,26 @@ const KEPT: &str = "rows that are done are kept beside the output, unless they c
 /// Answers each row of a file.
 pub(super) fn bulk(command: &BulkCommand) -> Result<(), CommandError> {
     match command {
-        BulkCommand::Classify(arguments) => classify(arguments),
-        BulkCommand::Expand(arguments) => expand(arguments),
-        BulkCommand::Nearest(arguments) => {
-            let BulkNearestArguments { texts, options, files, engine } = &**arguments;
-            let work = if *texts { BulkWork::NearestOfTexts } else { BulkWork::Nearest };
-            search(files, engine, &options.0, work)
+        BulkCommand::Classify { labels, files, engine } => run(files, engine, |one| {
+            let (name, head) = classifier_of(one, labels.head.as_deref())?;
+            Ok((Some(name), BulkWork::Classify(head, labels.wanted())))
+        }),
+        BulkCommand::Expand { terms, format, files, engine } => {
+            let wanted = wanted_terms(terms)?;
+            run(files, engine, |one| {
+                let (name, expander) = expander_of(one, terms.head.as_deref())?;
+                Ok((Some(name), BulkWork::Expand(expander, wanted, *format)))
+            })
         }
-        BulkCommand::Analogy(arguments) => {
-            let BulkAnalogyArguments { options, method, files, engine } = &**arguments;
+        BulkCommand::Nearest { texts, options, files, engine } => {
+            let work = if *texts { BulkWork::NearestOfTexts } else { BulkWork::Nearest };
+            run(files, engine, |_| Ok((None, work(options.0.clone()))))
+        }
+        BulkCommand::Analogy { options, method, files, engine } => {
             let options = Options { method: *method, ..options.0.clone() };
-            search(files, engine, &options, BulkWork::Analogy)
+            run(files, engine, |_| Ok((None, BulkWork::Analogy(options))))
         }
     }
-}
-
-fn search(
-    files: &BulkFiles,
-    engine: &BulkEngine,
-    options: &Options,
-    work: fn(Options) -> BulkWork,
-) -> Result<(), CommandError> {
-    run(files, engine, |_| Ok((None, work(options.clone()))))
-}
-
-fn classify(arguments: &BulkClassifyArguments) -> Result<(), CommandError> {
-    let BulkClassifyArguments { labels, files, engine } = arguments;
-    run(files, engine, |one| {
-        let (name, head) = classifier_of(one, labels.head.as_deref())?;
-        Ok((Some(name), BulkWork::Classify(head, labels.wanted())))
-    })
-}
-
-fn expand(arguments: &BulkExpandArguments) -> Result<(), CommandError> {
-    let BulkExpandArguments { terms, format, files, engine } = arguments;
-    let wanted = wanted_terms(terms)?;
-    run(files, engine, |one| {
-        let (name, expander) = expander_of(one, terms.head.as_deref())?;
-        Ok((Some(name), BulkWork::Expand(expander, wanted, *format)))
-    })
 }
 
 fn run(
