@@ -2,7 +2,6 @@
 
 mod asking;
 mod bulk;
-mod devices;
 mod graph;
 mod heads;
 
@@ -28,7 +27,6 @@ pub(crate) use asking::{
 use bulk::BULK_EXAMPLES;
 pub(crate) use bulk::{BulkCommand, BulkEngine, BulkFiles};
 
-pub(crate) use devices::DeviceArguments;
 use graph::GRAPH_EXAMPLES;
 pub(crate) use graph::GraphArguments;
 
@@ -38,7 +36,7 @@ pub(crate) use heads::{
     TermArguments, TokensArguments, TrainClassifierArguments, TrainCommand, TrainExpanderArguments,
 };
 
-use kindred::device::Device;
+use kindred::device::{Device, Placement};
 use kindred::evaluation::results::Case;
 use kindred::method::Method;
 use server::config::{MAX_THREADS, ServeFlags};
@@ -421,6 +419,22 @@ const MAN_EXAMPLES: &str = "\
 Examples:
   kindred man | man -l -
   kindred man --out ~/.local/share/man/man1    # kindred.1, kindred-serve.1 and so on";
+
+/// What long work, such as `graph` and `bulk`, runs on.
+#[derive(Debug, Clone, Args)]
+pub struct DeviceArguments {
+    /// Devices to work on: auto (a GPU if there is one, else the CPU), cpu, cuda (the first GPU, an
+    /// error without one), cuda:all, or some GPUs, as in cuda:1 or cuda:0,2
+    #[arg(long, default_value_t = Device::Auto)]
+    pub device: Device,
+    /// Placement of the model on several GPUs: replicate, shard, or auto (copies if they fit, else
+    /// shards)
+    #[arg(long, default_value_t = Placement::Auto)]
+    pub placement: Placement,
+    /// Number of CPU engine threads; 0 means one per core
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = thread_counts())]
+    pub threads: usize,
+}
 
 /// Parses a number of threads.
 fn thread_counts() -> impl TypedValueParser<Value = usize> {

@@ -20,19 +20,14 @@ use server::models::LoadError;
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the message of each variant says what its fields are")]
 pub enum CommandError {
-    /// The settings.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The model.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// A head.
     #[error(transparent)]
     Head(#[from] HeadError),
-    /// Texts with labels.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// The training of a head.
     #[error(transparent)]
     Train(#[from] TrainError),
     /// The reach of an expander that is not trained.
@@ -41,7 +36,6 @@ pub enum CommandError {
     /// Weights from another program.
     #[error(transparent)]
     Import(#[from] ImportError),
-    /// The engine.
     #[error(transparent)]
     Engine(#[from] EngineStartError),
     /// The service: keys, certificates, origins, a model or its engine.
@@ -50,13 +44,10 @@ pub enum CommandError {
     /// A test set, or the engine during the evaluation.
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),
-    /// Bulk work.
     #[error(transparent)]
     Bulk(#[from] BulkError),
-    /// The graph of nearest neighbours.
     #[error(transparent)]
     Graph(#[from] GraphError),
-    /// The address to listen on.
     #[error(
         "can't listen on {address}: {source}; choose another address with --listen ADDR:PORT (port 0 selects \
          a free port)"
@@ -65,7 +56,6 @@ pub enum CommandError {
     /// Anything else that the system refused.
     #[error("{doing}: {source}")]
     System { doing: &'static str, source: io::Error },
-    /// A file that a command needs can't be read.
     #[error("can't read {}: {source}; give {wanted}", path.display())]
     Unreadable { path: PathBuf, source: io::Error, wanted: &'static str },
     /// The model was found damaged after it was used.
@@ -84,14 +74,12 @@ pub enum CommandError {
     /// A service that is not ready.
     #[error("{url} is not ready: {reason}")]
     NotReady { url: String, reason: String },
-    /// The URL is invalid.
     #[error("--url {url}: {reason}; give it as http://HOST:PORT or http://HOST:PORT/models/NAME")]
     BadUrl {
         url: String,
         #[source]
         reason: Box<dyn Error + Send + Sync>,
     },
-    /// The service can't be reached.
     #[error("can't query {url}: {source}; {cure}")]
     NoAnswer { url: String, source: Box<ureq::Error>, cure: String },
     /// The address belongs to something other than Kindred.
@@ -140,7 +128,6 @@ pub enum CommandError {
     /// The service has lost its engine.
     #[error("{0}; restart the service")]
     EngineLost(#[source] EngineLost),
-    /// Requests were still in flight when the drain timeout passed.
     #[error(
         "stopped with requests in flight, because they took longer than drain_timeout_ms ({0} ms)"
     )]

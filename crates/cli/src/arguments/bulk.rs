@@ -8,9 +8,8 @@ use kindred::heads::Form;
 use kindred::method::Method;
 
 use super::asking::QuestionOptions;
-use super::devices::DeviceArguments;
 use super::heads::{LabelArguments, ModelArguments, TermArguments};
-use super::{methods, one_of};
+use super::{DeviceArguments, methods, one_of};
 
 /// What is asked of each row.
 #[derive(Debug, Subcommand)]

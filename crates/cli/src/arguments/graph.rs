@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::{NonEmptyStringValueParser, RangedU64ValueParser};
 use kindred::options::{DEFAULT_K, MAX_K};
 
-use super::devices::DeviceArguments;
+use super::DeviceArguments;
 
 pub(super) const GRAPH_EXAMPLES: &str = "\
 For each row of the model, its k nearest other rows, with the scores of `nearest`: exact, and the same bytes on every device. \

@@ -27,7 +27,6 @@ mod serve;
 mod signals;
 mod synth;
 mod train;
-mod train_expander;
 mod verify;
 mod watch;
 
@@ -40,7 +39,7 @@ pub use serve::serve_with;
 use crate::arguments::{Cli, Command, ModelArguments, TokensArguments, TrainCommand};
 use crate::console::heading;
 pub use crate::error::CommandError;
-use kindred::heads::{self, ThreadPool, Tokens, has_no_capitals};
+use kindred::heads::{Tokens, has_no_capitals};
 use kindred::prepare::not_plain_reason;
 use kindred::{Device, ModelStore, Settings};
 use server::config::ServeFlags;
@@ -64,9 +63,7 @@ pub fn run(cli: &Cli) -> Result<(), CommandError> {
         Some(Command::Train(TrainCommand::Classifier(arguments))) => {
             train::train_classifier(arguments)
         }
-        Some(Command::Train(TrainCommand::Expander(arguments))) => {
-            train_expander::train_expander(arguments)
-        }
+        Some(Command::Train(TrainCommand::Expander(arguments))) => train::train_expander(arguments),
         Some(Command::Expand(arguments)) => expand::expand(arguments),
         Some(Command::ImportHead(arguments)) => import_head::import_head(arguments),
         Some(Command::Classify(arguments)) => classify::classify(arguments),
@@ -158,12 +155,6 @@ fn own_engine(device: &Device, threads: usize) -> Settings {
     const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
     let (device, keep_tables, timeout) = (device.clone(), false, LONGEST);
     Settings { device, threads, keep_tables, timeout, ..Settings::default() }
-}
-
-/// Threads for work that belongs to no engine; 0: one per core.
-fn threads(count: usize) -> Result<ThreadPool, CommandError> {
-    heads::threads(count)
-        .map_err(|source| CommandError::System { doing: "can't start threads", source })
 }
 
 /// Writes to standard output. A reader that stops early is no error, as in
