@@ -38,6 +38,8 @@ pub enum CommandError {
     Import(#[from] ImportError),
     #[error(transparent)]
     Engine(#[from] EngineStartError),
+    #[error(transparent)]
+    Load(#[from] LoadError),
     /// The service: keys, certificates, origins, a model or its engine.
     #[error(transparent)]
     Assembly(#[from] AssemblyError),
@@ -132,12 +134,6 @@ pub enum CommandError {
         "stopped with requests in flight, because they took longer than drain_timeout_ms ({0} ms)"
     )]
     DrainTimeout(u64),
-}
-
-impl From<LoadError> for CommandError {
-    fn from(error: LoadError) -> Self {
-        Self::Assembly(error.into())
-    }
 }
 
 impl From<ClientError> for CommandError {

@@ -29,11 +29,8 @@ const FLUSH: Duration = Duration::from_secs(5);
 
 /// Serves models until a stop signal, then answers the requests in flight and returns.
 pub(super) fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
-    let config = Config::load(flags)?;
-    let wanted = wanted_engine(&config);
-    let flags = flags.clone();
-    let read_settings = move || Config::load(&flags);
-    serve_with(&config, read_settings, engines_of(wanted))
+    let (config, flags) = (Config::load(flags)?, flags.clone());
+    serve_with(&config, move || Config::load(&flags), engines_of(wanted_engine(&config)))
 }
 
 /// As `kindred serve`, with these settings and any engines. `read_settings` returns the settings for
@@ -44,14 +41,11 @@ pub(super) fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
 /// # Errors
 /// If the settings, the model, the engine or the address can't be used; later, if the engine is
 /// lost.
-pub fn serve_with<R>(
+pub fn serve_with(
     config: &Config,
-    read_settings: R,
+    read_settings: impl Fn() -> Result<Config, ConfigError> + Send + Sync + 'static,
     make_engines: MakeEngines,
-) -> Result<(), CommandError>
-where
-    R: Fn() -> Result<Config, ConfigError> + Send + Sync + 'static,
-{
+) -> Result<(), CommandError> {
     logging::start(config)?;
     logging::log_settings(config);
     transport::raise_file_limit(config.max_connections);
