@@ -28,7 +28,7 @@ struct Recipe {
     touches: Vec<PathBuf>,
 }
 
-/// The recipes of a document. A heading is a paragraph such as "**A route**, for example `/rank`";
+/// The recipes of a document. A heading is a paragraph such as "**A route**, for example `rank`";
 /// the files are the paths before the first colon of each numbered item.
 fn recipes(document: &str) -> Vec<Recipe> {
     let (_, section) = document.split_once("\n## What a change touches\n").expect("the section");
@@ -54,13 +54,13 @@ fn items(text: &str) -> Vec<String> {
         !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
     };
     for line in text.lines() {
-        match items.last_mut() {
-            _ if is_numbered(line) => items.push(line.to_owned()),
-            Some(item) if line.starts_with("   ") => {
-                item.push(' ');
-                item.push_str(line.trim());
-            }
-            _ => {}
+        if is_numbered(line) {
+            items.push(line.to_owned());
+        } else if let Some(item) = items.last_mut()
+            && line.starts_with("   ")
+        {
+            item.push(' ');
+            item.push_str(line.trim());
         }
     }
     items
