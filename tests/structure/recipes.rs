@@ -127,8 +127,10 @@ fn a_file_without_the_example_and_one_that_is_not_listed_are_named() {
         std::fs::create_dir_all(top.join(file).parent().unwrap()).unwrap();
         std::fs::write(top.join(file), text).unwrap();
     }
-    let document = "\n## What a change touches\n\n**An option of queries**, for example `fold_case`\n\n\
-                    1. `a/{one,two}.rs`,\n   `a/tests`: not `a/none.rs`.\n\n**A route**, for example `x`\n\n\
+    let document = "\n## What a change touches\n\n\
+                    **An option of queries**, for example `fold_case`\n\n\
+                    1. `a/{one,two}.rs`,\n   `a/tests`: not `a/none.rs`.\n\n\
+                    **A route**, for example `x`\n\n\
                     1. `a`\n\n## Rules\n\n1. `b`\n";
     std::fs::write(top.join("CONTRIBUTING.md"), document).unwrap();
     let expected = [

@@ -18,7 +18,7 @@ use server::models::LoadError;
 
 /// Why a command failed, for the person who typed it.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the message of each variant says what its fields are")]
+#[allow(missing_docs, reason = "the message of each variant says what its fields are")]
 pub enum CommandError {
     #[error(transparent)]
     Config(#[from] ConfigError),
