@@ -152,18 +152,18 @@ impl Remote {
         }
         let bad =
             |e: ureq::http::Error| CommandError::BadUrl { url: self.url.clone(), reason: e.into() };
-        let in_time = |bound: Option<Duration>| bound.or(Some(client::REQUEST));
+        let within = Some(timeout.unwrap_or(client::REQUEST));
         let asked = Instant::now();
         let answer = match body {
             Some(body) => {
                 let request = request.method("POST").header("Content-Type", "application/json");
                 let request = request.body(body.to_string()).map_err(bad)?;
                 let request = self.agent.configure_request(request);
-                self.agent.run(request.timeout_global(in_time(timeout)).build())
+                self.agent.run(request.timeout_global(within).build())
             }
             None => {
                 let request = self.agent.configure_request(request.body(()).map_err(bad)?);
-                self.agent.run(request.timeout_global(in_time(timeout)).build())
+                self.agent.run(request.timeout_global(within).build())
             }
         };
         let mut response = answer.map_err(|e| self.unreachable(e))?;

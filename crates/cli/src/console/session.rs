@@ -17,7 +17,9 @@ use server::config::URL_VARIABLE;
 /// What answers, and the options of all questions.
 pub(crate) struct Session {
     pub(super) service: Rc<dyn Service>,
-    reference: Reference,
+    /// Whether there can be a reference. It is made when it is first needed.
+    has_reference: bool,
+    reference: Option<Local>,
     source: AnswerSource,
     pub(super) options: Options,
     /// Whether answers are compared with the reference's.
@@ -27,13 +29,6 @@ pub(crate) struct Session {
     expander: Option<String>,
     /// Who answered last, as it was printed.
     pub(super) named: Option<String>,
-}
-
-/// The reference, which is made when it is first needed.
-enum Reference {
-    None,
-    Later,
-    Made(Local),
 }
 
 impl Session {
@@ -49,24 +44,21 @@ impl Session {
         if source.url.is_some() && source.model.is_some() && !may_compare {
             return Err(CommandError::ModelElsewhere);
         }
-        let (service, reference): (Rc<dyn Service>, _) = match &source.url {
-            Some(url) => {
-                let reference =
-                    if source.model.is_some() { Reference::Later } else { Reference::None };
-                (Rc::new(Remote::new(url, source)?), reference)
-            }
+        let service: Rc<dyn Service> = match &source.url {
+            Some(url) => Rc::new(Remote::new(url, source)?),
             None => {
                 if std::env::var_os(URL_VARIABLE).is_some() {
                     eprintln!(
                         "{URL_VARIABLE} is for `kindred health` alone; --url queries a service"
                     );
                 }
-                (Rc::new(Local::with_engine(source)?), Reference::Later)
+                Rc::new(Local::with_engine(source)?)
             }
         };
         let mut session = Self {
             service,
-            reference,
+            has_reference: source.url.is_none() || source.model.is_some(),
+            reference: None,
             source: source.clone(),
             options: Options { method, ..options.clone() },
             compare: false,
@@ -80,7 +72,7 @@ impl Session {
 
     /// Turns the comparison with the reference on or off.
     pub(super) fn set_compare(&mut self, compare: bool) -> Result<(), CommandError> {
-        if compare && matches!(self.reference, Reference::None) {
+        if compare && !self.has_reference {
             return Err(CommandError::NoReference);
         }
         self.compare = compare;
@@ -98,7 +90,10 @@ impl Session {
         if !self.compare {
             return Ok((reply, None));
         }
-        let reference = self.reference.made(&self.source)?;
+        let reference = match &mut self.reference {
+            Some(made) => made,
+            later => later.insert(Local::with_reference(&self.source)?),
+        };
         let expected = reference.ask(question, &self.options)?;
         if expected.answer.version != reply.answer.version {
             return Err(CommandError::OtherVersion {
@@ -151,18 +146,5 @@ impl Session {
         };
         *place = Some(name.to_owned());
         Ok(format!("the {kind} is {name}"))
-    }
-}
-
-impl Reference {
-    /// The reference of this source, which is made now if it was not before.
-    fn made(&mut self, source: &AnswerSource) -> Result<&Local, CommandError> {
-        if let Self::Later = self {
-            *self = Self::Made(Local::with_reference(source)?);
-        }
-        match self {
-            Self::Made(reference) => Ok(reference),
-            Self::None | Self::Later => Err(CommandError::NoReference),
-        }
     }
 }
