@@ -18,19 +18,12 @@ use kindred::contract::Metric;
 use kindred::export::ExportFormat;
 use kindred::prepare::{MAX_DIM, VectorsFormat};
 
-use asking::{ANALOGY_EXAMPLES, CONSOLE_EXAMPLES, NEAREST_EXAMPLES};
 pub(crate) use asking::{
     AnalogyArguments, AnswerSource, ConsoleArguments, NearestArguments, OutputOptions,
     QuestionOptions,
 };
-
-use bulk::BULK_EXAMPLES;
 pub(crate) use bulk::{BulkCommand, BulkEngine, BulkFiles};
-
-use graph::GRAPH_EXAMPLES;
 pub(crate) use graph::GraphArguments;
-
-use heads::{CLASSIFY_EXAMPLES, EXPAND_EXAMPLES, IMPORT_HEAD_EXAMPLES, TRAIN_EXAMPLES};
 pub(crate) use heads::{
     ClassifyArguments, ColumnsArguments, ExpandArguments, ImportHeadArguments, ModelArguments,
     TermArguments, TokensArguments, TrainClassifierArguments, TrainCommand, TrainExpanderArguments,
@@ -72,13 +65,10 @@ pub enum Command {
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(Box<ServeFlags>),
     /// Query a model line by line: words and expressions
-    #[command(after_help = CONSOLE_EXAMPLES)]
     Console(Box<ConsoleArguments>),
     /// Print the nearest neighbours of a word
-    #[command(after_help = NEAREST_EXAMPLES)]
     Nearest(Box<NearestArguments>),
     /// Print the nearest neighbours of an expression such as `king - man + woman`
-    #[command(after_help = ANALOGY_EXAMPLES)]
     Analogy(Box<AnalogyArguments>),
     /// Convert a file of word vectors into a model folder
     #[command(after_help = PREPARE_EXAMPLES)]
@@ -99,26 +89,22 @@ pub enum Command {
         head: Option<PathBuf>,
     },
     /// Train a head: a small model over a model's rows
-    #[command(subcommand, after_help = TRAIN_EXAMPLES)]
+    #[command(subcommand)]
     Train(TrainCommand),
     /// Make a head of a text classifier or a SPLADE head that was trained in PyTorch
-    #[command(after_help = IMPORT_HEAD_EXAMPLES)]
     ImportHead(Box<ImportHeadArguments>),
     /// Print the labels that a head gives to texts
-    #[command(after_help = CLASSIFY_EXAMPLES)]
     Classify(ClassifyArguments),
     /// Print the terms that texts imply, with weights
-    #[command(after_help = EXPAND_EXAMPLES)]
     Expand(ExpandArguments),
     /// Measure the quality of a model on analogy and similarity sets, or of a head on texts with
     /// labels
     #[command(after_help = EVAL_EXAMPLES)]
     Eval(Box<EvalArguments>),
     /// Write the exact graph of nearest neighbours of a whole model
-    #[command(after_help = GRAPH_EXAMPLES)]
     Graph(GraphArguments),
     /// Answer each row of a file into another: labels, terms, neighbours or analogies
-    #[command(subcommand, after_help = BULK_EXAMPLES)]
+    #[command(subcommand)]
     Bulk(Box<BulkCommand>),
     /// Create an API key
     #[command(after_help = API_KEY_EXAMPLES)]

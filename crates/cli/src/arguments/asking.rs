@@ -61,7 +61,7 @@ pub struct OutputOptions {
     pub json: bool,
 }
 
-pub(super) const CONSOLE_EXAMPLES: &str = "\
+const CONSOLE_EXAMPLES: &str = "\
 A line is a word or an expression: `frog`, `king - man + woman`, `0.5*(paris + \"new york\")`. A colon and a letter \
 start a command; `:help` lists them. On a terminal, arrow keys recall history and tab completes words and \
 commands. If the input is a pipe, each line is a question. Errors go to standard error; if there was one, the \
@@ -75,6 +75,7 @@ Examples:
   printf 'bottle 0\\nsnake 1\\nking - queen ! 0\\n' | kindred console --compat";
 
 #[derive(Debug, Default, Clone, Args)]
+#[command(after_help = CONSOLE_EXAMPLES)]
 pub struct ConsoleArguments {
     #[command(flatten)]
     pub source: AnswerSource,
@@ -95,7 +96,7 @@ pub struct ConsoleArguments {
     pub compat: bool,
 }
 
-pub(super) const NEAREST_EXAMPLES: &str = "\
+const NEAREST_EXAMPLES: &str = "\
 The word is looked up by its exact bytes. If the model does not have it, the command suggests similar words and \
 exits with 1.
 
@@ -106,6 +107,7 @@ Examples:
   kindred nearest frog --url http://127.0.0.1:8080 --compare --model models/served";
 
 #[derive(Debug, Clone, Args)]
+#[command(after_help = NEAREST_EXAMPLES)]
 pub struct NearestArguments {
     /// Word to look up
     #[arg(allow_hyphen_values = true)]
@@ -118,7 +120,7 @@ pub struct NearestArguments {
     pub output: OutputOptions,
 }
 
-pub(super) const ANALOGY_EXAMPLES: &str = "\
+const ANALOGY_EXAMPLES: &str = "\
 An expression has words, +, -, weights such as 0.5*, and parentheses. Put a word in double quotes if it has spaces \
 or would be read as an operator.
 
@@ -129,6 +131,7 @@ Examples:
   kindred analogy 'king - man + woman' --json | jq -r '.neighbors[0].word'";
 
 #[derive(Debug, Clone, Args)]
+#[command(after_help = ANALOGY_EXAMPLES)]
 pub struct AnalogyArguments {
     /// Expression to answer
     #[arg(allow_hyphen_values = true)]

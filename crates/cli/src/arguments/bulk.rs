@@ -13,6 +13,7 @@ use super::{DeviceArguments, methods, one_of};
 
 /// What is asked of each row.
 #[derive(Debug, Subcommand)]
+#[command(after_help = BULK_EXAMPLES)]
 pub enum BulkCommand {
     /// The labels that a head gives to each text
     #[command(after_help = CLASSIFY_EXAMPLES)]
@@ -66,7 +67,7 @@ pub enum BulkCommand {
     },
 }
 
-pub(super) const BULK_EXAMPLES: &str = "\
+const BULK_EXAMPLES: &str = "\
 Each row of --in has an answer in --out, in the same order, with the same bits as a single answer. A row that can't be answered \
 has an `error` with the code and the text that the HTTP API gives, and does not end the work; --strict ends it there.
 

@@ -9,7 +9,7 @@ use kindred::options::{DEFAULT_K, MAX_K};
 
 use super::DeviceArguments;
 
-pub(super) const GRAPH_EXAMPLES: &str = "\
+const EXAMPLES: &str = "\
 For each row of the model, its k nearest other rows, with the scores of `nearest`: exact, and the same bytes on every device. \
 The work grows with the square of the number of rows.
 
@@ -29,6 +29,7 @@ Examples:
   kindred graph --out demo.npz --json | jq .edges                # the built-in model";
 
 #[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct GraphArguments {
     /// Model folder written by `kindred prepare` [default: KINDRED_MODEL, or the model of the
     /// settings file, or the built-in model]

@@ -11,28 +11,25 @@ use clap::builder::{
 use clap::{Arg, Args, Subcommand};
 use kindred::heads::{Cut, Tokeniser, Tokens};
 
-pub(super) use classifiers::{CLASSIFY_EXAMPLES, IMPORT_HEAD_EXAMPLES};
 pub(crate) use classifiers::{
     ClassifyArguments, ColumnsArguments, ImportHeadArguments, LabelArguments,
     TrainClassifierArguments,
 };
-pub(super) use expanders::EXPAND_EXAMPLES;
 pub(crate) use expanders::{ExpandArguments, TermArguments, TrainExpanderArguments};
 
 use super::one_of;
 
 /// The kinds of head that can be trained.
 #[derive(Debug, Subcommand)]
+#[command(after_help = TRAIN_EXAMPLES)]
 pub enum TrainCommand {
     /// Train a text classifier
-    #[command(after_help = classifiers::TRAIN_EXAMPLES)]
     Classifier(Box<TrainClassifierArguments>),
     /// Make an expander of texts to words near theirs
-    #[command(after_help = expanders::TRAIN_EXAMPLES)]
     Expander(Box<TrainExpanderArguments>),
 }
 
-pub(super) const TRAIN_EXAMPLES: &str = "\
+const TRAIN_EXAMPLES: &str = "\
 Example:
   kindred train classifier --data reviews.csv --out heads/reviews";
 

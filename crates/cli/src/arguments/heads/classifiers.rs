@@ -13,7 +13,7 @@ use super::{
 };
 use crate::arguments::{one_of, thread_counts};
 
-pub(super) const TRAIN_EXAMPLES: &str = "\
+const TRAIN_EXAMPLES: &str = "\
 FILE has a text and its label in each line:
   - TSV: a first line with the names `label` and `text` (or `sentence`), in any case and order, \
 among other columns; or no names and two columns, the label first. Quotes are plain characters.
@@ -49,6 +49,7 @@ pub struct ColumnsArguments {
 }
 
 #[derive(Debug, Clone, Args)]
+#[command(after_help = TRAIN_EXAMPLES)]
 pub struct TrainClassifierArguments {
     #[command(flatten)]
     pub model: ModelArguments,
@@ -138,7 +139,7 @@ pub struct TrainClassifierArguments {
     pub threads: usize,
 }
 
-pub(in crate::arguments) const IMPORT_HEAD_EXAMPLES: &str = "\
+const IMPORT_HEAD_EXAMPLES: &str = "\
 A classifier in PyTorch must be Kim's: convolutions over words, ReLU, the maximum over the text, and dense layers with ReLU \
 between them; dropout has no part in answers. FILE is its state dict, in F32, F64, F16 or BF16:
 
@@ -165,6 +166,7 @@ Examples:
 --map fc1=hidden --map fc2=scores --ignore step --out heads/topics";
 
 #[derive(Debug, Clone, Args)]
+#[command(after_help = IMPORT_HEAD_EXAMPLES)]
 #[command(mut_args(model_folder("whose vectors the head was trained with")))]
 pub struct ImportHeadArguments {
     #[command(flatten)]
@@ -227,7 +229,7 @@ fn pair() -> impl TypedValueParser<Value = (String, String)> {
     }
 }
 
-pub(in crate::arguments) const CLASSIFY_EXAMPLES: &str = "\
+const CLASSIFY_EXAMPLES: &str = "\
 Without texts, each line of standard input is one. A text that has no label (without a known word) is an error on \
 standard error; if there was one, the exit code is 1.
 
@@ -261,7 +263,7 @@ impl LabelArguments {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(mut_args(model_folder("that the head was made for")))]
+#[command(after_help = CLASSIFY_EXAMPLES, mut_args(model_folder("that the head was made for")))]
 pub struct ClassifyArguments {
     /// Texts to classify [default: the lines of standard input]
     #[arg(value_name = "TEXT")]

@@ -10,7 +10,7 @@ use kindred::heads::{Form, WantedTerms};
 use super::{ModelArguments, TokensArguments, model_folder};
 use crate::arguments::thread_counts;
 
-pub(super) const TRAIN_EXAMPLES: &str = "\
+const TRAIN_EXAMPLES: &str = "\
 The value of a word w for a token x is x · w − |w|² / 2 − reach, which grows as their distance falls. The reach is chosen so \
 that half of the frequent words have N terms or more. Nothing is learnt: to learn from queries with relevant texts, train a \
 head in PyTorch with kindred.torch, and save it (docs/python-torch.md).
@@ -21,6 +21,7 @@ Examples:
   kindred expand --model models/glove.6B.50d --head heads/nearby 'cheap flights'";
 
 #[derive(Debug, Clone, Args)]
+#[command(after_help = TRAIN_EXAMPLES)]
 pub struct TrainExpanderArguments {
     #[command(flatten)]
     pub model: ModelArguments,
@@ -43,7 +44,7 @@ pub struct TrainExpanderArguments {
     pub threads: usize,
 }
 
-pub(in crate::arguments) const EXPAND_EXAMPLES: &str = "\
+const EXPAND_EXAMPLES: &str = "\
 Without texts, each line of standard input is one. A text without a known word is an error on standard error; if there was \
 one, the exit code is 1.
 
@@ -79,7 +80,7 @@ pub struct TermArguments {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(mut_args(model_folder("that the head was made for")))]
+#[command(after_help = EXPAND_EXAMPLES, mut_args(model_folder("that the head was made for")))]
 pub struct ExpandArguments {
     /// Texts to expand [default: the lines of standard input]
     #[arg(value_name = "TEXT")]
