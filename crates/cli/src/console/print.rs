@@ -57,8 +57,9 @@ impl Form {
         reply: &Reply<ModelAnswer<'_>>,
         comparison: Option<&Comparison>,
     ) -> io::Result<()> {
-        let body = |out: &mut dyn Write| self.neighbors(out, &reply.answer.found);
-        self.answer(out, asked, line, reply, comparison, body)
+        self.answer(out, asked, line, reply, comparison, |out| {
+            self.neighbors(out, &reply.answer.found)
+        })
     }
 
     /// Prints an answer, for people by `body`. For a line from a pipe, prints a block with the

@@ -19,8 +19,7 @@ impl Form {
         line: Option<u64>,
         reply: &Reply<TextAnswer<'_>>,
     ) -> io::Result<()> {
-        let body = |out: &mut dyn Write| self.found(out, &reply.answer);
-        self.answer(out, asked, line, reply, None, body)
+        self.answer(out, asked, line, reply, None, |out| self.found(out, &reply.answer))
     }
 
     fn found(self, out: &mut dyn Write, answer: &TextAnswer<'_>) -> io::Result<()> {
