@@ -436,7 +436,7 @@ mod tests {
 
     #[test]
     fn the_declared_names_are_those_that_are_read() {
-        let of = |option| {
+        let of = |option: &str| {
             let declared = DECLARATIONS.iter().find(|declared| declared.name == option).unwrap();
             match declared.values {
                 Values::Name { of } => of,
