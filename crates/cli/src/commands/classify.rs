@@ -93,8 +93,10 @@ impl Asked<'_> {
                     };
                     match is_json {
                         true => {
-                            let fields = [("error", json!(error)), ("unknown", json!(unknown))];
-                            self.object(text, fields).to_string()
+                            let mut answer = self.object(text);
+                            answer["error"] = json!(error);
+                            answer["unknown"] = json!(unknown);
+                            answer.to_string()
                         }
                         false => escaped_lines(&format!("{text}\n  {error}")),
                     }
@@ -115,20 +117,15 @@ impl Asked<'_> {
     }
 
     /// An answer to a text, with who gave it.
-    fn object<const N: usize>(&self, text: &str, fields: [(&str, Value); N]) -> Value {
+    fn object(&self, text: &str) -> Value {
         let model = self.kindred.model();
         let (model, version) = (model.name(), model.version());
-        let mut answer =
-            json!({"model": model, "version": version, "head": self.name, "text": text});
-        for (name, value) in fields {
-            answer[name] = value;
-        }
-        answer
+        json!({"model": model, "version": version, "head": self.name, "text": text})
     }
 
     fn json(&self, text: &str, found: &Classified) -> String {
-        let labels = json!(self.arguments.labels.wanted().of(found));
-        let mut answer = self.object(text, [("labels", labels)]);
+        let mut answer = self.object(text);
+        answer["labels"] = json!(self.arguments.labels.wanted().of(found));
         if !found.unknown.is_empty() {
             answer["unknown"] = json!(found.unknown);
         }

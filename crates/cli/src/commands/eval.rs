@@ -9,7 +9,7 @@ use super::beside::Verification;
 use super::classify::evaluate;
 use super::progress::bar;
 use super::train::{read_texts, texts_options};
-use super::{CommandError, heading, model_of, own_engine, print};
+use super::{CommandError, heading, model_of, own_engine};
 use crate::arguments::EvalArguments;
 use kindred::evaluation::results::{
     AnalogyResult, Case, Model, Report, SectionResult, SimilarityResult,
@@ -75,13 +75,11 @@ pub(super) fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
     }
     bar.finish_and_clear();
     finish()?;
-    let mut text = if arguments.json {
-        serde_json::to_string_pretty(&report).expect("numbers and names are JSON")
+    if arguments.json {
+        say!("{}", serde_json::to_string_pretty(&report).expect("numbers and names are JSON"))
     } else {
-        tables(&report, &methods)
-    };
-    text.push('\n');
-    print(text.as_bytes())
+        say!("{}", tables(&report, &methods))
+    }
 }
 
 /// Prints how good a head is.
@@ -92,7 +90,7 @@ fn print_classifications(
     is_json: bool,
 ) -> Result<(), CommandError> {
     let (name, version) = (model.name(), model.version());
-    let mut text = match is_json {
+    let text = match is_json {
         true => serde_json::to_string_pretty(&json!({
             "model": name, "version": version, "head": head, "classification": results,
         }))
@@ -102,8 +100,7 @@ fn print_classifications(
             format!("{}\n\n{tables}", heading(Some(head), name, version))
         }
     };
-    text.push('\n');
-    print(text.as_bytes())
+    say!("{text}")
 }
 
 /// A result as tables: each label by itself, then which label was given to texts of which.

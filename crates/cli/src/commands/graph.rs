@@ -5,7 +5,7 @@ use kindred::graph::{GraphOptions, GraphProgress, GraphSummary, check_file};
 
 use super::long_work::{LongWork, display, resumed};
 use super::progress::Pace;
-use super::{CommandError, heading, model_of, print};
+use super::{CommandError, heading, model_of};
 use crate::arguments::GraphArguments;
 
 /// Slots of the queue for a job in flight, four for each row of a full job: a caller gets half of
@@ -58,7 +58,7 @@ fn print_summary(
     work.verification.finish(Some(&arguments.out))?;
     if arguments.json {
         let text = serde_json::to_string_pretty(&report).expect("numbers and names are JSON");
-        return print((text + "\n").as_bytes());
+        return say!("{text}");
     }
     let GraphSummary { file, rows, k, edges, resumed_rows, asking_seconds, seconds, .. } = made;
     say!(
