@@ -13,7 +13,7 @@ use kindred::heads::{DataError, HeadError, ImportError, ReachError, TrainError};
 use kindred::queue::EngineLost;
 use server::assembly::AssemblyError;
 use server::client::ClientError;
-use server::config::{ConfigError, URL_VARIABLE};
+use server::config::ConfigError;
 use server::models::LoadError;
 
 /// Why a command failed, for the person who typed it.
@@ -66,13 +66,6 @@ pub enum CommandError {
     /// The client that asks a service.
     #[error(transparent)]
     Client(Box<ClientError>),
-    /// A service that does not answer.
-    #[error(
-        "{url} is not ready: {source}; is the service running there? set its address with --url \
-         or {variable}",
-        variable = URL_VARIABLE
-    )]
-    Unreachable { url: String, source: Box<ureq::Error> },
     /// A service that is not ready.
     #[error("{url} is not ready: {reason}")]
     NotReady { url: String, reason: String },

@@ -68,7 +68,9 @@ fn ask(url: &str, key: Option<String>, within: Duration) -> Result<(), CommandEr
     }
     let mut answer = request.call().map_err(|e| match e {
         ureq::Error::Timeout(_) => not_ready(format!("no answer within {} ms", within.as_millis())),
-        e => CommandError::Unreachable { url: url.to_owned(), source: Box::new(e) },
+        e => not_ready(format!(
+            "{e}; is the service running there? set its address with --url or {URL_VARIABLE}"
+        )),
     })?;
     let status = answer.status();
     let body = answer.body_mut().read_to_vec().unwrap_or_default();
