@@ -16,6 +16,11 @@ console *arguments:
 test *arguments:
     scripts/test {{ arguments }}
 
+# The CPU time of requests against its account, with an optimised program of the default features
+account:
+    scripts/build-default target/gate/kindred
+    TEST_KINDRED=target/gate/kindred scripts/test --test measured -- --ignored account::
+
 # Formatting, clippy, and warnings of the code's documentation, without changing anything; a warning is an error
 lint:
     cargo fmt --all --check
@@ -41,9 +46,9 @@ stage-gpu *arguments:
 check-openapi *arguments:
     scripts/check-openapi {{ arguments }}
 
-# Build the code's documentation without warnings, then test the documents' commands and links
+# Build the code's documentation, then test the documents' commands and links
 docs:
-    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+    cargo doc --workspace --no-deps
     cargo test -p cli --test integration links::
     cargo test -p cli --test conditional docs::
     cargo test -p cli --test conditional examples::

@@ -1,5 +1,6 @@
 //! openapi.yaml against the program: routes, methods, parameters, fields, statuses and bodies.
 
+mod options;
 mod schema;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::CommandFactory;
 use clap::error::ErrorKind;
-use cli::arguments::Cli;
+use cli::Cli;
 
 use super::none;
 use super::text::{Document, documents, read};

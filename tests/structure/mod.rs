@@ -1,6 +1,7 @@
 //! The structure of the repository: which crate and which module may use which, as ARCHITECTURE.md
 //! draws it; that no two files import each other; that every source file begins with what it is
-//! for; and that every path that a document names exists.
+//! for; that every path that a document names exists; and that the recipes of CONTRIBUTING.md are
+//! what changes touched.
 
 mod circles;
 mod dependencies;
@@ -9,6 +10,7 @@ mod heads;
 mod modules;
 mod named_paths;
 mod order;
+mod recipes;
 mod tokens;
 
 use std::collections::BTreeSet;

@@ -57,7 +57,7 @@ fn code(top: &Path) -> Vec<String> {
 }
 
 /// What a document has in backticks, written out.
-fn paths(document: &str) -> impl Iterator<Item = String> {
+pub(super) fn paths(document: &str) -> impl Iterator<Item = String> {
     let code = Parser::new(document).filter_map(|event| match event {
         Event::Code(code) => Some(code.into_string()),
         _ => None,

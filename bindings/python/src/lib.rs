@@ -32,7 +32,9 @@ fn _kindred(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(prepare::content, module)?)?;
     module.add_function(wrap_pyfunction!(training::token_rows, module)?)?;
     module.add_function(wrap_pyfunction!(training::write_expander, module)?)?;
-    module.add("OPTIONS", options::names())?;
+    module.add("OPTIONS", options::declarations(module.py())?)?;
+    module.add("OPTIONS_OF", options::of_questions(module.py())?)?;
+    module.add("DEFAULT_K", kindred::options::DEFAULT_K)?;
     module.add("has_cuda", cfg!(feature = "cuda"))?;
     module.add("has_parquet", cfg!(feature = "parquet"))?;
     module.add("version", env!("CARGO_PKG_VERSION"))

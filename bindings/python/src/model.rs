@@ -566,12 +566,6 @@ impl Model {
         let model = self.kindred()?.model();
         py.detach(|| model.verify(|_| ())).map_err(errors::model)
     }
-
-    /// The defaults of all options that have one, for tests of the documentation.
-    #[staticmethod]
-    fn default_k() -> u64 {
-        kindred::options::DEFAULT_K
-    }
 }
 
 /// For each text its answer, or `None` for a text without a known word.

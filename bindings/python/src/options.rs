@@ -1,6 +1,7 @@
-//! Options of questions, from keyword arguments. They are declared in the facade, and read here by
-//! their names.
+//! Options of questions, from keyword arguments, and their declarations for the Python side. They
+//! are declared in the facade, and read here by their names.
 
+use kindred::options::{DECLARATIONS, Values};
 use kindred::{Method, Options, Unknown, with_options};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -57,11 +58,6 @@ impl FromPython for Unknown {
 
 macro_rules! read {
     (options { $($name:ident: $type:ty { values: $values:expr, must_be: $must_be:literal, $($about:tt)* })+ }) => {
-        /// The names of all options.
-        pub(crate) fn names() -> Vec<&'static str> {
-            vec![$(stringify!($name)),+]
-        }
-
         /// Sets an option by its name.
         fn set(options: &mut Options, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
             match name {
@@ -71,7 +67,8 @@ macro_rules! read {
                     Ok(())
                 })+
                 _ => {
-                    let message = format!("there is no option `{name}`; the options are {}", names().join(", "));
+                    let names: Vec<_> = DECLARATIONS.iter().map(|one| one.name).collect();
+                    let message = format!("there is no option `{name}`; the options are {}", names.join(", "));
                     Err(PyTypeError::new_err(message))
                 }
             }
@@ -80,6 +77,36 @@ macro_rules! read {
 }
 
 with_options! { read! {} }
+
+/// The declarations, by the names of the options: the kind of values, their bounds if they have
+/// any, and what a value must be.
+pub(crate) fn declarations(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let all = PyDict::new(py);
+    for declared in DECLARATIONS {
+        let (name, must_be) = (declared.name, declared.must_be);
+        match declared.values {
+            Values::Whole { from, to } => all.set_item(name, ("whole", (from, to), must_be))?,
+            Values::Number => all.set_item(name, ("number", py.None(), must_be))?,
+            Values::Switch => all.set_item(name, ("switch", py.None(), must_be))?,
+            Values::Words { most } => all.set_item(name, ("words", most, must_be))?,
+            Values::Name { of } => all.set_item(name, ("name", of.to_vec(), must_be))?,
+        }
+    }
+    Ok(all)
+}
+
+macro_rules! names {
+    (options { $($name:ident: $type:ty { $($about:tt)* })+ }) => { vec![$(stringify!($name)),+] };
+}
+
+/// The names of the options that each kind of question takes.
+pub(crate) fn of_questions(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let all = PyDict::new(py);
+    all.set_item("nearest", with_options! { nearest: names! {} })?;
+    all.set_item("analogy", with_options! { analogy: names! {} })?;
+    all.set_item("rank", with_options! { rank: names! {} })?;
+    Ok(all)
+}
 
 /// Reads keyword arguments. `None` is the same as no argument.
 pub(crate) fn options(given: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {

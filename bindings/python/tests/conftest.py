@@ -1,4 +1,4 @@
-"""What tests share: models, and the contract's score as NumPy computes it."""
+"""What tests share: models, services and clients, and the contract's score as NumPy computes it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 
 import numpy as np
 import pytest
+from clients import KINDS
+from service import Fake, Service
 
 import kindred
 
@@ -29,6 +31,31 @@ def points():
 @pytest.fixture(scope="session")
 def array(points):
     return kindred.from_array(points, device=DEVICE)
+
+
+@pytest.fixture(scope="module")
+def service():
+    service = Service()
+    yield service
+    service.stop()
+
+
+@pytest.fixture(params=KINDS, ids=["sync", "async"])
+def client(request, service):
+    with request.param(service.url) as client:
+        yield client
+
+
+@pytest.fixture
+def fake():
+    made = []
+
+    def make(*answers):
+        made.append(Fake(*answers))
+        return made[-1]
+
+    yield make
+    [one.close() for one in made]
 
 
 def dots(rows, query):

@@ -8,7 +8,7 @@ from conftest import DEVICE, best, cosines, dots
 
 import kindred
 from kindred import _kindred
-from kindred._options import AnalogyOptions, NearestOptions, RankOptions, SearchOptions
+from kindred._options import OF_WORDS, AnalogyOptions, NearestOptions, RankOptions
 
 
 def test_scores_are_the_contracts_to_the_bit(array, points):
@@ -100,7 +100,7 @@ def test_dot_products_with_biases(points):
 def test_filters(demo, options, check):
     found = demo.nearest("frog", **options)
     assert check([one.word for one in found], [one.score for one in found])
-    if not {"fold_case", "unknown"} & set(options):
+    if not OF_WORDS & options.keys():
         arrays = demo.nearest_rows([demo.row("frog")], k=10, **options)
         assert arrays.indices[0, : len(found)].tolist() == [one.row for one in found]
         assert (arrays.indices[0, len(found) :] == -1).all()
@@ -233,16 +233,18 @@ def test_graphs(array, tmp_path):
         array.write_graph(file, 4)
 
 
-def test_every_option_of_the_engine_is_typed():
-    typed = {**SearchOptions.__annotations__, **NearestOptions.__annotations__}
-    typed |= {**AnalogyOptions.__annotations__, **RankOptions.__annotations__}
+@pytest.mark.parametrize(("question", "typed"), [("nearest", NearestOptions), ("analogy", AnalogyOptions), ("rank", RankOptions)])
+def test_every_option_of_the_engine_is_typed(question, typed):
     # Arguments of their own, or methods of their own.
     elsewhere = {"k", "with_vectors", "explain"}
-    assert set(typed) | elsewhere == set(_kindred.OPTIONS)
+    of_values = {"whole": "int", "number": "float", "switch": "bool", "words": "Sequence[str]", "name": "str"}
+    options = [name for name in _kindred.OPTIONS_OF[question] if name not in elsewhere]
+    expected = {name: f"{of_values[_kindred.OPTIONS[name][0]]} | None" for name in options}
+    assert {name: hint.__forward_arg__ for name, hint in typed.__annotations__.items()} == expected
 
 
 def test_the_default_k_is_the_engines(demo):
     import inspect
 
-    assert inspect.signature(demo.nearest).parameters["k"].default == _kindred.Model.default_k()
-    assert len(demo.nearest("frog")) == _kindred.Model.default_k()
+    assert inspect.signature(demo.nearest).parameters["k"].default == _kindred.DEFAULT_K
+    assert len(demo.nearest("frog")) == _kindred.DEFAULT_K

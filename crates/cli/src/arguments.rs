@@ -2,7 +2,6 @@
 
 mod asking;
 mod bulk;
-mod devices;
 mod graph;
 mod heads;
 
@@ -14,36 +13,23 @@ use clap::builder::{
     TypedValueParser,
 };
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 use kindred::contract::Metric;
 use kindred::export::ExportFormat;
 use kindred::prepare::{MAX_DIM, VectorsFormat};
 
-use asking::{
-    ANALOGY_EXAMPLES, COMPLETIONS_EXAMPLES, CONSOLE_EXAMPLES, MAN_EXAMPLES, NEAREST_EXAMPLES,
+pub(crate) use asking::{
+    AnalogyArguments, AnswerSource, ConsoleArguments, NearestArguments, OutputOptions,
+    QuestionOptions,
 };
-pub use asking::{
-    AnalogyArguments, AnswerSource, CompletionsArguments, ConsoleArguments, ManArguments,
-    NearestArguments, OutputOptions, QuestionOptions,
-};
-
-use bulk::BULK_EXAMPLES;
-pub use bulk::{
-    BulkAnalogyArguments, BulkClassifyArguments, BulkCommand, BulkEngine, BulkExpandArguments,
-    BulkFiles, BulkNearestArguments,
+pub(crate) use bulk::{BulkCommand, BulkEngine, BulkFiles};
+pub(crate) use graph::GraphArguments;
+pub(crate) use heads::{
+    ClassifyArguments, ColumnsArguments, ExpandArguments, ImportHeadArguments, ModelArguments,
+    TermArguments, TokensArguments, TrainClassifierArguments, TrainCommand, TrainExpanderArguments,
 };
 
-pub use devices::DeviceArguments;
-use graph::GRAPH_EXAMPLES;
-pub use graph::GraphArguments;
-
-use heads::{CLASSIFY_EXAMPLES, EXPAND_EXAMPLES, IMPORT_HEAD_EXAMPLES, TRAIN_EXAMPLES};
-pub use heads::{
-    ClassifyArguments, ColumnsArguments, ExpandArguments, ImportHeadArguments, LabelArguments,
-    ModelArguments, TermArguments, TokensArguments, TrainClassifierArguments, TrainCommand,
-    TrainExpanderArguments,
-};
-
-use kindred::device::Device;
+use kindred::device::{Device, Placement};
 use kindred::evaluation::results::Case;
 use kindred::method::Method;
 use server::config::{MAX_THREADS, ServeFlags};
@@ -79,13 +65,10 @@ pub enum Command {
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(Box<ServeFlags>),
     /// Query a model line by line: words and expressions
-    #[command(after_help = CONSOLE_EXAMPLES)]
     Console(Box<ConsoleArguments>),
     /// Print the nearest neighbours of a word
-    #[command(after_help = NEAREST_EXAMPLES)]
     Nearest(Box<NearestArguments>),
     /// Print the nearest neighbours of an expression such as `king - man + woman`
-    #[command(after_help = ANALOGY_EXAMPLES)]
     Analogy(Box<AnalogyArguments>),
     /// Convert a file of word vectors into a model folder
     #[command(after_help = PREPARE_EXAMPLES)]
@@ -98,41 +81,66 @@ pub enum Command {
     Synth(SynthArguments),
     /// Verify every checksum of a model folder or a head folder
     #[command(after_help = VERIFY_EXAMPLES)]
-    Verify(VerifyArguments),
+    Verify {
+        /// Model folder to check
+        model: PathBuf,
+        /// Head folder to check, too
+        #[arg(long, value_name = "DIR")]
+        head: Option<PathBuf>,
+    },
     /// Train a head: a small model over a model's rows
-    #[command(subcommand, after_help = TRAIN_EXAMPLES)]
+    #[command(subcommand)]
     Train(TrainCommand),
     /// Make a head of a text classifier or a SPLADE head that was trained in PyTorch
-    #[command(after_help = IMPORT_HEAD_EXAMPLES)]
     ImportHead(Box<ImportHeadArguments>),
     /// Print the labels that a head gives to texts
-    #[command(after_help = CLASSIFY_EXAMPLES)]
     Classify(ClassifyArguments),
     /// Print the terms that texts imply, with weights
-    #[command(after_help = EXPAND_EXAMPLES)]
     Expand(ExpandArguments),
     /// Measure the quality of a model on analogy and similarity sets, or of a head on texts with
     /// labels
     #[command(after_help = EVAL_EXAMPLES)]
     Eval(Box<EvalArguments>),
     /// Write the exact graph of nearest neighbours of a whole model
-    #[command(after_help = GRAPH_EXAMPLES)]
     Graph(GraphArguments),
     /// Answer each row of a file into another: labels, terms, neighbours or analogies
-    #[command(subcommand, after_help = BULK_EXAMPLES)]
-    Bulk(BulkCommand),
+    #[command(subcommand)]
+    Bulk(Box<BulkCommand>),
     /// Create an API key
     #[command(after_help = API_KEY_EXAMPLES)]
-    ApiKey(ApiKeyArguments),
+    ApiKey {
+        /// Name of the key's owner, for the log; no spaces
+        name: String,
+        /// Allow administration, such as reloads
+        #[arg(long)]
+        admin: bool,
+    },
     /// Check whether a running service is ready
     #[command(after_help = HEALTH_EXAMPLES)]
-    Health(HealthArguments),
+    Health {
+        /// Address of the service; overrides KINDRED_URL. https works only for loopback addresses;
+        /// the certificate is not checked [default: http://127.0.0.1:8080]
+        #[arg(long, value_name = "URL")]
+        url: Option<String>,
+        /// Timeout, in ms; should exceed the service's readiness_timeout_ms
+        #[arg(long, value_name = "MS", default_value_t = 6000)]
+        #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+        timeout_ms: u64,
+    },
     /// Print a completion script for a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
-    Completions(CompletionsArguments),
+    Completions {
+        /// Shell to complete for
+        #[arg(value_enum)]
+        shell: Shell,
+    },
     /// Print the manual page, or write one page per command
     #[command(after_help = MAN_EXAMPLES)]
-    Man(ManArguments),
+    Man {
+        /// Folder to write the pages to, one per command; created if missing
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
 }
 
 const SERVE_EXAMPLES: &str = "\
@@ -168,7 +176,6 @@ Examples:
   kindred prepare mine.txt --out models/mine --if-missing    # in scripts that run at every start
   kindred prepare output.npy --words words.txt --metric dot --bias output-bias.npy --out models/output";
 
-/// Arguments of `prepare`.
 #[derive(Debug, Clone, Args)]
 pub struct PrepareArguments {
     /// File of word vectors; `-` is standard input (not for .zip)
@@ -237,7 +244,6 @@ Examples:
   kindred export models/output --format npy --out out.npy --words words.txt --bias bias.npy
   kindred prepare out.npy --words words.txt --metric dot --bias bias.npy --out models/again    # the same model";
 
-/// Arguments of `export`.
 #[derive(Debug, Clone, Args)]
 pub struct ExportArguments {
     /// Model folder to read
@@ -270,7 +276,6 @@ Examples:
   kindred synth --rows 2196016 --dim 300 --text synth-large.txt              # GloVe text, 5.6 GB
   kindred synth --rows 400000 --dim 128 --metric dot --out models/synth-dot";
 
-/// Arguments of `synth`.
 #[derive(Debug, Clone, Args)]
 pub struct SynthArguments {
     /// Number of rows
@@ -303,16 +308,6 @@ Examples:
   kindred verify models/glove.6B.50d
   kindred verify models/glove.6B.50d --head heads/sentiment";
 
-/// Arguments of `verify`.
-#[derive(Debug, Clone, Args)]
-pub struct VerifyArguments {
-    /// Model folder to check
-    pub model: PathBuf,
-    /// Head folder to check, too
-    #[arg(long, value_name = "DIR")]
-    pub head: Option<PathBuf>,
-}
-
 const EVAL_EXAMPLES: &str = "\
 Analogies (a is to b as c is to d) are correct if d is the best word, not counting a, b and c. A question with \
 an unknown word counts as wrong. Formats: Google's questions-words; four words per line, with or without a tag, \
@@ -331,7 +326,6 @@ Examples:
   kindred eval models/mine --similarities SimLex-999.txt --json | jq '.similarities[0].spearman'
   kindred eval models/glove.6B.50d --head heads/sentiment --classification test.tsv";
 
-/// Arguments of `eval`.
 #[derive(Debug, Clone, Args)]
 #[command(mut_args(of_classification))]
 pub struct EvalArguments {
@@ -351,7 +345,6 @@ pub struct EvalArguments {
     /// Head folder written by `kindred train classifier`
     #[arg(long, value_name = "DIR", requires = "classification")]
     pub head: Option<PathBuf>,
-    /// The columns of the files of texts with labels.
     #[command(flatten)]
     pub columns: ColumnsArguments,
     /// Analogy methods for `b - a + c`, comma-separated [default: 3cosadd,3cosmul,pairdirection;
@@ -391,16 +384,6 @@ Examples:
   kindred api-key operator --admin
   kindred serve --api-keys-file keys.txt";
 
-/// Arguments of `api-key`.
-#[derive(Debug, Clone, Args)]
-pub struct ApiKeyArguments {
-    /// Name of the key's owner, for the log; no spaces
-    pub name: String,
-    /// Allow administration, such as reloads
-    #[arg(long)]
-    pub admin: bool,
-}
-
 const HEALTH_EXAMPLES: &str = "\
 Exits with 0 if /health/ready reports ready, otherwise with 1 and the reason. Useful in containers without curl. \
 If KINDRED_API_KEY is set, its key is sent.
@@ -411,16 +394,32 @@ Examples:
   KINDRED_URL=http://127.0.0.1:9000 kindred health
   kindred health --url https://127.0.0.1:8443    # https works only for loopback addresses";
 
-/// Arguments of `health`.
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  mkdir -p ~/.local/share/bash-completion/completions ~/.zfunc ~/.config/fish/completions
+  kindred completions bash > ~/.local/share/bash-completion/completions/kindred
+  kindred completions zsh > ~/.zfunc/_kindred    # with ~/.zfunc in fpath
+  kindred completions fish > ~/.config/fish/completions/kindred.fish";
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  kindred man | man -l -
+  kindred man --out ~/.local/share/man/man1    # kindred.1, kindred-serve.1 and so on";
+
+/// What long work, such as `graph` and `bulk`, runs on.
 #[derive(Debug, Clone, Args)]
-pub struct HealthArguments {
-    /// Address of the service; overrides KINDRED_URL. https works only for loopback addresses; the
-    /// certificate is not checked [default: http://127.0.0.1:8080]
-    #[arg(long, value_name = "URL")]
-    pub url: Option<String>,
-    /// Timeout, in ms; should exceed the service's readiness_timeout_ms
-    #[arg(long, value_name = "MS", default_value_t = 6000, value_parser = clap::value_parser!(u64).range(1..))]
-    pub timeout_ms: u64,
+pub struct DeviceArguments {
+    /// Devices to work on: auto (a GPU if there is one, else the CPU), cpu, cuda (the first GPU, an
+    /// error without one), cuda:all, or some GPUs, as in cuda:1 or cuda:0,2
+    #[arg(long, default_value_t = Device::Auto)]
+    pub device: Device,
+    /// Placement of the model on several GPUs: replicate, shard, or auto (copies if they fit, else
+    /// shards)
+    #[arg(long, default_value_t = Placement::Auto)]
+    pub placement: Placement,
+    /// Number of CPU engine threads; 0 means one per core
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = thread_counts())]
+    pub threads: usize,
 }
 
 /// Parses a number of threads.

@@ -6,8 +6,7 @@ use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
-use cli::arguments::{Cli, Command, TrainCommand};
-use cli::commands;
+use cli::{Cli, commands};
 use server::escape::{escaped, escaped_lines};
 
 #[global_allocator]
@@ -41,34 +40,7 @@ fn main() -> ExitCode {
             };
         }
     };
-    let result = match cli.command {
-        None => commands::serve(&cli.serve),
-        Some(Command::Serve(flags)) => commands::serve(&flags),
-        Some(Command::Console(arguments)) => commands::console(&arguments),
-        Some(Command::Nearest(arguments)) => commands::nearest(&arguments),
-        Some(Command::Analogy(arguments)) => commands::analogy(&arguments),
-        Some(Command::Prepare(arguments)) => commands::prepare(&arguments),
-        Some(Command::Export(arguments)) => commands::export(&arguments),
-        Some(Command::Synth(arguments)) => commands::synth(&arguments),
-        Some(Command::Verify(arguments)) => commands::verify(&arguments),
-        Some(Command::Train(TrainCommand::Classifier(arguments))) => {
-            commands::train_classifier(&arguments)
-        }
-        Some(Command::Train(TrainCommand::Expander(arguments))) => {
-            commands::train_expander(&arguments)
-        }
-        Some(Command::Expand(arguments)) => commands::expand(&arguments),
-        Some(Command::ImportHead(arguments)) => commands::import_head(&arguments),
-        Some(Command::Classify(arguments)) => commands::classify(&arguments),
-        Some(Command::Eval(arguments)) => commands::eval(&arguments),
-        Some(Command::Bulk(command)) => commands::bulk(&command),
-        Some(Command::Graph(arguments)) => commands::graph(&arguments),
-        Some(Command::ApiKey(arguments)) => commands::api_key(&arguments),
-        Some(Command::Health(arguments)) => commands::health(&arguments),
-        Some(Command::Completions(arguments)) => commands::completions(&arguments),
-        Some(Command::Man(arguments)) => commands::man(&arguments),
-    };
-    match result {
+    match commands::run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("kindred: {}", escaped_lines(&error.to_string()));

@@ -127,8 +127,8 @@ impl ArrayQueries<'_> {
 ///
 /// # Errors
 /// See [`Error`]. A vector that can't be asked for fails all, and the message says which it is,
-/// from 0. [`Error::InvalidValue`] for options that change the form of an answer: `with_vectors`,
-/// `fold_case`, `explain`.
+/// from 0. [`Error::InvalidValue`] for options that change the form of an answer, such as
+/// `explain`.
 pub fn nearest(
     kindred: &Kindred,
     queries: ArrayQueries<'_>,
@@ -137,13 +137,9 @@ pub fn nearest(
 ) -> Result<Option<Arrays>, Error> {
     let (kindred, timeout) = (kindred.for_long_work(), options.timeout_ms);
     let model: &ModelStore = kindred.model().store();
-    let forms = [
-        ("with_vectors", options.with_vectors),
-        ("fold_case", options.fold_case),
-        ("explain", options.explain),
-    ];
+    let not_for_arrays = options.not_for_arrays();
     let options = Checked::new(model, options, None)?;
-    if let Some((option, _)) = forms.into_iter().find(|(_, given)| *given == Some(true)) {
+    if let Some(option) = not_for_arrays {
         let expected = "left out where the answer is arrays".to_owned();
         return Err(Error::InvalidValue { field: option.to_owned(), expected });
     }

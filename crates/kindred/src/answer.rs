@@ -6,8 +6,10 @@ use model_store::ModelStore;
 use serde::{Deserialize, Serialize};
 
 use crate::asking::Times;
-use crate::heads::ScoresNotFinite;
-use crate::heads::{Cause, Expander, Head, Tokenised, WantedTerms, cause, labels};
+use crate::heads::{
+    Cause, Expander, Explanation, Head, ScoresNotFinite, Tokenised, WantedTerms, cause, explain,
+    labels,
+};
 use crate::question::{Notes, Placed, Term, placed};
 use crate::search::SearchResult;
 
@@ -72,6 +74,8 @@ pub struct Classified {
     pub is_cut: bool,
     /// Where the time went, of all texts that were classified together.
     pub times: Times,
+    /// The text's tokens.
+    tokenised: Tokenised,
 }
 
 /// A label and how probable it is. JSON has `label`, `probability` and `score`.
@@ -143,7 +147,7 @@ impl Classified {
     pub(crate) fn new(
         head: &Head,
         scores: &[f64],
-        text: Tokenised,
+        mut tokenised: Tokenised,
         times: Times,
     ) -> Result<Self, ScoresNotFinite> {
         let names = &head.description().labels;
@@ -153,8 +157,21 @@ impl Classified {
             probability: label.probability,
             score: label.score,
         });
-        let Tokenised { unknown, is_cut, .. } = text;
-        Ok(Self { labels: labels.collect(), unknown, is_cut, times })
+        let (unknown, is_cut) = (std::mem::take(&mut tokenised.unknown), tokenised.is_cut);
+        Ok(Self { labels: labels.collect(), unknown, is_cut, times, tokenised })
+    }
+
+    /// Why the text has its most probable label: the `most` n-grams with the largest shares.
+    /// `text`, `head` and `model` are those that this answers for.
+    pub fn explanation<'a>(
+        &self,
+        model: &ModelStore,
+        head: &'a Head,
+        text: &'a str,
+        most: usize,
+    ) -> Option<Explanation<'a>> {
+        let label = self.labels.first()?;
+        Some(explain(model, head, text, &self.tokenised, label.class, most))
     }
 }
 

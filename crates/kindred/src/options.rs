@@ -1,10 +1,10 @@
 //! The options of questions, declared once: name, type, bounds, what a value must be, and the
 //! command line's flag.
 //!
-//! From [`with_options!`](crate::with_options) follow [`Options`] and its checks here, and in the
-//! server the parameters of GET requests, the fields of JSON bodies, and the flags of the command
-//! line and the console. A new option is a new entry; `question::Checked` then does not compile
-//! until it is used.
+//! From [`with_options!`](crate::with_options) follow [`Options`] and its checks here, in the
+//! server the parameters of GET requests and the fields of JSON bodies, the flags of the command
+//! line and the console, and what Python's models and clients read. A new option is a new entry;
+//! `question::Checked` then does not compile until it is used.
 //!
 //! One long file: the declaration is read together with the macros that hand it out.
 
@@ -70,7 +70,7 @@ macro_rules! with_options {
     (@all [$($macro:tt)+] [$($first:tt)*]) => {
         $($macro)+! { $($first)*
             method: $crate::Method [_ analogy rank] {
-                values: Values::Name,
+                values: Values::Name { of: &["3cosadd", "3cosmul", "pairdirection"] },
                 must_be: "`3cosadd`, `3cosmul` or `pairdirection`",
                 flag: None,
                 help: "Analogy method",
@@ -118,7 +118,7 @@ macro_rules! with_options {
                 help: "Include the vector of each neighbour",
             }
             unknown: $crate::Unknown [nearest analogy rank] {
-                values: Values::Name,
+                values: Values::Name { of: &["error", "skip"] },
                 must_be: "`error` or `skip`",
                 flag: None,
                 help: "Whether unknown words fail the query (error) or are ignored (skip)",
@@ -214,8 +214,11 @@ pub enum Values {
         /// How many at most.
         most: usize,
     },
-    /// One of a few names.
-    Name,
+    /// A name.
+    Name {
+        /// All that there are.
+        of: &'static [&'static str],
+    },
 }
 
 /// An option on the command line.
@@ -343,6 +346,16 @@ impl Options {
         Self::default()
     }
 
+    /// The first of those that are given and change the form of an answer, as arrays have one form.
+    pub fn not_for_arrays(&self) -> Option<&'static str> {
+        let forms = [
+            ("with_vectors", self.with_vectors),
+            ("fold_case", self.fold_case),
+            ("explain", self.explain),
+        ];
+        forms.into_iter().find(|(_, given)| *given == Some(true)).map(|(option, _)| option)
+    }
+
     /// Excludes these words from the answer, besides those excluded already.
     #[must_use]
     pub fn excluding<W: Into<String>>(mut self, words: impl IntoIterator<Item = W>) -> Self {
@@ -384,6 +397,20 @@ mod tests {
                 declared.flag.map_or(declared.name.replace('_', "-"), |flag| flag.long.into());
             assert_eq!(long, declared.name.replace('_', "-"));
         }
+    }
+
+    #[test]
+    fn the_declared_names_are_those_that_are_read() {
+        let of = |option: &str| {
+            let declared = DECLARATIONS.iter().find(|declared| declared.name == option).unwrap();
+            match declared.values {
+                Values::Name { of } => of,
+                _ => panic!("{declared:?}"),
+            }
+        };
+        assert_eq!(of("method"), Method::ALL.map(Method::short_name));
+        assert_eq!(of("unknown"), [Unknown::Error, Unknown::Skip].map(Unknown::name));
+        assert!(of("unknown").iter().all(|name| name.parse::<Unknown>().is_ok()));
     }
 
     #[test]

@@ -8,7 +8,11 @@ import numpy.typing as npt
 
 from ._types import Classified, Explained, Neighbor, Ranked, Terms
 
-OPTIONS: list[str]
+# The options of questions: the kind of values, their bounds, and what a value must be.
+OPTIONS: dict[str, tuple[str, Any, str]]
+# The options that `nearest`, `analogy` and `rank` take.
+OPTIONS_OF: dict[str, list[str]]
+DEFAULT_K: int
 has_cuda: bool
 has_parquet: bool
 version: str
@@ -62,8 +66,6 @@ class Model:
         name: str,
         how: dict[str, Any],
     ) -> Model: ...
-    @staticmethod
-    def default_k() -> int: ...
     def row(self, word: str) -> int | None: ...
     def word(self, row: int) -> str | None: ...
     def words(self, first: int, end: int, step: int) -> list[str]: ...

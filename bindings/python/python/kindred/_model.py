@@ -210,8 +210,8 @@ class Model:
                 - vectors, floating-point ``[n, dim]``: `Neighbors` with ``indices`` int64 ``[n, k]`` and ``scores`` float64
                   ``[n, k]``. Do not change the array meanwhile.
             k: 1 to 1000.
-            **options: ``exclude`` (words), ``include_query``, ``vocab_limit``, ``min_score``, ``max_score``, ``timeout_ms``; for
-                words also ``unknown`` and ``fold_case``.
+            **options: which rows may be neighbours, such as ``exclude`` and ``min_score``: all of `SearchOptions` in
+                `kindred._options`; for words, of `NearestOptions` there.
 
         Raises:
             UnknownWordError: with suggestions.

@@ -1,4 +1,4 @@
-"""The options of questions, as keyword arguments. The engine checks them; a test holds this list against the engine's."""
+"""The options of questions, as keyword arguments. The engine declares and checks them; a test compares these types with it."""
 
 from __future__ import annotations
 
@@ -46,3 +46,7 @@ class RankOptions(SearchOptions, total=False):
     """As of analogies."""
     unknown: str | None
     """As of searches."""
+
+
+OF_WORDS = NearestOptions.__annotations__.keys() - SearchOptions.__annotations__.keys()
+"""Options of searches that only words can have, not rows and vectors."""

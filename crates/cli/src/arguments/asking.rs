@@ -1,4 +1,4 @@
-//! Commands that query a model, and commands that print completions and manual pages.
+//! Commands that query a model.
 
 mod options;
 
@@ -6,12 +6,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use clap_complete::Shell;
 
 use super::methods;
 use kindred::device::Device;
 use kindred::method::Method;
-pub use options::QuestionOptions;
+pub(crate) use options::QuestionOptions;
 
 /// The model and the engine.
 #[derive(Debug, Default, Clone, Args)]
@@ -62,7 +61,7 @@ pub struct OutputOptions {
     pub json: bool,
 }
 
-pub(super) const CONSOLE_EXAMPLES: &str = "\
+const CONSOLE_EXAMPLES: &str = "\
 A line is a word or an expression: `frog`, `king - man + woman`, `0.5*(paris + \"new york\")`. A colon and a letter \
 start a command; `:help` lists them. On a terminal, arrow keys recall history and tab completes words and \
 commands. If the input is a pipe, each line is a question. Errors go to standard error; if there was one, the \
@@ -75,23 +74,20 @@ Examples:
   echo 'king - man + woman' | kindred console --json | jq -r '.neighbors[].word'
   printf 'bottle 0\\nsnake 1\\nking - queen ! 0\\n' | kindred console --compat";
 
-/// Arguments of `console`.
 #[derive(Debug, Default, Clone, Args)]
+#[command(after_help = CONSOLE_EXAMPLES)]
 pub struct ConsoleArguments {
-    /// The model and the engine.
     #[command(flatten)]
     pub source: AnswerSource,
     /// Head folder written by `kindred train classifier`, for `:classify`. Repeat the flag for
     /// several [default: the built-in head, with the built-in model]
     #[arg(long, value_name = "[NAME=]DIR", conflicts_with = "url")]
     pub head: Vec<String>,
-    /// Options shared by all lines.
     #[command(flatten)]
     pub options: QuestionOptions,
     /// Analogy method, for an expression `b - a + c` [default: 3cosadd]
     #[arg(long, value_parser = methods(), help_heading = "Query")]
     pub method: Option<Method>,
-    /// The form of answers.
     #[command(flatten)]
     pub output: OutputOptions,
     /// Read lines in the format of the 2020 report: a query, then 0 or 1, such as `bottle 0` or
@@ -100,7 +96,7 @@ pub struct ConsoleArguments {
     pub compat: bool,
 }
 
-pub(super) const NEAREST_EXAMPLES: &str = "\
+const NEAREST_EXAMPLES: &str = "\
 The word is looked up by its exact bytes. If the model does not have it, the command suggests similar words and \
 exits with 1.
 
@@ -110,24 +106,21 @@ Examples:
   kindred nearest 'new york' --model models/phrases --json
   kindred nearest frog --url http://127.0.0.1:8080 --compare --model models/served";
 
-/// Arguments of `nearest`.
 #[derive(Debug, Clone, Args)]
+#[command(after_help = NEAREST_EXAMPLES)]
 pub struct NearestArguments {
     /// Word to look up
     #[arg(allow_hyphen_values = true)]
     pub word: String,
-    /// The model and the engine.
     #[command(flatten)]
     pub source: AnswerSource,
-    /// The query options.
     #[command(flatten)]
     pub options: QuestionOptions,
-    /// The form of answers.
     #[command(flatten)]
     pub output: OutputOptions,
 }
 
-pub(super) const ANALOGY_EXAMPLES: &str = "\
+const ANALOGY_EXAMPLES: &str = "\
 An expression has words, +, -, weights such as 0.5*, and parentheses. Put a word in double quotes if it has spaces \
 or would be read as an operator.
 
@@ -137,50 +130,19 @@ Examples:
   kindred analogy 'king - man + woman' --method 3cosmul --explain
   kindred analogy 'king - man + woman' --json | jq -r '.neighbors[0].word'";
 
-/// Arguments of `analogy`.
 #[derive(Debug, Clone, Args)]
+#[command(after_help = ANALOGY_EXAMPLES)]
 pub struct AnalogyArguments {
     /// Expression to answer
     #[arg(allow_hyphen_values = true)]
     pub expression: String,
-    /// The model and the engine.
     #[command(flatten)]
     pub source: AnswerSource,
-    /// The query options.
     #[command(flatten)]
     pub options: QuestionOptions,
     /// Analogy method, for an expression `b - a + c` [default: 3cosadd]
     #[arg(long, value_parser = methods(), help_heading = "Query")]
     pub method: Option<Method>,
-    /// The form of answers.
     #[command(flatten)]
     pub output: OutputOptions,
-}
-
-pub(super) const COMPLETIONS_EXAMPLES: &str = "\
-Examples:
-  mkdir -p ~/.local/share/bash-completion/completions ~/.zfunc ~/.config/fish/completions
-  kindred completions bash > ~/.local/share/bash-completion/completions/kindred
-  kindred completions zsh > ~/.zfunc/_kindred    # with ~/.zfunc in fpath
-  kindred completions fish > ~/.config/fish/completions/kindred.fish";
-
-/// Arguments of `completions`.
-#[derive(Debug, Clone, Copy, Args)]
-pub struct CompletionsArguments {
-    /// Shell to complete for
-    #[arg(value_enum)]
-    pub shell: Shell,
-}
-
-pub(super) const MAN_EXAMPLES: &str = "\
-Examples:
-  kindred man | man -l -
-  kindred man --out ~/.local/share/man/man1    # kindred.1, kindred-serve.1 and so on";
-
-/// Arguments of `man`.
-#[derive(Debug, Clone, Args)]
-pub struct ManArguments {
-    /// Folder to write the pages to, one per command; created if missing
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
 }

@@ -2,35 +2,72 @@
 
 use std::path::PathBuf;
 
-use clap::builder::TypedValueParser;
 use clap::{Args, Subcommand};
 use jobs::bulk::BulkFormat;
 use kindred::heads::Form;
 use kindred::method::Method;
 
 use super::asking::QuestionOptions;
-use super::devices::DeviceArguments;
 use super::heads::{LabelArguments, ModelArguments, TermArguments};
-use super::{methods, one_of};
+use super::{DeviceArguments, methods, one_of};
 
 /// What is asked of each row.
 #[derive(Debug, Subcommand)]
+#[command(after_help = BULK_EXAMPLES)]
 pub enum BulkCommand {
     /// The labels that a head gives to each text
     #[command(after_help = CLASSIFY_EXAMPLES)]
-    Classify(Box<BulkClassifyArguments>),
+    Classify {
+        #[command(flatten)]
+        labels: LabelArguments,
+        #[command(flatten)]
+        files: BulkFiles,
+        #[command(flatten)]
+        engine: BulkEngine,
+    },
     /// The terms that each text implies, with weights
     #[command(after_help = EXPAND_EXAMPLES)]
-    Expand(Box<BulkExpandArguments>),
+    Expand {
+        #[command(flatten)]
+        terms: TermArguments,
+        /// Form of the terms in JSON lines or Parquet: terms, impacts, rank_features,
+        /// sparse_vector, qdrant or vespa
+        #[arg(long, value_name = "FORM", default_value_t, value_parser = str::parse::<Form>)]
+        format: Form,
+        #[command(flatten)]
+        files: BulkFiles,
+        #[command(flatten)]
+        engine: BulkEngine,
+    },
     /// The nearest neighbours of each word, or of each text
     #[command(after_help = NEAREST_EXAMPLES)]
-    Nearest(Box<BulkNearestArguments>),
+    Nearest {
+        /// Rows are texts: ask for the neighbours of the sum of each text's words
+        #[arg(long)]
+        texts: bool,
+        #[command(flatten)]
+        options: QuestionOptions,
+        #[command(flatten)]
+        files: BulkFiles,
+        #[command(flatten)]
+        engine: BulkEngine,
+    },
     /// The nearest neighbours of each expression such as `king - man + woman`
     #[command(after_help = ANALOGY_EXAMPLES)]
-    Analogy(Box<BulkAnalogyArguments>),
+    Analogy {
+        #[command(flatten)]
+        options: QuestionOptions,
+        /// Analogy method, for an expression `b - a + c` [default: 3cosadd]
+        #[arg(long, value_parser = methods(), help_heading = "Query")]
+        method: Option<Method>,
+        #[command(flatten)]
+        files: BulkFiles,
+        #[command(flatten)]
+        engine: BulkEngine,
+    },
 }
 
-pub(super) const BULK_EXAMPLES: &str = "\
+const BULK_EXAMPLES: &str = "\
 Each row of --in has an answer in --out, in the same order, with the same bits as a single answer. A row that can't be answered \
 has an `error` with the code and the text that the HTTP API gives, and does not end the work; --strict ends it there.
 
@@ -96,10 +133,11 @@ pub struct BulkFiles {
     #[arg(long, value_name = "NAME")]
     pub id: Option<String>,
     /// Format of --in [default: as its name says; lines for standard input]
-    #[arg(long, value_name = "FORMAT", value_parser = formats(BulkFormat::ALL))]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(BulkFormat::ALL, BulkFormat::name))]
     pub from: Option<BulkFormat>,
     /// Format of --out [default: as its name says; jsonl for standard output]
-    #[arg(long, value_name = "FORMAT", value_parser = formats(BulkFormat::WRITTEN))]
+    #[arg(long, value_name = "FORMAT")]
+    #[arg(value_parser = one_of(BulkFormat::WRITTEN, BulkFormat::name))]
     pub to: Option<BulkFormat>,
     /// Stop at the first row that can't be answered
     #[arg(long)]
@@ -112,84 +150,12 @@ pub struct BulkFiles {
     pub json: bool,
 }
 
-fn formats<const N: usize>(all: [BulkFormat; N]) -> impl TypedValueParser<Value = BulkFormat> {
-    one_of(all, BulkFormat::name)
-}
-
 /// The model and the engine.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Model and engine")]
 pub struct BulkEngine {
-    /// The model.
     #[command(flatten)]
     pub model: ModelArguments,
-    /// What works.
     #[command(flatten)]
     pub devices: DeviceArguments,
-}
-
-/// Arguments of `bulk classify`.
-#[derive(Debug, Clone, Args)]
-pub struct BulkClassifyArguments {
-    /// The head, and its labels.
-    #[command(flatten)]
-    pub labels: LabelArguments,
-    /// The files.
-    #[command(flatten)]
-    pub files: BulkFiles,
-    /// The model and the engine.
-    #[command(flatten)]
-    pub engine: BulkEngine,
-}
-
-/// Arguments of `bulk expand`.
-#[derive(Debug, Clone, Args)]
-pub struct BulkExpandArguments {
-    /// The head, and its terms.
-    #[command(flatten)]
-    pub terms: TermArguments,
-    /// Form of the terms in JSON lines or Parquet: terms, impacts, rank_features, sparse_vector,
-    /// qdrant or vespa
-    #[arg(long, value_name = "FORM", default_value_t, value_parser = str::parse::<Form>)]
-    pub format: Form,
-    /// The files.
-    #[command(flatten)]
-    pub files: BulkFiles,
-    /// The model and the engine.
-    #[command(flatten)]
-    pub engine: BulkEngine,
-}
-
-/// Arguments of `bulk nearest`.
-#[derive(Debug, Clone, Args)]
-pub struct BulkNearestArguments {
-    /// Rows are texts: ask for the neighbours of the sum of each text's words
-    #[arg(long)]
-    pub texts: bool,
-    /// The query options.
-    #[command(flatten)]
-    pub options: QuestionOptions,
-    /// The files.
-    #[command(flatten)]
-    pub files: BulkFiles,
-    /// The model and the engine.
-    #[command(flatten)]
-    pub engine: BulkEngine,
-}
-
-/// Arguments of `bulk analogy`.
-#[derive(Debug, Clone, Args)]
-pub struct BulkAnalogyArguments {
-    /// The query options.
-    #[command(flatten)]
-    pub options: QuestionOptions,
-    /// Analogy method, for an expression `b - a + c` [default: 3cosadd]
-    #[arg(long, value_parser = methods(), help_heading = "Query")]
-    pub method: Option<Method>,
-    /// The files.
-    #[command(flatten)]
-    pub files: BulkFiles,
-    /// The model and the engine.
-    #[command(flatten)]
-    pub engine: BulkEngine,
 }

@@ -7,9 +7,9 @@ use clap::Args;
 use clap::builder::{NonEmptyStringValueParser, RangedU64ValueParser};
 use kindred::options::{DEFAULT_K, MAX_K};
 
-use super::devices::DeviceArguments;
+use super::DeviceArguments;
 
-pub(super) const GRAPH_EXAMPLES: &str = "\
+const EXAMPLES: &str = "\
 For each row of the model, its k nearest other rows, with the scores of `nearest`: exact, and the same bytes on every device. \
 The work grows with the square of the number of rows.
 
@@ -28,8 +28,8 @@ Examples:
   kindred graph --model models/glove.840B.300d --device cuda:all --out glove.npz
   kindred graph --out demo.npz --json | jq .edges                # the built-in model";
 
-/// Arguments of `graph`.
 #[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct GraphArguments {
     /// Model folder written by `kindred prepare` [default: KINDRED_MODEL, or the model of the
     /// settings file, or the built-in model]
@@ -54,7 +54,6 @@ pub struct GraphArguments {
     /// Print the summary as JSON
     #[arg(long)]
     pub json: bool,
-    /// What works.
     #[command(flatten)]
     pub devices: DeviceArguments,
 }

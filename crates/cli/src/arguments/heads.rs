@@ -11,28 +11,25 @@ use clap::builder::{
 use clap::{Arg, Args, Subcommand};
 use kindred::heads::{Cut, Tokeniser, Tokens};
 
-pub(super) use classifiers::{CLASSIFY_EXAMPLES, IMPORT_HEAD_EXAMPLES};
-pub use classifiers::{
+pub(crate) use classifiers::{
     ClassifyArguments, ColumnsArguments, ImportHeadArguments, LabelArguments,
     TrainClassifierArguments,
 };
-pub(super) use expanders::EXPAND_EXAMPLES;
-pub use expanders::{ExpandArguments, TermArguments, TrainExpanderArguments};
+pub(crate) use expanders::{ExpandArguments, TermArguments, TrainExpanderArguments};
 
 use super::one_of;
 
 /// The kinds of head that can be trained.
 #[derive(Debug, Subcommand)]
+#[command(after_help = TRAIN_EXAMPLES)]
 pub enum TrainCommand {
     /// Train a text classifier
-    #[command(after_help = classifiers::TRAIN_EXAMPLES)]
     Classifier(Box<TrainClassifierArguments>),
     /// Make an expander of texts to words near theirs
-    #[command(after_help = expanders::TRAIN_EXAMPLES)]
     Expander(Box<TrainExpanderArguments>),
 }
 
-pub(super) const TRAIN_EXAMPLES: &str = "\
+const TRAIN_EXAMPLES: &str = "\
 Example:
   kindred train classifier --data reviews.csv --out heads/reviews";
 
@@ -68,15 +65,12 @@ pub struct TokensArguments {
     #[arg(long, value_parser = tokenisers(), default_value = "unicode", help_heading = "Texts")]
     pub tokeniser: Tokeniser,
     /// The most tokens of a text; longer texts are cut
-    #[arg(long, value_name = "N", default_value_t = 512, help_heading = "Texts", value_parser = limits())]
+    #[arg(long, value_name = "N", default_value_t = 512, help_heading = "Texts")]
+    #[arg(value_parser = up_to(Tokens::MOST as u64))]
     pub limit: usize,
     /// The end at which long texts are cut
     #[arg(long, value_parser = cuts(), default_value = "end", help_heading = "Texts")]
     pub cut: Cut,
-}
-
-fn limits() -> RangedU64ValueParser<usize> {
-    up_to(Tokens::MOST as u64)
 }
 
 /// Parses a whole number from 1 to `most`.
@@ -102,11 +96,7 @@ fn cuts() -> impl TypedValueParser<Value = Cut> {
     })
 }
 
-/// Parses a number above 0.
-fn above_zero() -> impl TypedValueParser<Value = f32> {
-    number(|number| number > 0.0, "it must be above 0")
-}
-
+/// Parses a finite number that is right.
 fn number(is_right: fn(f32) -> bool, must_be: &'static str) -> impl TypedValueParser<Value = f32> {
     StringValueParser::new().try_map(move |text| {
         let number =
@@ -115,18 +105,8 @@ fn number(is_right: fn(f32) -> bool, must_be: &'static str) -> impl TypedValuePa
     })
 }
 
-/// Parses a number from 0 to 1.
-fn fraction() -> impl TypedValueParser<Value = f32> {
-    number(|number| (0.0..=1.0).contains(&number), "it must be a number from 0 to 1")
-}
-
 /// Parses a probability.
 fn probability(text: &str) -> Result<f64, &'static str> {
     let number = text.parse().ok().filter(|number| (0.0..=1.0).contains(number));
     number.ok_or("it must be a number from 0 to 1")
-}
-
-/// Parses a number of at least 0 and less than 1.
-fn below_one() -> impl TypedValueParser<Value = f32> {
-    number(|number| (0.0..1.0).contains(&number), "it must be at least 0 and less than 1")
 }

@@ -20,9 +20,6 @@ pub(super) struct Verification {
 
 impl Verification {
     /// Starts to verify this model, at low priority.
-    ///
-    /// # Errors
-    /// If the system has no threads left.
     pub(super) fn start(model: &Arc<ModelStore>) -> Result<Self, CommandError> {
         let (model, stopped) = (model.clone(), Arc::new(AtomicBool::new(false)));
         let is_stopped = stopped.clone();
@@ -41,7 +38,16 @@ impl Verification {
     pub(super) fn finish(mut self, written: Option<&Path>) -> Result<(), CommandError> {
         let thread = self.thread.take().expect("it is taken here only");
         let verified = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        verified.map_err(no_thread)?.map_err(|error| damaged(error, written))
+        verified.map_err(no_thread)?.map_err(|error| {
+            let cure = match written {
+                None => "nothing was written: run the command again with a whole model".to_owned(),
+                Some(file) => format!(
+                    "{} is from the damaged model: delete it, and run the command again with a whole model",
+                    file.display()
+                ),
+            };
+            CommandError::UsedDamaged { source: Box::new(error), cure }
+        })
     }
 }
 
@@ -53,17 +59,6 @@ impl Drop for Verification {
 
 fn no_thread(source: io::Error) -> CommandError {
     CommandError::System { doing: "can't verify the model beside the work", source }
-}
-
-fn damaged(source: ModelError, written: Option<&Path>) -> CommandError {
-    let cure = match written {
-        None => "nothing was written: run the command again with a whole model".to_owned(),
-        Some(file) => format!(
-            "{} is from the damaged model: delete it, and run the command again with a whole model",
-            file.display()
-        ),
-    };
-    CommandError::UsedDamaged { source: Box::new(source), cure }
 }
 
 #[cfg(test)]

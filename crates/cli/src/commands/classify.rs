@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kindred::heads::{
     BUILT_IN, Classification, Description, Explanation, Head, HeadKind, Judged, Probabilities,
-    Texts, Tokenised, Vocabulary, built_in, explain,
+    Texts, Tokenised, Vocabulary, built_in,
 };
 use kindred::{Classified, Device, Error, Kindred, NamedLabel};
 use serde_json::{Value, json};
@@ -26,10 +26,7 @@ const REASONS: usize = 5;
 const SHOWN: usize = 80;
 
 /// Prints the labels of texts.
-///
-/// # Errors
-/// If the head or the model can't be used, or a text has no label.
-pub fn classify(arguments: &ClassifyArguments) -> Result<(), CommandError> {
+pub(super) fn classify(arguments: &ClassifyArguments) -> Result<(), CommandError> {
     let one = model_of_head(&arguments.model)?;
     let (name, head) = classifier_of(&one, arguments.labels.head.as_deref())?;
     let kindred = Kindred::start(one.model.into(), own_engine(&Device::Cpu, arguments.threads))?;
@@ -87,15 +84,19 @@ impl Asked<'_> {
                 (Ok(found), false) => escaped_lines(&self.lines(text, &found)),
                 (Err(error), is_json) => {
                     self.unanswered += 1;
-                    let Tokenised { tokens, unknown, .. } = self.tokenise(text);
+                    let model = self.kindred.model().store();
+                    let vocabulary = Vocabulary::of_head(&self.head, model);
+                    let Tokenised { tokens, unknown, .. } = vocabulary.tokenise(text);
                     let error = match tokens.is_empty() {
                         true => "the model has none of its words".to_owned(),
                         false => error.to_string(),
                     };
                     match is_json {
                         true => {
-                            let fields = [("error", json!(error)), ("unknown", json!(unknown))];
-                            self.object(text, fields).to_string()
+                            let mut answer = self.object(text);
+                            answer["error"] = json!(error);
+                            answer["unknown"] = json!(unknown);
+                            answer.to_string()
                         }
                         false => escaped_lines(&format!("{text}\n  {error}")),
                     }
@@ -106,32 +107,25 @@ impl Asked<'_> {
         Ok(())
     }
 
-    fn tokenise(&self, text: &str) -> Tokenised {
-        Vocabulary::of_head(&self.head, self.kindred.model().store()).tokenise(text)
-    }
-
     /// Why the text has its most probable label, if that is wanted.
     fn explanation<'l>(&'l self, text: &'l str, found: &Classified) -> Option<Explanation<'l>> {
-        let label = found.labels.first().filter(|_| self.arguments.explain)?;
-        let (model, tokens) = (self.kindred.model().store(), self.tokenise(text));
-        Some(explain(model, &self.head, text, &tokens, label.class, REASONS))
+        let model = self.kindred.model().store();
+        match self.arguments.explain {
+            true => found.explanation(model, &self.head, text, REASONS),
+            false => None,
+        }
     }
 
     /// An answer to a text, with who gave it.
-    fn object<const N: usize>(&self, text: &str, fields: [(&str, Value); N]) -> Value {
+    fn object(&self, text: &str) -> Value {
         let model = self.kindred.model();
         let (model, version) = (model.name(), model.version());
-        let mut answer =
-            json!({"model": model, "version": version, "head": self.name, "text": text});
-        for (name, value) in fields {
-            answer[name] = value;
-        }
-        answer
+        json!({"model": model, "version": version, "head": self.name, "text": text})
     }
 
     fn json(&self, text: &str, found: &Classified) -> String {
-        let labels = json!(self.arguments.labels.wanted().of(found));
-        let mut answer = self.object(text, [("labels", labels)]);
+        let mut answer = self.object(text);
+        answer["labels"] = json!(self.arguments.labels.wanted().of(found));
         if !found.unknown.is_empty() {
             answer["unknown"] = json!(found.unknown);
         }

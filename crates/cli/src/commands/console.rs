@@ -7,7 +7,7 @@ use crate::arguments::{
     AnalogyArguments, AnswerSource, ConsoleArguments, NearestArguments, OutputOptions,
     QuestionOptions,
 };
-use crate::console::{self, ConsoleError, Form, Session};
+use crate::console::{self, Form, Session};
 use kindred::Target;
 use kindred::method::Method;
 use server::config::{Config, ConfigError};
@@ -15,11 +15,7 @@ use server::logging;
 
 /// Answers line by line: on a terminal, with history and completion; otherwise, from standard input
 /// until it ends.
-///
-/// # Errors
-/// If the model or the service can't be used; at the end of a pipe, if some of its lines could not
-/// be answered.
-pub fn console(arguments: &ConsoleArguments) -> Result<(), CommandError> {
+pub(super) fn console(arguments: &ConsoleArguments) -> Result<(), CommandError> {
     let ConsoleArguments { source, head, options, method, output, compat } = arguments;
     let source = AnswerSource { head: head.clone(), ..source.clone() };
     start_log()?;
@@ -34,21 +30,16 @@ pub fn console(arguments: &ConsoleArguments) -> Result<(), CommandError> {
 }
 
 /// Answers one word.
-///
-/// # Errors
-/// If it has no answer, for example because the model does not have the word.
-pub fn nearest(arguments: &NearestArguments) -> Result<(), CommandError> {
+pub(super) fn nearest(arguments: &NearestArguments) -> Result<(), CommandError> {
     let NearestArguments { word, source, options, output } = arguments;
     let answered = ask(source, options, None, *output, &Target::word(word), word);
     answered.map_err(|error| match error {
-        CommandError::Console(refused) if looks_like_an_expression(word) => match *refused {
-            ConsoleError::Refused(reason) => ConsoleError::Refused(format!(
+        CommandError::Refused(reason) if looks_like_an_expression(word) => {
+            CommandError::Refused(format!(
                 "{reason} (`kindred nearest` reads its argument as one word; for expressions use `kindred \
                  analogy`)"
             ))
-            .into(),
-            other => other.into(),
-        },
+        }
         error => error,
     })
 }
@@ -59,12 +50,9 @@ fn looks_like_an_expression(word: &str) -> bool {
 }
 
 /// Answers one expression.
-///
-/// # Errors
-/// As [`nearest`], and if the expression can't be parsed.
-pub fn analogy(arguments: &AnalogyArguments) -> Result<(), CommandError> {
+pub(super) fn analogy(arguments: &AnalogyArguments) -> Result<(), CommandError> {
     let AnalogyArguments { expression, source, options, method, output } = arguments;
-    let target = Target::expression(expression).map_err(ConsoleError::from)?;
+    let target = Target::expression(expression)?;
     ask(source, options, *method, *output, &target, expression)
 }
 
@@ -78,7 +66,7 @@ fn ask(
 ) -> Result<(), CommandError> {
     start_log()?;
     let mut session = Session::new(source, &options.0, method, output.compare, output.compare)?;
-    Ok(console::answer_one(&mut session, Form::new(output.json), question, asked)?)
+    console::answer_one(&mut session, Form::new(output.json), question, asked)
 }
 
 /// Logs only warnings and errors, so that the answers stay readable.

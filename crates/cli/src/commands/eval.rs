@@ -9,7 +9,7 @@ use super::beside::Verification;
 use super::classify::evaluate;
 use super::progress::bar;
 use super::train::{read_texts, texts_options};
-use super::{CommandError, heading, model_of, own_engine, print};
+use super::{CommandError, heading, model_of, own_engine};
 use crate::arguments::EvalArguments;
 use kindred::evaluation::results::{
     AnalogyResult, Case, Model, Report, SectionResult, SimilarityResult,
@@ -23,10 +23,7 @@ use serde_json::json;
 use server::config::ModelSource;
 
 /// Asks a model the questions of test sets, and prints how many it answers right.
-///
-/// # Errors
-/// If a set, the model or the engine can't be used. Nothing is printed then.
-pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
+pub(super) fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
     // All sets are read first, so that a fault in one is found before the long work.
     let analogies: Vec<_> =
         arguments.analogies.iter().map(|path| read_analogies(path)).collect::<Result<_, _>>()?;
@@ -78,13 +75,11 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
     }
     bar.finish_and_clear();
     finish()?;
-    let mut text = if arguments.json {
-        serde_json::to_string_pretty(&report).expect("numbers and names are JSON")
+    if arguments.json {
+        say!("{}", serde_json::to_string_pretty(&report).expect("numbers and names are JSON"))
     } else {
-        tables(&report, &methods)
-    };
-    text.push('\n');
-    print(text.as_bytes())
+        say!("{}", tables(&report, &methods))
+    }
 }
 
 /// Prints how good a head is.
@@ -95,7 +90,7 @@ fn print_classifications(
     is_json: bool,
 ) -> Result<(), CommandError> {
     let (name, version) = (model.name(), model.version());
-    let mut text = match is_json {
+    let text = match is_json {
         true => serde_json::to_string_pretty(&json!({
             "model": name, "version": version, "head": head, "classification": results,
         }))
@@ -105,8 +100,7 @@ fn print_classifications(
             format!("{}\n\n{tables}", heading(Some(head), name, version))
         }
     };
-    text.push('\n');
-    print(text.as_bytes())
+    say!("{text}")
 }
 
 /// A result as tables: each label by itself, then which label was given to texts of which.

@@ -18,10 +18,7 @@ use server::models::{OneModel, without_checksum};
 const TOGETHER: usize = 256;
 
 /// Prints the terms that texts imply.
-///
-/// # Errors
-/// If the head, the model or the file of vectors can't be used, or a text has no known word.
-pub fn expand(arguments: &ExpandArguments) -> Result<(), CommandError> {
+pub(super) fn expand(arguments: &ExpandArguments) -> Result<(), CommandError> {
     let wanted = wanted_terms(&arguments.terms)?;
     let one = model_of_head(&arguments.model)?;
     let (name, expander) = expander_of(&one, arguments.terms.head.as_deref())?;

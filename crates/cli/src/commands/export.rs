@@ -13,10 +13,7 @@ use super::{CommandError, heading};
 use crate::arguments::ExportArguments;
 
 /// Writes a model in another format, and shows the progress.
-///
-/// # Errors
-/// If a word or a file can't be written. Nothing is left behind.
-pub fn export(arguments: &ExportArguments) -> Result<(), CommandError> {
+pub(super) fn export(arguments: &ExportArguments) -> Result<(), CommandError> {
     let ExportArguments { model, format, out, words, bias, replace } = arguments;
     let name = format.name();
     match (format.needs_words_file(), words) {

@@ -9,7 +9,6 @@ use ureq::Agent;
 use ureq::tls::TlsConfig;
 
 use super::CommandError;
-use crate::arguments::HealthArguments;
 use server::client::{self, is_loopback};
 use server::config::{self, URL_VARIABLE};
 
@@ -17,19 +16,16 @@ use server::config::{self, URL_VARIABLE};
 const DEFAULT_URL: &str = "http://127.0.0.1:8080";
 
 /// Asks a running service whether it is ready.
-///
-/// # Errors
-/// If it is not ready, if nothing answers, or if the address is invalid.
-pub fn health(arguments: &HealthArguments) -> Result<(), CommandError> {
+pub(super) fn health(url: Option<&str>, timeout_ms: u64) -> Result<(), CommandError> {
     config::check_variables()?;
-    let url = match &arguments.url {
-        Some(url) => Some(url.clone()),
+    let url = match url {
+        Some(url) => Some(url.to_owned()),
         None => config::variable(URL_VARIABLE)?,
     };
     let url = url.as_deref().unwrap_or(DEFAULT_URL).trim_end_matches('/');
     check_address(url).map_err(CommandError::Usage)?;
     let key = client::api_key(None)?;
-    ask(url, key, Duration::from_millis(arguments.timeout_ms))?;
+    ask(url, key, Duration::from_millis(timeout_ms))?;
     say!("ready")
 }
 
@@ -72,7 +68,9 @@ fn ask(url: &str, key: Option<String>, within: Duration) -> Result<(), CommandEr
     }
     let mut answer = request.call().map_err(|e| match e {
         ureq::Error::Timeout(_) => not_ready(format!("no answer within {} ms", within.as_millis())),
-        e => CommandError::Unreachable { url: url.to_owned(), source: Box::new(e) },
+        e => not_ready(format!(
+            "{e}; is the service running there? set its address with --url or {URL_VARIABLE}"
+        )),
     })?;
     let status = answer.status();
     let body = answer.body_mut().read_to_vec().unwrap_or_default();

@@ -12,11 +12,7 @@ use super::{CommandError, check_is_free, model_of_head, read_text, tokens};
 use crate::arguments::ImportHeadArguments;
 
 /// Makes a head of a state dict, writes its folder, and prints what was read.
-///
-/// # Errors
-/// If a file or the model can't be used, they do not fit each other, or the folder can't be
-/// written.
-pub fn import_head(arguments: &ImportHeadArguments) -> Result<(), CommandError> {
+pub(super) fn import_head(arguments: &ImportHeadArguments) -> Result<(), CommandError> {
     check_is_free(&arguments.out, arguments.replace)?;
     let weights = &arguments.weights;
     let state = std::fs::read(weights).map_err(|source| CommandError::Unreadable {

@@ -1,9 +1,19 @@
-//! What `graph` and `bulk` have in common: an engine that is kept busy with jobs.
+//! What `graph` and `bulk` have in common: an engine that is kept busy with jobs, on a model that is
+//! verified meanwhile, until the work is done or somebody stops it.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use indicatif::HumanCount;
 use kindred::queue::Limits;
-use kindred::{Kindred, Settings};
+use kindred::{Kindred, ModelStore, Settings};
+use serde::Serialize;
+use serde_json::{Value, json};
 
-use super::own_engine;
+use super::beside::Verification;
+use super::progress::Display;
+use super::signals::Interrupt;
+use super::{CommandError, own_engine};
 use crate::arguments::DeviceArguments;
 
 /// Jobs in flight for each replica: one in work, one that is started, and those that are being
@@ -11,15 +21,55 @@ use crate::arguments::DeviceArguments;
 const JOBS_PER_REPLICA: usize = 8;
 const MOST_JOBS: usize = 64;
 
-/// Settings with a queue for the most jobs, each of this number of slots.
-pub(super) fn settings(devices: &DeviceArguments, slots_per_job: u32) -> Settings {
-    let own = own_engine(&devices.device, devices.threads);
-    let limits = Limits { capacity_queries: slots_per_job * MOST_JOBS as u32, ..own.limits };
-    Settings { placement: devices.placement, limits, ..own }
+/// Long work that has begun.
+pub(super) struct LongWork {
+    pub(super) kindred: Kindred,
+    pub(super) interrupt: Interrupt,
+    pub(super) verification: Verification,
 }
 
-/// Jobs in flight, at least this number.
-pub(super) fn jobs(kindred: &Kindred, least: usize) -> usize {
-    let replicas = kindred.statistics().counted.replicas.len();
-    (JOBS_PER_REPLICA * replicas).clamp(least, MOST_JOBS)
+impl LongWork {
+    /// Starts the engine, with a queue for the most jobs, each of this number of slots. `kept` is
+    /// said if the work does not stop by itself after Ctrl-C.
+    pub(super) fn start(
+        model: Arc<ModelStore>,
+        devices: &DeviceArguments,
+        slots_per_job: u32,
+        kept: &'static str,
+    ) -> Result<Self, CommandError> {
+        let own = own_engine(&devices.device, devices.threads);
+        let limits = Limits { capacity_queries: slots_per_job * MOST_JOBS as u32, ..own.limits };
+        let settings = Settings { placement: devices.placement, limits, ..own };
+        let interrupt = Interrupt::watch(kept)?;
+        let verification = Verification::start(&model)?;
+        let kindred = Kindred::start(model.into(), settings)?;
+        Ok(Self { kindred, interrupt, verification })
+    }
+
+    /// Jobs in flight, at least this number.
+    pub(super) fn jobs(&self, least: usize) -> usize {
+        let replicas = self.kindred.statistics().counted.replicas.len();
+        (JOBS_PER_REPLICA * replicas).clamp(least, MOST_JOBS)
+    }
+
+    /// A summary as JSON, with the engine and the pace.
+    pub(super) fn report(&self, summary: &impl Serialize, rows_per_second: f64) -> Value {
+        let mut report = json!(summary);
+        report["engine"] = json!(self.kindred.engine().name);
+        report["rows_per_second"] = json!(rows_per_second);
+        report
+    }
+}
+
+/// The progress of long work.
+pub(super) fn display(verb: &'static str) -> Display {
+    Display::new("{bar:40} {percent:>3} %  {msg}", verb, Duration::from_secs(5))
+}
+
+/// How many rows earlier runs did, for people.
+pub(super) fn resumed(rows: u64) -> String {
+    match rows {
+        0 => String::new(),
+        rows => format!(", {} of them earlier", HumanCount(rows)),
+    }
 }

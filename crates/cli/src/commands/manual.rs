@@ -5,27 +5,22 @@ use std::path::Path;
 use std::{fs, io};
 
 use clap::CommandFactory;
+use clap_complete::Shell;
 use clap_mangen::Man;
 
 use super::{CommandError, print};
-use crate::arguments::{Cli, CompletionsArguments, ManArguments};
+use crate::arguments::Cli;
 
 /// Prints the script with which a shell completes this command line.
-///
-/// # Errors
-/// If it can't be written.
-pub fn completions(arguments: &CompletionsArguments) -> Result<(), CommandError> {
+pub(super) fn completions(shell: Shell) -> Result<(), CommandError> {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Cli::command(), "kindred", &mut script);
+    clap_complete::generate(shell, &mut Cli::command(), "kindred", &mut script);
     print(&script)
 }
 
 /// Prints the manual page, or writes the pages of all commands.
-///
-/// # Errors
-/// If they can't be written.
-pub fn man(arguments: &ManArguments) -> Result<(), CommandError> {
-    match &arguments.out {
+pub(super) fn man(out: Option<&Path>) -> Result<(), CommandError> {
+    match out {
         None => {
             let mut page = Vec::new();
             let rendered = Man::new(Cli::command()).render(&mut page);

@@ -1,4 +1,4 @@
-//! The commands: one file for each, and their errors.
+//! The commands: one file for each, and what they share.
 
 /// Like `println!`, but returns an error if standard output can't be written. A closed pipe is no
 /// error: the work is done anyway, as in `kindred synth … | head -1`.
@@ -27,190 +27,53 @@ mod serve;
 mod signals;
 mod synth;
 mod train;
-mod train_expander;
 mod verify;
 mod watch;
 
 use std::io::{self, BufRead, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-pub use api_key::api_key;
-pub use bulk::bulk;
-pub use classify::classify;
-pub use console::{analogy, console, nearest};
-pub use eval::eval;
-pub use expand::expand;
-pub use export::export;
-pub use graph::graph;
-pub use health::health;
-pub use import_head::import_head;
-pub use manual::{completions, man};
-pub use prepare::prepare;
-pub use serve::{serve, serve_with};
-pub use synth::synth;
-pub use train::train_classifier;
-pub use train_expander::train_expander;
-pub use verify::verify;
+pub use serve::serve_with;
 
-use crate::arguments::{ModelArguments, TokensArguments};
-use crate::console::{ConsoleError, heading};
-use jobs::JobError;
-use kindred::engines::EngineStartError;
-use kindred::evaluation::EvaluationError;
-use kindred::heads::{
-    self, DataError, HeadError, ImportError, ReachError, ThreadPool, Tokens, TrainError,
-    has_no_capitals,
-};
+use crate::arguments::{Cli, Command, ModelArguments, TokensArguments, TrainCommand};
+use crate::console::heading;
+pub use crate::error::CommandError;
+use kindred::heads::{Tokens, has_no_capitals};
 use kindred::prepare::not_plain_reason;
-use kindred::queue::EngineLost;
-use kindred::{Device, ModelError, ModelStore, Settings};
-use server::assembly::AssemblyError;
-use server::client::ClientError;
-use server::config::{ConfigError, ServeFlags, URL_VARIABLE};
-use server::models::{LoadError, OneModel};
+use kindred::{Device, ModelStore, Settings};
+use server::config::ServeFlags;
+use server::models::OneModel;
 
-/// Why a command failed, for the person who typed it.
-#[derive(Debug, thiserror::Error)]
-pub enum CommandError {
-    /// The settings.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The model.
-    #[error(transparent)]
-    Model(#[from] ModelError),
-    /// A head.
-    #[error(transparent)]
-    Head(#[from] HeadError),
-    /// Texts with labels.
-    #[error(transparent)]
-    Data(#[from] DataError),
-    /// The training of a head.
-    #[error(transparent)]
-    Train(#[from] TrainError),
-    /// The reach of an expander that is not trained.
-    #[error(transparent)]
-    Reach(#[from] ReachError),
-    /// Weights from another program.
-    #[error(transparent)]
-    Import(#[from] ImportError),
-    /// The engine.
-    #[error(transparent)]
-    Engine(#[from] EngineStartError),
-    /// The service: keys, certificates, origins, a model or its engine.
-    #[error(transparent)]
-    Assembly(#[from] AssemblyError),
-    /// A test set, or the engine during the evaluation.
-    #[error(transparent)]
-    Evaluation(#[from] EvaluationError),
-    /// Bulk work, or the graph of nearest neighbours.
-    #[error(transparent)]
-    Job(#[from] JobError),
-    /// A question that the facade refused.
-    #[error(transparent)]
-    Question(#[from] kindred::Error),
-    /// A question, or the service that should answer it. Boxed, because it is the largest.
-    #[error(transparent)]
-    Console(Box<ConsoleError>),
-    /// The address to listen on.
-    #[error(
-        "can't listen on {address}: {source}; choose another address with --listen ADDR:PORT (port 0 selects \
-         a free port)"
-    )]
-    Listen {
-        /// As given.
-        address: String,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// Anything else that the system refused.
-    #[error("{doing}: {source}")]
-    System {
-        /// What was tried.
-        doing: &'static str,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// A file that a command needs can't be read.
-    #[error("can't read {}: {source}; give {wanted}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-        /// The file that is wanted.
-        wanted: &'static str,
-    },
-    /// The model was found damaged after it was used.
-    #[error("{source}; {cure}")]
-    UsedDamaged {
-        /// The fault.
-        source: Box<ModelError>,
-        /// The output that was written, and the cure.
-        cure: String,
-    },
-    /// The client that asks a service.
-    #[error(transparent)]
-    Client(Box<ClientError>),
-    /// A service that does not answer.
-    #[error(
-        "{url} is not ready: {source}; is the service running there? set its address with --url \
-         or {variable}",
-        variable = URL_VARIABLE
-    )]
-    Unreachable {
-        /// Its address.
-        url: String,
-        /// The HTTP client's error.
-        source: Box<ureq::Error>,
-    },
-    /// A service that is not ready.
-    #[error("{url} is not ready: {reason}")]
-    NotReady {
-        /// Its address.
-        url: String,
-        /// Its answer, or why there was none.
-        reason: String,
-    },
-    /// Arguments that are invalid, or that do not go together.
-    #[error("{0}")]
-    Usage(String),
-    /// The service has lost its engine.
-    #[error("{0}; restart the service")]
-    EngineLost(#[source] EngineLost),
-    /// Requests were still in flight when the drain timeout passed.
-    #[error(
-        "stopped with requests in flight, because they took longer than drain_timeout_ms ({0} ms)"
-    )]
-    DrainTimeout(u64),
-}
-
-impl From<LoadError> for CommandError {
-    fn from(error: LoadError) -> Self {
-        Self::Assembly(error.into())
-    }
-}
-
-impl From<ClientError> for CommandError {
-    fn from(error: ClientError) -> Self {
-        Self::Client(Box::new(error))
-    }
-}
-
-impl From<ConsoleError> for CommandError {
-    fn from(error: ConsoleError) -> Self {
-        Self::Console(Box::new(error))
-    }
-}
-
-impl CommandError {
-    /// The program's exit code: 1, or 70 (`EX_SOFTWARE` of sysexits.h) if the engine was lost,
-    /// which tells a supervisor that a restart may help. 2 is for an invalid command line.
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::EngineLost(_) => 70,
-            _ => 1,
+/// Runs the command of a command line.
+///
+/// # Errors
+/// If it can't do all of its work.
+pub fn run(cli: &Cli) -> Result<(), CommandError> {
+    match &cli.command {
+        None => serve::serve(&cli.serve),
+        Some(Command::Serve(flags)) => serve::serve(flags),
+        Some(Command::Console(arguments)) => console::console(arguments),
+        Some(Command::Nearest(arguments)) => console::nearest(arguments),
+        Some(Command::Analogy(arguments)) => console::analogy(arguments),
+        Some(Command::Prepare(arguments)) => prepare::prepare(arguments),
+        Some(Command::Export(arguments)) => export::export(arguments),
+        Some(Command::Synth(arguments)) => synth::synth(arguments),
+        Some(Command::Verify { model, head }) => verify::verify(model, head.as_deref()),
+        Some(Command::Train(TrainCommand::Classifier(arguments))) => {
+            train::train_classifier(arguments)
         }
+        Some(Command::Train(TrainCommand::Expander(arguments))) => train::train_expander(arguments),
+        Some(Command::Expand(arguments)) => expand::expand(arguments),
+        Some(Command::ImportHead(arguments)) => import_head::import_head(arguments),
+        Some(Command::Classify(arguments)) => classify::classify(arguments),
+        Some(Command::Eval(arguments)) => eval::eval(arguments),
+        Some(Command::Bulk(command)) => bulk::bulk(command),
+        Some(Command::Graph(arguments)) => graph::graph(arguments),
+        Some(Command::ApiKey { name, admin }) => api_key::api_key(name, *admin),
+        Some(Command::Health { url, timeout_ms }) => health::health(url.as_deref(), *timeout_ms),
+        Some(Command::Completions { shell }) => manual::completions(*shell),
+        Some(Command::Man { out }) => manual::man(out.as_deref()),
     }
 }
 
@@ -292,12 +155,6 @@ fn own_engine(device: &Device, threads: usize) -> Settings {
     const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
     let (device, keep_tables, timeout) = (device.clone(), false, LONGEST);
     Settings { device, threads, keep_tables, timeout, ..Settings::default() }
-}
-
-/// Threads for work that belongs to no engine; 0: one per core.
-fn threads(count: usize) -> Result<ThreadPool, CommandError> {
-    heads::threads(count)
-        .map_err(|source| CommandError::System { doing: "can't start threads", source })
 }
 
 /// Writes to standard output. A reader that stops early is no error, as in

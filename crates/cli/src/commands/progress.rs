@@ -1,13 +1,15 @@
-//! Progress bars for long work.
+//! Progress of long work, on standard error.
 
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{
+    HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle,
+};
 
 use super::CommandError;
+use super::signals::{Interrupt, REMOVED};
 
 /// A bar that counts up to `length`; `things` names what it counts. It is drawn only on a terminal.
 pub(super) fn bar(length: u64, things: &str) -> ProgressBar {
@@ -24,28 +26,110 @@ pub(super) fn bar(length: u64, things: &str) -> ProgressBar {
 /// A bar that counts rows, and a check whether the user wants to stop the work.
 pub(super) struct RowProgress {
     bar: ProgressBar,
-    interrupted: Arc<AtomicBool>,
+    interrupt: Interrupt,
 }
 
 impl RowProgress {
     /// `rows` is the number of rows to count up to.
     pub(super) fn new(rows: u64) -> Result<Self, CommandError> {
-        let interrupted = super::prepare::watch_for_interrupt()?;
-        Ok(Self { bar: bar(rows, "rows"), interrupted })
+        let interrupt = Interrupt::watch(REMOVED)?;
+        Ok(Self { bar: bar(rows, "rows"), interrupt })
     }
 
     /// Shows that `rows` rows are done. Breaks if the user wants to stop.
     pub(super) fn show(&self, rows: u64) -> ControlFlow<()> {
         self.bar.set_position(rows);
-        if self.interrupted.load(Ordering::Relaxed) {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
+        self.interrupt.go_on()
     }
 
     /// Removes the bar.
     pub(super) fn finish(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// A bar on a terminal, otherwise a line now and then.
+pub(super) struct Display {
+    bar: Option<ProgressBar>,
+    /// Of what is counted, in lines: "read" or "done".
+    verb: &'static str,
+    between_lines: Duration,
+    last: Instant,
+}
+
+impl Display {
+    /// `template` is that of the bar.
+    pub(super) fn new(template: &str, verb: &'static str, between_lines: Duration) -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let style = ProgressStyle::with_template(template).expect("checked by use");
+            ProgressBar::new(0).with_style(style)
+        });
+        Self { bar, verb, between_lines, last: Instant::now() }
+    }
+
+    /// Shows that `done` of `length` is done; if the length is unknown, they are bytes.
+    pub(super) fn show(&mut self, done: u64, length: Option<u64>, message: String) {
+        match &self.bar {
+            Some(bar) => {
+                match length {
+                    Some(length) => bar.set_length(length),
+                    None => bar.unset_length(),
+                }
+                bar.set_position(done);
+                bar.set_message(message);
+            }
+            None if self.last.elapsed() >= self.between_lines => {
+                self.last = Instant::now();
+                let verb = self.verb;
+                match length {
+                    Some(length) => eprintln!("{} % {verb}, {message}", done * 100 / length.max(1)),
+                    None => eprintln!("{} {verb}, {message}", HumanBytes(done)),
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Says something besides.
+    pub(super) fn say(&self, line: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(line),
+            None => eprintln!("{line}"),
+        }
+    }
+
+    /// Removes the bar.
+    pub(super) fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// The pace of a run: when its first rows were done, and how far the work was then.
+#[derive(Default)]
+pub(super) struct Pace(Option<(Instant, u64)>);
+
+impl Pace {
+    /// Rows a second in this run, and the time that is left if `length` is known; nothing at first.
+    /// The work is at `done` of `length`.
+    pub(super) fn of(&mut self, rows: u64, done: u64, length: Option<u64>) -> String {
+        if rows == 0 {
+            return String::new();
+        }
+        let (began, first) = *self.0.get_or_insert_with(|| (Instant::now(), done));
+        let seconds = began.elapsed().as_secs_f64();
+        if seconds < 0.5 {
+            return String::new();
+        }
+        let rate = HumanCount((rows as f64 / seconds) as u64);
+        match length.filter(|_| done > first) {
+            Some(length) => {
+                let left = length.saturating_sub(done) as f64 / (done - first) as f64 * seconds;
+                let left = HumanDuration(Duration::from_secs_f64(left));
+                format!(", {rate} rows/s, {left} left")
+            }
+            None => format!(", {rate} rows/s"),
+        }
     }
 }

@@ -2,12 +2,12 @@
 
 use std::cell::Cell;
 use std::convert::Infallible;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kindred::contract::Row;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::runtime;
 use tokio::sync::oneshot;
 use tracing::{error, info, warn};
@@ -28,33 +28,24 @@ const SEND_GRACE: Duration = Duration::from_secs(1);
 const FLUSH: Duration = Duration::from_secs(5);
 
 /// Serves models until a stop signal, then answers the requests in flight and returns.
-///
-/// # Errors
-/// If the settings, the model, the engine or the address can't be used; later, if the engine is
-/// lost.
-pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
-    let config = Config::load(flags)?;
-    let wanted = wanted_engine(&config);
-    let flags = flags.clone();
-    let read_settings = move || Config::load(&flags);
-    serve_with(&config, read_settings, engines_of(wanted))
+pub(super) fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
+    let (config, flags) = (Config::load(flags)?, flags.clone());
+    serve_with(&config, move || Config::load(&flags), engines_of(wanted_engine(&config)))
 }
 
-/// As [`serve`], with these settings and any engines. `read_settings` returns the settings for a
-/// reload. The makers of `make_engines` run on the engines' threads, and again each time an engine
+/// As `kindred serve`, with these settings and any engines. `read_settings` returns the settings for
+/// a reload. The makers of `make_engines` run on the engines' threads, and again each time an engine
 /// has failed. Engines are not checked here, so the makers should call
 /// [`kindred::engines::self_check`].
 ///
 /// # Errors
-/// As [`serve`].
-pub fn serve_with<R>(
+/// If the settings, the model, the engine or the address can't be used; later, if the engine is
+/// lost.
+pub fn serve_with(
     config: &Config,
-    read_settings: R,
+    read_settings: impl Fn() -> Result<Config, ConfigError> + Send + Sync + 'static,
     make_engines: MakeEngines,
-) -> Result<(), CommandError>
-where
-    R: Fn() -> Result<Config, ConfigError> + Send + Sync + 'static,
-{
+) -> Result<(), CommandError> {
     logging::start(config)?;
     logging::log_settings(config);
     transport::raise_file_limit(config.max_connections);
@@ -67,7 +58,7 @@ where
     // Before the models are loaded, because a SIGHUP during loading must not end the process.
     let hangup = {
         let _within = runtime.enter();
-        Hangup::handle().map_err(no_signals)?
+        Hangup::handle()?
     };
     let timer = runtime.handle().clone();
     let assembly = Assembly::build(config, Box::new(read_settings), make_engines, timer)?;
@@ -90,10 +81,6 @@ where
     Ok(())
 }
 
-fn no_signals(source: io::Error) -> CommandError {
-    CommandError::System { doing: "can't handle signals", source }
-}
-
 /// Serves until a stop signal, and drains; notes in `stopping` when the drain began.
 async fn listen_and_drain(
     config: &Config,
@@ -104,7 +91,7 @@ async fn listen_and_drain(
 ) -> Result<(), CommandError> {
     let Assembly { front, edge, reloader } = assembly;
     // Before the welcome, because a reader of the welcome may stop the service immediately.
-    let mut stop_signals = StopSignals::handle().map_err(no_signals)?;
+    let mut stop_signals = StopSignals::handle()?;
     let can_not_listen = |source| CommandError::Listen { address: config.listen.clone(), source };
     let listener = transport::bind(&config.listen).await.map_err(can_not_listen)?;
     let address = listener.local_addr().map_err(can_not_listen)?;
@@ -173,7 +160,8 @@ fn print_welcome(models: &ModelSet, scheme: &str, address: SocketAddr) -> Result
         if model.words().row(preferred).is_some() {
             preferred.to_owned()
         } else {
-            encoded(model.words().word(Row(row.min(model.rows() as u32 - 1))))
+            let word = model.words().word(Row(row.min(model.rows() as u32 - 1)));
+            utf8_percent_encode(word, NON_ALPHANUMERIC).to_string()
         }
     };
     say!(
@@ -204,8 +192,4 @@ fn print_welcome(models: &ModelSet, scheme: &str, address: SocketAddr) -> Result
     )?;
     say!("  curl {scheme}://{address}/openapi.yaml")?;
     say!("Press Ctrl-C to stop.")
-}
-
-fn encoded(word: &str) -> String {
-    percent_encoding::utf8_percent_encode(word, percent_encoding::NON_ALPHANUMERIC).to_string()
 }

@@ -13,10 +13,7 @@ use super::progress::RowProgress;
 use crate::arguments::SynthArguments;
 
 /// Generates a synthetic model folder or text file, and shows the progress.
-///
-/// # Errors
-/// If it can't be written. Nothing is left behind.
-pub fn synth(arguments: &SynthArguments) -> Result<(), CommandError> {
+pub(super) fn synth(arguments: &SynthArguments) -> Result<(), CommandError> {
     let SynthArguments { rows, dim, seed, metric, out, text, replace } = arguments;
     let options = SynthOptions { rows: *rows, dim: *dim as usize, seed: *seed, metric: *metric };
     if *metric == Metric::Dot && text.is_some() {

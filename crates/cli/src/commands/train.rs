@@ -1,31 +1,28 @@
 //! `kindred train`: makes heads.
 
-use std::ops::ControlFlow;
+use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use kindred::ModelStore;
 use kindred::heads::{
     Format, Made, Probabilities, Progress, Settings, Texts, TextsOptions, TrainingOptions,
-    quality_name, train_classifier as train,
+    plain_expander, quality_name, reach_of, threads, train_classifier as train, write_expander,
 };
 
 use super::beside::Verification;
-use super::{
-    CommandError, check_is_free, heading, model_of_head, prepare, progress, read_text, threads,
-    tokens,
-};
-use crate::arguments::{ColumnsArguments, TrainClassifierArguments};
+use super::signals::{Interrupt, REMOVED};
+use super::{CommandError, check_is_free, heading, model_of_head, progress, read_text, tokens};
+use crate::arguments::{ColumnsArguments, TrainClassifierArguments, TrainExpanderArguments};
 
 /// Labels whose texts are counted on standard error.
 const NAMED: usize = 30;
 
+/// Terms of a typical word.
+const TERMS: usize = 20;
+
 /// Trains a classifier, and writes its folder.
-///
-/// # Errors
-/// If the data, the model or the options can't be used, or the folder can't be written.
-pub fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(), CommandError> {
+pub(super) fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(), CommandError> {
     let started = Instant::now();
     let how = texts_options(&arguments.columns, arguments.format, arguments.skip_bad_rows);
     let read = |path: &Path| read_texts(path, &how);
@@ -35,7 +32,8 @@ pub fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(), Comm
     let model = model_of_head(&arguments.model)?.model;
     let options = options(arguments, &model);
     let verification = Verification::start(&model)?;
-    let pool = threads(arguments.threads)?;
+    let pool = threads(arguments.threads)
+        .map_err(|source| CommandError::System { doing: "can't start threads", source })?;
     let labels = texts.labels();
     let mut counts: Vec<String> =
         labels.iter().take(NAMED).map(|(label, count)| format!("{label}: {count}")).collect();
@@ -54,7 +52,7 @@ pub fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(), Comm
         eprintln!("{} bad lines skipped", texts.skipped);
     }
 
-    let interrupted = prepare::watch_for_interrupt()?;
+    let interrupt = Interrupt::watch(REMOVED)?;
     let bar = progress::bar((texts.texts.len() * options.settings.epochs) as u64, "texts");
     let mut of_epoch = 0;
     let mut on_progress = |Progress { epoch, texts, loss, quality }: Progress| {
@@ -69,10 +67,7 @@ pub fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(), Comm
             }
             None => bar.set_message(format!("loss {loss:.4}")),
         }
-        match interrupted.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
+        interrupt.go_on()
     };
     let made = train(&model, &texts, dev.as_ref(), &options, &pool, &mut on_progress)?;
     bar.finish_and_clear();
@@ -94,6 +89,31 @@ pub fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(), Comm
         heading(None, model.name(), model.version()),
         100.0 * quality,
         started.elapsed().as_secs_f64()
+    )
+}
+
+/// Makes an expander, and writes its folder.
+pub(super) fn train_expander(arguments: &TrainExpanderArguments) -> Result<(), CommandError> {
+    check_is_free(&arguments.out, arguments.replace)?;
+    let model = model_of_head(&arguments.model)?.model;
+    let verification = Verification::start(&model)?;
+    let tokens = tokens(&model, arguments.tokens);
+    let terms = arguments.terms.map_or(TERMS, NonZeroUsize::get);
+    if terms > model.rows() && arguments.terms.is_some() {
+        let message = format!("--terms: the model has {} words; ask for fewer", model.rows());
+        return Err(CommandError::Usage(message));
+    }
+    let reach = reach_of(&model, tokens.clone(), terms, arguments.threads)?;
+    let (mut description, weights) = plain_expander(&model, tokens, reach);
+    description.log1p = !arguments.linear;
+    verification.finish(None)?;
+    write_expander(&arguments.out, arguments.replace, &description, &weights, &model)?;
+    say!(
+        "{}: an expander over {}, {} terms; half of the frequent words have {terms} or more; reach \
+         {reach:.3}",
+        arguments.out.display(),
+        heading(None, model.name(), model.version()),
+        model.rows()
     )
 }
 

@@ -1,26 +1,23 @@
 //! `kindred verify`: checks every checksum of a model folder, and of a head's.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use kindred::ModelStore;
 use kindred::heads::{Expander, Head, HeadKind, about};
 
 use super::CommandError;
-use crate::arguments::VerifyArguments;
 
 /// Checks every checksum of a model folder, and prints what the model is.
-///
-/// # Errors
-/// If a file is not what it should be (the error names it), or if the result can't be written.
-pub fn verify(arguments: &VerifyArguments) -> Result<(), CommandError> {
-    let model = Arc::new(ModelStore::open(&arguments.model)?);
+pub(super) fn verify(folder: &Path, head: Option<&Path>) -> Result<(), CommandError> {
+    let model = Arc::new(ModelStore::open(folder)?);
     // Steps only show progress. If standard output can't be written, printing the last line fails.
     model.verify(|step| drop(say!("checking {step}")))?;
     let (header, from) = (model.header(), &model.header().provenance);
     say!(
         "{}: version {}, {} rows × {} dimensions, metric {}{}, prepared from {} by {} at {}; all \
          checksums match",
-        arguments.model.display(),
+        folder.display(),
         model.version(),
         header.rows,
         header.dim,
@@ -30,7 +27,7 @@ pub fn verify(arguments: &VerifyArguments) -> Result<(), CommandError> {
         from.prepared_by,
         from.prepared_at
     )?;
-    if let Some(folder) = &arguments.head {
+    if let Some(folder) = head {
         // Opening it checks everything but the folder of terms, if there is one.
         let (what, missing) = match about(folder)?.kind {
             HeadKind::Classifier => {

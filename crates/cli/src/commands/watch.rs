@@ -4,11 +4,11 @@
 
 use std::convert::Infallible;
 use std::future;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blake3::{Hash, Hasher};
+use blake3::Hash;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{error, info};
@@ -30,13 +30,13 @@ pub(super) async fn watch_files(config: &Config, edge: &Arc<Edge>) -> Infallible
     let mut before = None;
     loop {
         ticks.tick().await;
-        let (files, edge) = (files.clone(), edge.clone());
+        let (files, edge, known) = (files.clone(), edge.clone(), before.clone());
         // Not on this thread, which accepts connections: the files may be on a network.
         let checked = spawn_blocking(move || {
             // Before the files are read for use: what changes in between is seen by the next check.
             let now = Some(content(&files));
-            if now != before {
-                reload(&edge, before.is_none());
+            if now != known {
+                reload(&edge, known.is_none());
             }
             now
         });
@@ -44,18 +44,9 @@ pub(super) async fn watch_files(config: &Config, edge: &Arc<Edge>) -> Infallible
     }
 }
 
-/// A hash of the content of these files. A file that can't be read counts as one of its own.
-fn content(files: &[PathBuf]) -> Hash {
-    let mut hasher = Hasher::new();
-    for file in files {
-        let content = read(file);
-        hasher.update(content.as_ref().map_or(&[0; 32], |hash| hash.as_bytes()));
-    }
-    hasher.finalize()
-}
-
-fn read(file: &Path) -> Option<Hash> {
-    std::fs::read(file).ok().map(|bytes| blake3::hash(&bytes))
+/// Hashes of these files; `None` for one that can't be read.
+fn content(files: &[PathBuf]) -> Vec<Option<Hash>> {
+    files.iter().map(|file| Some(blake3::hash(&std::fs::read(file).ok()?))).collect()
 }
 
 fn reload(edge: &Edge, is_first: bool) {

@@ -6,7 +6,7 @@ use kindred::heads::Explanation;
 use kindred::{Answer, Error, ImpliedTerm, UnknownWord};
 use serde::{Deserialize, Serialize};
 
-use super::ConsoleError;
+use crate::error::CommandError;
 
 /// The part of an error that is for people who write URLs. It is removed here.
 const FOR_URLS: &str = " in a URL a plus is written %2B, because + is a space there;";
@@ -61,7 +61,7 @@ pub(super) struct Problem {
     unknown: Vec<UnknownWord>,
 }
 
-impl From<Error> for ConsoleError {
+impl From<Error> for CommandError {
     fn from(error: Error) -> Self {
         let detail = error.to_string();
         let unknown = match error {

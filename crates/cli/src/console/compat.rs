@@ -3,14 +3,14 @@
 use kindred::Target;
 use kindred::question::WordWithWeight;
 
-use super::ConsoleError;
+use crate::error::CommandError;
 
 const FORM: &str = "lines must be WORD FLAG or WORD + WORD - WORD ! FLAG; flag 0 runs the engine only, flag 1 \
      also the sequential CPU search: `bottle 0`, `snake 1`, `king - queen ! 0`";
 
 /// Parses a line: its question, and whether to compare the answer with the reference's.
-pub(super) fn read(line: &str) -> Result<(Target, bool), ConsoleError> {
-    let bad = || ConsoleError::BadLine(format!("`{}`: {FORM}", line.trim()));
+pub(super) fn read(line: &str) -> Result<(Target, bool), CommandError> {
+    let bad = || CommandError::BadLine(format!("`{}`: {FORM}", line.trim()));
     let words: Vec<&str> = line.split_whitespace().collect();
     let (flag, words) = words.split_last().ok_or_else(bad)?;
     let compared = match *flag {

@@ -10,20 +10,13 @@ use super::line::COMMANDS;
 use kindred::expression::{as_term, open_piece};
 use server::escape::is_harmless;
 
-type FindWords = dyn Fn(&str) -> Vec<String>;
-
 /// Completes with the model's words, the most frequent first.
 pub(super) struct Words {
     /// Finds the words with a prefix.
-    with_prefix: Box<FindWords>,
+    pub(super) with_prefix: Box<dyn Fn(&str) -> Vec<String>>,
 }
 
 impl Words {
-    /// `with_prefix` finds the words with a prefix.
-    pub(super) fn new(with_prefix: impl Fn(&str) -> Vec<String> + 'static) -> Self {
-        Self { with_prefix: Box::new(with_prefix) }
-    }
-
     /// Where the text to replace begins, and its possible replacements.
     fn offered(&self, typed: &str) -> (usize, Vec<String>) {
         let begin = typed.len() - typed.trim_start().len();
@@ -98,10 +91,11 @@ mod tests {
             "steer\u{202e}",
             "steers",
         ];
-        let words = Words::new(move |prefix| {
+        let with_prefix = move |prefix: &str| -> Vec<String> {
             let words = model.iter().filter(|word| word.starts_with(prefix));
             words.map(|&word| word.to_owned()).collect()
-        });
+        };
+        let words = Words { with_prefix: Box::new(with_prefix) };
         for (typed, start, expected) in [
             ("fro", 0, &["frog", "frogs"][..]),
             ("king - fro", 7, &["frog", "frogs"]),

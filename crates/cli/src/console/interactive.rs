@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use etcetera::{BaseStrategy, choose_base_strategy};
@@ -12,8 +13,9 @@ use rustyline::{CompletionType, Config, Editor};
 use super::completion::Words;
 use super::pipe::unread;
 use super::print::{banner, heading};
-use super::turn::{Fault, Then, Turn};
-use super::{ConsoleError, Form, Session};
+use super::turn::{Fault, Turn};
+use super::{Form, Session};
+use crate::error::CommandError;
 use server::escape::escaped;
 
 const PROMPT: &str = "kindred> ";
@@ -21,10 +23,7 @@ const PROMPT: &str = "kindred> ";
 const MAX_HISTORY: usize = 10_000;
 
 /// Answers lines until Ctrl-D or `:quit`. Ctrl-C clears the line.
-///
-/// # Errors
-/// If the terminal can't be read or written, or the service does not describe its model.
-pub fn talk(session: &mut Session, form: Form, compat: bool) -> Result<(), ConsoleError> {
+pub(crate) fn talk(session: &mut Session, form: Form, compat: bool) -> Result<(), CommandError> {
     let (named, banner) = {
         let facts = session.service.facts()?;
         (heading(None, &facts.name, &facts.version), banner(&facts))
@@ -53,7 +52,7 @@ pub fn talk(session: &mut Session, form: Form, compat: bool) -> Result<(), Conso
             Err(ReadlineError::Eof) => return Ok(()),
             Err(e) => {
                 let source = io::Error::other(e);
-                return Err(ConsoleError::System { doing: "can't read the terminal", source });
+                return Err(CommandError::System { doing: "can't read the terminal", source });
             }
         };
         let is_new = !line.trim().is_empty() && editor.add_history_entry(&line).unwrap_or(false);
@@ -67,16 +66,16 @@ pub fn talk(session: &mut Session, form: Form, compat: bool) -> Result<(), Conso
         let turn = Turn { session, form, out: &mut out, number: None };
         let answered = if compat { turn.line_of_report(&line) } else { turn.line(&line) };
         match answered {
-            Ok(Then::Continue) => {}
-            Ok(Then::End) => return Ok(()),
+            Ok(ControlFlow::Continue(())) => {}
+            Ok(ControlFlow::Break(())) => return Ok(()),
             Err(Fault::Line(error)) => eprintln!("{}", escaped(&error.to_string())),
             Err(Fault::Output(e)) => return unread(e),
         }
     }
 }
 
-fn editor(session: &Session) -> Result<Editor<Words, FileHistory>, ConsoleError> {
-    let no_terminal = |e: ReadlineError| ConsoleError::System {
+fn editor(session: &Session) -> Result<Editor<Words, FileHistory>, CommandError> {
+    let no_terminal = |e: ReadlineError| CommandError::System {
         doing: "can't use the terminal",
         source: io::Error::other(e),
     };
@@ -90,7 +89,7 @@ fn editor(session: &Session) -> Result<Editor<Words, FileHistory>, ConsoleError>
     let service = session.service.clone();
     // If the service does not answer, there are none.
     let words = move |prefix: &str| service.words_with_prefix(prefix).unwrap_or_default();
-    editor.set_helper(Some(Words::new(words)));
+    editor.set_helper(Some(Words { with_prefix: Box::new(words) }));
     Ok(editor)
 }
 

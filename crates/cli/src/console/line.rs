@@ -1,7 +1,7 @@
 //! Parses a line of the console.
 
-use super::ConsoleError;
 use super::service::Service;
+use crate::error::CommandError;
 use kindred::expression;
 use kindred::heads::HeadKind;
 use kindred::method::Method;
@@ -18,12 +18,6 @@ pub(super) enum Line<'a> {
     Text(HeadKind, &'a str),
     /// The name of the head to ask; empty for the only one of each kind.
     Head(&'a str),
-    Command(Command),
-}
-
-/// A command of the console.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Command {
     K(u64),
     /// On, off, or `None` to toggle.
     Compare(Option<bool>),
@@ -58,7 +52,7 @@ pub(super) const COMMANDS: [(&str, &str, &str); 10] = [
 
 /// Parses a line. If it begins with a colon and a letter, it is a command. A word that begins like
 /// this must be in double quotes.
-pub(super) fn read(line: &str) -> Result<Line<'_>, ConsoleError> {
+pub(super) fn read(line: &str) -> Result<Line<'_>, CommandError> {
     let line = line.trim();
     if line.is_empty() {
         return Ok(Line::Empty);
@@ -74,7 +68,7 @@ pub(super) fn read(line: &str) -> Result<Line<'_>, ConsoleError> {
         ":classify" => text(HeadKind::Classifier, line, rest, "a moving and funny film"),
         ":expand" => text(HeadKind::Expander, line, rest, "cheap flights to the coast"),
         ":head" => Ok(Line::Head(rest.trim_start())),
-        _ => command(line).map(Line::Command),
+        _ => command(line),
     }
 }
 
@@ -84,20 +78,20 @@ fn text<'a>(
     line: &'a str,
     text: &'a str,
     example: &str,
-) -> Result<Line<'a>, ConsoleError> {
+) -> Result<Line<'a>, CommandError> {
     match text.trim_start() {
-        "" => Err(ConsoleError::BadLine(format!(
+        "" => Err(CommandError::BadLine(format!(
             "`{line}`: {line} takes a text, as in `{line} {example}`"
         ))),
         text => Ok(Line::Text(kind, text)),
     }
 }
 
-fn command(line: &str) -> Result<Command, ConsoleError> {
+fn command(line: &str) -> Result<Line<'_>, CommandError> {
     let mut words = line.split_whitespace();
     let name = words.next().unwrap_or_default();
     let (argument, more) = (words.next(), words.next());
-    let bad = |wanted: &str| ConsoleError::BadLine(format!("`{line}`: {name} takes {wanted}"));
+    let bad = |wanted: &str| CommandError::BadLine(format!("`{line}`: {name} takes {wanted}"));
     let switch = || match argument {
         None => Ok(None),
         Some("on") => Ok(Some(true)),
@@ -111,21 +105,20 @@ fn command(line: &str) -> Result<Command, ConsoleError> {
     match name {
         ":k" => {
             let k = argument.and_then(|k| k.parse().ok()).filter(|k| (1..=MAX_K).contains(k));
-            k.map(Command::K)
-                .ok_or_else(|| bad(&format!("a number from 1 to {MAX_K}, as in `:k 20`")))
+            k.map(Line::K).ok_or_else(|| bad(&format!("a number from 1 to {MAX_K}, as in `:k 20`")))
         }
-        ":compare" => Ok(Command::Compare(switch()?)),
-        ":explain" => Ok(Command::Explain(switch()?)),
+        ":compare" => Ok(Line::Compare(switch()?)),
+        ":explain" => Ok(Line::Explain(switch()?)),
         ":method" => {
             let method = argument.and_then(|name| name.to_lowercase().parse::<Method>().ok());
-            method.map(Command::Method).ok_or_else(|| bad("3cosadd, 3cosmul or pairdirection"))
+            method.map(Line::Method).ok_or_else(|| bad("3cosadd, 3cosmul or pairdirection"))
         }
-        ":model" => alone(Command::Model),
-        ":help" => alone(Command::Help),
-        ":quit" => alone(Command::Quit),
+        ":model" => alone(Line::Model),
+        ":help" => alone(Line::Help),
+        ":quit" => alone(Line::Quit),
         _ => {
             let known: Vec<_> = COMMANDS.iter().map(|(name, ..)| *name).collect();
-            Err(ConsoleError::BadLine(format!(
+            Err(CommandError::BadLine(format!(
                 "unknown command `{name}`; commands: {} (to query the word, put it in double quotes: \
                  \"{name}\")",
                 known.join(", ")
@@ -137,7 +130,7 @@ fn command(line: &str) -> Result<Command, ConsoleError> {
 /// The question of a line. If the model has the whole line, spaces included, as a word, the
 /// question is that word. Otherwise it is an expression, or, if the expression is a single word,
 /// that word.
-pub(super) fn question(line: &str, service: &dyn Service) -> Result<Target, ConsoleError> {
+pub(super) fn question(line: &str, service: &dyn Service) -> Result<Target, CommandError> {
     let terms = expression::parse(line);
     let single = match terms.as_deref() {
         Ok([term]) if term.weight == 1.0 => Some(term.word.clone()),
@@ -163,15 +156,15 @@ mod tests {
             (" frog ", Line::Question("frog")),
             (":", Line::Question(":")),
             (":)", Line::Question(":)")),
-            (":k 20", Line::Command(Command::K(20))),
-            (":compare", Line::Command(Command::Compare(None))),
-            (":compare off", Line::Command(Command::Compare(Some(false)))),
-            (":explain on", Line::Command(Command::Explain(Some(true)))),
+            (":k 20", Line::K(20)),
+            (":compare", Line::Compare(None)),
+            (":compare off", Line::Compare(Some(false))),
+            (":explain on", Line::Explain(Some(true))),
             (":classify  not  bad ", Line::Text(HeadKind::Classifier, "not  bad")),
             (":expand  cheap  flights ", Line::Text(HeadKind::Expander, "cheap  flights")),
             (":head x", Line::Head("x")),
-            (":method 3CosMul", Line::Command(Command::Method(Method::ThreeCosMul))),
-            (" :quit", Line::Command(Command::Quit)),
+            (":method 3CosMul", Line::Method(Method::ThreeCosMul)),
+            (" :quit", Line::Quit),
         ] {
             assert_eq!(read(line).unwrap(), expected, "{line}");
         }

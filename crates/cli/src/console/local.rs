@@ -3,17 +3,17 @@
 use std::time::{Duration, Instant};
 
 use kindred::ReferenceEngine;
-use kindred::heads::{HeadKind, REASONS, Vocabulary, WantedTerms, explain};
+use kindred::heads::{HeadKind, REASONS, WantedTerms};
 use kindred::options::DEFAULT_K;
 use kindred::{
     Classified, Error, ImpliedTerms, Kindred, Limits, ModelDescription, ModelStore, Options,
     Settings, Target,
 };
 
-use super::ConsoleError;
 use super::answer::{Found, Label, ModelAnswer, TextAnswer};
 use super::service::{ListedHead, MAX_OFFERED, Outcome, Reply, Service, Times};
 use crate::arguments::AnswerSource;
+use crate::error::CommandError;
 use server::assembly::wanted_engine;
 use server::config::ServeFlags;
 use server::models::{AnyHead, LoadError, OneModel, ServedHead, find_head};
@@ -29,7 +29,7 @@ pub(super) struct Local {
 
 impl Local {
     /// The model, the heads and the engine that `serve` would use.
-    pub(super) fn with_engine(source: &AnswerSource) -> Result<Self, ConsoleError> {
+    pub(super) fn with_engine(source: &AnswerSource) -> Result<Self, CommandError> {
         let one = open(source)?;
         let (heads, settings) = (one.heads()?, settings(&one));
         let kindred = Kindred::start(one.model.into(), settings).map_err(LoadError::from)?;
@@ -37,7 +37,7 @@ impl Local {
     }
 
     /// The same model with the plain reference, and without heads.
-    pub(super) fn with_reference(source: &AnswerSource) -> Result<Self, ConsoleError> {
+    pub(super) fn with_reference(source: &AnswerSource) -> Result<Self, CommandError> {
         let one = open(source)?;
         let settings = settings(&one);
         let kindred = Kindred::with_engine(one.model.into(), settings, |model| {
@@ -110,17 +110,16 @@ impl Service for Local {
     ) -> Outcome<Reply<TextAnswer<'a>>> {
         let (asked, model) = (Instant::now(), self.kindred.model().store());
         let ServedHead { name, head } =
-            find_head(&self.heads, model.name(), head, kind).map_err(ConsoleError::Refused)?;
+            find_head(&self.heads, model.name(), head, kind).map_err(CommandError::Refused)?;
         let (found, unknown, cut, explanation, of_engine) = match head {
             AnyHead::Classifier(classifier) => {
                 let head = &classifier.head;
                 let found = only(model, self.kindred.classify(head, [text]).wait())?;
-                let Classified { labels, unknown, is_cut, times } = found;
-                let explained = labels.first().filter(|_| options.explain == Some(true));
-                let explanation = explained.map(|label| {
-                    let tokenised = Vocabulary::of_head(head, model).tokenise(text);
-                    explain(model, head, text, &tokenised, label.class, REASONS)
-                });
+                let explanation = match options.explain {
+                    Some(true) => found.explanation(model, head, text, REASONS),
+                    _ => None,
+                };
+                let Classified { labels, unknown, is_cut, times, .. } = found;
                 let labels = labels.into_iter();
                 let labels =
                     labels.map(|one| Label { label: one.name, probability: one.probability });

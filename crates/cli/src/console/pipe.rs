@@ -1,9 +1,11 @@
 //! Lines from a pipe: prints an answer or an error for each, until the pipe ends.
 
 use std::io::{self, BufRead, ErrorKind, Read as _, Write};
+use std::ops::ControlFlow;
 
-use super::turn::{Fault, Then, Turn};
-use super::{ConsoleError, Form, Session};
+use super::turn::{Fault, Turn};
+use super::{Form, Session};
+use crate::error::CommandError;
 use kindred::Target;
 use server::escape::escaped;
 
@@ -19,12 +21,16 @@ const MAX_ECHOED: usize = 250;
 /// # Errors
 /// At the end, if some lines could not be answered; standard error has an error for each.
 /// Immediately, if the input can't be read or the output can't be written.
-pub fn answer_lines(session: &mut Session, form: Form, compat: bool) -> Result<(), ConsoleError> {
+pub(crate) fn answer_lines(
+    session: &mut Session,
+    form: Form,
+    compat: bool,
+) -> Result<(), CommandError> {
     let out = &mut io::stdout().lock();
     let (mut asked, mut failed) = (0, 0);
     let (mut input, mut line) = (io::stdin().lock(), Vec::new());
     for number in 1.. {
-        let read = read_line(&mut input, &mut line).map_err(|source| ConsoleError::System {
+        let read = read_line(&mut input, &mut line).map_err(|source| CommandError::System {
             doing: "can't read standard input",
             source,
         })?;
@@ -34,7 +40,7 @@ pub fn answer_lines(session: &mut Session, form: Form, compat: bool) -> Result<(
             (_, text) => text,
         };
         let turn = Turn { session, form, out, number: Some(number) };
-        let bad = |reason: String| Err(ConsoleError::BadLine(reason).into());
+        let bad = |reason: String| Err(CommandError::BadLine(reason).into());
         // Lines are read as bytes, so that a line that is not UTF-8 does not affect the next one.
         let answered = match (read, std::str::from_utf8(text)) {
             (Read::End, _) => break,
@@ -46,13 +52,13 @@ pub fn answer_lines(session: &mut Session, form: Form, compat: bool) -> Result<(
         };
         asked += 1;
         match answered {
-            Ok(Then::Continue) => {}
-            Ok(Then::End) => break,
+            Ok(ControlFlow::Continue(())) => {}
+            Ok(ControlFlow::Break(())) => break,
             Err(Fault::Line(error)) => {
                 failed += 1;
                 let said = match error {
                     // Only these errors echo what was read.
-                    ConsoleError::BadLine(said) | ConsoleError::Refused(said) => shortened(&said),
+                    CommandError::BadLine(said) | CommandError::Refused(said) => shortened(&said),
                     error => error.to_string(),
                 };
                 // Writing may fail here, too. The exit code also reports the failure.
@@ -61,7 +67,7 @@ pub fn answer_lines(session: &mut Session, form: Form, compat: bool) -> Result<(
             Err(Fault::Output(e)) => return unread(e),
         }
     }
-    if failed > 0 { Err(ConsoleError::LinesFailed { failed, asked }) } else { Ok(()) }
+    if failed > 0 { Err(CommandError::LinesFailed { failed, asked }) } else { Ok(()) }
 }
 
 /// The result of reading a line.
@@ -91,15 +97,12 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Read> {
 }
 
 /// Answers one question.
-///
-/// # Errors
-/// If the question has no answer.
-pub fn answer_one(
+pub(crate) fn answer_one(
     session: &mut Session,
     form: Form,
     question: &Target,
     asked: &str,
-) -> Result<(), ConsoleError> {
+) -> Result<(), CommandError> {
     let mut turn = Turn { session, form, out: &mut io::stdout().lock(), number: None };
     match turn.question(question, asked) {
         Ok(()) => Ok(()),
@@ -118,10 +121,10 @@ fn shortened(error: &str) -> String {
 }
 
 /// The result if standard output can't be written. A closed pipe is no error.
-pub(super) fn unread(error: io::Error) -> Result<(), ConsoleError> {
+pub(super) fn unread(error: io::Error) -> Result<(), CommandError> {
     match error.kind() {
         ErrorKind::BrokenPipe => Ok(()),
-        _ => Err(ConsoleError::System { doing: "can't write the answers", source: error }),
+        _ => Err(CommandError::System { doing: "can't write the answers", source: error }),
     }
 }
 

@@ -9,15 +9,15 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use unicode_width::UnicodeWidthStr;
 
+use super::answer::ModelAnswer;
 use super::compare::Comparison;
 use super::line::COMMANDS;
-use super::service::Times;
-use super::session::Answered;
+use super::service::{Reply, Times};
 use server::escape::escaped;
 
 /// How answers are printed to standard output.
 #[derive(Debug, Clone, Copy)]
-pub struct Form {
+pub(crate) struct Form {
     pub(super) json: bool,
     /// If true, print bars, and scores with few digits. If false, print all digits, which read back
     /// as the same float64.
@@ -27,13 +27,13 @@ pub struct Form {
 
 /// Length of the longest bar, in columns.
 const BAR: usize = 20;
-pub(super) const DIM: &str = "\x1b[2m";
+const DIM: &str = "\x1b[2m";
 pub(super) const CYAN: &str = "\x1b[36m";
 const PLAIN: &str = "\x1b[0m";
 
 impl Form {
     /// The form that suits the current standard output.
-    pub fn new(json: bool) -> Self {
+    pub(crate) fn new(json: bool) -> Self {
         let said = |name: &str| std::env::var_os(name).unwrap_or_default();
         let terminal = io::stdout().is_terminal();
         let colours = terminal && said("NO_COLOR").is_empty() && said("TERM") != "dumb";
@@ -48,29 +48,43 @@ impl Form {
         }
     }
 
-    /// Prints an answer. For a line from a pipe, prints a block with the question first: a terminal
-    /// already shows the question.
+    /// Prints the neighbours that a question asked for.
+    pub(super) fn of_question(
+        self,
+        out: &mut dyn Write,
+        asked: &str,
+        line: Option<u64>,
+        reply: &Reply<ModelAnswer<'_>>,
+        comparison: Option<&Comparison>,
+    ) -> io::Result<()> {
+        self.answer(out, asked, line, reply, comparison, |out| {
+            self.neighbors(out, &reply.answer.found)
+        })
+    }
+
+    /// Prints an answer, for people by `body`. For a line from a pipe, prints a block with the
+    /// question first: a terminal already shows the question.
     pub(super) fn answer(
         self,
         out: &mut dyn Write,
         asked: &str,
         line: Option<u64>,
-        answered: &Answered<'_>,
+        Reply { answer, times }: &Reply<impl Serialize>,
+        comparison: Option<&Comparison>,
+        body: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> io::Result<()> {
         if self.json {
             let mut besides = known(asked, line);
-            add_times(&mut besides, answered);
-            return json_line(out, besides, &answered.answer);
+            add_times(&mut besides, times.as_ref(), comparison);
+            return json_line(out, besides, answer);
         }
         if line.is_some() {
             writeln!(out, "{}", escaped(asked))?;
         }
-        self.neighbors(out, &answered.answer.found)?;
-        if let Some(times) = &answered.times {
-            writeln!(out, "{}", self.coloured(DIM, &times_in_words(times)))?;
-        }
-        if let Some(comparison) = &answered.comparison {
-            writeln!(out, "{}", self.coloured(DIM, &comparison_in_words(comparison)))?;
+        body(out)?;
+        let times = times.as_ref().map(times_in_words);
+        for measured in times.into_iter().chain(comparison.map(comparison_in_words)) {
+            writeln!(out, "{}", self.coloured(DIM, &measured))?;
         }
         if line.is_some() {
             writeln!(out)?;
@@ -208,7 +222,7 @@ fn term_in_words(term: &Term<'_>) -> String {
     }
 }
 
-pub(super) fn times_in_words(times: &Times) -> String {
+fn times_in_words(times: &Times) -> String {
     let Times { queue, engine, total, round_trip } = times;
     let mut text = format!(
         "   look-up {:.3} ms, queue {queue:.3} ms, engine {engine:.3} ms, total {total:.3} ms",
@@ -233,7 +247,7 @@ fn comparison_in_words(comparison: &Comparison) -> String {
 }
 
 /// The question, and the number of its line.
-pub(super) fn known(asked: &str, line: Option<u64>) -> Map<String, Value> {
+fn known(asked: &str, line: Option<u64>) -> Map<String, Value> {
     let mut besides = Map::new();
     besides.insert("asked".into(), asked.into());
     if let Some(line) = line {
@@ -242,7 +256,7 @@ pub(super) fn known(asked: &str, line: Option<u64>) -> Map<String, Value> {
     besides
 }
 
-pub(super) fn times_as_json(times: &Times) -> Value {
+fn times_as_json(times: &Times) -> Value {
     let Times { queue, engine, total, round_trip } = *times;
     let of = to_microseconds;
     let mut milliseconds = json!({"look_up": of(times.look_up()), "queue": of(queue),
@@ -254,11 +268,15 @@ pub(super) fn times_as_json(times: &Times) -> Value {
 }
 
 /// Adds the times, and the result of the comparison.
-fn add_times(besides: &mut Map<String, Value>, answered: &Answered<'_>) {
-    if let Some(times) = &answered.times {
+fn add_times(
+    besides: &mut Map<String, Value>,
+    times: Option<&Times>,
+    comparison: Option<&Comparison>,
+) {
+    if let Some(times) = times {
         besides.insert("times_ms".into(), times_as_json(times));
     }
-    if let Some(Comparison { engine_ms, reference_ms, difference }) = &answered.comparison {
+    if let Some(Comparison { engine_ms, reference_ms, difference }) = comparison {
         let comparison = json!({"identical": difference.is_none(), "engine_ms": engine_ms,
             "reference_ms": reference_ms, "difference": difference});
         besides.insert("compare".into(), comparison);
@@ -266,7 +284,7 @@ fn add_times(besides: &mut Map<String, Value>, answered: &Answered<'_>) {
 }
 
 /// Writes one line of JSON: the fields of `besides`, then those of the answer.
-pub(super) fn json_line(
+fn json_line(
     out: &mut dyn Write,
     besides: Map<String, Value>,
     answer: &impl Serialize,
@@ -295,22 +313,29 @@ mod tests {
         }
     }
 
-    fn answered(words: &[(&str, f64)]) -> Answered<'static> {
+    fn answered(words: &[(&str, f64)]) -> Reply<ModelAnswer<'static>> {
         let neighbors: Vec<Value> = words
             .iter()
             .map(|(word, score)| json!({"word": word, "score": score, "row": 7}))
             .collect();
         let answer = json!({"model": "m", "version": "v", "neighbors": neighbors});
-        Answered {
+        Reply {
             answer: serde_json::from_value(answer).unwrap(),
             times: Some(Times { queue: 0.5, engine: 1.0, total: 2.0, round_trip: None }),
-            comparison: Some(Comparison { engine_ms: 1.0, reference_ms: 50.0, difference: None }),
         }
     }
 
-    fn text(form: Form, asked: &str, line: Option<u64>, answered: &Answered<'_>) -> String {
+    const SAME: Comparison = Comparison { engine_ms: 1.0, reference_ms: 50.0, difference: None };
+
+    fn text(
+        form: Form,
+        asked: &str,
+        line: Option<u64>,
+        reply: &Reply<ModelAnswer<'_>>,
+        comparison: Option<&Comparison>,
+    ) -> String {
         let mut out = Vec::new();
-        form.answer(&mut out, asked, line, answered).unwrap();
+        form.of_question(&mut out, asked, line, reply, comparison).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -318,7 +343,7 @@ mod tests {
     fn columns_are_aligned_in_any_script_and_nothing_steers_the_terminal() {
         let found = answered(&[("日本", 0.5), ("a\u{1b}[2J", 0.25), ("toad", 1.0 / 3.0)]);
         let form = Form::test(true);
-        let text = text(form, "x", None, &found);
+        let text = text(form, "x", None, &found, Some(&SAME));
         assert!(!text.contains('\u{1b}') && text.contains(r"a\u{1b}[2J"), "{text}");
         let columns: Vec<usize> = text
             .lines()
@@ -333,7 +358,8 @@ mod tests {
     #[test]
     fn where_no_terminal_is_all_digits_are_given() {
         let form = Form::test(false);
-        let text = text(form, "frog", Some(1), &answered(&[("toad", 1.0 / 3.0)]));
+        let found = answered(&[("toad", 1.0 / 3.0)]);
+        let text = text(form, "frog", Some(1), &found, Some(&SAME));
         assert!(text.starts_with("frog\n") && text.contains("0.3333333333333333 "), "{text}");
         assert!(!text.contains('█'));
     }
@@ -342,7 +368,7 @@ mod tests {
     fn json_is_the_answer_with_what_is_known_besides() {
         let form = Form { json: true, terminal: true, colours: true };
         let found = answered(&[("\"}", 0.1 + 0.2)]);
-        let line = text(form, "a \"}}}", Some(3), &found);
+        let line = text(form, "a \"}}}", Some(3), &found, Some(&SAME));
         let object: Value = serde_json::from_str(&line).unwrap();
         assert_eq!((&object["asked"], &object["line"]), (&json!("a \"}}}"), &json!(3)));
         assert_eq!(object["times_ms"]["look_up"], json!(0.5));
@@ -353,8 +379,8 @@ mod tests {
             line.contains(r#"},"model":"m","version":"v","neighbors":[{"word":"\"}","#),
             "{line}"
         );
-        let bare = Answered { times: None, comparison: None, ..found };
-        let object: Value = serde_json::from_str(&text(form, "a}", None, &bare)).unwrap();
+        let bare = Reply { times: None, ..found };
+        let object: Value = serde_json::from_str(&text(form, "a}", None, &bare, None)).unwrap();
         assert_eq!(object["asked"], json!("a}"));
         assert_eq!(object["version"], json!("v"));
     }

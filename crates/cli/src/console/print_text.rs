@@ -6,32 +6,23 @@ use kindred::ImpliedTerm;
 use kindred::heads::{Explanation, NGram};
 
 use super::answer::{Found, Label, TextAnswer};
-use super::print::{
-    CYAN, DIM, Form, bar, json_line, known, padded, times_as_json, times_in_words, widest,
-};
+use super::print::{CYAN, Form, bar, padded, widest};
 use super::service::Reply;
 use server::escape::escaped;
 
 impl Form {
-    /// Prints a head's answer. For a line from a pipe, prints a block with the text first.
+    /// Prints what a head finds in a text.
     pub(super) fn of_text(
         self,
         out: &mut dyn Write,
         asked: &str,
         line: Option<u64>,
-        answered: &Reply<TextAnswer<'_>>,
+        reply: &Reply<TextAnswer<'_>>,
     ) -> io::Result<()> {
-        let Reply { answer, times } = answered;
-        if self.json {
-            let mut besides = known(asked, line);
-            if let Some(times) = times {
-                besides.insert("times_ms".into(), times_as_json(times));
-            }
-            return json_line(out, besides, answer);
-        }
-        if line.is_some() {
-            writeln!(out, "{}", escaped(asked))?;
-        }
+        self.answer(out, asked, line, reply, None, |out| self.found(out, &reply.answer))
+    }
+
+    fn found(self, out: &mut dyn Write, answer: &TextAnswer<'_>) -> io::Result<()> {
         let TextAnswer { found, unknown, cut, explanation, .. } = answer;
         match found {
             Found::Labels(labels) => self.labels(out, labels, explanation.as_ref())?,
@@ -43,13 +34,7 @@ impl Form {
         if *cut {
             writeln!(out, "   the text was too long; a part of it was left out")?;
         }
-        if let Some(times) = times {
-            writeln!(out, "{}", self.coloured(DIM, &times_in_words(times)))?;
-        }
-        if line.is_some() {
-            writeln!(out)?;
-        }
-        out.flush()
+        Ok(())
     }
 
     fn labels(

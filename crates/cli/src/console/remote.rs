@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use tokio_rustls::rustls;
 use ureq::Agent;
 
-use super::ConsoleError;
 use super::answer::{ModelAnswer, Problem, TextAnswer};
 use super::service::{ListedHead, MAX_OFFERED, Outcome, Reply, Service, Times};
 use crate::arguments::AnswerSource;
+use crate::error::CommandError;
 use server::client;
 use server::config::check_variables;
 use server::http::MAX_LISTED;
@@ -93,10 +93,10 @@ fn trouble(error: &ureq::Error) -> FailureKind {
 
 impl Remote {
     /// Sends no request yet.
-    pub(super) fn new(url: &str, source: &AnswerSource) -> Result<Self, ConsoleError> {
+    pub(super) fn new(url: &str, source: &AnswerSource) -> Result<Self, CommandError> {
         check_variables()?;
         let bad =
-            |(url, reason): (String, &str)| ConsoleError::BadUrl { url, reason: reason.into() };
+            |(url, reason): (String, &str)| CommandError::BadUrl { url, reason: reason.into() };
         let parsed = client::service_url(url).map_err(bad)?;
         let api_key = client::api_key(source.api_key.as_deref())?;
         let agent = client::agent(&parsed)?;
@@ -111,7 +111,7 @@ impl Remote {
     }
 
     /// The error that no answer was received, with what may help.
-    fn unreachable(&self, error: ureq::Error) -> ConsoleError {
+    fn unreachable(&self, error: ureq::Error) -> CommandError {
         let kind = match trouble(&error) {
             // A service that stops while it is asked.
             FailureKind::Scheme if self.has_answered.load(Ordering::Relaxed) => FailureKind::Other,
@@ -135,7 +135,7 @@ impl Remote {
             }
             _ => "is the service running there, and is --url correct?".to_owned(),
         };
-        ConsoleError::Unreachable { url: self.url.clone(), source: Box::new(error), cure }
+        CommandError::NoAnswer { url: self.url.clone(), source: Box::new(error), cure }
     }
 
     /// Sends a POST with `body`, or a GET if there is no body, and reads the answer. Waits at most
@@ -151,19 +151,19 @@ impl Remote {
             request = request.header("Authorization", format!("Bearer {key}"));
         }
         let bad =
-            |e: ureq::http::Error| ConsoleError::BadUrl { url: self.url.clone(), reason: e.into() };
-        let in_time = |bound: Option<Duration>| bound.or(Some(client::REQUEST));
+            |e: ureq::http::Error| CommandError::BadUrl { url: self.url.clone(), reason: e.into() };
+        let within = Some(timeout.unwrap_or(client::REQUEST));
         let asked = Instant::now();
         let answer = match body {
             Some(body) => {
                 let request = request.method("POST").header("Content-Type", "application/json");
                 let request = request.body(body.to_string()).map_err(bad)?;
                 let request = self.agent.configure_request(request);
-                self.agent.run(request.timeout_global(in_time(timeout)).build())
+                self.agent.run(request.timeout_global(within).build())
             }
             None => {
                 let request = self.agent.configure_request(request.body(()).map_err(bad)?);
-                self.agent.run(request.timeout_global(in_time(timeout)).build())
+                self.agent.run(request.timeout_global(within).build())
             }
         };
         let mut response = answer.map_err(|e| self.unreachable(e))?;
@@ -190,16 +190,16 @@ impl Remote {
 
     /// Parses an answer, or returns the error that the service sent instead.
     fn read<T: DeserializeOwned>(&self, status: u16, body: &[u8]) -> Outcome<T> {
-        let strange = |reason: Box<dyn Error + Send + Sync>| ConsoleError::NotKindred {
+        let strange = |reason: Box<dyn Error + Send + Sync>| CommandError::NotKindred {
             url: self.url.clone(),
             reason,
         };
         if status != 200 {
             return Err(match serde_json::from_slice::<Problem>(body) {
-                Ok(problem) if status == 401 => ConsoleError::NoKey(problem.message()),
-                Ok(problem) => ConsoleError::Refused(problem.message()),
+                Ok(problem) if status == 401 => CommandError::NoKey(problem.message()),
+                Ok(problem) => CommandError::Refused(problem.message()),
                 Err(_) if status == 401 => {
-                    ConsoleError::NoKey(format!("{} answers with status 401", self.url))
+                    CommandError::NoKey(format!("{} answers with status 401", self.url))
                 }
                 Err(_) => strange(format!("status {status}").into()),
             });
@@ -295,7 +295,7 @@ impl Service for Remote {
         }
         let path = format!("/words?word={}", utf8_percent_encode(word, NON_ALPHANUMERIC));
         match self.exchange::<IgnoredAny>(&path, None, None) {
-            Err(ConsoleError::Refused(_)) => Ok(false),
+            Err(CommandError::Refused(_)) => Ok(false),
             found => found.map(|_| true),
         }
     }

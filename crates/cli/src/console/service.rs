@@ -4,14 +4,14 @@ use kindred::heads::HeadKind;
 use kindred::{ModelDescription, Options, Target};
 use serde::Deserialize;
 
-use super::ConsoleError;
 use super::answer::{ModelAnswer, TextAnswer};
+use crate::error::CommandError;
 
 /// The most words that are offered to complete a prefix.
 pub(super) const MAX_OFFERED: usize = 50;
 
 /// A result, or why there is none.
-pub(super) type Outcome<T> = Result<T, ConsoleError>;
+pub(super) type Outcome<T> = Result<T, CommandError>;
 
 /// An answer, and where its time went.
 pub(super) struct Reply<T> {

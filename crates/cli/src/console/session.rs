@@ -2,22 +2,24 @@
 
 use std::rc::Rc;
 
-use super::ConsoleError;
 use super::answer::{ModelAnswer, TextAnswer};
 use super::compare::{Comparison, difference};
 use super::local::Local;
 use super::remote::Remote;
 use super::service::{Reply, Service, Times};
 use crate::arguments::AnswerSource;
+use crate::error::CommandError;
 use kindred::heads::HeadKind;
 use kindred::method::Method;
 use kindred::{Options, Target};
 use server::config::URL_VARIABLE;
 
 /// What answers, and the options of all questions.
-pub struct Session {
+pub(crate) struct Session {
     pub(super) service: Rc<dyn Service>,
-    reference: Reference,
+    /// Whether there can be a reference. It is made when it is first needed.
+    has_reference: bool,
+    reference: Option<Local>,
     source: AnswerSource,
     pub(super) options: Options,
     /// Whether answers are compared with the reference's.
@@ -29,54 +31,34 @@ pub struct Session {
     pub(super) named: Option<String>,
 }
 
-/// The reference, which is made when it is first needed.
-enum Reference {
-    None,
-    Later,
-    Made(Local),
-}
-
-/// The result of a question.
-pub(super) struct Answered<'a> {
-    pub(super) answer: ModelAnswer<'a>,
-    pub(super) times: Option<Times>,
-    pub(super) comparison: Option<Comparison>,
-}
-
 impl Session {
     /// A session with the service behind the URL, or with a model in this process.
-    ///
-    /// # Errors
-    /// If the URL is invalid, or the model or the engine can't be used here.
-    pub fn new(
+    pub(crate) fn new(
         source: &AnswerSource,
         options: &Options,
         method: Option<Method>,
         compare: bool,
         may_compare: bool,
-    ) -> Result<Self, ConsoleError> {
+    ) -> Result<Self, CommandError> {
         // In a console, `:compare` may follow later.
         if source.url.is_some() && source.model.is_some() && !may_compare {
-            return Err(ConsoleError::ModelElsewhere);
+            return Err(CommandError::ModelElsewhere);
         }
-        let (service, reference): (Rc<dyn Service>, _) = match &source.url {
-            Some(url) => {
-                let reference =
-                    if source.model.is_some() { Reference::Later } else { Reference::None };
-                (Rc::new(Remote::new(url, source)?), reference)
-            }
+        let service: Rc<dyn Service> = match &source.url {
+            Some(url) => Rc::new(Remote::new(url, source)?),
             None => {
                 if std::env::var_os(URL_VARIABLE).is_some() {
                     eprintln!(
                         "{URL_VARIABLE} is for `kindred health` alone; --url queries a service"
                     );
                 }
-                (Rc::new(Local::with_engine(source)?), Reference::Later)
+                Rc::new(Local::with_engine(source)?)
             }
         };
         let mut session = Self {
             service,
-            reference,
+            has_reference: source.url.is_none() || source.model.is_some(),
+            reference: None,
             source: source.clone(),
             options: Options { method, ..options.clone() },
             compare: false,
@@ -89,9 +71,9 @@ impl Session {
     }
 
     /// Turns the comparison with the reference on or off.
-    pub(super) fn set_compare(&mut self, compare: bool) -> Result<(), ConsoleError> {
-        if compare && matches!(self.reference, Reference::None) {
-            return Err(ConsoleError::NoReference);
+    pub(super) fn set_compare(&mut self, compare: bool) -> Result<(), CommandError> {
+        if compare && !self.has_reference {
+            return Err(CommandError::NoReference);
         }
         self.compare = compare;
         Ok(())
@@ -103,28 +85,30 @@ impl Session {
         &mut self,
         service: &'s dyn Service,
         question: &Target,
-    ) -> Result<Answered<'s>, ConsoleError> {
-        let Reply { answer, times } = service.ask(question, &self.options)?;
-        let comparison = if self.compare {
-            let reference = self.reference.made(&self.source)?;
-            let expected = reference.ask(question, &self.options)?;
-            if expected.answer.version != answer.version {
-                return Err(ConsoleError::OtherVersion {
-                    answers: service.name(),
-                    found: answer.version.into_owned(),
-                    expected: expected.answer.version.into_owned(),
-                });
-            }
-            let milliseconds = |times: Option<Times>| times.map_or(0.0, |times| times.engine);
-            Some(Comparison {
-                engine_ms: milliseconds(times),
-                reference_ms: milliseconds(expected.times),
-                difference: difference(&answer.found, &expected.answer.found),
-            })
-        } else {
-            None
+    ) -> Result<(Reply<ModelAnswer<'s>>, Option<Comparison>), CommandError> {
+        let reply = service.ask(question, &self.options)?;
+        if !self.compare {
+            return Ok((reply, None));
+        }
+        let reference = match &mut self.reference {
+            Some(made) => made,
+            later => later.insert(Local::with_reference(&self.source)?),
         };
-        Ok(Answered { answer, times, comparison })
+        let expected = reference.ask(question, &self.options)?;
+        if expected.answer.version != reply.answer.version {
+            return Err(CommandError::OtherVersion {
+                answers: service.name(),
+                found: reply.answer.version.into_owned(),
+                expected: expected.answer.version.into_owned(),
+            });
+        }
+        let milliseconds = |times: Option<Times>| times.map_or(0.0, |times| times.engine);
+        let comparison = Comparison {
+            engine_ms: milliseconds(reply.times),
+            reference_ms: milliseconds(expected.times),
+            difference: difference(&reply.answer.found, &expected.answer.found),
+        };
+        Ok((reply, Some(comparison)))
     }
 
     /// The labels of a text, or its terms with their tokens, of the session's service.
@@ -133,7 +117,7 @@ impl Session {
         service: &'s dyn Service,
         kind: HeadKind,
         text: &'s str,
-    ) -> Result<Reply<TextAnswer<'s>>, ConsoleError> {
+    ) -> Result<Reply<TextAnswer<'s>>, CommandError> {
         let head = match kind {
             HeadKind::Classifier => &self.classifier,
             HeadKind::Expander => &self.expander,
@@ -143,7 +127,7 @@ impl Session {
 
     /// Chooses the head of this name among those of its kind, or without a name the only one of
     /// each kind. Returns what was chosen, for people.
-    pub(super) fn choose_head(&mut self, name: &str) -> Result<String, ConsoleError> {
+    pub(super) fn choose_head(&mut self, name: &str) -> Result<String, CommandError> {
         if name.is_empty() {
             (self.classifier, self.expander) = (None, None);
             return Ok("the heads are the only ones of their kinds".to_owned());
@@ -152,7 +136,7 @@ impl Session {
         let Some(head) = heads.iter().find(|head| head.name == name) else {
             let names: Vec<&str> = heads.iter().map(|head| head.name.as_str()).collect();
             let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            return Err(ConsoleError::Refused(format!(
+            return Err(CommandError::Refused(format!(
                 "there is no head `{name}`; heads: {names}"
             )));
         };
@@ -162,18 +146,5 @@ impl Session {
         };
         *place = Some(name.to_owned());
         Ok(format!("the {kind} is {name}"))
-    }
-}
-
-impl Reference {
-    /// The reference of this source, which is made now if it was not before.
-    fn made(&mut self, source: &AnswerSource) -> Result<&Local, ConsoleError> {
-        if let Self::Later = self {
-            *self = Self::Made(Local::with_reference(source)?);
-        }
-        match self {
-            Self::Made(reference) => Ok(reference),
-            Self::None | Self::Later => Err(ConsoleError::NoReference),
-        }
     }
 }

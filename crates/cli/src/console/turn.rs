@@ -1,39 +1,25 @@
 //! One line of a session: parses it, answers it and prints the answer.
 
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 
 use super::answer::{ModelAnswer, TextAnswer};
 use super::compare::Comparison;
-use super::line::{self, Command, Line};
+use super::line::{self, Line};
 use super::print::{Form, heading, help};
-use super::{ConsoleError, Session, compat};
+use super::{Session, compat};
+use crate::error::CommandError;
 use kindred::Target;
 
-/// What happens after a line.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Then {
-    Continue,
-    End,
-}
-
 /// Why a line was not answered.
+#[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
     /// An error for the person who typed it.
-    Line(ConsoleError),
+    #[error(transparent)]
+    Line(#[from] CommandError),
     /// The output can't be written.
-    Output(io::Error),
-}
-
-impl From<ConsoleError> for Fault {
-    fn from(error: ConsoleError) -> Self {
-        Self::Line(error)
-    }
-}
-
-impl From<io::Error> for Fault {
-    fn from(error: io::Error) -> Self {
-        Self::Output(error)
-    }
+    #[error(transparent)]
+    Output(#[from] io::Error),
 }
 
 /// The source of a line, and the destination of its answer.
@@ -46,14 +32,13 @@ pub(super) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Answers a line of the console.
-    pub(super) fn line(mut self, line: &str) -> Result<Then, Fault> {
+    /// Answers a line of the console. Breaks if it is the last.
+    pub(super) fn line(mut self, line: &str) -> Result<ControlFlow<()>, Fault> {
         match line::read(line)? {
-            Line::Empty => Ok(Then::Continue),
+            Line::Empty => {}
             Line::Question(text) => {
                 let question = line::question(text, &*self.session.service)?;
                 self.question(&question, text)?;
-                Ok(Then::Continue)
             }
             Line::Text(kind, text) => {
                 let service = self.session.service.clone();
@@ -61,50 +46,16 @@ impl Turn<'_> {
                 let TextAnswer { model, version, head, .. } = &answered.answer;
                 self.name(Some(head), model, version);
                 self.form.of_text(self.out, text, self.number, &answered)?;
-                Ok(Then::Continue)
             }
             Line::Head(name) => {
                 let chosen = self.session.choose_head(name)?;
                 self.say(&chosen)?;
-                Ok(Then::Continue)
             }
-            Line::Command(command) => self.command(command),
-        }
-    }
-
-    /// Answers a line of the 2020 report.
-    pub(super) fn line_of_report(mut self, line: &str) -> Result<Then, Fault> {
-        if line.trim().is_empty() {
-            return Ok(Then::Continue);
-        }
-        let (question, compared) = compat::read(line)?;
-        self.session.set_compare(compared)?;
-        self.question(&question, line.trim())?;
-        Ok(Then::Continue)
-    }
-
-    /// Answers a question.
-    pub(super) fn question(&mut self, question: &Target, asked: &str) -> Result<(), Fault> {
-        let service = self.session.service.clone();
-        let answered = self.session.ask(&*service, question)?;
-        let ModelAnswer { model, version, .. } = &answered.answer;
-        self.name(None, model, version);
-        self.form.answer(self.out, asked, self.number, &answered)?;
-        match answered.comparison {
-            Some(Comparison { difference: Some(difference), .. }) => {
-                Err(ConsoleError::Different(difference).into())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn command(mut self, command: Command) -> Result<Then, Fault> {
-        match command {
-            Command::K(k) => {
+            Line::K(k) => {
                 self.session.options.k = Some(k);
                 self.say(&format!("k is {k}"))?;
             }
-            Command::Compare(wanted) => {
+            Line::Compare(wanted) => {
                 let on = wanted.unwrap_or(!self.session.compare);
                 self.session.set_compare(on)?;
                 self.say(if on {
@@ -113,26 +64,52 @@ impl Turn<'_> {
                     "compare is off"
                 })?;
             }
-            Command::Explain(wanted) => {
+            Line::Explain(wanted) => {
                 let is_on = self.session.options.explain == Some(true);
                 let on = wanted.unwrap_or(!is_on);
                 self.session.options.explain = on.then_some(true);
                 self.say(if on { "explain is on" } else { "explain is off" })?;
             }
-            Command::Method(method) => {
+            Line::Method(method) => {
                 self.session.options.method = Some(method);
                 self.say(&format!("the method is {}", method.name()))?;
             }
-            Command::Model => {
+            Line::Model => {
                 let facts = self.session.service.facts()?;
                 self.form.facts(self.out, self.number, &facts)?;
             }
             // To standard error, because a script reads the answers on standard output.
-            Command::Help if self.form.json => help(&mut io::stderr())?,
-            Command::Help => help(self.out)?,
-            Command::Quit => return Ok(Then::End),
+            Line::Help if self.form.json => help(&mut io::stderr())?,
+            Line::Help => help(self.out)?,
+            Line::Quit => return Ok(ControlFlow::Break(())),
         }
-        Ok(Then::Continue)
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Answers a line of the 2020 report.
+    pub(super) fn line_of_report(mut self, line: &str) -> Result<ControlFlow<()>, Fault> {
+        if line.trim().is_empty() {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let (question, compared) = compat::read(line)?;
+        self.session.set_compare(compared)?;
+        self.question(&question, line.trim())?;
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Answers a question.
+    pub(super) fn question(&mut self, question: &Target, asked: &str) -> Result<(), Fault> {
+        let service = self.session.service.clone();
+        let (reply, comparison) = self.session.ask(&*service, question)?;
+        let ModelAnswer { model, version, .. } = &reply.answer;
+        self.name(None, model, version);
+        self.form.of_question(self.out, asked, self.number, &reply, comparison.as_ref())?;
+        match comparison {
+            Some(Comparison { difference: Some(difference), .. }) => {
+                Err(CommandError::Different(difference).into())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Says on standard error who answers, if it is not who answered last. JSON says it itself.

@@ -11,54 +11,46 @@ from .. import _kindred
 from .._errors import InvalidValueError
 
 
-def _whole(value: Any, most: float = 2**63 - 1) -> int | None:
+def whole(value: Any, bounds: tuple[int, int]) -> int | None:
+    """A whole number within bounds, both included."""
     # True is no number here.
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         return None
     number = operator.index(value)
-    return number if 1 <= number <= most else None
+    return number if bounds[0] <= number <= bounds[1] else None
 
 
-def _number(value: Any) -> float | None:
+def _number(value: Any, _: None) -> float | None:
     if isinstance(value, (bool, str, bytes)) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
         return None
     number = float(value)
     return number if math.isfinite(number) else None
 
 
-def _switch(value: Any) -> bool | None:
+def _switch(value: Any, _: None) -> bool | None:
     is_switch = isinstance(value, bool) or type(value).__name__ in ("bool_", "bool")
     return bool(value) if is_switch else None
 
 
-def _words(value: Any) -> list[str] | None:
+def _words(value: Any, most: int) -> list[str] | None:
     # A word alone is no list of its letters.
     if isinstance(value, str) or not hasattr(value, "__iter__"):
         return None
     words = list(value)
-    return words if len(words) <= 1000 and all(isinstance(word, str) for word in words) else None
+    return words if len(words) <= most and all(isinstance(word, str) for word in words) else None
 
 
-def _one_of(*names: str) -> Callable[[Any], str | None]:
-    return lambda value: value if isinstance(value, str) and value in names else None
+def _name(value: Any, names: list[str]) -> str | None:
+    return value if isinstance(value, str) and value in names else None
 
 
-DEFAULT_K = 10
-
-# What reads each option, and what it must be.
-READERS: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "method": (_one_of("3cosadd", "3cosmul", "pairdirection"), "`3cosadd`, `3cosmul` or `pairdirection`"),
-    "k": (lambda value: _whole(value, 1000), "a whole number from 1 to 1000"),
-    "exclude": (_words, "a list of at most 1000 words"),
-    "include_query": (_switch, "true or false"),
-    "vocab_limit": (_whole, "a whole number of at least 1 (the number of rows to search)"),
-    "min_score": (_number, "a finite number (cosines are from -1 to 1)"),
-    "max_score": (_number, "a finite number (cosines are from -1 to 1)"),
-    "with_vectors": (_switch, "true or false"),
-    "unknown": (_one_of("error", "skip"), "`error` or `skip`"),
-    "fold_case": (_switch, "true or false"),
-    "explain": (_switch, "true or false"),
-    "timeout_ms": (_whole, "a whole number of milliseconds, at least 1"),
+# By the kinds of values in the declarations.
+READERS: dict[str, Callable[[Any, Any], Any]] = {
+    "whole": whole,
+    "number": _number,
+    "switch": _switch,
+    "words": _words,
+    "name": _name,
 }
 
 
@@ -69,11 +61,11 @@ def read(given: Mapping[str, Any]) -> tuple[dict[str, Any], float | None]:
         if value is None:
             if name != "k":
                 continue
-            value = DEFAULT_K
-        if name not in READERS:
+            value = _kindred.DEFAULT_K
+        if name not in _kindred.OPTIONS:
             raise TypeError(f"there is no option `{name}`; the options are {', '.join(_kindred.OPTIONS)}")
-        reader, expected = READERS[name]
-        options[name] = reader(value)
+        values, bounds, expected = _kindred.OPTIONS[name]
+        options[name] = READERS[values](value, bounds)
         if options[name] is None:
             raise InvalidValueError(f"`{name}` must be {expected}", field=name, expected=expected)
     # In process, answers have no place for vectors; explain() explains.

@@ -211,7 +211,7 @@ def classify(texts: str | Iterable[str], head: str | None) -> Question[Any]:
 
 def expand(texts: Any, top: int, min_weight: float, max_ratio: float, head: str | None) -> Question[Any]:
     """As `Model.expand`."""
-    if _options._whole(top, 1000) is None:
+    if _options.whole(top, (1, 1000)) is None:
         raise InvalidValueError("`top` must be a whole number from 1 to 1000", field="top")
     # A service is told only what is unusual, and refuses it with its reason.
     wanted: dict[str, Any] = {"top": int(top), "explain": True}

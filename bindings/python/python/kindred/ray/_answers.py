@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from .._errors import KindredError, QuestionError, UnknownWordError
 from .._model import Model
+from .._options import OF_WORDS
 from .._types import Neighbors
 from . import _columns
 
@@ -128,8 +129,8 @@ class Nearest:
         return self.columns(model, Neighbors(indices, scores), errors)
 
     def _of_words(self, model: Model, words: list[str]) -> Neighbors:
-        # Arrays are far faster than lists of answers, and mean the same unless case or unknown words are treated differently.
-        if not self.options.keys() & {"fold_case", "unknown"}:
+        # Arrays are far faster than lists of answers, and mean the same without the options of words.
+        if not self.options.keys() & OF_WORDS:
             rows = model.words.rows(words)
             if (rows >= 0).all():
                 found = model.nearest_rows(rows, self.k, **self.options)

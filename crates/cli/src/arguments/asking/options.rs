@@ -11,7 +11,8 @@ use kindred::{Method, Options, Unknown, with_options};
 #[derive(Debug, Default, Clone)]
 pub struct QuestionOptions(pub Options);
 
-/// How an option is read from the command line. An option without a flag is always absent.
+/// How an option is read from the command line. An option without a flag is absent, but for
+/// `--method`, which commands that take expressions declare themselves.
 trait FromFlag: Sized {
     fn read(matches: &ArgMatches, name: &str) -> Option<Self>;
 }
@@ -26,7 +27,7 @@ macro_rules! one_value {
     };
 }
 
-one_value!(u64, f64);
+one_value!(u64, f64, Method, Unknown);
 
 /// A switch that is not given is `None`, not `false`.
 impl FromFlag for bool {
@@ -39,19 +40,6 @@ impl FromFlag for Vec<String> {
     fn read(matches: &ArgMatches, name: &str) -> Option<Self> {
         let words = matches.try_get_many::<String>(name).ok().flatten()?;
         Some(words.cloned().collect())
-    }
-}
-
-/// `--method` is only for expressions, so the commands that take expressions declare it themselves.
-impl FromFlag for Method {
-    fn read(_: &ArgMatches, _: &str) -> Option<Self> {
-        None
-    }
-}
-
-impl FromFlag for Unknown {
-    fn read(_: &ArgMatches, _: &str) -> Option<Self> {
-        None
     }
 }
 
@@ -108,6 +96,6 @@ fn argument(declared: &'static Declaration, flag: Flag) -> Arg {
             .action(ArgAction::Append)
             .value_parser(value_parser!(String))
             .allow_hyphen_values(true),
-        Values::Name => argument.value_name(flag.value).value_parser(value_parser!(String)),
+        Values::Name { .. } => argument.value_name(flag.value).value_parser(value_parser!(String)),
     }
 }

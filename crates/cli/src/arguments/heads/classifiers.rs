@@ -9,12 +9,11 @@ use jobs::bulk::WantedLabels;
 use kindred::heads::{Format, Padding, TrainingOptions};
 
 use super::{
-    MOST_EPOCHS, ModelArguments, TokensArguments, above_zero, below_one, fraction, model_folder,
-    probability, up_to,
+    MOST_EPOCHS, ModelArguments, TokensArguments, model_folder, number, probability, up_to,
 };
 use crate::arguments::{one_of, thread_counts};
 
-pub(super) const TRAIN_EXAMPLES: &str = "\
+const TRAIN_EXAMPLES: &str = "\
 FILE has a text and its label in each line:
   - TSV: a first line with the names `label` and `text` (or `sentence`), in any case and order, \
 among other columns; or no names and two columns, the label first. Quotes are plain characters.
@@ -49,10 +48,9 @@ pub struct ColumnsArguments {
     pub label_column: Option<String>,
 }
 
-/// Arguments of `train classifier`.
 #[derive(Debug, Clone, Args)]
+#[command(after_help = TRAIN_EXAMPLES)]
 pub struct TrainClassifierArguments {
-    /// The model.
     #[command(flatten)]
     pub model: ModelArguments,
     /// File of texts with labels to learn from
@@ -69,15 +67,13 @@ pub struct TrainClassifierArguments {
     #[arg(long)]
     pub replace: bool,
     /// Format of the files [default: detected from the first line]
-    #[arg(long, value_parser = formats())]
+    #[arg(long, value_parser = one_of(Format::ALL, Format::name))]
     pub format: Option<Format>,
-    /// The columns of the files.
     #[command(flatten)]
     pub columns: ColumnsArguments,
     /// Skip and count invalid lines instead of stopping at the first
     #[arg(long)]
     pub skip_bad_rows: bool,
-    /// How texts become tokens.
     #[command(flatten)]
     pub tokens: TokensArguments,
     /// Let all labels count alike, however rare they are
@@ -93,7 +89,7 @@ pub struct TrainClassifierArguments {
     /// Factor for the vectors of words that are not in the data, from 0 to 1; without effect with
     /// --static
     #[arg(long, value_name = "X", default_value_t = TrainingOptions::OTHER_WORDS, help_heading = "Training")]
-    #[arg(value_parser = fraction())]
+    #[arg(value_parser = number(|x| (0.0..=1.0).contains(&x), "it must be a number from 0 to 1"))]
     pub other_words: f32,
     /// Give words that the model does not have vectors of their own, if at least N texts have them
     /// [default: they are left out]
@@ -115,7 +111,9 @@ pub struct TrainClassifierArguments {
     pub channels: usize,
     /// The part of the features that each step leaves out
     #[arg(long, value_name = "X", default_value_t = 0.5, help_heading = "Training")]
-    #[arg(value_parser = below_one())]
+    #[arg(value_parser = number(
+        |x| (0.0..1.0).contains(&x), "it must be at least 0 and less than 1"
+    ))]
     pub dropout: f32,
     /// Texts of a step
     #[arg(long, value_name = "N", default_value_t = 50, help_heading = "Training")]
@@ -123,7 +121,7 @@ pub struct TrainClassifierArguments {
     pub batch: usize,
     /// The size of steps
     #[arg(long, value_name = "X", default_value_t = 1e-3, help_heading = "Training")]
-    #[arg(value_parser = above_zero())]
+    #[arg(value_parser = number(|x| x > 0.0, "it must be above 0"))]
     pub learning_rate: f32,
     /// The most passes over the data
     #[arg(long, value_name = "N", default_value_t = 12, help_heading = "Training")]
@@ -141,11 +139,7 @@ pub struct TrainClassifierArguments {
     pub threads: usize,
 }
 
-fn formats() -> impl TypedValueParser<Value = Format> {
-    one_of(Format::ALL, Format::name)
-}
-
-pub(in crate::arguments) const IMPORT_HEAD_EXAMPLES: &str = "\
+const IMPORT_HEAD_EXAMPLES: &str = "\
 A classifier in PyTorch must be Kim's: convolutions over words, ReLU, the maximum over the text, and dense layers with ReLU \
 between them; dropout has no part in answers. FILE is its state dict, in F32, F64, F16 or BF16:
 
@@ -171,11 +165,10 @@ Examples:
   kindred import-head --weights cnn.safetensors --labels-file topics.txt --padding 1,2,2 --map convs=encoder.filters \
 --map fc1=hidden --map fc2=scores --ignore step --out heads/topics";
 
-/// Arguments of `import-head`.
 #[derive(Debug, Clone, Args)]
+#[command(after_help = IMPORT_HEAD_EXAMPLES)]
 #[command(mut_args(model_folder("whose vectors the head was trained with")))]
 pub struct ImportHeadArguments {
-    /// The model.
     #[command(flatten)]
     pub model: ModelArguments,
     /// State dict of a PyTorch model, in safetensors
@@ -222,7 +215,6 @@ pub struct ImportHeadArguments {
     /// A tensor of FILE, or a layer, that class scores do not depend on; may be repeated
     #[arg(long, value_name = "NAME", help_heading = "Tensors")]
     pub ignore: Vec<String>,
-    /// How texts become tokens.
     #[command(flatten)]
     pub tokens: TokensArguments,
 }
@@ -237,7 +229,7 @@ fn pair() -> impl TypedValueParser<Value = (String, String)> {
     }
 }
 
-pub(in crate::arguments) const CLASSIFY_EXAMPLES: &str = "\
+const CLASSIFY_EXAMPLES: &str = "\
 Without texts, each line of standard input is one. A text that has no label (without a known word) is an error on \
 standard error; if there was one, the exit code is 1.
 
@@ -270,17 +262,14 @@ impl LabelArguments {
     }
 }
 
-/// Arguments of `classify`.
 #[derive(Debug, Clone, Args)]
-#[command(mut_args(model_folder("that the head was made for")))]
+#[command(after_help = CLASSIFY_EXAMPLES, mut_args(model_folder("that the head was made for")))]
 pub struct ClassifyArguments {
     /// Texts to classify [default: the lines of standard input]
     #[arg(value_name = "TEXT")]
     pub texts: Vec<String>,
-    /// The model.
     #[command(flatten)]
     pub model: ModelArguments,
-    /// The head, and its labels.
     #[command(flatten)]
     pub labels: LabelArguments,
     /// Also print which n-grams decided

@@ -10,7 +10,7 @@ use kindred::heads::{Form, WantedTerms};
 use super::{ModelArguments, TokensArguments, model_folder};
 use crate::arguments::thread_counts;
 
-pub(super) const TRAIN_EXAMPLES: &str = "\
+const TRAIN_EXAMPLES: &str = "\
 The value of a word w for a token x is x · w − |w|² / 2 − reach, which grows as their distance falls. The reach is chosen so \
 that half of the frequent words have N terms or more. Nothing is learnt: to learn from queries with relevant texts, train a \
 head in PyTorch with kindred.torch, and save it (docs/python-torch.md).
@@ -20,10 +20,9 @@ Examples:
   kindred train expander --model models/glove.6B.50d --terms 50 --out heads/wide
   kindred expand --model models/glove.6B.50d --head heads/nearby 'cheap flights'";
 
-/// Arguments of `train expander`.
 #[derive(Debug, Clone, Args)]
+#[command(after_help = TRAIN_EXAMPLES)]
 pub struct TrainExpanderArguments {
-    /// The model.
     #[command(flatten)]
     pub model: ModelArguments,
     /// Head folder to write
@@ -35,7 +34,6 @@ pub struct TrainExpanderArguments {
     /// Terms of a typical word [default: 20]
     #[arg(long, value_name = "N")]
     pub terms: Option<NonZeroUsize>,
-    /// How texts become tokens.
     #[command(flatten)]
     pub tokens: TokensArguments,
     /// Weights are values, not logarithms of 1 + value
@@ -46,7 +44,7 @@ pub struct TrainExpanderArguments {
     pub threads: usize,
 }
 
-pub(in crate::arguments) const EXPAND_EXAMPLES: &str = "\
+const EXPAND_EXAMPLES: &str = "\
 Without texts, each line of standard input is one. A text without a known word is an error on standard error; if there was \
 one, the exit code is 1.
 
@@ -81,9 +79,8 @@ pub struct TermArguments {
     pub max_ratio: f64,
 }
 
-/// Arguments of `expand`.
 #[derive(Debug, Clone, Args)]
-#[command(mut_args(model_folder("that the head was made for")))]
+#[command(after_help = EXPAND_EXAMPLES, mut_args(model_folder("that the head was made for")))]
 pub struct ExpandArguments {
     /// Texts to expand [default: the lines of standard input]
     #[arg(value_name = "TEXT")]
@@ -92,10 +89,8 @@ pub struct ExpandArguments {
     /// one text or [texts, tokens, components]
     #[arg(long, value_name = "FILE", conflicts_with = "texts")]
     pub vectors: Option<PathBuf>,
-    /// The model.
     #[command(flatten)]
     pub model: ModelArguments,
-    /// The head, and its terms.
     #[command(flatten)]
     pub terms: TermArguments,
     /// Print each answer as one JSON object: terms, impacts, rank_features, sparse_vector, qdrant

@@ -79,20 +79,3 @@ pub(super) fn invalid(field: &str) -> ApiError {
 pub(super) fn not_exactly_one(alternatives: &str) -> ApiError {
     ApiError::invalid_request(format!("give exactly one of {alternatives}"))
 }
-
-#[cfg(test)]
-mod tests {
-    use kindred::options::DECLARATIONS;
-
-    /// The documents that explain the options of questions to users.
-    #[test]
-    fn every_declared_option_is_documented() {
-        let openapi = include_str!("../../../../../openapi.yaml");
-        let docs = include_str!("../../../../../docs/http.md");
-        for option in DECLARATIONS {
-            let name = option.name;
-            assert!(openapi.contains(&format!("{name}:")), "openapi.yaml does not have `{name}`");
-            assert!(docs.contains(name), "docs/http.md does not have `{name}`");
-        }
-    }
-}

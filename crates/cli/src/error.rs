@@ -1,0 +1,145 @@
+//! Errors of the commands and of the console, for the person who typed them.
+
+use std::error::Error;
+use std::io;
+use std::path::PathBuf;
+
+use jobs::JobError;
+use kindred::ModelError;
+use kindred::engines::EngineStartError;
+use kindred::evaluation::EvaluationError;
+use kindred::heads::{DataError, HeadError, ImportError, ReachError, TrainError};
+use kindred::queue::EngineLost;
+use server::assembly::AssemblyError;
+use server::client::ClientError;
+use server::config::ConfigError;
+use server::models::LoadError;
+
+/// Why a command failed, for the person who typed it.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each variant says what its fields are")]
+pub enum CommandError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    #[error(transparent)]
+    Head(#[from] HeadError),
+    #[error(transparent)]
+    Data(#[from] DataError),
+    #[error(transparent)]
+    Train(#[from] TrainError),
+    /// The reach of an expander that is not trained.
+    #[error(transparent)]
+    Reach(#[from] ReachError),
+    /// Weights from another program.
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    #[error(transparent)]
+    Engine(#[from] EngineStartError),
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The service: keys, certificates, origins, a model or its engine.
+    #[error(transparent)]
+    Assembly(#[from] AssemblyError),
+    /// A test set, or the engine during the evaluation.
+    #[error(transparent)]
+    Evaluation(#[from] EvaluationError),
+    /// Bulk work, or the graph of nearest neighbours.
+    #[error(transparent)]
+    Job(#[from] JobError),
+    #[error(
+        "can't listen on {address}: {source}; choose another address with --listen ADDR:PORT (port 0 selects \
+         a free port)"
+    )]
+    Listen { address: String, source: io::Error },
+    /// Anything else that the system refused.
+    #[error("{doing}: {source}")]
+    System { doing: &'static str, source: io::Error },
+    #[error("can't read {}: {source}; give {wanted}", path.display())]
+    Unreadable { path: PathBuf, source: io::Error, wanted: &'static str },
+    /// The model was found damaged after it was used.
+    #[error("{source}; {cure}")]
+    UsedDamaged { source: Box<ModelError>, cure: String },
+    /// The client that asks a service.
+    #[error(transparent)]
+    Client(Box<ClientError>),
+    /// A service that is not ready.
+    #[error("{url} is not ready: {reason}")]
+    NotReady { url: String, reason: String },
+    #[error("--url {url}: {reason}; give it as http://HOST:PORT or http://HOST:PORT/models/NAME")]
+    BadUrl {
+        url: String,
+        #[source]
+        reason: Box<dyn Error + Send + Sync>,
+    },
+    #[error("can't query {url}: {source}; {cure}")]
+    NoAnswer { url: String, source: Box<ureq::Error>, cure: String },
+    /// The address belongs to something other than Kindred.
+    #[error(
+        "the answer of {url} is not Kindred's ({reason}); give --url as http://HOST:PORT or \
+         http://HOST:PORT/models/NAME"
+    )]
+    NotKindred {
+        url: String,
+        #[source]
+        reason: Box<dyn Error + Send + Sync>,
+    },
+    /// The service requires an API key, or a different one.
+    #[error("{0}; set KINDRED_API_KEY or give --api-key")]
+    NoKey(String),
+    /// The question is refused, with the reason.
+    #[error("{0}")]
+    Refused(String),
+    /// A line that can't be parsed.
+    #[error("{0}")]
+    BadLine(String),
+    /// There is no reference to compare with.
+    #[error(
+        "--compare runs the reference on this machine, so with --url it needs the served model folder; add \
+         --model DIR"
+    )]
+    NoReference,
+    /// A model is given with a URL, but there is no comparison that would use it.
+    #[error("with --url, --model is only used for --compare; add --compare, or omit --model")]
+    ModelElsewhere,
+    /// The reference's model is not the one that the service uses.
+    #[error(
+        "{answers} has version {found}, but the reference's model has version {expected}, so answers can't be \
+         compared; set --model to the folder that is served"
+    )]
+    OtherVersion { answers: String, found: String, expected: String },
+    /// The engine's answer is not the reference's. This is a bug in Kindred.
+    #[error("the answer DIFFERS from the reference's: {0}")]
+    Different(String),
+    /// Some lines had no answer. An error was printed for each.
+    #[error("{failed} of {asked} lines could not be answered")]
+    LinesFailed { failed: u64, asked: u64 },
+    /// Arguments that are invalid, or that do not go together.
+    #[error("{0}")]
+    Usage(String),
+    /// The service has lost its engine.
+    #[error("{0}; restart the service")]
+    EngineLost(#[source] EngineLost),
+    #[error(
+        "stopped with requests in flight, because they took longer than drain_timeout_ms ({0} ms)"
+    )]
+    DrainTimeout(u64),
+}
+
+impl From<ClientError> for CommandError {
+    fn from(error: ClientError) -> Self {
+        Self::Client(Box::new(error))
+    }
+}
+
+impl CommandError {
+    /// The program's exit code: 1, or 70 (`EX_SOFTWARE` of sysexits.h) if the engine was lost,
+    /// which tells a supervisor that a restart may help. 2 is for an invalid command line.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::EngineLost(_) => 70,
+            _ => 1,
+        }
+    }
+}

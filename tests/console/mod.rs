@@ -1,0 +1,56 @@
+//! `kindred console`, `nearest` and `analogy`: through pipes, here and against a running service.
+
+mod answers;
+mod faults;
+mod services;
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+use crate::support::{cache, kindred};
+use serde_json::Value;
+
+/// A command over the built-in model, in the cache that the tests share.
+fn here(arguments: &[&str]) -> Command {
+    let mut command = kindred(arguments);
+    command.args(["--device", "cpu", "--cache-dir"]).arg(cache());
+    command
+}
+
+fn piped(mut command: Command, input: &str) -> Output {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_owned();
+    // Who ends before the input does has not read all of it.
+    let writing = std::thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
+    let output = child.wait_with_output().unwrap();
+    writing.join().unwrap();
+    output
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// The objects of `--json`, one a line.
+fn objects(output: &Output) -> Vec<Value> {
+    out(output).lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+}
+
+/// Words, rows and score bits.
+fn neighbors(answer: &Value) -> Vec<(String, u64, u64)> {
+    let neighbors = answer["neighbors"].as_array().unwrap_or_else(|| panic!("{answer}"));
+    let one = |n: &Value| {
+        let word = n["word"].as_str().unwrap().to_owned();
+        (word, n["row"].as_u64().unwrap(), n["score"].as_f64().unwrap().to_bits())
+    };
+    neighbors.iter().map(one).collect()
+}
+
+const QUESTIONS: [&str; 5] =
+    ["frog", "king - man + woman", "0.5*(paris + \"rome\") - france", "\"frog\"", "-bad + good"];
