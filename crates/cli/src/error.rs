@@ -20,7 +20,7 @@ use server::models::LoadError;
 #[allow(missing_docs, reason = "the message of each variant says what its fields are")]
 pub enum CommandError {
     #[error(transparent)]
-    Config(#[from] ConfigError),
+    Config(Box<ConfigError>),
     #[error(transparent)]
     Model(#[from] ModelError),
     #[error(transparent)]
@@ -41,13 +41,13 @@ pub enum CommandError {
     Load(#[from] LoadError),
     /// The service: keys, certificates, origins, a model or its engine.
     #[error(transparent)]
-    Assembly(#[from] AssemblyError),
+    Assembly(Box<AssemblyError>),
     /// A test set, or the engine during the evaluation.
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),
     /// Bulk work, or the graph of nearest neighbours.
     #[error(transparent)]
-    Job(#[from] JobError),
+    Job(Box<JobError>),
     #[error(
         "can't listen on {address}: {source}; choose another address with --listen ADDR:PORT (port 0 selects \
          a free port)"
@@ -127,11 +127,18 @@ pub enum CommandError {
     DrainTimeout(u64),
 }
 
-impl From<ClientError> for CommandError {
-    fn from(error: ClientError) -> Self {
-        Self::Client(Box::new(error))
-    }
+/// The large ones are boxed, so that a result without an error is small.
+macro_rules! boxed {
+    ($($error:ident => $variant:ident),+) => {
+        $(impl From<$error> for CommandError {
+            fn from(error: $error) -> Self {
+                Self::$variant(Box::new(error))
+            }
+        })+
+    };
 }
+
+boxed!(AssemblyError => Assembly, ClientError => Client, ConfigError => Config, JobError => Job);
 
 impl CommandError {
     /// The program's exit code: 1, or 70 (`EX_SOFTWARE` of sysexits.h) if the engine was lost,

@@ -10,10 +10,12 @@ use super::line::COMMANDS;
 use kindred::expression::{as_term, open_piece};
 use server::escape::is_harmless;
 
+/// Finds the words with a prefix.
+type WithPrefix = Box<dyn Fn(&str) -> Vec<String>>;
+
 /// Completes with the model's words, the most frequent first.
 pub(super) struct Words {
-    /// Finds the words with a prefix.
-    pub(super) with_prefix: Box<dyn Fn(&str) -> Vec<String>>,
+    pub(super) with_prefix: WithPrefix,
 }
 
 impl Words {
