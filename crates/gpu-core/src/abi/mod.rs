@@ -1,4 +1,4 @@
-//! Declares once, with [`abi!`], what Rust and CUDA share: constants, structures, kernels, and the
+//! Declares once, with [`abi!`](crate::abi!), what Rust and CUDA share: constants, structures, kernels, and the
 //! files that kernels are compiled from.
 //!
 //! The library gets Rust items. The build script compiles the same declarations, writes a header
