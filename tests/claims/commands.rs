@@ -164,9 +164,11 @@ fn flags_that_documents_name_exist() {
     assert!(checked >= 100, "{checked}");
 }
 
-/// The help of a flag without its default, by commands: this one and those below it.
+/// The help of a flag without its default, by commands that make an engine: this one and those
+/// below it.
 fn helps(command: &clap::Command, id: &str, found: &mut BTreeSet<String>) {
-    for flag in command.get_arguments().filter(|flag| flag.get_id() == id) {
+    let is_keeping = command.get_arguments().any(|flag| flag.get_id() == "keep_tables");
+    for flag in command.get_arguments().filter(|flag| is_keeping && flag.get_id() == id) {
         let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
         found.insert(help.split(" [default: ").next().unwrap_or_default().to_owned());
     }
