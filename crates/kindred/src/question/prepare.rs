@@ -11,9 +11,9 @@ use model_store::ModelStore;
 
 use super::excluded::Excluded;
 use super::explain::Explanation;
-use super::fold::Fold;
 use super::formula::{Formula, check_form};
 use super::look_up::{look_up, row_of, unknown_words};
+use super::pick::{Fold, Pick};
 use super::target::{Target, WordWithWeight};
 use super::text::tokens;
 use crate::options::{DEFAULT_K, Unknown};
@@ -251,8 +251,8 @@ pub struct Prepared {
     pub with_vectors: bool,
     /// What the answer says of the words that were asked for.
     pub notes: Notes,
-    /// How its hits are folded, if they are.
-    pub fold: Option<Box<Fold>>,
+    /// Which of its hits are neighbours, if not all are.
+    pub pick: Option<Box<Pick>>,
     /// Its explanation, if it has one, without the ranks of the query's own words.
     pub explanation: Option<Box<Explanation>>,
     /// Asks for these ranks.
@@ -267,12 +267,12 @@ pub struct Prepared {
 pub fn prepare(model: &ModelStore, target: Target, options: &Checked) -> Result<Prepared, Error> {
     let Resolved { formula, inputs, notes } =
         resolve(model, target, options.method, options.unknown)?;
-    let fold = options.fold_case.then(|| {
+    let pick = options.fold_case.then(|| {
         let own: &[Row] = if options.include_query { &[] } else { &inputs };
         let own = own.iter().map(|&row| model.words().word(row));
-        Box::new(Fold::new(options.k, own, options.excluded.clone()))
+        Box::new(Pick::new(options.k, Fold::new(own, options.excluded.clone())))
     });
-    let k = fold.as_ref().map_or(options.k, |fold| fold.first_k());
+    let k = pick.as_ref().map_or(options.k, |pick| pick.first_k());
     let (mut explanation, mut ranks) = (None, None);
     if options.explain {
         explanation = Some(Box::new(Explanation { formula: formula.clone(), inputs: Vec::new() }));
@@ -287,7 +287,7 @@ pub fn prepare(model: &ModelStore, target: Target, options: &Checked) -> Result<
         Formula::Vector { vector, .. } => Query::new(&model.table(), vector, k, filter)?,
         _ => Query::by(formula.scoring(model)?, k, filter),
     };
-    Ok(Prepared { query, with_vectors: options.with_vectors, notes, fold, explanation, ranks })
+    Ok(Prepared { query, with_vectors: options.with_vectors, notes, pick, explanation, ranks })
 }
 
 fn check_row(model: &ModelStore, row: u32) -> Result<(), Error> {
