@@ -1,5 +1,5 @@
-//! From prepared queries to what was found, in as many rounds through the queue as folding case
-//! needs.
+//! From prepared queries to what was found, in as many rounds through the queue as picking the
+//! neighbours among the hits needs.
 
 use std::mem;
 
@@ -7,10 +7,10 @@ use contract::{FullPassQuery, Hit, Query};
 use model_store::Words;
 
 use crate::asking::{Asking, Times};
-use crate::question::{Explanation, Fold, Notes, Prepared};
+use crate::question::{Explanation, Notes, Pick, Prepared};
 use crate::queue::SubmitError;
 
-/// If too few hits are left after folding, the next round asks for this many times as many.
+/// If too few of the hits are neighbours, the next round asks for this many times as many.
 const GROWTH: usize = 4;
 
 /// What was found for one query.
@@ -27,51 +27,52 @@ pub struct SearchResult {
 }
 
 /// A search for several queries together. Each [`round`](Self::round) asks the open queries. While
-/// it returns hits to fold, the caller folds them on a thread where that delays nobody, gives them
-/// [back](Self::take) and runs another round.
+/// it returns hits to pick from, the caller does so on a thread where that delays nobody, gives the
+/// neighbours [back](Self::take) and runs another round.
 ///
-/// A single query without folding and explanation needs none of this: see [`Asking::search`].
+/// A single query whose hits are all neighbours, without explanation, needs none of this: see
+/// [`Asking::search`].
 pub struct Search {
     /// The open queries, with their indices.
     searches: Vec<(usize, Query)>,
     /// The same, for the ranks of their own words.
     ranks: Vec<(usize, FullPassQuery)>,
-    folding: Vec<Folding>,
+    picking: Vec<Picking>,
     found: Vec<SearchResult>,
     /// `None` before the first round.
     times: Option<Times>,
 }
 
-/// A query whose hits are folded; it is asked again for more hits until enough are left.
-struct Folding {
+/// A query of whose hits not all are neighbours; it is asked again for more until enough are.
+struct Picking {
     index: usize,
     query: Query,
-    fold: Fold,
+    pick: Pick,
 }
 
 impl Search {
     /// A search for these queries.
     pub fn new(prepared: Vec<Prepared>) -> Self {
-        let (mut searches, mut all_ranks, mut folding) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut searches, mut all_ranks, mut picking) = (Vec::new(), Vec::new(), Vec::new());
         let mut found = Vec::with_capacity(prepared.len());
         for (index, prepared) in prepared.into_iter().enumerate() {
-            let Prepared { query, with_vectors, notes, fold, explanation, ranks } = prepared;
-            if let Some(fold) = fold {
-                folding.push(Folding { index, query: query.clone(), fold: *fold });
+            let Prepared { query, with_vectors, notes, pick, explanation, ranks } = prepared;
+            if let Some(pick) = pick {
+                picking.push(Picking { index, query: query.clone(), pick: *pick });
             }
             searches.push((index, query));
             all_ranks.extend(ranks.map(|ranks| (index, *ranks)));
             found.push(SearchResult { hits: Vec::new(), with_vectors, notes, explanation });
         }
-        Self { searches, ranks: all_ranks, folding, found, times: None }
+        Self { searches, ranks: all_ranks, picking, found, times: None }
     }
 
-    /// Asks the open queries. `Some`: hits to fold before the next round. `None`: the search is
-    /// done.
+    /// Asks the open queries. `Some`: hits to pick from before the next round. `None`: the search
+    /// is done.
     ///
     /// # Errors
     /// If the queue is full, the deadline passes or the engine fails.
-    pub async fn round(&mut self, asking: Asking<'_>) -> Result<Option<ToFold>, SubmitError> {
+    pub async fn round(&mut self, asking: Asking<'_>) -> Result<Option<ToPick>, SubmitError> {
         if self.searches.is_empty() && self.ranks.is_empty() {
             return Ok(None);
         }
@@ -91,23 +92,23 @@ impl Search {
             Some(all) => all.engine += times.engine,
             none => *none = Some(times),
         }
-        let with_hits = self.folding.drain(..).map(|one| {
+        let with_hits = self.picking.drain(..).map(|one| {
             let hits = mem::take(&mut found[one.index].hits);
             (one, hits)
         });
-        let to_fold: Vec<_> = with_hits.collect();
-        Ok((!to_fold.is_empty()).then_some(ToFold(to_fold)))
+        let to_pick: Vec<_> = with_hits.collect();
+        Ok((!to_pick.is_empty()).then_some(ToPick(to_pick)))
     }
 
-    /// Takes folded hits back. Queries with too few of them left are open again.
-    pub fn take(&mut self, folded: Folded) {
-        for one in folded.0 {
+    /// Takes the neighbours back. Queries with too few of them are open again.
+    pub fn take(&mut self, picked: Picked) {
+        for one in picked.0 {
             match one {
-                Ok((index, kept)) => self.found[index].hits = kept,
+                Ok((index, neighbors)) => self.found[index].hits = neighbors,
                 Err(one) => {
                     let query = one.query.clone().with_k(one.query.k().saturating_mul(GROWTH));
                     self.searches.push((one.index, query.clone()));
-                    self.folding.push(Folding { query, ..one });
+                    self.picking.push(Picking { query, ..one });
                 }
             }
         }
@@ -119,31 +120,31 @@ impl Search {
     }
 }
 
-/// Hits to fold: of words that differ only in case, one stays.
-pub struct ToFold(Vec<(Folding, Vec<Hit>)>);
+/// Hits of which some are neighbours.
+pub struct ToPick(Vec<(Picking, Vec<Hit>)>);
 
-/// Folded hits of each query, with its index: enough, or all that there are. Or a query that has to
-/// be asked again for more.
-pub struct Folded(Vec<Result<(usize, Vec<Hit>), Folding>>);
+/// The neighbours of each query, with its index: enough, or all that there are. Or a query that has
+/// to be asked again for more.
+pub struct Picked(Vec<Result<(usize, Vec<Hit>), Picking>>);
 
-impl ToFold {
-    /// How many hits: each takes a word to lower case and two look-ups.
+impl ToPick {
+    /// How many hits: each takes at most a word to lower case and two look-ups.
     pub fn hits(&self) -> usize {
         self.0.iter().map(|(_, hits)| hits.len()).sum()
     }
 
-    /// Folds the hits of each query. `go_on` is asked before each query; its error ends the work.
+    /// Picks each query's neighbours. `go_on` is asked before each query; its error ends the work.
     /// Finished queries are dropped here: they may have a thousand words to exclude.
     ///
     /// # Errors
     /// As `go_on` says.
-    pub fn fold<E>(self, words: &Words, go_on: impl Fn() -> Result<(), E>) -> Result<Folded, E> {
-        let folded = self.0.into_iter().map(|(one, hits)| {
+    pub fn pick<E>(self, words: &Words, go_on: impl Fn() -> Result<(), E>) -> Result<Picked, E> {
+        let picked = self.0.into_iter().map(|(one, hits)| {
             go_on()?;
-            let kept = one.fold.keep(words, &hits);
-            let is_done = kept.len() == one.fold.k || hits.len() < one.query.k();
-            Ok(if is_done { Ok((one.index, kept)) } else { Err(one) })
+            let neighbors = one.pick.of(words, &hits);
+            let is_done = neighbors.len() == one.pick.k || hits.len() < one.query.k();
+            Ok(if is_done { Ok((one.index, neighbors)) } else { Err(one) })
         });
-        folded.collect::<Result<_, E>>().map(Folded)
+        picked.collect::<Result<_, E>>().map(Picked)
     }
 }

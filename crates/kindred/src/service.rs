@@ -358,8 +358,8 @@ impl Kindred {
         let faults: Vec<Result<(), Error>> = faults.collect();
         async move {
             let mut search = Search::new(prepared);
-            while let Some(to_fold) = search.round(asking).await? {
-                search.take(to_fold.fold(model.words(), || Ok::<_, Error>(()))?);
+            while let Some(to_pick) = search.round(asking).await? {
+                search.take(to_pick.pick(model.words(), || Ok::<_, Error>(()))?);
             }
             let (found, times) = search.done();
             let mut found = found.into_iter();

@@ -7,9 +7,9 @@
 mod compare;
 mod excluded;
 mod explain;
-mod fold;
 mod formula;
 mod look_up;
+mod pick;
 mod prepare;
 mod rank;
 mod target;
@@ -20,9 +20,9 @@ pub use compare::{
     odd_one_out, similarity,
 };
 pub use explain::{Explanation, Part, Placed, Term, WordSimilarity, placed};
-pub use fold::Fold;
 pub use formula::{Formula, MAX_FACTORS};
 pub use look_up::unknown_words;
+pub use pick::Pick;
 pub use prepare::{Checked, Common, Notes, Prepared, prepare};
 pub use rank::{MAX_RANKED, prepare_rank};
 pub use target::{Target, WordWithWeight};

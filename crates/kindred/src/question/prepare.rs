@@ -11,12 +11,12 @@ use model_store::ModelStore;
 
 use super::excluded::Excluded;
 use super::explain::Explanation;
-use super::fold::Fold;
 use super::formula::{Formula, check_form};
 use super::look_up::{look_up, row_of, unknown_words};
+use super::pick::{Fold, Pick};
 use super::target::{Target, WordWithWeight};
 use super::text::tokens;
-use crate::options::{DEFAULT_K, Unknown};
+use crate::options::{DEFAULT_K, MAX_K, Unknown, must_be};
 use crate::{Error, Method, Options};
 
 /// Options of a whole request, for its queries without their own.
@@ -45,6 +45,7 @@ impl Common {
 #[derive(Debug, Clone)]
 pub struct Checked {
     pub(super) k: usize,
+    skip: usize,
     /// `None` for most queries.
     excluded: Option<Arc<Excluded>>,
     include_query: bool,
@@ -77,6 +78,7 @@ impl Checked {
         let Options {
             method,
             k,
+            skip,
             exclude,
             include_query,
             vocab_limit,
@@ -88,6 +90,10 @@ impl Checked {
             explain,
             timeout_ms: _,
         } = options;
+        let (k, skip) = (k.unwrap_or(DEFAULT_K), skip.unwrap_or(0));
+        if k + skip > MAX_K {
+            return Err(Error::invalid("skip", must_be("skip").unwrap_or_default()));
+        }
         let fold_case = fold_case.unwrap_or(false);
         let excluded = match (exclude, common) {
             (Some(words), _) => {
@@ -103,7 +109,8 @@ impl Checked {
             (None, None) => None,
         };
         Ok(Self {
-            k: k.unwrap_or(DEFAULT_K) as usize,
+            k: k as usize,
+            skip: skip as usize,
             excluded,
             include_query: include_query.unwrap_or(false),
             // A limit above `u32::MAX` means all rows.
@@ -122,6 +129,12 @@ impl Checked {
     #[inline]
     pub fn k(&self) -> usize {
         self.k
+    }
+
+    /// How many neighbours are looked for at most: `k`, and those before them that are skipped.
+    #[inline]
+    pub fn k_with_skipped(&self) -> usize {
+        self.skip + self.k
     }
 
     /// Whether the answer has each neighbour's vector.
@@ -251,8 +264,8 @@ pub struct Prepared {
     pub with_vectors: bool,
     /// What the answer says of the words that were asked for.
     pub notes: Notes,
-    /// How its hits are folded, if they are.
-    pub fold: Option<Box<Fold>>,
+    /// Which of its hits are neighbours, if not all are.
+    pub pick: Option<Box<Pick>>,
     /// Its explanation, if it has one, without the ranks of the query's own words.
     pub explanation: Option<Box<Explanation>>,
     /// Asks for these ranks.
@@ -270,9 +283,11 @@ pub fn prepare(model: &ModelStore, target: Target, options: &Checked) -> Result<
     let fold = options.fold_case.then(|| {
         let own: &[Row] = if options.include_query { &[] } else { &inputs };
         let own = own.iter().map(|&row| model.words().word(row));
-        Box::new(Fold::new(options.k, own, options.excluded.clone()))
+        Fold::new(own, options.excluded.clone())
     });
-    let k = fold.as_ref().map_or(options.k, |fold| fold.first_k());
+    let picks = fold.is_some() || options.skip > 0;
+    let pick = picks.then(|| Box::new(Pick::new(options.skip, options.k, fold)));
+    let k = pick.as_ref().map_or(options.k, |pick| pick.first_k());
     let (mut explanation, mut ranks) = (None, None);
     if options.explain {
         explanation = Some(Box::new(Explanation { formula: formula.clone(), inputs: Vec::new() }));
@@ -287,7 +302,7 @@ pub fn prepare(model: &ModelStore, target: Target, options: &Checked) -> Result<
         Formula::Vector { vector, .. } => Query::new(&model.table(), vector, k, filter)?,
         _ => Query::by(formula.scoring(model)?, k, filter),
     };
-    Ok(Prepared { query, with_vectors: options.with_vectors, notes, fold, explanation, ranks })
+    Ok(Prepared { query, with_vectors: options.with_vectors, notes, pick, explanation, ranks })
 }
 
 fn check_row(model: &ModelStore, row: u32) -> Result<(), Error> {

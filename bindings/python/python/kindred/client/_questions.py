@@ -84,10 +84,9 @@ def nearest(query: Any, k: Any, given: Mapping[str, Any]) -> Question[Any]:
     from ._npy import MEDIA_TYPE, encode
 
     vectors = floats(query, "query", (1, 2))
-    parameters = _options.parameters(options)
     if vectors.ndim == 2:
-        return _array(vectors, options["k"], parameters, timeout)
-    request = Request("/nearest", _neighbors_of, parameters, encode(vectors), MEDIA_TYPE)
+        return _array(vectors, options, timeout)
+    request = Request("/nearest", _neighbors_of, _options.parameters(options), encode(vectors), MEDIA_TYPE)
     return one(request, timeout)
 
 
@@ -97,13 +96,12 @@ def nearest_text(text: str, k: Any, given: Mapping[str, Any]) -> Question[list[N
     return one(_asked("/nearest", {"text": text}, options, _neighbors_of), timeout)
 
 
-def _array(
-    vectors: npt.NDArray[np.float32], k: int, parameters: list[tuple[str, str]], timeout: float | None
-) -> Question[Neighbors]:
+def _array(vectors: npt.NDArray[np.float32], options: dict[str, Any], timeout: float | None) -> Question[Neighbors]:
     import numpy as np
 
     from ._npy import MEDIA_TYPE, decode, encode
 
+    k, parameters = options["k"], _options.parameters(options)
     shape = len(vectors), k
     found = Neighbors(np.empty(shape, np.int64), np.empty(shape, np.float64))
 
@@ -129,7 +127,7 @@ def _array(
         body = encode(vectors[start:end])
         return Request("/nearest", read, parameters, body, MEDIA_TYPE, MEDIA_TYPE, rescue=rescue)
 
-    return Question(_pieces(len(vectors), _queries_at_once(k), part), lambda _: found, timeout)
+    return Question(_pieces(len(vectors), _queries_at_once(options), part), lambda _: found, timeout)
 
 
 def analogy(expression: Any, k: Any, positive: Any, negative: Any, given: Mapping[str, Any]) -> Question[Any]:
@@ -382,11 +380,11 @@ def _batch(route: str, queries: list[dict[str, Any]], options: dict[str, Any], t
     def part(start: int, end: int) -> Request:
         return _posted(route, {**options, "queries": queries[start:end]}, lambda answer: _results(answer, _neighbors))
 
-    return Question(_pieces(len(queries), _queries_at_once(options["k"]), part), lambda found: sum(found, []), timeout)
+    return Question(_pieces(len(queries), _queries_at_once(options), part), lambda found: sum(found, []), timeout)
 
 
-def _queries_at_once(k: int) -> int:
-    return min(MOST_QUERIES, MOST_RESULTS // k)
+def _queries_at_once(options: Mapping[str, Any]) -> int:
+    return min(MOST_QUERIES, MOST_RESULTS // (options["k"] + options.get("skip", 0)))
 
 
 def _pieces(count: int, together: int, part: Callable[[int, int], Request]) -> list[Callable[[], Request]]:

@@ -3,6 +3,7 @@
 use std::iter::Sum;
 use std::ops::Add;
 
+use kindred::contract::Hit;
 use kindred::question::{Checked, Prepared};
 
 use crate::http::ApiError;
@@ -45,14 +46,17 @@ impl Size {
         // A term takes one dot product. A component of it is far less work than writing a number.
         let terms = prepared.explanation.as_ref().map_or(0, |e| e.formula.number_of_words());
         let bytes = BYTES_PER_NEIGHBOR + components * BYTES_PER_COMPONENT + terms * BYTES_PER_TERM;
-        let k = options.k().min(served.model.rows());
-        // If variants of words are folded, more hits are examined.
-        let folded = if prepared.fold.is_some() { 16 * k } else { 0 };
+        let rows = served.model.rows();
+        let k = options.k().min(rows);
+        // Hits that are no neighbours take memory until the neighbours are picked.
+        let others = prepared.query.k().min(rows) - k;
+        // If not all hits are neighbours, more are examined.
+        let examined = if prepared.pick.is_some() { 16 * k } else { 0 };
         // A neighbour is a word, which is rarely in a cache, and two numbers: 60 ns on a Xeon with
         // 2 MB of L2 a core, 150 on an EPYC with 0.5 MB.
         Self {
-            numbers: k * (2 + components + terms * (4 + dim / 32)) + folded,
-            bytes: k * bytes + BYTES_PER_QUERY + terms * BYTES_PER_TERM,
+            numbers: k * (2 + components + terms * (4 + dim / 32)) + examined,
+            bytes: k * bytes + others * size_of::<Hit>() + BYTES_PER_QUERY + terms * BYTES_PER_TERM,
         }
     }
 

@@ -212,7 +212,7 @@ async fn search_one(
 ) -> Result<(SearchResult, Timing), ApiError> {
     let (query, with_vectors, notes) = match prepared {
         // The plain case, on the hot path.
-        Prepared { query, with_vectors, notes, fold: None, explanation: None, .. } => {
+        Prepared { query, with_vectors, notes, pick: None, explanation: None, .. } => {
             (query, with_vectors, notes)
         }
         prepared => {
@@ -229,7 +229,7 @@ async fn search_one(
 }
 
 /// Runs several queries together. Returns what was found for each, in their order, and how long it
-/// took. Hits are folded on a thread where this delays no other connection.
+/// took. Neighbours are picked on a thread where this delays no other connection.
 async fn search(
     call: &Call,
     prepared: Vec<Prepared>,
@@ -238,18 +238,18 @@ async fn search(
 ) -> Result<(Vec<SearchResult>, Timing), ApiError> {
     let mut search = Search::new(prepared);
     let asking = call.asking(deadline);
-    while let Some(to_fold) = answered_in_time(call, search.round(asking).await, deadline).await? {
-        let hits = to_fold.hits();
+    while let Some(to_pick) = answered_in_time(call, search.round(asking).await, deadline).await? {
+        let hits = to_pick.hits();
         if let Some(room) = room {
             // Later rounds ask for more hits than were counted at first.
             room.set(room.bytes().max((hits * size_of::<kindred::contract::Hit>()) as u64));
         }
         let served = call.served().clone();
-        let fold = move |cancellation: &Cancellation| {
-            to_fold.fold(served.model.words(), || check_deadline(cancellation))
+        let pick = move |cancellation: &Cancellation| {
+            to_pick.pick(served.model.words(), || check_deadline(cancellation))
         };
-        // For each hit, a word is converted to lower case and looked up twice.
-        search.take(stage(call, Cost::of_writing(4 * hits), deadline, fold).await?);
+        // For each hit, a word may be converted to lower case and looked up twice.
+        search.take(stage(call, Cost::of_writing(4 * hits), deadline, pick).await?);
     }
     let (found, times) = search.done();
     Ok((found, timing(times)))
