@@ -1,7 +1,7 @@
 //! What requests have in common: ids, time, and entity tags.
 
 use crate::support::{self, Service};
-use serde_json::{Value, json};
+use serde_json::json;
 
 #[test]
 fn every_answer_has_an_id_and_problems_name_it() {
@@ -46,57 +46,6 @@ fn head_answers_as_get_does_without_a_body() {
         assert_eq!(get.header("content-length"), head.header("content-length"), "{path}");
         assert!(head.body.is_empty() && !get.body.is_empty(), "{path}");
     }
-}
-
-#[test]
-fn the_first_neighbours_can_be_skipped() {
-    let service = Service::with_default_model();
-    let neighbors = |answer: &Value| answer["neighbors"].as_array().unwrap().clone();
-    for (path, asked) in [
-        ("/nearest", json!({"word": "frog"})),
-        ("/nearest", json!({"word": "frog", "fold_case": true, "explain": true})),
-        ("/nearest", json!({"text": "the quick brown fox", "with_vectors": true})),
-        ("/analogy", json!({"expression": "king - man + woman"})),
-        ("/analogy", json!({"expression": "king - man + woman", "method": "3cosmul"})),
-    ] {
-        let ask = |k: usize, skip: usize| {
-            let mut body = asked.clone();
-            (body["k"], body["skip"]) = (json!(k), json!(skip));
-            neighbors(&service.post(path, &body).json())
-        };
-        let all = ask(20, 0);
-        assert_eq!(ask(10, 10), all[10..], "{asked}");
-        assert_eq!(ask(3, 1), all[1..4], "{asked}");
-    }
-    let of_get = |query: &str| neighbors(&service.get(query).json());
-    assert_eq!(of_get("/nearest?word=frog&k=2&skip=3"), of_get("/nearest?word=frog&k=5")[3..]);
-    let analogy = "/analogy?positive=king&positive=woman&negative=man";
-    let all = of_get(&format!("{analogy}&k=5"));
-    assert_eq!(of_get(&format!("{analogy}&k=2&skip=3")), all[3..]);
-    assert!(of_get("/nearest?word=frog&vocab_limit=3&skip=3").is_empty());
-
-    // Each query has its own, or that of the whole request.
-    let queries = json!([{"word": "frog"}, {"word": "frog", "k": 10, "skip": 0},
-        {"word": "frog", "k": 996}, {"word": "frog", "k": 995}]);
-    let together = service.post("/nearest", &json!({"queries": queries, "k": 5, "skip": 5})).json();
-    let results = &together["results"];
-    assert_eq!(neighbors(&results[0]), neighbors(&results[1])[5..]);
-    assert_eq!(results[2]["error"]["field"], "skip");
-    assert_eq!(neighbors(&results[3]).len(), 995);
-
-    for wrong in ["skip=-1", "skip=1.5", "skip=1001", "k=991&skip=10"] {
-        let reply = service.get(&format!("/nearest?word=frog&{wrong}"));
-        assert_eq!((reply.status, &reply.json()["field"]), (422, &json!("skip")), "{wrong}");
-    }
-    // Those that are skipped count as those of the answer.
-    let many = |skip: usize| {
-        let queries = vec![json!({"word": "frog", "k": 1, "skip": skip}); 1024];
-        service.post("/nearest", &json!({"queries": queries}))
-    };
-    assert_eq!(many(63).status, 200);
-    assert_eq!(many(64).json()["code"], "too_many_results");
-    let ranked = json!({"words": ["king"], "word": "queen", "skip": 1});
-    assert_eq!(service.post("/rank", &ranked).json()["code"], "unknown_field");
 }
 
 #[test]

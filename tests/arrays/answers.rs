@@ -22,7 +22,6 @@ fn every_way_to_send_vectors_and_to_take_neighbours_gives_the_same_bits() {
             json!({"exclude": ["w1", "w2"], "vocab_limit": 40}),
         ),
         ("?fold_case=true&k=9", json!({"fold_case": true, "k": 9})),
-        ("?skip=3&k=9", json!({"skip": 3, "k": 9})),
         ("?min_score=2", json!({"min_score": 2})),
     ] {
         let k = options["k"].as_u64().unwrap_or(10) as usize;

@@ -635,13 +635,6 @@ export interface components {
          */
         K: number;
         /**
-         * @description How many neighbours to leave out before the first: with `k` 10 and `skip` 10, the answer has
-         *     the 11th to the 20th. `k` and `skip` together are at most 1,000. Written without a decimal
-         *     point.
-         * @default 0
-         */
-        Skip: number;
-        /**
          * @description Words to exclude from the answer. Unknown words are ignored. It takes precedence over
          *     `include_query`.
          * @default []
@@ -711,7 +704,6 @@ export interface components {
              */
             queries?: components["schemas"]["NearestQuery"][];
             k?: components["schemas"]["K"];
-            skip?: components["schemas"]["Skip"];
             exclude?: components["schemas"]["Exclude"];
             include_query?: components["schemas"]["IncludeQuery"];
             vocab_limit?: components["schemas"]["VocabLimit"];
@@ -731,7 +723,6 @@ export interface components {
             vector?: components["schemas"]["Vector"];
             text?: components["schemas"]["Text"];
             k?: components["schemas"]["K"];
-            skip?: components["schemas"]["Skip"];
             exclude?: components["schemas"]["Exclude"];
             include_query?: components["schemas"]["IncludeQuery"];
             vocab_limit?: components["schemas"]["VocabLimit"];
@@ -758,7 +749,6 @@ export interface components {
             queries?: components["schemas"]["AnalogyQuery"][];
             method?: components["schemas"]["Method"];
             k?: components["schemas"]["K"];
-            skip?: components["schemas"]["Skip"];
             exclude?: components["schemas"]["Exclude"];
             include_query?: components["schemas"]["IncludeQuery"];
             vocab_limit?: components["schemas"]["VocabLimit"];
@@ -779,7 +769,6 @@ export interface components {
             negative?: components["schemas"]["Negative"];
             method?: components["schemas"]["Method"];
             k?: components["schemas"]["K"];
-            skip?: components["schemas"]["Skip"];
             exclude?: components["schemas"]["Exclude"];
             include_query?: components["schemas"]["IncludeQuery"];
             vocab_limit?: components["schemas"]["VocabLimit"];
@@ -1957,8 +1946,6 @@ export interface components {
     parameters: {
         /** @description Number of neighbours, in decimal digits. */
         K: components["schemas"]["K"];
-        /** @description How many neighbours to leave out before the first, in decimal digits. */
-        Skip: components["schemas"]["Skip"];
         /** @description A word to exclude from the answer. Repeat it for several words. Unknown words are ignored. */
         Exclude: components["schemas"]["Exclude"];
         /** @description Whether the words of the query can be neighbours. */
@@ -2138,8 +2125,6 @@ export interface operations {
                 text?: components["schemas"]["Text"];
                 /** @description Number of neighbours, in decimal digits. */
                 k?: components["parameters"]["K"];
-                /** @description How many neighbours to leave out before the first, in decimal digits. */
-                skip?: components["parameters"]["Skip"];
                 /** @description A word to exclude from the answer. Repeat it for several words. Unknown words are ignored. */
                 exclude?: components["parameters"]["Exclude"];
                 /** @description Whether the words of the query can be neighbours. */
@@ -2201,8 +2186,6 @@ export interface operations {
             query?: {
                 /** @description Number of neighbours, in decimal digits. */
                 k?: components["parameters"]["K"];
-                /** @description How many neighbours to leave out before the first, in decimal digits. */
-                skip?: components["parameters"]["Skip"];
                 /** @description A word to exclude from the answer. Repeat it for several words. Unknown words are ignored. */
                 exclude?: components["parameters"]["Exclude"];
                 /** @description Whether the words of the query can be neighbours. */
@@ -2292,8 +2275,6 @@ export interface operations {
                 method?: components["parameters"]["Method"];
                 /** @description Number of neighbours, in decimal digits. */
                 k?: components["parameters"]["K"];
-                /** @description How many neighbours to leave out before the first, in decimal digits. */
-                skip?: components["parameters"]["Skip"];
                 /** @description A word to exclude from the answer. Repeat it for several words. Unknown words are ignored. */
                 exclude?: components["parameters"]["Exclude"];
                 /** @description Whether the words of the query can be neighbours. */

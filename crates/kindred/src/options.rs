@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::method::Method;
 
-/// Most neighbours that one query may ask for, with those that it skips.
+/// Most neighbours that one query may ask for.
 pub const MAX_K: u64 = 1000;
 /// Neighbours of a query that does not say how many.
 pub const DEFAULT_K: u64 = 10;
@@ -80,12 +80,6 @@ macro_rules! with_options {
                 must_be: "a whole number from 1 to 1000",
                 flag: Some(Flag { long: "k", short: Some('k'), value: "N" }),
                 help: "Number of neighbours [default: 10]",
-            }
-            skip: u64 [nearest analogy _] {
-                values: Values::Whole { from: 0, to: MAX_K },
-                must_be: "a whole number from 0 to 1000, and `k` + `skip` at most 1000",
-                flag: Some(Flag { long: "skip", short: None, value: "N" }),
-                help: "Leave out the first N neighbours",
             }
             exclude: Vec<String> [nearest analogy rank] {
                 values: Values::Words { most: MAX_EXCLUDED },
@@ -352,14 +346,12 @@ impl Options {
         Self::default()
     }
 
-    /// The first of those that are given and that arrays do not have: they change the form of an
-    /// answer, or what it begins with.
+    /// The first of those that are given and change the form of an answer, as arrays have one form.
     pub fn not_for_arrays(&self) -> Option<&'static str> {
         let forms = [
             ("with_vectors", self.with_vectors),
             ("fold_case", self.fold_case),
             ("explain", self.explain),
-            ("skip", self.skip.map(|skip| skip > 0)),
         ];
         forms.into_iter().find(|(_, given)| *given == Some(true)).map(|(option, _)| option)
     }

@@ -26,8 +26,6 @@ class SearchOptions(TypedDict, total=False):
 class NearestOptions(SearchOptions, total=False):
     """Options of searches."""
 
-    skip: int | None
-    """Leave out so many neighbours before the first; at most 1000 with ``k``."""
     unknown: str | None
     """What becomes of unknown words where several are given: ``error``, or ``skip`` to leave them out."""
     fold_case: bool | None

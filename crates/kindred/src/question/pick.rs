@@ -1,5 +1,5 @@
-//! Picks a query's neighbours among its hits, where they are not just all of them: the first are
-//! skipped, or of words that differ only in upper and lower case, the best stays.
+//! Picks a query's neighbours among its hits, where they are not just all of them: of words that
+//! differ only in upper and lower case, the best stays.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,28 +14,23 @@ use super::excluded::Excluded;
 pub struct Pick {
     /// How many neighbours at most.
     pub(crate) k: usize,
-    /// How many neighbours are left out before them.
-    skip: usize,
-    fold: Option<Fold>,
+    fold: Fold,
 }
 
 impl Pick {
-    /// Of the hits that stay after folding, the best `k` after `skip` others.
-    pub(super) fn new(skip: usize, k: usize, fold: Option<Fold>) -> Self {
-        Self { k, skip, fold }
+    /// The best `k` hits that stay after folding.
+    pub(super) fn new(k: usize, fold: Fold) -> Self {
+        Self { k, fold }
     }
 
-    /// How many hits to ask for at first: of those that are folded, most have a variant or none.
+    /// How many hits to ask for at first: most words have a variant or none.
     pub(super) fn first_k(&self) -> usize {
-        let all = self.skip + self.k;
-        self.fold.as_ref().map_or(all, |fold| 2 * all + 2 * fold.left_out().min(8))
+        2 * self.k + 2 * self.fold.left_out().min(8)
     }
 
     /// The neighbours among these hits, best first.
     pub(crate) fn of(&self, words: &Words, hits: &[Hit]) -> Vec<Hit> {
-        let mut stays = self.fold.as_ref().map(|fold| fold.stays(words));
-        let kept = hits.iter().filter(|hit| stays.as_mut().is_none_or(|stays| stays(hit)));
-        kept.skip(self.skip).take(self.k).copied().collect()
+        hits.iter().filter(self.fold.stays(words)).take(self.k).copied().collect()
     }
 }
 
@@ -89,7 +84,7 @@ mod tests {
             let (own, excluded) = left_out.split_at(left_out.len() / 2);
             let excluded = excluded.iter().map(|&word| word.to_owned()).collect();
             let excluded = Some(Excluded::new(&model, excluded).unwrap());
-            let pick = Pick::new(0, k, Some(Fold::new(own.iter().copied(), excluded)));
+            let pick = Pick::new(k, Fold::new(own.iter().copied(), excluded));
             let kept = pick.of(model.words(), &hits);
             kept.into_iter().map(|hit| words[hit.row.index()]).collect::<Vec<_>>()
         };

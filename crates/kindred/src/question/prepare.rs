@@ -16,7 +16,7 @@ use super::look_up::{look_up, row_of, unknown_words};
 use super::pick::{Fold, Pick};
 use super::target::{Target, WordWithWeight};
 use super::text::tokens;
-use crate::options::{DEFAULT_K, MAX_K, Unknown, must_be};
+use crate::options::{DEFAULT_K, Unknown};
 use crate::{Error, Method, Options};
 
 /// Options of a whole request, for its queries without their own.
@@ -45,7 +45,6 @@ impl Common {
 #[derive(Debug, Clone)]
 pub struct Checked {
     pub(super) k: usize,
-    skip: usize,
     /// `None` for most queries.
     excluded: Option<Arc<Excluded>>,
     include_query: bool,
@@ -78,7 +77,6 @@ impl Checked {
         let Options {
             method,
             k,
-            skip,
             exclude,
             include_query,
             vocab_limit,
@@ -90,10 +88,6 @@ impl Checked {
             explain,
             timeout_ms: _,
         } = options;
-        let (k, skip) = (k.unwrap_or(DEFAULT_K), skip.unwrap_or(0));
-        if k + skip > MAX_K {
-            return Err(Error::invalid("skip", must_be("skip").unwrap_or_default()));
-        }
         let fold_case = fold_case.unwrap_or(false);
         let excluded = match (exclude, common) {
             (Some(words), _) => {
@@ -109,8 +103,7 @@ impl Checked {
             (None, None) => None,
         };
         Ok(Self {
-            k: k as usize,
-            skip: skip as usize,
+            k: k.unwrap_or(DEFAULT_K) as usize,
             excluded,
             include_query: include_query.unwrap_or(false),
             // A limit above `u32::MAX` means all rows.
@@ -129,12 +122,6 @@ impl Checked {
     #[inline]
     pub fn k(&self) -> usize {
         self.k
-    }
-
-    /// How many neighbours are looked for at most: `k`, and those before them that are skipped.
-    #[inline]
-    pub fn k_with_skipped(&self) -> usize {
-        self.skip + self.k
     }
 
     /// Whether the answer has each neighbour's vector.
@@ -280,13 +267,11 @@ pub struct Prepared {
 pub fn prepare(model: &ModelStore, target: Target, options: &Checked) -> Result<Prepared, Error> {
     let Resolved { formula, inputs, notes } =
         resolve(model, target, options.method, options.unknown)?;
-    let fold = options.fold_case.then(|| {
+    let pick = options.fold_case.then(|| {
         let own: &[Row] = if options.include_query { &[] } else { &inputs };
         let own = own.iter().map(|&row| model.words().word(row));
-        Fold::new(own, options.excluded.clone())
+        Box::new(Pick::new(options.k, Fold::new(own, options.excluded.clone())))
     });
-    let picks = fold.is_some() || options.skip > 0;
-    let pick = picks.then(|| Box::new(Pick::new(options.skip, options.k, fold)));
     let k = pick.as_ref().map_or(options.k, |pick| pick.first_k());
     let (mut explanation, mut ranks) = (None, None);
     if options.explain {

@@ -7,8 +7,7 @@ use crate::http::ApiError;
 
 /// Maximum number of queries in one request.
 pub const MAX_QUERIES: usize = 1024;
-/// Maximum number of neighbours that one request may look for: the sum of `k` and `skip` over its
-/// queries.
+/// Maximum number of neighbours in one answer: the sum of `k` over its queries.
 pub const MAX_RESULTS: usize = 65_536;
 /// Maximum number of vector components in one answer: the sum of `k` × dimension over its queries
 /// with vectors.
@@ -48,10 +47,8 @@ pub(in crate::http) fn check_size<'a>(
     options: impl Iterator<Item = &'a Checked> + Clone,
     dim: usize,
 ) -> Result<(), ApiError> {
-    let results = options.clone().map(|options| options.k_with_skipped()).sum();
-    at_most(results, MAX_RESULTS, |found| {
-        format!("the sum of `k` and `skip` over all queries is {found}")
-    })?;
+    let results = options.clone().map(|options| options.k()).sum();
+    at_most(results, MAX_RESULTS, |found| format!("the sum of `k` over all queries is {found}"))?;
     let with_vectors = options.filter(|options| options.with_vectors());
     let components = with_vectors.map(|options| options.k() * dim).sum();
     at_most(components, MAX_VECTOR_COMPONENTS, |found| {
