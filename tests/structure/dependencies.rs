@@ -98,7 +98,7 @@ fn dependencies_have_licences_and_sources_that_are_allowed() {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{manifest}: {errors}");
         let metadata: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        assert!(texts(&metadata["packages"]).count() > 10, "{manifest}");
+        assert!(texts(&metadata["packages"]).next().is_some(), "{manifest}");
         let faults = faults(&metadata, &allowed());
         assert!(faults.is_empty(), "{manifest}:\n{}", faults.join("\n"));
     }
