@@ -4,8 +4,10 @@
 //! - `seal`: the checksum of `head.json`;
 //! - `tensors`: `weights.safetensors`;
 //! - here: opening a classifier beside its model, and writing one;
-//! - `expander`: the same for expanders.
+//! - `expander`: the same for expanders;
+//! - `any`: a head of any of these kinds.
 
+mod any;
 mod description;
 mod error;
 mod expander;
@@ -19,6 +21,7 @@ pub use contract::Token;
 use contract::classifier::{Classifier, Convolution, Layer};
 use contract::{Row, TokenClassifier, VectorSource};
 
+pub use any::AnyHead;
 pub use description::{
     About, ConvolutionShape, Cut, Description, HEAD_VERSION, HeadKind, MadeFor, Probabilities,
     Tokeniser, Tokens,
