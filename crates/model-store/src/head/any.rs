@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Expander, Head, HeadError, HeadKind};
+use super::{Expander, Head, HeadError, HeadKind, Scorer};
 use crate::ModelStore;
 
 /// A head of any kind.
@@ -16,6 +16,8 @@ pub enum AnyHead {
     Classifier(Arc<Head>),
     /// Gives terms to texts.
     Expander(Arc<Expander>),
+    /// Gives a number to texts.
+    Scorer(Arc<Scorer>),
 }
 
 impl AnyHead {
@@ -27,6 +29,7 @@ impl AnyHead {
         Ok(match kind {
             HeadKind::Classifier => Self::Classifier(Arc::new(Head::open(folder, model)?)),
             HeadKind::Expander => Self::Expander(Arc::new(Expander::open(folder, model)?)),
+            HeadKind::Scorer => Self::Scorer(Arc::new(Scorer::open(folder, model)?)),
         })
     }
 
@@ -35,6 +38,7 @@ impl AnyHead {
         match self {
             Self::Classifier(_) => HeadKind::Classifier,
             Self::Expander(_) => HeadKind::Expander,
+            Self::Scorer(_) => HeadKind::Scorer,
         }
     }
 
@@ -43,13 +47,14 @@ impl AnyHead {
         match self {
             Self::Classifier(head) => head.missing_checksum(),
             Self::Expander(expander) => expander.missing_checksum(),
+            Self::Scorer(scorer) => scorer.missing_checksum(),
         }
     }
 
     /// The model folder that it takes terms from, which opening it does not verify.
     pub fn terms_folder(&self) -> Option<&Arc<ModelStore>> {
         match self {
-            Self::Classifier(_) => None,
+            Self::Classifier(_) | Self::Scorer(_) => None,
             Self::Expander(expander) => expander.terms_folder(),
         }
     }
@@ -59,6 +64,7 @@ impl AnyHead {
         match (self, other) {
             (Self::Classifier(a), Self::Classifier(b)) => a.description() == b.description(),
             (Self::Expander(a), Self::Expander(b)) => a.description() == b.description(),
+            (Self::Scorer(a), Self::Scorer(b)) => a.description() == b.description(),
             _ => false,
         }
     }
@@ -70,6 +76,7 @@ impl AnyHead {
                 format!("a classifier of {}", head.description().labels.join(", "))
             }
             Self::Expander(expander) => format!("an expander with {} terms", expander.len()),
+            Self::Scorer(_) => "a scorer".to_owned(),
         }
     }
 
@@ -95,6 +102,10 @@ impl AnyHead {
                     "tokens": about.tokens,
                     "training": about.training,
                 })
+            }
+            Self::Scorer(scorer) => {
+                let about = scorer.description();
+                json!({"kind": about.kind, "tokens": about.tokens, "training": about.training})
             }
         }
     }

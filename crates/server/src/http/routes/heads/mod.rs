@@ -3,6 +3,7 @@
 
 pub(super) mod classify;
 pub(super) mod expand;
+pub(super) mod score;
 
 use std::borrow::Cow;
 use std::time::Instant;
