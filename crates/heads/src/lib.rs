@@ -32,8 +32,9 @@ pub use import::{
     expander_weights, import_expander, import_head,
 };
 pub use model_store::head::{
-    About, Cut, Description, Expander, ExpanderDescription, ExpanderWeights, Head, HeadError,
-    HeadKind, MadeFor, Probabilities, TermsFrom, Token, Tokeniser, Tokens, about, write_expander,
+    About, AnyHead, Cut, Description, Expander, ExpanderDescription, ExpanderWeights, Head,
+    HeadError, HeadKind, MadeFor, Probabilities, Scorer, ScorerDescription, TermsFrom, Token,
+    Tokeniser, Tokens, about, write_expander, write_scorer,
 };
 pub use plain_expander::{ReachError, plain_expander, reach_of};
 pub use rayon::ThreadPool;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use kindred::ModelStore;
-use kindred::heads::{Expander, Head, HeadKind, about};
+use kindred::heads::{AnyHead, about};
 
 use super::CommandError;
 
@@ -28,22 +28,12 @@ pub(super) fn verify(folder: &Path, head: Option<&Path>) -> Result<(), CommandEr
         from.prepared_at
     )?;
     if let Some(folder) = head {
+        let head = AnyHead::open(folder, about(folder)?.kind, &model)?;
         // Opening it checks everything but the folder of terms, if there is one.
-        let (what, missing) = match about(folder)?.kind {
-            HeadKind::Classifier => {
-                let head = Head::open(folder, &model)?;
-                let labels = head.description().labels.join(", ");
-                (format!("a classifier of {labels}"), head.missing_checksum())
-            }
-            HeadKind::Expander => {
-                let expander = Expander::open(folder, &model)?;
-                if let Some(terms) = expander.terms_folder() {
-                    terms.verify(|step| drop(say!("checking {step} of the terms")))?;
-                }
-                let terms = expander.len();
-                (format!("an expander with {terms} terms"), expander.missing_checksum())
-            }
-        };
+        if let Some(terms) = head.terms_folder() {
+            terms.verify(|step| drop(say!("checking {step} of the terms")))?;
+        }
+        let (what, missing) = (head.summary(), head.missing_checksum());
         let (head, what) = (folder.display(), format!("{what}, made for this model"));
         match missing {
             None => say!("{head}: {what}; all checksums match")?,

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use kindred::ReferenceEngine;
-use kindred::heads::{HeadKind, REASONS, WantedTerms};
+use kindred::heads::{AnyHead, HeadKind, REASONS, WantedTerms};
 use kindred::options::DEFAULT_K;
 use kindred::{
     Classified, Error, ImpliedTerms, Kindred, Limits, ModelDescription, ModelStore, Options,
@@ -11,12 +11,12 @@ use kindred::{
 };
 
 use super::answer::{Found, Label, ModelAnswer, TextAnswer};
-use super::service::{ListedHead, MAX_OFFERED, Outcome, Reply, Service, Times};
+use super::service::{ListedHead, MAX_OFFERED, Outcome, Reply, Service, Times, no_command};
 use crate::arguments::AnswerSource;
 use crate::error::CommandError;
 use server::assembly::wanted_engine;
 use server::config::ServeFlags;
-use server::models::{AnyHead, LoadError, OneModel, ServedHead, find_head};
+use server::models::{LoadError, OneModel, ServedHead, find_head};
 
 /// Time limit of a question. It is long, because nobody else waits for this engine.
 const PATIENCE: Duration = Duration::from_secs(60 * 60);
@@ -109,11 +109,10 @@ impl Service for Local {
         options: &Options,
     ) -> Outcome<Reply<TextAnswer<'a>>> {
         let (asked, model) = (Instant::now(), self.kindred.model().store());
-        let ServedHead { name, head } =
+        let ServedHead { name, head, .. } =
             find_head(&self.heads, model.name(), head, kind).map_err(CommandError::Refused)?;
         let (found, unknown, cut, explanation, of_engine) = match head {
-            AnyHead::Classifier(classifier) => {
-                let head = &classifier.head;
+            AnyHead::Classifier(head) => {
                 let found = only(model, self.kindred.classify(head, [text]).wait())?;
                 let explanation = match options.explain {
                     Some(true) => found.explanation(model, head, text, REASONS),
@@ -132,6 +131,7 @@ impl Service for Local {
                 let ImpliedTerms { terms, unknown, is_cut, times } = found;
                 (Found::Terms(terms), unknown, is_cut, None, times)
             }
+            _ => return Err(no_command(kind)),
         };
         let (model, version) = (model.name().into(), model.version().into());
         let head = name.into();

@@ -16,7 +16,7 @@ use tokio_rustls::rustls;
 use ureq::Agent;
 
 use super::answer::{ModelAnswer, Problem, TextAnswer};
-use super::service::{ListedHead, MAX_OFFERED, Outcome, Reply, Service, Times};
+use super::service::{ListedHead, MAX_OFFERED, Outcome, Reply, Service, Times, no_command};
 use crate::arguments::AnswerSource;
 use crate::error::CommandError;
 use server::client;
@@ -266,6 +266,7 @@ impl Service for Remote {
                 body["explain"] = json!(true);
                 "/expand"
             }
+            _ => return Err(no_command(kind)),
         };
         if let Some(head) = head {
             body["head"] = json!(head);

@@ -46,6 +46,11 @@ pub(super) struct ListedHead {
     pub(super) kind: HeadKind,
 }
 
+/// The refusal to ask a head of a kind for which the console has no command.
+pub(super) fn no_command(kind: HeadKind) -> CommandError {
+    CommandError::Refused(format!("the console has no command for {}", kind.with_article()))
+}
+
 /// What answers, wherever it is.
 pub(super) trait Service {
     /// The neighbours that a question asks for.

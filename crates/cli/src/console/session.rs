@@ -1,5 +1,6 @@
 //! A session with a model: what answers, and the options of all questions.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::answer::{ModelAnswer, TextAnswer};
@@ -24,9 +25,8 @@ pub(crate) struct Session {
     pub(super) options: Options,
     /// Whether answers are compared with the reference's.
     pub(super) compare: bool,
-    /// The head of each kind; `None` for the only one.
-    classifier: Option<String>,
-    expander: Option<String>,
+    /// The head of each kind; none for the only one.
+    heads: HashMap<HeadKind, String>,
     /// Who answered last, as it was printed.
     pub(super) named: Option<String>,
 }
@@ -62,8 +62,7 @@ impl Session {
             source: source.clone(),
             options: Options { method, ..options.clone() },
             compare: false,
-            classifier: None,
-            expander: None,
+            heads: HashMap::new(),
             named: None,
         };
         session.set_compare(compare)?;
@@ -118,18 +117,15 @@ impl Session {
         kind: HeadKind,
         text: &'s str,
     ) -> Result<Reply<TextAnswer<'s>>, CommandError> {
-        let head = match kind {
-            HeadKind::Classifier => &self.classifier,
-            HeadKind::Expander => &self.expander,
-        };
-        service.ask_head(kind, head.as_deref(), text, &self.options)
+        let head = self.heads.get(&kind).map(String::as_str);
+        service.ask_head(kind, head, text, &self.options)
     }
 
     /// Chooses the head of this name among those of its kind, or without a name the only one of
     /// each kind. Returns what was chosen, for people.
     pub(super) fn choose_head(&mut self, name: &str) -> Result<String, CommandError> {
         if name.is_empty() {
-            (self.classifier, self.expander) = (None, None);
+            self.heads.clear();
             return Ok("the heads are the only ones of their kinds".to_owned());
         }
         let heads = self.service.heads()?;
@@ -140,11 +136,7 @@ impl Session {
                 "there is no head `{name}`; heads: {names}"
             )));
         };
-        let (place, kind) = match head.kind {
-            HeadKind::Classifier => (&mut self.classifier, "classifier"),
-            HeadKind::Expander => (&mut self.expander, "expander"),
-        };
-        *place = Some(name.to_owned());
-        Ok(format!("the {kind} is {name}"))
+        self.heads.insert(head.kind, name.to_owned());
+        Ok(format!("the {} is {name}", head.kind.name()))
     }
 }

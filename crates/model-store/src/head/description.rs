@@ -60,22 +60,44 @@ fn is_one(scale: &f32) -> bool {
     *scale == 1.0
 }
 
-/// A kind of head.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// A kind of head. Who asks heads knows some of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum HeadKind {
     /// Labels of a text.
     Classifier,
     /// Terms that a text implies.
     Expander,
+    /// A number for a text.
+    Scorer,
 }
 
 impl HeadKind {
-    /// Its name, with an article.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Classifier => "a classifier",
-            Self::Expander => "an expander",
+            Self::Classifier => "classifier",
+            Self::Expander => "expander",
+            Self::Scorer => "scorer",
+        }
+    }
+
+    /// Its name, with an article.
+    pub fn with_article(self) -> String {
+        let name = self.name();
+        let article = if name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+        format!("{article} {name}")
+    }
+
+    /// How people make one, after "make one".
+    pub fn how_to_make(self) -> &'static str {
+        match self {
+            Self::Classifier => {
+                "with `kindred train classifier --model DIR --data FILE --out HEAD`"
+            }
+            Self::Expander => "with `kindred train expander --model DIR --out HEAD`",
+            Self::Scorer => "as docs/formats.md says",
         }
     }
 }

@@ -1,14 +1,18 @@
 //! Heads: small trained models over a model's rows, each in a folder of its own.
 //!
 //! - `description`: `head.json`, what the head is and what it was made for;
-//! - `seal`: the checksum of `head.json`;
+//! - `seal`: the checksums, and writing both files;
 //! - `tensors`: `weights.safetensors`;
 //! - here: opening a classifier beside its model, and writing one;
-//! - `expander`: the same for expanders.
+//! - `expander`: the same for expanders;
+//! - `scorer`: and for scorers;
+//! - `any`: a head of any of these kinds.
 
+mod any;
 mod description;
 mod error;
 mod expander;
+mod scorer;
 mod seal;
 mod tensors;
 
@@ -19,17 +23,19 @@ pub use contract::Token;
 use contract::classifier::{Classifier, Convolution, Layer};
 use contract::{Row, TokenClassifier, VectorSource};
 
+pub use any::AnyHead;
 pub use description::{
     About, ConvolutionShape, Cut, Description, HEAD_VERSION, HeadKind, MadeFor, Probabilities,
     Tokeniser, Tokens,
 };
 pub use error::HeadError;
 pub use expander::{Expander, ExpanderDescription, ExpanderWeights, TermsFrom, write_expander};
+pub use scorer::{Scorer, ScorerDescription, write_scorer};
 
 use crate::error::Reason;
 use crate::format::Checksum;
 use crate::mapped::Mapped;
-use crate::whole::{FolderKind, NewFolder};
+use crate::whole::FolderKind;
 use crate::{ModelError, ModelStore};
 use tensors::Tensors;
 
@@ -140,11 +146,7 @@ impl Head {
             |file: &str, reason: Reason| HeadError::Damaged { path: folder.join(file), reason };
         description.check().map_err(|reason| damaged(HEAD_FILE, reason.into()))?;
         description.model.check(folder, model)?;
-        let found = Checksum::of(&weights).to_string();
-        if found != description.weights {
-            let reason = format!("its checksum is {found}, not {}", description.weights);
-            return Err(damaged(WEIGHTS_FILE, reason.into()));
-        }
+        seal::check_weights(folder, &weights, &description.weights)?;
         let damaged_weights = |reason| damaged(WEIGHTS_FILE, reason);
         let tensors = Tensors::new(weights, &description, model.dim()).map_err(damaged_weights)?;
         let classifier = tensors.classifier(&description, model.dim()).map_err(damaged_weights)?;
@@ -220,10 +222,7 @@ impl Parts {
     /// If `out` exists (unless it is a head and `replace` is set), or can't be written.
     pub fn write(&self, out: &Path, replace: bool) -> Result<(), HeadError> {
         let (description, weights) = self.files()?;
-        let folder = NewFolder::beside(&HEAD, out, replace)?;
-        let description = seal::to_json(&description);
-        folder.complete(&[(HEAD_FILE, description.as_bytes()), (WEIGHTS_FILE, &weights)])?;
-        Ok(())
+        seal::write(out, replace, &description, &weights)
     }
 
     /// The complete description, and the weights as a file.

@@ -1,14 +1,16 @@
 //! The checksum of `head.json`, over everything else in it: labels, temperature and tokens decide
-//! answers as much as the weights do.
+//! answers as much as the weights do. It has that of `weights.safetensors`, and both files are
+//! written together.
 
 use std::path::Path;
 
 use serde::Serialize;
 use serde_json::Value;
 
-use super::HeadError;
+use super::{HEAD, HEAD_FILE, HeadError, WEIGHTS_FILE};
 use crate::error::Reason;
 use crate::format::Checksum;
+use crate::whole::NewFolder;
 
 /// The field with the checksum. Heads of earlier versions do not have it.
 const FIELD: &str = "checksum";
@@ -42,6 +44,33 @@ pub(super) fn check(path: &Path, json: &[u8]) -> Result<(), HeadError> {
     let reason =
         format!("its checksum is {found}, not {expected}; it was changed after it was made");
     Err(damaged(reason.into()))
+}
+
+/// Checks the content of a folder's weights' file against the checksum in its description.
+pub(super) fn check_weights(
+    folder: &Path,
+    weights: &[u8],
+    expected: &str,
+) -> Result<(), HeadError> {
+    let found = Checksum::of(weights).to_string();
+    if found == expected {
+        return Ok(());
+    }
+    let reason = format!("its checksum is {found}, not {expected}");
+    Err(HeadError::Damaged { path: folder.join(WEIGHTS_FILE), reason: reason.into() })
+}
+
+/// Writes a head's folder, complete or not at all. The description has both checksums.
+pub(super) fn write(
+    out: &Path,
+    replace: bool,
+    description: &impl Serialize,
+    weights: &[u8],
+) -> Result<(), HeadError> {
+    let folder = NewFolder::beside(&HEAD, out, replace)?;
+    let json = to_json(description);
+    folder.complete(&[(HEAD_FILE, json.as_bytes()), (WEIGHTS_FILE, weights)])?;
+    Ok(())
 }
 
 pub(super) fn to_json(description: &impl Serialize) -> String {

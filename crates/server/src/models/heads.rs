@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use kindred::contract::{TokenClassifier, TokenText};
 use kindred::heads::{
-    BUILT_IN, Expander, Head, HeadError, HeadKind, Token, about, built_in, own_expander,
+    AnyHead, BUILT_IN, Head, HeadError, HeadKind, Token, about, built_in, own_expander,
 };
 use kindred::{ModelError, ModelStore};
 use tracing::warn;
@@ -20,28 +20,13 @@ pub struct ServedHead {
     pub name: String,
     /// The head.
     pub head: AnyHead,
-}
-
-/// A head of any kind.
-#[derive(Debug, Clone)]
-pub enum AnyHead {
-    /// Gives labels to texts.
-    Classifier(ServedClassifier),
-    /// Gives terms to texts.
-    Expander(Arc<Expander>),
-}
-
-/// A classifier that is served.
-#[derive(Debug, Clone)]
-pub struct ServedClassifier {
-    /// The classifier.
-    pub head: Arc<Head>,
-    probe: Arc<Probe>,
+    /// Of a classifier. An expander is searched like the model itself.
+    probe: Option<Arc<Probe>>,
 }
 
 /// A text whose class scores are known, for readiness checks.
 #[derive(Debug)]
-struct Probe {
+pub(super) struct Probe {
     text: TokenText,
     scores: Vec<f64>,
     /// Whether the head was asked. Before that, nothing is computed from it on the engine, and
@@ -49,37 +34,41 @@ struct Probe {
     is_in_use: AtomicBool,
 }
 
-impl AnyHead {
-    /// Its kind.
-    pub fn kind(&self) -> HeadKind {
-        match self {
-            Self::Classifier(_) => HeadKind::Classifier,
-            Self::Expander(_) => HeadKind::Expander,
+impl ServedHead {
+    /// A head of this model.
+    fn new(name: String, head: AnyHead, model: &ModelStore) -> Self {
+        let probe = match &head {
+            AnyHead::Classifier(head) => Some(Arc::new(Probe::new(head, model))),
+            _ => None,
+        };
+        Self { name, head, probe }
+    }
+
+    /// Notes that it is asked for texts, so that the engine is checked with its probe.
+    pub(crate) fn set_in_use(&self) {
+        let Some(probe) = &self.probe else { return };
+        if !probe.is_in_use.load(Ordering::Relaxed) {
+            probe.is_in_use.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Its probe to check the engine with, if it has one and is in use.
+    pub(super) fn probe(&self) -> Option<&Probe> {
+        self.probe.as_deref().filter(|probe| probe.is_in_use.load(Ordering::Relaxed))
     }
 }
 
-impl ServedClassifier {
-    /// A classifier of this model.
-    fn new(head: Arc<Head>, model: &ModelStore) -> Self {
+impl Probe {
+    fn new(head: &Arc<Head>, model: &ModelStore) -> Self {
         const TOKENS: usize = 3;
         let count = TOKENS.min(head.tokens()).min(head.longest_text());
         let text = TokenText::new(head.clone(), (0..count as u32).map(Token).collect());
         let scores = text.scores(&model.table());
-        let probe = Arc::new(Probe { text, scores, is_in_use: AtomicBool::new(false) });
-        Self { head, probe }
+        Self { text, scores, is_in_use: AtomicBool::new(false) }
     }
 
-    /// Notes that texts are classified, so that the engine is checked with its probe.
-    pub(crate) fn set_in_use(&self) {
-        if !self.probe.is_in_use.load(Ordering::Relaxed) {
-            self.probe.is_in_use.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// A text to check the engine with, if the head is in use.
-    pub(super) fn probe(&self) -> Option<TokenText> {
-        self.probe.is_in_use.load(Ordering::Relaxed).then(|| self.probe.text.clone())
+    pub(super) fn text(&self) -> TokenText {
+        self.text.clone()
     }
 
     /// Whether these are the class scores of the probe, or nearly. What engines promise is much
@@ -87,7 +76,7 @@ impl ServedClassifier {
     pub(super) fn is_right(&self, scores: &[f64]) -> bool {
         const TOLERANCE: f64 = 0.01;
         let near = |(a, b): (&f64, &f64)| (a - b).abs() <= TOLERANCE * b.abs().max(1.0);
-        scores.len() == self.probe.scores.len() && scores.iter().zip(&self.probe.scores).all(near)
+        scores.len() == self.scores.len() && scores.iter().zip(&self.scores).all(near)
     }
 }
 
@@ -105,32 +94,19 @@ pub(super) fn open(model: &Arc<ModelStore>, config: &Config) -> Result<Vec<Serve
         if about.model.version != model.version() {
             continue;
         }
-        let missing;
-        let head = match about.kind {
-            HeadKind::Classifier => {
-                let head = Arc::new(Head::open(folder, model)?);
-                missing = head.missing_checksum();
-                AnyHead::Classifier(ServedClassifier::new(head, model))
-            }
-            HeadKind::Expander => {
-                let expander = Arc::new(Expander::open(folder, model)?);
-                missing = expander.missing_checksum();
-                AnyHead::Expander(expander)
-            }
-        };
-        if missing.is_some() {
+        let head = AnyHead::open(folder, about.kind, model)?;
+        if head.missing_checksum().is_some() {
             warn!("{}", without_checksum(folder));
         }
-        heads.push(ServedHead { name: source.expected_name(), head });
+        heads.push(ServedHead::new(source.expected_name(), head, model));
     }
     let has = |kind| heads.iter().any(|one| one.head.kind() == kind);
     let (has_classifier, has_expander) = (has(HeadKind::Classifier), has(HeadKind::Expander));
     if !has_classifier && let Some(head) = built_in(model) {
-        let head = AnyHead::Classifier(ServedClassifier::new(head, model));
-        heads.push(ServedHead { name: BUILT_IN.to_owned(), head });
+        heads.push(ServedHead::new(BUILT_IN.to_owned(), AnyHead::Classifier(head), model));
     }
     if !has_expander && let Some((name, head)) = own_expander(model) {
-        heads.push(ServedHead { name: name.to_owned(), head: AnyHead::Expander(head) });
+        heads.push(ServedHead::new(name.to_owned(), AnyHead::Expander(head), model));
     }
     // Texts have many words. No request waits for the table.
     if !heads.is_empty() {
@@ -163,13 +139,11 @@ pub fn find_head<'a>(
     Err(match (name, &heads[..]) {
         (None, [only]) => return Ok(only),
         (_, []) => {
-            let (what, data) = match kind {
-                HeadKind::Classifier => ("classifier", " --data FILE"),
-                HeadKind::Expander => ("expander", ""),
-            };
             format!(
-                "the model `{model}` has no {what}; make one with `kindred train {what} --model DIR{data} --out HEAD`, and \
-                 serve it with `kindred serve --model DIR --head HEAD`"
+                "the model `{model}` has no {}; make one {}, and serve it with `kindred serve \
+                 --model DIR --head HEAD`",
+                kind.name(),
+                kind.how_to_make()
             )
         }
         (None, _) => format!("there are several heads; name one in `head`: {}", names()),
@@ -177,7 +151,7 @@ pub fn find_head<'a>(
             Some(head) => return Ok(head),
             None => match all.iter().find(|head| head.name == name) {
                 Some(other) => {
-                    let kind = other.head.kind().name();
+                    let kind = other.head.kind().with_article();
                     format!("the head `{name}` is {kind}; choose from: {}", names())
                 }
                 None => format!("there is no head `{name}`; heads: {}", names()),
@@ -191,11 +165,7 @@ pub fn find_head<'a>(
 /// # Errors
 /// For the first that is damaged; [`ModelError::Cancelled`] soon after `goes_on` has said no.
 pub(super) fn verify(heads: &[ServedHead], goes_on: impl Fn() -> bool) -> Result<(), ModelError> {
-    let folder = |head: &ServedHead| match &head.head {
-        AnyHead::Classifier(_) => None,
-        AnyHead::Expander(expander) => expander.terms_folder().cloned(),
-    };
-    let mut folders = heads.iter().filter_map(folder);
+    let mut folders = heads.iter().filter_map(|head| head.head.terms_folder());
     folders.try_for_each(|terms| terms.verify_while(|_| (), &goes_on))
 }
 

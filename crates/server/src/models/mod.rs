@@ -18,7 +18,7 @@ mod verification;
 mod warm;
 mod words_as_json;
 
-pub use heads::{AnyHead, ServedClassifier, ServedHead, find_head, without_checksum};
+pub use heads::{ServedHead, find_head, without_checksum};
 pub use load::{LoadError, Loader, MakeEngines, Making, one_engine};
 pub use one::OneModel;
 pub use readiness::NotReady;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use kindred::ModelStore;
 use kindred::contract::{Filter, Hit, Metric, Query, QueryVector, Row};
 
-use super::heads::{AnyHead, ServedHead};
+use super::heads::ServedHead;
 use kindred::queue::{DeviceState, QueueHandle, SubmitError};
 
 /// The time for which a right answer counts.
@@ -138,11 +138,9 @@ impl Readiness {
             }
         }
         for head in heads {
-            // An expander is searched like the model itself.
-            let AnyHead::Classifier(head) = &head.head else { continue };
-            let Some(text) = head.probe() else { continue };
-            let scores = queue.classify_probe(text, deadline).await.map_err(failed)?;
-            if !head.is_right(&scores) {
+            let Some(probe) = head.probe() else { continue };
+            let scores = queue.classify_probe(probe.text(), deadline).await.map_err(failed)?;
+            if !probe.is_right(&scores) {
                 return Err(NotReady::WrongAnswer);
             }
         }

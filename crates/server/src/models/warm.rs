@@ -4,10 +4,11 @@
 use std::time::{Duration, Instant};
 
 use kindred::contract::{Expansion, TermExpander, TokenVectors};
+use kindred::heads::AnyHead;
 use tracing::warn;
 
 use super::ServedModel;
-use super::heads::{AnyHead, ServedHead};
+use super::heads::ServedHead;
 use kindred::answering::wait_at_most;
 use kindred::asking::Asking;
 use scheduler::account::Account;
@@ -17,7 +18,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 
 /// Has the engine of a model make what it derives from these heads' terms.
 pub(super) fn warm(served: &ServedModel, heads: &[ServedHead]) {
-    for ServedHead { name, head } in heads {
+    for ServedHead { name, head, .. } in heads {
         let AnyHead::Expander(expander) = head else { continue };
         // It has no terms, so nothing is searched for.
         let nothing = TokenVectors::Vectors(vec![0.0; expander.token_dim()]);
@@ -35,19 +36,10 @@ pub(super) fn warm(served: &ServedModel, heads: &[ServedHead]) {
 /// Those of `heads` that are served already are the served ones, of which everything is derived.
 pub(super) fn reuse(served: &[ServedHead], heads: &mut [ServedHead]) {
     for one in heads {
-        if let Some(same) = served.iter().find(|served| is_same(&served.head, &one.head)) {
-            one.head = same.head.clone();
+        if let Some(same) = served.iter().find(|served| served.head.is_same(&one.head)) {
+            let name = std::mem::take(&mut one.name);
+            *one = same.clone();
+            one.name = name;
         }
-    }
-}
-
-/// Whether they have the same content: a description has the checksum of the weights.
-fn is_same(a: &AnyHead, b: &AnyHead) -> bool {
-    match (a, b) {
-        (AnyHead::Classifier(a), AnyHead::Classifier(b)) => {
-            a.head.description() == b.head.description()
-        }
-        (AnyHead::Expander(a), AnyHead::Expander(b)) => a.description() == b.description(),
-        _ => false,
     }
 }

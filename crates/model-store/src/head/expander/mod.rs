@@ -18,11 +18,10 @@ pub use description::{ExpanderDescription, TermsFrom};
 pub use weights::ExpanderWeights;
 
 use super::description::Tokens;
-use super::{HEAD, HEAD_FILE, HeadError, WEIGHTS_FILE, seal};
+use super::{HEAD_FILE, HeadError, WEIGHTS_FILE, seal};
 use crate::ModelStore;
 use crate::format::Checksum;
 use crate::mapped::Mapped;
-use crate::whole::NewFolder;
 use weights::WeightShape;
 
 /// An expander that fits its model.
@@ -122,11 +121,7 @@ impl Expander {
     ) -> Result<Self, HeadError> {
         let damaged = |reason| HeadError::Damaged { path: folder.join(WEIGHTS_FILE), reason };
         description.model.check(folder, model)?;
-        let found = Checksum::of(weights).to_string();
-        if found != description.weights {
-            let reason = format!("its checksum is {found}, not {}", description.weights);
-            return Err(damaged(reason.into()));
-        }
+        seal::check_weights(folder, weights, &description.weights)?;
         let words = words_of(folder, &description, model)?;
         let shape = shape(&description, &words, model);
         let weights = ExpanderWeights::read(weights, shape).map_err(damaged)?;
@@ -299,8 +294,5 @@ pub fn write_expander(
     let checksum = Some(seal::checksum_of(&description));
     let description = ExpanderDescription { checksum, ..description };
     Expander::from_parts(out, description.clone(), &file, model)?;
-    let folder = NewFolder::beside(&HEAD, out, replace)?;
-    let json = seal::to_json(&description);
-    folder.complete(&[(HEAD_FILE, json.as_bytes()), (WEIGHTS_FILE, &file)])?;
-    Ok(())
+    seal::write(out, replace, &description, &file)
 }

@@ -3,10 +3,10 @@
 use serde_json::value::RawValue;
 
 use super::at_most::AtMost;
+use super::invalid;
 use super::json::json_body;
 use super::limits::{MAX_EXPLAINED_TEXTS, MAX_TEXTS, at_most};
-use super::texts::TextsRequest;
-use super::{invalid, not_exactly_one};
+use super::texts::{TextsRequest, text_or_texts};
 use crate::http::ApiError;
 
 json_body! {
@@ -52,15 +52,7 @@ impl<'a> ClassifyBody<'a> {
     pub(in crate::http) fn check(
         self,
     ) -> Result<TextsRequest<&'a RawValue, LabelOptions>, ApiError> {
-        let is_single = self.text.is_some();
-        let texts = match (self.text, self.texts) {
-            (Some(text), None) => vec![text],
-            (None, Some(texts)) => {
-                let texts = texts.all().filter(|texts| !texts.is_empty());
-                texts.ok_or_else(|| invalid("texts"))?
-            }
-            _ => return Err(not_exactly_one("`text` and `texts`")),
-        };
+        let (texts, is_single) = text_or_texts(self.text, self.texts)?;
         let threshold = self.threshold.unwrap_or(0.0);
         if !(0.0..=1.0).contains(&threshold) {
             return Err(invalid("threshold"));

@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::at_most::AtMost;
-use super::expected;
-use super::limits::MAX_TOKENS;
+use super::limits::{MAX_TEXTS, MAX_TOKENS};
+use super::{expected, invalid, not_exactly_one};
 use crate::http::ApiError;
 
 /// What is asked of a head: for some texts, which are not parsed yet, with these options.
@@ -28,6 +28,21 @@ pub(in crate::http) struct TextsRequest<T, O> {
 pub(in crate::http) enum TextOrWords<const MOST: usize> {
     Text(String),
     Words(Vec<String>),
+}
+
+/// The texts of a body with either of these fields, and whether it has one `text`.
+pub(super) fn text_or_texts<'a>(
+    text: Option<&'a RawValue>,
+    texts: Option<AtMost<&'a RawValue, MAX_TEXTS>>,
+) -> Result<(Vec<&'a RawValue>, bool), ApiError> {
+    match (text, texts) {
+        (Some(text), None) => Ok((vec![text], true)),
+        (None, Some(texts)) => {
+            let texts = texts.all().filter(|texts| !texts.is_empty());
+            Ok((texts.ok_or_else(|| invalid("texts"))?, false))
+        }
+        _ => Err(not_exactly_one("`text` and `texts`")),
+    }
 }
 
 /// Parses the text with this index, for a head; `None` if it is the only one.

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::search::Answered;
 use crate::http::parse::negotiation::{JSON, TEXT, YAML, check_plain_get};
 use crate::http::render::{self, caching};
-use crate::models::{AnyHead, Call, ServedHead, ServedModel};
+use crate::models::{Call, ServedModel};
 use kindred::ModelDescription;
 
 const OPENAPI: &str = include_str!("../../../../../openapi.yaml");
@@ -22,6 +22,7 @@ Kindred finds the exact nearest neighbours of words in a table of word vectors.
   POST /rank, /similarity, /odd-one-out
   POST /classify            labels of texts, by a trained head
   POST /expand              terms that texts imply, with weights
+  POST /score               a number for texts, by a head
   GET  /words?prefix=fro    words of the model
   GET  /models, /model      models served; each has its own routes, such as /models/NAME/nearest
   GET  /heads               heads of the model, which classify and expand texts
@@ -63,29 +64,10 @@ pub(super) async fn models(call: Call, headers: HeaderMap, uri: Uri) -> Answered
 pub(super) async fn heads(call: Call, headers: HeaderMap, uri: Uri) -> Answered {
     check_plain_get(&headers, &uri, &JSON)?;
     let heads = call.heads.load();
-    let described = heads.iter().map(|ServedHead { name, head }| match head {
-        AnyHead::Classifier(classifier) => {
-            let about = classifier.head.description();
-            json!({
-                "name": name,
-                "kind": about.kind,
-                "labels": about.labels,
-                "probabilities": about.probabilities,
-                "tokens": about.tokens,
-                "training": about.training,
-            })
-        }
-        AnyHead::Expander(expander) => {
-            let about = expander.description();
-            json!({
-                "name": name,
-                "kind": about.kind,
-                "terms": expander.len(),
-                "log1p": about.log1p,
-                "tokens": about.tokens,
-                "training": about.training,
-            })
-        }
+    let described = heads.iter().map(|one| {
+        let mut facts = one.head.facts();
+        facts["name"] = json!(one.name);
+        facts
     });
     let answer = json!({
         "model": call.name(),

@@ -1,10 +1,12 @@
 //! `POST /classify`: the labels that a head gives to texts.
 
+use std::sync::Arc;
+
 use kindred::asking::Asking;
 use kindred::contract::TokenText;
 use kindred::heads::{
-    Explanation, HeadKind, Label, MAX_NGRAM_BYTES, REASONS, Vocabulary, explain, explanation_cost,
-    labels,
+    AnyHead, Explanation, Head, HeadKind, Label, MAX_NGRAM_BYTES, REASONS, Vocabulary, explain,
+    explanation_cost, labels,
 };
 use kindred::queue::{Answered, SubmitError};
 use serde::Serialize;
@@ -18,11 +20,11 @@ use crate::http::parse::classification::{ClassifyBody, LabelOptions, Shown};
 use crate::http::parse::invalid;
 use crate::http::parse::texts::read_text;
 use crate::http::render::size::Size;
-use crate::models::{AnyHead, Call, ServedClassifier, ServedModel};
+use crate::models::{Call, ServedModel};
 
 /// Labels of texts.
 pub(in crate::http::routes) struct Classify {
-    head: ServedClassifier,
+    head: Arc<Head>,
     shown: Shown,
     /// The class of the label to explain; otherwise the most probable one is explained.
     explained: Option<usize>,
@@ -44,7 +46,7 @@ impl Asked for Classify {
     fn new(head: AnyHead, options: LabelOptions) -> Result<Self, ApiError> {
         let AnyHead::Classifier(head) = head else { unreachable!("it is a classifier") };
         let LabelOptions { shown, explained } = options;
-        let labels = &head.head.description().labels;
+        let labels = &head.description().labels;
         let class = |label: String| labels.iter().position(|known| *known == label);
         let class = |label| class(label).ok_or_else(|| invalid("explain_label"));
         let explained = explained.map(class).transpose()?;
@@ -57,7 +59,7 @@ impl Asked for Classify {
         index: Option<usize>,
         text: Self::Unread<'_>,
     ) -> Result<(KnownText, TokenText), ApiError> {
-        let head = &self.head.head;
+        let head = &self.head;
         let vocabulary = Vocabulary::of_head(head, &served.model);
         let mut text = look_up(&vocabulary, read_text(index, text)?, self.shown.explain)?;
         let tokens = &mut text.tokenised.tokens;
@@ -71,7 +73,6 @@ impl Asked for Classify {
         asking: Asking<'_>,
         texts: Vec<TokenText>,
     ) -> impl Future<Output = Result<Answered<Vec<f64>>, SubmitError>> + Send {
-        self.head.set_in_use();
         asking.classify(texts)
     }
 
@@ -79,7 +80,7 @@ impl Asked for Classify {
         /// Nanoseconds of a multiply-add of the formula in plain loops.
         const MULTIPLY_ADD: u64 = 1;
         let KnownText { tokenised, text } = known;
-        let labels = &self.head.head.description().labels;
+        let labels = &self.head.description().labels;
         let of_labels: usize = labels.iter().map(String::len).sum();
         let unknown: usize = tokenised.unknown.iter().map(String::len).sum();
         let size =
@@ -87,7 +88,7 @@ impl Asked for Classify {
         if !self.shown.explain {
             return (size, Cost(0));
         }
-        let formula = explanation_cost(&self.head.head, tokenised.tokens.len()) as u64;
+        let formula = explanation_cost(&self.head, tokenised.tokens.len()) as u64;
         let ngrams = Size::of_text(REASONS * text.len().min(MAX_NGRAM_BYTES));
         (size + Size::of_rows(REASONS) + ngrams, Cost(formula * MULTIPLY_ADD))
     }
@@ -98,7 +99,7 @@ impl Asked for Classify {
         known: &'a KnownText,
         scores: &'a Vec<f64>,
     ) -> Result<LabelsAnswer<'a>, ApiError> {
-        let (head, shown) = (&*self.head.head, self.shown);
+        let (head, shown) = (&*self.head, self.shown);
         let names = &head.description().labels;
         let all = labels(head, scores).map_err(kindred::Error::from)?;
         let is_shown = |label: &&Label| label.probability >= shown.threshold;

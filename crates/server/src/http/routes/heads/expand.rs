@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use kindred::asking::Asking;
 use kindred::contract::{Expansion, QueryError, Term, TermExpander, TokenVectors};
-use kindred::heads::{Cause, Expander, Form, Formed, HeadKind, Vocabulary, cause, token_rows};
+use kindred::heads::{
+    AnyHead, Cause, Expander, Form, Formed, HeadKind, Vocabulary, cause, token_rows,
+};
 use kindred::queue::{Answered, SubmitError};
 use serde::{Serialize, Serializer};
 
@@ -14,7 +16,7 @@ use crate::http::offload::Cost;
 use crate::http::parse::body::Received;
 use crate::http::parse::expansion::{ExpandBody, Source, TermOptions, Unread};
 use crate::http::render::size::Size;
-use crate::models::{AnyHead, Call, ServedModel};
+use crate::models::{Call, ServedModel};
 
 /// Terms of texts.
 pub(in crate::http::routes) struct Expand {

@@ -3,12 +3,13 @@
 
 pub(super) mod classify;
 pub(super) mod expand;
+pub(super) mod score;
 
 use std::borrow::Cow;
 use std::time::Instant;
 
 use kindred::asking::Asking;
-use kindred::heads::{HeadKind, Tokenised, Vocabulary};
+use kindred::heads::{AnyHead, HeadKind, Tokenised, Vocabulary};
 use kindred::queue::{self, SubmitError};
 use serde::Serialize;
 
@@ -22,7 +23,7 @@ use crate::http::parse::negotiation;
 use crate::http::parse::texts::{TextOrWords, TextsRequest};
 use crate::http::render::size::Size;
 use crate::http::render::{self, ItemAnswer};
-use crate::models::{AnyHead, Call, ServedHead, ServedModel, find_head};
+use crate::models::{Call, ServedHead, ServedModel, find_head};
 use crate::workers::Cancellation;
 
 /// The deadline of a request, and what is in its body.
@@ -95,8 +96,8 @@ pub(super) async fn answer<A: Asked>(call: Call, received: Received) -> Timed {
         A::count_memory(&same, &mut received)?;
         let (deadline, TextsRequest { texts, is_single, head, options }) =
             A::read(&same, &received)?;
-        let ServedHead { name, head } = find(&same, head.as_deref(), A::KIND)?;
-        let asked = A::new(head, options)?;
+        let head = find(&same, head.as_deref(), A::KIND)?;
+        let asked = A::new(head.head.clone(), options)?;
         let cancellation = cancellation.at_most(deadline);
         let mut known = Vec::with_capacity(texts.len());
         for (index, text) in texts.into_iter().enumerate() {
@@ -107,10 +108,10 @@ pub(super) async fn answer<A: Asked>(call: Call, received: Received) -> Timed {
         if is_single {
             known = vec![Ok(known.pop().expect("one text")?)];
         }
-        Ok((asked, name, known, is_single, deadline, received.into_room()))
+        Ok((asked, head, known, is_single, deadline, received.into_room()))
     };
     let planned = stage(&call, cost, latest, plan).await;
-    let (asked, name, mut known, is_single, deadline, _room) =
+    let (asked, head, mut known, is_single, deadline, _room) =
         suggestions::with(&call, planned).await?;
     let faults = known.iter_mut().filter_map(|one| one.as_mut().err());
     suggestions::fill_in(&call, faults).await;
@@ -123,6 +124,7 @@ pub(super) async fn answer<A: Asked>(call: Call, received: Received) -> Timed {
     let known: Vec<Result<KnownText, ApiError>> =
         known.into_iter().map(|one| one.map(&mut take)).collect();
     let number = requests.len();
+    head.set_in_use();
     let answered = asked.ask(call.asking(deadline), requests).await;
     let queue::Answered { responses, queued, device } =
         answered_in_time(&call, answered, deadline).await?;
@@ -143,7 +145,7 @@ pub(super) async fn answer<A: Asked>(call: Call, received: Received) -> Timed {
     let cost = Cost(size.cost().0 + besides);
     let (room, served) = (size.room(&call)?, call.served().clone());
     let write = move |cancellation: &Cancellation| {
-        let of_head = (&*served, &name[..]);
+        let of_head = (&*served, &head.name[..]);
         let whole = HeadAnswer::new(of_head, &texts, is_single, cancellation, |(known, found)| {
             asked.answer(&served, known, found)
         })?;
