@@ -35,7 +35,6 @@ mod openapi;
 mod replicas;
 mod requests;
 mod restarts;
-mod score;
 mod structure;
 mod supervision;
 mod support;

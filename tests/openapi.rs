@@ -218,7 +218,6 @@ fn parameters_and_fields_are_the_documented_ones() {
         ("/odd-one-out", "OddOneOutRequest"),
         ("/classify", "ClassifyRequest"),
         ("/expand", "ExpandRequest"),
-        ("/score", "ScoreRequest"),
     ] {
         let problem = service.post(path, &json!({"surprise": 1})).json();
         assert_eq!(known(&problem), contract.property_names(request));
@@ -227,12 +226,8 @@ fn parameters_and_fields_are_the_documented_ones() {
 
 #[test]
 fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented() {
-    // No model has a scorer of its own.
-    let (contract, scratch) = (Contract::read(), tempfile::tempdir().unwrap());
-    let head = crate::score::write(scratch.path(), kindred::Model::demo().unwrap().store(), 512);
-    let (head, cache) = (head.to_str().unwrap(), crate::support::cache());
-    let service = Service::start(&["--cache-dir", cache.to_str().unwrap(), "--head", head]);
-    let late = Service::start(&["--request-timeout-ms", "1", "--threads", "1", "--head", head]);
+    let (contract, service) = (Contract::read(), Service::with_default_model());
+    let late = Service::start(&["--request-timeout-ms", "1", "--threads", "1"]);
     let many = json!({"queries": vec![json!({"word": "king", "k": 60}); 1024]}).to_string();
     let analogies = json!({"queries": vec![json!({"expression": "king"}); 1024]}).to_string();
     // Only declared: it is refused before any of it is read.
@@ -297,7 +292,6 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
         ),
         ("/classify", r#"{"text": "king"}"#, Some(r#"{"text": "kinx"}"#)),
         ("/expand", r#"{"text": "king"}"#, Some(r#"{"text": "kinx"}"#)),
-        ("/score", r#"{"text": "king"}"#, Some(r#"{"text": "kinx"}"#)),
         ("/similarity", r#"{"pairs": [["king", "queen"], ["kinx", "king"], 7]}"#, None),
         (
             "/odd-one-out",
@@ -373,7 +367,6 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
     let large = json!({"texts": vec!["time ".repeat(512); 100]}).to_string();
     check(&late, "POST", "/classify", &[JSON], large.as_bytes());
     check(&late, "POST", "/expand", &[JSON], large.as_bytes());
-    check(&late, "POST", "/score", &[JSON], large.as_bytes());
     check(&service, "GET", "/docs/none", &[], b"");
     check(&service, "GET", "/explorer/none", &[], b"");
     let page = ("Accept", "text/html");

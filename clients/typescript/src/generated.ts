@@ -190,27 +190,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/score": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * A number for texts
-         * @description The number that a head gives to a text, or to each of up to 1,024 texts: a linear function of the
-         *     mean of its word vectors, summed in float64. No query parameters.
-         */
-        post: operations["postScore"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/heads": {
         parameters: {
             query?: never;
@@ -220,7 +199,7 @@ export interface paths {
         };
         /**
          * Heads of the model
-         * @description The heads that classify, expand or score texts, and how they were made.
+         * @description The heads that classify or expand texts, and how they were made.
          */
         get: operations["getHeads"];
         put?: never;
@@ -1098,38 +1077,6 @@ export interface components {
                 [key: string]: number;
             };
         };
-        /** @description A text or several, and what to answer. No field may be null. */
-        ScoreRequest: {
-            text?: components["schemas"]["TextToClassify"];
-            /** @description The texts. */
-            texts?: components["schemas"]["TextToClassify"][];
-            /** @description The name of the head; needed if there are several scorers. */
-            head?: string;
-            timeout_ms?: components["schemas"]["TimeoutMs"];
-        } & (unknown | unknown);
-        /** @description The score of one text, or the results of several. */
-        ScoreAnswer: {
-            model: components["schemas"]["ModelName"];
-            version: components["schemas"]["Version"];
-            head: components["schemas"]["HeadName"];
-            score: components["schemas"]["TextScore"];
-            unknown?: components["schemas"]["UnknownWords"];
-            cut?: components["schemas"]["IsCut"];
-        } | {
-            model: components["schemas"]["ModelName"];
-            version: components["schemas"]["Version"];
-            head: components["schemas"]["HeadName"];
-            /** @description One for each of `texts`, in the same order. */
-            results: ({
-                score: components["schemas"]["TextScore"];
-                unknown?: components["schemas"]["UnknownWords"];
-                cut?: components["schemas"]["IsCut"];
-            } | {
-                error: components["schemas"]["Problem"];
-            })[];
-        };
-        /** @description The text's score. */
-        TextScore: number;
         /** @description A head and how it was made. */
         Head: {
             name: components["schemas"]["HeadName"];
@@ -1160,15 +1107,6 @@ export interface components {
             log1p: boolean;
             /** @description How texts become tokens; null if requests must have the vectors of tokens. */
             tokens: components["schemas"]["HeadTokens"] | null;
-            training: components["schemas"]["HeadTraining"];
-        } | {
-            name: components["schemas"]["HeadName"];
-            /**
-             * @description It gives a number to texts.
-             * @constant
-             */
-            kind: "scorer";
-            tokens: components["schemas"]["HeadTokens"];
             training: components["schemas"]["HeadTraining"];
         };
         /** @description How texts become tokens. */
@@ -2563,49 +2501,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ExpandAnswer"];
-                };
-            };
-            400: components["responses"]["NearestBadBody"];
-            401: components["responses"]["Unauthorized"];
-            404: components["responses"]["NoSuchHead"];
-            405: components["responses"]["PostMethodNotAllowed"];
-            406: components["responses"]["SearchNotAcceptable"];
-            408: components["responses"]["BodyTimeout"];
-            413: components["responses"]["BodyTooLarge"];
-            414: components["responses"]["UriTooLong"];
-            415: components["responses"]["UnsupportedMediaType"];
-            422: components["responses"]["SearchUnprocessable"];
-            429: components["responses"]["QueueFull"];
-            431: components["responses"]["HeadersTooLarge"];
-            501: components["responses"]["UnknownTransferCoding"];
-            503: components["responses"]["SearchUnavailable"];
-            504: components["responses"]["DeadlinePassed"];
-        };
-    };
-    postScore: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Timeout of the request, in milliseconds. Decimal digits. */
-                "Request-Timeout-Ms"?: components["parameters"]["Request-Timeout-Ms"];
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ScoreRequest"];
-            };
-        };
-        responses: {
-            /** @description The score of the text, or the results in the order of `texts`. */
-            200: {
-                headers: {
-                    "Server-Timing": components["headers"]["Server-Timing"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ScoreAnswer"];
                 };
             };
             400: components["responses"]["NearestBadBody"];

@@ -31,7 +31,7 @@ export type Neighbor = Schemas["Neighbor"];
 export type RankedWord = Schemas["RankedWord"];
 /** A model that is served: name, version, size, engine and source. */
 export type Model = Schemas["Model"];
-/** A classifier, an expander or a scorer; `kind` tells which. */
+/** A classifier or an expander; `kind` tells which. */
 export type Head = Schemas["Head"];
 
 // ---- Errors.

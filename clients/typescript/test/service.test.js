@@ -166,7 +166,6 @@ const NOT_ASKED = {
   getNearest: "POST has the same answers, and no limit of length",
   getAnalogy: "as before",
   getWord: "`/words?word=` has the same answer, and takes every word",
-  postScore: "the built-in model has no scorer",
   getStartPage: "for browsers",
   getExplorerFile: "for browsers",
   getDocs: "for browsers",

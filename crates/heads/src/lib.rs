@@ -33,8 +33,8 @@ pub use import::{
 };
 pub use model_store::head::{
     About, AnyHead, Cut, Description, Expander, ExpanderDescription, ExpanderWeights, Head,
-    HeadError, HeadKind, MadeFor, Probabilities, Scorer, ScorerDescription, TermsFrom, Token,
-    Tokeniser, Tokens, about, write_expander, write_scorer,
+    HeadError, HeadKind, MadeFor, Probabilities, TermsFrom, Token, Tokeniser, Tokens, about,
+    write_expander,
 };
 pub use plain_expander::{ReachError, plain_expander, reach_of};
 pub use rayon::ThreadPool;

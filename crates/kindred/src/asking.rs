@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contract::workload::TermsOfText;
-use contract::{
-    Expansion, FullPassAnswer, FullPassQuery, Hit, Query, Term, TextToScore, TokenText,
-};
+use contract::{Expansion, FullPassAnswer, FullPassQuery, Hit, Query, Term, TokenText};
 use scheduler::account::Account;
 
 use crate::queue::{Answered, QueueHandle, SubmitError, Timeline, split};
@@ -113,16 +111,6 @@ impl<'a> Asking<'a> {
             queue.expand.submit(account, parts, deadline, timeline).await?;
         let responses = terms.into_iter().map(TermsOfText::take).collect();
         Ok(Answered { responses, queued, device })
-    }
-
-    /// The score of each text, in order.
-    ///
-    /// # Errors
-    /// As [`search`](Self::search).
-    #[inline]
-    pub async fn score(self, texts: Vec<TextToScore>) -> Result<Answered<f64>, SubmitError> {
-        let Self { queue, account, deadline, timeline } = self;
-        queue.score.submit(account, texts, deadline, timeline).await
     }
 
     /// Both kinds of queries. The searches come first: together they could need more slots than one

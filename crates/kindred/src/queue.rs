@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
-use contract::workload::{Classify, Costs, Expand, FullPass, Score, Search, SearchResponse};
+use contract::workload::{Classify, Costs, Expand, FullPass, Search, SearchResponse};
 use contract::{Engine, FullPassQuery, Hit, Query, TokenText};
 use scheduler::{Counted, Lane, LaneStatistics, Scheduler, StartError};
 use tokio::runtime;
@@ -40,7 +40,6 @@ pub struct QueueHandle {
     pub(crate) full_pass: Lane<FullPass>,
     pub(crate) classify: Lane<Classify>,
     pub(crate) expand: Lane<Expand>,
-    pub(crate) score: Lane<Score>,
 }
 
 /// What was counted since the start, and what waits now.
@@ -54,8 +53,6 @@ pub struct QueueStatistics {
     pub classifications: LaneStatistics,
     /// Of expansions: of parts of texts, of a few tokens each.
     pub expansions: LaneStatistics,
-    /// Of scored texts.
-    pub scores: LaneStatistics,
     /// Of all together.
     pub counted: Counted,
 }
@@ -91,7 +88,6 @@ where
     let full_pass = scheduler.lane(FullPass { costs: costs.clone() });
     let classify = scheduler.lane(Classify);
     let expand = scheduler.lane(Expand { max_batch, costs: costs.clone() });
-    let score = scheduler.lane(Score);
     let telling = |mut make: F| {
         let costs = costs.clone();
         move || {
@@ -102,7 +98,7 @@ where
     };
     // Each tells admission what requests cost its engine.
     let makers = makers.into_iter().map(telling).collect();
-    let queue = QueueHandle { search, full_pass, classify, expand, score };
+    let queue = QueueHandle { search, full_pass, classify, expand };
     Ok((queue, scheduler.start(timer, until, within, makers)?))
 }
 
@@ -157,7 +153,6 @@ impl QueueHandle {
             full_passes: self.full_pass.statistics(),
             classifications: self.classify.statistics(),
             expansions: self.expand.statistics(),
-            scores: self.score.statistics(),
             counted: self.search.counted(),
         }
     }

@@ -10,8 +10,7 @@ use contract::classifier::{Classifier, Convolution, Layer};
 use model_store::ModelStore;
 use model_store::head::{
     Cut, Description, ExpanderDescription, ExpanderWeights, HEAD_FILE, HEAD_VERSION, HeadKind,
-    MadeFor, Parts, Probabilities, ScorerDescription, TermsFrom, Tokeniser, Tokens, WEIGHTS_FILE,
-    write_expander, write_scorer,
+    MadeFor, Parts, Probabilities, TermsFrom, Tokeniser, Tokens, WEIGHTS_FILE, write_expander,
 };
 use model_store::prepare::prepare_in_memory;
 use safetensors::SafeTensors;
@@ -141,7 +140,7 @@ fn a_heads_folder_has_what_its_format_lists() {
     };
     let of_model = ExpanderDescription {
         training: training(),
-        ..ExpanderDescription::of_model(&model, tokens.clone())
+        ..ExpanderDescription::of_model(&model, tokens)
     };
     let of_folder = ExpanderDescription { terms: from, ..of_model.clone() };
     let weights = ExpanderWeights {
@@ -160,21 +159,6 @@ fn a_heads_folder_has_what_its_format_lists() {
     let (of_folder, file) = expander("of-folder", &of_folder, &weights);
     check_fields(["`head.json`, of every head:", "Of an expander:"], &[of_model, of_folder]);
     check_tensors("Of an expander, all optional", &file, &[("terms", 1), ("size", 3), ("dim", 2)]);
-
-    let description = ScorerDescription {
-        kind: HeadKind::Scorer,
-        version: HEAD_VERSION,
-        model: MadeFor::of(&model),
-        tokens,
-        weights: String::new(),
-        training: training(),
-        checksum: None,
-    };
-    let out = folder.path().join("scorer");
-    write_scorer(&out, false, &description, &[1.0, -2.0], 0.5).unwrap();
-    let (json, file) = written(&out);
-    check_fields(["`head.json`, of every head:"; 2], &[json]);
-    check_tensors("Of a scorer:", &file, &[("dim", 2), ("1", 1)]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! Heads: class scores of texts, the terms that texts imply, and scores of texts.
+//! Heads: class scores of texts, and the terms that texts imply.
 
-use crate::{Device, EngineError, Expansion, PartOfExpansion, Term, TextToScore, TokenText};
+use crate::{Device, EngineError, Expansion, PartOfExpansion, Term, TokenText};
 
 /// Tokens whose sums take a millisecond or two on two cores.
 const TOKENS_PER_PASS: usize = 2048;
@@ -101,25 +101,5 @@ pub trait HeadEngine: Device {
             self.expand_part(&mut parts, &|| true)?;
         }
         Ok(parts.into_iter().map(PartOfExpansion::into_terms).collect())
-    }
-
-    /// Runs a slice of a pass that scores texts. Returns the scores of the first of these texts, of
-    /// at least one: of all if `go_on`, which is called between two texts, stays true.
-    ///
-    /// Every engine has this default, on the host and by the formula: a text has its scorer, and
-    /// that the model.
-    fn score_part(
-        &mut self,
-        texts: &[&TextToScore],
-        go_on: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Vec<f64>, EngineError> {
-        let mut scores = Vec::with_capacity(texts.len());
-        for text in texts {
-            scores.push(text.score());
-            if !go_on() {
-                break;
-            }
-        }
-        Ok(scores)
     }
 }

@@ -1,12 +1,11 @@
 //! What a scheduler must know about a kind of work: its requests, how they batch, what they cost,
-//! how a device runs them. [`Search`], [`FullPass`], [`Classify`], [`Expand`] and [`Score`] are the
-//! kinds that an [`Engine`](crate::Engine) runs.
+//! how a device runs them. [`Search`], [`FullPass`], [`Classify`] and [`Expand`] are the kinds that
+//! an [`Engine`](crate::Engine) runs.
 
 mod classify;
 mod costs;
 mod expand;
 mod full_pass;
-mod score;
 mod search;
 
 use std::error::Error;
@@ -17,7 +16,6 @@ pub use classify::Classify;
 pub use costs::Costs;
 pub use expand::{Expand, PartOfText, TermsOfText};
 pub use full_pass::FullPass;
-pub use score::Score;
 pub use search::{Search, SearchResponse};
 
 /// A kind of work. Requests of one kind wait in one lane and run together, in passes.

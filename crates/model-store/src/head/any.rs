@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Expander, Head, HeadError, HeadKind, Scorer};
+use super::{Expander, Head, HeadError, HeadKind};
 use crate::ModelStore;
 
 /// A head of any kind.
@@ -16,8 +16,6 @@ pub enum AnyHead {
     Classifier(Arc<Head>),
     /// Gives terms to texts.
     Expander(Arc<Expander>),
-    /// Gives a number to texts.
-    Scorer(Arc<Scorer>),
 }
 
 impl AnyHead {
@@ -29,7 +27,6 @@ impl AnyHead {
         Ok(match kind {
             HeadKind::Classifier => Self::Classifier(Arc::new(Head::open(folder, model)?)),
             HeadKind::Expander => Self::Expander(Arc::new(Expander::open(folder, model)?)),
-            HeadKind::Scorer => Self::Scorer(Arc::new(Scorer::open(folder, model)?)),
         })
     }
 
@@ -38,7 +35,6 @@ impl AnyHead {
         match self {
             Self::Classifier(_) => HeadKind::Classifier,
             Self::Expander(_) => HeadKind::Expander,
-            Self::Scorer(_) => HeadKind::Scorer,
         }
     }
 
@@ -47,14 +43,13 @@ impl AnyHead {
         match self {
             Self::Classifier(head) => head.missing_checksum(),
             Self::Expander(expander) => expander.missing_checksum(),
-            Self::Scorer(scorer) => scorer.missing_checksum(),
         }
     }
 
     /// The model folder that it takes terms from, which opening it does not verify.
     pub fn terms_folder(&self) -> Option<&Arc<ModelStore>> {
         match self {
-            Self::Classifier(_) | Self::Scorer(_) => None,
+            Self::Classifier(_) => None,
             Self::Expander(expander) => expander.terms_folder(),
         }
     }
@@ -64,7 +59,6 @@ impl AnyHead {
         match (self, other) {
             (Self::Classifier(a), Self::Classifier(b)) => a.description() == b.description(),
             (Self::Expander(a), Self::Expander(b)) => a.description() == b.description(),
-            (Self::Scorer(a), Self::Scorer(b)) => a.description() == b.description(),
             _ => false,
         }
     }
@@ -76,7 +70,6 @@ impl AnyHead {
                 format!("a classifier of {}", head.description().labels.join(", "))
             }
             Self::Expander(expander) => format!("an expander with {} terms", expander.len()),
-            Self::Scorer(_) => "a scorer".to_owned(),
         }
     }
 
@@ -102,10 +95,6 @@ impl AnyHead {
                     "tokens": about.tokens,
                     "training": about.training,
                 })
-            }
-            Self::Scorer(scorer) => {
-                let about = scorer.description();
-                json!({"kind": about.kind, "tokens": about.tokens, "training": about.training})
             }
         }
     }

@@ -69,8 +69,6 @@ pub enum HeadKind {
     Classifier,
     /// Terms that a text implies.
     Expander,
-    /// A number for a text.
-    Scorer,
 }
 
 impl HeadKind {
@@ -79,7 +77,6 @@ impl HeadKind {
         match self {
             Self::Classifier => "classifier",
             Self::Expander => "expander",
-            Self::Scorer => "scorer",
         }
     }
 
@@ -97,7 +94,6 @@ impl HeadKind {
                 "with `kindred train classifier --model DIR --data FILE --out HEAD`"
             }
             Self::Expander => "with `kindred train expander --model DIR --out HEAD`",
-            Self::Scorer => "as docs/formats.md says",
         }
     }
 }

@@ -5,14 +5,12 @@
 //! - `tensors`: `weights.safetensors`;
 //! - here: opening a classifier beside its model, and writing one;
 //! - `expander`: the same for expanders;
-//! - `scorer`: and for scorers;
 //! - `any`: a head of any of these kinds.
 
 mod any;
 mod description;
 mod error;
 mod expander;
-mod scorer;
 mod seal;
 mod tensors;
 
@@ -30,7 +28,6 @@ pub use description::{
 };
 pub use error::HeadError;
 pub use expander::{Expander, ExpanderDescription, ExpanderWeights, TermsFrom, write_expander};
-pub use scorer::{Scorer, ScorerDescription, write_scorer};
 
 use crate::error::Reason;
 use crate::format::Checksum;

@@ -220,18 +220,16 @@ fn of_models(models: &[EngineFigures]) -> [Family; 9] {
     ]
 }
 
-/// A value for each lane of each model: searches, full passes, and texts classified, expanded and
-/// scored.
+/// A value for each lane of each model: searches, full passes, classified texts and expanded texts.
 fn by_lane<V>(models: &[EngineFigures], of: impl Fn(&LaneStatistics) -> V) -> Vec<(Labels, V)> {
     let of_model = |model: &EngineFigures| {
-        let QueueStatistics { searches, full_passes, classifications, expansions, scores, .. } =
+        let QueueStatistics { searches, full_passes, classifications, expansions, .. } =
             &model.queue;
         [
             ("search", searches),
             ("full_pass", full_passes),
             ("classify", classifications),
             ("expand", expansions),
-            ("score", scores),
         ]
         .map(|(name, lane)| {
             (vec![("model", model.model.clone()), ("lane", name.to_owned())], of(lane))
@@ -305,11 +303,6 @@ fn of_engines(models: &[EngineFigures]) -> Vec<Family> {
             "kindred_expand_work_queries",
             "Estimated work of expanded texts, in plain queries (k = 10, all rows)",
             total(|queue| queue.expansions.work),
-        ),
-        counts(
-            "kindred_score_work_words",
-            "Estimated work of scored texts, in words",
-            total(|queue| queue.scores.work),
         ),
         counts("kindred_engine_restarts", "Engine restarts", total(|queue| queue.counted.restarts)),
         counts(

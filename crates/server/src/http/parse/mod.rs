@@ -2,8 +2,8 @@
 //!
 //! [`body`] receives requests with bodies. [`query_string`] reads GET requests, and the options of
 //! arrays. [`bodies`] and [`comparisons`] have the fields of JSON, which [`json`] reads, and so do,
-//! for heads, [`classification`], [`expansion`], [`scores`] and [`texts`]. [`arrays`] reads vectors
-//! in NumPy's format. All produce [`targets`]; [`limits`] bounds one request. The facade (`kindred`) decides
+//! for heads, [`classification`], [`expansion`] and [`texts`]. [`arrays`] reads vectors in NumPy's
+//! format. All produce [`targets`]; [`limits`] bounds one request. The facade (`kindred`) decides
 //! what a question means, and whether its words and options are valid.
 
 pub(super) mod arrays;
@@ -17,7 +17,6 @@ pub(super) mod json;
 pub(super) mod limits;
 pub(super) mod negotiation;
 pub(super) mod query_string;
-pub(super) mod scores;
 pub(super) mod targets;
 pub(super) mod texts;
 

@@ -22,7 +22,6 @@ Kindred finds the exact nearest neighbours of words in a table of word vectors.
   POST /rank, /similarity, /odd-one-out
   POST /classify            labels of texts, by a trained head
   POST /expand              terms that texts imply, with weights
-  POST /score               a number for texts, by a head
   GET  /words?prefix=fro    words of the model
   GET  /models, /model      models served; each has its own routes, such as /models/NAME/nearest
   GET  /heads               heads of the model, which classify and expand texts

@@ -9,7 +9,6 @@ use axum::extract::Request;
 
 use super::heads::classify::Classify;
 use super::heads::expand::Expand;
-use super::heads::score::Score;
 use super::search::Answering;
 use super::{compare, docs, explorer, heads, info, operations, rank, search, words};
 use crate::http::parse::body::Received;
@@ -63,7 +62,6 @@ pub(super) const ROUTES: &[Route] = &[
     Route::new("/odd-one-out").searches().post(post!(compare::post_odd_one_out)),
     Route::new("/classify").searches().post(post!(heads::answer::<Classify>)),
     Route::new("/expand").searches().post(post!(heads::answer::<Expand>)),
-    Route::new("/score").searches().post(post!(heads::answer::<Score>)),
     Route::new("/words").of_a_model().get(get!(words::get_words)),
     Route::new("/words/{word}").of_a_model().get(get!(words::get_word)),
     Route::new("/models").get(get!(info::models)),

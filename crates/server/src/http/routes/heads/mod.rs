@@ -3,7 +3,6 @@
 
 pub(super) mod classify;
 pub(super) mod expand;
-pub(super) mod score;
 
 use std::borrow::Cow;
 use std::time::Instant;
