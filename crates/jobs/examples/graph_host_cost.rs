@@ -76,7 +76,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<(String, [f32; 1])> = (0..rows).map(|row| (format!("w{row}"), [1.0])).collect();
     let model = Model::from_rows("made-up", &words)?;
     drop(words);
-    let limits = Limits { capacity_queries: 65_536, ..Settings::default().limits };
+    let limits = Limits { capacity_slots: 65_536, ..Settings::default().limits };
     let settings = Settings { limits, ..Settings::default() };
     let kindred =
         Kindred::with_engine(model, settings, move |_| Ok(Box::new(Instantly { rows, pass })))?;

@@ -194,7 +194,7 @@ impl HeadEngine for Held {}
 
 #[test]
 fn a_dear_question_takes_the_room_of_many_plain_ones() {
-    let limits = Limits { capacity_queries: 500, ..Settings::default().limits };
+    let limits = Limits { capacity_slots: 500, ..Settings::default().limits };
     let (kindred, lock, begun) = held(Settings { limits, ..Settings::default() });
     thread::scope(|scope| {
         // The engine is busy until this is dropped, so that what follows waits.

@@ -103,8 +103,8 @@ impl FullPassEngine for Faulty {
 
 impl HeadEngine for Faulty {}
 
-fn faulty(model: Model, fault: Fault, capacity_queries: u32, engine_max_restarts: u32) -> Kindred {
-    let limits = Limits { capacity_queries, engine_max_restarts, ..Settings::default().limits };
+fn faulty(model: Model, fault: Fault, capacity_slots: u32, max_restarts: u32) -> Kindred {
+    let limits = Limits { capacity_slots, max_restarts, ..Settings::default().limits };
     let searches = Arc::new(AtomicUsize::new(0));
     let settings = Settings { limits, ..Settings::default() };
     Kindred::with_engine(model, settings, move |model| {
