@@ -27,6 +27,7 @@ mod engine;
 pub mod expansion;
 pub mod full_pass;
 mod hit;
+mod names;
 mod query;
 pub mod score;
 pub mod scoring;
