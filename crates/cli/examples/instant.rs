@@ -72,8 +72,8 @@ impl SearchEngine for Instantly {
             (1..=k.min(self.rows as usize) as u32).map(hit).collect()
         };
         let answers = batch.queries().iter().map(|query| match &query.vectors()[0].vector {
-            QueryVector::Row(row) => hits(row.0, query.k()),
-            QueryVector::Components(_) => hits(0, query.k()),
+            QueryVector::Row(row) => hits(row.0, query.k),
+            QueryVector::Components(_) => hits(0, query.k),
         });
         Ok(answers.collect())
     }

@@ -46,7 +46,7 @@ pub use engine::{Engine, FullPassEngine, HeadEngine, SearchEngine};
 pub use expansion::{BestTerms, Expansion, PartOfExpansion, Term, TermExpander, TokenVectors};
 pub use full_pass::{FullPassAnswer, FullPassPart, FullPassQuery, FullPassShare, RankedRow};
 pub use hit::{Hit, Row};
-pub use query::{Filter, FilterParts, Query, QueryBatch, Ranking};
+pub use query::{Filter, Query, QueryBatch, Ranking};
 pub use scoring::{HalfSpace, MAX_SCORING_WORDS, Scoring, ScoringError};
 pub use staging::Staging;
 pub use table::{HasTable, Metric, Table};

@@ -26,8 +26,10 @@ use super::{Hit, QueryError, QueryVector, Row, Scoring, ScoringVector, Table};
 #[derive(Debug, Clone)]
 pub struct Query {
     ranking: Ranking,
-    k: usize,
-    filter: Filter,
+    /// The maximum number of neighbours.
+    pub k: usize,
+    /// Which rows may be neighbours.
+    pub filter: Filter,
 }
 
 /// What the rows of a query are ranked by.
@@ -40,9 +42,13 @@ pub enum Ranking {
 }
 
 /// Which rows may be neighbours. Applies before `k`, inside the engine.
+///
+/// An engine destructures it without `..`, so that a new field does not compile until the engine
+/// handles it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filter {
-    excluded: Vec<Row>,
+    /// The rows left out: ascending, each once, as [`excluding`](Self::excluding) has them.
+    pub excluded: Vec<Row>,
     /// Search only this many rows, from the first on (the most frequent words).
     pub first_rows: Option<u32>,
     /// The minimum score, inclusive.
@@ -51,36 +57,7 @@ pub struct Filter {
     pub max_score: Option<f64>,
 }
 
-/// A filter's fields, for engines. An engine destructures it without `..`, so that a new field does
-/// not compile until the engine handles it.
-///
-/// ```
-/// use contract::{Filter, FilterParts, Row};
-///
-/// let filter = Filter::excluding(vec![Row(7), Row(3)]);
-/// let FilterParts { excluded, first_rows, min_score, max_score } = filter.parts();
-/// assert_eq!(excluded, [Row(3), Row(7)]);
-/// assert!(first_rows.is_none() && min_score.is_none() && max_score.is_none());
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FilterParts<'a> {
-    /// The rows left out, ascending.
-    pub excluded: &'a [Row],
-    /// Only the first n rows.
-    pub first_rows: Option<u32>,
-    /// Only scores of at least this.
-    pub min_score: Option<f64>,
-    /// Only scores of at most this.
-    pub max_score: Option<f64>,
-}
-
 impl Filter {
-    /// Every field.
-    pub fn parts(&self) -> FilterParts<'_> {
-        let &Self { ref excluded, first_rows, min_score, max_score } = self;
-        FilterParts { excluded, first_rows, min_score, max_score }
-    }
-
     /// A filter that excludes these rows, in any order and with repetitions.
     pub fn excluding(mut excluded: Vec<Row>) -> Self {
         excluded.sort_unstable();
@@ -103,11 +80,6 @@ impl Filter {
         Self { excluded, ..Self::default() }
     }
 
-    /// The excluded rows, ascending.
-    pub fn excluded(&self) -> &[Row] {
-        &self.excluded
-    }
-
     /// How many of `rows` rows this filter covers.
     pub fn row_limit(&self, rows: usize) -> usize {
         self.first_rows.map_or(rows, |first| rows.min(first as usize))
@@ -127,14 +99,6 @@ impl Filter {
             && max_score.is_none_or(|max| score <= max)
             && first_rows.is_none_or(|first| row.0 < first)
             && !self.excludes(row)
-    }
-}
-
-/// The filter that has these fields.
-impl From<FilterParts<'_>> for Filter {
-    fn from(parts: FilterParts<'_>) -> Self {
-        let FilterParts { excluded, first_rows, min_score, max_score } = parts;
-        Self { first_rows, min_score, max_score, ..Self::excluding(excluded.to_vec()) }
     }
 }
 
@@ -226,16 +190,6 @@ impl Query {
             Ranking::Vector(vector) => table.score(vector.components(table), vector.norm, row),
             Ranking::Formula(scoring) => scoring.score_of_row(table, row),
         }
-    }
-
-    /// The maximum number of neighbours.
-    pub fn k(&self) -> usize {
-        self.k
-    }
-
-    /// Which rows may be neighbours.
-    pub fn filter(&self) -> &Filter {
-        &self.filter
     }
 }
 
@@ -334,7 +288,7 @@ mod tests {
         let mut filter = Filter::excluding(vec![Row(3), Row(1), Row(3)]);
         filter.first_rows = Some(5);
         filter.min_score = Some(0.5);
-        assert_eq!(filter.excluded(), [Row(1), Row(3)]);
+        assert_eq!(filter.excluded, [Row(1), Row(3)]);
         assert!(filter.admits(Row(4), 0.5), "the minimum score is inclusive");
         assert!(!filter.admits(Row(4), 0.4999));
         assert!(!filter.admits(Row(5), 0.9));

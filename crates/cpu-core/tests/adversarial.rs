@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::support::{
     self, ask, bits, certified, expected, model, model_under_dot, repeating_model,
 };
-use contract::{Filter, FilterParts, Query, QueryBatch, QueryVector, Row, SearchEngine};
+use contract::{Filter, Query, QueryBatch, QueryVector, Row, SearchEngine};
 use cpu_core::{Counters, FirstLook, InstructionSet, Paths, ReferenceEngine};
 use model_store::ModelStore;
 use model_store::synth::split_mix;
@@ -304,11 +304,11 @@ fn minimum_and_maximum_scores_are_inclusive_at_ties() {
                 (Some(high), Some(next(high, false))),
             ];
             for (min_score, max_score) in limits {
-                let parts =
-                    FilterParts { excluded: &[row], first_rows: None, min_score, max_score };
+                let excluded = vec![row];
+                let filter = Filter { excluded, first_rows: None, min_score, max_score };
                 for k in [1, 9, 200] {
                     let vector = QueryVector::Row(row);
-                    queries.push(Query::new(&table, vector, k, Filter::from(parts)).unwrap());
+                    queries.push(Query::new(&table, vector, k, filter.clone()).unwrap());
                 }
             }
         }

@@ -23,7 +23,7 @@ struct CountsRanks {
 
 impl CountsRanks {
     fn answer(&self, part: &mut FullPassPart) {
-        if part.query().k() == 0 {
+        if part.query().k == 0 {
             let rows = part.distinct_ranked().len();
             part.answer_ranks(&self.model.table(), &vec![0.25; rows], &vec![41; rows]);
         }

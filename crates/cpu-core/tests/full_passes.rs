@@ -96,7 +96,7 @@ fn in_slices(
         assert!(next.is_none_or(|next| next >= from), "it goes back");
         slices += 1;
         // Each slice advances by a row or a ranked row, or makes one part ready.
-        let ranked = |query: &FullPassQuery| query.ranked().len() + 1;
+        let ranked = |query: &FullPassQuery| query.ranked.len() + 1;
         assert!(slices <= 6000 + queries.iter().map(ranked).sum::<usize>(), "it gets nowhere");
     }
     (parts.into_iter().map(FullPassPart::into_answer).collect(), slices)
@@ -182,12 +182,12 @@ proptest! {
         let together = engine.full_pass(&batch).unwrap();
         for (query, answer) in queries.iter().zip(together) {
             let all = FullPassQuery::new(
-                query.scoring().clone(), model.rows(), query.filter().clone(), Vec::new(),
+                query.scoring.clone(), model.rows(), query.filter.clone(), Vec::new(),
             );
             let all = engine.full_pass(&[&all]).unwrap().remove(0).hits;
             prop_assert!(all.is_sorted());
-            prop_assert_eq!(&answer.hits, &all[..query.k().min(all.len())]);
-            for (&row, ranked) in query.ranked().iter().zip(answer.ranks) {
+            prop_assert_eq!(&answer.hits, &all[..query.k.min(all.len())]);
+            for (&row, ranked) in query.ranked.iter().zip(answer.ranks) {
                 let index = all.iter().position(|hit| hit.row == row);
                 let rank = index.map(|index| index as u32 + 1);
                 let score = query.score(&model.table(), row);
@@ -205,7 +205,7 @@ proptest! {
             .iter()
             .map(|search| {
                 let scoring = search.scoring();
-                FullPassQuery::new(scoring, search.k(), search.filter().clone(), Vec::new())
+                FullPassQuery::new(scoring, search.k, search.filter.clone(), Vec::new())
             })
             .collect();
         let mut engine = FullScanEngine::new(model, 2).unwrap();

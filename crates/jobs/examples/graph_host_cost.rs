@@ -44,7 +44,7 @@ impl SearchEngine for Instantly {
             (1..=k).map(hit).collect()
         };
         let answers = batch.queries().iter().map(|query| match &query.vectors()[0].vector {
-            QueryVector::Row(row) => hits(row.0, query.k() as u32),
+            QueryVector::Row(row) => hits(row.0, query.k as u32),
             QueryVector::Components(_) => Vec::new(),
         });
         Ok(answers.collect())

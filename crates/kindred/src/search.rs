@@ -105,7 +105,7 @@ impl Search {
             match one {
                 Ok((index, kept)) => self.found[index].hits = kept,
                 Err(one) => {
-                    let query = one.query.clone().with_k(one.query.k().saturating_mul(GROWTH));
+                    let query = one.query.clone().with_k(one.query.k.saturating_mul(GROWTH));
                     self.searches.push((one.index, query.clone()));
                     self.folding.push(Folding { query, ..one });
                 }
@@ -141,7 +141,7 @@ impl ToFold {
         let folded = self.0.into_iter().map(|(one, hits)| {
             go_on()?;
             let kept = one.fold.keep(words, &hits);
-            let is_done = kept.len() == one.fold.k || hits.len() < one.query.k();
+            let is_done = kept.len() == one.fold.k || hits.len() < one.query.k;
             Ok(if is_done { Ok((one.index, kept)) } else { Err(one) })
         });
         folded.collect::<Result<_, E>>().map(Folded)

@@ -67,7 +67,7 @@ impl SearchEngine for Rows {
         if self.passes == self.fails_in {
             return Err(EngineError::Device("as ordered".into()));
         }
-        let hit = |query: &&Query| vec![Hit { row: Row(query.k() as u32), score: 1.0 }];
+        let hit = |query: &&Query| vec![Hit { row: Row(query.k as u32), score: 1.0 }];
         Ok(batch.queries().iter().map(hit).collect())
     }
 

@@ -151,7 +151,7 @@ fn joined(found: Vec<Hits>, queries: &[&Query], shards: &[Shard]) -> Hits {
         let next = |one: &mut std::vec::IntoIter<_>| one.next().expect("one for each query");
         let lists: Vec<Option<Vec<Hit>>> = found.iter_mut().map(next).collect();
         let lists = lists.into_iter().collect::<Option<Vec<_>>>()?;
-        Some(merge(shards.iter().zip(lists), query.k()))
+        Some(merge(shards.iter().zip(lists), query.k))
     });
     Ok(answers.collect())
 }

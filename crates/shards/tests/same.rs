@@ -153,8 +153,8 @@ proptest! {
         let full: Vec<FullPassQuery> = queries
             .iter()
             .map(|query| {
-                let (scoring, filter) = (query.scoring(), query.filter().clone());
-                FullPassQuery::new(scoring, query.k() % 40, filter, ranked.clone())
+                let (scoring, filter) = (query.scoring(), query.filter.clone());
+                FullPassQuery::new(scoring, query.k % 40, filter, ranked.clone())
             })
             .collect();
         let expected = reference.full_pass(&full.iter().collect::<Vec<_>>()).unwrap();

@@ -32,11 +32,16 @@ const HITS_PER_WORK: usize = 32;
 /// `above`.
 #[derive(Debug, Clone)]
 pub struct FullPassQuery {
-    scoring: Scoring,
-    k: usize,
-    filter: Filter,
-    ranked: Vec<Row>,
-    above: Vec<f64>,
+    /// The formula of a row's score.
+    pub scoring: Scoring,
+    /// The maximum number of hits.
+    pub k: usize,
+    /// Which rows can be hits and count for ranks.
+    pub filter: Filter,
+    /// The rows whose ranks are requested.
+    pub ranked: Vec<Row>,
+    /// The scores above which rows are counted; none is NaN.
+    pub above: Vec<f64>,
 }
 
 impl FullPassQuery {
@@ -62,38 +67,13 @@ impl FullPassQuery {
     /// The full pass that gives the same answer as the search `query`: the same rows and score
     /// bits.
     pub fn of_search(query: &Query) -> Self {
-        let (scoring, filter) = (query.scoring(), query.filter().clone());
-        Self { scoring, k: query.k(), filter, ranked: Vec::new(), above: Vec::new() }
+        let (scoring, filter) = (query.scoring(), query.filter.clone());
+        Self { scoring, k: query.k, filter, ranked: Vec::new(), above: Vec::new() }
     }
 
     /// The same query with another number of hits.
     pub fn with_k(self, k: usize) -> Self {
         Self { k, ..self }
-    }
-
-    /// The formula of a row's score.
-    pub fn scoring(&self) -> &Scoring {
-        &self.scoring
-    }
-
-    /// The maximum number of hits.
-    pub fn k(&self) -> usize {
-        self.k
-    }
-
-    /// Which rows can be hits and count for ranks.
-    pub fn filter(&self) -> &Filter {
-        &self.filter
-    }
-
-    /// The rows whose ranks are requested.
-    pub fn ranked(&self) -> &[Row] {
-        &self.ranked
-    }
-
-    /// The scores above which rows are counted.
-    pub fn above(&self) -> &[f64] {
-        &self.above
     }
 
     /// Estimates the cost of one row of a full pass without the dot products: formula, list and

@@ -232,7 +232,7 @@ impl CertifiedSearch {
         let (table, instructions) = (model.table(), *instructions);
         let mut indices = indices.to_vec();
         // So that the queries that cover a row are always a prefix.
-        let limit = |index: &usize| batch[*index].filter().row_limit(table.rows());
+        let limit = |index: &usize| batch[*index].filter.row_limit(table.rows());
         indices.sort_by_key(|index| Reverse(limit(index)));
         let queries: Vec<&Query> = indices.iter().map(|&index| batch[index]).collect();
         let columns = columns::columns(&queries, &table, &tables.lift);
@@ -307,9 +307,9 @@ impl CertifiedSearch {
         }
         let queries = batch.queries();
         let tables = self.deriving.tables();
-        let nothing = |query: &&Query| (query.k() == 0).then(Vec::new);
+        let nothing = |query: &&Query| (query.k == 0).then(Vec::new);
         let mut answers: Vec<Option<Vec<Hit>>> = queries.iter().map(nothing).collect();
-        let asked = (0..batch.len()).filter(|&index| queries[index].k() > 0);
+        let asked = (0..batch.len()).filter(|&index| queries[index].k > 0);
         let suits = |&index: &usize| {
             let unit = |tables: &Tables| tables.lift.unit(queries[index].vectors()[0].norm);
             tables.as_deref().is_some_and(|tables| unit(tables).is_useful())

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use contract::{Filter, FilterParts, Query, QueryVector, Row, SearchEngine};
+use contract::{Filter, Query, QueryVector, Row, SearchEngine};
 use gpu_core::search::Paths;
 use model_store::ModelStore;
 
@@ -51,10 +51,10 @@ fn minimum_and_maximum_scores_at_ties() {
                 (Some(low.next_up()), Some(high.next_up())),
                 (Some(high), Some(high.next_down())),
             ] {
-                let parts =
-                    FilterParts { excluded: &[row], first_rows: None, min_score, max_score };
+                let excluded = vec![row];
+                let filter = Filter { excluded, first_rows: None, min_score, max_score };
                 for k in [1, 10, 200] {
-                    let filter = Filter::from(parts);
+                    let filter = filter.clone();
                     queries.push(Query::new(&view, QueryVector::Row(row), k, filter).unwrap());
                 }
             }

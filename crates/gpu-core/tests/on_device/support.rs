@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use contract::{
-    Filter, FilterParts, Hit, Metric, Query, QueryBatch, QueryVector, Row, SearchEngine,
-};
+use contract::{Filter, Hit, Metric, Query, QueryBatch, QueryVector, Row, SearchEngine};
 use cpu_core::{FullScanEngine, ReferenceEngine};
 use gpu_core::Options;
 use gpu_core::search::{CudaEngine, Paths};
@@ -96,13 +94,12 @@ pub(crate) fn queries(
         let excluded: Vec<Row> = (0..excluded).map(|_| Row(numbers.below(rows) as u32)).collect();
         let now_and_then = |numbers: &mut Numbers| numbers.below(6) == 0;
         // All fields are named: a new one does not compile until it is generated here.
-        let parts = FilterParts {
-            excluded: &excluded,
+        let filter = Filter {
+            excluded: Filter::excluding(excluded).excluded,
             first_rows: now_and_then(numbers).then(|| 1 + numbers.below(rows) as u32),
             min_score: now_and_then(numbers).then(|| f64::from(numbers.real())),
             max_score: now_and_then(numbers).then(|| f64::from(numbers.real())),
         };
-        let filter = Filter::from(parts);
         let k = ks[numbers.below(ks.len())];
         // A zero row makes no query.
         queries.extend(Query::new(&model.table(), vector, k, filter));

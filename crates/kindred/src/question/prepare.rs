@@ -4,8 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use contract::{
-    Filter, FilterParts, FullPassQuery, Query, QueryError, QueryVector, Row, ScoringVector,
-    WeightedWord,
+    Filter, FullPassQuery, Query, QueryError, QueryVector, Row, ScoringVector, WeightedWord,
 };
 use model_store::ModelStore;
 
@@ -145,13 +144,9 @@ impl Checked {
     pub(super) fn filter(&self, inputs: Vec<Row>) -> Filter {
         let left_out = if self.include_query { Vec::new() } else { inputs };
         let excluded = self.excluded.as_ref().map_or(&[][..], |excluded| &excluded.rows[..]);
-        let mut filter = Filter::excluding_besides(excluded, left_out);
-        filter.first_rows = self.vocab_limit;
-        filter.min_score = self.min_score;
-        filter.max_score = self.max_score;
-        // A new field does not compile until it is set above.
-        let FilterParts { excluded: _, first_rows: _, min_score: _, max_score: _ } = filter.parts();
-        filter
+        let excluded = Filter::excluding_besides(excluded, left_out).excluded;
+        let &Self { vocab_limit: first_rows, min_score, max_score, .. } = self;
+        Filter { excluded, first_rows, min_score, max_score }
     }
 
     /// The query for a vector that is no row.

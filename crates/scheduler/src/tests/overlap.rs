@@ -19,7 +19,7 @@ const ALONE: usize = 77;
 const BREAKS: usize = 66;
 
 fn ks(batch: &QueryBatch<'_>) -> Vec<usize> {
-    batch.queries().iter().map(|query| query.k()).collect()
+    batch.queries().iter().map(|query| query.k).collect()
 }
 
 impl Overlapping {

@@ -142,7 +142,7 @@ impl SearchEngine for Replica {
     }
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
-        let ks: Vec<usize> = batch.queries().iter().map(|query| query.k()).collect();
+        let ks: Vec<usize> = batch.queries().iter().map(|query| query.k).collect();
         self.stage.passes.lock().unwrap().push((self.index, ks.clone()));
         let told = self.stage.passes_do.lock().unwrap().remove(&self.index);
         let forgotten = self.stage.obey(self.index, told)?;
