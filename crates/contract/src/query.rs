@@ -1,4 +1,4 @@
-//! Queries that are checked against their table, their filters, and batches of them.
+//! Queries that are checked against their table, and their filters.
 
 use super::{Hit, QueryError, QueryVector, Row, Scoring, ScoringVector, Table};
 
@@ -6,7 +6,7 @@ use super::{Hit, QueryError, QueryVector, Row, Scoring, ScoringVector, Table};
 /// is checked against its table when it is created.
 ///
 /// ```
-/// use contract::{Filter, Query, QueryBatch, QueryError, QueryVector, Row, Table};
+/// use contract::{Filter, Query, QueryError, QueryVector, Row, Table};
 ///
 /// let table = Table::new(&[1.0, 0.0, 0.0, 2.0], &[1.0, 2.0], 2);
 /// let of_a_row = Query::new(&table, QueryVector::Row(Row(1)), 10, Filter::excluding(vec![Row(1)]))?;
@@ -19,8 +19,7 @@ use super::{Hit, QueryError, QueryVector, Row, Scoring, ScoringVector, Table};
 /// let zero = Query::new(&table, vec![0.0, 0.0].into(), 3, Filter::default());
 /// assert_eq!(zero.unwrap_err(), QueryError::Zero);
 ///
-/// let batch: QueryBatch = [&of_a_row, &of_a_vector].into_iter().collect();
-/// assert!(batch.len() == 2 && batch.fits(&table));
+/// assert!(of_a_row.fits(&table) && of_a_vector.fits(&table));
 /// # Ok::<(), QueryError>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -162,6 +161,12 @@ impl Query {
         }
     }
 
+    /// Whether the query fits a table of this shape, so that a query made for one table can't read
+    /// past the end of another.
+    pub fn fits(&self, table: &Table<'_>) -> bool {
+        self.vectors().iter().all(|vector| vector.fits(table))
+    }
+
     /// The number of vectors that a certified pass scans for: one, or one for each half-space of a
     /// formula's [cover](Scoring::cover). `None` if the formula has no cover, so that no certified
     /// pass takes the query.
@@ -193,61 +198,25 @@ impl Query {
     }
 }
 
-/// Queries that are answered together, in one pass. Each has its own ranking, `k` and filter.
-#[derive(Debug, Clone, Default)]
-pub struct QueryBatch<'a> {
-    queries: Vec<&'a Query>,
-}
-
-impl<'a> QueryBatch<'a> {
-    /// The queries, in order.
-    pub fn queries(&self) -> &[&'a Query] {
-        &self.queries
-    }
-
-    /// Number of queries.
-    pub fn len(&self) -> usize {
-        self.queries.len()
-    }
-
-    /// Whether there are no queries.
-    pub fn is_empty(&self) -> bool {
-        self.queries.is_empty()
-    }
-
-    /// Completes what was found for these queries: `search` answers those without an answer, as a
-    /// batch of their own.
-    ///
-    /// # Errors
-    /// As `search` says.
-    pub fn complete<E>(
-        &self,
-        found: Vec<Option<Vec<Hit>>>,
-        search: impl FnOnce(&QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, E>,
-    ) -> Result<Vec<Vec<Hit>>, E> {
-        let is_open = |index: &usize| found[*index].is_none();
-        let open: Vec<usize> = (0..self.len()).filter(is_open).collect();
-        let mut answers: Vec<Vec<Hit>> = found.into_iter().map(Option::unwrap_or_default).collect();
-        if !open.is_empty() {
-            let rest = open.iter().map(|&index| self.queries[index]).collect();
-            for (index, hits) in open.into_iter().zip(search(&rest)?) {
-                answers[index] = hits;
-            }
+/// Completes what was found for some queries: `search` answers those without an answer together.
+///
+/// # Errors
+/// As `search` says.
+pub fn complete<E>(
+    queries: &[&Query],
+    found: Vec<Option<Vec<Hit>>>,
+    search: impl FnOnce(&[&Query]) -> Result<Vec<Vec<Hit>>, E>,
+) -> Result<Vec<Vec<Hit>>, E> {
+    let is_open = |index: &usize| found[*index].is_none();
+    let open: Vec<usize> = (0..queries.len()).filter(is_open).collect();
+    let mut answers: Vec<Vec<Hit>> = found.into_iter().map(Option::unwrap_or_default).collect();
+    if !open.is_empty() {
+        let rest: Vec<&Query> = open.iter().map(|&index| queries[index]).collect();
+        for (index, hits) in open.into_iter().zip(search(&rest)?) {
+            answers[index] = hits;
         }
-        Ok(answers)
     }
-
-    /// Whether every query fits a table of this shape, so that a query made for one table can't
-    /// read past the end of another.
-    pub fn fits(&self, table: &Table<'_>) -> bool {
-        self.queries.iter().all(|query| query.vectors().iter().all(|vector| vector.fits(table)))
-    }
-}
-
-impl<'a> FromIterator<&'a Query> for QueryBatch<'a> {
-    fn from_iter<I: IntoIterator<Item = &'a Query>>(queries: I) -> Self {
-        Self { queries: queries.into_iter().collect() }
-    }
+    Ok(answers)
 }
 
 #[cfg(test)]

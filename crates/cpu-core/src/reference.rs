@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use contract::{
     Device, EngineDescription, EngineError, Expansion, Filter, FullPassAnswer, FullPassEngine,
-    FullPassPart, FullPassQuery, HasTable, HeadEngine, Hit, PartOfExpansion, Query, QueryBatch,
-    RankedRow, Row, SearchEngine, Table, Term, TokenText,
+    FullPassPart, FullPassQuery, HasTable, HeadEngine, Hit, PartOfExpansion, Query, RankedRow, Row,
+    SearchEngine, Table, Term, TokenText,
 };
 
 /// The oracle: scores every row by the contract's formula, sorts all scores, takes the first `k`.
@@ -32,12 +32,12 @@ impl SearchEngine for ReferenceEngine {
         1
     }
 
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
         let table = self.model.table();
-        if !batch.fits(&table) {
+        if !batch.iter().all(|query| query.fits(&table)) {
             return Err(EngineError::ForeignQuery);
         }
-        Ok(batch.queries().iter().map(|query| search_one(&table, query)).collect())
+        Ok(batch.iter().map(|query| search_one(&table, query)).collect())
     }
 }
 

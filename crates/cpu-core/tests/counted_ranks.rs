@@ -6,8 +6,8 @@ use std::sync::Arc;
 use contract::workload::{FullPass, Slice};
 use contract::{
     Device, Engine, EngineDescription, EngineError, Filter, FullPassAnswer, FullPassEngine,
-    FullPassPart, FullPassQuery, HeadEngine, Hit, QueryBatch, QueryVector, Row, Scoring,
-    SearchEngine, Workload,
+    FullPassPart, FullPassQuery, HeadEngine, Hit, Query, QueryVector, Row, Scoring, SearchEngine,
+    Workload,
 };
 use cpu_core::FullScanEngine;
 use model_store::ModelStore;
@@ -41,7 +41,7 @@ impl SearchEngine for CountsRanks {
         waiting
     }
 
-    fn search(&mut self, _: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+    fn search(&mut self, _: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
         unreachable!("nobody searches")
     }
 }

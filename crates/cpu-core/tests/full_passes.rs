@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{self, filters, model, repeating_model, tables};
 use contract::{
-    Filter, FullPassAnswer, FullPassEngine, FullPassPart, FullPassQuery, Hit, QueryVector,
+    Filter, FullPassAnswer, FullPassEngine, FullPassPart, FullPassQuery, Hit, Query, QueryVector,
     RankedRow, Row, Scoring, SearchEngine,
 };
 use cpu_core::{CpuEngine, FullScanEngine, InstructionSet, Options, Paths, ReferenceEngine};
@@ -130,7 +130,7 @@ proptest! {
         model in tables(120), seeds in support::seeds(), with_table in any::<bool>(), no_room in any::<bool>(),
     ) {
         let searches = support::queries(&model, seeds);
-        let batch = searches.iter().collect();
+        let batch: Vec<&Query> = searches.iter().collect();
         let expected = support::expected(&model, &batch);
         let paths = Paths { room: no_room.then_some(0), always_certify: no_room, ..Paths::default() };
         let options = Options { threads: 2, paths, ..Options::default() };
@@ -199,7 +199,7 @@ proptest! {
     #[test]
     fn a_full_pass_without_ranks_is_a_search(model in tables(90), seeds in support::seeds()) {
         let searches = support::queries(&model, seeds);
-        let batch = searches.iter().collect();
+        let batch: Vec<&Query> = searches.iter().collect();
         let expected = support::expected(&model, &batch);
         let queries: Vec<FullPassQuery> = searches
             .iter()

@@ -2,8 +2,8 @@
 //! rows computes by the contract's formula.
 
 use contract::{
-    Engine, EngineError, Filter, FullPassEngine, FullPassQuery, Hit, Metric, Query, QueryBatch,
-    QueryVector, RankedRow, Ranking, Row, Scoring, ScoringVector, SearchEngine, Table,
+    Engine, EngineError, Filter, FullPassEngine, FullPassQuery, Hit, Metric, Query, QueryVector,
+    RankedRow, Ranking, Row, Scoring, ScoringVector, SearchEngine, Table,
 };
 use model_store::ModelStore;
 use tracing::debug;
@@ -98,7 +98,7 @@ impl Check<'_> {
     }
 
     fn search(&self, engine: &mut dyn SearchEngine, queries: &[Query]) -> Result<(), WrongAnswer> {
-        let batch: QueryBatch<'_> = queries.iter().collect();
+        let batch: Vec<&Query> = queries.iter().collect();
         let found = engine.search(&batch).map_err(|e| self.failed(e))?;
         for (index, query) in queries.iter().enumerate() {
             let score = |row| query.score(&self.table, row);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use contract::{
     Device, EngineDescription, EngineError, FullPassEngine, FullPassPart, FullPassQuery,
-    HeadEngine, Hit, Query, QueryBatch, SearchEngine, UsualCosts,
+    HeadEngine, Hit, Query, SearchEngine, UsualCosts,
 };
 use cpu_core::ReferenceEngine;
 use kindred::queue::{Limits, SubmitError};
@@ -168,7 +168,7 @@ impl SearchEngine for Held {
         self.0.preferred_batch(waiting)
     }
 
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
         self.2.fetch_add(1, Ordering::Relaxed);
         drop(self.1.lock());
         self.0.search(batch)

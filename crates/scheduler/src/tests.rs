@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use contract::{
     Device, Engine, EngineDescription, EngineError, Filter, FullPassEngine, FullPassPart,
-    FullPassQuery, HeadEngine, Hit, Query, QueryBatch, QueryVector, Row, Scoring, SearchEngine,
+    FullPassQuery, HeadEngine, Hit, Query, QueryVector, Row, Scoring, SearchEngine,
 };
 use model_store::ModelStore;
 use tokio::runtime;
@@ -64,9 +64,9 @@ impl SearchEngine for HeldEngine {
         waiting.min(4)
     }
 
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
-        let forgotten = self.wait(batch.queries().iter().map(|query| query.k).collect())?;
-        Ok(batch.queries().iter().skip(forgotten).map(|query| hits(query.k)).collect())
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
+        let forgotten = self.wait(batch.iter().map(|query| query.k).collect())?;
+        Ok(batch.iter().skip(forgotten).map(|query| hits(query.k)).collect())
     }
 }
 

@@ -61,7 +61,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use contract::certificate::{Lift, MAX_DIM};
-use contract::{EngineError, Hit, Precision, Query, QueryBatch, SearchEngine};
+use contract::{EngineError, Hit, Precision, Query, SearchEngine};
 
 use crate::InstructionSet;
 use crate::full_scan::{FullScanEngine, StartError};
@@ -284,32 +284,32 @@ impl CertifiedSearch {
     /// See [`SearchEngine::search_overlapped`].
     pub(crate) fn search_overlapped(
         &mut self,
-        batch: &QueryBatch<'_>,
+        queries: &[&Query],
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
         meanwhile();
         if self.deriving.tables().is_none() {
             // Waiting for as long as the full scan would take, and scanning only then, takes twice
             // as long at worst.
-            let scan = self.costs.full_scan_time(batch.queries(), &self.full.pool);
+            let scan = self.costs.full_scan_time(queries, &self.full.pool);
             self.deriving.wait_at_most(scan);
         }
-        self.search_now(batch)
+        self.search_now(queries)
     }
 
     /// The same without waiting for the derived table.
     pub(crate) fn search_now(
         &mut self,
-        batch: &QueryBatch<'_>,
+        queries: &[&Query],
     ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
-        if !batch.fits(&self.full.model.table()) {
+        let table = self.full.model.table();
+        if !queries.iter().all(|query| query.fits(&table)) {
             return Err(EngineError::ForeignQuery);
         }
-        let queries = batch.queries();
         let tables = self.deriving.tables();
         let nothing = |query: &&Query| (query.k == 0).then(Vec::new);
         let mut answers: Vec<Option<Vec<Hit>>> = queries.iter().map(nothing).collect();
-        let asked = (0..batch.len()).filter(|&index| queries[index].k > 0);
+        let asked = (0..queries.len()).filter(|&index| queries[index].k > 0);
         let suits = |&index: &usize| {
             let unit = |tables: &Tables| tables.lift.unit(queries[index].vectors()[0].norm);
             tables.as_deref().is_some_and(|tables| unit(tables).is_useful())
@@ -328,7 +328,7 @@ impl CertifiedSearch {
         let products: usize =
             full.iter().map(|&index| self.costs.full_scan_products(queries[index])).sum();
         if !full.is_empty() && products <= SHORT_FULL_SCAN {
-            let few = full.iter().map(|&index| queries[index]).collect();
+            let few: Vec<&Query> = full.iter().map(|&index| queries[index]).collect();
             for (index, hits) in full.into_iter().zip(self.full.search(&few)?) {
                 answers[index] = Some(hits);
             }

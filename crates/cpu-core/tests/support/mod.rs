@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use contract::{Filter, Hit, Metric, Query, QueryBatch, QueryVector, Row, Scoring, SearchEngine};
+use contract::{Filter, Hit, Metric, Query, QueryVector, Row, Scoring, SearchEngine};
 use cpu_core::{CpuEngine, InstructionSet, Options, Paths, ReferenceEngine};
 use model_store::ModelStore;
 use proptest::prelude::*;
@@ -156,7 +156,7 @@ pub(crate) fn bits(answers: &[Vec<Hit>]) -> Vec<Vec<(u32, u64)>> {
 }
 
 /// What the plain reference answers.
-pub(crate) fn expected(model: &Arc<ModelStore>, batch: &QueryBatch<'_>) -> Vec<Vec<(u32, u64)>> {
+pub(crate) fn expected(model: &Arc<ModelStore>, batch: &[&Query]) -> Vec<Vec<(u32, u64)>> {
     bits(&ReferenceEngine::new(model.clone()).search(batch).unwrap())
 }
 

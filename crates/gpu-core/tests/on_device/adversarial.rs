@@ -160,7 +160,7 @@ fn all_rows_inside_the_bound() {
     let asked = queries(&model, 30, &[1, 10, 100], &mut numbers);
     check("all inside the bound", &model, &asked);
     let mut engine = engine(&model, Paths { certified_from_rows: 0, ..Paths::default() });
-    engine.search(&asked.iter().collect()).unwrap();
+    engine.search(&asked.iter().collect::<Vec<_>>()).unwrap();
     assert!(engine.counters().fallbacks > 0, "{:?}", engine.counters());
 }
 
@@ -179,7 +179,7 @@ fn every_block_of_the_4_bit_scan_overflows() {
         .collect();
     let expected = reference(&model, &asked);
     for (query, expected) in asked.iter().zip(expected) {
-        let found = bits(&engine.search(&std::iter::once(query).collect()).unwrap());
+        let found = bits(&engine.search(&[query]).unwrap());
         assert_eq!(found, [expected], "{:?}", engine.counters());
     }
     assert!(engine.counters().retried > 0, "{:?}", engine.counters());

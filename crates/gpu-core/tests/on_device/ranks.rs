@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use contract::{
-    Device, Filter, FullPassEngine, FullPassPart, FullPassQuery, QueryBatch, QueryVector, Row,
-    Scoring, SearchEngine,
+    Device, Filter, FullPassEngine, FullPassPart, FullPassQuery, Query, QueryVector, Row, Scoring,
+    SearchEngine,
 };
 use cpu_core::FullScanEngine;
 use gpu_core::search::{CudaEngine, Paths};
@@ -217,7 +217,7 @@ fn that_a_pass_does_not_take() {
 /// Starts countings and searches before those before them are finished, as the scheduler does.
 fn and_searches_that_overlap() {
     enum Started<'a> {
-        Search(QueryBatch<'a>),
+        Search(Vec<&'a Query>),
         Ranks(Vec<&'a FullPassQuery>),
     }
     let mut numbers = Numbers::new(19);
@@ -252,7 +252,7 @@ fn and_searches_that_overlap() {
             engine.start_ranks(&batch).unwrap().then_some(Started::Ranks(batch))
         } else {
             let end = searched.len().min(next_search + size);
-            let batch: QueryBatch<'_> = searched[next_search..end].iter().collect();
+            let batch: Vec<&Query> = searched[next_search..end].iter().collect();
             next_search = end;
             engine.start_search(&batch).unwrap().then_some(Started::Search(batch))
         };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use contract::{Filter, Hit, Metric, Query, QueryBatch, QueryVector, Row, SearchEngine};
+use contract::{Filter, Hit, Metric, Query, QueryVector, Row, SearchEngine};
 use cpu_core::{FullScanEngine, ReferenceEngine};
 use gpu_core::Options;
 use gpu_core::search::{CudaEngine, Paths};
@@ -112,7 +112,7 @@ pub(crate) fn bits(answers: &[Vec<Hit>]) -> Vec<Vec<(u32, u64)>> {
 }
 
 pub(crate) fn reference(model: &Arc<ModelStore>, queries: &[Query]) -> Vec<Vec<(u32, u64)>> {
-    let batch: QueryBatch<'_> = queries.iter().collect();
+    let batch: Vec<&Query> = queries.iter().collect();
     // cpu-core's own tests compare this engine with the reference.
     if model.rows() * model.dim() * queries.len() > 20_000_000 {
         bits(&FullScanEngine::new(model.clone(), 0).unwrap().search(&batch).unwrap())
@@ -130,7 +130,7 @@ pub(crate) fn check(what: &str, model: &Arc<ModelStore>, queries: &[Query]) {
             continue;
         }
         let mut engine = engine(model, paths);
-        let batch: QueryBatch<'_> = queries.iter().collect();
+        let batch: Vec<&Query> = queries.iter().collect();
         let found = bits(&engine.search(&batch).unwrap());
         assert_eq!(found.len(), expected.len(), "{what}, {name}");
         for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
@@ -143,7 +143,7 @@ pub(crate) fn check(what: &str, model: &Arc<ModelStore>, queries: &[Query]) {
             );
         }
         for (i, query) in queries.iter().enumerate().take(6) {
-            let alone = bits(&engine.search(&std::iter::once(query).collect()).unwrap());
+            let alone = bits(&engine.search(&[query]).unwrap());
             assert_eq!(alone[0], expected[i], "{what}, {name}, query {i} alone: {query:?}");
         }
     }

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use contract::{
-    Device, EngineDescription, EngineError, FullPassEngine, HeadEngine, Hit, QueryBatch,
-    SearchEngine,
+    Device, EngineDescription, EngineError, FullPassEngine, HeadEngine, Hit, Query, SearchEngine,
 };
 use cpu_core::ReferenceEngine;
 use jobs::JobError;
@@ -37,7 +36,7 @@ impl SearchEngine for Faulty {
         waiting
     }
 
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
         let step = if self.fails { 1 } else { batch.len() };
         let before = self.counted.fetch_add(step, Ordering::Relaxed);
         match before + step > self.lost_after || (self.fails && before % 3 == 2) {

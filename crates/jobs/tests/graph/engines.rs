@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use contract::{
     Device, EngineDescription, EngineError, FullPassEngine, FullPassPart, FullPassQuery,
-    HeadEngine, Hit, Query, QueryBatch, SearchEngine, UsualCosts,
+    HeadEngine, Hit, Query, SearchEngine, UsualCosts,
 };
 use cpu_core::ReferenceEngine;
 use jobs::graph::GraphOptions;
@@ -59,7 +59,7 @@ impl SearchEngine for Faulty {
         waiting
     }
 
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
         let before = match self.fault {
             Fault::Ends(_) => self.searches.fetch_add(batch.len(), Ordering::Relaxed),
             _ => self.searches.fetch_add(1, Ordering::Relaxed),
@@ -75,7 +75,7 @@ impl SearchEngine for Faulty {
 
     fn search_overlapped(
         &mut self,
-        batch: &QueryBatch<'_>,
+        batch: &[&Query],
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
         meanwhile();
