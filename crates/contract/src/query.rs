@@ -131,11 +131,6 @@ impl Query {
         Self { ranking, k, filter }
     }
 
-    /// The same query with another number of rows.
-    pub fn with_k(self, k: usize) -> Self {
-        Self { k, ..self }
-    }
-
     /// The same query with other sources of the same vectors, and another filter: for a part of its
     /// table.
     #[must_use]

@@ -76,7 +76,8 @@ proptest! {
             for (query, together) in queries.iter().zip(together) {
                 let alone = engine.search(&[query]).unwrap().remove(0);
                 prop_assert_eq!(bits(&[alone]), bits(std::slice::from_ref(&together)));
-                let more = query.clone().with_k(model.rows());
+                let mut more = query.clone();
+                more.k = model.rows();
                 let more = engine.search(&[&more]).unwrap().remove(0);
                 prop_assert!(more.len() >= together.len());
                 prop_assert_eq!(bits(&[more[..together.len()].to_vec()]), bits(&[together]));

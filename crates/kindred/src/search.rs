@@ -104,10 +104,10 @@ impl Search {
         for one in folded.0 {
             match one {
                 Ok((index, kept)) => self.found[index].hits = kept,
-                Err(one) => {
-                    let query = one.query.clone().with_k(one.query.k.saturating_mul(GROWTH));
-                    self.searches.push((one.index, query.clone()));
-                    self.folding.push(Folding { query, ..one });
+                Err(mut one) => {
+                    one.query.k = one.query.k.saturating_mul(GROWTH);
+                    self.searches.push((one.index, one.query.clone()));
+                    self.folding.push(one);
                 }
             }
         }

@@ -136,7 +136,12 @@ fn queries(ks: impl IntoIterator<Item = usize>) -> Vec<Query> {
         let model = ModelStore::from_rows("one", 1, [("a", &[1.0f32][..])]).unwrap();
         Query::new(&model.table(), QueryVector::Row(Row(0)), 1, Filter::default()).unwrap()
     });
-    ks.into_iter().map(|k| query.clone().with_k(k)).collect()
+    let with_k = |k| {
+        let mut query = query.clone();
+        query.k = k;
+        query
+    };
+    ks.into_iter().map(with_k).collect()
 }
 
 /// Submits these queries as one job, waits, and checks the answer.

@@ -71,11 +71,6 @@ impl FullPassQuery {
         Self { scoring, k: query.k, filter, ranked: Vec::new(), above: Vec::new() }
     }
 
-    /// The same query with another number of hits.
-    pub fn with_k(self, k: usize) -> Self {
-        Self { k, ..self }
-    }
-
     /// Estimates the cost of one row of a full pass without the dot products: formula, list and
     /// ranks. In float64 multiply-adds, of which a dot product takes `dim`.
     pub fn row_work(&self) -> usize {

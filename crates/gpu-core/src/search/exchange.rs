@@ -75,9 +75,9 @@ impl Upload<'_> {
         }
         match query.ranking() {
             Ranking::Vector(ScoringVector { vector, norm }) => {
-                header.norm = match self.resident.lift.metric() {
+                header.norm = match self.resident.lift.metric {
                     Metric::Cosine => *norm,
-                    Metric::Dot => 1.0 / (factor.get() * self.resident.lift.longest()),
+                    Metric::Dot => 1.0 / (factor.get() * self.resident.lift.longest),
                 };
                 match vector {
                     QueryVector::Row(row) => header.row = in_table(*row, self.resident.rows),

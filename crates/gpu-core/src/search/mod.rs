@@ -196,7 +196,7 @@ impl CudaEngine {
     /// Whether a float32 score is computed of each row before the exact one: its bound is one of
     /// cosines.
     fn scans_float32(&self) -> bool {
-        self.paths.float32 && self.resident.lift.metric() == Metric::Cosine
+        self.paths.float32 && self.resident.lift.metric == Metric::Cosine
     }
 
     /// Whether the device counts the ranks of a query on tensor cores.

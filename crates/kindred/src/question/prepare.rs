@@ -43,18 +43,21 @@ impl Common {
 /// The options of a query, within their bounds, with defaults where nothing was given.
 #[derive(Debug, Clone)]
 pub struct Checked {
-    pub(super) k: usize,
+    /// How many neighbours at most.
+    pub k: usize,
     /// `None` for most queries.
     excluded: Option<Arc<Excluded>>,
     include_query: bool,
     vocab_limit: Option<u32>,
     min_score: Option<f64>,
     max_score: Option<f64>,
-    pub(super) with_vectors: bool,
+    /// Whether the answer has each neighbour's vector.
+    pub with_vectors: bool,
     /// The option `unknown`, if given; the default depends on the target.
     pub(super) unknown: Option<Unknown>,
     fold_case: bool,
-    explain: bool,
+    /// Whether the answer is explained.
+    pub explain: bool,
     pub(super) method: Method,
 }
 
@@ -115,23 +118,6 @@ impl Checked {
             explain: explain.unwrap_or(false),
             method: method.unwrap_or(Method::ThreeCosAdd),
         })
-    }
-
-    /// How many neighbours at most.
-    #[inline]
-    pub fn k(&self) -> usize {
-        self.k
-    }
-
-    /// Whether the answer has each neighbour's vector.
-    #[inline]
-    pub fn with_vectors(&self) -> bool {
-        self.with_vectors
-    }
-
-    /// Whether the answer is explained.
-    pub fn explain(&self) -> bool {
-        self.explain
     }
 
     /// How many rows these options exclude, besides the words of the query.

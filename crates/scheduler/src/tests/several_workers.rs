@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use contract::{Query, Table};
+use contract::Table;
 use cpu_core::{FullScanEngine, ReferenceEngine};
 
 use super::*;

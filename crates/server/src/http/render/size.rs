@@ -45,7 +45,7 @@ impl Size {
         // A term takes one dot product. A component of it is far less work than writing a number.
         let terms = prepared.explanation.as_ref().map_or(0, |e| e.formula.number_of_words());
         let bytes = BYTES_PER_NEIGHBOR + components * BYTES_PER_COMPONENT + terms * BYTES_PER_TERM;
-        let k = options.k().min(served.model.rows());
+        let k = options.k.min(served.model.rows());
         // If variants of words are folded, more hits are examined.
         let folded = if prepared.fold.is_some() { 16 * k } else { 0 };
         // A neighbour is a word, which is rarely in a cache, and two numbers: 60 ns on a Xeon with
