@@ -1,4 +1,4 @@
-//! Names of enums' variants, as settings, files and metrics have them.
+//! Names of enums' variants and of counters, as settings, files and metrics have them.
 
 /// Gives an enum without fields `ALL`, its variants in this order; `name` and `named`, from a
 /// variant to its name and back; and `Display`, which writes the name.
@@ -38,6 +38,37 @@ macro_rules! names {
         impl ::std::fmt::Display for $type {
             fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                 f.write_str(self.name())
+            }
+        }
+    };
+}
+
+/// Declares a structure of counters, which can be added. `named` has those that metrics have, with
+/// their names there.
+#[macro_export]
+macro_rules! counters {
+    (
+        $(#[$doc:meta])*
+        $name:ident { $($(#[$field_doc:meta])* $field:ident $(: $label:literal)?,)+ }
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        pub struct $name {
+            $($(#[$field_doc])* pub $field: u64,)+
+        }
+
+        impl $name {
+            /// Those that metrics have, with their names there.
+            pub fn named(self) -> Vec<(&'static str, u64)> {
+                vec![$($(($label, self.$field),)?)+]
+            }
+        }
+
+        impl ::std::ops::Add for $name {
+            type Output = Self;
+
+            fn add(self, other: Self) -> Self {
+                Self { $($field: self.$field + other.$field,)+ }
             }
         }
     };

@@ -152,30 +152,32 @@ pub(crate) struct CertifiedSearch {
     pub(crate) counters: Counters,
 }
 
-/// The counters of an engine since its start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Certified passes over the table.
-    pub passes: u64,
-    /// Queries answered with a certificate.
-    pub certified: u64,
-    /// Queries that only scoring every row can answer: no derived table yet, or `k` is a large part
-    /// of all rows.
-    pub full: u64,
-    /// Queries without a certificate, which were left to a full pass.
-    pub fallbacks: u64,
-    /// Rows that a scan of high halves did not rule out, so they were compared again with all bits.
-    pub second_looks: u64,
-    /// Rows that neither the scan nor a second comparison ruled out.
-    pub candidates: u64,
-    /// Candidates scored by the formula.
-    pub survivors: u64,
-    /// Queries of completed full passes.
-    pub full_pass_queries: u64,
-    /// Texts whose class scores were computed.
-    pub classified: u64,
-    /// Texts whose terms were found.
-    pub expanded: u64,
+contract::counters! {
+    /// The counters of an engine since its start.
+    Counters {
+        /// Certified passes over the table.
+        passes: "passes",
+        /// Queries answered with a certificate.
+        certified: "certified",
+        /// Queries that only scoring every row can answer: no derived table yet, or `k` is a large
+        /// part of all rows.
+        full: "full",
+        /// Queries without a certificate, which were left to a full pass.
+        fallbacks: "fallbacks",
+        /// Rows that a scan of high halves did not rule out, so they were compared again with all
+        /// bits.
+        second_looks: "second_looks",
+        /// Rows that neither the scan nor a second comparison ruled out.
+        candidates: "candidates",
+        /// Candidates scored by the formula.
+        survivors: "survivors",
+        /// Queries of completed full passes.
+        full_pass_queries: "full_pass_queries",
+        /// Texts whose class scores were computed.
+        classified: "classified",
+        /// Texts whose terms were found.
+        expanded: "expanded_parts",
+    }
 }
 
 impl CertifiedSearch {

@@ -87,30 +87,7 @@ impl Device for CpuEngine {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let Counters {
-            passes,
-            certified,
-            full,
-            fallbacks,
-            second_looks,
-            candidates,
-            survivors,
-            full_pass_queries,
-            classified,
-            expanded,
-        } = self.search.counters;
-        vec![
-            ("passes", passes),
-            ("certified", certified),
-            ("full", full),
-            ("fallbacks", fallbacks),
-            ("second_looks", second_looks),
-            ("candidates", candidates),
-            ("survivors", survivors),
-            ("full_pass_queries", full_pass_queries),
-            ("classified", classified),
-            ("expanded_parts", expanded),
-        ]
+        self.search.counters.named()
     }
 }
 

@@ -249,22 +249,7 @@ impl Device for CudaEngine {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        // Without `staged`: a service has none, because only callers in its own process fill such
-        // memory.
-        let own = CudaEngine::counters(self);
-        vec![
-            ("passes", own.passes),
-            ("certified", own.certified),
-            ("exact", own.exact),
-            ("retried", own.retried),
-            ("fallbacks", own.fallbacks),
-            ("candidates", own.candidates),
-            ("survivors", own.survivors),
-            ("ranked", own.ranked),
-            ("full_pass_queries", own.full_passes),
-            ("classified", own.classified),
-            ("expanded_parts", own.expanded),
-        ]
+        CudaEngine::counters(self).named()
     }
 
     fn overlaps(&self) -> bool {
