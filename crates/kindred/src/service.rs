@@ -547,7 +547,7 @@ impl Kindred {
         // A time beyond the end of the clock counts as the default.
         let deadline = Instant::now().checked_add(timeout);
         let deadline = deadline.unwrap_or_else(|| Instant::now() + self.timeout);
-        Asking::new(&self.shared.queue, &self.account, deadline)
+        Asking::new(&self.shared.queue, &self.account, deadline, None)
     }
 
     /// What this future gives, as a pending answer.

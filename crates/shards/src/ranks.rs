@@ -49,7 +49,7 @@ pub(crate) fn query(part: &FullPassPart, shard: &Shard) -> Option<FullPassQuery>
         }
     }
     let scoring = query.scoring.moved(|vector| shard.vector(vector));
-    Some(FullPassQuery::new(scoring, query.k, filter, ranked).counting_above(above))
+    Some(FullPassQuery { scoring, k: query.k, filter, ranked, above })
 }
 
 /// Joins the answers of these shards, each to its own query.

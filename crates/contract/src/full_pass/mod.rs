@@ -40,7 +40,8 @@ pub struct FullPassQuery {
     pub filter: Filter,
     /// The rows whose ranks are requested.
     pub ranked: Vec<Row>,
-    /// The scores above which rows are counted; none is NaN.
+    /// The scores above which rows are counted, none of them NaN: for ranks of rows that a part of a
+    /// table does not have.
     pub above: Vec<f64>,
 }
 
@@ -51,17 +52,6 @@ impl FullPassQuery {
     /// [`fits`](Self::fits).
     pub fn new(scoring: Scoring, k: usize, filter: Filter, ranked: Vec<Row>) -> Self {
         Self { scoring, k, filter, ranked, above: Vec::new() }
-    }
-
-    /// The same query, which also counts the rows above each of these scores: for ranks of rows
-    /// that a part of a table does not have.
-    ///
-    /// # Panics
-    /// If a score is NaN.
-    #[must_use]
-    pub fn counting_above(self, above: Vec<f64>) -> Self {
-        assert!(above.iter().all(|score| !score.is_nan()), "scores");
-        Self { above, ..self }
     }
 
     /// The full pass that gives the same answer as the search `query`: the same rows and score

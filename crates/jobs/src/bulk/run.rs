@@ -9,13 +9,12 @@ use model_store::ModelError;
 use serde_json::Value;
 
 use super::formats::{BulkFormat, BulkInput, BulkOutput};
-use super::job::Job;
 use super::journal::Checkpoint;
 use super::keep::Keeper;
 use super::output::Output;
 use super::source::Position;
 use super::work::BulkWork;
-use super::{BulkOptions, BulkProgress, BulkSummary, check_bulk_files};
+use super::{BulkOptions, BulkProgress, BulkSummary, Job, check_bulk_files};
 use crate::error::JobError;
 use crate::journal::{Description, Journal};
 

@@ -7,7 +7,7 @@
 //! refused.
 
 use super::EvaluationError;
-use super::fields::{Line, Separator, lines, separated};
+use super::fields::{Line, Separator, separated};
 use super::source::Source;
 
 /// Two words and how similar people find them.
@@ -84,20 +84,12 @@ impl Columns {
 
 /// The lines by the separator that gives all of them the same number of fields, at least three.
 fn even_lines(source: &Source) -> Result<Vec<Line>, EvaluationError> {
-    let Some((first, _)) = lines(&source.text).next() else {
-        return Err(source.empty("there are no pairs; add a line `word word score` for each"));
-    };
+    let empty = "there are no pairs; add a line `word word score` for each";
+    let unknown = "the line has fewer than three fields; give two words and a score, separated by \
+                   tabs, commas or spaces";
     let separators =
         [Separator::Tab, Separator::Semicolon, Separator::Comma, Separator::WhiteSpace];
-    let (even, uneven) = separated(source, &separators, |fields| fields >= 3);
-    if let Some((_, lines)) = even.into_iter().next() {
-        return Ok(lines);
-    }
-    Err(uneven.unwrap_or_else(|| {
-        let what = "the line has fewer than three fields; give two words and a score, separated by \
-                    tabs, commas or spaces";
-        source.error(first, what)
-    }))
+    Ok(separated(source, &separators, |fields| fields >= 3, [empty, unknown])?.swap_remove(0).1)
 }
 
 fn word_columns(

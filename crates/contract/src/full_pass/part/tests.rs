@@ -27,7 +27,7 @@ proptest! {
         let mut above = above;
         above.extend((0..norms.len() as u32).step_by(7).filter_map(|row| scoring.score_of_row(&table, Row(row))));
         let query = FullPassQuery::new(scoring, k, filter.clone(), ranked.clone());
-        let query = query.counting_above(above.clone());
+        let query = FullPassQuery { above: above.clone(), ..query };
 
         let mut sorted: Vec<Hit> = (0..norms.len() as u32)
             .map(Row)
