@@ -97,7 +97,7 @@ impl Checked {
                 if !fold_case && let Some(own) = Arc::get_mut(&mut own) {
                     // Only folding needs them, and dropping thousands of words later would take a
                     // while.
-                    own.drop_words();
+                    own.words = Vec::new();
                 }
                 Some(own)
             }
