@@ -20,7 +20,7 @@ use clap::Parser;
 use cli::commands::{CommandError, serve_with};
 use contract::{
     Engine, EngineDescription, EngineError, FullPassAnswer, FullPassEngine, FullPassPart,
-    FullPassQuery, HeadEngine, Hit, Query, QueryBatch, SearchEngine,
+    FullPassQuery, HeadEngine, Hit, Query, SearchEngine,
 };
 use gpu_core::GpuError;
 use kindred::device::{Device, Gpus, Placement};
@@ -274,7 +274,7 @@ impl SearchEngine for Faulty {
         self.engine.search_cost(query)
     }
 
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
         let (mut found, is_wrong) = self.pass(|engine| engine.search(batch))?;
         if is_wrong {
             found.iter_mut().for_each(without_best);

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use cli::commands::{CommandError, serve_with};
 use contract::{
-    Device, EngineDescription, EngineError, FullPassEngine, HeadEngine, Hit, QueryBatch,
-    QueryVector, Row, SearchEngine,
+    Device, EngineDescription, EngineError, FullPassEngine, HeadEngine, Hit, Query, QueryVector,
+    Row, SearchEngine,
 };
 use server::config::{Config, ServeFlags};
 use server::models::one_engine;
@@ -53,7 +53,7 @@ impl SearchEngine for Instantly {
         waiting.min(1024)
     }
 
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
         if self.spin {
             let started = Instant::now();
             while started.elapsed() < self.pass {
@@ -71,9 +71,9 @@ impl SearchEngine for Instantly {
             };
             (1..=k.min(self.rows as usize) as u32).map(hit).collect()
         };
-        let answers = batch.queries().iter().map(|query| match &query.vectors()[0].vector {
-            QueryVector::Row(row) => hits(row.0, query.k()),
-            QueryVector::Components(_) => hits(0, query.k()),
+        let answers = batch.iter().map(|query| match &query.vectors()[0].vector {
+            QueryVector::Row(row) => hits(row.0, query.k),
+            QueryVector::Components(_) => hits(0, query.k),
         });
         Ok(answers.collect())
     }

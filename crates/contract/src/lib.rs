@@ -3,7 +3,7 @@
 //!
 //! - [`score`]: the float64 formula and its order of summation;
 //! - [`Hit`] and [`TopK`]: the ranking, and the best `k` of a stream of scores;
-//! - [`Query`], [`Filter`], [`QueryBatch`]: the input of an engine;
+//! - [`Query`], [`Filter`]: the input of an engine;
 //! - [`analogy`]: word arithmetic as one query vector;
 //! - [`Scoring`]: scores computed from several cosine similarities;
 //! - [`full_pass`]: passes that score every row, and ranks;
@@ -27,6 +27,7 @@ mod engine;
 pub mod expansion;
 pub mod full_pass;
 mod hit;
+mod names;
 mod query;
 pub mod score;
 pub mod scoring;
@@ -45,7 +46,7 @@ pub use engine::{Engine, FullPassEngine, HeadEngine, SearchEngine};
 pub use expansion::{BestTerms, Expansion, PartOfExpansion, Term, TermExpander, TokenVectors};
 pub use full_pass::{FullPassAnswer, FullPassPart, FullPassQuery, FullPassShare, RankedRow};
 pub use hit::{Hit, Row};
-pub use query::{Filter, FilterParts, Query, QueryBatch, Ranking};
+pub use query::{Filter, Query, Ranking, complete};
 pub use scoring::{HalfSpace, MAX_SCORING_WORDS, Scoring, ScoringError};
 pub use staging::Staging;
 pub use table::{HasTable, Metric, Table};

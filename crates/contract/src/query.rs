@@ -1,4 +1,4 @@
-//! Queries that are checked against their table, their filters, and batches of them.
+//! Queries that are checked against their table, and their filters.
 
 use super::{Hit, QueryError, QueryVector, Row, Scoring, ScoringVector, Table};
 
@@ -6,7 +6,7 @@ use super::{Hit, QueryError, QueryVector, Row, Scoring, ScoringVector, Table};
 /// is checked against its table when it is created.
 ///
 /// ```
-/// use contract::{Filter, Query, QueryBatch, QueryError, QueryVector, Row, Table};
+/// use contract::{Filter, Query, QueryError, QueryVector, Row, Table};
 ///
 /// let table = Table::new(&[1.0, 0.0, 0.0, 2.0], &[1.0, 2.0], 2);
 /// let of_a_row = Query::new(&table, QueryVector::Row(Row(1)), 10, Filter::excluding(vec![Row(1)]))?;
@@ -19,15 +19,16 @@ use super::{Hit, QueryError, QueryVector, Row, Scoring, ScoringVector, Table};
 /// let zero = Query::new(&table, vec![0.0, 0.0].into(), 3, Filter::default());
 /// assert_eq!(zero.unwrap_err(), QueryError::Zero);
 ///
-/// let batch: QueryBatch = [&of_a_row, &of_a_vector].into_iter().collect();
-/// assert!(batch.len() == 2 && batch.fits(&table));
+/// assert!(of_a_row.fits(&table) && of_a_vector.fits(&table));
 /// # Ok::<(), QueryError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Query {
     ranking: Ranking,
-    k: usize,
-    filter: Filter,
+    /// The maximum number of neighbours.
+    pub k: usize,
+    /// Which rows may be neighbours.
+    pub filter: Filter,
 }
 
 /// What the rows of a query are ranked by.
@@ -40,9 +41,13 @@ pub enum Ranking {
 }
 
 /// Which rows may be neighbours. Applies before `k`, inside the engine.
+///
+/// An engine destructures it without `..`, so that a new field does not compile until the engine
+/// handles it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filter {
-    excluded: Vec<Row>,
+    /// The rows left out: ascending, each once, as [`excluding`](Self::excluding) has them.
+    pub excluded: Vec<Row>,
     /// Search only this many rows, from the first on (the most frequent words).
     pub first_rows: Option<u32>,
     /// The minimum score, inclusive.
@@ -51,36 +56,7 @@ pub struct Filter {
     pub max_score: Option<f64>,
 }
 
-/// A filter's fields, for engines. An engine destructures it without `..`, so that a new field does
-/// not compile until the engine handles it.
-///
-/// ```
-/// use contract::{Filter, FilterParts, Row};
-///
-/// let filter = Filter::excluding(vec![Row(7), Row(3)]);
-/// let FilterParts { excluded, first_rows, min_score, max_score } = filter.parts();
-/// assert_eq!(excluded, [Row(3), Row(7)]);
-/// assert!(first_rows.is_none() && min_score.is_none() && max_score.is_none());
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FilterParts<'a> {
-    /// The rows left out, ascending.
-    pub excluded: &'a [Row],
-    /// Only the first n rows.
-    pub first_rows: Option<u32>,
-    /// Only scores of at least this.
-    pub min_score: Option<f64>,
-    /// Only scores of at most this.
-    pub max_score: Option<f64>,
-}
-
 impl Filter {
-    /// Every field.
-    pub fn parts(&self) -> FilterParts<'_> {
-        let &Self { ref excluded, first_rows, min_score, max_score } = self;
-        FilterParts { excluded, first_rows, min_score, max_score }
-    }
-
     /// A filter that excludes these rows, in any order and with repetitions.
     pub fn excluding(mut excluded: Vec<Row>) -> Self {
         excluded.sort_unstable();
@@ -103,11 +79,6 @@ impl Filter {
         Self { excluded, ..Self::default() }
     }
 
-    /// The excluded rows, ascending.
-    pub fn excluded(&self) -> &[Row] {
-        &self.excluded
-    }
-
     /// How many of `rows` rows this filter covers.
     pub fn row_limit(&self, rows: usize) -> usize {
         self.first_rows.map_or(rows, |first| rows.min(first as usize))
@@ -127,14 +98,6 @@ impl Filter {
             && max_score.is_none_or(|max| score <= max)
             && first_rows.is_none_or(|first| row.0 < first)
             && !self.excludes(row)
-    }
-}
-
-/// The filter that has these fields.
-impl From<FilterParts<'_>> for Filter {
-    fn from(parts: FilterParts<'_>) -> Self {
-        let FilterParts { excluded, first_rows, min_score, max_score } = parts;
-        Self { first_rows, min_score, max_score, ..Self::excluding(excluded.to_vec()) }
     }
 }
 
@@ -168,11 +131,6 @@ impl Query {
         Self { ranking, k, filter }
     }
 
-    /// The same query with another number of rows.
-    pub fn with_k(self, k: usize) -> Self {
-        Self { k, ..self }
-    }
-
     /// The same query with other sources of the same vectors, and another filter: for a part of its
     /// table.
     #[must_use]
@@ -196,6 +154,12 @@ impl Query {
             Ranking::Vector(vector) => std::slice::from_ref(vector),
             Ranking::Formula(scoring) => scoring.vectors(),
         }
+    }
+
+    /// Whether the query fits a table of this shape, so that a query made for one table can't read
+    /// past the end of another.
+    pub fn fits(&self, table: &Table<'_>) -> bool {
+        self.vectors().iter().all(|vector| vector.fits(table))
     }
 
     /// The number of vectors that a certified pass scans for: one, or one for each half-space of a
@@ -227,73 +191,27 @@ impl Query {
             Ranking::Formula(scoring) => scoring.score_of_row(table, row),
         }
     }
-
-    /// The maximum number of neighbours.
-    pub fn k(&self) -> usize {
-        self.k
-    }
-
-    /// Which rows may be neighbours.
-    pub fn filter(&self) -> &Filter {
-        &self.filter
-    }
 }
 
-/// Queries that are answered together, in one pass. Each has its own ranking, `k` and filter.
-#[derive(Debug, Clone, Default)]
-pub struct QueryBatch<'a> {
-    queries: Vec<&'a Query>,
-}
-
-impl<'a> QueryBatch<'a> {
-    /// The queries, in order.
-    pub fn queries(&self) -> &[&'a Query] {
-        &self.queries
-    }
-
-    /// Number of queries.
-    pub fn len(&self) -> usize {
-        self.queries.len()
-    }
-
-    /// Whether there are no queries.
-    pub fn is_empty(&self) -> bool {
-        self.queries.is_empty()
-    }
-
-    /// Completes what was found for these queries: `search` answers those without an answer, as a
-    /// batch of their own.
-    ///
-    /// # Errors
-    /// As `search` says.
-    pub fn complete<E>(
-        &self,
-        found: Vec<Option<Vec<Hit>>>,
-        search: impl FnOnce(&QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, E>,
-    ) -> Result<Vec<Vec<Hit>>, E> {
-        let is_open = |index: &usize| found[*index].is_none();
-        let open: Vec<usize> = (0..self.len()).filter(is_open).collect();
-        let mut answers: Vec<Vec<Hit>> = found.into_iter().map(Option::unwrap_or_default).collect();
-        if !open.is_empty() {
-            let rest = open.iter().map(|&index| self.queries[index]).collect();
-            for (index, hits) in open.into_iter().zip(search(&rest)?) {
-                answers[index] = hits;
-            }
+/// Completes what was found for some queries: `search` answers those without an answer together.
+///
+/// # Errors
+/// As `search` says.
+pub fn complete<E>(
+    queries: &[&Query],
+    found: Vec<Option<Vec<Hit>>>,
+    search: impl FnOnce(&[&Query]) -> Result<Vec<Vec<Hit>>, E>,
+) -> Result<Vec<Vec<Hit>>, E> {
+    let is_open = |index: &usize| found[*index].is_none();
+    let open: Vec<usize> = (0..queries.len()).filter(is_open).collect();
+    let mut answers: Vec<Vec<Hit>> = found.into_iter().map(Option::unwrap_or_default).collect();
+    if !open.is_empty() {
+        let rest: Vec<&Query> = open.iter().map(|&index| queries[index]).collect();
+        for (index, hits) in open.into_iter().zip(search(&rest)?) {
+            answers[index] = hits;
         }
-        Ok(answers)
     }
-
-    /// Whether every query fits a table of this shape, so that a query made for one table can't
-    /// read past the end of another.
-    pub fn fits(&self, table: &Table<'_>) -> bool {
-        self.queries.iter().all(|query| query.vectors().iter().all(|vector| vector.fits(table)))
-    }
-}
-
-impl<'a> FromIterator<&'a Query> for QueryBatch<'a> {
-    fn from_iter<I: IntoIterator<Item = &'a Query>>(queries: I) -> Self {
-        Self { queries: queries.into_iter().collect() }
-    }
+    Ok(answers)
 }
 
 #[cfg(test)]
@@ -334,7 +252,7 @@ mod tests {
         let mut filter = Filter::excluding(vec![Row(3), Row(1), Row(3)]);
         filter.first_rows = Some(5);
         filter.min_score = Some(0.5);
-        assert_eq!(filter.excluded(), [Row(1), Row(3)]);
+        assert_eq!(filter.excluded, [Row(1), Row(3)]);
         assert!(filter.admits(Row(4), 0.5), "the minimum score is inclusive");
         assert!(!filter.admits(Row(4), 0.4999));
         assert!(!filter.admits(Row(5), 0.9));

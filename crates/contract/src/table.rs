@@ -22,18 +22,7 @@ pub enum Metric {
     Dot,
 }
 
-impl Metric {
-    /// All metrics.
-    pub const ALL: [Self; 2] = [Self::Cosine, Self::Dot];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Cosine => "cosine",
-            Self::Dot => "dot",
-        }
-    }
-}
+crate::names! { Metric { Cosine: "cosine", Dot: "dot" } }
 
 /// A borrowed view of a model's numbers: `rows × dim` float32 components, row by row, one float64
 /// norm per row, and under [`Metric::Dot`] one float32 bias per row.

@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::{
-    EngineError, FullPassPart, HasTable, Hit, PartOfExpansion, Query, QueryBatch, Row, Table,
-    TermExpander, score,
+    EngineError, FullPassPart, HasTable, Hit, PartOfExpansion, Query, Row, Table, TermExpander,
+    score,
 };
 
 /// Tokens without a certificate that are searched for together, by a full pass.
@@ -28,7 +28,7 @@ pub trait TermSearch {
     fn batch_cost(&self) -> usize;
 
     /// Answers queries, but those that only a scan of all rows can answer, which become `None`.
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Option<Vec<Hit>>>, EngineError>;
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Option<Vec<Hit>>>, EngineError>;
 
     /// Runs a slice of a full pass over the terms; see
     /// [`FullPassEngine::full_pass_part`](crate::FullPassEngine::full_pass_part).
@@ -150,7 +150,7 @@ impl TokenBatch {
         parts: &mut [PartOfExpansion],
         search: &mut dyn TermSearch,
     ) -> Result<(), EngineError> {
-        let found = search.search(&self.queries.iter().collect())?;
+        let found = search.search(&self.queries.iter().collect::<Vec<_>>())?;
         let hits = |index: &Option<usize>| match index {
             None => Some(&[][..]),
             Some(index) => found[*index].as_deref(),

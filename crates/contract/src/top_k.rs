@@ -19,12 +19,6 @@ impl TopK {
         Self { k, heap: BinaryHeap::with_capacity(k.min(1024)) }
     }
 
-    /// Whether a hit would be kept. Cheap; call it before any expensive work.
-    #[inline]
-    pub fn admits(&self, hit: Hit) -> bool {
-        self.heap.len() < self.k || self.heap.peek().is_some_and(|worst| hit < *worst)
-    }
-
     /// The worst hit, once there are `k`: nothing that ranks after it will be kept.
     pub fn worst_if_full(&self) -> Option<Hit> {
         if self.heap.len() < self.k { None } else { self.heap.peek().copied() }
@@ -38,13 +32,6 @@ impl TopK {
             && hit < *worst
         {
             *worst = hit;
-        }
-    }
-
-    /// Adds all hits of `other`.
-    pub fn merge(&mut self, other: TopK) {
-        for hit in other.heap {
-            self.push(hit);
         }
     }
 
@@ -66,7 +53,6 @@ mod tests {
             // Few distinct scores, so that ties are common.
             scores in prop::collection::vec(-4i8..4, 0..60),
             k in 0usize..70,
-            split in 0usize..60,
         ) {
             let hits: Vec<Hit> = scores
                 .iter()
@@ -77,17 +63,14 @@ mod tests {
             sorted.sort_by(|a, b| b.score.partial_cmp(&a.score).unwrap().then(a.row.0.cmp(&b.row.0)));
             sorted.truncate(k);
 
-            let (first, second) = hits.split_at(split.min(hits.len()));
-            let (mut one, mut other) = (TopK::new(k), TopK::new(k));
-            for &hit in first {
-                let admitted = one.admits(hit);
-                let before = one.clone().into_sorted();
-                one.push(hit);
-                prop_assert_eq!(admitted, one.clone().into_sorted() != before);
+            let mut best = TopK::new(k);
+            for &hit in &hits {
+                let before = best.clone().into_sorted();
+                let is_kept = best.worst_if_full().is_none_or(|worst| hit < worst) && k > 0;
+                best.push(hit);
+                prop_assert_eq!(is_kept, best.clone().into_sorted() != before);
             }
-            second.iter().rev().for_each(|&hit| other.push(hit));
-            one.merge(other);
-            prop_assert_eq!(one.into_sorted(), sorted);
+            prop_assert_eq!(best.into_sorted(), sorted);
         }
     }
 }

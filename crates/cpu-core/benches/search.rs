@@ -106,7 +106,7 @@ fn bench_table(medians: &mut Medians, model: &Arc<ModelStore>) {
 }
 
 fn answers(engine: &mut dyn SearchEngine, queries: &[Query]) -> Vec<Vec<Hit>> {
-    engine.search(&queries.iter().collect()).expect("it answers")
+    engine.search(&queries.iter().collect::<Vec<_>>()).expect("it answers")
 }
 
 fn query(model: &ModelStore, i: usize) -> Query {

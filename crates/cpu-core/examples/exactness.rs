@@ -55,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (mut alone, mut second_looks, mut survivors) = (0, Vec::new(), Vec::new());
         for (query, expected) in queries.iter().zip(&expected) {
             let Counters { second_looks: looks, survivors: scored, .. } = engine.counted();
-            let found = engine.search(&std::iter::once(query).collect())?;
+            let found = engine.search(&[query])?;
             alone += usize::from(same(&found[0], expected));
             second_looks.push(engine.counted().second_looks - looks);
             survivors.push(engine.counted().survivors - scored);
@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             engine.counted().full + engine.counted().fallbacks - before.full - before.fallbacks;
         let mut together = 0;
         for (queries, expected) in queries.chunks(BATCH).zip(expected.chunks(BATCH)) {
-            let found = engine.search(&queries.iter().collect())?;
+            let found = engine.search(&queries.iter().collect::<Vec<_>>())?;
             together += found.iter().zip(expected).filter(|(f, e)| same(f, e)).count();
         }
         wrong += 2 * number - alone - together;
@@ -82,7 +82,7 @@ fn by_reference(model: &Arc<ModelStore>, queries: &[Query]) -> Result<Vec<Vec<Hi
     let done = AtomicUsize::new(0);
     let answer = |query: &Query| {
         let mut engine = ReferenceEngine::new(model.clone());
-        let found = engine.search(&std::iter::once(query).collect()).map_err(|e| e.to_string())?;
+        let found = engine.search(&[query]).map_err(|e| e.to_string())?;
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
         if done.is_multiple_of(100) {
             eprintln!("reference: {done} of {}", queries.len());

@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         })
         .collect();
     let mut engine = FullScanEngine::new(model.clone(), 0)?;
-    let answers = engine.search(&queries.iter().collect())?;
+    let answers = engine.search(&queries.iter().collect::<Vec<_>>())?;
     println!("{}: {} rows x {}, {} words", model.name(), rows, model.dim(), answers.len());
     println!("| rank | 5 % | 25 % | median | 75 % | 95 % |");
     println!("|---|---|---|---|---|---|");

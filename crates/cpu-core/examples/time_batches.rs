@@ -46,11 +46,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             };
             (0..batch).map(query).collect()
         };
-        engine.search(&queries()?.iter().collect())?;
+        engine.search(&queries()?.iter().collect::<Vec<_>>())?;
         let (before, cpu, started) = (engine.counted(), cpu_time()?, Instant::now());
         let mut number = 0;
         while started.elapsed().as_secs_f64() < seconds {
-            engine.search(&queries()?.iter().collect())?;
+            engine.search(&queries()?.iter().collect::<Vec<_>>())?;
             number += batch;
         }
         let (wall, cpu) = (started.elapsed(), cpu_time()? - cpu);

@@ -50,15 +50,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     engine.wait_for_tables();
     let read_8_bit =
         engine.table().map_or_else(Vec::new, |table| times(|| readers.install(|| read(&table))));
-    engine.search(&queries.iter().take(1).collect())?;
+    engine.search(&queries.iter().take(1).collect::<Vec<_>>())?;
     let (mut one, mut answers) = (Vec::new(), Vec::new());
     for query in &queries {
         let started = Instant::now();
-        answers.extend(engine.search(&std::iter::once(query).collect())?);
+        answers.extend(engine.search(&[query])?);
         one.push(started.elapsed().as_secs_f64());
     }
     let mut together = Vec::new();
-    let batch = times(|| together = engine.search(&queries.iter().collect()).unwrap_or_default());
+    let batch =
+        times(|| together = engine.search(&queries.iter().collect::<Vec<_>>()).unwrap_or_default());
     if together != answers {
         return Err("a batch has other answers than its queries alone".into());
     }

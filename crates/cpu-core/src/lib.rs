@@ -11,22 +11,21 @@
 //! use std::sync::Arc;
 //!
 //! use cpu_core::{CpuEngine, Options, ReferenceEngine};
-//! use contract::{Filter, Query, QueryBatch, QueryVector, Row, SearchEngine};
+//! use contract::{Filter, Query, QueryVector, Row, SearchEngine};
 //! use model_store::ModelStore;
 //!
 //! let rows: [(&str, &[f32]); 3] = [("frog", &[1.0, 0.0]), ("toad", &[0.8, 0.6]), ("king", &[0.0, 1.0])];
 //! let model = Arc::new(ModelStore::from_rows("tiny", 2, rows)?);
 //! let without_itself = Filter::excluding(vec![Row(0)]);
 //! let frog = Query::new(&model.table(), QueryVector::Row(Row(0)), 10, without_itself)?;
-//! let batch: QueryBatch = [&frog].into_iter().collect();
 //!
 //! let mut engine = CpuEngine::new(Arc::clone(&model), Options::default())?;
-//! let hits = engine.search(&batch)?;
+//! let hits = engine.search(&[&frog])?;
 //! let words: Vec<&str> = hits[0].iter().map(|hit| model.words().word(hit.row)).collect();
 //! assert_eq!(words, ["toad", "king"]);
 //!
 //! // The same rows and score bits as the plain loop.
-//! assert_eq!(hits, ReferenceEngine::new(model).search(&batch)?);
+//! assert_eq!(hits, ReferenceEngine::new(model).search(&[&frog])?);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use contract::{
     Device, EngineDescription, EngineError, Expansion, Filter, FullPassAnswer, FullPassEngine,
-    FullPassPart, FullPassQuery, HasTable, HeadEngine, Hit, PartOfExpansion, Query, QueryBatch,
-    RankedRow, Row, SearchEngine, Table, Term, TokenText,
+    FullPassPart, FullPassQuery, HasTable, HeadEngine, Hit, PartOfExpansion, Query, RankedRow, Row,
+    SearchEngine, Table, Term, TokenText,
 };
 
 /// The oracle: scores every row by the contract's formula, sorts all scores, takes the first `k`.
@@ -32,12 +32,12 @@ impl SearchEngine for ReferenceEngine {
         1
     }
 
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
         let table = self.model.table();
-        if !batch.fits(&table) {
+        if !batch.iter().all(|query| query.fits(&table)) {
             return Err(EngineError::ForeignQuery);
         }
-        Ok(batch.queries().iter().map(|query| search_one(&table, query)).collect())
+        Ok(batch.iter().map(|query| search_one(&table, query)).collect())
     }
 }
 
@@ -130,23 +130,23 @@ fn ranking(table: &Table<'_>, filter: &Filter, score: impl Fn(Row) -> Option<f64
 }
 
 fn search_one(table: &Table<'_>, query: &Query) -> Vec<Hit> {
-    let mut hits = ranking(table, query.filter(), |row| query.score(table, row));
-    hits.truncate(query.k());
+    let mut hits = ranking(table, &query.filter, |row| query.score(table, row));
+    hits.truncate(query.k);
     // Otherwise each answer would keep the memory of all scores.
     hits.shrink_to_fit();
     hits
 }
 
 fn full_pass_one(table: &Table<'_>, query: &FullPassQuery) -> FullPassAnswer {
-    let mut hits = ranking(table, query.filter(), |row| query.score(table, row));
+    let mut hits = ranking(table, &query.filter, |row| query.score(table, row));
     let rank = |&row: &Row| {
         let index = hits.iter().position(|hit| hit.row == row);
         RankedRow { row, score: query.score(table, row), rank: index.map(|index| index as u32 + 1) }
     };
-    let ranks = query.ranked().iter().map(rank).collect();
+    let ranks = query.ranked.iter().map(rank).collect();
     let higher = |&score: &f64| hits.iter().filter(|hit| hit.score > score).count() as u32;
-    let above = query.above().iter().map(higher).collect();
-    hits.truncate(query.k());
+    let above = query.above.iter().map(higher).collect();
+    hits.truncate(query.k);
     hits.shrink_to_fit();
     FullPassAnswer { hits, ranks, above }
 }

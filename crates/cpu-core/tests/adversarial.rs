@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::support::{
     self, ask, bits, certified, expected, model, model_under_dot, repeating_model,
 };
-use contract::{Filter, FilterParts, Query, QueryBatch, QueryVector, Row, SearchEngine};
+use contract::{Filter, Query, QueryVector, Row, SearchEngine};
 use cpu_core::{Counters, FirstLook, InstructionSet, Paths, ReferenceEngine};
 use model_store::ModelStore;
 use model_store::synth::split_mix;
@@ -24,7 +24,7 @@ fn random_row(row: usize, dim: usize) -> Vec<f32> {
 /// Checks every instruction set and every first look, with all queries in one batch. Returns the
 /// last engine's counters.
 fn holds(model: &Arc<ModelStore>, queries: &[Query], room: Option<usize>) -> Counters {
-    let batch: QueryBatch<'_> = queries.iter().collect();
+    let batch: Vec<&Query> = queries.iter().collect();
     let expected = expected(model, &batch);
     let mut counted = Counters::default();
     for instructions in InstructionSet::available() {
@@ -40,7 +40,7 @@ fn holds(model: &Arc<ModelStore>, queries: &[Query], room: Option<usize>) -> Cou
             assert_eq!(found, expected, "{instructions}, {first_look:?}");
             // Queries alone take other loops, and their floors are not shared.
             for (query, expected) in queries.iter().zip(&expected).step_by(7) {
-                let found = engine.search(&std::iter::once(query).collect()).unwrap();
+                let found = engine.search(&[query]).unwrap();
                 assert_eq!(bits(&found), std::slice::from_ref(expected), "{instructions}, alone");
             }
             counted = engine.counted();
@@ -304,11 +304,11 @@ fn minimum_and_maximum_scores_are_inclusive_at_ties() {
                 (Some(high), Some(next(high, false))),
             ];
             for (min_score, max_score) in limits {
-                let parts =
-                    FilterParts { excluded: &[row], first_rows: None, min_score, max_score };
+                let excluded = vec![row];
+                let filter = Filter { excluded, first_rows: None, min_score, max_score };
                 for k in [1, 9, 200] {
                     let vector = QueryVector::Row(row);
-                    queries.push(Query::new(&table, vector, k, Filter::from(parts)).unwrap());
+                    queries.push(Query::new(&table, vector, k, filter.clone()).unwrap());
                 }
             }
         }
@@ -316,7 +316,7 @@ fn minimum_and_maximum_scores_are_inclusive_at_ties() {
     holds(&model, &queries, None);
     let counted = |query: &Query| {
         let mut engine = ReferenceEngine::new(model.clone());
-        engine.search(&std::iter::once(query).collect()).unwrap().remove(0).len()
+        engine.search(&[query]).unwrap().remove(0).len()
     };
     assert_eq!(counted(&queries[14]), 0, "a minimum above the maximum admits nothing");
     assert!(counted(&queries[5]) == 200 && counted(&queries[8]) == 200);

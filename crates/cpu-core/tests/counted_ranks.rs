@@ -6,8 +6,8 @@ use std::sync::Arc;
 use contract::workload::{FullPass, Slice};
 use contract::{
     Device, Engine, EngineDescription, EngineError, Filter, FullPassAnswer, FullPassEngine,
-    FullPassPart, FullPassQuery, HeadEngine, Hit, QueryBatch, QueryVector, Row, Scoring,
-    SearchEngine, Workload,
+    FullPassPart, FullPassQuery, HeadEngine, Hit, Query, QueryVector, Row, Scoring, SearchEngine,
+    Workload,
 };
 use cpu_core::FullScanEngine;
 use model_store::ModelStore;
@@ -23,7 +23,7 @@ struct CountsRanks {
 
 impl CountsRanks {
     fn answer(&self, part: &mut FullPassPart) {
-        if part.query().k() == 0 {
+        if part.query().k == 0 {
             let rows = part.distinct_ranked().len();
             part.answer_ranks(&self.model.table(), &vec![0.25; rows], &vec![41; rows]);
         }
@@ -41,7 +41,7 @@ impl SearchEngine for CountsRanks {
         waiting
     }
 
-    fn search(&mut self, _: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+    fn search(&mut self, _: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
         unreachable!("nobody searches")
     }
 }

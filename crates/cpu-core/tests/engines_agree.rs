@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::support::{
     bits, certified, expected, model, queries, repeating_model, seeds, tables_of_both_metrics,
 };
-use contract::{Filter, Metric, Query, QueryBatch, QueryVector, Ranking, Row, SearchEngine};
+use contract::{Filter, Metric, Query, QueryVector, Ranking, Row, SearchEngine};
 use cpu_core::{
     CpuEngine, FirstLook, FullScanEngine, InstructionSet, Options, Paths, ReferenceEngine,
 };
@@ -19,7 +19,7 @@ proptest! {
         model in tables_of_both_metrics(90), seeds in seeds(), threads in 1usize..4,
     ) {
         let queries = queries(&model, seeds);
-        let batch: QueryBatch<'_> = queries.iter().collect();
+        let batch: Vec<&Query> = queries.iter().collect();
         let expected = expected(&model, &batch);
         for instructions in InstructionSet::available() {
             let mut engine =
@@ -42,7 +42,7 @@ proptest! {
         all_threads in any::<bool>(),
     ) {
         let queries = queries(&model, seeds);
-        let batch: QueryBatch<'_> = queries.iter().collect();
+        let batch: Vec<&Query> = queries.iter().collect();
         let expected = expected(&model, &batch);
         let paths = Paths { always_certify, first_look, room, all_threads };
         for instructions in InstructionSet::available() {
@@ -72,12 +72,13 @@ proptest! {
         let mut certified = certified(&model, 2, InstructionSet::best(), paths);
         let engines: [&mut dyn SearchEngine; 2] = [&mut full, &mut certified];
         for engine in engines {
-            let together = engine.search(&queries.iter().collect()).unwrap();
+            let together = engine.search(&queries.iter().collect::<Vec<_>>()).unwrap();
             for (query, together) in queries.iter().zip(together) {
-                let alone = engine.search(&std::iter::once(query).collect()).unwrap().remove(0);
+                let alone = engine.search(&[query]).unwrap().remove(0);
                 prop_assert_eq!(bits(&[alone]), bits(std::slice::from_ref(&together)));
-                let more = query.clone().with_k(model.rows());
-                let more = engine.search(&std::iter::once(&more).collect()).unwrap().remove(0);
+                let mut more = query.clone();
+                more.k = model.rows();
+                let more = engine.search(&[&more]).unwrap().remove(0);
                 prop_assert!(more.len() >= together.len());
                 prop_assert_eq!(bits(&[more[..together.len()].to_vec()]), bits(&[together]));
             }
@@ -94,7 +95,7 @@ fn tables_larger_than_one_task_are_covered_to_the_last_row() {
     };
     let queries: Vec<Query> =
         [(4999, 1), (0, 10), (616, 5000), (17, 100)].map(|(r, k)| ask(r, k)).into();
-    let batch = queries.iter().collect();
+    let batch: Vec<&Query> = queries.iter().collect();
     let expected = expected(&model, &batch);
     let found = FullScanEngine::new(model.clone(), 3).unwrap().search(&batch).unwrap();
     assert_eq!(bits(&found), expected);
@@ -115,7 +116,7 @@ fn queries_for_another_table_are_refused() {
     let large = model(3, &[vec![1.0; 3], vec![1.0; 3]]);
     for vector in [QueryVector::Row(Row(1)), QueryVector::from(vec![1.0; 3])] {
         let query = Query::new(&large.table(), vector, 1, Filter::default()).unwrap();
-        let batch = std::iter::once(&query).collect();
+        let batch: Vec<&Query> = std::iter::once(&query).collect();
         assert!(FullScanEngine::new(small.clone(), 1).unwrap().search(&batch).is_err());
         assert!(CpuEngine::new(small.clone(), Options::default()).unwrap().search(&batch).is_err());
         assert!(ReferenceEngine::new(small.clone()).search(&batch).is_err());
@@ -125,8 +126,7 @@ fn queries_for_another_table_are_refused() {
 #[test]
 fn an_empty_batch_has_an_empty_answer() {
     let model = Arc::new(model(1, &[vec![1.0]]));
-    let empty = QueryBatch::default();
-    assert!(FullScanEngine::new(model.clone(), 1).unwrap().search(&empty).unwrap().is_empty());
+    assert!(FullScanEngine::new(model.clone(), 1).unwrap().search(&[]).unwrap().is_empty());
     let mut engine = CpuEngine::new(model, Options::default()).unwrap();
-    assert!(engine.search(&empty).unwrap().is_empty());
+    assert!(engine.search(&[]).unwrap().is_empty());
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{self, filters, model, repeating_model, tables};
 use contract::{
-    Filter, FullPassAnswer, FullPassEngine, FullPassPart, FullPassQuery, Hit, QueryVector,
+    Filter, FullPassAnswer, FullPassEngine, FullPassPart, FullPassQuery, Hit, Query, QueryVector,
     RankedRow, Row, Scoring, SearchEngine,
 };
 use cpu_core::{CpuEngine, FullScanEngine, InstructionSet, Options, Paths, ReferenceEngine};
@@ -96,7 +96,7 @@ fn in_slices(
         assert!(next.is_none_or(|next| next >= from), "it goes back");
         slices += 1;
         // Each slice advances by a row or a ranked row, or makes one part ready.
-        let ranked = |query: &FullPassQuery| query.ranked().len() + 1;
+        let ranked = |query: &FullPassQuery| query.ranked.len() + 1;
         assert!(slices <= 6000 + queries.iter().map(ranked).sum::<usize>(), "it gets nowhere");
     }
     (parts.into_iter().map(FullPassPart::into_answer).collect(), slices)
@@ -130,7 +130,7 @@ proptest! {
         model in tables(120), seeds in support::seeds(), with_table in any::<bool>(), no_room in any::<bool>(),
     ) {
         let searches = support::queries(&model, seeds);
-        let batch = searches.iter().collect();
+        let batch: Vec<&Query> = searches.iter().collect();
         let expected = support::expected(&model, &batch);
         let paths = Paths { room: no_room.then_some(0), always_certify: no_room, ..Paths::default() };
         let options = Options { threads: 2, paths, ..Options::default() };
@@ -182,12 +182,12 @@ proptest! {
         let together = engine.full_pass(&batch).unwrap();
         for (query, answer) in queries.iter().zip(together) {
             let all = FullPassQuery::new(
-                query.scoring().clone(), model.rows(), query.filter().clone(), Vec::new(),
+                query.scoring.clone(), model.rows(), query.filter.clone(), Vec::new(),
             );
             let all = engine.full_pass(&[&all]).unwrap().remove(0).hits;
             prop_assert!(all.is_sorted());
-            prop_assert_eq!(&answer.hits, &all[..query.k().min(all.len())]);
-            for (&row, ranked) in query.ranked().iter().zip(answer.ranks) {
+            prop_assert_eq!(&answer.hits, &all[..query.k.min(all.len())]);
+            for (&row, ranked) in query.ranked.iter().zip(answer.ranks) {
                 let index = all.iter().position(|hit| hit.row == row);
                 let rank = index.map(|index| index as u32 + 1);
                 let score = query.score(&model.table(), row);
@@ -199,13 +199,13 @@ proptest! {
     #[test]
     fn a_full_pass_without_ranks_is_a_search(model in tables(90), seeds in support::seeds()) {
         let searches = support::queries(&model, seeds);
-        let batch = searches.iter().collect();
+        let batch: Vec<&Query> = searches.iter().collect();
         let expected = support::expected(&model, &batch);
         let queries: Vec<FullPassQuery> = searches
             .iter()
             .map(|search| {
                 let scoring = search.scoring();
-                FullPassQuery::new(scoring, search.k(), search.filter().clone(), Vec::new())
+                FullPassQuery::new(scoring, search.k, search.filter.clone(), Vec::new())
             })
             .collect();
         let mut engine = FullScanEngine::new(model, 2).unwrap();

@@ -35,14 +35,14 @@ fn holds(model: &Arc<ModelStore>, filter: &Filter, ks: &[usize]) {
         .iter()
         .map(|&k| Query::new(&model.table(), axis(), k, filter.clone()).unwrap())
         .collect();
-    let expected = expected(model, &queries.iter().collect());
+    let expected = expected(model, &queries.iter().collect::<Vec<_>>());
     for instructions in InstructionSet::available() {
         for first_look in [FirstLook::FourBits, FirstLook::EightBits] {
             let paths = Paths { first_look: Some(first_look), ..Paths::default() };
             let mut engine = certified(model, 2, instructions, paths);
-            let together = engine.search(&queries.iter().collect()).unwrap();
+            let together = engine.search(&queries.iter().collect::<Vec<_>>()).unwrap();
             assert_eq!(bits(&together), expected, "{instructions}, {first_look:?}");
-            let alone = engine.search(&queries[..1].iter().collect()).unwrap();
+            let alone = engine.search(&queries[..1].iter().collect::<Vec<_>>()).unwrap();
             assert_eq!(bits(&alone), expected[..1], "{instructions}, {first_look:?}");
             assert_eq!(engine.counted().fallbacks, 0, "the pass itself has the answers");
             assert_eq!(engine.counted().certified, ks.len() as u64 + 1);

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::support::{self, ask, bits, expected, model};
-use contract::{Metric, SearchEngine};
+use contract::{Metric, Query, SearchEngine};
 use cpu_core::{CpuEngine, Options, Origin, Paths, TablesReport};
 use model_store::ModelStore;
 use model_store::prepare::MAX_DIM;
@@ -35,7 +35,7 @@ fn start(model: &Arc<ModelStore>, file: Option<&Path>) -> TablesReport {
     };
     let mut engine = CpuEngine::new(model.clone(), options).unwrap();
     let queries: Vec<_> = (0..20).map(|i| ask(model, i * 31, 5)).collect();
-    let batch = queries.iter().collect();
+    let batch: Vec<&Query> = queries.iter().collect();
     let expected = expected(model, &batch);
     // Before the table is ready, or just at that moment, and afterwards.
     assert_eq!(bits(&engine.search(&batch).unwrap()), expected);
@@ -67,7 +67,7 @@ fn many_queries_wait_for_the_table_and_few_do_not() {
     };
     let search = |engine: &mut CpuEngine, count: usize| {
         let queries: Vec<_> = (0..count).map(|i| ask(&model, i, 1)).collect();
-        engine.search_overlapped(&queries.iter().collect(), &mut || ()).unwrap();
+        engine.search_overlapped(&queries.iter().collect::<Vec<_>>(), &mut || ()).unwrap();
         let counted = engine.counted();
         (counted.certified, counted.full)
     };
@@ -224,7 +224,7 @@ fn vectors_too_long_for_the_proof_are_searched_without_a_table() {
     engine.wait_for_tables();
     assert!(engine.table().is_none());
     let query = ask(&model, 3, 5);
-    let batch = std::iter::once(&query).collect();
+    let batch: Vec<&Query> = std::iter::once(&query).collect();
     assert_eq!(bits(&engine.search(&batch).unwrap()), expected(&model, &batch));
     assert_eq!(engine.counted().full, 1);
 }

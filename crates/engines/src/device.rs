@@ -132,32 +132,14 @@ pub enum Placement {
     Shard,
 }
 
-impl Placement {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Auto, Self::Replicate, Self::Shard];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Replicate => "replicate",
-            Self::Shard => "shard",
-        }
-    }
-}
+contract::names! { Placement { Auto: "auto", Replicate: "replicate", Shard: "shard" } }
 
 impl FromStr for Placement {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|placement| placement.name() == text);
-        found.ok_or_else(|| format!("unknown placement `{text}`; use auto, replicate or shard"))
-    }
-}
-
-impl fmt::Display for Placement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        let unknown = || format!("unknown placement `{text}`; use auto, replicate or shard");
+        Self::named(text).ok_or_else(unknown)
     }
 }
 

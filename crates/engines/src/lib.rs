@@ -151,7 +151,7 @@ pub fn make(
         threads: wanted.threads,
         keep_in: if wanted.keep_tables { file_for_table(model) } else { None },
         before_deriving: warm
-            .is_beside_others()
+            .beside_others
             .then(|| -> Box<dyn FnOnce() + Send> { Box::new(give_way) }),
         report: Some(Box::new(move |report: TablesReport| {
             match report.origin {

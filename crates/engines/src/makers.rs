@@ -198,7 +198,7 @@ mod tests {
     use std::sync::Mutex;
 
     use contract::{
-        EngineDescription, EngineError, FullPassEngine, HeadEngine, Hit, QueryBatch, SearchEngine,
+        EngineDescription, EngineError, FullPassEngine, HeadEngine, Hit, Query, SearchEngine,
     };
 
     use super::*;
@@ -255,7 +255,7 @@ mod tests {
             waiting
         }
 
-        fn search(&mut self, _: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+        fn search(&mut self, _: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
             unreachable!("there is nothing to check in a table of zeros")
         }
     }

@@ -2,8 +2,8 @@
 //! rows computes by the contract's formula.
 
 use contract::{
-    Engine, EngineError, Filter, FullPassEngine, FullPassQuery, Hit, Metric, Query, QueryBatch,
-    QueryVector, RankedRow, Ranking, Row, Scoring, ScoringVector, SearchEngine, Table,
+    Engine, EngineError, Filter, FullPassEngine, FullPassQuery, Hit, Metric, Query, QueryVector,
+    RankedRow, Ranking, Row, Scoring, ScoringVector, SearchEngine, Table,
 };
 use model_store::ModelStore;
 use tracing::debug;
@@ -98,19 +98,19 @@ impl Check<'_> {
     }
 
     fn search(&self, engine: &mut dyn SearchEngine, queries: &[Query]) -> Result<(), WrongAnswer> {
-        let batch: QueryBatch<'_> = queries.iter().collect();
+        let batch: Vec<&Query> = queries.iter().collect();
         let found = engine.search(&batch).map_err(|e| self.failed(e))?;
         for (index, query) in queries.iter().enumerate() {
             let score = |row| query.score(&self.table, row);
             let asked = || match query.ranking() {
                 Ranking::Vector(ScoringVector { vector: QueryVector::Row(row), .. }) => {
-                    format!("the {} nearest neighbours of row {row}", query.k())
+                    format!("the {} nearest neighbours of row {row}", query.k)
                 }
-                Ranking::Vector(_) => format!("the {} nearest neighbours of a vector", query.k()),
-                Ranking::Formula(_) => format!("the {} best rows by a formula", query.k()),
+                Ranking::Vector(_) => format!("the {} nearest neighbours of a vector", query.k),
+                Ranking::Formula(_) => format!("the {} best rows by a formula", query.k),
             };
             let found = found.get(index).map_or(&[][..], Vec::as_slice);
-            self.compare(found, query.filter(), query.k(), score, asked)?;
+            self.compare(found, &query.filter, query.k, score, asked)?;
         }
         Ok(())
     }
@@ -126,10 +126,10 @@ impl Check<'_> {
         let found = engine.full_pass(&[query]).map_err(|e| self.failed(e))?;
         let found = found.into_iter().next().unwrap_or_default();
         let score = |row| query.score(&self.table, row);
-        let asked = || format!("the {} best rows for row {a} minus row {b}", query.k());
-        self.compare(&found.hits, query.filter(), query.k(), score, asked)?;
-        let ranked = self.ranked(query.filter(), score);
-        for (index, &row) in query.ranked().iter().enumerate() {
+        let asked = || format!("the {} best rows for row {a} minus row {b}", query.k);
+        self.compare(&found.hits, &query.filter, query.k, score, asked)?;
+        let ranked = self.ranked(&query.filter, score);
+        for (index, &row) in query.ranked.iter().enumerate() {
             let rank = ranked.iter().position(|hit| hit.row == row).map(|index| index as u32 + 1);
             let expected = RankedRow { row, score: score(row), rank };
             let found = found.ranks.get(index);

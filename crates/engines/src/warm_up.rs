@@ -7,13 +7,13 @@ use std::sync::mpsc;
 /// dropped before it replaces the old engine.
 #[derive(Debug)]
 pub struct WarmUp {
-    beside_others: bool,
+    /// Whether others are served meanwhile, so that warming up should have a low priority.
+    pub beside_others: bool,
     _until_dropped: Option<mpsc::Sender<Infallible>>,
 }
 
 impl WarmUp {
     /// One to give to an engine, and a receiver that disconnects when that engine is warm.
-    /// `beside_others`: others are served meanwhile, so warming up should have a low priority.
     pub fn new(beside_others: bool) -> (Self, mpsc::Receiver<Infallible>) {
         let (until_dropped, is_warm) = mpsc::channel();
         (Self { beside_others, _until_dropped: Some(until_dropped) }, is_warm)
@@ -22,10 +22,5 @@ impl WarmUp {
     /// For an engine that nobody waits for.
     pub fn for_nobody() -> Self {
         Self { beside_others: false, _until_dropped: None }
-    }
-
-    /// Whether others are served meanwhile, so that warming up should have a low priority.
-    pub fn is_beside_others(&self) -> bool {
-        self.beside_others
     }
 }

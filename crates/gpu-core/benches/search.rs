@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contract::{
-    Device, Filter, FullPassEngine, FullPassQuery, Hit, Query, QueryBatch, QueryVector, Row,
-    Scoring, SearchEngine,
+    Device, Filter, FullPassEngine, FullPassQuery, Hit, Query, QueryVector, Row, Scoring,
+    SearchEngine,
 };
 use cpu_core::FullScanEngine;
 use gpu_core::driver::{Array, Gpu};
@@ -60,7 +60,7 @@ fn main() {
     let table = (size_of::<f32>() * model.rows() * model.dim()) as f64;
     let mut numbers = Numbers(0x1234_5678_9abc_def1);
     let first = queries(&model, 1, 10, &mut numbers, Kind::Word);
-    let _ = engine.search(&first.iter().collect()).expect("an answer");
+    let _ = engine.search(&first.iter().collect::<Vec<_>>()).expect("an answer");
     println!(
         "load: {:.2} s from page cache to first answer; {}; extra memory {:.3} of the table",
         started.elapsed().as_secs_f64(),
@@ -242,9 +242,9 @@ fn compare_oracle_with_cpu(
 ) {
     let mut asked = queries(model, 150, 10, numbers, Kind::Word);
     asked.extend(queries(model, 50, 100, numbers, Kind::Vector));
-    let found = bits(&oracle.search(&asked.iter().collect()).expect("answers"));
+    let found = bits(&oracle.search(&asked.iter().collect::<Vec<_>>()).expect("answers"));
     let mut cpu = FullScanEngine::new(model.clone(), 0).expect("threads");
-    let expected = bits(&cpu.search(&asked.iter().collect()).expect("answers"));
+    let expected = bits(&cpu.search(&asked.iter().collect::<Vec<_>>()).expect("answers"));
     let same = found.iter().zip(&expected).filter(|(a, b)| a == b).count();
     println!(
         "the device's float64 pass against the CPU: {same} of {} queries the same, rows and bits",
@@ -254,7 +254,7 @@ fn compare_oracle_with_cpu(
     let mut times: Vec<Duration> = asked[..20]
         .iter()
         .map(|query| {
-            let _ = oracle.search(&std::iter::once(query).collect()).expect("an answer");
+            let _ = oracle.search(&[query]).expect("an answer");
             oracle.device_time()
         })
         .collect();
@@ -281,7 +281,7 @@ fn mixed_line(
     for time in 0..TIMES {
         let mut asked = queries(model, batch - others, 10, numbers, Kind::Word);
         asked.extend((0..others).map(|_| other(model, name, numbers)));
-        let asked = asked.iter().collect();
+        let asked: Vec<&Query> = asked.iter().collect();
         let started = Instant::now();
         let _ = engine.search_overlapped(&asked, &mut || ()).expect("answers");
         // The first few warm up.
@@ -313,9 +313,9 @@ fn overlapped_line(
         (0..20).map(|_| queries(model, batch, 10, numbers, kind)).collect();
     let mut times = Vec::new();
     let started = Instant::now();
-    let mut before: Option<QueryBatch<'_>> = None;
+    let mut before: Option<Vec<&Query>> = None;
     for asked in asked.iter().cycle().take(20 * TIMES) {
-        let asked: QueryBatch<'_> = asked.iter().collect();
+        let asked: Vec<&Query> = asked.iter().collect();
         engine.wait_until_almost_over().expect("a device that works");
         assert!(engine.start_search(&asked).expect("a started pass"), "it overlaps");
         if let Some(before) = before.replace(asked) {
@@ -365,7 +365,7 @@ fn line(
     let (mut exact, mut compared) = (0, 0);
     for time in 0..TIMES {
         let asked = queries(model, batch, k, numbers, kind);
-        let asked = asked.iter().collect();
+        let asked: Vec<&Query> = asked.iter().collect();
         let started = Instant::now();
         let found = engine.search(&asked).expect("answers");
         // The first few warm up.
@@ -412,7 +412,7 @@ fn compare(
     let (alone, together) = asked.split_at(count / 10);
     let mut same = 0;
     for batch in alone.chunks(1).chain(together.chunks(1024)) {
-        let batch = batch.iter().collect();
+        let batch: Vec<&Query> = batch.iter().collect();
         let found = bits(&engine.search(&batch).expect("answers"));
         let expected = bits(&oracle.search(&batch).expect("answers"));
         same += found.iter().zip(&expected).filter(|(a, b)| a == b).count();
@@ -426,7 +426,7 @@ fn latency(model: &ModelStore, engine: &mut CudaEngine, numbers: &mut Numbers) {
     let mut host: Vec<Duration> = asked
         .iter()
         .map(|query| {
-            let batch = std::iter::once(query).collect();
+            let batch: Vec<&Query> = std::iter::once(query).collect();
             let started = Instant::now();
             let _ = engine.search(&batch).expect("an answer");
             started.elapsed()

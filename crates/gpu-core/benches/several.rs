@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contract::{
-    Components, Engine, Filter, FullPassQuery, Hit, Query, QueryBatch, QueryVector, RankedRow, Row,
-    Scoring, SearchEngine,
+    Components, Engine, Filter, FullPassQuery, Hit, Query, QueryVector, RankedRow, Row, Scoring,
+    SearchEngine,
 };
 use cpu_core::FullScanEngine;
 use gpu_core::search::{CudaEngine, Paths};
@@ -121,7 +121,7 @@ fn one_batch(engine: &mut dyn SearchEngine, mut asked: impl FnMut() -> Vec<Query
     let mut times = Vec::new();
     for _ in 0..30 {
         let asked = asked();
-        let asked: QueryBatch<'_> = asked.iter().collect();
+        let asked: Vec<&Query> = asked.iter().collect();
         let started = Instant::now();
         engine.search_overlapped(&asked, &mut || ()).expect("answers");
         times.push(started.elapsed());
@@ -133,13 +133,13 @@ fn one_batch(engine: &mut dyn SearchEngine, mut asked: impl FnMut() -> Vec<Query
 /// Runs batches, each started before the last one is over, until `until`; returns the number of
 /// queries answered.
 fn run(engine: &mut dyn SearchEngine, asked: &[Vec<Query>], until: Instant) -> usize {
-    let mut before: Option<QueryBatch<'_>> = None;
+    let mut before: Option<Vec<&Query>> = None;
     let mut answered = 0;
     for asked in asked.iter().cycle() {
         if Instant::now() >= until {
             break;
         }
-        let asked: QueryBatch<'_> = asked.iter().collect();
+        let asked: Vec<&Query> = asked.iter().collect();
         engine.wait_until_almost_over().expect("a device that works");
         assert!(engine.start_search(&asked).expect("a started pass"), "it overlaps");
         if let Some(before) = before.replace(asked) {
@@ -196,7 +196,7 @@ fn in_shards(model: &Arc<ModelStore>, gpus: &[u32]) {
     let mut times = Vec::new();
     for query in word_queries(model, SINGLE, &mut numbers) {
         let started = Instant::now();
-        let found = engine.search_overlapped(&[&query].into_iter().collect(), &mut || ());
+        let found = engine.search_overlapped(&[&query], &mut || ());
         times.push(started.elapsed());
         assert!(found.expect("an answer")[0].is_some(), "it is certified");
     }
@@ -265,12 +265,12 @@ fn check(model: &Arc<ModelStore>, first: &[u32], gpus: &[u32], count: usize) {
     for start in (0..count).step_by(250) {
         let asked: Vec<Query> =
             (start..count.min(start + 250)).map(|_| any_query(model, &mut numbers)).collect();
-        let batch: QueryBatch<'_> = asked.iter().collect();
+        let batch: Vec<&Query> = asked.iter().collect();
         let expected = one.search(&batch).expect("answers");
         let found = all.search(&batch).expect("answers");
         different += found.iter().zip(&expected).filter(|(a, b)| bits(a) != bits(b)).count();
         let some = &asked[..4.min(asked.len())];
-        let by_cpu = cpu.search(&some.iter().collect()).expect("answers");
+        let by_cpu = cpu.search(&some.iter().collect::<Vec<_>>()).expect("answers");
         different += found.iter().zip(&by_cpu).filter(|(a, b)| bits(a) != bits(b)).count();
         asked_cpu += by_cpu.len();
         let ranked: Vec<FullPassQuery> = (0..25)

@@ -27,39 +27,26 @@ pub fn built_in(model: &ModelStore) -> Option<Arc<Head>> {
     }
 }
 
-/// The name of the expander of the built-in model.
-pub const BUILT_IN_EXPANDER: &str = "nearby";
-
 /// The reach of the built-in model's expander: half of the frequent words have 20 terms or more.
 pub const BUILT_IN_REACH: f64 = -0.015;
 
-/// A plain expander if this is the built-in model; `None` for other models.
-pub fn built_in_expander(model: &Arc<ModelStore>) -> Option<Arc<Expander>> {
-    let made_for: About = serde_json::from_slice(DESCRIPTION).ok()?;
-    if made_for.model.version != model.version() {
-        return None;
-    }
-    let (description, weights) = plain_expander(model, usual_tokens(model), BUILT_IN_REACH);
-    Expander::from_memory(description, weights, model).ok().map(Arc::new)
-}
-
-/// How texts become tokens, unless others are asked for.
-fn usual_tokens(model: &ModelStore) -> Tokens {
-    let (tokeniser, cut) = (Tokeniser::Unicode, Cut::End);
-    Tokens { tokeniser, lower_case: has_no_capitals(model), limit: 512, cut }
-}
-
-/// The name of the expander that a model under the metric `dot` has.
-pub const OWN_TERMS: &str = "terms";
-
-/// The words of a model under the metric `dot` as terms, with its vectors and biases; `None` for
-/// other models.
-pub fn own_terms(model: &Arc<ModelStore>) -> Option<Arc<Expander>> {
-    if model.metric() != Metric::Dot {
-        return None;
-    }
-    match Expander::of_model(model, usual_tokens(model)) {
-        Ok(expander) => Some(Arc::new(expander)),
+/// The expander that a model has without a folder, and its name: of a model under the metric `dot`
+/// its own words as terms, with its vectors and biases; of the built-in model a plain one; `None`
+/// for other models.
+pub fn own_expander(model: &Arc<ModelStore>) -> Option<(&'static str, Arc<Expander>)> {
+    let (name, expander) = match model.metric() {
+        Metric::Dot => ("terms", Expander::of_model(model, usual_tokens(model))),
+        Metric::Cosine => {
+            let made_for: About = serde_json::from_slice(DESCRIPTION).ok()?;
+            if made_for.model.version != model.version() {
+                return None;
+            }
+            let (description, weights) = plain_expander(model, usual_tokens(model), BUILT_IN_REACH);
+            ("nearby", Expander::from_memory(description, weights, model))
+        }
+    };
+    match expander {
+        Ok(expander) => Some((name, Arc::new(expander))),
         Err(error) => {
             tracing::warn!("there is no expander of the model's own words: {error}");
             None
@@ -67,10 +54,10 @@ pub fn own_terms(model: &Arc<ModelStore>) -> Option<Arc<Expander>> {
     }
 }
 
-/// The expander that a model has without a folder, and its name; `None` for most models.
-pub fn own_expander(model: &Arc<ModelStore>) -> Option<(&'static str, Arc<Expander>)> {
-    let own = own_terms(model).map(|own| (OWN_TERMS, own));
-    own.or_else(|| Some((BUILT_IN_EXPANDER, built_in_expander(model)?)))
+/// How texts become tokens, unless others are asked for.
+fn usual_tokens(model: &ModelStore) -> Tokens {
+    let (tokeniser, cut) = (Tokeniser::Unicode, Cut::End);
+    Tokens { tokeniser, lower_case: has_no_capitals(model), limit: 512, cut }
 }
 
 /// Whether no word of a model has a capital, so that texts for it are taken in lower case.

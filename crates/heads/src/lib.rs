@@ -18,10 +18,7 @@ pub use answer::{
     Explanation, Label, MAX_NGRAM_BYTES, NGram, REASONS, ScoresNotFinite, best, explain,
     explanation_cost, labels,
 };
-pub use built_in::{
-    BUILT_IN, BUILT_IN_EXPANDER, BUILT_IN_REACH, OWN_TERMS, built_in, built_in_expander,
-    has_no_capitals, own_expander, own_terms,
-};
+pub use built_in::{BUILT_IN, BUILT_IN_REACH, built_in, has_no_capitals, own_expander};
 pub use contract::Precision;
 pub use cpu_core::heads::Diverged;
 pub use cpu_core::heads::train::{Progress, Settings};

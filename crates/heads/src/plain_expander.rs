@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use contract::{Query, QueryBatch, QueryVector, Row, SearchEngine};
+use contract::{Query, QueryVector, Row, SearchEngine};
 use cpu_core::FullScanEngine;
 use model_store::ModelStore;
 use model_store::head::{Expander, ExpanderDescription, ExpanderWeights, HeadError, Tokens};
@@ -55,7 +55,7 @@ pub fn reach_of(
     let queries: Vec<Query> =
         (0..frequent).step_by(step).filter_map(|row| query(row).ok()).collect();
     let mut engine = FullScanEngine::new(owner.clone(), threads)?;
-    let batch: QueryBatch<'_> = queries.iter().collect();
+    let batch: Vec<&Query> = queries.iter().collect();
     let found = engine.search(&batch).map_err(ReachError::Engine)?;
     let mut last: Vec<f64> =
         found.iter().filter_map(|hits| hits.last()).map(|hit| hit.score).collect();

@@ -11,8 +11,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use contract::{
-    Device, EngineDescription, EngineError, FullPassEngine, HeadEngine, Hit, QueryBatch,
-    QueryVector, Row, SearchEngine,
+    Device, EngineDescription, EngineError, FullPassEngine, HeadEngine, Hit, Query, QueryVector,
+    Row, SearchEngine,
 };
 use jobs::graph::{self, GraphOptions};
 use kindred::queue::Limits;
@@ -34,7 +34,7 @@ impl SearchEngine for Instantly {
         waiting.min(1024)
     }
 
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
         if !self.pass.is_zero() {
             std::thread::sleep(self.pass);
         }
@@ -43,8 +43,8 @@ impl SearchEngine for Instantly {
             let hit = |index| Hit { row: row(index), score: 1.0 / (1.7 + f64::from(index)) };
             (1..=k).map(hit).collect()
         };
-        let answers = batch.queries().iter().map(|query| match &query.vectors()[0].vector {
-            QueryVector::Row(row) => hits(row.0, query.k() as u32),
+        let answers = batch.iter().map(|query| match &query.vectors()[0].vector {
+            QueryVector::Row(row) => hits(row.0, query.k as u32),
             QueryVector::Components(_) => Vec::new(),
         });
         Ok(answers.collect())
@@ -76,7 +76,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<(String, [f32; 1])> = (0..rows).map(|row| (format!("w{row}"), [1.0])).collect();
     let model = Model::from_rows("made-up", &words)?;
     drop(words);
-    let limits = Limits { capacity_queries: 65_536, ..Settings::default().limits };
+    let limits = Limits { capacity_slots: 65_536, ..Settings::default().limits };
     let settings = Settings { limits, ..Settings::default() };
     let kindred =
         Kindred::with_engine(model, settings, move |_| Ok(Box::new(Instantly { rows, pass })))?;

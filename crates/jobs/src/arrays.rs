@@ -144,7 +144,7 @@ pub fn nearest(
         return Err(Error::InvalidValue { field: option.to_owned(), expected });
     }
     let request = ArrayRequest { model, staging: kindred.staging(), queries, options: &options };
-    let (n, k) = (queries.len(model.dim())?, options.k());
+    let (n, k) = (queries.len(model.dim())?, options.k);
     let mut arrays = Arrays { k, indices: vec![-1; n * k], scores: vec![f64::NAN; n * k] };
     let asking = kindred.asking(timeout);
     if n <= TOGETHER {
@@ -272,7 +272,7 @@ impl ArrayRequest<'_> {
     /// Writes the answers to some queries where they belong.
     fn put(&self, some: Range<u64>, answers: &[Vec<Hit>], piece: &mut Piece<'_>) {
         for (index, hits) in some.filter(|&index| self.has_query(index)).zip(answers) {
-            let place = (index as usize - piece.queries.start) * self.options.k();
+            let place = (index as usize - piece.queries.start) * self.options.k;
             let to = piece.indices[place..].iter_mut().zip(&mut piece.scores[place..]);
             for (hit, (index, score)) in hits.iter().zip(to) {
                 (*index, *score) = (i64::from(hit.row.0), hit.score);

@@ -5,6 +5,7 @@
 //! rest: a line that was torn, and what follows it, does not count. So whatever a kill, a power cut
 //! or a full disk leaves, the job goes on from what is right.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::mem;
@@ -14,6 +15,7 @@ use std::thread::{self, JoinHandle};
 use model_store::sync_parent;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 use crate::error::JobError;
 
@@ -21,14 +23,9 @@ const JOURNAL: &str = "journal";
 /// Extensions of files that are made of the data at the end.
 const MADE: [&str; 2] = ["npz", "parquet"];
 
-/// What decides every byte of a file. A job goes on only with an equal one.
-pub(crate) trait Description: Serialize + DeserializeOwned {
-    /// What must be the same as when the job was begun.
-    const SAME: &'static str;
-
-    /// Phrases for what is there and here, in pairs. Equal ones do not matter.
-    fn phrases(there: &Self, here: &Self) -> Vec<[String; 2]>;
-}
+/// What decides every byte of a file, by name. A job goes on only with an equal one. Devices are no
+/// part of it, where the contract says so.
+pub(crate) type Description = Map<String, Value>;
 
 /// The folder of a job.
 pub(crate) struct Journal {
@@ -49,8 +46,8 @@ pub(crate) struct Journal {
 
 /// What a journal says.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Recorded<D, T> {
-    pub(crate) description: D,
+pub(crate) struct Recorded<T> {
+    pub(crate) description: Description,
     /// Where the line with it ends.
     pub(crate) head: usize,
     /// Each entry, in order, and where its line ends.
@@ -65,9 +62,7 @@ pub(crate) fn line(content: &impl Serialize) -> String {
 
 /// Reads a journal up to the first line that is not whole. `None` if the head is not whole: nothing
 /// counts then.
-pub(crate) fn read<D: DeserializeOwned, T: DeserializeOwned>(
-    bytes: &[u8],
-) -> Option<Recorded<D, T>> {
+pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Option<Recorded<T>> {
     let mut end = 0;
     let mut lines = bytes.split_inclusive(|&byte| byte == b'\n').map_while(|line| {
         end += line.len();
@@ -89,10 +84,33 @@ fn whole(line: &[u8]) -> Option<&str> {
 }
 
 /// In what two jobs differ: there, and here.
-pub(crate) fn difference<D: Description>(there: &D, here: &D) -> Option<String> {
-    let differ = D::phrases(there, here).into_iter().filter(|[there, here]| there != here);
-    let differences: Vec<String> =
-        differ.map(|[there, here]| format!("{there} instead of {here}")).collect();
+fn difference(there: &Description, here: &Description) -> Option<String> {
+    let all = |description: &Description| {
+        let mut all = BTreeMap::new();
+        for (name, value) in description {
+            match value {
+                Value::Object(fields) => all.extend(fields.clone()),
+                value => drop(all.insert(name.clone(), value.clone())),
+            }
+        }
+        all.retain(|_, value| !value.is_null());
+        all
+    };
+    let (there, here) = (all(there), all(here));
+    let said = |name: &str, value: Option<&Value>| match value {
+        None => format!("no {name}"),
+        Some(Value::String(text)) => format!("{name} {text}"),
+        Some(value) if name == "input_bytes" => format!("an input of {value} bytes"),
+        Some(value) => format!("{name} {value}"),
+    };
+    let names: BTreeSet<&String> = there.keys().chain(here.keys()).collect();
+    let differ = names.into_iter().filter(|&name| there.get(name) != here.get(name));
+    let differences: Vec<String> = differ
+        .map(|name| {
+            let [there, here] = [&there, &here].map(|all| said(name, all.get(name)));
+            format!("{there} instead of {here}")
+        })
+        .collect();
     (!differences.is_empty()).then(|| differences.join(", "))
 }
 
@@ -109,11 +127,13 @@ pub(crate) fn check_free(file: &Path, replace: bool) -> Result<(), JobError> {
 impl Journal {
     /// Opens the folder of the job for a file, or begins one. Returns the entries that are there,
     /// each with where its line ends; none if nothing can be gone on with, and then there is no
-    /// data either. `name` is that of the data in the folder.
-    pub(crate) fn open<D: Description, T: DeserializeOwned>(
+    /// data either. `name` is that of the data in the folder; `same` says what must be the same as
+    /// when the job was begun.
+    pub(crate) fn open<T: DeserializeOwned>(
         file: &Path,
         name: &'static str,
-        description: &D,
+        description: &Description,
+        same: &'static str,
         is_resumable: bool,
     ) -> Result<(Self, Vec<(T, usize)>), JobError> {
         let mut folder = file.as_os_str().to_owned();
@@ -132,10 +152,10 @@ impl Journal {
         }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(JobError::io("read", &folder.join(JOURNAL)))?;
-        let recorded = read::<D, T>(&bytes);
-        let differs = |recorded: &Recorded<D, T>| difference(&recorded.description, description);
+        let recorded = read::<T>(&bytes);
+        let differs = |recorded: &Recorded<T>| difference(&recorded.description, description);
         if let Some(difference) = recorded.as_ref().and_then(differs) {
-            return Err(JobError::OtherWork { folder, difference, same: D::SAME });
+            return Err(JobError::OtherWork { folder, difference, same });
         }
         let data = open(name)?;
         let recorded = recorded.filter(|_| is_resumable);
@@ -244,5 +264,31 @@ impl Journal {
             let _ = fs::remove_file(self.folder.join(name));
         }
         let _ = fs::remove_dir(&self.folder);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn differences_are_said_by_name() {
+        let description = |value: Value| match value {
+            Value::Object(description) => description,
+            value => panic!("{value}"),
+        };
+        let one = description(
+            json!({"work": "classify", "options": {"top": 3, "threshold": null}, "input_bytes": 7}),
+        );
+        let other = description(
+            json!({"work": "classify", "options": {"threshold": 0.5}, "input_bytes": 8}),
+        );
+        assert_eq!(difference(&one, &one), None);
+        assert_eq!(
+            difference(&one, &other).unwrap(),
+            "an input of 7 bytes instead of an input of 8 bytes, no threshold instead of threshold 0.5, top 3 instead of no top"
+        );
     }
 }

@@ -29,16 +29,16 @@ pub struct Times {
 }
 
 impl<'a> Asking<'a> {
-    /// Asks through this queue, on this account.
+    /// Asks through this queue, on this account. Notes in the timeline, if there is one, when jobs
+    /// enter the queue, and their passes.
     #[inline]
-    pub fn new(queue: &'a QueueHandle, account: &'a Arc<Account>, deadline: Instant) -> Self {
-        Self { queue, account, deadline, timeline: None }
-    }
-
-    /// Notes in this timeline, if there is one, when jobs enter the queue, and their passes.
-    #[inline]
-    pub fn noted_in(self, timeline: Option<&'a Arc<Timeline>>) -> Self {
-        Self { timeline, ..self }
+    pub fn new(
+        queue: &'a QueueHandle,
+        account: &'a Arc<Account>,
+        deadline: Instant,
+        timeline: Option<&'a Arc<Timeline>>,
+    ) -> Self {
+        Self { queue, account, deadline, timeline }
     }
 
     /// The neighbours of each query, best first. Dropping the future abandons them: queries that

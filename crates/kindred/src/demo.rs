@@ -132,11 +132,10 @@ mod tests {
             Tokens { tokeniser: Tokeniser::Unicode, lower_case: true, limit: 512, cut: Cut::End };
         let reach = heads::reach_of(&model, tokens, 20, 1).unwrap();
         assert!((reach - heads::BUILT_IN_REACH).abs() < 0.005, "{reach}");
-        let expander = heads::built_in_expander(&model).expect("an expander");
-        assert_eq!(expander.len(), model.rows());
-        assert!(heads::own_terms(&model).is_none());
+        let (name, expander) = heads::own_expander(&model).expect("an expander");
+        assert_eq!((name, expander.len()), ("nearby", model.rows()));
         let rows: [(&str, &[f32]); 1] = [("a", &[1.0, 0.0])];
         let other = Arc::new(ModelStore::from_rows_under_dot("other", 2, rows, None).unwrap());
-        assert!(heads::built_in_expander(&other).is_none() && heads::own_terms(&other).is_some());
+        assert_eq!(heads::own_expander(&other).map(|(name, _)| name), Some("terms"));
     }
 }

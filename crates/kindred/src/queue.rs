@@ -9,29 +9,9 @@ use scheduler::{Counted, Lane, LaneStatistics, Scheduler, StartError};
 use tokio::runtime;
 
 pub use scheduler::{
-    Answered, DeviceState, DeviceThreads, EngineLost, JobTimes, NotRetired, PassTimes,
+    Answered, DeviceState, DeviceThreads, EngineLost, JobTimes, Limits, NotRetired, PassTimes,
     ReplicaState, Replicas, SubmitError, Timeline, Until,
 };
-
-/// Bounds of the queue and of its engine.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Slots: plain queries that may wait or be in work at the same time. Others take as many as
-    /// they usually cost.
-    pub capacity_queries: u32,
-    /// Queries that one search pass takes at most; the engine may prefer fewer.
-    pub max_batch_queries: usize,
-    /// How often an engine that fails is made again within a minute; failed attempts count.
-    pub engine_max_restarts: u32,
-    /// How long a pass, or making the engine again, may take before the engine is given up.
-    pub engine_hang_timeout: Duration,
-    /// How long a pass may take while another replica works, which is then asked instead. At most
-    /// `engine_hang_timeout`.
-    pub engine_hang_timeout_beside_others: Duration,
-    /// How long an engine's thread without work looks for some before it sleeps. Good for callers
-    /// that ask one question after the other, and costs a core that time.
-    pub linger: Duration,
-}
 
 /// The callers' end of the queue. Clones share it; when the last is gone the engine's thread ends.
 #[derive(Clone)]
@@ -60,12 +40,14 @@ pub struct QueueStatistics {
 /// Starts a thread for each of these makers, makes an engine on each, waits for those that `until`
 /// names, and returns both ends: the queue to put jobs in and the threads to join in the end.
 /// Callers may wait on any runtime; their deadlines are watched on `timer`. If an engine fails, its
-/// maker is called again. `within` bounds the wait.
+/// maker is called again. `within` bounds the wait. A search pass takes at most `max_batch` queries;
+/// the engine may prefer fewer.
 ///
 /// # Errors
 /// If a thread can't be started or an engine that is waited for can't be made.
 pub fn start<F, E>(
     limits: Limits,
+    max_batch: usize,
     timer: &runtime::Handle,
     until: Until,
     within: Option<Duration>,
@@ -75,15 +57,8 @@ where
     F: FnMut() -> Result<Box<dyn Engine>, E> + Send + 'static,
     E: Display + Send + 'static,
 {
-    let mut scheduler = Scheduler::<dyn Engine>::new(scheduler::Limits {
-        capacity_slots: limits.capacity_queries,
-        max_restarts: limits.engine_max_restarts,
-        hang_timeout: limits.engine_hang_timeout,
-        hang_timeout_beside_others: limits.engine_hang_timeout_beside_others,
-        linger: limits.linger,
-    });
-    let costs = Costs::new(limits.capacity_queries);
-    let max_batch = limits.max_batch_queries;
+    let mut scheduler = Scheduler::<dyn Engine>::new(limits);
+    let costs = Costs::new(limits.capacity_slots);
     let search = scheduler.lane(Search { max_batch, costs: costs.clone() });
     let full_pass = scheduler.lane(FullPass { costs: costs.clone() });
     let classify = scheduler.lane(Classify);

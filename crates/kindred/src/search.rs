@@ -105,10 +105,10 @@ impl Search {
         for one in picked.0 {
             match one {
                 Ok((index, neighbors)) => self.found[index].hits = neighbors,
-                Err(one) => {
-                    let query = one.query.clone().with_k(one.query.k().saturating_mul(GROWTH));
-                    self.searches.push((one.index, query.clone()));
-                    self.picking.push(Picking { query, ..one });
+                Err(mut one) => {
+                    one.query.k = one.query.k.saturating_mul(GROWTH);
+                    self.searches.push((one.index, one.query.clone()));
+                    self.picking.push(one);
                 }
             }
         }
@@ -142,7 +142,7 @@ impl ToPick {
         let picked = self.0.into_iter().map(|(one, hits)| {
             go_on()?;
             let neighbors = one.pick.of(words, &hits);
-            let is_done = neighbors.len() == one.pick.k || hits.len() < one.query.k();
+            let is_done = neighbors.len() == one.pick.k || hits.len() < one.query.k;
             Ok(if is_done { Ok((one.index, neighbors)) } else { Err(one) })
         });
         picked.collect::<Result<_, E>>().map(Picked)

@@ -49,6 +49,8 @@ pub struct Settings {
     pub heads: KeptHeads,
     /// How long an answer may take, unless a question says otherwise.
     pub timeout: Duration,
+    /// Queries that one search pass takes at most; the engine may prefer fewer.
+    pub max_batch_queries: usize,
     /// Bounds of the queue and of its engine.
     pub limits: Limits,
 }
@@ -62,12 +64,12 @@ impl Default for Settings {
             keep_tables: true,
             heads: KeptHeads::default(),
             timeout: Duration::from_secs(30),
+            max_batch_queries: 1024,
             limits: Limits {
-                capacity_queries: 8192,
-                max_batch_queries: 1024,
-                engine_max_restarts: 5,
-                engine_hang_timeout: Duration::from_secs(120),
-                engine_hang_timeout_beside_others: Duration::from_secs(10),
+                capacity_slots: 8192,
+                max_restarts: 5,
+                hang_timeout: Duration::from_secs(120),
+                hang_timeout_beside_others: Duration::from_secs(10),
                 // About as long as a caller takes to wake up with an answer and to ask again.
                 linger: Duration::from_micros(50),
             },
@@ -202,8 +204,9 @@ impl Kindred {
         F: FnMut() -> Result<Box<dyn Engine>, EngineStartError> + Send + 'static,
     {
         let mut timer = Timer::start().map_err(EngineStartError::Thread)?;
+        let &Settings { limits, max_batch_queries, timeout, .. } = settings;
         let (queue, threads) =
-            queue::start(settings.limits, &timer.handle, Until::All, None, makers)?;
+            queue::start(limits, max_batch_queries, &timer.handle, Until::All, None, makers)?;
         let engine = threads.description().clone();
         // A GPU leaves the cores to others.
         let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -214,7 +217,7 @@ impl Kindred {
         let staging = staging.filter(|_| is_gpu);
         let _threads = OwnThreads(Mutex::new(Some(threads)));
         let shared = Arc::new(Shared { model, queue, _threads, engine, staging, placed, timer });
-        Ok(Self { shared, account: Account::new(), timeout: settings.timeout, suggests: true })
+        Ok(Self { shared, account: Account::new(), timeout, suggests: true })
     }
 
     /// Another caller of the same engine: the scheduler shares the engine's time fairly between
@@ -544,7 +547,7 @@ impl Kindred {
         // A time beyond the end of the clock counts as the default.
         let deadline = Instant::now().checked_add(timeout);
         let deadline = deadline.unwrap_or_else(|| Instant::now() + self.timeout);
-        Asking::new(&self.shared.queue, &self.account, deadline)
+        Asking::new(&self.shared.queue, &self.account, deadline, None)
     }
 
     /// What this future gives, as a pending answer.

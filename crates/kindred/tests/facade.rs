@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use contract::{
     Device, EngineDescription, EngineError, FullPassEngine, FullPassPart, FullPassQuery,
-    HeadEngine, Hit, Query, QueryBatch, SearchEngine, UsualCosts,
+    HeadEngine, Hit, Query, SearchEngine, UsualCosts,
 };
 use cpu_core::ReferenceEngine;
 use kindred::queue::{Limits, SubmitError};
@@ -168,7 +168,7 @@ impl SearchEngine for Held {
         self.0.preferred_batch(waiting)
     }
 
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
         self.2.fetch_add(1, Ordering::Relaxed);
         drop(self.1.lock());
         self.0.search(batch)
@@ -194,7 +194,7 @@ impl HeadEngine for Held {}
 
 #[test]
 fn a_dear_question_takes_the_room_of_many_plain_ones() {
-    let limits = Limits { capacity_queries: 500, ..Settings::default().limits };
+    let limits = Limits { capacity_slots: 500, ..Settings::default().limits };
     let (kindred, lock, begun) = held(Settings { limits, ..Settings::default() });
     thread::scope(|scope| {
         // The engine is busy until this is dropped, so that what follows waits.

@@ -106,14 +106,14 @@ fn on_the_cpu(model: &Arc<ModelStore>, rows: &[Row]) -> (Vec<Words>, Duration) {
         .iter()
         .map(|query| {
             let started = Instant::now();
-            let _ = reference.search(&std::iter::once(query).collect()).expect("an answer");
+            let _ = reference.search(&[query]).expect("an answer");
             started.elapsed()
         })
         .collect();
     sequential.sort_unstable();
     let mut engine = FullScanEngine::new(model.clone(), 0).expect("threads");
     let all = queries(rows);
-    let answers = engine.search(&all.iter().collect()).expect("answers");
+    let answers = engine.search(&all.iter().collect::<Vec<_>>()).expect("answers");
     let words = |hits: &Vec<contract::Hit>| hits.iter().map(|hit| (hit.row, hit.score)).collect();
     (answers.iter().map(words).collect(), sequential[1])
 }
@@ -178,7 +178,7 @@ fn today(model: &Arc<ModelStore>, rows: &[Row], expected: &[Words]) -> (Duration
     for (i, row) in rows[..1].iter().chain(rows).enumerate() {
         let query = query(model, *row);
         let started = Instant::now();
-        let found = engine.search(&std::iter::once(&query).collect()).expect("an answer");
+        let found = engine.search(&[&query]).expect("an answer");
         let took = started.elapsed();
         if i > 0 {
             host.push(took);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use contract::workload::{Costs, Search, SearchResponse};
 use contract::{
     Device, Engine, EngineDescription, EngineError, Filter, FullPassEngine, HeadEngine, Hit, Query,
-    QueryBatch, QueryVector, Row, SearchEngine,
+    QueryVector, Row, SearchEngine,
 };
 use model_store::ModelStore;
 use shuttle::future::block_on;
@@ -61,17 +61,17 @@ impl SearchEngine for Rows {
         waiting
     }
 
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
         self.passes += 1;
         thread::yield_now();
         if self.passes == self.fails_in {
             return Err(EngineError::Device("as ordered".into()));
         }
-        let hit = |query: &&Query| vec![Hit { row: Row(query.k() as u32), score: 1.0 }];
-        Ok(batch.queries().iter().map(hit).collect())
+        let hit = |query: &&Query| vec![Hit { row: Row(query.k as u32), score: 1.0 }];
+        Ok(batch.iter().map(hit).collect())
     }
 
-    fn start_search(&mut self, _: &QueryBatch<'_>) -> Result<bool, EngineError> {
+    fn start_search(&mut self, _: &[&Query]) -> Result<bool, EngineError> {
         self.starts += 1;
         Ok(!self.starts.is_multiple_of(3))
     }
@@ -136,7 +136,12 @@ fn queries(ks: impl IntoIterator<Item = usize>) -> Vec<Query> {
         let model = ModelStore::from_rows("one", 1, [("a", &[1.0f32][..])]).unwrap();
         Query::new(&model.table(), QueryVector::Row(Row(0)), 1, Filter::default()).unwrap()
     });
-    ks.into_iter().map(|k| query.clone().with_k(k)).collect()
+    let with_k = |k| {
+        let mut query = query.clone();
+        query.k = k;
+        query
+    };
+    ks.into_iter().map(with_k).collect()
 }
 
 /// Submits these queries as one job, waits, and checks the answer.

@@ -17,7 +17,8 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 /// Bounds of a scheduler and of its devices.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Slots that the jobs of all lanes share, while they wait or are in work.
+    /// Slots that the jobs of all lanes share, while they wait or are in work: plain queries.
+    /// Others take as many as they usually cost.
     pub capacity_slots: u32,
     /// How often a device that fails is made again within a minute; failed attempts count.
     pub max_restarts: u32,
@@ -27,7 +28,8 @@ pub struct Limits {
     /// At most `hang_timeout`.
     pub hang_timeout_beside_others: Duration,
     /// How long a worker without work looks for some before it sleeps; a core has nothing else to
-    /// do meanwhile. To wake a worker that sleeps takes its caller tens of microseconds.
+    /// do meanwhile. To wake a worker that sleeps takes its caller tens of microseconds: good for
+    /// callers that ask one question after the other.
     pub linger: Duration,
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use contract::{
     Device, Engine, EngineDescription, EngineError, Filter, FullPassEngine, FullPassPart,
-    FullPassQuery, HeadEngine, Hit, Query, QueryBatch, QueryVector, Row, Scoring, SearchEngine,
+    FullPassQuery, HeadEngine, Hit, Query, QueryVector, Row, Scoring, SearchEngine,
 };
 use model_store::ModelStore;
 use tokio::runtime;
@@ -64,9 +64,9 @@ impl SearchEngine for HeldEngine {
         waiting.min(4)
     }
 
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
-        let forgotten = self.wait(batch.queries().iter().map(|query| query.k()).collect())?;
-        Ok(batch.queries().iter().skip(forgotten).map(|query| hits(query.k())).collect())
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
+        let forgotten = self.wait(batch.iter().map(|query| query.k).collect())?;
+        Ok(batch.iter().skip(forgotten).map(|query| hits(query.k)).collect())
     }
 }
 
@@ -77,7 +77,7 @@ impl FullPassEngine for HeldEngine {
         from: usize,
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<usize>, EngineError> {
-        self.wait(parts.iter().map(|part| part.query().k() + 1000).collect())?;
+        self.wait(parts.iter().map(|part| part.query().k + 1000).collect())?;
         if from < self.slices.load(Ordering::Relaxed) {
             while go_on() {
                 std::thread::yield_now();
@@ -86,7 +86,7 @@ impl FullPassEngine for HeldEngine {
         }
         for part in parts {
             let mut share = part.share();
-            part.add_scores(&mut share, Row(part.query().k() as u32), &[1.0]);
+            part.add_scores(&mut share, Row(part.query().k as u32), &[1.0]);
             part.merge(share);
         }
         Ok(None)

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use contract::{
     Device, Engine, EngineDescription, EngineError, Expansion, FullPassEngine, FullPassPart,
-    FullPassQuery, HasTable, HeadEngine, Hit, PartOfExpansion, Query, QueryBatch, SearchEngine,
-    Table, TokenText, UsualCosts,
+    FullPassQuery, HasTable, HeadEngine, Hit, PartOfExpansion, Query, SearchEngine, Table,
+    TokenText, UsualCosts,
 };
 
 use crate::heads::{Classifiers, Expanders};
@@ -71,12 +71,12 @@ impl Shards {
     /// answer.
     fn ask(
         &mut self,
-        batch: &QueryBatch<'_>,
-        own: impl FnOnce(&mut dyn Engine, &QueryBatch<'_>) -> Hits,
-        others: impl Fn(&mut dyn Engine, &QueryBatch<'_>) -> Hits + Sync,
+        queries: &[&Query],
+        own: impl FnOnce(&mut dyn Engine, &[&Query]) -> Hits,
+        others: impl Fn(&mut dyn Engine, &[&Query]) -> Hits + Sync,
     ) -> Hits {
-        self.fits(|table| batch.fits(table))?;
-        let (queries, shards) = (batch.queries(), &self.shards);
+        self.fits(|table| queries.iter().all(|query| query.fits(table)))?;
+        let shards = &self.shards;
         let found = self.members.each(
             |index, engine| {
                 ShardSearch::new(&shards[index], queries).run(|batch| others(engine, batch))
@@ -104,8 +104,8 @@ impl ShardSearch {
     }
 
     /// What a search of the shard's queries finds, for each query of the whole table.
-    fn run(&self, search: impl FnOnce(&QueryBatch<'_>) -> Hits) -> Hits {
-        let batch: QueryBatch<'_> = self.own.iter().flatten().collect();
+    fn run(&self, search: impl FnOnce(&[&Query]) -> Hits) -> Hits {
+        let batch: Vec<&Query> = self.own.iter().flatten().collect();
         if batch.is_empty() {
             return Ok(vec![Some(Vec::new()); self.own.len()]);
         }
@@ -118,7 +118,7 @@ impl ShardSearch {
     }
 
     fn start(mut self, engine: &mut dyn Engine) -> Result<Self, EngineError> {
-        let batch: QueryBatch<'_> = self.own.iter().flatten().collect();
+        let batch: Vec<&Query> = self.own.iter().flatten().collect();
         self.is_started = !batch.is_empty() && engine.start_search(&batch)?;
         Ok(self)
     }
@@ -151,7 +151,7 @@ fn joined(found: Vec<Hits>, queries: &[&Query], shards: &[Shard]) -> Hits {
         let next = |one: &mut std::vec::IntoIter<_>| one.next().expect("one for each query");
         let lists: Vec<Option<Vec<Hit>>> = found.iter_mut().map(next).collect();
         let lists = lists.into_iter().collect::<Option<Vec<_>>>()?;
-        Some(merge(shards.iter().zip(lists), query.k()))
+        Some(merge(shards.iter().zip(lists), query.k))
     });
     Ok(answers.collect())
 }
@@ -188,14 +188,14 @@ impl SearchEngine for Shards {
         self.members.first().preferred_batch(waiting)
     }
 
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
-        let search = |engine: &mut dyn Engine, batch: &QueryBatch<'_>| -> Hits {
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
+        let search = |engine: &mut dyn Engine, batch: &[&Query]| -> Hits {
             Ok(engine.search(batch)?.into_iter().map(Some).collect())
         };
         Ok(self.ask(batch, search, search)?.into_iter().map(Option::unwrap_or_default).collect())
     }
 
-    fn search_overlapped(&mut self, batch: &QueryBatch<'_>, meanwhile: &mut dyn FnMut()) -> Hits {
+    fn search_overlapped(&mut self, batch: &[&Query], meanwhile: &mut dyn FnMut()) -> Hits {
         self.ask(
             batch,
             |engine, batch| engine.search_overlapped(batch, meanwhile),
@@ -203,12 +203,12 @@ impl SearchEngine for Shards {
         )
     }
 
-    fn start_search(&mut self, batch: &QueryBatch<'_>) -> Result<bool, EngineError> {
-        self.fits(|table| batch.fits(table))?;
+    fn start_search(&mut self, queries: &[&Query]) -> Result<bool, EngineError> {
+        self.fits(|table| queries.iter().all(|query| query.fits(table)))?;
         if self.started.iter().flatten().any(ShardSearch::must_search) {
             return Ok(false);
         }
-        let (queries, shards) = (batch.queries(), &self.shards);
+        let shards = &self.shards;
         let start = |index: usize, engine: &mut dyn Engine| {
             ShardSearch::new(&shards[index], queries).start(engine)
         };
@@ -222,11 +222,11 @@ impl SearchEngine for Shards {
         Ok(is_started)
     }
 
-    fn finish_search(&mut self, batch: &QueryBatch<'_>) -> Hits {
+    fn finish_search(&mut self, queries: &[&Query]) -> Hits {
         let started = self.started.pop_front().expect("a search was started");
         let finish = |index: usize, engine: &mut dyn Engine| started[index].finish(engine);
         let found = self.members.each(finish, |engine| finish(0, engine));
-        let answers = joined(found, batch.queries(), &self.shards);
+        let answers = joined(found, queries, &self.shards);
         answers.inspect_err(|_| self.started.clear())
     }
 

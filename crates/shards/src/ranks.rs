@@ -27,7 +27,7 @@ pub(crate) fn score(part: &mut FullPassPart, shard: &Shard, go_on: &dyn Fn() -> 
 
 /// The ranked rows that have ranks, ascending, with their scores.
 fn with_ranks(part: &FullPassPart) -> impl Iterator<Item = Hit> + '_ {
-    let filter = part.query().filter();
+    let filter = &part.query().filter;
     let hits = part.distinct_ranked().iter().zip(part.ranked_scores());
     let hits = hits.map(|(&row, &score)| Hit { row, score });
     // A comparison with NaN is false.
@@ -38,7 +38,7 @@ fn with_ranks(part: &FullPassPart) -> impl Iterator<Item = Hit> + '_ {
 /// rows passes the filter.
 pub(crate) fn query(part: &FullPassPart, shard: &Shard) -> Option<FullPassQuery> {
     let query = part.query();
-    let filter = shard.filter(query.filter())?;
+    let filter = shard.filter(&query.filter)?;
     let (mut ranked, mut above) = (Vec::new(), Vec::new());
     for Hit { row, score } in with_ranks(part) {
         match shard.here(row) {
@@ -48,8 +48,8 @@ pub(crate) fn query(part: &FullPassPart, shard: &Shard) -> Option<FullPassQuery>
             None => above.push(score.next_down()),
         }
     }
-    let scoring = query.scoring().moved(|vector| shard.vector(vector));
-    Some(FullPassQuery::new(scoring, query.k(), filter, ranked).counting_above(above))
+    let scoring = query.scoring.moved(|vector| shard.vector(vector));
+    Some(FullPassQuery { scoring, k: query.k, filter, ranked, above })
 }
 
 /// Joins the answers of these shards, each to its own query.
@@ -71,8 +71,8 @@ pub(crate) fn join(part: &FullPassPart, answers: Vec<(&Shard, FullPassAnswer)>) 
         let known = before.binary_search_by_key(&row, |&(row, _)| row).ok();
         RankedRow { row, score, rank: known.map(|index| before[index].1 + 1) }
     };
-    let ranks = part.query().ranked().iter().map(ranked).collect();
-    let hits = merge(lists.into_iter(), part.query().k());
+    let ranks = part.query().ranked.iter().map(ranked).collect();
+    let hits = merge(lists.into_iter(), part.query().k);
     // Nobody asks shards of shards.
     FullPassAnswer { hits, ranks, above: Vec::new() }
 }

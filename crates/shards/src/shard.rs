@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use contract::{Filter, FilterParts, HasTable, Query, QueryVector, Row, ScoringVector, Table};
+use contract::{Filter, HasTable, Query, QueryVector, Row, ScoringVector, Table};
 
 /// Some rows of a table, numbered from 0 again.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl Shard {
     /// The filter for the rows of this shard. `None` if none of them passes.
     pub(crate) fn filter(&self, filter: &Filter) -> Option<Filter> {
         // Without `..`, so that a new field does not compile until it is moved.
-        let FilterParts { excluded, first_rows, min_score, max_score } = filter.parts();
+        let Filter { ref excluded, first_rows, min_score, max_score } = *filter;
         let (start, end) = (self.rows.start, self.rows.end);
         let limit = first_rows.map_or(end, |first| end.min(first as usize));
         if limit <= start {
@@ -77,7 +77,7 @@ impl Shard {
         let excluded: Vec<Row> =
             excluded[of_here].iter().filter_map(|&row| self.here(row)).collect();
         let first_rows = (limit < end).then(|| (limit - start) as u32);
-        Some(FilterParts { excluded: &excluded, first_rows, min_score, max_score }.into())
+        Some(Filter { excluded, first_rows, min_score, max_score })
     }
 
     /// A vector of a query, as this shard's engine takes it.
@@ -94,7 +94,7 @@ impl Shard {
 
     /// The query for this shard. `None` if none of its rows passes the filter.
     pub(crate) fn query(&self, query: &Query) -> Option<Query> {
-        let filter = self.filter(query.filter())?;
+        let filter = self.filter(&query.filter)?;
         Some(query.moved(|vector| self.vector(vector), filter))
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use contract::{
     Device, Engine, EngineDescription, EngineError, Filter, FullPassEngine, HasTable, HeadEngine,
-    Hit, Query, QueryBatch, QueryVector, Row, SearchEngine,
+    Hit, Query, QueryVector, Row, SearchEngine,
 };
 use cpu_core::ReferenceEngine;
 use model_store::ModelStore;
@@ -60,7 +60,7 @@ impl SearchEngine for Failing {
         waiting
     }
 
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
         self.searches += 1;
         match self.fails {
             Some((n, How::Error)) if n == self.searches => {
@@ -84,7 +84,7 @@ fn small() -> Arc<ModelStore> {
 fn an_engine_that_fails_fails_the_pass_and_all_engines_end_with_the_shards() {
     let own = small();
     let query = Query::new(&own.table(), QueryVector::Row(Row(39)), 3, Filter::default()).unwrap();
-    let expected = ReferenceEngine::new(own.clone()).search(&[&query].into_iter().collect());
+    let expected = ReferenceEngine::new(own.clone()).search(&[&query]);
     for which in 0..3 {
         for how in [How::Error, How::Panic] {
             let alive = Alive::default();
@@ -97,7 +97,7 @@ fn an_engine_that_fails_fails_the_pass_and_all_engines_end_with_the_shards() {
             };
             let mut shards = Shards::new(own.clone(), split_evenly(40, 3), make).unwrap();
             assert_eq!(alive.count(), 3);
-            let batch: QueryBatch<'_> = [&query].into_iter().collect();
+            let batch: Vec<&Query> = [&query].into_iter().collect();
             for _ in 0..2 {
                 assert_eq!(shards.search(&batch), expected);
             }
@@ -150,7 +150,7 @@ fn idle_threads_sleep() {
     let own = small();
     let mut shards = Shards::new(own.clone(), split_evenly(40, 4), make).unwrap();
     let query = Query::new(&own.table(), QueryVector::Row(Row(1)), 3, Filter::default()).unwrap();
-    let batch: QueryBatch<'_> = [&query].into_iter().collect();
+    let batch: Vec<&Query> = [&query].into_iter().collect();
     // Long enough that all of them sleep, and once so short that none does.
     for pause in [0, 0, 20, 0, 5] {
         std::thread::sleep(std::time::Duration::from_millis(pause));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use contract::{
     Device, Engine, EngineDescription, EngineError, Filter, FullPassEngine, HasTable, HeadEngine,
-    Hit, Query, QueryBatch, QueryVector, Row, SearchEngine,
+    Hit, Query, QueryVector, Row, SearchEngine,
 };
 use cpu_core::ReferenceEngine;
 use model_store::ModelStore;
@@ -44,12 +44,12 @@ impl SearchEngine for Overlapping {
         waiting
     }
 
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
         assert!(self.started.is_empty(), "a search was started and not finished");
         self.engine.search(batch)
     }
 
-    fn start_search(&mut self, batch: &QueryBatch<'_>) -> Result<bool, EngineError> {
+    fn start_search(&mut self, batch: &[&Query]) -> Result<bool, EngineError> {
         assert!(!batch.is_empty());
         if self.started.len() == MOST || self.random.u32(0..100) < self.refuses {
             return Ok(false);
@@ -58,9 +58,9 @@ impl SearchEngine for Overlapping {
         Ok(true)
     }
 
-    fn finish_search(&mut self, batch: &QueryBatch<'_>) -> Found {
+    fn finish_search(&mut self, batch: &[&Query]) -> Found {
         let found = self.started.pop_front().expect("a search was started");
-        assert_eq!(found.len(), batch.queries().len(), "the batch of the first start");
+        assert_eq!(found.len(), batch.len(), "the batch of the first start");
         Ok(found.into_iter().map(Some).collect())
     }
 }
@@ -108,7 +108,7 @@ fn started_searches_have_the_answers_of_one_engine_whichever_shards_can_start() 
         let mut starts = 0;
         for turn in 0..300 {
             let asked = batch(&of, &mut random);
-            let of_asked: QueryBatch<'_> = asked.iter().collect();
+            let of_asked: Vec<&Query> = asked.iter().collect();
             let is_started = shards.start_search(&of_asked).unwrap();
             starts += usize::from(is_started);
             shards.wait_until_almost_over().unwrap();
@@ -116,7 +116,7 @@ fn started_searches_have_the_answers_of_one_engine_whichever_shards_can_start() 
             let most = if is_started && random.bool() { 1 } else { 0 };
             while waiting.len() > most {
                 let before = waiting.pop_front().unwrap();
-                let batch: QueryBatch<'_> = before.iter().collect();
+                let batch: Vec<&Query> = before.iter().collect();
                 let found = shards.finish_search(&batch).unwrap();
                 let found: Vec<Vec<Hit>> = found.into_iter().map(Option::unwrap).collect();
                 assert_eq!(bits(&found), bits(&whole.search(&batch).unwrap()), "{count} {turn}");

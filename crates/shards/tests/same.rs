@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use contract::classifier::{Classifier, Convolution, Layer};
 use contract::{
     Device, Engine, EngineError, Expansion, FullPassEngine, FullPassPart, FullPassQuery, HasTable,
-    HeadEngine, Hit, PartOfExpansion, Query, QueryBatch, QueryVector, Row, Scoring, SearchEngine,
-    TermExpander, Token, TokenClassifier, TokenText, TokenVectors, VectorSource,
+    HeadEngine, Hit, PartOfExpansion, Query, QueryVector, Row, Scoring, SearchEngine, TermExpander,
+    Token, TokenClassifier, TokenText, TokenVectors, VectorSource,
 };
 use cpu_core::{CpuEngine, Options, Paths, ReferenceEngine};
 use model_store::ModelStore;
@@ -53,13 +53,13 @@ impl SearchEngine for Declining {
         waiting
     }
 
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
         self.0.search(batch)
     }
 
     fn search_overlapped(
         &mut self,
-        batch: &QueryBatch<'_>,
+        batch: &[&Query],
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
         meanwhile();
@@ -80,7 +80,7 @@ fn a_query_that_any_shard_declines_is_declined_and_the_others_are_answered() {
         Query::new(&table, QueryVector::Row(Row(row * 31)), 4, contract::Filter::default()).unwrap()
     };
     let queries: Vec<Query> = (0..30).map(query).collect();
-    let batch: QueryBatch<'_> = queries.iter().collect();
+    let batch: Vec<&Query> = queries.iter().collect();
     let expected = ReferenceEngine::new(own.clone()).search(&batch).unwrap();
     let make = |index, table| -> Result<Box<dyn Engine>, String> {
         Ok(Box::new(Declining(ReferenceEngine::new(table), index)))
@@ -133,7 +133,7 @@ proptest! {
     ) {
         let seeds: Vec<Seed> = seeds;
         let queries: Vec<Query> = queries(&model, seeds);
-        let batch: QueryBatch<'_> = queries.iter().collect();
+        let batch: Vec<&Query> = queries.iter().collect();
         let mut reference = ReferenceEngine::new(model.clone());
         let expected = reference.search(&batch).unwrap();
         let ranges = ranges(model.rows(), &cuts);
@@ -153,8 +153,8 @@ proptest! {
         let full: Vec<FullPassQuery> = queries
             .iter()
             .map(|query| {
-                let (scoring, filter) = (query.scoring(), query.filter().clone());
-                FullPassQuery::new(scoring, query.k() % 40, filter, ranked.clone())
+                let (scoring, filter) = (query.scoring(), query.filter.clone());
+                FullPassQuery::new(scoring, query.k % 40, filter, ranked.clone())
             })
             .collect();
         let expected = reference.full_pass(&full.iter().collect::<Vec<_>>()).unwrap();
@@ -170,7 +170,7 @@ fn ties_on_both_sides_of_every_cut() {
         Query::new(&table, QueryVector::Row(Row(row)), 30, contract::Filter::default()).unwrap()
     };
     let queries: Vec<Query> = (0..40).map(|n| query(n * 123)).collect();
-    let batch: QueryBatch<'_> = queries.iter().collect();
+    let batch: Vec<&Query> = queries.iter().collect();
     let expected = ReferenceEngine::new(model.clone()).search(&batch).unwrap();
     // The n-th equal row of each, whose rank counts equal rows before it and none after it.
     let ranked = |row: u32| (0..8).map(|n| Row(row % 617 + n * 617)).collect();
@@ -352,7 +352,7 @@ fn what_is_foreign_is_refused() {
     let table = large.table();
     let query =
         Query::new(&table, QueryVector::Row(Row(30)), 3, contract::Filter::default()).unwrap();
-    assert_eq!(shards.search(&[&query].into_iter().collect()), Err(EngineError::ForeignQuery));
+    assert_eq!(shards.search(&[&query]), Err(EngineError::ForeignQuery));
     let full = FullPassQuery::of_search(&query);
     assert_eq!(shards.full_pass(&[&full]), Err(EngineError::ForeignQuery));
 }

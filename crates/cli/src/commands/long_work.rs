@@ -38,7 +38,7 @@ impl LongWork {
         kept: &'static str,
     ) -> Result<Self, CommandError> {
         let own = own_engine(&devices.device, devices.threads);
-        let limits = Limits { capacity_queries: slots_per_job * MOST_JOBS as u32, ..own.limits };
+        let limits = Limits { capacity_slots: slots_per_job * MOST_JOBS as u32, ..own.limits };
         let settings = Settings { placement: devices.placement, limits, ..own };
         let interrupt = Interrupt::watch(kept)?;
         let verification = Verification::start(&model)?;

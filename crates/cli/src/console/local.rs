@@ -71,11 +71,12 @@ fn settings(OneModel { config, model }: &OneModel) -> Settings {
         heads: wanted.heads,
         timeout: PATIENCE,
         limits: Limits {
-            engine_hang_timeout: PATIENCE,
-            engine_hang_timeout_beside_others: PATIENCE,
+            hang_timeout: PATIENCE,
+            hang_timeout_beside_others: PATIENCE,
             linger: Duration::ZERO,
             ..Settings::default().limits
         },
+        ..Settings::default()
     }
 }
 

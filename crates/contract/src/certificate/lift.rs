@@ -18,11 +18,12 @@ const MOST_RATIO: f64 = 1e9;
 /// How rows and queries are lifted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Lift {
-    metric: Metric,
-    /// N, increased to cover roundings.
-    longest: f64,
-    /// β, if there are biases.
-    beta: Option<f64>,
+    /// The table's metric.
+    pub metric: Metric,
+    /// N, increased to cover roundings: no lifted row is longer. 1 under the metric `cosine`.
+    pub longest: f64,
+    /// β, the last component of a lifted query, if there are biases.
+    pub beta: Option<f64>,
 }
 
 impl Lift {
@@ -68,24 +69,9 @@ impl Lift {
         }
     }
 
-    /// The table's metric.
-    pub fn metric(&self) -> Metric {
-        self.metric
-    }
-
-    /// N: no lifted row is longer. 1 under the metric `cosine`.
-    pub fn longest(&self) -> f64 {
-        self.longest
-    }
-
     /// The components of lifted vectors.
     pub fn dim(&self, dim: usize) -> usize {
         dim + usize::from(self.beta.is_some())
-    }
-
-    /// β: the last component of a lifted query.
-    pub fn beta(&self) -> Option<f64> {
-        self.beta
     }
 
     /// The norm of a lifted query.
@@ -205,11 +191,11 @@ mod tests {
             for query_norm in [0.0, 1e-3, 1e4, f64::NAN] {
                 let of_table = Lift::of(&table, Some(query_norm));
                 let lift = Lift::of_largest(norms[1], largest, query_norm);
-                assert_eq!(lift.beta(), of_table.beta());
-                assert!(lift.longest() >= of_table.longest());
+                assert_eq!(lift.beta, of_table.beta);
+                assert!(lift.longest >= of_table.longest);
             }
         }
-        assert_eq!(Lift::of_largest(0.0, 0.0, 1.0).longest(), 1.0);
+        assert_eq!(Lift::of_largest(0.0, 0.0, 1.0).longest, 1.0);
     }
 
     #[test]
@@ -234,7 +220,7 @@ mod tests {
                         .zip(query)
                         .map(|(&x, q)| f64::from(x) * f64::from(q))
                         .sum();
-                    product += lift.last_component(table.bias(row)) * lift.beta().unwrap_or(0.0);
+                    product += lift.last_component(table.bias(row)) * lift.beta.unwrap_or(0.0);
                     product /= divisor * lift.query_norm(norm);
                     let score = table.score(&query, norm, row).unwrap();
                     assert!(

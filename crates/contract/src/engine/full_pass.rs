@@ -47,7 +47,7 @@ pub trait FullPassEngine: Device {
     /// Estimates the cost of this query in a full pass, in components of vectors that each row is
     /// multiplied with. A query costs as much less as it shares vectors with others of the pass.
     fn full_pass_cost(&self, query: &FullPassQuery) -> usize {
-        query.scoring().vectors().len() * COMPONENTS_OF_A_VECTOR + query.row_work()
+        query.scoring.vectors().len() * COMPONENTS_OF_A_VECTOR + query.row_work()
     }
 
     /// Starts counting the ranks of these queries and returns while the device works on it, after

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Device, EngineError, Hit, Query, QueryBatch, UsualCosts};
+use crate::{Device, EngineError, Hit, Query, UsualCosts};
 
 /// Searches for batches of queries.
 ///
@@ -20,7 +20,7 @@ pub trait SearchEngine: Device {
     fn preferred_batch(&self, waiting: usize) -> usize;
 
     /// For each query of the batch, in order, its best `k` rows, best first.
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError>;
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError>;
 
     /// Like [`search`](Self::search), for a caller with other work to do. The engine calls
     /// `meanwhile`, possibly more than once, while a device searches. Without a device it calls it
@@ -32,7 +32,7 @@ pub trait SearchEngine: Device {
     /// [`FullPassQuery::of_search`](crate::FullPassQuery::of_search): the answer is the same.
     fn search_overlapped(
         &mut self,
-        batch: &QueryBatch<'_>,
+        batch: &[&Query],
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
         meanwhile();
@@ -46,17 +46,14 @@ pub trait SearchEngine: Device {
     /// Every started search is [finished](Self::finish_search), in the order of all starts; while
     /// there is one, [`search`](Self::search) and [`search_overlapped`](Self::search_overlapped)
     /// are not called. After an error none of them needs to be finished.
-    fn start_search(&mut self, batch: &QueryBatch<'_>) -> Result<bool, EngineError> {
+    fn start_search(&mut self, batch: &[&Query]) -> Result<bool, EngineError> {
         let _ = batch;
         Ok(false)
     }
 
     /// Waits for the search that was started first, which was for this batch. Returns its answers,
     /// as [`search_overlapped`](Self::search_overlapped) does.
-    fn finish_search(
-        &mut self,
-        batch: &QueryBatch<'_>,
-    ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
+    fn finish_search(&mut self, batch: &[&Query]) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
         self.search_overlapped(batch, &mut || ())
     }
 

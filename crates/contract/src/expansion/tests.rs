@@ -147,9 +147,9 @@ proptest! {
             let query = expansion.query(&model, position).unwrap();
             let hit = |row| Some(Hit { row, score: query.score(&model, row)? });
             let mut hits: Vec<Hit> = (0..model.rows() as u32).map(Row).filter_map(hit).collect();
-            hits.retain(|hit| query.filter().admits(hit.row, hit.score));
+            hits.retain(|hit| query.filter.admits(hit.row, hit.score));
             hits.sort();
-            hits.truncate(query.k());
+            hits.truncate(query.k);
             part.add(&hits);
         }
         prop_assert_eq!(part.into_terms(), expansion.terms(&model));

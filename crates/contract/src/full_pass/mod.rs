@@ -32,11 +32,17 @@ const HITS_PER_WORK: usize = 32;
 /// `above`.
 #[derive(Debug, Clone)]
 pub struct FullPassQuery {
-    scoring: Scoring,
-    k: usize,
-    filter: Filter,
-    ranked: Vec<Row>,
-    above: Vec<f64>,
+    /// The formula of a row's score.
+    pub scoring: Scoring,
+    /// The maximum number of hits.
+    pub k: usize,
+    /// Which rows can be hits and count for ranks.
+    pub filter: Filter,
+    /// The rows whose ranks are requested.
+    pub ranked: Vec<Row>,
+    /// The scores above which rows are counted, none of them NaN: for ranks of rows that a part of a
+    /// table does not have.
+    pub above: Vec<f64>,
 }
 
 impl FullPassQuery {
@@ -48,52 +54,11 @@ impl FullPassQuery {
         Self { scoring, k, filter, ranked, above: Vec::new() }
     }
 
-    /// The same query, which also counts the rows above each of these scores: for ranks of rows
-    /// that a part of a table does not have.
-    ///
-    /// # Panics
-    /// If a score is NaN.
-    #[must_use]
-    pub fn counting_above(self, above: Vec<f64>) -> Self {
-        assert!(above.iter().all(|score| !score.is_nan()), "scores");
-        Self { above, ..self }
-    }
-
     /// The full pass that gives the same answer as the search `query`: the same rows and score
     /// bits.
     pub fn of_search(query: &Query) -> Self {
-        let (scoring, filter) = (query.scoring(), query.filter().clone());
-        Self { scoring, k: query.k(), filter, ranked: Vec::new(), above: Vec::new() }
-    }
-
-    /// The same query with another number of hits.
-    pub fn with_k(self, k: usize) -> Self {
-        Self { k, ..self }
-    }
-
-    /// The formula of a row's score.
-    pub fn scoring(&self) -> &Scoring {
-        &self.scoring
-    }
-
-    /// The maximum number of hits.
-    pub fn k(&self) -> usize {
-        self.k
-    }
-
-    /// Which rows can be hits and count for ranks.
-    pub fn filter(&self) -> &Filter {
-        &self.filter
-    }
-
-    /// The rows whose ranks are requested.
-    pub fn ranked(&self) -> &[Row] {
-        &self.ranked
-    }
-
-    /// The scores above which rows are counted.
-    pub fn above(&self) -> &[f64] {
-        &self.above
+        let (scoring, filter) = (query.scoring(), query.filter.clone());
+        Self { scoring, k: query.k, filter, ranked: Vec::new(), above: Vec::new() }
     }
 
     /// Estimates the cost of one row of a full pass without the dot products: formula, list and

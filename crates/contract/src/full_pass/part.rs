@@ -8,7 +8,7 @@
 //! compare each of them with some rows of the table at a time.
 
 use super::{FullPassAnswer, FullPassQuery, RankedRow};
-use crate::{FilterParts, Hit, Row, Table};
+use crate::{Filter, Hit, Row, Table};
 
 /// The cost of keeping a row, in multiply-adds.
 const KEPT_WORK: usize = 100;
@@ -61,10 +61,10 @@ pub struct FullPassShare {
 impl FullPassPart {
     /// A query for which no row has been processed.
     pub fn new(query: FullPassQuery) -> Self {
-        let mut ranked = query.ranked().to_vec();
+        let mut ranked = query.ranked.clone();
         ranked.sort_unstable();
         ranked.dedup();
-        let (list, scores) = (List::new(query.k()), Vec::with_capacity(ranked.len()));
+        let (list, scores) = (List::new(query.k), Vec::with_capacity(ranked.len()));
         Self {
             query,
             list,
@@ -104,7 +104,7 @@ impl FullPassPart {
         if !self.is_prepared {
             return self.query.fits(table);
         }
-        self.query.scoring().vectors().iter().all(|vector| vector.fits(table))
+        self.query.scoring.vectors().iter().all(|vector| vector.fits(table))
     }
 
     /// The ranked rows whose own scores are still missing, before any row is processed.
@@ -159,8 +159,8 @@ impl FullPassPart {
     /// If the query asks for hits, the part is not [prepared](Self::prepare), or there are not as
     /// many counts.
     pub fn merge_counted(&mut self, before: &[u32]) {
-        let targets = self.ranked.len() + self.query.above().len();
-        assert!(self.query.k() == 0 && self.is_prepared && before.len() == targets);
+        let targets = self.ranked.len() + self.query.above.len();
+        assert!(self.query.k == 0 && self.is_prepared && before.len() == targets);
         let mut last = 0;
         for (count, &target) in self.counts.iter_mut().zip(&self.targets) {
             let before = before[target as usize];
@@ -193,14 +193,14 @@ impl FullPassPart {
             let score = self.query.score(table, self.ranked[index]);
             self.scores.push(score.unwrap_or(f64::NAN));
         }
-        let filter = self.query.filter();
+        let filter = &self.query.filter;
         let hits = self.ranked.iter().zip(&self.scores).map(|(&row, &score)| Hit { row, score });
         // A row that does not pass the filter has no rank. A comparison with NaN is false.
         let passes =
             |(_, hit): &(u32, Hit)| !hit.score.is_nan() && filter.admits(hit.row, hit.score);
         // No row ranks before the first with the same score, so what ranks before it is above the
         // score. Adding zero turns −0.0 into +0.0.
-        let above = self.query.above().iter().map(|score| Hit { row: Row(0), score: score + 0.0 });
+        let above = self.query.above.iter().map(|score| Hit { row: Row(0), score: score + 0.0 });
         let mut targets: Vec<(u32, Hit)> = (0..).zip(hits).filter(passes).collect();
         targets.extend((self.ranked.len() as u32..).zip(above));
         targets.sort_unstable_by_key(|&(_, hit)| hit);
@@ -213,16 +213,16 @@ impl FullPassPart {
     /// The cost of the next row without its dot products, like [`FullPassQuery::row_work`]. Until
     /// the list is full, every row enters it.
     pub fn row_work(&self) -> usize {
-        let is_filling = self.query.k() > 0 && self.list.worst.is_none();
+        let is_filling = self.query.k > 0 && self.list.worst.is_none();
         self.query.row_work() + if is_filling { KEPT_WORK } else { 0 }
     }
 
     /// The lowest score of a hit: rows with lower ones are none. Infinity if the query asks for no
     /// hits.
     pub fn least_kept(&self) -> f64 {
-        let least = match self.query.k() {
+        let least = match self.query.k {
             0 => f64::INFINITY,
-            _ => self.query.filter().min_score.unwrap_or(f64::NEG_INFINITY),
+            _ => self.query.filter.min_score.unwrap_or(f64::NEG_INFINITY),
         };
         self.list.worst.map_or(least, |worst| least.max(worst.score))
     }
@@ -236,7 +236,7 @@ impl FullPassPart {
     /// An empty share, for rows not processed yet. Cheap: a slice needs one per thread.
     pub fn share(&self) -> FullPassShare {
         let mut share = FullPassShare {
-            list: List { worst: self.list.worst, ..List::new(self.query.k()) },
+            list: List { worst: self.list.worst, ..List::new(self.query.k) },
             least_kept: self.least_kept(),
             floor: f64::NEG_INFINITY,
             counts: Vec::new(),
@@ -263,7 +263,7 @@ impl FullPassPart {
             let hit = Hit { row, score };
             let is_counted = score >= least_ranked;
             let is_kept = score >= share.least_kept;
-            if !((is_counted || is_kept) && self.query.filter().admits(row, score)) {
+            if !((is_counted || is_kept) && self.query.filter.admits(row, score)) {
                 continue;
             }
             if is_counted {
@@ -280,10 +280,9 @@ impl FullPassPart {
     /// their scores.
     fn only_counts(&self, first: Row, rows: usize) -> bool {
         // Without `..`: a new part of the filter must be checked here, or it does not compile.
-        let FilterParts { excluded, first_rows, min_score, max_score } =
-            self.query.filter().parts();
+        let Filter { ref excluded, first_rows, min_score, max_score } = self.query.filter;
         let end = first.index() + rows;
-        let few = self.query.k() == 0 && self.ranking.len() <= FEW_RANKED;
+        let few = self.query.k == 0 && self.ranking.len() <= FEW_RANKED;
         let any_score = min_score.is_none() && max_score.is_none();
         let within = first_rows.is_none_or(|limit| end <= limit as usize);
         few && any_score && within && {
@@ -365,7 +364,7 @@ impl FullPassPart {
         if let Some(answer) = self.answer {
             return answer;
         }
-        let mut ranks_before = vec![None; self.ranked.len() + self.query.above().len()];
+        let mut ranks_before = vec![None; self.ranked.len() + self.query.above.len()];
         let mut before = 0;
         for (&target, count) in self.targets.iter().zip(&self.counts) {
             before += count;
@@ -376,7 +375,7 @@ impl FullPassPart {
             let score = self.scores.get(index).copied().filter(|score| !score.is_nan());
             RankedRow { row, score, rank: ranks_before[index].map(|before| before + 1) }
         };
-        let ranks = self.query.ranked().iter().map(ranked).collect();
+        let ranks = self.query.ranked.iter().map(ranked).collect();
         let above = &ranks_before[self.ranked.len()..];
         let above = above.iter().map(|before| before.unwrap_or(0)).collect();
         FullPassAnswer { ranks, hits: self.list.into_sorted(), above }

@@ -152,24 +152,6 @@ impl Scoring {
     pub fn center(&self) -> f64 {
         self.score(&vec![0.0; self.vectors.len()]).unwrap_or_default()
     }
-
-    /// What PairDirection subtracts and divides by: `cos(b, c) − cos(a, c)` and
-    /// `√(2 − 2 cos(a, b))`. `None` for other formulas.
-    pub fn direction(&self) -> Option<[f64; 2]> {
-        match self.formula {
-            Formula::PairDirection { at_c, length } => Some([at_c, length]),
-            _ => None,
-        }
-    }
-
-    /// The number of words that 3CosMul multiplies, which are the first vectors. `None` for other
-    /// formulas.
-    pub fn factors(&self) -> Option<usize> {
-        match self.formula {
-            Formula::ThreeCosMul { positive } => Some(positive),
-            _ => None,
-        }
-    }
 }
 
 /// By how much the `k`-th best of `rows` scores is further from the [center](Scoring::center) than

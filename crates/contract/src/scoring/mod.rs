@@ -28,16 +28,21 @@ pub struct Scoring {
     formula: Formula,
 }
 
+/// What a formula does with its vectors.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Formula {
+pub enum Formula {
+    /// The score is that of the only vector.
     Cosine,
-    /// The number of positive words, whose cosines come first.
+    /// 3CosMul.
     ThreeCosMul {
+        /// The number of words that are multiplied, which are the first vectors.
         positive: usize,
     },
-    /// cos(b, c) − cos(a, c), and √(2 − 2 cos(a, b)).
+    /// PairDirection: what it subtracts and divides by.
     PairDirection {
+        /// cos(b, c) − cos(a, c).
         at_c: f64,
+        /// √(2 − 2 cos(a, b)).
         length: f64,
     },
 }
@@ -102,6 +107,11 @@ impl Scoring {
     /// The score of one checked vector.
     pub fn of_vector(vector: ScoringVector) -> Self {
         Self { vectors: vec![vector], formula: Formula::Cosine }
+    }
+
+    /// What the formula does with its vectors.
+    pub fn formula(&self) -> Formula {
+        self.formula
     }
 
     /// The vector, if the score is that of one vector.

@@ -36,7 +36,7 @@ impl Costs {
 
     pub(super) fn full_pass(&self, query: &FullPassQuery) -> usize {
         let costs = self.of_engine.get();
-        self.slots(query.scoring().vectors().len(), costs.map(|costs| costs.full_pass(query)))
+        self.slots(query.scoring.vectors().len(), costs.map(|costs| costs.full_pass(query)))
     }
 
     /// Slots that the texts of one job take together at most: as many as a large batch of plain
@@ -72,7 +72,7 @@ mod tests {
 
     impl UsualCosts for Known {
         fn search(&self, query: &Query) -> usize {
-            query.k()
+            query.k
         }
 
         fn full_pass(&self, _: &FullPassQuery) -> usize {

@@ -62,7 +62,7 @@ impl Workload for FullPass {
         cost: usize,
         left: usize,
     ) -> Option<usize> {
-        let vectors = query.scoring().vectors().iter().map(|asked| &asked.vector);
+        let vectors = query.scoring.vectors().iter().map(|asked| &asked.vector);
         let new: Vec<Option<Row>> = vectors
             .filter_map(|vector| match vector {
                 QueryVector::Row(row) if gathered.contains(row) => None,
@@ -70,7 +70,7 @@ impl Workload for FullPass {
                 QueryVector::Components(_) => Some(None),
             })
             .collect();
-        let shared = query.scoring().vectors().len() - new.len();
+        let shared = query.scoring.vectors().len() - new.len();
         let adds = cost.saturating_sub(shared * COMPONENTS_OF_A_VECTOR);
         if adds > left {
             return None;

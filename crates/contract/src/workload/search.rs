@@ -1,7 +1,7 @@
 //! Searches as a workload: one pass answers its queries, in one slice.
 
 use super::{Costs, PassError, Slice, Workload};
-use crate::{Engine, Hit, Query, QueryBatch};
+use crate::{Engine, Hit, Query};
 
 /// Searches. Costs are counted in plain queries (k = 10, all rows).
 #[derive(Debug, Clone)]
@@ -53,8 +53,7 @@ impl Workload for Search {
         (): &mut (),
         slice: Slice<'_>,
     ) -> Result<Option<Vec<SearchResponse>>, PassError> {
-        let batch: QueryBatch<'_> = queries.iter().copied().collect();
-        Ok(Some(responses(engine.search_overlapped(&batch, slice.meanwhile)?, queries)))
+        Ok(Some(responses(engine.search_overlapped(queries, slice.meanwhile)?, queries)))
     }
 
     fn start(
@@ -63,7 +62,7 @@ impl Workload for Search {
         queries: &[&Query],
         _: bool,
     ) -> Result<bool, PassError> {
-        Ok(engine.start_search(&queries.iter().copied().collect())?)
+        Ok(engine.start_search(queries)?)
     }
 
     fn finish(
@@ -71,8 +70,7 @@ impl Workload for Search {
         engine: &mut Self::Device,
         queries: &[&Query],
     ) -> Result<Vec<SearchResponse>, PassError> {
-        let batch: QueryBatch<'_> = queries.iter().copied().collect();
-        Ok(responses(engine.finish_search(&batch)?, queries))
+        Ok(responses(engine.finish_search(queries)?, queries))
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn columns<'a>(
     for (index, query) in queries.iter().enumerate() {
         match query.ranking() {
             Ranking::Vector(ScoringVector { vector, norm }) => {
-                let (last, norm) = (lift.beta(), lift.query_norm(*norm));
+                let (last, norm) = (lift.beta, lift.query_norm(*norm));
                 let vector = Vector::OfQuery { components: vector.components(table), last, norm };
                 columns.push(Column { query: index, vector });
             }

@@ -77,8 +77,8 @@ const HITS_ABOVE_MINIMUM: usize = 512;
 
 /// The number of hits that a query usually has.
 pub(super) fn expected_hits(query: &Query) -> usize {
-    let is_threshold = query.k() == usize::MAX && query.filter().min_score.is_some();
-    if is_threshold { HITS_ABOVE_MINIMUM } else { query.k() }
+    let is_threshold = query.k == usize::MAX && query.filter.min_score.is_some();
+    if is_threshold { HITS_ABOVE_MINIMUM } else { query.k }
 }
 
 /// What of an engine decides the cost of a query.
@@ -93,38 +93,37 @@ pub(crate) struct Costs {
 impl Costs {
     /// Whether a certified pass may take this query.
     pub(crate) fn suits(&self, query: &Query) -> bool {
-        let filter = query.filter();
-        let asked = expected_hits(query).saturating_add(filter.excluded().len());
+        let filter = &query.filter;
+        let asked = expected_hits(query).saturating_add(filter.excluded.len());
         let part = asked.saturating_mul(LARGEST_PART) <= filter.row_limit(self.rows);
         let fast = match query.ranking() {
             Ranking::Vector(_) => part,
             // No sample says how many rows are above a maximum, and each of them is scored.
             Ranking::Formula(_) => {
-                part && filter.parts().max_score.is_none()
-                    && self.estimate(query) <= LARGEST_FORMULA
+                part && filter.max_score.is_none() && self.estimate(query) <= LARGEST_FORMULA
             }
         };
-        query.k() > 0 && (fast || self.always_certify) && query.columns().is_some()
+        query.k > 0 && (fast || self.always_certify) && query.columns().is_some()
     }
 
     /// The cost of a query in a certified pass, in plain queries.
     fn estimate(&self, query: &Query) -> usize {
-        let filter = query.filter();
+        let filter = &query.filter;
         let limit = filter.row_limit(self.rows);
-        let each = self.of_hits(expected_hits(query), limit, filter.excluded().len())
-            + filter.parts().max_score.map_or(0, |_| self.of_ceiling());
+        let each = self.of_hits(expected_hits(query), limit, filter.excluded.len())
+            + filter.max_score.map_or(0, |_| self.of_ceiling());
         match query.ranking() {
             Ranking::Vector(_) => each,
             Ranking::Formula(scoring) => {
                 let columns = query.columns().unwrap_or(1);
-                columns * each + self.of_scoring(scoring.vectors().len(), query.k(), limit)
+                columns * each + self.of_scoring(scoring.vectors().len(), query.k, limit)
             }
         }
     }
 
     /// Multiply-adds of float64 that a full scan takes for a query.
     pub(super) fn full_scan_products(&self, query: &Query) -> usize {
-        let rows = query.filter().row_limit(self.rows);
+        let rows = query.filter.row_limit(self.rows);
         rows.saturating_mul(self.dim).saturating_mul(query.vectors().len())
     }
 
@@ -209,7 +208,7 @@ impl UsualCosts for Costs {
     }
 
     fn full_pass(&self, query: &FullPassQuery) -> usize {
-        FULL_PASS + VECTOR_OF_FULL_PASS * query.scoring().vectors().len().saturating_sub(1)
+        FULL_PASS + VECTOR_OF_FULL_PASS * query.scoring.vectors().len().saturating_sub(1)
     }
 }
 

@@ -61,7 +61,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use contract::certificate::{Lift, MAX_DIM};
-use contract::{EngineError, Hit, Precision, Query, QueryBatch, SearchEngine};
+use contract::{EngineError, Hit, Precision, Query, SearchEngine};
 
 use crate::InstructionSet;
 use crate::full_scan::{FullScanEngine, StartError};
@@ -152,30 +152,32 @@ pub(crate) struct CertifiedSearch {
     pub(crate) counters: Counters,
 }
 
-/// The counters of an engine since its start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Certified passes over the table.
-    pub passes: u64,
-    /// Queries answered with a certificate.
-    pub certified: u64,
-    /// Queries that only scoring every row can answer: no derived table yet, or `k` is a large part
-    /// of all rows.
-    pub full: u64,
-    /// Queries without a certificate, which were left to a full pass.
-    pub fallbacks: u64,
-    /// Rows that a scan of high halves did not rule out, so they were compared again with all bits.
-    pub second_looks: u64,
-    /// Rows that neither the scan nor a second comparison ruled out.
-    pub candidates: u64,
-    /// Candidates scored by the formula.
-    pub survivors: u64,
-    /// Queries of completed full passes.
-    pub full_pass_queries: u64,
-    /// Texts whose class scores were computed.
-    pub classified: u64,
-    /// Texts whose terms were found.
-    pub expanded: u64,
+contract::counters! {
+    /// The counters of an engine since its start.
+    Counters {
+        /// Certified passes over the table.
+        passes: "passes",
+        /// Queries answered with a certificate.
+        certified: "certified",
+        /// Queries that only scoring every row can answer: no derived table yet, or `k` is a large
+        /// part of all rows.
+        full: "full",
+        /// Queries without a certificate, which were left to a full pass.
+        fallbacks: "fallbacks",
+        /// Rows that a scan of high halves did not rule out, so they were compared again with all
+        /// bits.
+        second_looks: "second_looks",
+        /// Rows that neither the scan nor a second comparison ruled out.
+        candidates: "candidates",
+        /// Candidates scored by the formula.
+        survivors: "survivors",
+        /// Queries of completed full passes.
+        full_pass_queries: "full_pass_queries",
+        /// Texts whose class scores were computed.
+        classified: "classified",
+        /// Texts whose terms were found.
+        expanded: "expanded_parts",
+    }
 }
 
 impl CertifiedSearch {
@@ -232,7 +234,7 @@ impl CertifiedSearch {
         let (table, instructions) = (model.table(), *instructions);
         let mut indices = indices.to_vec();
         // So that the queries that cover a row are always a prefix.
-        let limit = |index: &usize| batch[*index].filter().row_limit(table.rows());
+        let limit = |index: &usize| batch[*index].filter.row_limit(table.rows());
         indices.sort_by_key(|index| Reverse(limit(index)));
         let queries: Vec<&Query> = indices.iter().map(|&index| batch[index]).collect();
         let columns = columns::columns(&queries, &table, &tables.lift);
@@ -284,32 +286,32 @@ impl CertifiedSearch {
     /// See [`SearchEngine::search_overlapped`].
     pub(crate) fn search_overlapped(
         &mut self,
-        batch: &QueryBatch<'_>,
+        queries: &[&Query],
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
         meanwhile();
         if self.deriving.tables().is_none() {
             // Waiting for as long as the full scan would take, and scanning only then, takes twice
             // as long at worst.
-            let scan = self.costs.full_scan_time(batch.queries(), &self.full.pool);
+            let scan = self.costs.full_scan_time(queries, &self.full.pool);
             self.deriving.wait_at_most(scan);
         }
-        self.search_now(batch)
+        self.search_now(queries)
     }
 
     /// The same without waiting for the derived table.
     pub(crate) fn search_now(
         &mut self,
-        batch: &QueryBatch<'_>,
+        queries: &[&Query],
     ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
-        if !batch.fits(&self.full.model.table()) {
+        let table = self.full.model.table();
+        if !queries.iter().all(|query| query.fits(&table)) {
             return Err(EngineError::ForeignQuery);
         }
-        let queries = batch.queries();
         let tables = self.deriving.tables();
-        let nothing = |query: &&Query| (query.k() == 0).then(Vec::new);
+        let nothing = |query: &&Query| (query.k == 0).then(Vec::new);
         let mut answers: Vec<Option<Vec<Hit>>> = queries.iter().map(nothing).collect();
-        let asked = (0..batch.len()).filter(|&index| queries[index].k() > 0);
+        let asked = (0..queries.len()).filter(|&index| queries[index].k > 0);
         let suits = |&index: &usize| {
             let unit = |tables: &Tables| tables.lift.unit(queries[index].vectors()[0].norm);
             tables.as_deref().is_some_and(|tables| unit(tables).is_useful())
@@ -328,7 +330,7 @@ impl CertifiedSearch {
         let products: usize =
             full.iter().map(|&index| self.costs.full_scan_products(queries[index])).sum();
         if !full.is_empty() && products <= SHORT_FULL_SCAN {
-            let few = full.iter().map(|&index| queries[index]).collect();
+            let few: Vec<&Query> = full.iter().map(|&index| queries[index]).collect();
             for (index, hits) in full.into_iter().zip(self.full.search(&few)?) {
                 answers[index] = Some(hits);
             }

@@ -5,7 +5,7 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use contract::certificate::Unit;
-use contract::{FilterParts, Query, Ranking, Table};
+use contract::{Filter, Query, Ranking, Table};
 
 use super::bounds::{round_down, round_up};
 use super::columns::{self, Column};
@@ -46,7 +46,7 @@ impl Ceiling {
     fn of(query: &Query, unit: Unit) -> Self {
         // No product of unit vectors is above 1, so a maximum of 1 or more is no limit, though a
         // bound may be a little higher.
-        match query.filter().parts().max_score {
+        match query.filter.max_score {
             Some(max) if max.is_nan() || unit.at_least(max) < 1.0 => {
                 Self { within: round_down(unit.at_least(max)), above: round_up(unit.at_most(max)) }
             }
@@ -99,19 +99,18 @@ impl<'a> Pass<'a> {
             queries.iter().map(|query| tables.lift.unit(query.vectors()[0].norm)).collect();
         let floor = |((query, unit), sampled): ((&&Query, &Unit), Findings)| {
             // The other fields apply where candidates are taken and rescored.
-            let FilterParts { excluded: _, first_rows: _, min_score, max_score: _ } =
-                query.filter().parts();
+            let Filter { excluded: _, first_rows: _, min_score, max_score: _ } = query.filter;
             let least = min_score.map_or(f64::NEG_INFINITY, |min| unit.at_least(min));
             // With a minimum of NaN nothing passes; the filter itself ensures that.
             let least = if least.is_nan() { f32::NEG_INFINITY } else { round_down(least) };
-            Floor::new(query.k(), least.max(sampled.floor))
+            Floor::new(query.k, least.max(sampled.floor))
         };
         let mut prepared = PreparedQueries::new(&columns, tables, workers);
         let mut first_columns: Vec<usize> = (0..queries.len())
             .map(|i| columns.partition_point(|column| column.query < i))
             .collect();
         first_columns.push(columns.len());
-        let limit = |query: &&Query| query.filter().row_limit(tables.layout.rows);
+        let limit = |query: &&Query| query.filter.row_limit(tables.layout.rows);
         let row_limits: Vec<usize> = queries.iter().map(limit).collect();
         let of_all_rows = row_limits.partition_point(|&limit| limit >= tables.layout.rows);
         let what = Sampled { queries, of_all_rows, columns: &columns, prepared: &prepared, table };

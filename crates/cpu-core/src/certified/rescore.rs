@@ -34,7 +34,7 @@ pub(crate) fn rescore<'a>(
 ) -> Rescored {
     candidates.sort_unstable_by(|a, b| b.upper.total_cmp(&a.upper).then(a.row.cmp(&b.row)));
     scorer.turn_to(query);
-    let mut best = TopK::new(query.k());
+    let mut best = TopK::new(query.k);
     let mut scored = 0;
     for some in candidates.chunks(ROWS) {
         let hopeless = |worst: Hit| {

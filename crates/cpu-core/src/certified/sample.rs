@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use contract::{FilterParts, Query, Ranking, Row, Table, TopK};
+use contract::{Filter, Query, Ranking, Row, Table, TopK};
 
 use super::bounds::{Threshold, round_down};
 use super::columns::Column;
@@ -86,14 +86,14 @@ pub(super) fn sample(tables: &Tables, workers: Workers<'_>, sampled: Sampled<'_>
 /// their groups. So may rows above a maximum score, any number of them: then the sample says
 /// nothing.
 fn rank(query: &Query) -> usize {
-    let FilterParts { excluded, first_rows: _, min_score: _, max_score } = query.filter().parts();
-    if max_score.is_some() { usize::MAX } else { query.k().saturating_add(excluded.len()) }
+    let Filter { ref excluded, first_rows: _, min_score: _, max_score } = query.filter;
+    if max_score.is_some() { usize::MAX } else { query.k.saturating_add(excluded.len()) }
 }
 
 fn is_sampled(query: &Query) -> bool {
     match query.ranking() {
         Ranking::Vector(_) => rank(query) <= RANKS,
-        Ranking::Formula(_) => query.filter().parts().max_score.is_none(),
+        Ranking::Formula(_) => query.filter.max_score.is_none(),
     }
 }
 
@@ -171,14 +171,13 @@ impl Sampled<'_> {
             rows.dedup();
             if let (Ranking::Formula(scoring), false) = (query.ranking(), rows.is_empty()) {
                 let best = best_scores(query, &rows, table, instructions);
-                if let Some(&score) = best.get(query.k() - 1) {
+                if let Some(&score) = best.get(query.k - 1) {
                     findings.floor = round_down(score);
                 }
                 let rank = best.len().min(RELIABLE_RANK);
                 let score = rank.checked_sub(1).map(|index| best[index]);
-                findings.likely = score.map(|score| {
-                    scoring.extrapolate(score, [rank, size], [query.k(), layout.rows])
-                });
+                findings.likely = score
+                    .map(|score| scoring.extrapolate(score, [rank, size], [query.k, layout.rows]));
             }
         }
     }
@@ -192,7 +191,7 @@ fn best_scores(
     table: Table<'_>,
     instructions: InstructionSet,
 ) -> Vec<f64> {
-    let mut best = TopK::new(query.k().max(RANKS));
+    let mut best = TopK::new(query.k.max(RANKS));
     let mut scorer = Scorer::new(query, table, instructions);
     for some in rows.chunks(ROWS) {
         scorer.hits(some.iter().copied()).for_each(|hit| best.push(hit));

@@ -58,7 +58,7 @@ impl<'a> Scorer<'a> {
         &mut self,
         rows: impl ExactSizeIterator<Item = Row> + Clone,
     ) -> impl Iterator<Item = Hit> {
-        let filter = self.query.filter();
+        let filter = &self.query.filter;
         let scores = self.score(rows.clone());
         let hits = rows.zip(scores).map(|(row, &score)| Hit { row, score });
         // A comparison with NaN is false, but an absent bound compares nothing.

@@ -172,7 +172,7 @@ impl<'a> Worker<'a> {
         if pass.failed[query].load(Ordering::Relaxed) {
             return;
         }
-        let filter = pass.queries[query].filter();
+        let filter = &pass.queries[query].filter;
         let bounds = &pass.prepared.bounds[column].first;
         let is_query = pass.columns[column].is_query();
         let limit = pass.row_limits[query];
@@ -211,7 +211,7 @@ impl<'a> Worker<'a> {
         let planes = pass.prepared.both(column);
         pass.instructions.both_planes(whole, planes, &mut self.space, &mut sums);
 
-        let filter = pass.queries[query].filter();
+        let filter = &pass.queries[query].filter;
         let bounds = &pass.prepared.bounds[column].both;
         let is_query = pass.columns[column].is_query();
         let column_floor = pass.columns[column].floor(self.floors[query]);

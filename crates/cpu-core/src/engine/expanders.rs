@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use contract::token_search::{TermSearch, expand_some, is_same, next_expander, usual_norm};
 use contract::{
-    EngineError, FullPassEngine, FullPassPart, HasTable, Hit, PartOfExpansion, Query, QueryBatch,
-    Table, TermExpander, UsualCosts,
+    EngineError, FullPassEngine, FullPassPart, HasTable, Hit, PartOfExpansion, Query, Table,
+    TermExpander, UsualCosts,
 };
 
 use crate::certified::{CertifiedSearch, Options, Paths};
@@ -89,7 +89,7 @@ impl TermSearch for CertifiedSearch {
         self.full.instructions.preferred_batch()
     }
 
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
         // Others may wait: until the table is derived, a full pass answers, which can be cut into
         // slices.
         self.search_now(batch)

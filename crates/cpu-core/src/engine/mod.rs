@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use contract::{
     Device, EngineDescription, EngineError, Expansion, FullPassEngine, FullPassPart, HasTable,
-    HeadEngine, Hit, PartOfExpansion, Query, QueryBatch, SearchEngine, TokenText, UsualCosts,
+    HeadEngine, Hit, PartOfExpansion, Query, SearchEngine, TokenText, UsualCosts, complete,
 };
 use model_store::ModelStore;
 
@@ -87,30 +87,7 @@ impl Device for CpuEngine {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let Counters {
-            passes,
-            certified,
-            full,
-            fallbacks,
-            second_looks,
-            candidates,
-            survivors,
-            full_pass_queries,
-            classified,
-            expanded,
-        } = self.search.counters;
-        vec![
-            ("passes", passes),
-            ("certified", certified),
-            ("full", full),
-            ("fallbacks", fallbacks),
-            ("second_looks", second_looks),
-            ("candidates", candidates),
-            ("survivors", survivors),
-            ("full_pass_queries", full_pass_queries),
-            ("classified", classified),
-            ("expanded_parts", expanded),
-        ]
+        self.search.counters.named()
     }
 }
 
@@ -119,15 +96,15 @@ impl SearchEngine for CpuEngine {
         waiting.min(self.search.full.instructions.preferred_batch())
     }
 
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
         let found = self.search.search_overlapped(batch, &mut || ())?;
         // Those without a certificate.
-        batch.complete(found, |rest| self.search.full.search(rest))
+        complete(batch, found, |rest| self.search.full.search(rest))
     }
 
     fn search_overlapped(
         &mut self,
-        batch: &QueryBatch<'_>,
+        batch: &[&Query],
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
         self.search.search_overlapped(batch, meanwhile)

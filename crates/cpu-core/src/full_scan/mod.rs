@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use contract::{
     Device, EngineDescription, EngineError, FullPassEngine, FullPassPart, FullPassQuery, HasTable,
-    HeadEngine, Hit, Query, QueryBatch, SearchEngine,
+    HeadEngine, Hit, Query, SearchEngine,
 };
 use rayon::ThreadPool;
 
@@ -85,12 +85,13 @@ impl SearchEngine for FullScanEngine {
         waiting.min(PREFERRED_BATCH)
     }
 
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
-        if !batch.fits(&self.model.table()) {
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
+        let table = self.model.table();
+        if !batch.iter().all(|query| query.fits(&table)) {
             return Err(EngineError::ForeignQuery);
         }
         let part = |query: &&Query| FullPassPart::new(FullPassQuery::of_search(query));
-        let answers = self.full_pass_of(batch.queries().iter().map(part).collect())?;
+        let answers = self.full_pass_of(batch.iter().map(part).collect())?;
         Ok(answers.into_iter().map(|answer| answer.hits).collect())
     }
 }

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use contract::{
-    Filter, FilterParts, Hit, Metric, Query, QueryBatch, QueryVector, Row, Scoring, SearchEngine,
-};
+use contract::{Filter, Hit, Metric, Query, QueryVector, Row, Scoring, SearchEngine};
 use cpu_core::{CpuEngine, InstructionSet, Options, Paths, ReferenceEngine};
 use model_store::ModelStore;
 use proptest::prelude::*;
@@ -118,14 +116,14 @@ pub(crate) fn queries(model: &ModelStore, seeds: Vec<Seed>) -> Vec<Query> {
             return Some(query);
         }
         // Limits near a score, and at one.
-        let FilterParts { excluded, first_rows, min_score, max_score } = query.filter().parts();
+        let Filter { excluded, first_rows, min_score, max_score } = query.filter.clone();
         let near = |limit: f64| {
             let row = Row((limit.to_bits() % model.rows() as u64) as u32);
             let score = query.score(&table, row).expect("every row has a score");
             if limit.to_bits().is_multiple_of(3) { score } else { score * (1.0 + limit) }
         };
         let (min_score, max_score) = (min_score.map(near), max_score.map(near));
-        let filter = Filter::from(FilterParts { excluded, first_rows, min_score, max_score });
+        let filter = Filter { excluded, first_rows, min_score, max_score };
         Some(Query::by(query.scoring(), k, filter))
     };
     seeds.into_iter().filter_map(make).collect()
@@ -140,7 +138,8 @@ pub(crate) fn filters() -> impl Strategy<Value = Filter> {
     let excluded = prop::collection::vec((0u32..100).prop_map(Row), 0..8);
     (excluded, prop::option::of(0u32..100), score(), score()).prop_map(
         |(excluded, first_rows, min_score, max_score)| {
-            Filter::from(FilterParts { excluded: &excluded, first_rows, min_score, max_score })
+            let excluded = Filter::excluding(excluded).excluded;
+            Filter { excluded, first_rows, min_score, max_score }
         },
     )
 }
@@ -157,7 +156,7 @@ pub(crate) fn bits(answers: &[Vec<Hit>]) -> Vec<Vec<(u32, u64)>> {
 }
 
 /// What the plain reference answers.
-pub(crate) fn expected(model: &Arc<ModelStore>, batch: &QueryBatch<'_>) -> Vec<Vec<(u32, u64)>> {
+pub(crate) fn expected(model: &Arc<ModelStore>, batch: &[&Query]) -> Vec<Vec<(u32, u64)>> {
     bits(&ReferenceEngine::new(model.clone()).search(batch).unwrap())
 }
 

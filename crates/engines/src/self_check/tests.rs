@@ -40,7 +40,7 @@ impl SearchEngine for Changed<Change<'_>> {
         waiting
     }
 
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
         self.passes += 1;
         let mut found = self.reference.search(batch)?;
         for (index, hits) in found.iter_mut().enumerate() {
@@ -144,7 +144,7 @@ fn a_row_of_the_sample_that_all_rows_should_have_given_is_missed() {
             let mut filter = Filter::excluding(vec![Row(0), hits[0].row]);
             filter.first_rows = None;
             let query = Query::new(&model.table(), QueryVector::Row(Row(0)), K, filter).unwrap();
-            let batch = std::iter::once(&query).collect();
+            let batch: Vec<&Query> = std::iter::once(&query).collect();
             *hits = ReferenceEngine::new(model.clone()).search(&batch).unwrap().remove(0);
         }
     });
@@ -166,7 +166,7 @@ fn an_engine_that_fails_or_says_nothing_is_not_used() {
             waiting
         }
 
-        fn search(&mut self, _: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+        fn search(&mut self, _: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
             Err(EngineError::Device("on fire".into()))
         }
     }

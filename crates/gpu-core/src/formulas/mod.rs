@@ -3,11 +3,12 @@
 pub(crate) mod abi;
 
 use contract::Scoring;
+use contract::scoring::Formula;
 
 use abi::{FORMULA_COSINE, FORMULA_DIRECTION, FORMULA_MUL};
 
 /// What decides a score besides cosines. Fields without a meaning for the kind are zero.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Parameters {
     /// `FORMULA_COSINE`, `FORMULA_MUL` or `FORMULA_DIRECTION`.
     pub(crate) kind: u32,
@@ -20,12 +21,14 @@ pub(crate) struct Parameters {
 
 impl Parameters {
     pub(crate) fn of(scoring: &Scoring) -> Self {
-        let [at_c, length] = scoring.direction().unwrap_or_default();
-        let kind = match scoring.direction() {
-            Some(_) => FORMULA_DIRECTION,
-            None if scoring.single_vector().is_some() => FORMULA_COSINE,
-            None => FORMULA_MUL,
-        };
-        Self { kind, positive: scoring.factors().unwrap_or(0) as u32, at_c, length }
+        match scoring.formula() {
+            Formula::Cosine => Self { kind: FORMULA_COSINE, ..Self::default() },
+            Formula::ThreeCosMul { positive } => {
+                Self { kind: FORMULA_MUL, positive: positive as u32, ..Self::default() }
+            }
+            Formula::PairDirection { at_c, length } => {
+                Self { kind: FORMULA_DIRECTION, at_c, length, positive: 0 }
+            }
+        }
     }
 }

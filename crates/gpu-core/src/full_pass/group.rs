@@ -37,7 +37,7 @@ pub(super) fn groups(parts: &[FullPassPart], order: &[usize]) -> Vec<Group> {
     let mut groups = Vec::new();
     let (mut group, mut rows) = (Group::default(), HashMap::new());
     for &index in order {
-        let vectors = parts[index].query().scoring().vectors();
+        let vectors = parts[index].query().scoring.vectors();
         // Some of them may be in the group already.
         let is_full = group.vectors.len() + vectors.len() > VECTORS || group.parts.len() >= QUERIES;
         if is_full && !group.parts.is_empty() {
@@ -54,7 +54,7 @@ pub(super) fn groups(parts: &[FullPassPart], order: &[usize]) -> Vec<Group> {
 
 impl Group {
     fn add(&mut self, index: usize, part: &FullPassPart, rows: &mut HashMap<Row, u32>) {
-        for vector in part.query().scoring().vectors() {
+        for vector in part.query().scoring.vectors() {
             let next = self.vectors.len() as u32;
             let new = |row, uploaded| PassVector { norm: vector.norm, row, uploaded };
             let word = match &vector.vector {
@@ -81,7 +81,7 @@ impl Group {
         // others as many as if rows were in any order. If it finds more, it is divided.
         let (mut filling, mut largest, mut hits) = (0, 0, 0usize);
         for part in self.parts.iter().map(|&part| &parts[part]) {
-            let k = part.query().k();
+            let k = part.query().k;
             if k > 0 && part.least_kept() == f64::NEG_INFINITY {
                 filling += 1;
                 largest = largest.max(k);

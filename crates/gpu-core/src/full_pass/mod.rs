@@ -133,7 +133,7 @@ impl FullPasses {
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<Done, GpuError> {
         let table = place.resident.of.table();
-        let limit = |part: &FullPassPart| part.query().filter().row_limit(table.rows());
+        let limit = |part: &FullPassPart| part.query().filter.row_limit(table.rows());
         let mut order: Vec<usize> =
             (0..parts.len()).filter(|&index| !parts[index].is_answered()).collect();
         let mut has_begun = false;
@@ -342,10 +342,10 @@ impl Queries {
         let mut all = Self::default();
         let mut words = 0;
         for part in group.parts.iter().map(|&part| &parts[part]) {
-            let (scoring, filter) = (part.query().scoring(), part.query().filter());
+            let (scoring, filter) = (&part.query().scoring, &part.query().filter);
             let Parameters { kind, positive, at_c, length } = Parameters::of(scoring);
             let within = |row: &Row| row.index() < first + rows;
-            let excluded = filter.excluded();
+            let excluded = &filter.excluded;
             let excluded = &excluded[excluded.partition_point(|row| row.index() < first)..];
             let excluded = &excluded[..excluded.partition_point(within)];
             all.queries.push(PassQuery {

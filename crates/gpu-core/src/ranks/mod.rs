@@ -10,7 +10,7 @@ pub(crate) mod abi;
 
 use std::ops::Range;
 
-use contract::{FilterParts, FullPassPart, FullPassQuery, QueryVector, Row};
+use contract::{Filter, FullPassPart, FullPassQuery, QueryVector, Row};
 use cust::stream::Stream;
 
 use crate::GpuError;
@@ -134,8 +134,8 @@ impl Host {
         let mut vectors = 0;
         for (index, part) in parts.iter().enumerate() {
             let query = part.query();
-            let filter = query.filter();
-            let vector = query.scoring().single_vector().expect("only such queries get here");
+            let filter = &query.filter;
+            let vector = query.scoring.single_vector().expect("only such queries get here");
             let row = match &vector.vector {
                 QueryVector::Row(row) => row.0,
                 QueryVector::Components(components) => {
@@ -150,22 +150,20 @@ impl Host {
                 row,
                 vector: vectors.saturating_sub(1) as u32,
                 first_rows: filter.row_limit(end) as u32,
-                targets: (part.distinct_ranked().len() + query.above().len()) as u32,
+                targets: (part.distinct_ranked().len() + query.above.len()) as u32,
             };
             // Rows below a minimum do not pass the filter.
             let least = filter.min_score.map_or(f64::NEG_INFINITY, f64::next_down);
             let given =
                 self.scores[index * RANK_PROBES..][part.distinct_ranked().len()..].iter_mut();
-            given
-                .zip(query.above())
-                .for_each(|(to, score)| *to = score.max(least).clamp(-2.0, 2.0));
+            given.zip(&query.above).for_each(|(to, score)| *to = score.max(least).clamp(-2.0, 2.0));
             let probes = &mut self.probes[index * RANK_PROBES..][..RANK_PROBES];
             let (ranked, excluded) = probes.split_at_mut(RANK_THRESHOLDS);
             let put = |to: &mut [u32], rows: &[Row]| {
                 to.iter_mut().zip(rows).for_each(|(to, row)| *to = row.0);
             };
             put(ranked, part.distinct_ranked());
-            put(excluded, filter.excluded());
+            put(excluded, &filter.excluded);
         }
         vectors
     }
@@ -220,12 +218,11 @@ impl Ranks {
     pub(crate) fn takes(query: &FullPassQuery, distinct_ranked: usize) -> bool {
         // Without `..`, so that a new field does not compile until it is decided whether passes
         // support it.
-        let FilterParts { excluded, first_rows: _, min_score: _, max_score: _ } =
-            query.filter().parts();
+        let Filter { ref excluded, first_rows: _, min_score: _, max_score: _ } = query.filter;
         let inverted = 1.0 / RANK_MAX_NORM..=RANK_MAX_NORM;
-        query.k() == 0
-            && query.scoring().single_vector().is_some_and(|one| inverted.contains(&one.norm))
-            && (1..=MAX_RANKED).contains(&(distinct_ranked + query.above().len()))
+        query.k == 0
+            && query.scoring.single_vector().is_some_and(|one| inverted.contains(&one.norm))
+            && (1..=MAX_RANKED).contains(&(distinct_ranked + query.above.len()))
             && excluded.len() <= MAX_EXCLUDED
     }
 
@@ -297,7 +294,7 @@ impl Ranks {
         let is_wide = |scan: &&Scan| scan.queries >= parts.len();
         let scan = self.scans.iter().find(is_wide).expect("a chunk fits the widest");
         let width = scan.queries;
-        let most_rows = parts.iter().map(|part| part.query().filter().row_limit(rows.end));
+        let most_rows = parts.iter().map(|part| part.query().filter.row_limit(rows.end));
         let first_tile = rows.start / RANK_TILE;
         let tiles = most_rows.max().unwrap_or(0).div_ceil(RANK_TILE);
         let pass = RankView {
@@ -335,7 +332,7 @@ impl Ranks {
                 start_upload(&host.vectors[..uploaded * resident.dim], &device.vectors, stream)?;
             }
             start_upload(&host.probes[..width * RANK_PROBES], &device.probes, stream)?;
-            if parts.iter().any(|part| !part.query().above().is_empty()) {
+            if parts.iter().any(|part| !part.query().above.is_empty()) {
                 start_upload(&host.scores[..width * RANK_PROBES], &device.scores, stream)?;
             }
             self.probe.launch(stream, Shape::grid(width, 1), &probe)?;
@@ -391,8 +388,8 @@ impl Ranks {
 /// filter and rank before it. `scores` are those of its probes, and the n-th bin has the number of
 /// rows that rank before n thresholds.
 fn before(part: &FullPassPart, scores: &[f64], bins: &[u32], rows: &Range<usize>) -> Vec<u32> {
-    let filter = part.query().filter();
-    let above = part.query().above().iter().map(|_| Row(0));
+    let filter = &part.query().filter;
+    let above = part.query().above.iter().map(|_| Row(0));
     let targets = part.distinct_ranked().iter().copied().chain(above);
     let maximum = (scores[RANK_MAXIMUM], Row(0));
     let of_targets = scores.iter().copied().zip(targets);
@@ -406,7 +403,7 @@ fn before(part: &FullPassPart, scores: &[f64], bins: &[u32], rows: &Range<usize>
         bins[after + 1..].iter().sum()
     };
     let above_maximum = if scores[RANK_MAXIMUM].is_nan() { 0 } else { all_before(&maximum) };
-    let excluded = filter.excluded().iter().copied();
+    let excluded = filter.excluded.iter().copied();
     let excluded: Vec<(f64, Row)> =
         scores[RANK_THRESHOLDS..].iter().copied().zip(excluded).collect();
     let left_out = |one: &(f64, Row)| {

@@ -176,7 +176,7 @@ impl Resident {
             biases: self.biases.as_ref().map_or(DevicePointer::NULL, Array::pointer),
             rows: self.rows as u32,
             dim: self.dim as i32,
-            metric: match self.lift.metric() {
+            metric: match self.lift.metric {
                 contract::Metric::Cosine => Metric::Cosine,
                 contract::Metric::Dot => Metric::Dot,
             },
@@ -192,8 +192,8 @@ impl Resident {
     /// How kernels lift rows and queries.
     pub(crate) fn lift_view(&self) -> LiftView {
         LiftView {
-            longest: self.lift.longest(),
-            beta: self.lift.beta().unwrap_or(1.0),
+            longest: self.lift.longest,
+            beta: self.lift.beta.unwrap_or(1.0),
             dim: self.lifted_dim() as i32,
             unused: 0,
         }

@@ -24,7 +24,7 @@ impl CudaEngine {
     /// graphs.
     fn tiles_to_scan(&self, batch: &[&Query], indices: &[usize]) -> usize {
         let Some(quantised) = &self.resident.quantised else { return 0 };
-        let limit = |&index: &usize| batch[index].filter().row_limit(self.resident.rows);
+        let limit = |&index: &usize| batch[index].filter.row_limit(self.resident.rows);
         let limit = indices.iter().map(limit).max().unwrap_or(0);
         let covering = quantised.slots.tiles_covering(limit as u32) as usize;
         let needed = covering.max(64);
@@ -34,7 +34,7 @@ impl CudaEngine {
 
     /// Whether no row can be a neighbour, whatever the table has.
     pub(super) fn has_no_hits(&self, query: &Query) -> bool {
-        query.k() == 0 || query.filter().row_limit(self.resident.rows) == 0
+        query.k == 0 || query.filter.row_limit(self.resident.rows) == 0
     }
 
     /// Answers a batch. Calls `meanwhile` in each pass, while the device works. `None` for a query
@@ -241,7 +241,7 @@ impl CudaEngine {
         answers: &mut [Vec<Hit>],
         meanwhile: &mut dyn FnMut(),
     ) -> Result<(), GpuError> {
-        let most = indices.iter().map(|&index| batch[index].k()).max().unwrap_or(0);
+        let most = indices.iter().map(|&index| batch[index].k).max().unwrap_or(0);
         let class = Class::of(most).unwrap_or(Class::Large);
         let exchange = self.free_exchange();
         self.begin();

@@ -2,7 +2,7 @@
 
 use contract::certificate::MAX_DIM;
 use contract::{
-    COMPONENTS_OF_A_VECTOR, Expansion, FilterParts, FullPassQuery, Query, Ranking, UsualCosts,
+    COMPONENTS_OF_A_VECTOR, Expansion, Filter, FullPassQuery, Query, Ranking, UsualCosts,
 };
 
 use super::abi::MAX_K;
@@ -39,9 +39,8 @@ impl DeviceCosts {
     pub(super) fn certified_class(&self, query: &Query) -> Option<Class> {
         // Without `..`, so that a new field does not compile until it is decided whether certified
         // passes support it.
-        let FilterParts { excluded: _, first_rows: _, min_score: _, max_score: _ } =
-            query.filter().parts();
-        let class = Class::of(query.k()).filter(|_| self.certifies && fits_list(query));
+        let Filter { excluded: _, first_rows: _, min_score: _, max_score: _ } = query.filter;
+        let class = Class::of(query.k).filter(|_| self.certifies && fits_list(query));
         match query.ranking() {
             // A zero query has no certificate: under the metric `dot` all rows may have the same
             // score.
@@ -55,19 +54,19 @@ impl DeviceCosts {
     /// Whether a certified pass lists the hits of this query: all that reach its minimum score, as
     /// they may be more than a device ranks.
     pub(super) fn lists_hits(&self, query: &Query) -> bool {
-        let is_for_all = query.k() > MAX_K && query.filter().min_score.is_some();
+        let is_for_all = query.k > MAX_K && query.filter.min_score.is_some();
         let has_norm = matches!(query.ranking(), Ranking::Vector(vector) if vector.norm > 0.0);
         self.certifies && is_for_all && has_norm && fits_list(query)
     }
 
     fn counts(&self, query: &FullPassQuery) -> bool {
         // Too many ranked rows take a full pass.
-        self.counts_ranks && Ranks::takes(query, query.ranked().len())
+        self.counts_ranks && Ranks::takes(query, query.ranked.len())
     }
 
     /// The cost of a query in a full pass, in components; see `FullPassEngine::full_pass_cost`.
     pub(super) fn full_pass_components(&self, query: &FullPassQuery) -> usize {
-        let vectors = query.scoring().vectors().len() * COMPONENTS_OF_A_VECTOR;
+        let vectors = query.scoring.vectors().len() * COMPONENTS_OF_A_VECTOR;
         vectors + if self.counts(query) { vectors } else { query.row_work() }
     }
 }
@@ -75,7 +74,7 @@ impl DeviceCosts {
 impl UsualCosts for DeviceCosts {
     fn search(&self, query: &Query) -> usize {
         // If the query does not fit the lists, the pass only finds out that the host must rank it.
-        if query.k() == 0 || !fits_device_lists(query) {
+        if query.k == 0 || !fits_device_lists(query) {
             return 1;
         }
         match self.certified_class(query) {
@@ -101,7 +100,7 @@ impl UsualCosts for DeviceCosts {
         if self.counts(query) {
             RANK_COST
         } else {
-            (1 + query.scoring().vectors().len()) * VECTOR_COST
+            (1 + query.scoring.vectors().len()) * VECTOR_COST
         }
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn is_formula(query: &Query) -> bool {
 
 /// Whether a query's hits and excluded rows fit the device's lists.
 pub(super) fn fits_device_lists(query: &Query) -> bool {
-    query.k() <= MAX_K && fits_list(query)
+    query.k <= MAX_K && fits_list(query)
 }
 
 /// Whether a query fits the list of a pass.
@@ -30,5 +30,5 @@ pub(super) fn listed(query: &Query) -> usize {
         Ranking::Vector(_) => 0,
         Ranking::Formula(_) => query.vectors().len(),
     };
-    words + 2 * query.filter().excluded().len()
+    words + 2 * query.filter.excluded.len()
 }

@@ -67,7 +67,7 @@ impl CudaEngine {
                 continue;
             }
             hits.sort_unstable();
-            hits.truncate(query.k());
+            hits.truncate(query.k);
         }
         self.counters.certified += (indices.len() - doubtful.len()) as u64;
         self.counters.survivors += listed as u64;

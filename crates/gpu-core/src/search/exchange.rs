@@ -2,9 +2,7 @@
 //! there.
 
 use contract::certificate::{Factor, Lift};
-use contract::{
-    Components, FilterParts, Hit, Metric, Query, QueryVector, Ranking, Row, ScoringVector,
-};
+use contract::{Components, Filter, Hit, Metric, Query, QueryVector, Ranking, Row, ScoringVector};
 
 use super::CudaEngine;
 use super::abi::{ANSWERED, FEW_EXCLUDED, NOT_A_FORMULA, QueryHeader, QueryResult, ScoredRow};
@@ -32,7 +30,7 @@ impl Upload<'_> {
     /// Appends a query: a header for each of its columns.
     fn push(&mut self, query: &Query) {
         // Without `..`: a new field must be handled here, or it does not compile.
-        let FilterParts { excluded, first_rows, min_score, max_score } = query.filter().parts();
+        let Filter { ref excluded, first_rows, min_score, max_score } = query.filter;
         let rows = self.resident.rows as u32;
         let first_rows = first_rows.map_or(rows, |first| first.min(rows));
         let few = excluded.len() <= FEW_EXCLUDED as usize;
@@ -45,13 +43,13 @@ impl Upload<'_> {
             max_score: factor.maximum(max_score.unwrap_or(f64::INFINITY)),
             row: NOT_A_ROW,
             vector: 0,
-            k: query.k() as u32,
+            k: query.k as u32,
             first_rows,
             excluded: self.listed as u32,
             excluded_count: excluded.len() as u32,
             formula: NOT_A_FORMULA,
             column: 0,
-            rank: query.k().saturating_add(if few { excluded.len() } else { 0 }) as u32,
+            rank: query.k.saturating_add(if few { excluded.len() } else { 0 }) as u32,
             is_filtered: u32::from(is_filtered),
             tiles_within: 0,
             tiles_covering: 0,
@@ -62,7 +60,7 @@ impl Upload<'_> {
             header.tiles_within = quantised.slots.tiles_within(first_rows);
             header.tiles_covering = quantised.slots.tiles_covering(first_rows);
         }
-        match excluded {
+        match &excluded[..] {
             [] => {}
             [row] => header.excluded = row.0,
             // The host applies longer lists.
@@ -77,9 +75,9 @@ impl Upload<'_> {
         }
         match query.ranking() {
             Ranking::Vector(ScoringVector { vector, norm }) => {
-                header.norm = match self.resident.lift.metric() {
+                header.norm = match self.resident.lift.metric {
                     Metric::Cosine => *norm,
-                    Metric::Dot => 1.0 / (factor.get() * self.resident.lift.longest()),
+                    Metric::Dot => 1.0 / (factor.get() * self.resident.lift.longest),
                 };
                 match vector {
                     QueryVector::Row(row) => header.row = in_table(*row, self.resident.rows),
@@ -99,7 +97,7 @@ impl Upload<'_> {
                 // The norms of its columns are computed on the device.
                 header.formula = self.formulas as u32;
                 header.words = self.listed as u32;
-                let formula = formula(scoring, query.k(), first_rows as usize, self.headers);
+                let formula = formula(scoring, query.k, first_rows as usize, self.headers);
                 let rows = self.resident.rows;
                 self.list(words(scoring).map(|row| in_table(row, rows)));
                 for column in 0..formula.columns {
@@ -218,7 +216,7 @@ impl CudaEngine {
             self.counters.candidates += u64::from(result.candidates);
             self.counters.survivors += u64::from(result.survivors);
             if result.status == ANSWERED {
-                debug_assert!(result.count as usize <= batch[index].k());
+                debug_assert!(result.count as usize <= batch[index].k);
                 let factor = factor(&self.resident.lift, batch[index]);
                 let hits = answer[1..=result.count as usize].iter().map(|answer| {
                     let hit: ScoredRow = bytemuck::cast(*answer);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use contract::token_search::{TermSearch, expand_some, is_same, next_expander, usual_norm};
 use contract::{
-    EngineError, FullPassEngine, FullPassPart, Hit, PartOfExpansion, Query, QueryBatch, Row,
-    SearchEngine, Table, Term, TermExpander,
+    EngineError, FullPassEngine, FullPassPart, Hit, PartOfExpansion, Query, Row, SearchEngine,
+    Table, Term, TermExpander,
 };
 
 use super::CudaEngine;
@@ -150,7 +150,7 @@ impl TermSearch for CudaEngine {
         MAX_BATCH
     }
 
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
         self.search_overlapped(batch, &mut || ())
     }
 

@@ -78,8 +78,7 @@ use std::time::{Duration, Instant};
 
 use contract::{
     Device, EngineDescription, EngineError, Expansion, FullPassEngine, FullPassPart, FullPassQuery,
-    HeadEngine, Hit, Metric, PartOfExpansion, Query, QueryBatch, SearchEngine, TokenText,
-    UsualCosts,
+    HeadEngine, Hit, Metric, PartOfExpansion, Query, SearchEngine, TokenText, UsualCosts, complete,
 };
 use cust::event::{Event, EventFlags};
 use cust::stream::Stream;
@@ -197,7 +196,7 @@ impl CudaEngine {
     /// Whether a float32 score is computed of each row before the exact one: its bound is one of
     /// cosines.
     fn scans_float32(&self) -> bool {
-        self.paths.float32 && self.resident.lift.metric() == Metric::Cosine
+        self.paths.float32 && self.resident.lift.metric == Metric::Cosine
     }
 
     /// Whether the device counts the ranks of a query on tensor cores.
@@ -250,22 +249,7 @@ impl Device for CudaEngine {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        // Without `staged`: a service has none, because only callers in its own process fill such
-        // memory.
-        let own = CudaEngine::counters(self);
-        vec![
-            ("passes", own.passes),
-            ("certified", own.certified),
-            ("exact", own.exact),
-            ("retried", own.retried),
-            ("fallbacks", own.fallbacks),
-            ("candidates", own.candidates),
-            ("survivors", own.survivors),
-            ("ranked", own.ranked),
-            ("full_pass_queries", own.full_passes),
-            ("classified", own.classified),
-            ("expanded_parts", own.expanded),
-        ]
+        CudaEngine::counters(self).named()
     }
 
     fn overlaps(&self) -> bool {
@@ -284,10 +268,10 @@ impl SearchEngine for CudaEngine {
         self.pace.best(waiting).min(MAX_BATCH)
     }
 
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
         let found = self.search_overlapped(batch, &mut || ())?;
-        batch.complete(found, |rest| {
-            let queries = rest.queries().iter().map(|query| FullPassQuery::of_search(query));
+        complete(batch, found, |rest| {
+            let queries = rest.iter().map(|query| FullPassQuery::of_search(query));
             let queries: Vec<FullPassQuery> = queries.collect();
             let answers = self.full_pass(&queries.iter().collect::<Vec<_>>())?;
             Ok(answers.into_iter().map(|answer| answer.hits).collect())
@@ -296,32 +280,31 @@ impl SearchEngine for CudaEngine {
 
     fn search_overlapped(
         &mut self,
-        batch: &QueryBatch<'_>,
+        batch: &[&Query],
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
         self.on_its_gpu()?;
-        if !batch.fits(&self.resident.of.table()) {
+        let table = self.resident.of.table();
+        if !batch.iter().all(|query| query.fits(&table)) {
             return Err(EngineError::ForeignQuery);
         }
         assert!(self.started.is_empty(), "a search was started and not finished");
         self.device_time = Duration::ZERO;
-        self.answer(batch.queries(), meanwhile).map_err(|error| self.failed(error))
+        self.answer(batch, meanwhile).map_err(|error| self.failed(error))
     }
 
-    fn start_search(&mut self, batch: &QueryBatch<'_>) -> Result<bool, EngineError> {
+    fn start_search(&mut self, batch: &[&Query]) -> Result<bool, EngineError> {
         self.on_its_gpu()?;
-        if !batch.fits(&self.resident.of.table()) {
+        let table = self.resident.of.table();
+        if !batch.iter().all(|query| query.fits(&table)) {
             return Err(EngineError::ForeignQuery);
         }
-        self.start(batch.queries()).map_err(|error| self.failed(error))
+        self.start(batch).map_err(|error| self.failed(error))
     }
 
-    fn finish_search(
-        &mut self,
-        batch: &QueryBatch<'_>,
-    ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
+    fn finish_search(&mut self, batch: &[&Query]) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
         self.on_its_gpu()?;
-        self.finish(batch.queries()).map_err(|error| self.failed(error))
+        self.finish(batch).map_err(|error| self.failed(error))
     }
 
     fn search_cost(&self, query: &Query) -> usize {

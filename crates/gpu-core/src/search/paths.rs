@@ -1,7 +1,5 @@
 //! Which kinds of pass the engine may use, and how often it used them.
 
-use std::ops::Add;
-
 /// Which kinds of pass the engine may use; tests and benchmarks choose, all other callers use
 /// [`Paths::default`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,54 +23,36 @@ impl Default for Paths {
     }
 }
 
-/// Passes and rows since the engine started: what the certificates cost.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Passes over a table.
-    pub passes: u64,
-    /// Queries answered by a certified pass.
-    pub certified: u64,
-    /// Queries that read the float32 table because no certified pass takes them, for example
-    /// because they ask for very many hits.
-    pub exact: u64,
-    /// Queries that the 4-bit scan left with too many rows in doubt; the 8-bit scan then took them.
-    pub retried: u64,
-    /// Queries of certified passes, and queries for ranks, that left too many rows in doubt; a scan
-    /// of all rows then took them.
-    pub fallbacks: u64,
-    /// Rows that scans could not rule out.
-    pub candidates: u64,
-    /// Rows that were scored in float64 after a scan.
-    pub survivors: u64,
-    /// Queries for ranks that were counted on tensor cores.
-    pub ranked: u64,
-    /// Queries answered by full passes.
-    pub full_passes: u64,
-    /// Texts whose class scores were computed.
-    pub classified: u64,
-    /// Texts that were expanded.
-    pub expanded: u64,
-    /// Passes whose vectors the device fetched from where callers had put them.
-    pub staged: u64,
-}
-
-impl Add for Counters {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self {
-            passes: self.passes + other.passes,
-            certified: self.certified + other.certified,
-            exact: self.exact + other.exact,
-            retried: self.retried + other.retried,
-            fallbacks: self.fallbacks + other.fallbacks,
-            candidates: self.candidates + other.candidates,
-            survivors: self.survivors + other.survivors,
-            ranked: self.ranked + other.ranked,
-            full_passes: self.full_passes + other.full_passes,
-            classified: self.classified + other.classified,
-            expanded: self.expanded + other.expanded,
-            staged: self.staged + other.staged,
-        }
+contract::counters! {
+    /// Passes and rows since the engine started: what the certificates cost.
+    Counters {
+        /// Passes over a table.
+        passes: "passes",
+        /// Queries answered by a certified pass.
+        certified: "certified",
+        /// Queries that read the float32 table because no certified pass takes them, for example
+        /// because they ask for very many hits.
+        exact: "exact",
+        /// Queries that the 4-bit scan left with too many rows in doubt; the 8-bit scan then took
+        /// them.
+        retried: "retried",
+        /// Queries of certified passes, and queries for ranks, that left too many rows in doubt; a
+        /// scan of all rows then took them.
+        fallbacks: "fallbacks",
+        /// Rows that scans could not rule out.
+        candidates: "candidates",
+        /// Rows that were scored in float64 after a scan.
+        survivors: "survivors",
+        /// Queries for ranks that were counted on tensor cores.
+        ranked: "ranked",
+        /// Queries answered by full passes.
+        full_passes: "full_pass_queries",
+        /// Texts whose class scores were computed.
+        classified: "classified",
+        /// Texts that were expanded.
+        expanded: "expanded_parts",
+        /// Passes whose vectors the device fetched from where callers had put them. A service has
+        /// none, because only callers in its own process fill such memory.
+        staged,
     }
 }

@@ -109,7 +109,7 @@ impl CudaEngine {
         paths: Paths,
         kept: Kept,
     ) -> Result<Self, GpuError> {
-        let ranks = match resident.lift.metric() {
+        let ranks = match resident.lift.metric {
             Metric::Cosine => Ranks::new(&resident.gpu, resident.dim, paths.portable)?,
             // Its scan is for cosines.
             Metric::Dot => None,

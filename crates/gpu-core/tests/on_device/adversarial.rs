@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use contract::{Filter, FilterParts, Query, QueryVector, Row, SearchEngine};
+use contract::{Filter, Query, QueryVector, Row, SearchEngine};
 use gpu_core::search::Paths;
 use model_store::ModelStore;
 
@@ -51,10 +51,10 @@ fn minimum_and_maximum_scores_at_ties() {
                 (Some(low.next_up()), Some(high.next_up())),
                 (Some(high), Some(high.next_down())),
             ] {
-                let parts =
-                    FilterParts { excluded: &[row], first_rows: None, min_score, max_score };
+                let excluded = vec![row];
+                let filter = Filter { excluded, first_rows: None, min_score, max_score };
                 for k in [1, 10, 200] {
-                    let filter = Filter::from(parts);
+                    let filter = filter.clone();
                     queries.push(Query::new(&view, QueryVector::Row(row), k, filter).unwrap());
                 }
             }
@@ -160,7 +160,7 @@ fn all_rows_inside_the_bound() {
     let asked = queries(&model, 30, &[1, 10, 100], &mut numbers);
     check("all inside the bound", &model, &asked);
     let mut engine = engine(&model, Paths { certified_from_rows: 0, ..Paths::default() });
-    engine.search(&asked.iter().collect()).unwrap();
+    engine.search(&asked.iter().collect::<Vec<_>>()).unwrap();
     assert!(engine.counters().fallbacks > 0, "{:?}", engine.counters());
 }
 
@@ -179,7 +179,7 @@ fn every_block_of_the_4_bit_scan_overflows() {
         .collect();
     let expected = reference(&model, &asked);
     for (query, expected) in asked.iter().zip(expected) {
-        let found = bits(&engine.search(&std::iter::once(query).collect()).unwrap());
+        let found = bits(&engine.search(&[query]).unwrap());
         assert_eq!(found, [expected], "{:?}", engine.counters());
     }
     assert!(engine.counters().retried > 0, "{:?}", engine.counters());

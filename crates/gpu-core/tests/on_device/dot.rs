@@ -63,7 +63,7 @@ fn usual_rows_are_certified() {
             attack("usual rows", &model);
             let mut engine = engine(&model, Paths { certified_from_rows: 0, ..Paths::default() });
             let queries: Vec<Query> = words(&model, 10);
-            engine.search(&queries.iter().collect()).unwrap();
+            engine.search(&queries.iter().collect::<Vec<_>>()).unwrap();
             let counted = engine.counters();
             assert_eq!((counted.exact, counted.fallbacks), (0, 0), "{counted:?}");
             assert!(counted.candidates < 900 * counted.certified, "{counted:?}");

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use contract::{
-    Expansion, Filter, HasTable, HeadEngine, Query, QueryBatch, QueryVector, Row, SearchEngine,
-    Term, TermExpander, TokenVectors,
+    Expansion, Filter, HasTable, HeadEngine, Query, QueryVector, Row, SearchEngine, Term,
+    TermExpander, TokenVectors,
 };
 use cpu_core::{FullScanEngine, ReferenceEngine};
 use gpu_core::search::Paths;
@@ -89,7 +89,7 @@ fn queries_with_too_many_hits_are_given_up() {
         Query::new(&table, QueryVector::Row(Row(turn * 10_007)), k, filter).unwrap()
     };
     let queries: Vec<Query> = (0..12).map(ask).collect();
-    let batch: QueryBatch<'_> = queries.iter().collect();
+    let batch: Vec<&Query> = queries.iter().collect();
     let expected = FullScanEngine::new(model.clone(), 0).unwrap().search(&batch).unwrap();
     let mut engine = engine(&model, Paths::default());
     let found = engine.search(&batch).unwrap();
@@ -165,7 +165,7 @@ fn expanders_share_the_device() {
     assert!(bits_of(&engine.expand(&texts).unwrap()) == bits_of(&expected));
     let table = own.table();
     let query = Query::new(&table, QueryVector::Row(Row(5)), 10, Filter::default()).unwrap();
-    let batch: QueryBatch<'_> = std::iter::once(&query).collect();
+    let batch: Vec<&Query> = std::iter::once(&query).collect();
     let expected = FullScanEngine::new(own.clone(), 0).unwrap().search(&batch).unwrap();
     assert_eq!(bits(&SearchEngine::search(&mut engine, &batch).unwrap()), bits(&expected));
 }

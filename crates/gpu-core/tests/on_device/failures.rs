@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use contract::{EngineError, Filter, Query, QueryBatch, QueryVector, Row, SearchEngine};
+use contract::{EngineError, Filter, Query, QueryVector, Row, SearchEngine};
 use cust::module::Module;
 use cust::stream::{Stream, StreamFlags};
 use gpu_core::Options;
@@ -56,7 +56,7 @@ fn fails(found: Result<Vec<Vec<contract::Hit>>, EngineError>) {
 
 fn fails_all_engines() {
     let (model, queries) = rows();
-    let batch: QueryBatch<'_> = queries.iter().collect();
+    let batch: Vec<&Query> = queries.iter().collect();
     let expected = reference(&model, &queries);
     let mut one = engine(&model, Paths::default());
     // Shards on all GPUs: one of them is on the first.

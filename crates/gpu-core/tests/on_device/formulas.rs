@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use contract::{Filter, Query, QueryBatch, Row, Scoring, SearchEngine};
+use contract::{Filter, Query, Row, Scoring, SearchEngine};
 use gpu_core::search::Paths;
 use model_store::ModelStore;
 use model_store::synth::{SynthOptions, synth_in_memory};
@@ -59,7 +59,7 @@ fn check(what: &str, model: &Arc<ModelStore>, queries: &[Query]) -> f64 {
     for portable in [false, true] {
         let mut engine = engine(model, Paths { portable, ..Paths::default() });
         for size in [1, 5, 60, 400, queries.len()] {
-            let batch: QueryBatch<'_> = queries.iter().take(size).collect();
+            let batch: Vec<&Query> = queries.iter().take(size).collect();
             let found = engine.search_overlapped(&batch, &mut || ()).unwrap();
             for (i, (hits, expected)) in found.iter().zip(&expected).enumerate() {
                 three_words += usize::from(queries[i].vectors().len() == 3);

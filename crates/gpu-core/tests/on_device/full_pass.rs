@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use contract::{
-    Filter, FilterParts, FullPassAnswer, FullPassEngine, FullPassPart, FullPassQuery, QueryVector,
-    Row, Scoring,
+    Filter, FullPassAnswer, FullPassEngine, FullPassPart, FullPassQuery, QueryVector, Row, Scoring,
 };
 use cpu_core::FullScanEngine;
 use gpu_core::search::{CudaEngine, Paths};
@@ -54,15 +53,15 @@ fn passes(model: &ModelStore, count: usize, numbers: &mut Numbers) -> Vec<FullPa
         let Some(scoring) = scoring(model, numbers) else { continue };
         let now_and_then = |numbers: &mut Numbers| numbers.below(4) == 0;
         let many = [0, 1, 20, rows.min(3000)];
-        let parts = FilterParts {
-            excluded: &some_rows(many[numbers.below(4)], rows, numbers),
+        let filter = Filter {
+            excluded: Filter::excluding(some_rows(many[numbers.below(4)], rows, numbers)).excluded,
             first_rows: now_and_then(numbers).then(|| 1 + numbers.below(rows) as u32),
             min_score: now_and_then(numbers).then(|| f64::from(numbers.real())),
             max_score: now_and_then(numbers).then(|| f64::from(2.0 * numbers.real())),
         };
         let k = [0, 1, 10, 300, 2 * rows][numbers.below(5)];
         let ranked = some_rows(many[numbers.below(4)], rows, numbers);
-        passes.push(FullPassQuery::new(scoring, k, Filter::from(parts), ranked));
+        passes.push(FullPassQuery::new(scoring, k, filter, ranked));
     }
     passes
 }

@@ -1,8 +1,6 @@
 //! Searches that start before the last one is over give the same answers as one after the other.
 
-use contract::{
-    Device, EngineError, Filter, Query, QueryBatch, QueryVector, Row, Scoring, SearchEngine,
-};
+use contract::{Device, EngineError, Filter, Query, QueryVector, Row, Scoring, SearchEngine};
 use gpu_core::search::Paths;
 
 use crate::support::{Numbers, engine, queries, reference};
@@ -40,11 +38,11 @@ fn of_all_kinds() {
     for portable in [false, true] {
         let paths = Paths { portable, certified_from_rows: 0, ..Paths::default() };
         let mut engine = engine(&model, paths);
-        let (mut answers, mut begin, mut before) = (Vec::new(), 0, None::<QueryBatch<'_>>);
+        let (mut answers, mut begin, mut before) = (Vec::new(), 0, None::<Vec<&Query>>);
         let mut started = 0;
         while begin < asked.len() || before.is_some() {
             let size = [1, 3, 64, 65, 1, 130, 257][numbers.below(7)].min(asked.len() - begin);
-            let batch: QueryBatch<'_> = asked[begin..begin + size].iter().collect();
+            let batch: Vec<&Query> = asked[begin..begin + size].iter().collect();
             engine.wait_until_almost_over().unwrap();
             let starts = size > 0 && engine.start_search(&batch).unwrap();
             if let Some(before) = before.take() {
@@ -77,17 +75,17 @@ fn refused() {
     let mut numbers = Numbers::new(32);
     let (model, other) = (synthetic(20_000, 64, 32), synthetic(100, 50, 32));
     let mut engine = engine(&model, Paths { certified_from_rows: 0, ..Paths::default() });
-    assert_eq!(engine.start_search(&QueryBatch::default()), Ok(false));
+    assert_eq!(engine.start_search(&[]), Ok(false));
     for k in [0, 500, 2000] {
         let asked = queries(&model, 3, &[k], &mut numbers);
-        assert_eq!(engine.start_search(&asked.iter().collect()), Ok(false), "k = {k}");
+        assert_eq!(engine.start_search(&asked.iter().collect::<Vec<_>>()), Ok(false), "k = {k}");
     }
     let vector = QueryVector::from(numbers.vector(50));
     let foreign = Query::new(&other.table(), vector, 5, Filter::default()).unwrap();
-    let foreign = engine.start_search(&std::iter::once(&foreign).collect());
+    let foreign = engine.start_search(&[&foreign]);
     assert_eq!(foreign, Err(EngineError::ForeignQuery));
     let asked = queries(&model, 30, &[5], &mut numbers);
-    let [first, second, third]: [QueryBatch<'_>; 3] =
+    let [first, second, third]: [Vec<&Query>; 3] =
         std::array::from_fn(|i| asked[10 * i..10 * (i + 1)].iter().collect());
     assert_eq!(engine.start_search(&first), Ok(true));
     assert_eq!(engine.start_search(&second), Ok(true));

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use contract::{
-    Device, Filter, FilterParts, FullPassEngine, FullPassPart, FullPassQuery, QueryBatch,
-    QueryVector, Row, Scoring, SearchEngine,
+    Device, Filter, FullPassEngine, FullPassPart, FullPassQuery, Query, QueryVector, Row, Scoring,
+    SearchEngine,
 };
 use cpu_core::FullScanEngine;
 use gpu_core::search::{CudaEngine, Paths};
@@ -43,13 +43,14 @@ fn queries(model: &ModelStore, count: usize, numbers: &mut Numbers) -> Vec<FullP
         // Duplicates are one row; a row may be ranked and excluded.
         let ranked = ranked.iter().chain(ranked.first()).copied().chain([Row(0)]).collect();
         let now_and_then = |numbers: &mut Numbers| numbers.below(4) == 0;
-        let parts = FilterParts {
-            excluded: &some(if numbers.below(2) == 0 { 1 } else { 16 }, numbers),
+        let excluded = some(if numbers.below(2) == 0 { 1 } else { 16 }, numbers);
+        let filter = Filter {
+            excluded: Filter::excluding(excluded).excluded,
             first_rows: now_and_then(numbers).then(|| 1 + numbers.below(rows) as u32),
             min_score: now_and_then(numbers).then(|| f64::from(numbers.real())),
             max_score: now_and_then(numbers).then(|| f64::from(2.0 * numbers.real())),
         };
-        queries.push(FullPassQuery::new(scoring, 0, Filter::from(parts), ranked));
+        queries.push(FullPassQuery::new(scoring, 0, filter, ranked));
     }
     queries
 }
@@ -65,7 +66,7 @@ fn check(
 ) -> [u64; 2] {
     let mut host = FullScanEngine::new(model.clone(), 0).unwrap();
     let expected = host.full_pass(&queries.iter().collect::<Vec<_>>()).unwrap();
-    let for_hits = FullPassQuery::new(queries[0].scoring().clone(), 3, Filter::default(), vec![]);
+    let for_hits = FullPassQuery::new(queries[0].scoring.clone(), 3, Filter::default(), vec![]);
     [None, Some(for_hits)].map(|beside| {
         let before = engine.counters().ranked;
         let all: Vec<FullPassQuery> = queries.iter().cloned().chain(beside).collect();
@@ -163,7 +164,7 @@ fn of_huge_and_tiny_rows() {
     let model = model(dim, &rows);
     let of_normal_norm: Vec<FullPassQuery> = queries(&model, 400, &mut numbers)
         .into_iter()
-        .filter(|query| (1e-29..1e29).contains(&query.scoring().vectors()[0].norm))
+        .filter(|query| (1e-29..1e29).contains(&query.scoring.vectors()[0].norm))
         .collect();
     check_all("huge and tiny rows", &model, &of_normal_norm);
 }
@@ -216,7 +217,7 @@ fn that_a_pass_does_not_take() {
 /// Starts countings and searches before those before them are finished, as the scheduler does.
 fn and_searches_that_overlap() {
     enum Started<'a> {
-        Search(QueryBatch<'a>),
+        Search(Vec<&'a Query>),
         Ranks(Vec<&'a FullPassQuery>),
     }
     let mut numbers = Numbers::new(19);
@@ -251,7 +252,7 @@ fn and_searches_that_overlap() {
             engine.start_ranks(&batch).unwrap().then_some(Started::Ranks(batch))
         } else {
             let end = searched.len().min(next_search + size);
-            let batch: QueryBatch<'_> = searched[next_search..end].iter().collect();
+            let batch: Vec<&Query> = searched[next_search..end].iter().collect();
             next_search = end;
             engine.start_search(&batch).unwrap().then_some(Started::Search(batch))
         };

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use contract::{
     Device, Expansion, Filter, FullPassEngine, FullPassQuery, HasTable, HeadEngine, Query,
-    QueryBatch, QueryVector, Row, Scoring, SearchEngine, TermExpander, Token, TokenText,
-    TokenVectors,
+    QueryVector, Row, Scoring, SearchEngine, TermExpander, Token, TokenText, TokenVectors,
 };
 use gpu_core::search::{CudaEngine, Paths};
 use gpu_core::{GpuError, Options};
@@ -67,7 +66,7 @@ fn find_what_one_engine_finds() {
         if model.metric() == contract::Metric::Cosine {
             asked.extend(formulas(&model, 150, &mut numbers));
         }
-        let batch: QueryBatch<'_> = asked.iter().collect();
+        let batch: Vec<&Query> = asked.iter().collect();
         let mut whole = engine(&model, Paths::default());
         let expected = bits(&whole.search(&batch).unwrap());
         for ranges in all_ranges(model.rows()) {
@@ -82,7 +81,7 @@ fn find_what_one_engine_finds() {
                 }
             }
             for (query, expected) in asked.iter().zip(&expected).take(30) {
-                let alone = shards.search(&std::iter::once(query).collect()).unwrap();
+                let alone = shards.search(&[query]).unwrap();
                 assert_eq!(bits(&alone)[0], *expected);
             }
         }
@@ -158,7 +157,7 @@ fn of_one_row_and_of_zero_rows() {
         Query::new(&table.table(), QueryVector::Row(Row(row)), 20, Filter::default()).unwrap()
     };
     let asked: Vec<Query> = [0, 99, 500, 699].map(query).to_vec();
-    let batch: QueryBatch<'_> = asked.iter().collect();
+    let batch: Vec<&Query> = asked.iter().collect();
     let expected = bits(&engine(&model, Paths::default()).search(&batch).unwrap());
     let mut shards = shards(&model, vec![0..1, 1..120, 120..400, 400..699, 699..700]);
     assert_eq!(bits(&shards.search(&batch).unwrap()), expected);

@@ -3,9 +3,7 @@
 
 use std::sync::Arc;
 
-use contract::{
-    Components, Device, Filter, Query, QueryBatch, QueryVector, Row, SearchEngine, Staging,
-};
+use contract::{Components, Device, Filter, Query, QueryVector, Row, SearchEngine, Staging};
 use gpu_core::Options;
 use gpu_core::search::{CudaEngine, Paths};
 use model_store::ModelStore;
@@ -55,7 +53,7 @@ fn bits(answers: Vec<Vec<contract::Hit>>) -> Vec<Bits> {
 }
 
 fn search(engine: &mut CudaEngine, asked: &[Query]) -> Vec<Bits> {
-    bits(engine.search(&asked.iter().collect::<QueryBatch<'_>>()).unwrap())
+    bits(engine.search(&asked.iter().collect::<Vec<&Query>>()).unwrap())
 }
 
 fn on_every_path() {
@@ -85,7 +83,7 @@ fn overlapped() {
     let mut engine = engine(&model, &staging, paths);
     let mut before: Option<Vec<Query>> = None;
     let check = |engine: &mut CudaEngine, asked: Vec<Query>| {
-        let batch: QueryBatch<'_> = asked.iter().collect();
+        let batch: Vec<&Query> = asked.iter().collect();
         let found = engine.finish_search(&batch).unwrap();
         let found = found.into_iter().map(|hits| hits.expect("it is certified")).collect();
         assert_eq!(bits(found), reference(&model, &asked));
@@ -94,7 +92,7 @@ fn overlapped() {
         let count = 257 + numbers.below(400);
         let asked = staged(&model, &staging, count, &mut numbers);
         engine.wait_until_almost_over().unwrap();
-        assert!(engine.start_search(&asked.iter().collect()).unwrap(), "it overlaps");
+        assert!(engine.start_search(&asked.iter().collect::<Vec<_>>()).unwrap(), "it overlaps");
         if let Some(before) = before.replace(asked) {
             check(&mut engine, before);
         }

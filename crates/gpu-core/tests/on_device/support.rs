@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use contract::{
-    Filter, FilterParts, Hit, Metric, Query, QueryBatch, QueryVector, Row, SearchEngine,
-};
+use contract::{Filter, Hit, Metric, Query, QueryVector, Row, SearchEngine};
 use cpu_core::{FullScanEngine, ReferenceEngine};
 use gpu_core::Options;
 use gpu_core::search::{CudaEngine, Paths};
@@ -96,13 +94,12 @@ pub(crate) fn queries(
         let excluded: Vec<Row> = (0..excluded).map(|_| Row(numbers.below(rows) as u32)).collect();
         let now_and_then = |numbers: &mut Numbers| numbers.below(6) == 0;
         // All fields are named: a new one does not compile until it is generated here.
-        let parts = FilterParts {
-            excluded: &excluded,
+        let filter = Filter {
+            excluded: Filter::excluding(excluded).excluded,
             first_rows: now_and_then(numbers).then(|| 1 + numbers.below(rows) as u32),
             min_score: now_and_then(numbers).then(|| f64::from(numbers.real())),
             max_score: now_and_then(numbers).then(|| f64::from(numbers.real())),
         };
-        let filter = Filter::from(parts);
         let k = ks[numbers.below(ks.len())];
         // A zero row makes no query.
         queries.extend(Query::new(&model.table(), vector, k, filter));
@@ -115,7 +112,7 @@ pub(crate) fn bits(answers: &[Vec<Hit>]) -> Vec<Vec<(u32, u64)>> {
 }
 
 pub(crate) fn reference(model: &Arc<ModelStore>, queries: &[Query]) -> Vec<Vec<(u32, u64)>> {
-    let batch: QueryBatch<'_> = queries.iter().collect();
+    let batch: Vec<&Query> = queries.iter().collect();
     // cpu-core's own tests compare this engine with the reference.
     if model.rows() * model.dim() * queries.len() > 20_000_000 {
         bits(&FullScanEngine::new(model.clone(), 0).unwrap().search(&batch).unwrap())
@@ -133,7 +130,7 @@ pub(crate) fn check(what: &str, model: &Arc<ModelStore>, queries: &[Query]) {
             continue;
         }
         let mut engine = engine(model, paths);
-        let batch: QueryBatch<'_> = queries.iter().collect();
+        let batch: Vec<&Query> = queries.iter().collect();
         let found = bits(&engine.search(&batch).unwrap());
         assert_eq!(found.len(), expected.len(), "{what}, {name}");
         for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
@@ -146,7 +143,7 @@ pub(crate) fn check(what: &str, model: &Arc<ModelStore>, queries: &[Query]) {
             );
         }
         for (i, query) in queries.iter().enumerate().take(6) {
-            let alone = bits(&engine.search(&std::iter::once(query).collect()).unwrap());
+            let alone = bits(&engine.search(&[query]).unwrap());
             assert_eq!(alone[0], expected[i], "{what}, {name}, query {i} alone: {query:?}");
         }
     }

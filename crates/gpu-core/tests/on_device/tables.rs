@@ -146,9 +146,9 @@ fn queries_are_certified() {
         .collect();
     for (name, paths) in crate::support::all_paths().into_iter().take(4) {
         let mut engine = engine(&model, paths);
-        engine.search(&asked.iter().collect()).unwrap();
+        engine.search(&asked.iter().collect::<Vec<_>>()).unwrap();
         for query in &asked[..16] {
-            engine.search(&std::iter::once(query).collect()).unwrap();
+            engine.search(&[query]).unwrap();
         }
         let counters = engine.counters();
         assert_eq!((counters.fallbacks, counters.exact), (0, 0), "{name}: {counters:?}");
@@ -211,9 +211,9 @@ fn filtered_queries_are_certified() {
             let expected = crate::support::reference(&model, &asked);
             let before = engine.counters();
             let mixed: Vec<&Query> = asked.iter().chain(&plain).collect();
-            let among_others = engine.search(&mixed.into_iter().collect()).unwrap();
-            let among_its_like = engine.search(&asked.iter().collect()).unwrap();
-            let alone = engine.search(&asked[..1].iter().collect()).unwrap();
+            let among_others = engine.search(&mixed).unwrap();
+            let among_its_like = engine.search(&asked.iter().collect::<Vec<_>>()).unwrap();
+            let alone = engine.search(&asked[..1].iter().collect::<Vec<_>>()).unwrap();
             let bits = crate::support::bits;
             assert!(bits(&among_others)[..20] == expected, "{what}, {name}, among others");
             assert!(bits(&among_its_like) == expected, "{what}, {name}, among its like");

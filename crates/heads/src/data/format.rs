@@ -20,20 +20,9 @@ pub enum Format {
     FastText,
 }
 
+contract::names! { Format { Tsv: "tsv", Csv: "csv", JsonLines: "jsonl", FastText: "fasttext" } }
+
 impl Format {
-    /// All formats.
-    pub const ALL: [Self; 4] = [Self::Tsv, Self::Csv, Self::JsonLines, Self::FastText];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Tsv => "tsv",
-            Self::Csv => "csv",
-            Self::JsonLines => "jsonl",
-            Self::FastText => "fasttext",
-        }
-    }
-
     /// The format of this content, by its first line. If that says nothing, a file named `.csv` is
     /// one.
     ///

@@ -170,15 +170,13 @@ struct Taking<'a> {
     file: &'a str,
     skips: bool,
     found: Texts,
-    /// Whether the first line gave a text.
-    first: Option<bool>,
     /// The first line that was skipped, and why.
     first_bad: Option<String>,
 }
 
 impl<'a> Taking<'a> {
     fn new(file: &'a str, skips: bool) -> Self {
-        Self { file, skips, found: Texts::default(), first: None, first_bad: None }
+        Self { file, skips, found: Texts::default(), first_bad: None }
     }
 
     fn lines(
@@ -195,9 +193,7 @@ impl<'a> Taking<'a> {
     }
 
     fn take(&mut self, line: u64, found: Result<Labelled, String>) -> Result<(), DataError> {
-        let found = found.and_then(checked);
-        self.first.get_or_insert(found.is_ok());
-        match found {
+        match found.and_then(checked) {
             Ok(text) => self.found.texts.push(text),
             Err(what) if self.skips => {
                 self.found.skipped += 1;

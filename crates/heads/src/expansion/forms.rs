@@ -1,7 +1,6 @@
 //! Terms and weights in the forms that search engines take.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::str::FromStr;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -26,44 +25,22 @@ pub enum Form {
     Vespa,
 }
 
-impl Form {
-    /// All forms.
-    pub const ALL: [Self; 6] = [
-        Self::Terms,
-        Self::Impacts,
-        Self::RankFeatures,
-        Self::SparseVector,
-        Self::Qdrant,
-        Self::Vespa,
-    ];
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Terms => "terms",
-            Self::Impacts => "impacts",
-            Self::RankFeatures => "rank_features",
-            Self::SparseVector => "sparse_vector",
-            Self::Qdrant => "qdrant",
-            Self::Vespa => "vespa",
-        }
-    }
-}
-
-impl fmt::Display for Form {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+contract::names! { Form {
+    Terms: "terms",
+    Impacts: "impacts",
+    RankFeatures: "rank_features",
+    SparseVector: "sparse_vector",
+    Qdrant: "qdrant",
+    Vespa: "vespa",
+} }
 
 impl FromStr for Form {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|form| form.name() == name).ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|form| form.name()).collect();
-            format!("unknown form `{name}`; forms: {}", names.join(", "))
-        })
+        let unknown =
+            || format!("unknown form `{name}`; forms: {}", Self::ALL.map(Self::name).join(", "));
+        Self::named(name).ok_or_else(unknown)
     }
 }
 

@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use kindred::{Answering, Error, Options, Target};
 
-use super::job::Job;
 use super::read::Piece;
 use super::rows::{Row, rows};
 use super::source::Position;
 use super::work::BulkWork;
-use super::{Fault, RowAnswer};
+use super::{Fault, Job, RowAnswer};
 use crate::cancellation::{Cancellation, Interrupted};
 use crate::requests::Requests;
 

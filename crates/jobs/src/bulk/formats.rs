@@ -38,23 +38,17 @@ pub enum BulkOutput<'a> {
     Stdout,
 }
 
-impl BulkFormat {
-    /// All formats.
-    pub const ALL: [Self; 5] = [Self::Lines, Self::Csv, Self::Tsv, Self::JsonLines, Self::Parquet];
+contract::names! { BulkFormat {
+    Lines: "lines",
+    Csv: "csv",
+    Tsv: "tsv",
+    JsonLines: "jsonl",
+    Parquet: "parquet",
+} }
 
+impl BulkFormat {
     /// The formats that are written.
     pub const WRITTEN: [Self; 3] = [Self::Csv, Self::JsonLines, Self::Parquet];
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Lines => "lines",
-            Self::Csv => "csv",
-            Self::Tsv => "tsv",
-            Self::JsonLines => "jsonl",
-            Self::Parquet => "parquet",
-        }
-    }
 
     fn of_extension(extension: &str) -> Option<Self> {
         match extension {

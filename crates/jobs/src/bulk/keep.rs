@@ -7,14 +7,13 @@ use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-use super::BulkProgress;
 use super::ask::Written;
 use super::formats::BulkFormat;
-use super::job::Job;
 use super::journal::Checkpoint;
 use super::output::Output;
 use super::read::ReadingEnd;
 use super::source::Position;
+use super::{BulkProgress, Job};
 use crate::cancellation::Cancellation;
 use crate::error::JobError;
 use crate::run::{self, Keep};

@@ -9,7 +9,6 @@
 
 mod ask;
 mod formats;
-mod job;
 mod journal;
 mod keep;
 mod output;
@@ -28,7 +27,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use kindred::heads::Form;
-use kindred::{Answer, Classified, Error, ImpliedTerms};
+use kindred::{Answer, Classified, Error, ImpliedTerms, Kindred};
 use serde::Serialize;
 
 pub use formats::{BulkFormat, BulkInput, BulkOutput};
@@ -86,6 +85,26 @@ enum RowAnswer<'a> {
     Labels(Classified, WantedLabels),
     Terms(ImpliedTerms, Form),
     Neighbors(Answer<'a>),
+}
+
+/// What is read, asked and written, as all threads know it.
+struct Job<'a> {
+    kindred: Kindred,
+    work: &'a BulkWork,
+    input: BulkInput<'a>,
+    /// The format of the input.
+    format: BulkFormat,
+    /// The column or field with what is asked.
+    column: &'a str,
+    /// The column or field with an id, if rows have one.
+    id: Option<&'a str>,
+    /// Whether the first row without an answer ends the work.
+    strict: bool,
+    /// The format of the output: JSON lines, also for Parquet, which is made of them at the end, or
+    /// CSV.
+    to: BulkFormat,
+    /// Whether it is compressed with gzip.
+    is_packed: bool,
 }
 
 /// How far the work is.

@@ -8,9 +8,9 @@ use std::path::Path;
 
 use crc32fast::Hasher;
 
-use super::journal::{Checkpoint, Identity};
+use super::journal::Checkpoint;
 use crate::error::JobError;
-use crate::journal::Journal;
+use crate::journal::{Description, Journal};
 
 /// Where answers go.
 pub(super) struct Output {
@@ -35,10 +35,12 @@ impl Output {
     /// The folder beside a file: begins, or goes on from what is there.
     pub(super) fn open(
         file: &Path,
-        identity: &Identity,
+        description: &Description,
         is_resumable: bool,
     ) -> Result<Self, JobError> {
-        let (mut journal, checkpoints) = Journal::open(file, "rows", identity, is_resumable)?;
+        let same = "the input, the options and the model";
+        let (mut journal, checkpoints) =
+            Journal::open(file, "rows", description, same, is_resumable)?;
         let right = last_right(&journal.data, checkpoints).and_then(|(right, end)| {
             journal.keep(end)?;
             let mut rows = &journal.data;

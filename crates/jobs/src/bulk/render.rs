@@ -13,9 +13,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::formats::BulkFormat;
-use super::job::Job;
 use super::rows::{Id, Row};
-use super::{Fault, RowAnswer};
+use super::{Fault, Job, RowAnswer};
 
 impl Job<'_> {
     /// What comes before all rows.

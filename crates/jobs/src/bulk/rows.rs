@@ -91,9 +91,10 @@ fn utf8(bytes: &[u8]) -> Result<&str, Fault> {
 fn of_json<'a>(line: u64, bytes: &'a [u8], column: &str, id: Option<&str>) -> Row<'a> {
     let read = utf8(bytes).and_then(|text| fields(text, column, id));
     let (found, text) = match read {
-        Ok(found) => (found.id.value(id.unwrap_or_default()), {
-            found.text.value(column).and_then(|text| text_of(text, column))
-        }),
+        Ok(found) => (
+            id.map_or(Ok(None), |id| value(&found, id)),
+            value(&found, column).and_then(|text| text_of(text, column)),
+        ),
         Err(fault) => (Ok(None), Err(fault)),
     };
     let (id, text) = match (id, found) {
@@ -121,52 +122,26 @@ fn text_of<'a>(found: Option<&'a RawValue>, column: &str) -> Result<Cow<'a, str>
     })
 }
 
-/// The fields of a line that matter.
-#[derive(Default)]
-struct Fields<'a> {
-    text: Field<'a>,
-    id: Field<'a>,
-}
+/// A field of a line that may be the text or the id: its name and its value.
+type Field<'a> = (Cow<'a, str>, &'a RawValue);
 
-/// The value of a field of a line, by its name in any case.
-#[derive(Default)]
-struct Field<'a> {
-    /// Under exactly this name.
-    exact: Option<&'a RawValue>,
-    /// Whether it is there again: which one counts?
-    is_twice: bool,
-    /// Under names that differ in case: at most two.
-    alike: Vec<(String, &'a RawValue)>,
-}
-
-impl<'a> Field<'a> {
-    fn take(&mut self, wanted: &str, key: &str, value: &'a RawValue) {
-        if key == wanted {
-            self.is_twice = self.exact.replace(value).is_some();
-        } else if same_in_any_case(key, wanted) && self.alike.len() < 2 {
-            self.alike.push((key.to_owned(), value));
-        }
-    }
-
-    fn value(&self, wanted: &str) -> Result<Option<&'a RawValue>, Fault> {
-        if self.is_twice {
-            let detail = format!("it has the field `{wanted}` twice");
-            return Err(Fault { code: "invalid_request", detail });
-        }
-        match (self.exact, &self.alike[..]) {
-            (None, [(first, _), (second, _), ..]) => {
-                let detail = format!(
-                    "`{wanted}` may be its field `{first}` or its field `{second}`; rename one"
-                );
-                Err(Fault { code: "invalid_request", detail })
-            }
-            (None, [(_, only)]) => Ok(Some(only)),
-            (exact, _) => Ok(exact),
-        }
+/// The value of the field with this name; of one whose name differs in case, if none has exactly
+/// this.
+fn value<'a>(fields: &[Field<'a>], wanted: &str) -> Result<Option<&'a RawValue>, Fault> {
+    let wrong = |detail: String| Err(Fault { code: "invalid_request", detail });
+    let mut exact = fields.iter().filter(|(name, _)| name == wanted);
+    let mut alike = fields.iter().filter(|(name, _)| same_in_any_case(name, wanted));
+    match (exact.next(), exact.next(), alike.next(), alike.next()) {
+        (Some(_), Some(_), ..) => wrong(format!("it has the field `{wanted}` twice")),
+        (Some((_, only)), ..) | (None, _, Some((_, only)), None) => Ok(Some(only)),
+        (None, _, Some((first, _)), Some((second, _))) => wrong(format!(
+            "`{wanted}` may be its field `{first}` or its field `{second}`; rename one"
+        )),
+        (None, _, None, _) => Ok(None),
     }
 }
 
-fn fields<'a>(line: &'a str, column: &str, id: Option<&str>) -> Result<Fields<'a>, Fault> {
+fn fields<'a>(line: &'a str, column: &str, id: Option<&str>) -> Result<Vec<Field<'a>>, Fault> {
     struct Object<'n> {
         column: &'n str,
         id: Option<&'n str>,
@@ -177,25 +152,21 @@ fn fields<'a>(line: &'a str, column: &str, id: Option<&str>) -> Result<Fields<'a
     struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
     impl<'de> Visitor<'de> for Object<'_> {
-        type Value = Fields<'de>;
+        type Value = Vec<Field<'de>>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             write!(f, "an object with the field `{}`", self.column)
         }
 
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
-            let mut found = Fields::default();
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut found = Vec::new();
             while let Some(Key(key)) = map.next_key::<Key<'de>>()? {
                 let is_id = |id| same_in_any_case(&key, id);
                 if !same_in_any_case(&key, self.column) && !self.id.is_some_and(is_id) {
                     map.next_value::<IgnoredAny>()?;
                     continue;
                 }
-                let value = map.next_value::<&'de RawValue>()?;
-                found.text.take(self.column, &key, value);
-                if let Some(id) = self.id {
-                    found.id.take(id, &key, value);
-                }
+                found.push((key, map.next_value::<&'de RawValue>()?));
             }
             Ok(found)
         }

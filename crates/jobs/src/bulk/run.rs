@@ -9,15 +9,14 @@ use model_store::ModelError;
 use serde_json::Value;
 
 use super::formats::{BulkFormat, BulkInput, BulkOutput};
-use super::job::Job;
-use super::journal::{Checkpoint, Identity};
+use super::journal::Checkpoint;
 use super::keep::Keeper;
 use super::output::Output;
 use super::source::Position;
 use super::work::BulkWork;
-use super::{BulkOptions, BulkProgress, BulkSummary, check_bulk_files};
+use super::{BulkOptions, BulkProgress, BulkSummary, Job, check_bulk_files};
 use crate::error::JobError;
-use crate::journal::Journal;
+use crate::journal::{Description, Journal};
 
 /// Answers each row of a file, and writes the answers to another, in the order of the rows, complete
 /// or not at all. Waits until that is done.
@@ -77,7 +76,7 @@ pub fn run(
         is_packed,
     };
     let mut written = match output {
-        BulkOutput::File(file) => Output::open(file, &identity(&job, total), total.is_some())?,
+        BulkOutput::File(file) => Output::open(file, &description(&job, total), total.is_some())?,
         BulkOutput::Stdout => Output::stdout(),
     };
     let begun = written.entered.clone();
@@ -174,12 +173,12 @@ fn file_length(path: &Path) -> Result<Option<u64>, JobError> {
 }
 
 /// What decides every byte of the output.
-fn identity(job: &Job<'_>, input_bytes: Option<u64>) -> Identity {
+fn description(job: &Job<'_>, input_bytes: Option<u64>) -> Description {
     /// Of the folder of work.
     const FORMAT: u32 = 1;
     let (model, from, to) = (job.kindred.model(), job.format, job.to);
-    let mut identity = Identity::new();
-    let mut put = |name: &str, value: Value| identity.insert(name.to_owned(), value);
+    let mut description = Description::new();
+    let mut put = |name: &str, value: Value| description.insert(name.to_owned(), value);
     put("format", FORMAT.into());
     put("work", job.work.name().into());
     put("model", model.name().into());
@@ -191,5 +190,5 @@ fn identity(job: &Job<'_>, input_bytes: Option<u64>) -> Identity {
     put("column", (from != BulkFormat::Lines).then_some(job.column).into());
     put("id", job.id.into());
     put("input_bytes", input_bytes.into());
-    identity
+    description
 }

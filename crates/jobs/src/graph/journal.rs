@@ -1,10 +1,7 @@
-//! The journal of a graph that is being made: what graph it is, and which rows are done, with their
+//! The entries of the journal of a graph that is being made: which rows are done, with their
 //! checksums.
 
 use serde::{Deserialize, Serialize};
-
-use super::Identity;
-use crate::journal::Description;
 
 /// A range of rows whose neighbours are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,39 +14,13 @@ pub(super) struct WrittenRange {
     pub(super) checksums: [u32; 2],
 }
 
-impl Description for Identity {
-    const SAME: &'static str = "the options and the model";
-
-    fn phrases(there: &Self, here: &Self) -> Vec<[String; 2]> {
-        let score = |identity: &Self| match identity.min_score {
-            None => "no minimum score".to_owned(),
-            Some(score) => format!("the minimum score {score}"),
-        };
-        let model =
-            |identity: &Self| format!("model {} version {}", identity.model, identity.version);
-        let mut phrases = vec![
-            [there, here].map(|identity| format!("k {}", identity.k)),
-            [there, here].map(|identity| format!("{} rows", identity.rows)),
-            [there, here].map(score),
-            [there, here].map(model),
-        ];
-        if phrases.iter().all(|[there, here]| there == here) && there != here {
-            // Only another version of Kindred writes that.
-            phrases.push([there, here].map(|identity| {
-                let Self { format, metric, rows_per_range, .. } = identity;
-                format!("format {format} ({metric}, {rows_per_range} rows at once)")
-            }));
-        }
-        phrases
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::Identity;
     use super::*;
-    use crate::journal::{Recorded, line};
+    use crate::journal::{Description, Recorded, line};
 
-    type Read = Recorded<Identity, WrittenRange>;
+    type Read = Recorded<WrittenRange>;
 
     fn read(bytes: &[u8]) -> Option<Read> {
         crate::journal::read(bytes)
@@ -60,7 +31,7 @@ mod tests {
         read.entries.iter().map(|(range, _)| *range).collect()
     }
 
-    fn journal() -> (Identity, Vec<WrittenRange>, String) {
+    fn journal() -> (Description, Vec<WrittenRange>, String) {
         let identity = Identity {
             format: 1,
             model: "a \"quoted\"\nname".into(),
@@ -70,7 +41,8 @@ mod tests {
             k: 10,
             min_score: Some(0.1),
             rows_per_range: 1024,
-        };
+        }
+        .description();
         let written: Vec<WrittenRange> = [3, 0, 1]
             .map(|number| {
                 let checksums = [number as u32, 0xffee];

@@ -20,11 +20,12 @@ use std::time::Instant;
 use kindred::Kindred;
 use kindred::options::MAX_K;
 use model_store::ModelStore;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::cancellation::Cancellation;
 use crate::error::JobError;
-use crate::journal::check_free;
+use crate::journal::{Description, check_free};
 use crate::requests::Searches;
 use crate::run::{self, Keep};
 use ask::{Asker, Buffers};
@@ -99,7 +100,7 @@ pub struct GraphSummary {
 }
 
 /// What decides every byte of a graph, and of the work on it. Devices do not.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize)]
 struct Identity {
     /// Of the folder of work.
     format: u32,
@@ -143,6 +144,14 @@ impl Identity {
             min_score: options.min_score,
             rows_per_range: (NEIGHBOURS_PER_RANGE / k).clamp(64, ROWS_PER_RANGE),
         })
+    }
+
+    /// As the journal has it.
+    fn description(&self) -> Description {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(description)) => description,
+            _ => unreachable!("numbers and texts by name"),
+        }
     }
 
     fn ranges(&self) -> u64 {

@@ -38,7 +38,9 @@ impl<'a> PartialGraph<'a> {
         identity: Identity,
         on_progress: &'a mut dyn FnMut(GraphProgress) -> ControlFlow<()>,
     ) -> Result<Self, JobError> {
-        let (journal, said) = Journal::open::<_, WrittenRange>(file, "graph", &identity, true)?;
+        let same = "the options and the model";
+        let (journal, said): (_, Vec<(WrittenRange, usize)>) =
+            Journal::open(file, "graph", &identity.description(), same, true)?;
         let (data, folder) = (&journal.data, journal.folder.clone());
         let written = vec![None; identity.ranges() as usize];
         // Where the tables were cut off, there are zeros then, whose checksums are wrong.

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use contract::{
-    Device, EngineDescription, EngineError, FullPassEngine, HeadEngine, Hit, QueryBatch,
-    SearchEngine,
+    Device, EngineDescription, EngineError, FullPassEngine, HeadEngine, Hit, Query, SearchEngine,
 };
 use cpu_core::ReferenceEngine;
 use jobs::JobError;
@@ -37,7 +36,7 @@ impl SearchEngine for Faulty {
         waiting
     }
 
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
         let step = if self.fails { 1 } else { batch.len() };
         let before = self.counted.fetch_add(step, Ordering::Relaxed);
         match before + step > self.lost_after || (self.fails && before % 3 == 2) {
@@ -55,15 +54,15 @@ impl HeadEngine for Faulty {}
 pub(crate) const ROWS: usize = 420;
 pub(crate) const PART: usize = 65;
 
-fn small(lost_after: usize, fails: bool, capacity_queries: u32) -> Kindred {
+fn small(lost_after: usize, fails: bool, capacity_slots: u32) -> Kindred {
     let rows: Vec<(String, [f32; 3])> = (0..ROWS)
         .map(|n| {
             (format!("word{n}"), [(n % 7) as f32 - 3.0, (n % 11) as f32, (n % 13) as f32 + 1.0])
         })
         .collect();
     let rows: Vec<(&str, &[f32])> = rows.iter().map(|(word, row)| (&word[..], &row[..])).collect();
-    let engine_max_restarts = if fails { 1000 } else { 0 };
-    let limits = Limits { capacity_queries, engine_max_restarts, ..Settings::default().limits };
+    let max_restarts = if fails { 1000 } else { 0 };
+    let limits = Limits { capacity_slots, max_restarts, ..Settings::default().limits };
     let settings = Settings { limits, ..Settings::default() };
     let counted = Arc::new(AtomicUsize::new(0));
     Kindred::with_engine(Model::from_rows("small", &rows).unwrap(), settings, move |model| {

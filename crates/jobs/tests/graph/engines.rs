@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use contract::{
     Device, EngineDescription, EngineError, FullPassEngine, FullPassPart, FullPassQuery,
-    HeadEngine, Hit, Query, QueryBatch, SearchEngine, UsualCosts,
+    HeadEngine, Hit, Query, SearchEngine, UsualCosts,
 };
 use cpu_core::ReferenceEngine;
 use jobs::graph::GraphOptions;
@@ -59,7 +59,7 @@ impl SearchEngine for Faulty {
         waiting
     }
 
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
         let before = match self.fault {
             Fault::Ends(_) => self.searches.fetch_add(batch.len(), Ordering::Relaxed),
             _ => self.searches.fetch_add(1, Ordering::Relaxed),
@@ -75,7 +75,7 @@ impl SearchEngine for Faulty {
 
     fn search_overlapped(
         &mut self,
-        batch: &QueryBatch<'_>,
+        batch: &[&Query],
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
         meanwhile();
@@ -103,8 +103,8 @@ impl FullPassEngine for Faulty {
 
 impl HeadEngine for Faulty {}
 
-fn faulty(model: Model, fault: Fault, capacity_queries: u32, engine_max_restarts: u32) -> Kindred {
-    let limits = Limits { capacity_queries, engine_max_restarts, ..Settings::default().limits };
+fn faulty(model: Model, fault: Fault, capacity_slots: u32, max_restarts: u32) -> Kindred {
+    let limits = Limits { capacity_slots, max_restarts, ..Settings::default().limits };
     let searches = Arc::new(AtomicUsize::new(0));
     let settings = Settings { limits, ..Settings::default() };
     Kindred::with_engine(model, settings, move |model| {

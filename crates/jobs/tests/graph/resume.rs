@@ -132,9 +132,9 @@ fn the_work_on_another_graph_is_refused_and_stays() {
     };
     let same = plain(rows());
     refused(&same, GraphOptions { k: 999, ..OPTIONS }, "k 1000 instead of k 999");
-    refused(&same, GraphOptions { first_rows: Some(9), ..OPTIONS }, "350 rows instead of 9 rows");
+    refused(&same, GraphOptions { first_rows: Some(9), ..OPTIONS }, "rows 350 instead of rows 9");
     let lowest = GraphOptions { min_score: Some(0.5), ..OPTIONS };
-    refused(&same, lowest, "no minimum score instead of the minimum score 0.5");
+    refused(&same, lowest, "no min_score instead of min_score 0.5");
     let other = plain(model(&few_values(ROWS, 5, 6), None));
     refused(&other, OPTIONS, other.model().version());
 }

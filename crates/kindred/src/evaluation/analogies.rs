@@ -149,11 +149,13 @@ fn four(line: Line) -> [String; 4] {
 /// The lines by the separator that gives all of them two, four or five fields; if several do, they
 /// must agree on the number.
 fn even_lines(source: &Source) -> Result<Vec<Line>, EvaluationError> {
-    let Some((first, _)) = lines(&source.text).next() else {
-        return Err(source.empty("there are no questions; add lines `a b c d`, or pairs `a b`"));
-    };
+    let empty = "there are no questions; add lines `a b c d`, or pairs `a b`";
+    let unknown = "unknown format: there are no `: section` lines, and lines are neither four \
+                   words (a b c d), nor four words and a tag, nor a pair (a b), separated by tabs, \
+                   commas or spaces";
     let separators = [Separator::Tab, Separator::Comma, Separator::WhiteSpace];
-    let (even, uneven) = separated(source, &separators, |fields| matches!(fields, 2 | 4 | 5));
+    let is_form = |fields: usize| matches!(fields, 2 | 4 | 5);
+    let mut even = separated(source, &separators, is_form, [empty, unknown])?;
     let fields = |lines: &[Line]| lines[0].fields.len();
     if let [(one, some), .., (other, others)] = &even[..]
         && fields(some) != fields(others)
@@ -165,17 +167,9 @@ fn even_lines(source: &Source) -> Result<Vec<Line>, EvaluationError> {
             fields(others),
             other.name()
         );
-        return Err(source.error(first, what));
+        return Err(source.error(some[0].number, what));
     }
-    if let Some((_, lines)) = even.into_iter().next() {
-        return Ok(lines);
-    }
-    Err(uneven.unwrap_or_else(|| {
-        let what = "unknown format: there are no `: section` lines, and lines are neither four \
-                    words (a b c d), nor four words and a tag, nor a pair (a b), separated by tabs, \
-                    commas or spaces";
-        source.error(first, what)
-    }))
+    Ok(even.swap_remove(0).1)
 }
 
 /// Five fields, one of them a tag.

@@ -70,12 +70,15 @@ fn quoted(line: &str, separator: u8) -> Vec<String> {
 }
 
 /// The lines by each separator that gives all of them the same number of fields, if that is a form
-/// of the set. And the error of the first separator that gives only the first line such a number.
+/// of the set; by at least one. `empty` is the error of a text without lines, and `unknown` that of
+/// the first line if no separator gives it such a number.
 pub(super) fn separated(
     source: &Source,
     separators: &[Separator],
     is_form: fn(usize) -> bool,
-) -> (Vec<(Separator, Vec<Line>)>, Option<EvaluationError>) {
+    [empty, unknown]: [&str; 2],
+) -> Result<Vec<(Separator, Vec<Line>)>, EvaluationError> {
+    let (first, _) = lines(&source.text).next().ok_or_else(|| source.empty(empty))?;
     let (mut even, mut uneven) = (Vec::new(), None);
     for &separator in separators {
         let lines = split(&source.text, separator);
@@ -94,7 +97,10 @@ pub(super) fn separated(
             }
         }
     }
-    (even, uneven)
+    match even.is_empty() {
+        true => Err(uneven.unwrap_or_else(|| source.error(first, unknown))),
+        false => Ok(even),
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::str::FromStr;
 
 use contract::EngineDescription;
@@ -21,31 +20,14 @@ pub enum Case {
     Exact,
 }
 
-impl Case {
-    /// All, the default first.
-    pub const ALL: [Self; 2] = [Self::Lower, Self::Exact];
-
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Lower => "lower",
-            Self::Exact => "exact",
-        }
-    }
-}
+// The default first.
+contract::names! { Case { Lower: "lower", Exact: "exact" } }
 
 impl FromStr for Case {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|case| case.name() == name);
-        found.ok_or_else(|| format!("`{name}` is neither lower nor exact"))
-    }
-}
-
-impl fmt::Display for Case {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        Self::named(name).ok_or_else(|| format!("`{name}` is neither lower nor exact"))
     }
 }
 

@@ -7,7 +7,7 @@
 //! refused.
 
 use super::EvaluationError;
-use super::fields::{Line, Separator, lines, separated};
+use super::fields::{Line, Separator, separated};
 use super::source::Source;
 
 /// Two words and how similar people find them.
@@ -25,12 +25,6 @@ const WORDS: [[&str; 2]; 3] = [["word1", "word2"], ["w1", "w2"], ["worda", "word
 /// Names of columns of scores.
 const SCORES: [&str; 8] =
     ["simlex999", "score", "humanmean", "human", "similarity", "mean", "rating", "average"];
-
-/// Which columns have the words and the score.
-struct Columns {
-    words: [usize; 2],
-    score: usize,
-}
 
 /// Reads a set.
 ///
@@ -58,46 +52,32 @@ pub fn parse(source: &Source) -> Result<Vec<Pair>, EvaluationError> {
              `word2`, `score`";
         return Err(source.error(first.number, what));
     }
-    let columns = Columns {
-        words: word_columns(source, example, &header, &numbers)?,
-        score: score_column(source, example, &header, &numbers)?,
-    };
-    let pairs = &lines[usize::from(has_header)..];
-    pairs.iter().map(|line| columns.pair(source, line)).collect()
-}
-
-impl Columns {
-    fn pair(&self, source: &Source, line: &Line) -> Result<Pair, EvaluationError> {
-        let score = &line.fields[self.score];
+    let words = word_columns(source, example, &header, &numbers)?;
+    let score = score_column(source, example, &header, &numbers)?;
+    let pair = |line: &Line| {
+        let score = &line.fields[score];
         let number = score.parse().ok().filter(|number: &f64| number.is_finite());
         let Some(score) = number else {
             let what = format!("the pair's score `{score}` is not a number");
             return Err(source.error(line.number, what));
         };
-        let words = self.words.map(|column| line.fields[column].clone());
+        let words = words.map(|column| line.fields[column].clone());
         if words.iter().any(String::is_empty) {
             return Err(source.error(line.number, "a word is missing; each pair needs two"));
         }
         Ok(Pair { words, score })
-    }
+    };
+    lines[usize::from(has_header)..].iter().map(pair).collect()
 }
 
 /// The lines by the separator that gives all of them the same number of fields, at least three.
 fn even_lines(source: &Source) -> Result<Vec<Line>, EvaluationError> {
-    let Some((first, _)) = lines(&source.text).next() else {
-        return Err(source.empty("there are no pairs; add a line `word word score` for each"));
-    };
+    let empty = "there are no pairs; add a line `word word score` for each";
+    let unknown = "the line has fewer than three fields; give two words and a score, separated by \
+                   tabs, commas or spaces";
     let separators =
         [Separator::Tab, Separator::Semicolon, Separator::Comma, Separator::WhiteSpace];
-    let (even, uneven) = separated(source, &separators, |fields| fields >= 3);
-    if let Some((_, lines)) = even.into_iter().next() {
-        return Ok(lines);
-    }
-    Err(uneven.unwrap_or_else(|| {
-        let what = "the line has fewer than three fields; give two words and a score, separated by \
-                    tabs, commas or spaces";
-        source.error(first, what)
-    }))
+    Ok(separated(source, &separators, |fields| fields >= 3, [empty, unknown])?.swap_remove(0).1)
 }
 
 fn word_columns(

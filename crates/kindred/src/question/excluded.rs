@@ -12,7 +12,8 @@ use crate::options::{MAX_EXCLUDED, must_be};
 /// The words that queries exclude, looked up once for all queries that share them.
 #[derive(Debug, Default)]
 pub(super) struct Excluded {
-    words: Vec<String>,
+    /// Without folding, these may be dropped.
+    pub(super) words: Vec<String>,
     /// The rows that the model has for them, ascending.
     pub(super) rows: Vec<Row>,
     /// The words in lower case, made when a query needs them.
@@ -29,11 +30,6 @@ impl Excluded {
         rows.sort_unstable();
         rows.dedup();
         Ok(Arc::new(Self { words, rows, folded: OnceLock::new() }))
-    }
-
-    /// Drops the words; their rows stay. Afterwards none can be folded.
-    pub(super) fn drop_words(&mut self) {
-        self.words = Vec::new();
     }
 
     /// The words in lower case, each once.

@@ -4,8 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use contract::{
-    Filter, FilterParts, FullPassQuery, Query, QueryError, QueryVector, Row, ScoringVector,
-    WeightedWord,
+    Filter, FullPassQuery, Query, QueryError, QueryVector, Row, ScoringVector, WeightedWord,
 };
 use model_store::ModelStore;
 
@@ -44,18 +43,21 @@ impl Common {
 /// The options of a query, within their bounds, with defaults where nothing was given.
 #[derive(Debug, Clone)]
 pub struct Checked {
-    pub(super) k: usize,
+    /// How many neighbours at most.
+    pub k: usize,
     /// `None` for most queries.
     excluded: Option<Arc<Excluded>>,
     include_query: bool,
     vocab_limit: Option<u32>,
     min_score: Option<f64>,
     max_score: Option<f64>,
-    pub(super) with_vectors: bool,
+    /// Whether the answer has each neighbour's vector.
+    pub with_vectors: bool,
     /// The option `unknown`, if given; the default depends on the target.
     pub(super) unknown: Option<Unknown>,
     fold_case: bool,
-    explain: bool,
+    /// Whether the answer is explained.
+    pub explain: bool,
     pub(super) method: Method,
 }
 
@@ -95,7 +97,7 @@ impl Checked {
                 if !fold_case && let Some(own) = Arc::get_mut(&mut own) {
                     // Only folding needs them, and dropping thousands of words later would take a
                     // while.
-                    own.drop_words();
+                    own.words = Vec::new();
                 }
                 Some(own)
             }
@@ -118,23 +120,6 @@ impl Checked {
         })
     }
 
-    /// How many neighbours at most.
-    #[inline]
-    pub fn k(&self) -> usize {
-        self.k
-    }
-
-    /// Whether the answer has each neighbour's vector.
-    #[inline]
-    pub fn with_vectors(&self) -> bool {
-        self.with_vectors
-    }
-
-    /// Whether the answer is explained.
-    pub fn explain(&self) -> bool {
-        self.explain
-    }
-
     /// How many rows these options exclude, besides the words of the query.
     pub fn excluded_rows(&self) -> usize {
         self.excluded.as_ref().map_or(0, |excluded| excluded.rows.len())
@@ -145,13 +130,9 @@ impl Checked {
     pub(super) fn filter(&self, inputs: Vec<Row>) -> Filter {
         let left_out = if self.include_query { Vec::new() } else { inputs };
         let excluded = self.excluded.as_ref().map_or(&[][..], |excluded| &excluded.rows[..]);
-        let mut filter = Filter::excluding_besides(excluded, left_out);
-        filter.first_rows = self.vocab_limit;
-        filter.min_score = self.min_score;
-        filter.max_score = self.max_score;
-        // A new field does not compile until it is set above.
-        let FilterParts { excluded: _, first_rows: _, min_score: _, max_score: _ } = filter.parts();
-        filter
+        let excluded = Filter::excluding_besides(excluded, left_out).excluded;
+        let &Self { vocab_limit: first_rows, min_score, max_score, .. } = self;
+        Filter { excluded, first_rows, min_score, max_score }
     }
 
     /// The query for a vector that is no row.

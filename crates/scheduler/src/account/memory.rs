@@ -18,18 +18,8 @@ pub enum Pool {
     Answers,
 }
 
-impl Pool {
-    /// Both, in the order of their indices.
-    pub const ALL: [Self; 2] = [Self::Requests, Self::Answers];
-
-    /// Its name in metrics.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Requests => "requests",
-            Self::Answers => "answers",
-        }
-    }
-}
+// In the order of their indices, with their names in metrics.
+contract::names! { Pool { Requests: "requests", Answers: "answers" } }
 
 /// The memory that all callers share.
 #[derive(Debug)]

@@ -18,12 +18,12 @@ const ALONE: usize = 77;
 /// The k of a query at whose start the device fails.
 const BREAKS: usize = 66;
 
-fn ks(batch: &QueryBatch<'_>) -> Vec<usize> {
-    batch.queries().iter().map(|query| query.k()).collect()
+fn ks(batch: &[&Query]) -> Vec<usize> {
+    batch.iter().map(|query| query.k).collect()
 }
 
 impl Overlapping {
-    fn note(&self, what: &str, batch: Option<&QueryBatch<'_>>) {
+    fn note(&self, what: &str, batch: Option<&[&Query]>) {
         let batch = batch.map_or(String::new(), |batch| format!(" {:?}", ks(batch)));
         self.events.lock().unwrap().push((self.replica, format!("{what}{batch}")));
     }
@@ -58,13 +58,13 @@ impl SearchEngine for Overlapping {
         waiting.min(4)
     }
 
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
         self.note("search", Some(batch));
         self.wait()?;
         Ok(ks(batch).into_iter().map(hits).collect())
     }
 
-    fn start_search(&mut self, batch: &QueryBatch<'_>) -> Result<bool, EngineError> {
+    fn start_search(&mut self, batch: &[&Query]) -> Result<bool, EngineError> {
         if ks(batch).contains(&ALONE) {
             return Ok(false);
         }
@@ -75,10 +75,7 @@ impl SearchEngine for Overlapping {
         Ok(true)
     }
 
-    fn finish_search(
-        &mut self,
-        batch: &QueryBatch<'_>,
-    ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
+    fn finish_search(&mut self, batch: &[&Query]) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
         self.note("finish", Some(batch));
         self.wait()?;
         Ok(ks(batch).into_iter().map(|k| Some(hits(k))).collect())

@@ -141,8 +141,8 @@ impl SearchEngine for Replica {
         if self.stage.all_at_once.load(Ordering::Relaxed) { waiting } else { waiting.min(4) }
     }
 
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
-        let ks: Vec<usize> = batch.queries().iter().map(|query| query.k()).collect();
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
+        let ks: Vec<usize> = batch.iter().map(|query| query.k).collect();
         self.stage.passes.lock().unwrap().push((self.index, ks.clone()));
         let told = self.stage.passes_do.lock().unwrap().remove(&self.index);
         let forgotten = self.stage.obey(self.index, told)?;

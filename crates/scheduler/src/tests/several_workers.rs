@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use contract::{QueryBatch, Table};
+use contract::Table;
 use cpu_core::{FullScanEngine, ReferenceEngine};
 
 use super::*;
@@ -38,7 +38,7 @@ impl SearchEngine for Noted {
         waiting.min(3)
     }
 
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
         self.passes.lock().unwrap().push(self.worker);
         self.engine.search(batch)
     }
@@ -79,7 +79,7 @@ async fn two_engines_answer_from_one_queue_as_one_does() {
     let expected: Vec<Vec<Hit>> = (0..200)
         .map(|row| {
             let query = query(&model.table(), row);
-            reference.search(&std::iter::once(&query).collect()).unwrap().remove(0)
+            reference.search(&[&query]).unwrap().remove(0)
         })
         .collect();
     let expected = Arc::new(expected);
@@ -172,7 +172,7 @@ async fn while_one_engine_is_made_again_the_other_answers() {
             waiting.min(4)
         }
 
-        fn search(&mut self, _: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+        fn search(&mut self, _: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
             Err(EngineError::Device("as ordered".into()))
         }
     }

@@ -196,13 +196,13 @@ async fn answers_that_were_there_before_the_engine_hung_are_given() {
             self.0.preferred_batch(waiting)
         }
 
-        fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+        fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
             self.0.search(batch)
         }
 
         fn search_overlapped(
             &mut self,
-            batch: &QueryBatch<'_>,
+            batch: &[&Query],
             _: &mut dyn FnMut(),
         ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
             Ok(self.0.search(batch)?.into_iter().map(Some).collect())

@@ -64,8 +64,7 @@ impl Call {
     /// Asks the model that the request queries, on its caller's account.
     #[inline]
     pub(crate) fn asking(&self, deadline: Instant) -> Asking<'_> {
-        let asking = Asking::new(&self.queue, &self.account, deadline);
-        asking.noted_in(self.timeline.as_ref())
+        Asking::new(&self.queue, &self.account, deadline, self.timeline.as_ref())
     }
 
     /// All models that were served when the request arrived.

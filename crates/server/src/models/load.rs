@@ -262,11 +262,10 @@ impl Loader {
         // deadline.
         let part = Duration::from_millis(config.request_timeout_ms / 3);
         let limits = Limits {
-            capacity_queries: config.queue_capacity_queries,
-            max_batch_queries: config.max_batch_queries,
-            engine_max_restarts: config.engine_max_restarts,
-            engine_hang_timeout: hang_timeout,
-            engine_hang_timeout_beside_others: part.max(SHORTEST_HANG).min(hang_timeout),
+            capacity_slots: config.queue_capacity_queries,
+            max_restarts: config.engine_max_restarts,
+            hang_timeout,
+            hang_timeout_beside_others: part.max(SHORTEST_HANG).min(hang_timeout),
             // Threads of HTTP need the cores.
             linger: Duration::ZERO,
         };
@@ -281,8 +280,9 @@ impl Loader {
         let makers: Vec<_> = makers.into_iter().map(maker).collect();
         let replicas = makers.len();
         // No time limit while the service starts: a cold disk may be slow, and no request waits.
-        let within = beside_others.then_some(limits.engine_hang_timeout);
-        let (queue, workers) = queue::start(limits, &self.timer, until, within, makers)
+        let within = beside_others.then_some(hang_timeout);
+        let max_batch = config.max_batch_queries;
+        let (queue, workers) = queue::start(limits, max_batch, &self.timer, until, within, makers)
             .map_err(EngineStartError::from)?;
         info!(
             model = model.name(),

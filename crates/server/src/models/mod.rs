@@ -38,13 +38,14 @@ pub(crate) use set::View;
 #[cfg(test)]
 pub(crate) fn for_tests(model: kindred::ModelStore) -> ServedModel {
     let model = std::sync::Arc::new(model);
-    let limits = kindred::Settings::default().limits;
+    let kindred::Settings { limits, max_batch_queries, .. } = kindred::Settings::default();
     let (engine_model, timer) = (model.clone(), tokio::runtime::Handle::current());
     let make = move || -> Result<Box<dyn kindred::contract::Engine>, std::convert::Infallible> {
         Ok(Box::new(kindred::ReferenceEngine::new(engine_model.clone())))
     };
     let (until, makers) = (kindred::queue::Until::All, vec![make]);
-    let (queue, workers) = kindred::queue::start(limits, &timer, until, None, makers).unwrap();
+    let started = kindred::queue::start(limits, max_batch_queries, &timer, until, None, makers);
+    let (queue, workers) = started.unwrap();
     let readiness_timeout = std::time::Duration::from_secs(5);
     ServedModel::new(model, Vec::new(), queue, &workers, None, readiness_timeout)
 }

@@ -25,7 +25,7 @@ pub(super) fn warm(served: &ServedModel, heads: &[ServedHead]) {
         let text = Expansion::new(expander.clone(), &served.model.table(), nothing, 0, 0.0);
         let Ok(text) = text else { continue };
         let (account, deadline) = (Account::new(), Instant::now() + LONGEST);
-        let asked = Asking::new(&served.queue, &account, deadline).expand(vec![text]);
+        let asked = Asking::new(&served.queue, &account, deadline, None).expand(vec![text]);
         match wait_at_most(LONGEST, asked) {
             Some(Ok(_)) => {}
             why => warn!(model = served.name(), head = name, "the head is not prepared: {why:?}"),

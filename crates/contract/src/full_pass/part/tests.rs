@@ -27,7 +27,7 @@ proptest! {
         let mut above = above;
         above.extend((0..norms.len() as u32).step_by(7).filter_map(|row| scoring.score_of_row(&table, Row(row))));
         let query = FullPassQuery::new(scoring, k, filter.clone(), ranked.clone());
-        let query = query.counting_above(above.clone());
+        let query = FullPassQuery { above: above.clone(), ..query };
 
         let mut sorted: Vec<Hit> = (0..norms.len() as u32)
             .map(Row)
@@ -44,7 +44,7 @@ proptest! {
         let above: Vec<u32> = above.iter().map(higher).collect();
 
         // What a device has counted.
-        let mut counted = FullPassPart::new(query.clone().with_k(0));
+        let mut counted = FullPassPart::new(FullPassQuery { k: 0, ..query.clone() });
         let own = |&row: &Row| query.score(&table, row).unwrap_or(f64::NAN);
         let scores: Vec<f64> = counted.distinct_ranked().iter().map(own).collect();
         let without = 1 + norms.len() as u32;

@@ -44,7 +44,7 @@ pub(super) fn full_pass_part(
 ) -> Option<usize> {
     let mut order: Vec<usize> =
         (0..parts.len()).filter(|&index| !parts[index].is_answered()).collect();
-    let limit = |part: &usize| parts[*part].query().filter().row_limit(table.rows());
+    let limit = |part: &usize| parts[*part].query().filter.row_limit(table.rows());
     order.sort_by_key(|part| Reverse(limit(part)));
     let row_limits = order.iter().map(limit).collect();
     let vectors = Vectors::new(&table, order.iter().map(|&part| parts[part].query()));
@@ -130,7 +130,7 @@ impl Slice<'_> {
             for &vector in vectors {
                 block.multiply(vector..vector + 1);
             }
-            let of_block = block.scores(part.query().scoring(), vectors);
+            let of_block = block.scores(&part.query().scoring, vectors);
             scores.extend_from_slice(&of_block[..rows.len()]);
         }
         scores
@@ -162,7 +162,7 @@ impl Slice<'_> {
                     block.take((rows.start as u32..rows.end as u32).map(Row));
                     block.multiply(0..self.vectors.of_first(active));
                     for (index, share) in shares[..active].iter_mut().enumerate() {
-                        let scoring = in_order[index].query().scoring();
+                        let scoring = &in_order[index].query().scoring;
                         let scores = block.scores(scoring, self.vectors.of(index));
                         in_order[index].add_scores(share, Row(start as u32), scores);
                     }

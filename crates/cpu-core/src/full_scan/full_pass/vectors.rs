@@ -32,7 +32,7 @@ impl Vectors {
         let (mut named, mut ends) = (Vec::new(), Vec::new());
         let mut indices: HashMap<Row, usize> = HashMap::new();
         for query in queries {
-            for asked in query.scoring().vectors() {
+            for asked in query.scoring.vectors() {
                 let next = norms.len();
                 let index = match &asked.vector {
                     QueryVector::Row(row) => match indices.entry(*row) {

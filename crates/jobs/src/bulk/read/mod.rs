@@ -13,10 +13,9 @@ use std::ops::{ControlFlow, Range};
 use heads::delimited::{self, Bytes as _, Dialect, MOST_ROW_BYTES, NotFound};
 use model_store::prepare::{Input, read_unpacked, utf16_reason};
 
-use super::Fault;
 use super::formats::{BulkFormat, BulkInput};
-use super::job::Job;
 use super::source::{Position, Source};
+use super::{Fault, Job};
 use crate::error::JobError;
 
 /// A piece ends after the row that makes it longer.

@@ -47,10 +47,10 @@ pub(in crate::http) fn check_size<'a>(
     options: impl Iterator<Item = &'a Checked> + Clone,
     dim: usize,
 ) -> Result<(), ApiError> {
-    let results = options.clone().map(|options| options.k()).sum();
+    let results = options.clone().map(|options| options.k).sum();
     at_most(results, MAX_RESULTS, |found| format!("the sum of `k` over all queries is {found}"))?;
-    let with_vectors = options.filter(|options| options.with_vectors());
-    let components = with_vectors.map(|options| options.k() * dim).sum();
+    let with_vectors = options.filter(|options| options.with_vectors);
+    let components = with_vectors.map(|options| options.k * dim).sum();
     at_most(components, MAX_VECTOR_COMPONENTS, |found| {
         format!("the sum of `k` × {dim} over all queries with vectors is {found}")
     })
@@ -68,7 +68,7 @@ pub(in crate::http) fn check_work<'a>(
         format!("the queries with `3cosmul` or `pairdirection` have {found} words together")
     })?;
     let terms = prepared.filter_map(|(prepared, options)| {
-        Some(prepared.explanation.as_ref()?.formula.number_of_words() * options.k())
+        Some(prepared.explanation.as_ref()?.formula.number_of_words() * options.k)
     });
     at_most(terms.sum(), MAX_EXPLAINED_TERMS, |found| {
         format!("the sum of `k` × words over all queries with `explain` is {found}")

@@ -47,9 +47,9 @@ impl Size {
         let terms = prepared.explanation.as_ref().map_or(0, |e| e.formula.number_of_words());
         let bytes = BYTES_PER_NEIGHBOR + components * BYTES_PER_COMPONENT + terms * BYTES_PER_TERM;
         let rows = served.model.rows();
-        let k = options.k().min(rows);
+        let k = options.k.min(rows);
         // Hits that are no neighbours take memory until the neighbours are picked.
-        let others = prepared.query.k().min(rows) - k;
+        let others = prepared.query.k.min(rows) - k;
         // If not all hits are neighbours, more are examined.
         let examined = if prepared.pick.is_some() { 16 * k } else { 0 };
         // A neighbour is a word, which is rarely in a cache, and two numbers: 60 ns on a Xeon with

@@ -44,13 +44,13 @@ impl Table {
         is_list: bool,
         dim: usize,
     ) -> Result<Self, ApiError> {
-        if options.clone().any(|options| options.borrow().explain()) {
+        if options.clone().any(|options| options.borrow().explain) {
             let reason = "`explain` needs an answer in JSON: accept application/json, or leave out `explain`";
             return Err(ApiError::invalid_request(reason));
         }
         let count = options.len();
-        let k = options.clone().map(|options| options.borrow().k()).max().unwrap_or(0);
-        let with_vectors = options.any(|options| options.borrow().with_vectors());
+        let k = options.clone().map(|options| options.borrow().k).max().unwrap_or(0);
+        let with_vectors = options.any(|options| options.borrow().with_vectors);
         let components = if with_vectors { dim } else { 0 };
         let what = "an .npy answer has the largest `k` for every query:";
         at_most(count * k, MAX_RESULTS, |found| format!("{what} {count} × {k} is {found}"))?;

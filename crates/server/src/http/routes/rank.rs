@@ -43,7 +43,7 @@ pub(in crate::http) async fn post_rank(call: Call, received: Received) -> Timed 
     };
     let planned = stage(&call, cost, latest, plan).await;
     let (query, notes, deadline, _room) = suggestions::with(&call, planned).await?;
-    let room = Size::of_rows(query.ranked().len()).room(&call)?;
+    let room = Size::of_rows(query.ranked.len()).room(&call)?;
     let asking = call.asking(deadline);
     let answer = answered_in_time(&call, asking.full_pass(vec![query]).await, deadline).await?;
     let timing = encoding(answer.queued, answer.device);
