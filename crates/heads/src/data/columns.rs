@@ -8,8 +8,18 @@ use crate::delimited::{Dialect, Problem, Reader, TEXT_AFTER_QUOTE, Whole, same_i
 struct Places {
     text: usize,
     label: usize,
-    /// Whether the first line has the names of the columns; otherwise it is a text and its label.
-    has_names: bool,
+    first_line: FirstLine,
+}
+
+/// The content of the first line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FirstLine {
+    /// The names of the columns.
+    Names,
+    /// A text and its label, because nobody says otherwise.
+    Text,
+    /// The same, because columns are given by numbers.
+    SurelyText,
 }
 
 /// Reads the rows of a file.
@@ -42,7 +52,7 @@ pub(super) fn read(
                 *found.insert(places.map_err(|what| taking.bad(what))?)
             }
         };
-        if is_first && places.has_names {
+        if is_first && places.first_line == FirstLine::Names {
             continue;
         }
         if row.problem == Some(Problem::OpenQuote) && taking.skips {
@@ -55,7 +65,9 @@ pub(super) fn read(
         let one = match row.problem {
             Some(problem) => Err(said(problem, dialect)),
             // As where files were joined that both have names.
-            None if places.has_names && names.iter().enumerate().all(is_name) => {
+            None if places.first_line == FirstLine::Names
+                && names.iter().enumerate().all(is_name) =>
+            {
                 Err("it repeats the names of the columns; remove it".to_owned())
             }
             None => Ok(Labelled {
@@ -65,7 +77,13 @@ pub(super) fn read(
         };
         taking.take(row.line, one)?;
     }
-    Ok(())
+    match found {
+        Some(Places { first_line: FirstLine::Text, .. }) => match looks_like_names(taking) {
+            Some(what) => Err(taking.bad(what)),
+            None => Ok(()),
+        },
+        _ => Ok(()),
+    }
 }
 
 fn said(problem: Problem, dialect: Dialect) -> String {
@@ -82,7 +100,7 @@ fn places(names: &[String], dialect: Dialect, options: &TextsOptions) -> Result<
     let number = |name: &Option<String>| name.as_deref()?.parse::<usize>().ok();
     let places = match (number(&options.text), number(&options.label)) {
         (Some(text), Some(label)) => {
-            if let Ok(Places { has_names: true, .. }) =
+            if let Ok(Places { first_line: FirstLine::Names, .. }) =
                 of_names(names, dialect, &TextsOptions::default())
             {
                 return Err(format!(
@@ -120,7 +138,7 @@ fn of_numbers(numbers: [usize; 2], columns: usize) -> Result<Places, String> {
         })
     };
     let [text, label] = numbers.map(place);
-    Ok(Places { text: text?, label: label?, has_names: false })
+    Ok(Places { text: text?, label: label?, first_line: FirstLine::SurelyText })
 }
 
 fn of_names(names: &[String], dialect: Dialect, options: &TextsOptions) -> Result<Places, String> {
@@ -150,10 +168,10 @@ fn of_names(names: &[String], dialect: Dialect, options: &TextsOptions) -> Resul
         Dialect::Csv => what,
     };
     match (text.place(names)?, label.place(names)?) {
-        (Some(text), Some(label)) => Ok(Places { text, label, has_names: true }),
+        (Some(text), Some(label)) => Ok(Places { text, label, first_line: FirstLine::Names }),
         (None, None) if dialect == Dialect::Tsv && !is_given => match names.len() {
             1 => Err("its first line has no tab; a line is a label, a tab and the text".to_owned()),
-            2 => Ok(Places { text: 1, label: 0, has_names: false }),
+            2 => Ok(Places { text: 1, label: 0, first_line: FirstLine::Text }),
             columns => Err(or_numbers(format!(
                 "its first line has {columns} columns, none of which is named `text`, `sentence` \
                  or `label`; name two of them \
@@ -163,5 +181,49 @@ fn of_names(names: &[String], dialect: Dialect, options: &TextsOptions) -> Resul
         },
         (None, _) => Err(or_numbers(text.missing(names))),
         (_, None) => Err(or_numbers(label.missing(names))),
+    }
+}
+
+/// Why the first line seems to be names of columns: no other has its label, and it is two words
+/// among longer texts, or a few words among texts that are nearly all longer and have no other
+/// label that is given only once.
+fn looks_like_names(taking: &Taking<'_>) -> Option<String> {
+    const FEWEST: usize = 10;
+    const MOST_WORDS: usize = 3;
+    let [first, others @ ..] = &taking.found.texts[..] else { return None };
+    let is_alone = taking.first == Some(true)
+        && others.len() >= FEWEST
+        && others.iter().all(|one| one.labels != first.labels);
+    if !is_alone {
+        return None;
+    }
+    let (label, text) = (&first.labels[0], &first.text);
+    let words = |text: &str| text.split_whitespace().count();
+    let long = others.iter().filter(|one| words(&one.text) > 1).count();
+    let are_words = words(text) == 1 && words(label) == 1 && 2 * long > others.len();
+    let are_few_words = || {
+        let length = |text: &str| text.chars().count();
+        let longer = others.iter().filter(|one| length(&one.text) > length(text)).count();
+        let alone = taking.found.labels().iter().filter(|(_, count)| *count == 1).count();
+        let most = words(text).max(words(label));
+        most <= MOST_WORDS && 4 * longer > 3 * others.len() && alone == 1
+    };
+    (are_words || are_few_words()).then(|| {
+        format!(
+            "its first line seems to name the columns, because no other has the label `{label}`; \
+             say so with --text-column {} --label-column {}, or, if it is a text, give the numbers \
+             of the columns: --text-column 2 --label-column 1",
+            quoted(text),
+            quoted(label)
+        )
+    })
+}
+
+/// A name as a shell takes it for one argument.
+fn quoted(name: &str) -> String {
+    let is_plain = |one: char| one.is_alphanumeric() || matches!(one, '_' | '-' | '.');
+    match name.chars().all(is_plain) {
+        true => name.to_owned(),
+        false => format!("'{}'", name.replace('\'', r"'\''")),
     }
 }

@@ -170,13 +170,15 @@ struct Taking<'a> {
     file: &'a str,
     skips: bool,
     found: Texts,
+    /// Whether the first line gave a text.
+    first: Option<bool>,
     /// The first line that was skipped, and why.
     first_bad: Option<String>,
 }
 
 impl<'a> Taking<'a> {
     fn new(file: &'a str, skips: bool) -> Self {
-        Self { file, skips, found: Texts::default(), first_bad: None }
+        Self { file, skips, found: Texts::default(), first: None, first_bad: None }
     }
 
     fn lines(
@@ -193,7 +195,9 @@ impl<'a> Taking<'a> {
     }
 
     fn take(&mut self, line: u64, found: Result<Labelled, String>) -> Result<(), DataError> {
-        match found.and_then(checked) {
+        let found = found.and_then(checked);
+        self.first.get_or_insert(found.is_ok());
+        match found {
             Ok(text) => self.found.texts.push(text),
             Err(what) if self.skips => {
                 self.found.skipped += 1;

@@ -190,6 +190,69 @@ fn columns_that_can_not_be_told_are_refused_with_the_cure() {
 }
 
 #[test]
+fn a_first_line_of_names_is_no_text() {
+    let lines = |first: &str| format!("{first}\n{}", "1\ta film\n0\tdull\n1\tso so\n".repeat(4));
+    let error = refused("d", &lines("sentiment\treview"), &TextsOptions::default());
+    let cure = "--text-column review --label-column sentiment";
+    assert!(error.contains(cure) && error.contains("--text-column 2"), "{error}");
+    for (first, options) in [
+        ("2\tso so", TextsOptions::default()),
+        ("so so\tfine", TextsOptions::default()),
+        ("1\tfine", TextsOptions::default()),
+        ("sentiment\treview", named("2", "1")),
+    ] {
+        assert_eq!(pairs("d", &lines(first), &options).len(), 13, "{first}");
+    }
+    let words = format!("noun\tfilm\n{}", "verb\tsee\n".repeat(12));
+    assert_eq!(pairs("d", &words, &TextsOptions::default()).len(), 13, "all texts are words");
+    let few = "sentiment\treview\n1\tgood film\n";
+    assert_eq!(pairs("d", few, &TextsOptions::default()).len(), 2, "too few to tell");
+}
+
+#[test]
+fn a_first_line_of_a_few_words_each_is_no_text() {
+    let reviews = ["a good film with a slow start", "dull from its start to its end, and loud"];
+    let lines = |first: &str| {
+        let rows = |n: usize| format!("{}\t{}\n", ["pos", "neg"][n % 2], reviews[n % 2]);
+        format!("{first}\n{}", (0..12).map(rows).collect::<String>())
+    };
+    for (first, cure) in [
+        ("Sentiment\tReview text", "--text-column 'Review text' --label-column Sentiment,"),
+        ("# label\tthe text", "--text-column 'the text' --label-column '# label',"),
+        ("customer class\tcustomer message", "--label-column 'customer class',"),
+        ("the class\tcomment", "--text-column comment --label-column 'the class',"),
+        (" Kind of it \t What they said ", "--text-column 'What they said' --label-column 'Kind"),
+        ("customer's mood\tmessage", r"--label-column 'customer'\''s mood',"),
+    ] {
+        let error = refused("d", &lines(first), &TextsOptions::default());
+        assert!(error.contains("seems to name the columns") && error.contains(cure), "{error}");
+        // The cure works.
+        let [label, text] = [0, 1].map(|at| first.split('\t').nth(at).unwrap().trim());
+        assert_eq!(pairs("d", &lines(first), &named(text, label)).len(), 12, "{first}");
+        assert_eq!(pairs("d", &lines(first), &named("2", "1")).len(), 13, "{first}");
+    }
+    for first in [
+        // Another text has its label.
+        "pos\tReview text",
+        // Longer than names are.
+        "mixed\ta film that I saw twice",
+        "not sure of it\tit is fine",
+        "mixed\tunforgettable performances throughout",
+    ] {
+        let found = pairs("d", &lines(first), &TextsOptions::default());
+        assert_eq!(found.len(), 13, "{first}");
+    }
+    // A file in which a label is given once has perhaps another one.
+    let rare = lines("mixed\tso so") + "odd\ta film about a film about films\n";
+    assert_eq!(pairs("d", &rare, &TextsOptions::default()).len(), 14);
+    // Texts that are no longer than names.
+    let short = format!("mixed\tso so\n{}", "pos\tfine\nneg\tdull one\npos\tgood\n".repeat(4));
+    assert_eq!(pairs("d", &short, &TextsOptions::default()).len(), 13);
+    let few = "Sentiment\tReview text\n".to_owned() + &"pos\ta very good film\n".repeat(9);
+    assert_eq!(pairs("d", &few, &TextsOptions::default()).len(), 10, "too few to tell");
+}
+
+#[test]
 fn names_that_come_again_are_no_text() {
     for (content, options, line) in [
         ("label\ttext\na\tx\nlabel\ttext\nb\ty\n", TextsOptions::default(), 3),
