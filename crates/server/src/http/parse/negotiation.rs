@@ -1,7 +1,7 @@
 //! Content negotiation: the media types of bodies and answers, and which of them a client sends and
 //! accepts.
 
-use axum::http::{HeaderMap, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use mediatype::{MediaType, MediaTypeList, Name, ReadParams, names};
 
 use super::query_string;
@@ -127,6 +127,27 @@ fn weight(range: &MediaType<'_>) -> f32 {
     range.get_param(names::Q).and_then(|q| q.as_str().parse().ok()).unwrap_or(1.0)
 }
 
+/// Whether these `Accept-Encoding` headers take gzip, and not less gladly than no coding (RFC 9110,
+/// section 12.5.3).
+pub(in crate::http) fn takes_gzip<'a>(
+    accepted: impl IntoIterator<Item = &'a HeaderValue>,
+) -> bool {
+    let (mut gzip, mut others, mut plain) = (None, None, None);
+    let lists = accepted.into_iter().filter_map(|list| list.to_str().ok());
+    for coding in lists.flat_map(|list| list.split(',')) {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, "q=1"));
+        let weight = weight.trim().strip_prefix("q=").and_then(|q| q.trim().parse::<f32>().ok());
+        match name.trim() {
+            "*" => others = weight,
+            name if name.eq_ignore_ascii_case("gzip") => gzip = weight,
+            name if name.eq_ignore_ascii_case("identity") => plain = weight,
+            _ => {}
+        }
+    }
+    let gzip = gzip.or(others).unwrap_or(0.0);
+    gzip > 0.0 && plain.is_none_or(|plain| gzip >= plain)
+}
+
 /// For routes without parameters: checks that none was given, and that the client accepts the
 /// answer.
 pub(in crate::http) fn check_plain_get(
@@ -145,6 +166,30 @@ mod tests {
     fn takes_json(accept: &[&str]) -> bool {
         let values = accept.iter().map(|value| (header::ACCEPT, value.parse().unwrap()));
         check(&values.collect(), &JSON).is_ok()
+    }
+
+    #[test]
+    fn gzip_is_taken_by_who_says_so() {
+        let takes = |value| takes_gzip(&[HeaderValue::from_static(value)]);
+        for taken in
+            ["gzip", "br, GZIP", "deflate,gzip;q=0.5", "gzip; q=1.0", "*", "identity;q=0.5, gzip"]
+        {
+            assert!(takes(taken), "{taken}");
+        }
+        for refused in [
+            "",
+            "br",
+            "gzip;q=0",
+            "gzip; q=0.000",
+            "x-gzip",
+            "gzip;level=9",
+            "identity",
+            "gzip;q=0, *",
+            "identity, gzip;q=0.5",
+        ] {
+            assert!(!takes(refused), "{refused}");
+        }
+        assert!(!takes_gzip(&[]));
     }
 
     #[test]
