@@ -129,9 +129,7 @@ fn weight(range: &MediaType<'_>) -> f32 {
 
 /// Whether these `Accept-Encoding` headers take gzip, and not less gladly than no coding (RFC 9110,
 /// section 12.5.3).
-pub(in crate::http) fn takes_gzip<'a>(
-    accepted: impl IntoIterator<Item = &'a HeaderValue>,
-) -> bool {
+pub(in crate::http) fn takes_gzip<'a>(accepted: impl IntoIterator<Item = &'a HeaderValue>) -> bool {
     let (mut gzip, mut others, mut plain) = (None, None, None);
     let lists = accepted.into_iter().filter_map(|list| list.to_str().ok());
     for coding in lists.flat_map(|list| list.split(',')) {
