@@ -9,8 +9,8 @@ use std::time::Duration;
 use scheduler::account::Memory;
 use tokio::runtime;
 
-use crate::config::{Config, HeadPrecision};
-use crate::http::edge::{Edge, EdgeError};
+use crate::config::{Config, ConfigError, HeadPrecision};
+use crate::http::edge::Edge;
 use crate::http::{Front, ROUTE_LABELS, check_public_routes};
 use crate::models::{
     LoadError, Loader, MakeEngines, Making, Models, ReadSettings, Reloader, Service, Timeouts,
@@ -35,7 +35,7 @@ pub struct Assembly {
 pub enum AssemblyError {
     /// API keys, certificates or CORS origins.
     #[error(transparent)]
-    Edge(#[from] EdgeError),
+    Config(#[from] ConfigError),
     /// A model or its engine.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -80,7 +80,7 @@ impl Assembly {
             Service::new(timeouts, observer, traces, memory).map_err(AssemblyError::Threads)?;
         let models = Models::new(models, service);
         let files = edge.clone();
-        let reload_files = Box::new(move || files.reload().map_err(Into::into));
+        let reload_files = Box::new(move || files.reload());
         let reloader = Arc::new(Reloader::new(models, loader, read_settings, reload_files));
         let front = Front::new(edge.clone(), reloader.clone());
         Ok(Self { front, edge, reloader })
