@@ -75,5 +75,5 @@ pub fn own_expander(model: &Arc<ModelStore>) -> Option<(&'static str, Arc<Expand
 
 /// Whether no word of a model has a capital, so that texts for it are taken in lower case.
 pub fn has_no_capitals(model: &ModelStore) -> bool {
-    model.words().rows_with_byte(|byte| byte.is_ascii_uppercase()).is_empty()
+    !model.words().any_byte(|byte| byte.is_ascii_uppercase())
 }

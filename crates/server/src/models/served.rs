@@ -11,7 +11,6 @@ use kindred::contract::EngineDescription;
 
 use super::heads::ServedHead;
 use super::readiness::Readiness;
-use super::words_as_json::WordsAsJson;
 use crate::observe::EngineFigures;
 use kindred::heads::Tokenised;
 use kindred::placement::Placed;
@@ -27,8 +26,6 @@ pub struct ServedModel {
     pub(crate) engine: EngineDescription,
     /// Its heads. A reload may replace them while the model stays.
     pub(crate) heads: ArcSwap<Vec<ServedHead>>,
-    /// The words as they are written in answers.
-    pub(crate) words: WordsAsJson,
     /// The beginning of each answer: an open object with the model's name and version.
     pub(crate) beginning: Vec<u8>,
     /// A hash of name and version, as an entity tag, because every answer contains both. Weak,
@@ -108,7 +105,6 @@ impl ServedModel {
         let beginning = beginning.into_bytes();
         Self {
             heads: ArcSwap::from_pointee(heads),
-            words: WordsAsJson::new(model.words()),
             etag: weak_tag(&beginning),
             readiness: Readiness::new(&model, readiness_timeout),
             engine: engines.description().clone(),
