@@ -19,6 +19,10 @@ pub(in crate::http) const TEXT: MediaType<'static> = MediaType::new(names::TEXT,
 /// The format of pages.
 pub(in crate::http) const HTML: MediaType<'static> = MediaType::new(names::TEXT, names::HTML);
 
+/// The format of metrics, for clients that name it.
+pub(in crate::http) const OPEN_METRICS: MediaType<'static> =
+    MediaType::new(names::APPLICATION, Name::new_unchecked("openmetrics-text"));
+
 /// Arrays of numbers: NumPy's `.npy`.
 pub(in crate::http) const NPY: MediaType<'static> =
     MediaType::new(names::APPLICATION, Name::new_unchecked("x-npy"));
@@ -102,18 +106,18 @@ pub(in crate::http) fn declared(headers: &HeaderMap) -> Option<MediaType<'_>> {
     MediaType::parse(declared).ok()
 }
 
-/// Whether the client prefers HTML to all other formats, as browsers do. `*/*` alone does not name
-/// HTML.
-pub(in crate::http) fn names_html(headers: &HeaderMap) -> bool {
-    let (mut html, mut text) = (0.0_f32, 0.0_f32);
+/// Whether the client names this format, and does not prefer plain text: `*/*` alone names nothing.
+/// Browsers name HTML so, and Prometheus OpenMetrics.
+pub(in crate::http) fn is_named(headers: &HeaderMap, format: &MediaType<'_>) -> bool {
+    let (mut named, mut text) = (0.0_f32, 0.0_f32);
     for range in accepted(headers) {
-        if range.ty == names::TEXT && range.subty == names::HTML {
-            html = html.max(weight(&range));
-        } else if range.ty == names::TEXT && range.subty == names::PLAIN {
+        if range.ty == format.ty && range.subty == format.subty {
+            named = named.max(weight(&range));
+        } else if range.ty == TEXT.ty && range.subty == TEXT.subty {
             text = text.max(weight(&range));
         }
     }
-    html > 0.0 && html >= text
+    named > 0.0 && named >= text
 }
 
 /// The ranges of all `Accept` headers. Invalid ranges are ignored.
@@ -194,7 +198,7 @@ mod tests {
     fn html_is_for_who_names_it() {
         let names = |accept: &[&str]| {
             let values = accept.iter().map(|value| (header::ACCEPT, value.parse().unwrap()));
-            names_html(&values.collect())
+            super::is_named(&values.collect(), &HTML)
         };
         for accept in [
             &["text/html"][..],
@@ -213,6 +217,25 @@ mod tests {
             &["application/json"],
         ] {
             assert!(!names(accept), "{accept:?}");
+        }
+    }
+
+    #[test]
+    fn who_asks_for_open_metrics_gets_it() {
+        let prometheus = "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+        for (accept, wanted) in [
+            (&[][..], false),
+            (&["*/*"], false),
+            (&["text/plain"], false),
+            (&[prometheus], true),
+            (&["application/openmetrics-text"], true),
+            (&["text/plain;q=0.5", "application/openmetrics-text"], true),
+            (&["text/plain", "application/openmetrics-text;q=0.5"], false),
+            (&["application/openmetrics-text;q=0"], false),
+            (&["text/html, not a type"], false),
+        ] {
+            let headers = accept.iter().map(|value| (header::ACCEPT, value.parse().unwrap()));
+            assert_eq!(super::is_named(&headers.collect(), &OPEN_METRICS), wanted, "{accept:?}");
         }
     }
 
