@@ -29,7 +29,7 @@ use super::render::server_timing::{self, Timing};
 use super::render::size::UNCOUNTED_ANSWER;
 use super::render::{Until, caching, counted};
 use super::routes::search::{self, Answering, Timed};
-use super::routes::{self, Access, Way};
+use super::routes::{self, Kind, Way};
 use crate::models::{Call, Reloader, View};
 use crate::observe;
 use crate::traces::{Trace, Traces};
@@ -294,7 +294,7 @@ impl Connection {
             Ok((found, way)) => match way {
                 Way::Nearest => search::nearest(&call, headers, uri).await,
                 Way::Analogy => search::analogy(&call, headers, uri).await,
-                Way::Boxed(answer) if found.access == Access::Admin => {
+                Way::Boxed(answer) if found.kind == Kind::Admin => {
                     let answered = match require_admin(request.extensions()) {
                         // Without a deadline, and without holding its models.
                         Ok(()) => answer(call, request, &self.front.reloader).await,

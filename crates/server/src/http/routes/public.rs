@@ -22,7 +22,7 @@ pub(crate) fn check_public_routes(public: &[String]) -> Result<(), ConfigError> 
 }
 
 fn covers_a_route(entry: &str) -> bool {
-    let is_there = |route: &Route, is_named: bool| route.is_of_a_model || !is_named;
+    let is_there = |route: &Route, is_named: bool| route.is_of_a_model() || !is_named;
     if let Some(folder) = entry.strip_suffix('*').filter(|folder| folder.ends_with('/')) {
         let named = split_model_name(folder).map(|(_, rest)| rest);
         let is_below = |route: &Route| route.path.starts_with(named.unwrap_or(folder));
