@@ -7,13 +7,13 @@ pub(super) const SIGNATURE: &[u8] = b"\x93NUMPY";
 
 /// The description of the array in a NumPy file.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct NpyHeader {
+pub(super) struct NpyHeader {
     /// The type of its numbers, such as `<f4`; `structured` for anything that is not a string.
-    pub(crate) descr: String,
-    pub(crate) fortran_order: bool,
-    pub(crate) shape: Vec<u64>,
+    pub(super) descr: String,
+    pub(super) fortran_order: bool,
+    pub(super) shape: Vec<u64>,
     /// The offset of the numbers.
-    pub(crate) bytes: u64,
+    pub(super) bytes: u64,
 }
 
 impl NpyHeader {
