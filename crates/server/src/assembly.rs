@@ -16,7 +16,7 @@ use crate::models::{
     LoadError, Loader, MakeEngines, Making, Models, ReadSettings, Reloader, Service, Timeouts,
 };
 use crate::observe::{AccessLog, Observer};
-use crate::traces::{Traces, TracesError};
+use crate::traces::Traces;
 use kindred::device::Placement;
 use kindred::engines::{self, HadGpu, KeptHeads, Precision, Wanted};
 
@@ -33,15 +33,12 @@ pub struct Assembly {
 /// Why the service can't be put together.
 #[derive(Debug, thiserror::Error)]
 pub enum AssemblyError {
-    /// API keys, certificates or CORS origins.
+    /// API keys, certificates, CORS origins, or the collector of traces.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// A model or its engine.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// Traces.
-    #[error(transparent)]
-    Traces(#[from] TracesError),
     /// The system has no threads left.
     #[error("can't start the worker threads: {0}")]
     Threads(#[source] io::Error),

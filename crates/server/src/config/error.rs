@@ -51,6 +51,9 @@ pub enum ConfigError {
         /// The setting that is missing.
         lacks: &'static str,
     },
+    /// The exporter of traces refuses its environment.
+    #[error("can't export traces: {0}; correct or unset the OTEL_EXPORTER_OTLP_ variable")]
+    Exporter(#[source] Box<dyn Error + Send + Sync>),
     /// A key that does not exist.
     #[error("{origin}: unknown setting {key}; known settings: {}", known.join(", "))]
     UnknownKey {

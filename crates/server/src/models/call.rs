@@ -54,7 +54,7 @@ impl Call {
 
     /// The model that the request queries.
     pub(crate) fn served(&self) -> &Arc<ServedModel> {
-        &self.held.set().models()[self.model]
+        &self.held.set.models()[self.model]
     }
 
     pub(crate) fn account(&self) -> &Arc<Account> {
@@ -70,11 +70,11 @@ impl Call {
 
     /// All models that were served when the request arrived.
     pub(crate) fn all_models(&self) -> &[Arc<ServedModel>] {
-        self.held.set().models()
+        self.held.set.models()
     }
 
     pub(crate) fn service(&self) -> &Service {
-        self.held.service()
+        &self.held.service
     }
 
     pub(crate) fn arrived(&self) -> Instant {

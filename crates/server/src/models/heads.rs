@@ -26,22 +26,16 @@ pub struct ServedHead {
 #[derive(Debug, Clone)]
 pub enum AnyHead {
     /// Gives labels to texts.
-    Classifier(ServedClassifier),
+    Classifier(Arc<ServedClassifier>),
     /// Gives terms to texts.
     Expander(Arc<Expander>),
 }
 
-/// A classifier that is served.
-#[derive(Debug, Clone)]
+/// A classifier that is served, with a text whose class scores are known, for readiness checks.
+#[derive(Debug)]
 pub struct ServedClassifier {
     /// The classifier.
     pub head: Arc<Head>,
-    probe: Arc<Probe>,
-}
-
-/// A text whose class scores are known, for readiness checks.
-#[derive(Debug)]
-struct Probe {
     text: TokenText,
     scores: Vec<f64>,
     /// Whether the head was asked. Before that, nothing is computed from it on the engine, and
@@ -61,25 +55,24 @@ impl AnyHead {
 
 impl ServedClassifier {
     /// A classifier of this model.
-    fn new(head: Arc<Head>, model: &ModelStore) -> Self {
+    fn new(head: Arc<Head>, model: &ModelStore) -> Arc<Self> {
         const TOKENS: usize = 3;
         let count = TOKENS.min(head.tokens()).min(head.longest_text());
         let text = TokenText::new(head.clone(), (0..count as u32).map(Token).collect());
         let scores = text.scores(&model.table());
-        let probe = Arc::new(Probe { text, scores, is_in_use: AtomicBool::new(false) });
-        Self { head, probe }
+        Arc::new(Self { head, text, scores, is_in_use: AtomicBool::new(false) })
     }
 
-    /// Notes that texts are classified, so that the engine is checked with its probe.
+    /// Notes that texts are classified, so that the engine is checked with its text.
     pub(crate) fn set_in_use(&self) {
-        if !self.probe.is_in_use.load(Ordering::Relaxed) {
-            self.probe.is_in_use.store(true, Ordering::Relaxed);
+        if !self.is_in_use.load(Ordering::Relaxed) {
+            self.is_in_use.store(true, Ordering::Relaxed);
         }
     }
 
     /// A text to check the engine with, if the head is in use.
     pub(super) fn probe(&self) -> Option<TokenText> {
-        self.probe.is_in_use.load(Ordering::Relaxed).then(|| self.probe.text.clone())
+        self.is_in_use.load(Ordering::Relaxed).then(|| self.text.clone())
     }
 
     /// Whether these are the class scores of the probe, or nearly. What engines promise is much
@@ -87,7 +80,7 @@ impl ServedClassifier {
     pub(super) fn is_right(&self, scores: &[f64]) -> bool {
         const TOLERANCE: f64 = 0.01;
         let near = |(a, b): (&f64, &f64)| (a - b).abs() <= TOLERANCE * b.abs().max(1.0);
-        scores.len() == self.probe.scores.len() && scores.iter().zip(&self.probe.scores).all(near)
+        scores.len() == self.scores.len() && scores.iter().zip(&self.scores).all(near)
     }
 }
 

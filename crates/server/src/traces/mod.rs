@@ -19,26 +19,12 @@ mod sampler;
 #[cfg(feature = "traces")]
 mod spans;
 
-use std::error::Error;
 use std::time::Instant;
 
 #[cfg(not(feature = "traces"))]
 pub use self::off::{Trace, Traces};
 #[cfg(feature = "traces")]
 pub use self::spans::{Trace, Traces};
-
-use crate::config::ConfigError;
-
-/// Why traces can't be started.
-#[derive(Debug, thiserror::Error)]
-pub enum TracesError {
-    /// The setting `traces_endpoint`.
-    #[error(transparent)]
-    Setting(#[from] ConfigError),
-    /// The exporter refuses its environment.
-    #[error("can't export traces: {0}; correct or unset the OTEL_EXPORTER_OTLP_ variable")]
-    Exporter(#[source] Box<dyn Error + Send + Sync>),
-}
 
 /// A request as its trace shows it.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use axum::http::{HeaderMap, HeaderValue};
 use kindred::queue::Timeline;
 
-use super::{Model, Outcome, TraceFigures, TracedRequest, TracesError};
-use crate::config::Config;
+use super::{Model, Outcome, TraceFigures, TracedRequest};
+use crate::config::{Config, ConfigError};
 
 /// No traces.
 #[derive(Debug, Clone, Default)]
@@ -23,7 +23,7 @@ impl Traces {
     ///
     /// # Errors
     /// Never.
-    pub fn start(_: &Config) -> Result<Self, TracesError> {
+    pub fn start(_: &Config) -> Result<Self, ConfigError> {
         Ok(Self(()))
     }
 

@@ -15,8 +15,8 @@ use opentelemetry_sdk::trace::SpanData;
 
 use super::export::Exporter;
 use super::sampler::{Sampled, Sampler};
-use super::{Model, Outcome, TraceFigures, TracedRequest, TracesError};
-use crate::config::Config;
+use super::{Model, Outcome, TraceFigures, TracedRequest};
+use crate::config::{Config, ConfigError};
 
 /// Methods that the semantic conventions know. Others are `_OTHER`.
 const METHODS: [&str; 9] =
@@ -57,7 +57,7 @@ impl Traces {
     ///
     /// # Errors
     /// If the collector's address, or the environment that the exporter reads, is invalid.
-    pub fn start(config: &Config) -> Result<Self, TracesError> {
+    pub fn start(config: &Config) -> Result<Self, ConfigError> {
         if config.traces_endpoint.is_empty() {
             return Ok(Self(None));
         }

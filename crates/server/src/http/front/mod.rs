@@ -336,8 +336,8 @@ impl Connection {
         let name = routes::model_name(request.uri().path()).transpose()?;
         let model = match &name {
             None => 0,
-            Some(name) => held.set().position(name).ok_or_else(|| {
-                let known = held.set().models().iter().map(|model| model.name().to_owned());
+            Some(name) => held.set.position(name).ok_or_else(|| {
+                let known = held.set.models().iter().map(|model| model.name().to_owned());
                 ApiError::NoSuchModel { name: name.to_string(), known: known.collect() }
             })?,
         };

@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 use super::search::{Answered, Answering, Timed};
 use crate::http::ApiError;
-use crate::http::error::whole_seconds;
 use crate::http::offload::{Cost, offloaded};
 use crate::http::parse::negotiation::{self, JSON, OPEN_METRICS, TEXT, check_plain_get};
 use crate::http::parse::query_string;
@@ -58,11 +57,7 @@ async fn check(call: &Call) -> Result<(), ApiError> {
     for served in call.all_models() {
         let heads = served.heads.load_full();
         served.readiness.check(&served.queue, &heads).await.map_err(|why| match why {
-            NotReady::EngineGone => ApiError::EngineGone,
-            NotReady::EngineFailed => ApiError::EngineFailed,
-            NotReady::EngineRestarting { retry_after } => {
-                ApiError::EngineRestarting { retry_after_seconds: whole_seconds(retry_after) }
-            }
+            NotReady::Engine(why) => ApiError::from(why),
             NotReady::TooSlow(_) | NotReady::WrongAnswer | NotReady::Damaged => {
                 ApiError::NotReady { reason: format!("the model `{}`: {why}", served.name()) }
             }

@@ -1,5 +1,7 @@
 //! `POST /classify`: the labels that a head gives to texts.
 
+use std::sync::Arc;
+
 use kindred::asking::Asking;
 use kindred::contract::TokenText;
 use kindred::heads::{
@@ -22,7 +24,7 @@ use crate::models::{AnyHead, Call, ServedClassifier, ServedModel};
 
 /// Labels of texts.
 pub(in crate::http::routes) struct Classify {
-    head: ServedClassifier,
+    head: Arc<ServedClassifier>,
     shown: Shown,
     /// The class of the label to explain; otherwise the most probable one is explained.
     explained: Option<usize>,
