@@ -13,7 +13,7 @@ use crate::config::{Config, ConfigError, HeadPrecision};
 use crate::http::edge::Edge;
 use crate::http::{Front, ROUTE_LABELS, check_public_routes};
 use crate::models::{
-    LoadError, Loader, MakeEngines, Making, Models, ReadSettings, Reloader, Service, Timeouts,
+    LoadError, Loader, MakeEngines, Models, ReadSettings, Reloader, Service, Timeouts,
 };
 use crate::observe::{AccessLog, Observer};
 use crate::traces::Traces;
@@ -118,7 +118,7 @@ pub fn wanted_engine(config: &Config) -> Wanted {
 /// Makes the engines that were asked for, each checked. A service that started on a GPU does not
 /// load a model on the CPU later.
 pub fn engines_of(wanted: Wanted) -> MakeEngines {
-    Arc::new(move |Making { model, placement, replaces }| {
+    Arc::new(move |model, placement, replaces| {
         engines::makers(model, &Wanted { placement, ..wanted.clone() }, replaces)
     })
 }

@@ -18,7 +18,7 @@ mod verification;
 mod warm;
 
 pub use heads::{AnyHead, ServedClassifier, ServedHead, find_head, without_checksum};
-pub use load::{LoadError, Loader, MakeEngines, Making, one_engine};
+pub use load::{LoadError, Loader, MakeEngines, one_engine};
 pub use one::OneModel;
 pub use readiness::NotReady;
 pub use reload::{

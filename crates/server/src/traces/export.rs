@@ -55,8 +55,7 @@ impl Exporter {
     /// Starts the thread that sends spans to the collector with this URL.
     pub(super) fn start(endpoint: &str) -> Result<Self, ConfigError> {
         let url = traces_url(endpoint)?;
-        let agent =
-            client::agent_within(&url, TIMEOUT).map_err(|error| invalid(endpoint, error))?;
+        let agent = client::agent(&url, TIMEOUT).map_err(|error| invalid(endpoint, error))?;
         let counts = Arc::<Counts>::default();
         let client = Client { agent, counts: counts.clone() };
         // Headers, which may have secrets, come from the environment: OTEL_EXPORTER_OTLP_HEADERS.
