@@ -149,13 +149,8 @@ impl Form {
         facts: &ModelDescription<'_>,
     ) -> io::Result<()> {
         if self.json {
-            let line = JsonLine {
-                asked: ":model",
-                compare: None,
-                line,
-                times_ms: None,
-                answer: facts,
-            };
+            let line =
+                JsonLine { asked: ":model", compare: None, line, times_ms: None, answer: facts };
             return json_line(out, &line);
         }
         let ModelDescription { name, version, metric, engine, provenance: from, .. } = facts;
