@@ -59,6 +59,8 @@ pub enum CommandError {
     /// The service requires an API key, or a different one.
     #[error("{0}; set KINDRED_API_KEY or give --api-key")]
     NoKey(String),
+    #[error("can't write the answers: {0}")]
+    Output(#[from] io::Error),
     /// The question is refused, with the reason.
     #[error("{0}")]
     Refused(String),

@@ -79,7 +79,7 @@ impl Assembly {
         let files = edge.clone();
         let reload_files = Box::new(move || files.reload());
         let reloader = Arc::new(Reloader::new(models, loader, read_settings, reload_files));
-        let front = Front::new(edge.clone(), reloader.clone());
+        let front = Front { edge: edge.clone(), reloader: reloader.clone() };
         Ok(Self { front, edge, reloader })
     }
 

@@ -54,7 +54,8 @@ impl<'a> Dictionary<'a> {
                 }
                 // The content does not matter: such arrays are not vectors.
                 "descr" => {
-                    return Ok(NpyHeader { descr: "structured".into(), ..self.unknown(bytes) });
+                    let (descr, shape) = ("structured".to_owned(), vec![0, 0]);
+                    return Ok(NpyHeader { descr, fortran_order: false, shape, bytes });
                 }
                 "fortran_order" => fortran_order = Some(self.truth()?),
                 "shape" => shape = Some(self.numbers()?),
@@ -70,11 +71,6 @@ impl<'a> Dictionary<'a> {
             }
             _ => Err(NOT_ONE),
         }
-    }
-
-    /// For arrays that are refused whatever their shape.
-    fn unknown(&self, bytes: u64) -> NpyHeader {
-        NpyHeader { descr: String::new(), fortran_order: false, shape: vec![0, 0], bytes }
     }
 
     fn skip(&mut self, expected: char) -> Result<(), &'static str> {

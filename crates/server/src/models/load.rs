@@ -175,7 +175,7 @@ impl Loader {
             let started = self.start_engines(model, config, makers, false, Until::All)?;
             models.push(self.watched(started));
         }
-        heads::check_models(config, models.iter().map(|served| served.model()))?;
+        heads::check_models(config, models.iter().map(|served| &*served.model))?;
         Ok(ModelSet::new(models))
     }
 

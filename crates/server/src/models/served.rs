@@ -21,9 +21,11 @@ use kindred::queue::{DeviceThreads, QueueHandle, Replicas};
 pub struct ServedModel {
     // Dropped in this order, so that the engine's thread holds the table last and frees its memory,
     // instead of a thread that others wait for.
-    pub(crate) model: Arc<ModelStore>,
+    /// Table and words.
+    pub model: Arc<ModelStore>,
     pub(crate) queue: QueueHandle,
-    pub(crate) engine: EngineDescription,
+    /// The engine that searches it.
+    pub engine: EngineDescription,
     /// Its heads. A reload may replace them while the model stays.
     pub(crate) heads: ArcSwap<Vec<ServedHead>>,
     /// The beginning of each answer: an open object with the model's name and version.
@@ -122,11 +124,6 @@ impl ServedModel {
         self.model.name()
     }
 
-    /// Table and words.
-    pub fn model(&self) -> &ModelStore {
-        &self.model
-    }
-
     /// The counts of its queue and engine.
     pub(crate) fn figures(&self) -> EngineFigures {
         let table = self.model.table();
@@ -141,10 +138,5 @@ impl ServedModel {
             queue: self.queue.statistics(),
             texts: if has_heads { self.text_counts.counted().to_vec() } else { Vec::new() },
         }
-    }
-
-    /// The engine that searches it.
-    pub fn engine(&self) -> &EngineDescription {
-        &self.engine
     }
 }

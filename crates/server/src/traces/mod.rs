@@ -19,8 +19,6 @@ mod sampler;
 #[cfg(feature = "traces")]
 mod spans;
 
-use std::time::Instant;
-
 #[cfg(not(feature = "traces"))]
 pub use self::off::{Trace, Traces};
 #[cfg(feature = "traces")]
@@ -50,15 +48,6 @@ pub(crate) struct Model {
     pub(crate) version: String,
     /// The name of its engine.
     pub(crate) engine: &'static str,
-}
-
-/// The outcome of a request.
-#[derive(Debug)]
-pub(crate) struct Outcome {
-    /// `None` if its client hung up before.
-    pub(crate) status: Option<u16>,
-    /// When writing the answer began and ended, if that was measured.
-    pub(crate) encoded: Option<(Instant, Instant)>,
 }
 
 /// The counts of spans so far.

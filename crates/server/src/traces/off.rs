@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use axum::http::{HeaderMap, HeaderValue};
 use kindred::queue::Timeline;
 
-use super::{Model, Outcome, TraceFigures, TracedRequest};
+use super::{Model, TraceFigures, TracedRequest};
 use crate::config::{Config, ConfigError};
 
 /// No traces.
@@ -38,7 +38,7 @@ impl Traces {
     }
 
     #[inline]
-    pub(crate) fn end(&self, trace: &Trace, _: Outcome) {
+    pub(crate) fn end(&self, trace: &Trace, _: Option<u16>, _: Option<(Instant, Instant)>) {
         match *trace {}
     }
 

@@ -41,8 +41,10 @@ const TIMEOUT: HeaderName = HeaderName::from_static("request-timeout-ms");
 /// The whole service over some models.
 #[derive(Clone)]
 pub struct Front {
-    edge: Arc<Edge>,
-    reloader: Arc<Reloader>,
+    /// What is around its answers.
+    pub(crate) edge: Arc<Edge>,
+    /// Holds its models.
+    pub(crate) reloader: Arc<Reloader>,
 }
 
 /// The timing of a request, and how long it took in total.
@@ -87,11 +89,6 @@ struct Connection {
 }
 
 impl Front {
-    /// The service behind this edge, over the models that `reloader` holds.
-    pub fn new(edge: Arc<Edge>, reloader: Arc<Reloader>) -> Self {
-        Self { edge, reloader }
-    }
-
     /// The service for one connection, from this client.
     pub fn service(
         &self,
@@ -317,7 +314,7 @@ impl Connection {
         let took = arrived.elapsed();
         seen.noted = Some((timing, took));
         if routes::searches(route) {
-            server_timing::write(&mut response, call.engine(), timing, took);
+            server_timing::write(&mut response, &call.engine, timing, took);
         }
         seen.beside(response)
     }

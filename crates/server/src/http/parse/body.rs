@@ -39,7 +39,7 @@ fn body_limit(served: &ServedModel) -> usize {
     const BYTES_PER_COMPONENT: usize = 27;
     /// Everything else in a body: words, options and excluded words.
     const REST: usize = 4 << 20;
-    REST + served.model().dim() * MAX_QUERIES * BYTES_PER_COMPONENT
+    REST + served.model.dim() * MAX_QUERIES * BYTES_PER_COMPONENT
 }
 
 /// A POST request that has arrived completely, with a query string that can be decoded.
