@@ -16,8 +16,8 @@ pub(crate) struct Call {
     held: Arc<ThreadModels>,
     /// The index of the model that it queries.
     model: usize,
-    account: Arc<Account>,
-    arrived: Instant,
+    pub(crate) account: Arc<Account>,
+    pub(crate) arrived: Instant,
     /// The timeout in the request's header, in milliseconds, or the error if it can't be parsed.
     allowed: Option<Result<u64, NotMilliseconds>>,
     /// Where the times of its jobs are noted, if it is traced.
@@ -57,10 +57,6 @@ impl Call {
         &self.held.set.models()[self.model]
     }
 
-    pub(crate) fn account(&self) -> &Arc<Account> {
-        &self.account
-    }
-
     /// Asks the model that the request queries, on its caller's account.
     #[inline]
     pub(crate) fn asking(&self, deadline: Instant) -> Asking<'_> {
@@ -75,10 +71,6 @@ impl Call {
 
     pub(crate) fn service(&self) -> &Service {
         &self.held.service
-    }
-
-    pub(crate) fn arrived(&self) -> Instant {
-        self.arrived
     }
 
     /// The latest possible deadline, as known before the body is read. A header that can't be

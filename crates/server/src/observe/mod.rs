@@ -87,11 +87,6 @@ impl Observer {
         });
     }
 
-    /// All threads' figures, as they are now.
-    fn all(&self) -> Vec<Arc<ThreadFigures>> {
-        self.threads().iter().map(|(_, figures)| figures.clone()).collect()
-    }
-
     fn connections_open(&self) -> u64 {
         // In this order, because connections that close meanwhile must not make the result
         // negative.

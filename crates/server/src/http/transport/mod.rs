@@ -21,7 +21,6 @@ use std::time::Duration;
 
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use tokio_rustls::rustls::ServerConfig;
 
 use self::timeouts::Timeouts;
 use self::tls::Tls;
@@ -85,11 +84,6 @@ impl Transport {
     /// If the closure is dropped, the old certificate stays. `None` without TLS.
     pub(super) fn reload(&self) -> Result<Option<impl FnOnce() -> String + '_>, ConfigError> {
         self.tls.as_ref().map(Tls::reload).transpose()
-    }
-
-    /// TLS for a new connection.
-    pub(super) fn tls(&self) -> Option<Arc<ServerConfig>> {
-        self.tls.as_ref().map(Tls::config)
     }
 }
 
