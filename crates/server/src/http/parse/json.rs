@@ -178,7 +178,7 @@ fn shape_fault<'a, B: JsonBody<'a>>(text: &'a str) -> ApiError {
             return ApiError::UnknownField { field, known };
         }
     }
-    // Only serde's text says so.
+    // serde says only in its text that a field is given twice.
     let said = error.inner().to_string();
     let twice = said.strip_prefix("duplicate field `").and_then(|rest| rest.split('`').next());
     match twice {
