@@ -250,7 +250,7 @@ fn ask_model(found: &mut Found, arguments: &[&str], seed: u64) {
     let mut maker = Maker { random: Random(seed), words, dim };
     // What is made or mapped when it is first needed is no request's.
     let plain =
-        PLAIN.map(|(route, target)| Asked { accept: Some("br"), ..Asked::get(route, target) });
+        PLAIN.map(|(route, target)| Asked { accept: Some("gzip"), ..Asked::get(route, target) });
     for service in &services {
         plain.iter().for_each(|asked| drop(service.ask(asked)));
         (0..40).for_each(|number| drop(service.ask(&maker.make(number))));

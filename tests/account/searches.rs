@@ -40,7 +40,7 @@ impl Maker {
             _ => self.large(),
         };
         if asked.accept.is_none() && self.random.one_in(4) {
-            asked.accept = Some(self.random.of(&["gzip", "br"]));
+            asked.accept = Some("gzip");
         }
         asked
     }

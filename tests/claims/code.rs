@@ -30,7 +30,7 @@ fn routes_are_called_what_the_table_calls_them() {
         let top = path.split("/{").next().unwrap_or_default();
         for (what, list) in [("servers", of_a_model), ("Models", by_default)] {
             let is_listed = list.contains(&format!("`{top}`"));
-            let is_of_a_model = [".of_a_model()", ".searches()"].iter().any(|of| rest.contains(of));
+            let is_of_a_model = ["Kind::Model", "Kind::Search"].iter().any(|of| rest.contains(of));
             if path.len() > 1 && is_listed != is_of_a_model {
                 faults.push(format!("openapi.yaml, {what}: `{top}` is listed: {is_listed}"));
             }

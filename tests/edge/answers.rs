@@ -126,24 +126,18 @@ fn large_answers_are_compressed_for_who_takes_it_and_small_ones_never() {
     let (plain_reply, plain) = bytes_of(&service, "/nearest", "", &large);
     assert!(plain.len() > 50_000 && plain_reply.header("content-encoding").is_none());
     assert_eq!(plain_reply.header("vary"), Some("accept-encoding"));
-    for (accept, coding) in [("gzip", "gzip"), ("gzip, br", "br"), ("deflate, gzip;q=0.1", "gzip")]
-    {
+    for accept in ["gzip", "br, gzip", "deflate, gzip;q=0.1"] {
         let accept = format!("Accept-Encoding: {accept}\r\n");
         let (reply, packed) = bytes_of(&service, "/nearest", &accept, &large);
-        assert_eq!(reply.header("content-encoding"), Some(coding), "{accept}");
+        assert_eq!(reply.header("content-encoding"), Some("gzip"), "{accept}");
         assert_eq!(reply.header("vary"), Some("accept-encoding"));
         assert_eq!(reply.header("content-type"), Some("application/json"));
         assert!(reply.header("server-timing").is_some());
         let length = packed.len().to_string();
         assert_eq!(reply.header("content-length"), Some(&length[..]));
-        assert!(packed.len() < plain.len() / 2, "{coding}: {} of {}", packed.len(), plain.len());
+        assert!(packed.len() < plain.len() / 2, "{} of {}", packed.len(), plain.len());
         let mut found = Vec::new();
-        let read = if coding == "gzip" {
-            flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut found)
-        } else {
-            brotli_decompressor::Decompressor::new(&packed[..], 4096).read_to_end(&mut found)
-        };
-        read.unwrap();
+        flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut found).unwrap();
         assert_eq!(found, plain);
     }
     let accept = "Accept-Encoding: gzip, br\r\n";

@@ -306,9 +306,9 @@ def get_3cosmul(model):
     return Request("GET", f"/analogy?positive={a}&positive={b}&negative={c}&method=3cosmul")
 
 
-def get_brotli(model):
+def get_gzip(model):
     path = f"/nearest?word={model.word}&k={min(1000, model.rows)}&with_vectors=true"
-    return Request("GET", path, headers=[("accept-encoding", "br")])
+    return Request("GET", path, headers=[("accept-encoding", "gzip")])
 
 
 def exclude_long(size):
@@ -411,7 +411,7 @@ ATTACKS = {
     "exclude1024": Loop("1,024 words without 1,000 others, folded and explained", exclude_many),
     "maxscore1024": Loop("1,024 words with a maximum score of −0.2", max_score(-0.2)),
     "get3cosmul": Loop("GET /analogy by 3cosmul", get_3cosmul),
-    "getbrotli": Loop("GET /nearest with 1,000 vectors, in brotli", get_brotli),
+    "getgzip": Loop("GET /nearest with 1,000 vectors, in gzip", get_gzip),
     "rank75": Streams("POST /rank of 1,000 words, 75 at once", 75, rank),
     "rank10": Streams("POST /rank of 10 words, 75 at once", 75, rank_few),
     "rank200": Streams("POST /rank of 1,000 words, 200 at once", 200, rank),

@@ -330,9 +330,9 @@ fn run(arguments: Arguments) -> Result<(), CommandError> {
         starts: 0.into(),
         engines: Mutex::default(),
     });
-    let make_engines: MakeEngines = Arc::new(move |making| {
+    let make_engines: MakeEngines = Arc::new(move |model, _, _| {
         let maker = |replica| -> Maker {
-            let (plan, model, wanted) = (plan.clone(), making.model.clone(), wanted.clone());
+            let (plan, model, wanted) = (plan.clone(), model.clone(), wanted.clone());
             Box::new(move |warm| {
                 let make = || engines::make(&model, &wanted, warm);
                 let mut engine = Faulty::make(&plan, replica, make)?;

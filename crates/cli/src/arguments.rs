@@ -15,7 +15,6 @@ use clap::builder::{
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use kindred::contract::Metric;
-use kindred::export::ExportFormat;
 use kindred::prepare::{MAX_DIM, VectorsFormat};
 
 pub(crate) use asking::{
@@ -249,8 +248,8 @@ pub struct ExportArguments {
     /// Model folder to read
     pub model: PathBuf,
     /// Output format
-    #[arg(long, value_parser = one_of(ExportFormat::ALL, ExportFormat::name))]
-    pub format: ExportFormat,
+    #[arg(long, value_parser = one_of(VectorsFormat::WRITTEN, VectorsFormat::name))]
+    pub format: VectorsFormat,
     /// File to write; `-` means standard output
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,

@@ -19,35 +19,9 @@ use server::models::LoadError;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of each variant says what its fields are")]
 pub enum CommandError {
+    /// The error of a part of the program, which says all. Boxed, so that a result is small.
     #[error(transparent)]
-    Config(Box<ConfigError>),
-    #[error(transparent)]
-    Model(#[from] ModelError),
-    #[error(transparent)]
-    Head(#[from] HeadError),
-    #[error(transparent)]
-    Data(#[from] DataError),
-    #[error(transparent)]
-    Train(#[from] TrainError),
-    /// The reach of an expander that is not trained.
-    #[error(transparent)]
-    Reach(#[from] ReachError),
-    /// Weights from another program.
-    #[error(transparent)]
-    Import(#[from] ImportError),
-    #[error(transparent)]
-    Engine(#[from] EngineStartError),
-    #[error(transparent)]
-    Load(#[from] LoadError),
-    /// The service: keys, certificates, origins, a model or its engine.
-    #[error(transparent)]
-    Assembly(Box<AssemblyError>),
-    /// A test set, or the engine during the evaluation.
-    #[error(transparent)]
-    Evaluation(#[from] EvaluationError),
-    /// Bulk work, or the graph of nearest neighbours.
-    #[error(transparent)]
-    Job(Box<JobError>),
+    Part(Box<dyn Error + Send + Sync>),
     #[error(
         "can't listen on {address}: {source}; choose another address with --listen ADDR:PORT (port 0 selects \
          a free port)"
@@ -61,9 +35,6 @@ pub enum CommandError {
     /// The model was found damaged after it was used.
     #[error("{source}; {cure}")]
     UsedDamaged { source: Box<ModelError>, cure: String },
-    /// The client that asks a service.
-    #[error(transparent)]
-    Client(Box<ClientError>),
     /// A service that is not ready.
     #[error("{url} is not ready: {reason}")]
     NotReady { url: String, reason: String },
@@ -88,6 +59,8 @@ pub enum CommandError {
     /// The service requires an API key, or a different one.
     #[error("{0}; set KINDRED_API_KEY or give --api-key")]
     NoKey(String),
+    #[error("can't write the answers: {0}")]
+    Output(#[from] io::Error),
     /// The question is refused, with the reason.
     #[error("{0}")]
     Refused(String),
@@ -127,18 +100,31 @@ pub enum CommandError {
     DrainTimeout(u64),
 }
 
-/// The large ones are boxed, so that a result without an error is small.
-macro_rules! boxed {
-    ($($error:ident => $variant:ident),+) => {
+macro_rules! parts {
+    ($($error:ty),+ $(,)?) => {
         $(impl From<$error> for CommandError {
             fn from(error: $error) -> Self {
-                Self::$variant(Box::new(error))
+                Self::Part(Box::new(error))
             }
         })+
     };
 }
 
-boxed!(AssemblyError => Assembly, ClientError => Client, ConfigError => Config, JobError => Job);
+parts!(
+    AssemblyError,
+    ClientError,
+    ConfigError,
+    DataError,
+    EngineStartError,
+    EvaluationError,
+    HeadError,
+    ImportError,
+    JobError,
+    LoadError,
+    ModelError,
+    ReachError,
+    TrainError,
+);
 
 impl CommandError {
     /// The program's exit code: 1, or 70 (`EX_SOFTWARE` of sysexits.h) if the engine was lost,

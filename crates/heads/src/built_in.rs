@@ -62,5 +62,5 @@ fn usual_tokens(model: &ModelStore) -> Tokens {
 
 /// Whether no word of a model has a capital, so that texts for it are taken in lower case.
 pub fn has_no_capitals(model: &ModelStore) -> bool {
-    model.words().rows_with_byte(|byte| byte.is_ascii_uppercase()).is_empty()
+    !model.words().any_byte(|byte| byte.is_ascii_uppercase())
 }

@@ -17,7 +17,7 @@ pub(crate) struct NewFolder {
     out: PathBuf,
     replace: bool,
     temporary: TempDir,
-    /// Held while this process works in the folder.
+    /// Locked while this process works in the folder; `None` if the system has no locks.
     _lock: Option<File>,
     /// Dropped after the folder in them.
     made: Option<MadeFolders>,
@@ -78,7 +78,7 @@ impl NewFolder {
             .tempdir_in(parent)
             .map_err(ModelError::io("create a folder in", parent))?;
         let handle = File::open(temporary.path()).ok();
-        let lock = handle.filter(|handle| lock(handle).is_some());
+        let lock = handle.filter(|handle| handle.try_lock().is_ok());
         Ok(Self { kind, out, replace, temporary, _lock: lock, made: Some(made) })
     }
 
@@ -194,8 +194,8 @@ impl NewFile {
         let temporary = temporary(Self::TEMPORARY, 0o666)
             .tempfile_in(parent)
             .map_err(ModelError::io("create a file in", parent))?;
-        // Held until the file is closed.
-        let _ = lock(temporary.as_file());
+        // Held until the file is closed, if the system has locks.
+        let _ = temporary.as_file().try_lock();
         let temporary = BufWriter::with_capacity(1 << 20, temporary);
         Ok(Self { out, replace, temporary })
     }
@@ -300,12 +300,6 @@ fn exchange(new: &Path, old: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A lock that a process holds while it works in a temporary file or folder. `None` if another
-/// process holds it, or the system has no locks.
-pub(crate) fn lock(file: &File) -> Option<()> {
-    file.try_lock().ok()
-}
-
 /// Removes files and folders in `parent` whose names start with `prefix`, which `is_ours`
 /// recognises, and which no process works in. The lock is taken shortly after creation, so recent
 /// ones are kept too.
@@ -319,7 +313,7 @@ pub(crate) fn remove_leftovers(parent: &Path, prefix: &str, is_ours: impl Fn(&Di
         let path = entry.path();
         if age.is_some_and(|age| age >= SURELY_LOCKED_AFTER)
             && let Ok(file) = File::open(&path)
-            && lock(&file).is_some()
+            && file.try_lock().is_ok()
         {
             // Anything that can't be removed stays.
             let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };

@@ -9,14 +9,14 @@ use std::time::Duration;
 use scheduler::account::Memory;
 use tokio::runtime;
 
-use crate::config::{Config, HeadPrecision};
-use crate::http::edge::{Edge, EdgeError};
+use crate::config::{Config, ConfigError, HeadPrecision};
+use crate::http::edge::Edge;
 use crate::http::{Front, ROUTE_LABELS, check_public_routes};
 use crate::models::{
-    LoadError, Loader, MakeEngines, Making, Models, ReadSettings, Reloader, Service, Timeouts,
+    LoadError, Loader, MakeEngines, Models, ReadSettings, Reloader, Service, Timeouts,
 };
 use crate::observe::{AccessLog, Observer};
-use crate::traces::{Traces, TracesError};
+use crate::traces::Traces;
 use kindred::device::Placement;
 use kindred::engines::{self, HadGpu, KeptHeads, Precision, Wanted};
 
@@ -33,15 +33,12 @@ pub struct Assembly {
 /// Why the service can't be put together.
 #[derive(Debug, thiserror::Error)]
 pub enum AssemblyError {
-    /// API keys, certificates or CORS origins.
+    /// API keys, certificates, CORS origins, or the collector of traces.
     #[error(transparent)]
-    Edge(#[from] EdgeError),
+    Config(#[from] ConfigError),
     /// A model or its engine.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// Traces.
-    #[error(transparent)]
-    Traces(#[from] TracesError),
     /// The system has no threads left.
     #[error("can't start the worker threads: {0}")]
     Threads(#[source] io::Error),
@@ -80,9 +77,9 @@ impl Assembly {
             Service::new(timeouts, observer, traces, memory).map_err(AssemblyError::Threads)?;
         let models = Models::new(models, service);
         let files = edge.clone();
-        let reload_files = Box::new(move || files.reload().map_err(Into::into));
+        let reload_files = Box::new(move || files.reload());
         let reloader = Arc::new(Reloader::new(models, loader, read_settings, reload_files));
-        let front = Front::new(edge.clone(), reloader.clone());
+        let front = Front { edge: edge.clone(), reloader: reloader.clone() };
         Ok(Self { front, edge, reloader })
     }
 
@@ -121,7 +118,7 @@ pub fn wanted_engine(config: &Config) -> Wanted {
 /// Makes the engines that were asked for, each checked. A service that started on a GPU does not
 /// load a model on the CPU later.
 pub fn engines_of(wanted: Wanted) -> MakeEngines {
-    Arc::new(move |Making { model, placement, replaces }| {
+    Arc::new(move |model, placement, replaces| {
         engines::makers(model, &Wanted { placement, ..wanted.clone() }, replaces)
     })
 }

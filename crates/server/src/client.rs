@@ -113,21 +113,13 @@ pub fn api_key(given: Option<&str>) -> Result<Option<String>, ClientError> {
     Ok(key)
 }
 
-/// A client that treats every status as an answer, not as an error. For HTTPS it trusts the
-/// system's certificates, or those in the file that SSL_CERT_FILE names. Reading them takes a
-/// while, so they are not read for plain HTTP.
+/// A client that treats every status as an answer, not as an error, with a time limit for a whole
+/// request. For HTTPS it trusts the system's certificates, or those in the file that SSL_CERT_FILE
+/// names. Reading them takes a while, so they are not read for plain HTTP.
 ///
 /// # Errors
 /// If SSL_CERT_FILE names a file without certificates.
-pub fn agent(url: &Uri) -> Result<Agent, ClientError> {
-    agent_within(url, REQUEST)
-}
-
-/// As [`agent`], with this time limit for a whole request.
-///
-/// # Errors
-/// As [`agent`].
-pub fn agent_within(url: &Uri, timeout: Duration) -> Result<Agent, ClientError> {
+pub fn agent(url: &Uri, timeout: Duration) -> Result<Agent, ClientError> {
     let trusted = if url.scheme_str() == Some("https") { trusted()? } else { Vec::new() };
     let tls = TlsConfig::builder()
         .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()))

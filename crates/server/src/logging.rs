@@ -10,7 +10,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::config::{Config, ConfigError, LogFormat, levels};
+use crate::config::{Config, ConfigError, LogFormat, invalid, levels};
 use crate::escape::is_harmless;
 
 /// Starts logging as the settings say. May be called once per process.
@@ -29,8 +29,7 @@ fn subscriber(
     colours: bool,
     writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static,
 ) -> Result<Box<dyn Subscriber + Send + Sync>, ConfigError> {
-    let filter = levels(&config.log_level)
-        .map_err(|reason| ConfigError::Invalid { key: "log_level", reason })?;
+    let filter = levels(&config.log_level).map_err(|reason| invalid("log_level", reason))?;
     let writer = Escaping { writer, format: config.log_format, colours };
     let log = tracing_subscriber::fmt::layer().with_writer(writer);
     let filtered = tracing_subscriber::registry().with(filter);

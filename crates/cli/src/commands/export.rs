@@ -8,7 +8,8 @@ use kindred::ModelStore;
 use kindred::export::{ExportOptions, export as write};
 
 use super::beside::Verification;
-use super::progress::RowProgress;
+use super::progress::bar;
+use super::signals::{Interrupt, REMOVED};
 use super::{CommandError, heading};
 use crate::arguments::ExportArguments;
 
@@ -30,7 +31,8 @@ pub(super) fn export(arguments: &ExportArguments) -> Result<(), CommandError> {
     let store = Arc::new(ModelStore::open(model)?);
     let verification = Verification::start(&store)?;
     let to_stdout = out.as_os_str() == "-";
-    let progress = RowProgress::new(store.rows() as u64)?;
+    let interrupt = Interrupt::watch(REMOVED)?;
+    let bar = bar(store.rows() as u64, "rows");
     let started = Instant::now();
     let options = ExportOptions {
         format: *format,
@@ -39,8 +41,11 @@ pub(super) fn export(arguments: &ExportArguments) -> Result<(), CommandError> {
         biases: bias.clone(),
         replace: *replace,
     };
-    let result = write(&store, &options, &mut |rows| progress.show(rows as u64));
-    progress.finish();
+    let result = write(&store, &options, &mut |rows| {
+        bar.set_position(rows as u64);
+        interrupt.go_on()
+    });
+    bar.finish_and_clear();
     result?;
     verification.finish(Some(out))?;
     if store.table().biases().is_some() && bias.is_none() {

@@ -23,11 +23,7 @@ pub(super) fn man(out: Option<&Path>) -> Result<(), CommandError> {
     match out {
         None => {
             let mut page = Vec::new();
-            let rendered = Man::new(Cli::command()).render(&mut page);
-            rendered.map_err(|source| CommandError::System {
-                doing: "can't generate the page",
-                source,
-            })?;
+            Man::new(Cli::command()).render(&mut page).expect("into memory");
             print(&page)
         }
         Some(folder) => {

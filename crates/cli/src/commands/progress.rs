@@ -1,15 +1,11 @@
 //! Progress of long work, on standard error.
 
 use std::io::IsTerminal;
-use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use indicatif::{
     HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle,
 };
-
-use super::CommandError;
-use super::signals::{Interrupt, REMOVED};
 
 /// A bar that counts up to `length`; `things` names what it counts. It is drawn only on a terminal.
 pub(super) fn bar(length: u64, things: &str) -> ProgressBar {
@@ -21,31 +17,6 @@ pub(super) fn bar(length: u64, things: &str) -> ProgressBar {
         bar.set_draw_target(ProgressDrawTarget::hidden());
     }
     bar
-}
-
-/// A bar that counts rows, and a check whether the user wants to stop the work.
-pub(super) struct RowProgress {
-    bar: ProgressBar,
-    interrupt: Interrupt,
-}
-
-impl RowProgress {
-    /// `rows` is the number of rows to count up to.
-    pub(super) fn new(rows: u64) -> Result<Self, CommandError> {
-        let interrupt = Interrupt::watch(REMOVED)?;
-        Ok(Self { bar: bar(rows, "rows"), interrupt })
-    }
-
-    /// Shows that `rows` rows are done. Breaks if the user wants to stop.
-    pub(super) fn show(&self, rows: u64) -> ControlFlow<()> {
-        self.bar.set_position(rows);
-        self.interrupt.go_on()
-    }
-
-    /// Removes the bar.
-    pub(super) fn finish(&self) {
-        self.bar.finish_and_clear();
-    }
 }
 
 /// A bar on a terminal, otherwise a line now and then.

@@ -155,7 +155,7 @@ async fn reload_when_told(reloader: &Arc<Reloader>, mut hangup: Hangup) -> Infal
 /// Prints what is served, at which address, and which commands to try.
 fn print_welcome(models: &ModelSet, scheme: &str, address: SocketAddr) -> Result<(), CommandError> {
     let [served, others @ ..] = models.models() else { return Ok(()) };
-    let (model, engine) = (served.model(), served.engine());
+    let (model, engine) = (&served.model, &served.engine);
     let word = |preferred: &'static str, row: u32| {
         if model.words().row(preferred).is_some() {
             preferred.to_owned()
@@ -174,7 +174,7 @@ fn print_welcome(models: &ModelSet, scheme: &str, address: SocketAddr) -> Result
         engine.detail,
     )?;
     for other in others {
-        let model = other.model();
+        let model = &other.model;
         say!(
             "It also serves {} ({} rows × {} dimensions).",
             model.name(),

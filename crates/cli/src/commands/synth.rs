@@ -9,7 +9,8 @@ use kindred::synth::{SynthOptions, synth_folder, synth_text};
 
 use super::CommandError;
 use super::prepare::under;
-use super::progress::RowProgress;
+use super::progress::bar;
+use super::signals::{Interrupt, REMOVED};
 use crate::arguments::SynthArguments;
 
 /// Generates a synthetic model folder or text file, and shows the progress.
@@ -25,11 +26,15 @@ pub(super) fn synth(arguments: &SynthArguments) -> Result<(), CommandError> {
     if let Some(text) = text {
         check_free(text, *replace)?;
     }
-    let progress = RowProgress::new(u64::from(*rows))?;
-    let on_progress = &mut |rows| progress.show(u64::from(rows));
+    let interrupt = Interrupt::watch(REMOVED)?;
+    let bar = bar(u64::from(*rows), "rows");
+    let on_progress = &mut |rows| {
+        bar.set_position(u64::from(rows));
+        interrupt.go_on()
+    };
     let mut started = Instant::now();
     let mut made = |path: &std::path::Path| {
-        progress.finish();
+        bar.finish_and_clear();
         say!(
             "{}: {} synthetic rows × {dim} dimensions{}, seed {seed}, in {:.1} s",
             path.display(),

@@ -13,7 +13,7 @@ use rustyline::{CompletionType, Config, Editor};
 use super::completion::Words;
 use super::pipe::unread;
 use super::print::{banner, heading};
-use super::turn::{Fault, Turn};
+use super::turn::Turn;
 use super::{Form, Session};
 use crate::error::CommandError;
 use server::escape::escaped;
@@ -68,8 +68,8 @@ pub(crate) fn talk(session: &mut Session, form: Form, compat: bool) -> Result<()
         match answered {
             Ok(ControlFlow::Continue(())) => {}
             Ok(ControlFlow::Break(())) => return Ok(()),
-            Err(Fault::Line(error)) => eprintln!("{}", escaped(&error.to_string())),
-            Err(Fault::Output(e)) => return unread(e),
+            Err(CommandError::Output(e)) => return unread(e),
+            Err(error) => eprintln!("{}", escaped(&error.to_string())),
         }
     }
 }

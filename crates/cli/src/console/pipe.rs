@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, ErrorKind, Read as _, Write};
 use std::ops::ControlFlow;
 
-use super::turn::{Fault, Turn};
+use super::turn::Turn;
 use super::{Form, Session};
 use crate::error::CommandError;
 use kindred::Target;
@@ -40,7 +40,7 @@ pub(crate) fn answer_lines(
             (_, text) => text,
         };
         let turn = Turn { session, form, out, number: Some(number) };
-        let bad = |reason: String| Err(CommandError::BadLine(reason).into());
+        let bad = |reason: String| Err(CommandError::BadLine(reason));
         // Lines are read as bytes, so that a line that is not UTF-8 does not affect the next one.
         let answered = match (read, std::str::from_utf8(text)) {
             (Read::End, _) => break,
@@ -54,7 +54,8 @@ pub(crate) fn answer_lines(
         match answered {
             Ok(ControlFlow::Continue(())) => {}
             Ok(ControlFlow::Break(())) => break,
-            Err(Fault::Line(error)) => {
+            Err(CommandError::Output(e)) => return unread(e),
+            Err(error) => {
                 failed += 1;
                 let said = match error {
                     // Only these errors echo what was read.
@@ -64,7 +65,6 @@ pub(crate) fn answer_lines(
                 // Writing may fail here, too. The exit code also reports the failure.
                 let _ = writeln!(io::stderr(), "kindred: line {number}: {}", escaped(&said));
             }
-            Err(Fault::Output(e)) => return unread(e),
         }
     }
     if failed > 0 { Err(CommandError::LinesFailed { failed, asked }) } else { Ok(()) }
@@ -105,9 +105,8 @@ pub(crate) fn answer_one(
 ) -> Result<(), CommandError> {
     let mut turn = Turn { session, form, out: &mut io::stdout().lock(), number: None };
     match turn.question(question, asked) {
-        Ok(()) => Ok(()),
-        Err(Fault::Line(error)) => Err(error),
-        Err(Fault::Output(e)) => unread(e),
+        Err(CommandError::Output(e)) => unread(e),
+        answered => answered,
     }
 }
 
@@ -124,7 +123,7 @@ fn shortened(error: &str) -> String {
 pub(super) fn unread(error: io::Error) -> Result<(), CommandError> {
     match error.kind() {
         ErrorKind::BrokenPipe => Ok(()),
-        _ => Err(CommandError::System { doing: "can't write the answers", source: error }),
+        _ => Err(CommandError::Output(error)),
     }
 }
 

@@ -6,7 +6,7 @@ use indicatif::HumanCount;
 use kindred::question::Part;
 use kindred::{Answer, ModelDescription, Placed, Term};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use super::answer::ModelAnswer;
@@ -74,9 +74,9 @@ impl Form {
         body: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> io::Result<()> {
         if self.json {
-            let mut besides = known(asked, line);
-            add_times(&mut besides, times.as_ref(), comparison);
-            return json_line(out, besides, answer);
+            let compare = comparison.map(comparison_as_json);
+            let times_ms = times.as_ref().map(times_as_json);
+            return json_line(out, &JsonLine { asked, compare, line, times_ms, answer });
         }
         if line.is_some() {
             writeln!(out, "{}", escaped(asked))?;
@@ -149,7 +149,9 @@ impl Form {
         facts: &ModelDescription<'_>,
     ) -> io::Result<()> {
         if self.json {
-            return json_line(out, known(":model", line), facts);
+            let line =
+                JsonLine { asked: ":model", compare: None, line, times_ms: None, answer: facts };
+            return json_line(out, &line);
         }
         let ModelDescription { name, version, metric, engine, provenance: from, .. } = facts;
         let prepared = format!("{} by {}", from.prepared_at, from.prepared_by);
@@ -246,14 +248,24 @@ fn comparison_in_words(comparison: &Comparison) -> String {
     format!("   engine {engine_ms:.3} ms, reference {reference_ms:.3} ms{ratio}; {verdict}")
 }
 
-/// The question, and the number of its line.
-fn known(asked: &str, line: Option<u64>) -> Map<String, Value> {
-    let mut besides = Map::new();
-    besides.insert("asked".into(), asked.into());
-    if let Some(line) = line {
-        besides.insert("line".into(), line.into());
-    }
-    besides
+/// A line of JSON: the fields of the answer, and before them what is known besides.
+#[derive(Serialize)]
+struct JsonLine<'a, A> {
+    asked: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compare: Option<Value>,
+    /// The number of the question's line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    times_ms: Option<Value>,
+    #[serde(flatten)]
+    answer: &'a A,
+}
+
+fn json_line(out: &mut dyn Write, line: &JsonLine<'_, impl Serialize>) -> io::Result<()> {
+    writeln!(out, "{}", serde_json::to_string(line)?)?;
+    out.flush()
 }
 
 fn times_as_json(times: &Times) -> Value {
@@ -267,34 +279,10 @@ fn times_as_json(times: &Times) -> Value {
     milliseconds
 }
 
-/// Adds the times, and the result of the comparison.
-fn add_times(
-    besides: &mut Map<String, Value>,
-    times: Option<&Times>,
-    comparison: Option<&Comparison>,
-) {
-    if let Some(times) = times {
-        besides.insert("times_ms".into(), times_as_json(times));
-    }
-    if let Some(Comparison { engine_ms, reference_ms, difference }) = comparison {
-        let comparison = json!({"identical": difference.is_none(), "engine_ms": engine_ms,
-            "reference_ms": reference_ms, "difference": difference});
-        besides.insert("compare".into(), comparison);
-    }
-}
-
-/// Writes one line of JSON: the fields of `besides`, then those of the answer.
-fn json_line(
-    out: &mut dyn Write,
-    besides: Map<String, Value>,
-    answer: &impl Serialize,
-) -> io::Result<()> {
-    // Joins the two objects into one. The first is never empty, so a comma follows it.
-    let besides = Value::Object(besides).to_string();
-    let open = besides.strip_suffix('}').unwrap_or(&besides);
-    let answer = serde_json::to_string(answer)?;
-    writeln!(out, "{open},{}", answer.strip_prefix('{').unwrap_or(&answer))?;
-    out.flush()
+fn comparison_as_json(comparison: &Comparison) -> Value {
+    let Comparison { engine_ms, reference_ms, difference } = comparison;
+    json!({"identical": difference.is_none(), "engine_ms": engine_ms,
+        "reference_ms": reference_ms, "difference": difference})
 }
 
 /// Rounds milliseconds to whole microseconds: more digits mean nothing.

@@ -99,7 +99,7 @@ impl Remote {
             |(url, reason): (String, &str)| CommandError::BadUrl { url, reason: reason.into() };
         let parsed = client::service_url(url).map_err(bad)?;
         let api_key = client::api_key(source.api_key.as_deref())?;
-        let agent = client::agent(&parsed)?;
+        let agent = client::agent(&parsed, client::REQUEST)?;
         let proxy = client::proxy_name(&parsed);
         Ok(Self {
             agent,

@@ -11,17 +11,6 @@ use super::{Session, compat};
 use crate::error::CommandError;
 use kindred::Target;
 
-/// Why a line was not answered.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Fault {
-    /// An error for the person who typed it.
-    #[error(transparent)]
-    Line(#[from] CommandError),
-    /// The output can't be written.
-    #[error(transparent)]
-    Output(#[from] io::Error),
-}
-
 /// The source of a line, and the destination of its answer.
 pub(super) struct Turn<'a> {
     pub(super) session: &'a mut Session,
@@ -33,7 +22,7 @@ pub(super) struct Turn<'a> {
 
 impl Turn<'_> {
     /// Answers a line of the console. Breaks if it is the last.
-    pub(super) fn line(mut self, line: &str) -> Result<ControlFlow<()>, Fault> {
+    pub(super) fn line(mut self, line: &str) -> Result<ControlFlow<()>, CommandError> {
         match line::read(line)? {
             Line::Empty => {}
             Line::Question(text) => {
@@ -87,7 +76,7 @@ impl Turn<'_> {
     }
 
     /// Answers a line of the 2020 report.
-    pub(super) fn line_of_report(mut self, line: &str) -> Result<ControlFlow<()>, Fault> {
+    pub(super) fn line_of_report(mut self, line: &str) -> Result<ControlFlow<()>, CommandError> {
         if line.trim().is_empty() {
             return Ok(ControlFlow::Continue(()));
         }
@@ -98,7 +87,7 @@ impl Turn<'_> {
     }
 
     /// Answers a question.
-    pub(super) fn question(&mut self, question: &Target, asked: &str) -> Result<(), Fault> {
+    pub(super) fn question(&mut self, question: &Target, asked: &str) -> Result<(), CommandError> {
         let service = self.session.service.clone();
         let (reply, comparison) = self.session.ask(&*service, question)?;
         let ModelAnswer { model, version, .. } = &reply.answer;
@@ -106,7 +95,7 @@ impl Turn<'_> {
         self.form.of_question(self.out, asked, self.number, &reply, comparison.as_ref())?;
         match comparison {
             Some(Comparison { difference: Some(difference), .. }) => {
-                Err(CommandError::Different(difference).into())
+                Err(CommandError::Different(difference))
             }
             _ => Ok(()),
         }

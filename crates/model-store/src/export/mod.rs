@@ -10,42 +10,15 @@ use safetensors::tensor::{Metadata, TensorInfo};
 
 pub use crate::whole::check_free;
 
-use crate::prepare::{MAX_WORD_BYTES, ends_in_a_number};
+use crate::prepare::{MAX_WORD_BYTES, VectorsFormat, ends_in_a_number};
 use crate::whole::NewFile;
 use crate::{ModelError, ModelStore, npy};
 use contract::Row;
 
-/// A format that models can be written in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExportFormat {
-    /// One word per line, then its components as the shortest decimals that read back as the same
-    /// float32.
-    Glove,
-    /// The same after a line with the numbers of rows and components.
-    Word2vec,
-    /// That line, then each word, a space, its components as little-endian float32 and a line feed.
-    Word2vecBinary,
-    /// A NumPy array, float32 `[rows, dim]`; the words go to a separate file.
-    Npy,
-    /// The tensor `vectors`, float32 `[rows, dim]`; the words go to a separate file.
-    Safetensors,
-}
-
-impl ExportFormat {
-    /// All formats.
-    pub const ALL: [Self; 5] =
+impl VectorsFormat {
+    /// The formats that models can be written in.
+    pub const WRITTEN: [Self; 5] =
         [Self::Glove, Self::Word2vec, Self::Word2vecBinary, Self::Npy, Self::Safetensors];
-
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Glove => "glove",
-            Self::Word2vec => "word2vec",
-            Self::Word2vecBinary => "word2vec-bin",
-            Self::Npy => "npy",
-            Self::Safetensors => "safetensors",
-        }
-    }
 
     /// Whether it can't hold words.
     pub fn needs_words_file(self) -> bool {
@@ -55,6 +28,7 @@ impl ExportFormat {
     /// Why a word would not read back, and which format can hold it.
     fn refuses(self, row: Row, word: &str) -> Option<&'static str> {
         match self {
+            Self::GloveNorm => Some("norms are not written; use glove"),
             Self::Glove | Self::Word2vec
                 if ends_in_a_number(word)
                     || word.starts_with(' ')
@@ -94,8 +68,8 @@ impl ExportFormat {
 /// What to write, and where.
 #[derive(Debug, Clone)]
 pub struct ExportOptions {
-    /// The format.
-    pub format: ExportFormat,
+    /// The format, one of [`VectorsFormat::WRITTEN`].
+    pub format: VectorsFormat,
     /// The file to write; `None` is standard output.
     pub out: Option<PathBuf>,
     /// The file for the words, for formats that can't hold them.
@@ -179,7 +153,7 @@ fn same_file(a: &Path, b: &Path) -> bool {
     whole(a).is_some_and(|a| Some(a) == whole(b))
 }
 
-fn check_words(model: &ModelStore, format: ExportFormat) -> Result<(), ModelError> {
+fn check_words(model: &ModelStore, format: VectorsFormat) -> Result<(), ModelError> {
     for row in (0..model.rows() as u32).map(Row) {
         let word = model.words().word(row);
         if let Some(reason) = format.refuses(row, word) {
@@ -195,7 +169,7 @@ fn check_words(model: &ModelStore, format: ExportFormat) -> Result<(), ModelErro
 
 fn write_vectors(
     model: &ModelStore,
-    format: ExportFormat,
+    format: VectorsFormat,
     out: &mut dyn Write,
     on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> io::Result<ControlFlow<()>> {
@@ -205,16 +179,16 @@ fn write_vectors(
         let mut bytes = Vec::new();
         for row in range.map(|row| Row(row as u32)) {
             match format {
-                ExportFormat::Glove | ExportFormat::Word2vec => {
+                VectorsFormat::Glove | VectorsFormat::GloveNorm | VectorsFormat::Word2vec => {
                     write_line(words.bytes(row), table.row(row), &mut bytes);
                 }
-                ExportFormat::Word2vecBinary => {
+                VectorsFormat::Word2vecBinary => {
                     bytes.extend_from_slice(words.bytes(row));
                     bytes.push(b' ');
                     bytes.extend_from_slice(bytemuck::cast_slice(table.row(row)));
                     bytes.push(b'\n');
                 }
-                ExportFormat::Npy | ExportFormat::Safetensors => {
+                VectorsFormat::Npy | VectorsFormat::Safetensors => {
                     bytes.extend_from_slice(bytemuck::cast_slice(table.row(row)));
                 }
             }
@@ -239,13 +213,13 @@ fn write_vectors(
 }
 
 /// The bytes before the first row.
-fn head(model: &ModelStore, format: ExportFormat) -> Vec<u8> {
+fn head(model: &ModelStore, format: VectorsFormat) -> Vec<u8> {
     let (rows, dim) = (model.rows(), model.dim());
     match format {
-        ExportFormat::Glove => Vec::new(),
-        ExportFormat::Word2vec | ExportFormat::Word2vecBinary => format!("{rows} {dim}\n").into(),
-        ExportFormat::Npy => npy::head("'<f4'", &[rows as u64, dim as u64]),
-        ExportFormat::Safetensors => safetensors_head(rows, dim),
+        VectorsFormat::Glove | VectorsFormat::GloveNorm => Vec::new(),
+        VectorsFormat::Word2vec | VectorsFormat::Word2vecBinary => format!("{rows} {dim}\n").into(),
+        VectorsFormat::Npy => npy::head("'<f4'", &[rows as u64, dim as u64]),
+        VectorsFormat::Safetensors => safetensors_head(rows, dim),
     }
 }
 

@@ -28,27 +28,17 @@ pub struct Provenance {
 }
 
 impl Provenance {
-    /// The provenance of rows that were never in a file.
+    /// The provenance of rows that were never in a file, prepared by this program now.
     pub fn of_memory(source: &str) -> Self {
         Self {
             source: source.to_owned(),
             source_format: "memory".to_owned(),
             source_bytes: 0,
             source_checksum: Checksum::of(&[]),
-            prepared_by: Self::this_program(),
-            prepared_at: Self::now(),
+            prepared_by: concat!("kindred ", env!("CARGO_PKG_VERSION")).to_owned(),
+            prepared_at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
             bad_rows_skipped: 0,
             duplicate_words_dropped: 0,
         }
-    }
-
-    /// The value of `prepared_by`.
-    pub(crate) fn this_program() -> String {
-        concat!("kindred ", env!("CARGO_PKG_VERSION")).to_owned()
-    }
-
-    /// The value of `prepared_at`.
-    pub(crate) fn now() -> String {
-        humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
     }
 }

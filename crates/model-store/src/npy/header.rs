@@ -7,13 +7,13 @@ pub(super) const SIGNATURE: &[u8] = b"\x93NUMPY";
 
 /// The description of the array in a NumPy file.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct NpyHeader {
+pub(super) struct NpyHeader {
     /// The type of its numbers, such as `<f4`; `structured` for anything that is not a string.
-    pub(crate) descr: String,
-    pub(crate) fortran_order: bool,
-    pub(crate) shape: Vec<u64>,
+    pub(super) descr: String,
+    pub(super) fortran_order: bool,
+    pub(super) shape: Vec<u64>,
     /// The offset of the numbers.
-    pub(crate) bytes: u64,
+    pub(super) bytes: u64,
 }
 
 impl NpyHeader {
@@ -54,7 +54,8 @@ impl<'a> Dictionary<'a> {
                 }
                 // The content does not matter: such arrays are not vectors.
                 "descr" => {
-                    return Ok(NpyHeader { descr: "structured".into(), ..self.unknown(bytes) });
+                    let (descr, shape) = ("structured".to_owned(), vec![0, 0]);
+                    return Ok(NpyHeader { descr, fortran_order: false, shape, bytes });
                 }
                 "fortran_order" => fortran_order = Some(self.truth()?),
                 "shape" => shape = Some(self.numbers()?),
@@ -70,11 +71,6 @@ impl<'a> Dictionary<'a> {
             }
             _ => Err(NOT_ONE),
         }
-    }
-
-    /// For arrays that are refused whatever their shape.
-    fn unknown(&self, bytes: u64) -> NpyHeader {
-        NpyHeader { descr: String::new(), fortran_order: false, shape: vec![0, 0], bytes }
     }
 
     fn skip(&mut self, expected: char) -> Result<(), &'static str> {

@@ -3,8 +3,7 @@
 
 mod header;
 
-pub(crate) use header::NpyHeader;
-use header::SIGNATURE;
+use header::{NpyHeader, SIGNATURE};
 
 use crate::number::Number;
 
@@ -67,9 +66,12 @@ impl Numbers {
     /// If it can't be read, or the numbers have another type or order. Says what is wrong with
     /// "it", and the cure.
     pub fn read(head: &[u8]) -> Result<Self, String> {
-        let NpyHeader { descr, fortran_order, shape, bytes } = NpyHeader::of_vectors(head)?;
+        let NpyHeader { descr, fortran_order, shape, bytes } = NpyHeader::read(head)
+            .map_err(|reason| format!("its npy header can't be read ({reason})"))?;
         if fortran_order && shape.len() > 1 {
-            return Err(FORTRAN_ORDER.into());
+            return Err("its array is in Fortran order (column by column); save it with \
+                        numpy.save(path, numpy.ascontiguousarray(array))"
+                .to_owned());
         }
         Ok(Self { number: number_of(&descr)?, shape, start: bytes })
     }
@@ -95,19 +97,8 @@ impl Numbers {
     }
 }
 
-impl NpyHeader {
-    /// Reads the header of a file of vectors.
-    pub(crate) fn of_vectors(head: &[u8]) -> Result<Self, String> {
-        Self::read(head).map_err(|reason| format!("its npy header can't be read ({reason})"))
-    }
-}
-
-/// Why an array in Fortran order is refused.
-pub(crate) const FORTRAN_ORDER: &str = "its array is in Fortran order (column by column); save it with numpy.save(path, \
-                                        numpy.ascontiguousarray(array))";
-
 /// The type of numbers of this name.
-pub(crate) fn number_of(descr: &str) -> Result<Number, String> {
+fn number_of(descr: &str) -> Result<Number, String> {
     match descr {
         "<f2" => Ok(Number::F16),
         "<f4" => Ok(Number::F32),

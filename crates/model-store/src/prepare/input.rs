@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 use super::Input;
@@ -58,18 +58,29 @@ pub(super) struct ReadSoFar {
     pub(super) packing: Option<Packing>,
     /// The size on disk; unknown for a pipe.
     pub(super) bytes_total: Option<u64>,
-    seen: Arc<Seen>,
+    seen: Arc<Mutex<Seen>>,
 }
 
 impl ReadSoFar {
     /// Before decompression.
     pub(super) fn bytes_read(&self) -> u64 {
-        self.seen.lock().bytes
+        lock(&self.seen).bytes
     }
 
     /// Size and checksum of the file on disk, once it was read to its end.
     pub(super) fn finish(&self) -> Result<(u64, Checksum), ModelError> {
-        self.seen.finish().map_err(ModelError::io("read", &self.path))
+        let whole = lock(&self.seen).whole.take();
+        match whole {
+            Some(Whole::Hashed(bytes, checksum)) => Ok((bytes, checksum)),
+            Some(Whole::Hashing(thread)) => thread
+                .join()
+                .unwrap_or_else(|_| Err(io::Error::other("the hashing thread panicked")))
+                .map_err(ModelError::io("read", &self.path)),
+            None => {
+                let seen = lock(&self.seen);
+                Ok((seen.bytes, Checksum::from_hasher(&seen.hasher)))
+            }
+        }
     }
 
     pub(super) fn bad(&self, reason: impl Into<Reason>) -> ModelError {
@@ -90,10 +101,7 @@ pub(super) enum Raw<'a> {
 
 /// The bytes seen so far.
 #[derive(Default)]
-struct Seen(Mutex<SeenState>);
-
-#[derive(Default)]
-struct SeenState {
+struct Seen {
     bytes: u64,
     hasher: blake3::Hasher,
     /// Hashes a whole archive separately, because only a part of it is read.
@@ -177,12 +185,12 @@ impl<'a> Raw<'a> {
         let (seen, hashes) = (so_far.seen.clone(), false);
         match self {
             Self::File(inner) => {
-                seen.hash_beside(File::open(&so_far.path)?)?;
+                lock(&seen).whole = Some(hash_beside(File::open(&so_far.path)?)?);
                 Ok(Some(Box::new(Watched { inner, seen, hashes })))
             }
             Self::Bytes(bytes) => {
                 let hashed = Whole::Hashed(bytes.len() as u64, Checksum::of(bytes));
-                seen.lock().whole = Some(hashed);
+                lock(&seen).whole = Some(hashed);
                 Ok(Some(Box::new(Watched { inner: Cursor::new(bytes), seen, hashes })))
             }
             Self::Pipe(_) => Ok(None),
@@ -194,47 +202,29 @@ impl<'a> Raw<'a> {
 pub(super) trait ReadSeek: Read + Seek + Send {}
 impl<T: Read + Seek + Send> ReadSeek for T {}
 
-impl Seen {
-    fn lock(&self) -> std::sync::MutexGuard<'_, SeenState> {
-        self.0.lock().expect("nothing panics while it holds this lock")
-    }
+fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+    seen.lock().expect("nothing panics while it holds this lock")
+}
 
-    fn hash_beside(&self, mut file: File) -> io::Result<()> {
-        let thread = std::thread::Builder::new().name("kindred-hash".into()).spawn(move || {
-            let mut hasher = blake3::Hasher::new();
-            let bytes = io::copy(&mut file, &mut hasher)?;
-            Ok((bytes, Checksum::from_hasher(&hasher)))
-        })?;
-        self.lock().whole = Some(Whole::Hashing(thread));
-        Ok(())
-    }
-
-    /// Size and checksum, once all has been read.
-    fn finish(&self) -> io::Result<(u64, Checksum)> {
-        let whole = self.lock().whole.take();
-        match whole {
-            Some(Whole::Hashed(bytes, checksum)) => Ok((bytes, checksum)),
-            Some(Whole::Hashing(thread)) => thread
-                .join()
-                .unwrap_or_else(|_| Err(io::Error::other("the hashing thread panicked"))),
-            None => {
-                let seen = self.lock();
-                Ok((seen.bytes, Checksum::from_hasher(&seen.hasher)))
-            }
-        }
-    }
+fn hash_beside(mut file: File) -> io::Result<Whole> {
+    let thread = std::thread::Builder::new().name("kindred-hash".into()).spawn(move || {
+        let mut hasher = blake3::Hasher::new();
+        let bytes = io::copy(&mut file, &mut hasher)?;
+        Ok((bytes, Checksum::from_hasher(&hasher)))
+    })?;
+    Ok(Whole::Hashing(thread))
 }
 
 struct Watched<R> {
     inner: R,
-    seen: Arc<Seen>,
+    seen: Arc<Mutex<Seen>>,
     hashes: bool,
 }
 
 impl<R: Read> Read for Watched<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buffer)?;
-        let mut seen = self.seen.lock();
+        let mut seen = lock(&self.seen);
         seen.bytes += n as u64;
         if self.hashes {
             seen.hasher.update(&buffer[..n]);

@@ -129,14 +129,12 @@ impl<W: Write + Seek> Rows<'_, W> {
             format += &format!(", {packing}");
         }
         let provenance = Provenance {
-            source: file_name(&so_far.path),
             source_format: format,
             source_bytes,
             source_checksum,
-            prepared_by: Provenance::this_program(),
-            prepared_at: Provenance::now(),
             bad_rows_skipped: bad,
             duplicate_words_dropped: repeated,
+            ..Provenance::of_memory(&file_name(&so_far.path))
         };
         let first_bad_row = first_bad.map(|(number, reason)| format!("{unit} {number}: {reason}"));
         let (rows, dim) = (writer.rows(), writer.dim());

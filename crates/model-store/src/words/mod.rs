@@ -107,31 +107,14 @@ impl Words {
         &self.text[start..end - 1]
     }
 
-    /// The rows, ascending, of words that contain a byte for which this is true. One sweep over all
-    /// words is much faster than checking each word.
-    pub fn rows_with_byte(&self, is_wanted: impl Fn(u8) -> bool) -> Vec<Row> {
+    /// Whether a word contains a byte for which this is true. One sweep over all words is much
+    /// faster than checking each word. Line feeds, which no word has, count as well.
+    pub fn any_byte(&self, is_wanted: impl Fn(u8) -> bool) -> bool {
         /// Bytes checked together.
         const TOGETHER: usize = 64;
-        let offsets = self.offsets();
-        let mut rows = Vec::new();
-        for (chunk, bytes) in self.text.chunks(TOGETHER).enumerate() {
-            // A word has no line feed; each ends with one.
-            let wanted = |&byte: &u8| byte != b'\n' && is_wanted(byte);
-            // No early exit, so that the compiler can vectorise it.
-            if !bytes.iter().fold(false, |any, byte| any | wanted(byte)) {
-                continue;
-            }
-            for (index, byte) in bytes.iter().enumerate() {
-                if wanted(byte) {
-                    let at = (chunk * TOGETHER + index) as u64;
-                    let row = Row(offsets.partition_point(|&start| start <= at) as u32 - 1);
-                    if rows.last() != Some(&row) {
-                        rows.push(row);
-                    }
-                }
-            }
-        }
-        rows
+        // No early exit within them, so that the compiler can vectorise it.
+        let any = |bytes: &[u8]| bytes.iter().fold(false, |any, &byte| any | is_wanted(byte));
+        self.text.chunks(TOGETHER).any(any)
     }
 
     /// The row of a word, if the model has it.

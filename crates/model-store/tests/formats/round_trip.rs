@@ -4,8 +4,8 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use model_store::export::{ExportFormat, ExportOptions, export};
-use model_store::prepare::PrepareOptions;
+use model_store::export::{ExportOptions, export};
+use model_store::prepare::{PrepareOptions, VectorsFormat};
 use model_store::{ModelError, ModelStore};
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ use super::support::Scratch;
 
 fn write(
     model: &ModelStore,
-    format: ExportFormat,
+    format: VectorsFormat,
     scratch: &Scratch,
 ) -> Result<PrepareOptions, ModelError> {
     let words = format.needs_words_file().then(|| scratch.path("words.any"));
@@ -23,7 +23,7 @@ fn write(
     Ok(PrepareOptions { words, ..Default::default() })
 }
 
-fn comes_back(model: &ModelStore, format: ExportFormat) {
+fn comes_back(model: &ModelStore, format: VectorsFormat) {
     let scratch = Scratch::new();
     let options = write(model, format, &scratch).unwrap();
     let content = fs::read(scratch.path("exported")).unwrap();
@@ -47,7 +47,7 @@ proptest! {
         prop_assume!(!words.is_empty());
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let model = rows(&components, dim, &words);
-        for format in ExportFormat::ALL {
+        for format in VectorsFormat::WRITTEN {
             comes_back(&model, format);
         }
     }
@@ -58,7 +58,7 @@ fn the_smallest_largest_and_negative_zero_come_back() {
     let extremes =
         [f32::MAX, f32::MIN, f32::MIN_POSITIVE, f32::from_bits(1), -0.0, 0.1, 1e-7, 16_777_217.0];
     let model = rows(&extremes, 2, &["a", "1.5", "naïve\u{85}", "\u{1F438}"]);
-    for format in ExportFormat::ALL {
+    for format in VectorsFormat::WRITTEN {
         comes_back(&model, format);
     }
 }
@@ -67,8 +67,8 @@ fn the_smallest_largest_and_negative_zero_come_back() {
 fn words_with_spaces_come_back_or_are_refused() {
     let numbers = [1.0, 2.0, 3.0];
     let fine = rows(&numbers, 1, &["the", ". . .", "at name@domain.com"]);
-    for format in ExportFormat::ALL {
-        if format == ExportFormat::Word2vecBinary {
+    for format in VectorsFormat::WRITTEN {
+        if format == VectorsFormat::Word2vecBinary {
             let said = write(&fine, format, &Scratch::new()).unwrap_err().to_string();
             assert!(said.contains("\". . .\" of row 1") && said.contains("use word2vec"), "{said}");
         } else {
@@ -77,34 +77,34 @@ fn words_with_spaces_come_back_or_are_refused() {
     }
     for word in ["route 66", " x", "x "] {
         let model = rows(&numbers, 1, &["the", word, "of"]);
-        for format in [ExportFormat::Glove, ExportFormat::Word2vec] {
+        for format in [VectorsFormat::Glove, VectorsFormat::Word2vec] {
             let said = write(&model, format, &Scratch::new()).unwrap_err().to_string();
             assert!(said.contains("of row 1") && said.contains("npy"), "{said}");
         }
-        comes_back(&model, ExportFormat::Npy);
-        comes_back(&model, ExportFormat::Safetensors);
+        comes_back(&model, VectorsFormat::Npy);
+        comes_back(&model, VectorsFormat::Safetensors);
     }
     let first = rows(&numbers, 1, &[". . .", "b", "c"]);
-    assert!(write(&first, ExportFormat::Glove, &Scratch::new()).is_err());
-    comes_back(&first, ExportFormat::Word2vec);
+    assert!(write(&first, VectorsFormat::Glove, &Scratch::new()).is_err());
+    comes_back(&first, VectorsFormat::Word2vec);
     for word in ["\u{feff}x", "x\r"] {
         let model = rows(&numbers, 1, &[word, "b", "c"]);
-        assert!(write(&model, ExportFormat::Npy, &Scratch::new()).is_err(), "{word:?}");
-        comes_back(&model, ExportFormat::Word2vec);
+        assert!(write(&model, VectorsFormat::Npy, &Scratch::new()).is_err(), "{word:?}");
+        comes_back(&model, VectorsFormat::Word2vec);
     }
     for word in ["a\tb", "a\t1"] {
         let model = rows(&numbers, 1, &["the", word, "c"]);
-        assert!(write(&model, ExportFormat::Glove, &Scratch::new()).is_err(), "{word:?}");
-        comes_back(&model, ExportFormat::Npy);
+        assert!(write(&model, VectorsFormat::Glove, &Scratch::new()).is_err(), "{word:?}");
+        comes_back(&model, VectorsFormat::Npy);
     }
     // Both sides agree on what is not a number; control characters do not make text binary.
     for word in ["to infinity", "\u{1}a", "nul\0"] {
         let model = rows(&numbers, 1, &["the", word, "c"]);
-        comes_back(&model, ExportFormat::Glove);
-        comes_back(&model, ExportFormat::Word2vec);
+        comes_back(&model, VectorsFormat::Glove);
+        comes_back(&model, VectorsFormat::Word2vec);
         let first = rows(&numbers, 1, &[word.trim_start_matches("to "), "b", "c"]);
-        comes_back(&first, ExportFormat::Word2vec);
-        comes_back(&first, ExportFormat::Glove);
+        comes_back(&first, VectorsFormat::Word2vec);
+        comes_back(&first, VectorsFormat::Glove);
     }
 }
 
@@ -114,7 +114,7 @@ fn only_files_are_replaced_and_links_stay() {
     let scratch = Scratch::new();
     let model = rows(&[1.0, 2.0], 1, &["a", "b"]);
     let replace = |out: &Path, words: Option<&Path>| {
-        let format = if words.is_some() { ExportFormat::Npy } else { ExportFormat::Glove };
+        let format = if words.is_some() { VectorsFormat::Npy } else { VectorsFormat::Glove };
         let (out, words) = (Some(out.to_owned()), words.map(Path::to_owned));
         let options = ExportOptions { format, out, words, biases: None, replace: true };
         export(&model, &options, &mut |_| ControlFlow::Continue(()))
@@ -145,7 +145,7 @@ fn files_in_the_way_stay_unless_they_may_be_replaced() {
     let thesis = scratch.path("thesis");
     let try_to = |out: &Path, words: Option<&Path>, replace| {
         let options = ExportOptions {
-            format: if words.is_some() { ExportFormat::Npy } else { ExportFormat::Glove },
+            format: if words.is_some() { VectorsFormat::Npy } else { VectorsFormat::Glove },
             out: Some(out.to_owned()),
             words: words.map(Path::to_owned),
             biases: None,
@@ -164,7 +164,7 @@ fn files_in_the_way_stay_unless_they_may_be_replaced() {
     let stopped = export(
         &model,
         &ExportOptions {
-            format: ExportFormat::Glove,
+            format: VectorsFormat::Glove,
             out: Some(scratch.path("x")),
             words: None,
             biases: None,

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use contract::Metric;
-use model_store::export::{ExportFormat, ExportOptions, export};
-use model_store::prepare::PrepareOptions;
+use model_store::export::{ExportOptions, export};
+use model_store::prepare::{PrepareOptions, VectorsFormat};
 use model_store::{ModelError, ModelStore};
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ use crate::formats::support::Scratch;
 
 fn write(
     model: &ModelStore,
-    format: ExportFormat,
+    format: VectorsFormat,
     scratch: &Scratch,
     biases: Option<PathBuf>,
 ) -> Result<PrepareOptions, ModelError> {
@@ -26,7 +26,7 @@ fn write(
     Ok(PrepareOptions { words, metric: model.metric(), biases, ..Default::default() })
 }
 
-fn comes_back(model: &ModelStore, format: ExportFormat) {
+fn comes_back(model: &ModelStore, format: VectorsFormat) {
     let scratch = Scratch::new();
     let biases = model.table().biases().map(|_| scratch.path("biases.npy"));
     let options = write(model, format, &scratch, biases).unwrap();
@@ -47,7 +47,7 @@ proptest! {
     fn every_bias_comes_back(bits: [u32; 3], has_biases: bool) {
         let biases = bits.map(f32::from_bits).map(|x| if x.is_finite() { x } else { f32::MIN });
         let model = three(has_biases.then_some(&biases[..]));
-        for format in ExportFormat::ALL {
+        for format in VectorsFormat::WRITTEN {
             comes_back(&model, format);
         }
     }
@@ -56,7 +56,7 @@ proptest! {
 #[test]
 fn biases_are_written_only_if_they_are_asked_for() {
     let scratch = Scratch::new();
-    write(&three(Some(&[1.0, 2.0, 3.0])), ExportFormat::Glove, &scratch, None).unwrap();
+    write(&three(Some(&[1.0, 2.0, 3.0])), VectorsFormat::Glove, &scratch, None).unwrap();
     assert_eq!(
         fs::read_to_string(scratch.path("exported")).unwrap(),
         "a 1.0 2.0\nb 0.1 0.0\nc 0.0 0.0\n"
@@ -71,7 +71,7 @@ fn biases_that_a_model_lacks_are_not_written() {
     for model in [cosine, three(None)] {
         let scratch = Scratch::new();
         let biases = Some(scratch.path("biases.npy"));
-        let said = write(&model, ExportFormat::Glove, &scratch, biases).unwrap_err().to_string();
+        let said = write(&model, VectorsFormat::Glove, &scratch, biases).unwrap_err().to_string();
         assert!(said.contains("m: it has no biases; omit --bias"), "{said}");
         assert!(!scratch.path("exported").exists() && !scratch.path("biases.npy").exists());
     }
@@ -83,12 +83,12 @@ fn all_files_are_written_or_none() {
     let taken = scratch.path("thesis");
     fs::write(&taken, "years of work").unwrap();
     let said =
-        write(&model, ExportFormat::Npy, &scratch, Some(taken.clone())).unwrap_err().to_string();
+        write(&model, VectorsFormat::Npy, &scratch, Some(taken.clone())).unwrap_err().to_string();
     assert!(said.contains("thesis is there already"), "{said}");
     for name in ["exported", "words.any"] {
         assert!(!scratch.path(name).exists(), "{name}");
         let biases = Some(scratch.path(name));
-        let said = write(&model, ExportFormat::Npy, &scratch, biases).unwrap_err().to_string();
+        let said = write(&model, VectorsFormat::Npy, &scratch, biases).unwrap_err().to_string();
         assert!(said.contains("give each its own name"), "{said}");
     }
     assert_eq!(fs::read_to_string(&taken).unwrap(), "years of work");

@@ -1,8 +1,10 @@
 //! Errors of settings.
 
+use std::error::Error;
 use std::path::PathBuf;
 
-/// Why the settings are invalid. Names the file or variable, the key and the known keys.
+/// Why the settings, or the files that they name, are invalid. Names the file or variable, the key
+/// and the known keys.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The settings file can't be read.
@@ -21,6 +23,37 @@ pub enum ConfigError {
         /// Where the error is, and why.
         source: toml::de::Error,
     },
+    /// A file that a setting names can't be read.
+    #[error("can't read {}, which the setting `{setting}` names: {source}", path.display())]
+    UnreadableFile {
+        /// The key.
+        setting: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// A file that a setting names can't be used.
+    #[error("{file}: {reason}")]
+    BadFile {
+        /// The file, and the line, or the setting that names it.
+        file: String,
+        /// The fault, and the cure.
+        reason: String,
+        /// The error that says so, if there is one.
+        source: Option<Box<dyn Error + Send + Sync>>,
+    },
+    /// A certificate without its key, or the other way round.
+    #[error("setting `{has}` is given without `{lacks}`: TLS takes both, plain HTTP neither")]
+    Half {
+        /// The setting that is given.
+        has: &'static str,
+        /// The setting that is missing.
+        lacks: &'static str,
+    },
+    /// The exporter of traces refuses its environment.
+    #[error("can't export traces: {0}; correct or unset the OTEL_EXPORTER_OTLP_ variable")]
+    Exporter(#[source] Box<dyn Error + Send + Sync>),
     /// A key that does not exist.
     #[error("{origin}: unknown setting {key}; known settings: {}", known.join(", "))]
     UnknownKey {

@@ -112,6 +112,6 @@ fn check_different(key: &'static str, sources: &[ModelSource]) -> Result<(), Con
     Ok(())
 }
 
-fn invalid(key: &'static str, reason: impl Into<String>) -> ConfigError {
+pub(crate) fn invalid(key: &'static str, reason: impl Into<String>) -> ConfigError {
     ConfigError::Invalid { key, reason: reason.into() }
 }

@@ -121,7 +121,7 @@ pub(super) async fn offloaded<T: Send + 'static>(
     stage: impl FnOnce(&Cancellation) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
     cost.count(call.service());
-    call.service().workers.run(call.account(), deadline, stage).await?
+    call.service().workers.run(&call.account, deadline, stage).await?
 }
 
 /// Checks that the deadline has not passed.

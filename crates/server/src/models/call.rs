@@ -16,8 +16,8 @@ pub(crate) struct Call {
     held: Arc<ThreadModels>,
     /// The index of the model that it queries.
     model: usize,
-    account: Arc<Account>,
-    arrived: Instant,
+    pub(crate) account: Arc<Account>,
+    pub(crate) arrived: Instant,
     /// The timeout in the request's header, in milliseconds, or the error if it can't be parsed.
     allowed: Option<Result<u64, NotMilliseconds>>,
     /// Where the times of its jobs are noted, if it is traced.
@@ -54,11 +54,7 @@ impl Call {
 
     /// The model that the request queries.
     pub(crate) fn served(&self) -> &Arc<ServedModel> {
-        &self.held.set().models()[self.model]
-    }
-
-    pub(crate) fn account(&self) -> &Arc<Account> {
-        &self.account
+        &self.held.set.models()[self.model]
     }
 
     /// Asks the model that the request queries, on its caller's account.
@@ -69,15 +65,11 @@ impl Call {
 
     /// All models that were served when the request arrived.
     pub(crate) fn all_models(&self) -> &[Arc<ServedModel>] {
-        self.held.set().models()
+        self.held.set.models()
     }
 
     pub(crate) fn service(&self) -> &Service {
-        self.held.service()
-    }
-
-    pub(crate) fn arrived(&self) -> Instant {
-        self.arrived
+        &self.held.service
     }
 
     /// The latest possible deadline, as known before the body is read. A header that can't be

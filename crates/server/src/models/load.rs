@@ -27,31 +27,24 @@ use kindred::placement::Placed;
 use kindred::queue::{self, DeviceThreads, EngineLost, Limits, Until};
 use kindred::warm_up::WarmUp;
 
-/// Says for a model how its engines are made: a maker for each replica.
-pub type MakeEngines = Arc<dyn Fn(Making<'_>) -> Result<Makers, EngineStartError> + Send + Sync>;
-
-/// A model whose engines are to be made.
-#[derive(Clone, Copy)]
-pub struct Making<'a> {
-    /// The model.
-    pub model: &'a Arc<ModelStore>,
-    /// Its placement on several GPUs.
-    pub placement: Placement,
-    /// Where the model is that it replaces, if that is on GPUs.
-    pub replaces: Option<&'a Placed>,
-}
+/// Says how the engines of this model are made, placed like this on several GPUs: a maker for each
+/// replica. It may replace a model that is on GPUs, and where.
+pub type MakeEngines = Arc<
+    dyn Fn(&Arc<ModelStore>, Placement, Option<&Placed>) -> Result<Makers, EngineStartError>
+        + Send
+        + Sync,
+>;
 
 /// One engine for each model.
-pub fn one_engine<F>(make: F) -> MakeEngines
-where
-    F: Fn(Arc<ModelStore>, WarmUp) -> Result<Box<dyn Engine>, EngineStartError>
-        + Send
-        + Sync
-        + 'static,
-{
+pub fn one_engine(
+    make: impl Fn(Arc<ModelStore>, WarmUp) -> Result<Box<dyn Engine>, EngineStartError>
+    + Send
+    + Sync
+    + 'static,
+) -> MakeEngines {
     let make = Arc::new(make);
-    Arc::new(move |making| {
-        let (make, model) = (make.clone(), making.model.clone());
+    Arc::new(move |model, _, _| {
+        let (make, model) = (make.clone(), model.clone());
         let each = vec![Box::new(move |warm| make(model.clone(), warm)) as Maker];
         Ok(Makers { each, placed: None })
     })
@@ -182,7 +175,7 @@ impl Loader {
             let started = self.start_engines(model, config, makers, false, Until::All)?;
             models.push(self.watched(started));
         }
-        heads::check_models(config, models.iter().map(|served| served.model()))?;
+        heads::check_models(config, models.iter().map(|served| &*served.model))?;
         Ok(ModelSet::new(models))
     }
 
@@ -246,7 +239,7 @@ impl Loader {
     ) -> Result<Makers, LoadError> {
         let placement = config.placement_of(model.name());
         let replaces = before.and_then(|before| before.placed.as_ref());
-        Ok((self.make_engines)(Making { model, placement, replaces })?)
+        Ok((self.make_engines)(model, placement, replaces)?)
     }
 
     fn start_engines(

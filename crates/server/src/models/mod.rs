@@ -16,10 +16,9 @@ mod service;
 mod set;
 mod verification;
 mod warm;
-mod words_as_json;
 
 pub use heads::{ServedHead, find_head, without_checksum};
-pub use load::{LoadError, Loader, MakeEngines, Making, one_engine};
+pub use load::{LoadError, Loader, MakeEngines, one_engine};
 pub use one::OneModel;
 pub use readiness::NotReady;
 pub use reload::{
@@ -29,7 +28,6 @@ pub use served::ServedModel;
 pub(crate) use served::weak_tag;
 pub use service::{Service, Timeouts};
 pub use set::{ModelSet, Models};
-pub use words_as_json::WordsAsJson;
 
 pub(crate) use call::{Call, NotMilliseconds};
 pub(crate) use set::View;

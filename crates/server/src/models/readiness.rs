@@ -16,18 +16,9 @@ const GOOD_FOR: Duration = Duration::from_secs(1);
 /// Why a model does not count as ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotReady {
-    /// The engine was lost for good.
-    #[error("the engine has stopped working")]
-    EngineGone,
-    /// The engine failed in the check's own pass.
-    #[error("the engine failed")]
-    EngineFailed,
-    /// The engine failed and is being made again.
-    #[error("the engine is restarting")]
-    EngineRestarting {
-        /// When it may be ready.
-        retry_after: Duration,
-    },
+    /// The engine failed in the check's own pass, is being made again, or was lost for good.
+    #[error(transparent)]
+    Engine(SubmitError),
     /// The answer did not arrive in time.
     #[error("a query took longer than {0} ms")]
     TooSlow(u128),
@@ -108,9 +99,9 @@ impl Readiness {
         match queue.engine_state() {
             DeviceState::Working => {}
             DeviceState::Restarting { retry_after } => {
-                return Err(NotReady::EngineRestarting { retry_after });
+                return Err(NotReady::Engine(SubmitError::EngineRestarting { retry_after }));
             }
-            DeviceState::Lost => return Err(NotReady::EngineGone),
+            DeviceState::Lost => return Err(NotReady::Engine(SubmitError::EngineGone)),
         }
         if self.is_fresh() {
             return Ok(());
@@ -124,12 +115,8 @@ impl Readiness {
         }
         let deadline = Instant::now() + self.timeout;
         let failed = |error| match error {
-            SubmitError::EngineGone => NotReady::EngineGone,
-            SubmitError::EngineFailed => NotReady::EngineFailed,
-            SubmitError::EngineRestarting { retry_after } => {
-                NotReady::EngineRestarting { retry_after }
-            }
             SubmitError::Full { .. } | SubmitError::DeadlinePassed => self.too_slow(),
+            of_engine => NotReady::Engine(of_engine),
         };
         if let Some((query, expected)) = &self.question {
             let answer = queue.submit_probe(query.clone(), deadline).await.map_err(failed)?;

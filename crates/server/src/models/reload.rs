@@ -21,8 +21,7 @@ pub type ReadSettings = Box<dyn Fn() -> Result<Config, ConfigError> + Send + Syn
 
 /// Reads the files of keys and certificates again. Puts all of them in force, or none. Returns one
 /// line for each file that says what is in force now.
-pub type ReloadFiles =
-    Box<dyn Fn() -> Result<Vec<String>, Box<dyn Error + Send + Sync>> + Send + Sync>;
+pub type ReloadFiles = Box<dyn Fn() -> Result<Vec<String>, ConfigError> + Send + Sync>;
 
 /// Reloads models while they are served.
 pub struct Reloader {
@@ -42,12 +41,9 @@ pub enum ReloadError {
     /// Another reload is in progress.
     #[error("another reload is in progress")]
     InProgress,
-    /// The settings can't be used.
+    /// The settings, the API keys or the certificates can't be used.
     #[error(transparent)]
     Settings(#[from] ConfigError),
-    /// The API keys or the certificates can't be used.
-    #[error(transparent)]
-    Files(Box<dyn Error + Send + Sync>),
     /// A head fits none of the models in the settings, or that can't be known.
     #[error(transparent)]
     Head(Box<LoadError>),
@@ -199,7 +195,7 @@ impl Reloader {
 
     fn reload_now(&self) -> Result<Reloaded, ReloadError> {
         // First, because a revoked key must stop working whatever else fails.
-        let files = (self.reload_files)().map_err(ReloadError::Files)?;
+        let files = (self.reload_files)()?;
         files.iter().for_each(|line| info!("reloaded: {line}"));
         let config = (self.read_settings)()?;
         let sources = config.sources();

@@ -11,7 +11,6 @@ use kindred::contract::EngineDescription;
 
 use super::heads::ServedHead;
 use super::readiness::Readiness;
-use super::words_as_json::WordsAsJson;
 use crate::observe::EngineFigures;
 use kindred::heads::Tokenised;
 use kindred::placement::Placed;
@@ -22,13 +21,13 @@ use kindred::queue::{DeviceThreads, QueueHandle, Replicas};
 pub struct ServedModel {
     // Dropped in this order, so that the engine's thread holds the table last and frees its memory,
     // instead of a thread that others wait for.
-    pub(crate) model: Arc<ModelStore>,
+    /// Table and words.
+    pub model: Arc<ModelStore>,
     pub(crate) queue: QueueHandle,
-    pub(crate) engine: EngineDescription,
+    /// The engine that searches it.
+    pub engine: EngineDescription,
     /// Its heads. A reload may replace them while the model stays.
     pub(crate) heads: ArcSwap<Vec<ServedHead>>,
-    /// The words as they are written in answers.
-    pub(crate) words: WordsAsJson,
     /// The beginning of each answer: an open object with the model's name and version.
     pub(crate) beginning: Vec<u8>,
     /// A hash of name and version, as an entity tag, because every answer contains both. Weak,
@@ -108,7 +107,6 @@ impl ServedModel {
         let beginning = beginning.into_bytes();
         Self {
             heads: ArcSwap::from_pointee(heads),
-            words: WordsAsJson::new(model.words()),
             etag: weak_tag(&beginning),
             readiness: Readiness::new(&model, readiness_timeout),
             engine: engines.description().clone(),
@@ -126,11 +124,6 @@ impl ServedModel {
         self.model.name()
     }
 
-    /// Table and words.
-    pub fn model(&self) -> &ModelStore {
-        &self.model
-    }
-
     /// The counts of its queue and engine.
     pub(crate) fn figures(&self) -> EngineFigures {
         let table = self.model.table();
@@ -145,10 +138,5 @@ impl ServedModel {
             queue: self.queue.statistics(),
             texts: if has_heads { self.text_counts.counted().to_vec() } else { Vec::new() },
         }
-    }
-
-    /// The engine that searches it.
-    pub fn engine(&self) -> &EngineDescription {
-        &self.engine
     }
 }

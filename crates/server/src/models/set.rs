@@ -52,18 +52,8 @@ impl ModelSet {
 /// would be contended by every request.
 #[derive(Debug)]
 pub(crate) struct ThreadModels {
-    set: Arc<ModelSet>,
-    service: Arc<Service>,
-}
-
-impl ThreadModels {
-    pub(crate) fn set(&self) -> &ModelSet {
-        &self.set
-    }
-
-    pub(crate) fn service(&self) -> &Service {
-        &self.service
-    }
+    pub(crate) set: Arc<ModelSet>,
+    pub(crate) service: Arc<Service>,
 }
 
 /// Where the requests of one thread find the models.

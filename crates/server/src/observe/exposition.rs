@@ -1,6 +1,7 @@
 //! All figures as text. The Prometheus project's own library writes them; this module adds up the
 //! threads' figures.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use prometheus_client::collector::Collector;
@@ -9,22 +10,24 @@ use prometheus_client::registry::Registry;
 
 use super::families::{self, Known};
 use super::family::Family;
-use super::formats::to_text;
-use super::{EngineFigures, Format, Observer};
+use super::{EngineFigures, Observer};
 
 impl Observer {
-    /// Writes all figures as they are now, including those of these models' queues and engines.
-    pub fn write(&self, known: Known<'_>, models: &[EngineFigures], format: Format) -> String {
+    /// Writes all figures as they are now, including those of these models' queues and engines: in
+    /// OpenMetrics 1.0, or in the text format of Prometheus, version 0.0.4, which everything reads.
+    pub fn write(
+        &self,
+        known: Known<'_>,
+        models: &[EngineFigures],
+        is_open_metrics: bool,
+    ) -> String {
         let mut registry = Registry::default();
         let families = families::all(self, known, models);
         registry.register_collector(Box::new(Families(families)));
         let mut text = String::with_capacity(64 << 10);
         prometheus_client::encoding::text::encode(&mut text, &registry)
             .expect("a string takes all that is written");
-        match format {
-            Format::OpenMetrics => text,
-            Format::Text => to_text(&text),
-        }
+        if is_open_metrics { text } else { to_text(&text) }
     }
 }
 
@@ -35,6 +38,29 @@ impl Collector for Families {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|family| family.encode(&mut encoder))
     }
+}
+
+/// Converts OpenMetrics to the older text format: there, the description of a counter has its full
+/// name as well, and there are no units and no end marker.
+fn to_text(open_metrics: &str) -> String {
+    let types = open_metrics.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let counters: HashSet<&str> = types.filter_map(|rest| rest.strip_suffix(" counter")).collect();
+    let mut text = String::with_capacity(open_metrics.len() + 1024);
+    let kept = |line: &&str| *line != "# EOF" && !line.starts_with("# UNIT ");
+    for line in open_metrics.lines().filter(kept) {
+        // As in `# HELP name text`.
+        let of_counter = line.strip_prefix("# ").and_then(|rest| {
+            let (kind, rest) = rest.split_once(' ')?;
+            let (name, rest) = rest.split_once(' ')?;
+            counters.contains(name).then_some(["# ", kind, " ", name, "_total ", rest])
+        });
+        match of_counter {
+            Some(parts) => text.extend(parts),
+            None => text.push_str(line),
+        }
+        text.push('\n');
+    }
+    text
 }
 
 #[cfg(test)]
@@ -64,7 +90,7 @@ mod tests {
         let observer = Observer::new(AccessLog::default(), &[]);
         let memory = Memory::new(1, 2);
         let known = Known { engine: "cpu", is_ready: true, memory: &memory, traces: None };
-        let text = observer.write(known, std::slice::from_ref(&model), Format::Text);
+        let text = observer.write(known, std::slice::from_ref(&model), false);
         let label = r#"model="quo\"te\\new\nline""#;
         for line in [
             &format!("kindred_model_rows{{{label}}} 3.0"),
@@ -81,10 +107,33 @@ mod tests {
         assert!(!text.contains("unheard_of"));
         // Two models are two samples of one family.
         let two = [model, figures("other")];
-        let open = observer.write(known, &two, Format::OpenMetrics);
+        let open = observer.write(known, &two, true);
         assert!(open.contains("# TYPE kindred_scan_fallbacks counter\n"), "{open}");
         assert_eq!(open.matches("# TYPE kindred_model_rows ").count(), 1);
         assert_eq!(open.matches("\nkindred_model_rows{").count(), 2);
         assert!(open.ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn only_counters_change_their_names() {
+        let open_metrics = "\
+# HELP a_b What \\n there # TYPE is.
+# TYPE a_b counter
+# UNIT a_b b
+a_b_total{x=\"# EOF\"} 1
+# HELP a_bc A gauge.
+# TYPE a_bc gauge
+a_bc 2
+# EOF
+";
+        let text = "\
+# HELP a_b_total What \\n there # TYPE is.
+# TYPE a_b_total counter
+a_b_total{x=\"# EOF\"} 1
+# HELP a_bc A gauge.
+# TYPE a_bc gauge
+a_bc 2
+";
+        assert_eq!(to_text(open_metrics), text);
     }
 }

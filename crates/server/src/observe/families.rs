@@ -31,7 +31,8 @@ pub struct Known<'a> {
 /// All families, in the order in which they are written.
 pub(super) fn all(observer: &Observer, known: Known<'_>, models: &[EngineFigures]) -> Vec<Family> {
     let mut families = of_build(known);
-    families.extend(of_requests(&observer.all(), observer.routes));
+    let threads: Vec<_> = observer.threads().iter().map(|(_, figures)| figures.clone()).collect();
+    families.extend(of_requests(&threads, observer.routes));
     families.extend(of_connections(observer));
     families.extend(of_memory(known.memory));
     families.extend(of_models(models));

@@ -10,7 +10,6 @@ mod engine_figures;
 mod exposition;
 mod families;
 mod family;
-mod formats;
 mod labels;
 mod process;
 mod request;
@@ -25,7 +24,6 @@ pub use access_log::AccessLog;
 pub use counter::Histogram;
 pub use engine_figures::EngineFigures;
 pub use families::Known;
-pub use formats::Format;
 pub(crate) use labels::MAX_ROUTES;
 pub(crate) use process::number_in;
 pub(crate) use request::Connection;
@@ -87,11 +85,6 @@ impl Observer {
             };
             figures.stage_nanoseconds.add(nanoseconds);
         });
-    }
-
-    /// All threads' figures, as they are now.
-    fn all(&self) -> Vec<Arc<ThreadFigures>> {
-        self.threads().iter().map(|(_, figures)| figures.clone()).collect()
     }
 
     fn connections_open(&self) -> u64 {

@@ -21,9 +21,9 @@ use opentelemetry_sdk::trace::{
 use tracing::{info, warn};
 use ureq::Agent;
 
-use super::{TraceFigures, TracesError};
+use super::TraceFigures;
 use crate::client;
-use crate::config::ConfigError;
+use crate::config::{self, ConfigError};
 
 /// Spans that may wait; further traces are dropped. A trace has four spans or more.
 const QUEUE: usize = 8192;
@@ -53,10 +53,9 @@ struct Counts {
 
 impl Exporter {
     /// Starts the thread that sends spans to the collector with this URL.
-    pub(super) fn start(endpoint: &str) -> Result<Self, TracesError> {
+    pub(super) fn start(endpoint: &str) -> Result<Self, ConfigError> {
         let url = traces_url(endpoint)?;
-        let agent =
-            client::agent_within(&url, TIMEOUT).map_err(|error| invalid(endpoint, error))?;
+        let agent = client::agent(&url, TIMEOUT).map_err(|error| invalid(endpoint, error))?;
         let counts = Arc::<Counts>::default();
         let client = Client { agent, counts: counts.clone() };
         // Headers, which may have secrets, come from the environment: OTEL_EXPORTER_OTLP_HEADERS.
@@ -67,7 +66,7 @@ impl Exporter {
             .with_protocol(Protocol::HttpBinary)
             .with_timeout(TIMEOUT)
             .build()
-            .map_err(|error| TracesError::Exporter(error.into()))?;
+            .map_err(|error| ConfigError::Exporter(error.into()))?;
         let (endpoint, is_failing) = (url.to_string(), AtomicBool::new(false));
         let counting = Counting { otlp, counts: counts.clone(), endpoint, is_failing };
         let config = BatchConfigBuilder::default()
@@ -126,7 +125,7 @@ fn traces_url(endpoint: &str) -> Result<ureq::http::Uri, ConfigError> {
 
 /// An error of the setting, whose value is `shown` without a password.
 fn invalid(shown: &str, reason: impl fmt::Display) -> ConfigError {
-    ConfigError::Invalid { key: "traces_endpoint", reason: format!("`{shown}`: {reason}") }
+    config::invalid("traces_endpoint", format!("`{shown}`: {reason}"))
 }
 
 /// The description of this process in spans. The variables OTEL_SERVICE_NAME and

@@ -19,26 +19,10 @@ mod sampler;
 #[cfg(feature = "traces")]
 mod spans;
 
-use std::error::Error;
-use std::time::Instant;
-
 #[cfg(not(feature = "traces"))]
 pub use self::off::{Trace, Traces};
 #[cfg(feature = "traces")]
 pub use self::spans::{Trace, Traces};
-
-use crate::config::ConfigError;
-
-/// Why traces can't be started.
-#[derive(Debug, thiserror::Error)]
-pub enum TracesError {
-    /// The setting `traces_endpoint`.
-    #[error(transparent)]
-    Setting(#[from] ConfigError),
-    /// The exporter refuses its environment.
-    #[error("can't export traces: {0}; correct or unset the OTEL_EXPORTER_OTLP_ variable")]
-    Exporter(#[source] Box<dyn Error + Send + Sync>),
-}
 
 /// A request as its trace shows it.
 #[derive(Debug)]
@@ -64,15 +48,6 @@ pub(crate) struct Model {
     pub(crate) version: String,
     /// The name of its engine.
     pub(crate) engine: &'static str,
-}
-
-/// The outcome of a request.
-#[derive(Debug)]
-pub(crate) struct Outcome {
-    /// `None` if its client hung up before.
-    pub(crate) status: Option<u16>,
-    /// When writing the answer began and ended, if that was measured.
-    pub(crate) encoded: Option<(Instant, Instant)>,
 }
 
 /// The counts of spans so far.

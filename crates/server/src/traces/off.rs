@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use axum::http::{HeaderMap, HeaderValue};
 use kindred::queue::Timeline;
 
-use super::{Model, Outcome, TraceFigures, TracedRequest, TracesError};
-use crate::config::Config;
+use super::{Model, TraceFigures, TracedRequest};
+use crate::config::{Config, ConfigError};
 
 /// No traces.
 #[derive(Debug, Clone, Default)]
@@ -23,7 +23,7 @@ impl Traces {
     ///
     /// # Errors
     /// Never.
-    pub fn start(_: &Config) -> Result<Self, TracesError> {
+    pub fn start(_: &Config) -> Result<Self, ConfigError> {
         Ok(Self(()))
     }
 
@@ -38,7 +38,7 @@ impl Traces {
     }
 
     #[inline]
-    pub(crate) fn end(&self, trace: &Trace, _: Outcome) {
+    pub(crate) fn end(&self, trace: &Trace, _: Option<u16>, _: Option<(Instant, Instant)>) {
         match *trace {}
     }
 

@@ -15,8 +15,8 @@ use opentelemetry_sdk::trace::SpanData;
 
 use super::export::Exporter;
 use super::sampler::{Sampled, Sampler};
-use super::{Model, Outcome, TraceFigures, TracedRequest, TracesError};
-use crate::config::Config;
+use super::{Model, TraceFigures, TracedRequest};
+use crate::config::{Config, ConfigError};
 
 /// Methods that the semantic conventions know. Others are `_OTHER`.
 const METHODS: [&str; 9] =
@@ -57,7 +57,7 @@ impl Traces {
     ///
     /// # Errors
     /// If the collector's address, or the environment that the exporter reads, is invalid.
-    pub fn start(config: &Config) -> Result<Self, TracesError> {
+    pub fn start(config: &Config) -> Result<Self, ConfigError> {
         if config.traces_endpoint.is_empty() {
             return Ok(Self(None));
         }
@@ -83,11 +83,17 @@ impl Traces {
         Some(Arc::new(Trace { sampled, span, state, arrived, asked, model, timeline }))
     }
 
-    /// Sends the spans of a request that is over.
+    /// Sends the spans of a request that is over. `status` is `None` if its client hung up before;
+    /// `encoded` is when writing the answer began and ended, if that was measured.
     #[cold]
-    pub(crate) fn end(&self, trace: &Trace, outcome: Outcome) {
+    pub(crate) fn end(
+        &self,
+        trace: &Trace,
+        status: Option<u16>,
+        encoded: Option<(Instant, Instant)>,
+    ) {
         if let Some(tracer) = &self.0 {
-            tracer.exporter.send(trace.spans(&outcome, &tracer.scope));
+            tracer.exporter.send(trace.spans(status, encoded, &tracer.scope));
         }
     }
 
@@ -143,7 +149,12 @@ impl Trace {
             .expect("hexadecimal digits")
     }
 
-    fn spans(&self, outcome: &Outcome, scope: &InstrumentationScope) -> Vec<SpanData> {
+    fn spans(
+        &self,
+        status: Option<u16>,
+        encoded: Option<(Instant, Instant)>,
+        scope: &InstrumentationScope,
+    ) -> Vec<SpanData> {
         let (now, wall) = (Instant::now(), SystemTime::now());
         let at = |instant: Instant| wall - now.saturating_duration_since(instant);
         let child = |name: &'static str, from: Instant, to: Instant, attributes| SpanData {
@@ -168,15 +179,15 @@ impl Trace {
             };
             spans.extend(passes.iter().map(pass));
         }
-        spans.extend(outcome.encoded.map(|(from, to)| child("encode", from, to, Vec::new())));
-        spans.push(self.request(outcome, (at(self.arrived), wall), scope));
+        spans.extend(encoded.map(|(from, to)| child("encode", from, to, Vec::new())));
+        spans.push(self.request(status, (at(self.arrived), wall), scope));
         spans
     }
 
     /// The span of the request, by the semantic conventions for HTTP servers.
     fn request(
         &self,
-        outcome: &Outcome,
+        code: Option<u16>,
         times: (SystemTime, SystemTime),
         scope: &InstrumentationScope,
     ) -> SpanData {
@@ -205,10 +216,10 @@ impl Trace {
         add("user_agent.original", user_agent.clone());
         add("kindred.model", self.model.get().map(|model| model.name.clone()));
         add("kindred.model.version", self.model.get().map(|model| model.version.clone()));
-        let status = outcome.status.map(i64::from);
+        let status = code.map(i64::from);
         attributes.extend(status.map(|code| KeyValue::new("http.response.status_code", code)));
         // A refusal, such as 429, is no error of the server, and its status code says what it is.
-        let error = match outcome.status {
+        let error = match code {
             None => Some("client_disconnected".to_owned()),
             Some(code) => (code >= 500).then(|| code.to_string()),
         };

@@ -14,7 +14,7 @@ const OTHERS_OF: u64 = 10;
 const FEW_OTHERS: u64 = 2;
 
 /// What the words of a file look like so far.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(in crate::prepare) struct FirstColumn {
     /// Whether a header has the number of components, so that a line has one field more: its word.
     has_header: bool,
@@ -29,21 +29,13 @@ pub(in crate::prepare) struct FirstColumn {
     words: u64,
     /// Words that are not even finite.
     infinite: u64,
-    components_are_whole: bool,
+    /// Whether a component is not whole.
+    has_fractions: bool,
 }
 
 impl FirstColumn {
     pub(super) fn new(has_header: bool) -> Self {
-        Self {
-            has_header,
-            first: None,
-            others: 0,
-            has_words: false,
-            digits: 0,
-            words: 0,
-            infinite: 0,
-            components_are_whole: true,
-        }
+        Self { has_header, ..Self::default() }
     }
 
     /// Looks at more rows. Costs nothing once there was a word.
@@ -69,7 +61,7 @@ impl FirstColumn {
                 }
             }
         }
-        self.components_are_whole &= parsed.components.iter().all(|x| x.fract() == 0.0);
+        self.has_fractions |= parsed.components.iter().any(|x| x.fract() != 0.0);
     }
 
     /// Why this is a matrix whatever follows, if so: no number of the first rows is one of digits
@@ -91,7 +83,7 @@ impl FirstColumn {
             let are_nearly_all = self.others * OTHERS_OF <= self.words;
             return (are_nearly_all && 2 * fractions > self.words).then(|| self.reason());
         }
-        let are_alike = self.components_are_whole && !self.has_header;
+        let are_alike = !self.has_fractions && !self.has_header;
         (self.digits < numbers || repeated > 0 || are_alike).then(|| self.reason())
     }
 

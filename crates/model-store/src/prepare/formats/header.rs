@@ -2,7 +2,7 @@
 
 use safetensors::tensor::Metadata;
 
-use crate::npy::{FORTRAN_ORDER, NpyHeader, number_of};
+use crate::npy::Numbers;
 use crate::number::Number;
 
 /// word2vec's first line.
@@ -43,19 +43,15 @@ pub(super) struct NumbersHeader {
 impl NumbersHeader {
     /// Reads the header of a NumPy file.
     pub(super) fn npy(head: &[u8]) -> Result<Self, String> {
-        let NpyHeader { descr, fortran_order, shape, bytes } = NpyHeader::of_vectors(head)?;
+        let Numbers { shape, number, start } = Numbers::read(head)?;
         let &[rows, dim] = shape.as_slice() else {
             return Err(format!(
                 "its array has {} dimensions instead of 2 (rows × components)",
                 shape.len()
             ));
         };
-        if fortran_order {
-            return Err(FORTRAN_ORDER.into());
-        }
-        let number = number_of(&descr)?;
         let dim = usize::try_from(dim).unwrap_or(usize::MAX);
-        Ok(Self { rows, dim, number, start: bytes, may_go_on: false })
+        Ok(Self { rows, dim, number, start, may_go_on: false })
     }
 
     /// Reads the header of a safetensors file: the tensor of this name, or the only two-dimensional

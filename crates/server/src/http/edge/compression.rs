@@ -1,31 +1,31 @@
-//! Compresses large answers with gzip or brotli for clients that accept it. Small answers fit into
-//! one packet anyway.
+//! Compresses large answers with gzip for clients that accept it. Small answers fit into one packet
+//! anyway.
 
-use std::convert::Infallible;
-use std::future::ready;
+use std::io::Write as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use axum::body::{Body, HttpBody};
-use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
-use tower::{Service as _, ServiceExt, service_fn};
-use tower_http::compression::predicate::SizeAbove;
-use tower_http::compression::{Compression, CompressionLevel};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use crate::http::ApiError;
 use crate::http::offload::{Cost, check_deadline};
-use crate::http::parse::negotiation::NPY_NAME;
+use crate::http::parse::negotiation::{NPY_NAME, takes_gzip};
 use crate::http::render::counted;
 use crate::models::Service;
 use crate::workers::Cancellation;
 use scheduler::account::{Account, Pool};
 
-/// Memory of a brotli encoder while it works. A gzip encoder takes less.
-const BYTES_OF_ENCODER: u64 = 3 << 20;
+/// Memory of a gzip encoder while it works: its window, its tables and what it has not given out.
+const BYTES_OF_ENCODER: u64 = 512 << 10;
+
+/// Bytes that are compressed before the deadline is checked.
+const PIECE: usize = 64 << 10;
 
 /// Whether an answer is large enough to compress. One of unknown size is not, and no array: its
 /// bits hardly repeat. The answer to a HEAD has no body, but has the length of the GET's answer in
@@ -40,95 +40,83 @@ pub(super) fn is_large(response: &Response, from_bytes: u64, is_head: bool) -> b
 /// Gives a 304 the `Vary` header that the 200 may have had (RFC 9110, section 15.4.5). The size of
 /// the 200 is not known here; the header does no harm if it was small.
 pub(super) fn vary(response: &mut Response) {
-    if response.status() != StatusCode::NOT_MODIFIED {
-        return;
+    if response.status() == StatusCode::NOT_MODIFIED {
+        add_vary(response.headers_mut());
     }
-    let headers = response.headers_mut();
+}
+
+fn add_vary(headers: &mut HeaderMap) {
     let known = |vary: &HeaderValue| vary.as_bytes().eq_ignore_ascii_case(b"accept-encoding");
     if !headers.get_all(header::VARY).iter().any(known) {
         headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
     }
 }
 
-/// Compresses a large answer, for this caller, in the best coding that its request accepts.
-/// tower-http's layer does it, but wraps only this answer: around the whole service, it would box
-/// every answer's body.
+/// Compresses a large answer, for this caller, if its request accepts that. `accepted` is the
+/// `Accept-Encoding` header.
 pub(in crate::http) async fn compress(
-    response: Response,
+    mut response: Response,
     accepted: Option<HeaderValue>,
     service: &Service,
     account: &Arc<Account>,
     deadline: Instant,
     is_head: bool,
 ) -> Result<Response, ApiError> {
-    let bytes = response.body().size_hint().lower();
-    let (mut head, body) = compressing(response, accepted).await.into_parts();
-    let cost = Cost::of_compressing(bytes);
-    if is_head {
-        // There is no body, so the length of its compressed form is not known.
-        return Ok(Response::from_parts(head, Body::empty()));
+    if !set_headers(response.headers_mut(), accepted.as_ref()) || is_head {
+        return Ok(response);
     }
-    if !head.headers.contains_key(header::CONTENT_ENCODING) {
-        return Ok(Response::from_parts(head, body));
-    }
+    let (head, body) = response.into_parts();
+    let cost = Cost::of_compressing(body.size_hint().lower());
     cost.count(service);
     let (memory, of_caller) = (service.memory.clone(), account.clone());
-    let read = move |cancellation: &Cancellation| {
+    let pack = move |cancellation: &Cancellation| {
         let _room = memory.charge(&of_caller, Pool::Answers, BYTES_OF_ENCODER);
-        let compressed = in_memory(body, cancellation)?;
+        let packed = gzip(body, cancellation)?;
         // The plain answer, whose memory was counted, is freed by now.
-        let room = memory.charge(&of_caller, Pool::Answers, compressed.capacity() as u64);
-        Ok::<_, ApiError>(counted(compressed, room))
+        let room = memory.charge(&of_caller, Pool::Answers, packed.capacity() as u64);
+        Ok::<_, ApiError>(counted(packed, room))
     };
-    // The layer compresses while its body is read, so a large body is read on another thread.
     let body = if cost.is_long() {
-        service.workers.run(account, deadline, read).await??
+        service.workers.run(account, deadline, pack).await??
     } else {
-        read(&Cancellation::until(deadline))?
+        pack(&Cancellation::until(deadline))?
     };
-    head.headers.insert(header::CONTENT_LENGTH, body.len().into());
     Ok(Response::from_parts(head, body.into()))
 }
 
-/// Reads a whole body that never waits.
-fn in_memory(mut body: Body, cancellation: &Cancellation) -> Result<Vec<u8>, ApiError> {
-    let mut context = Context::from_waker(Waker::noop());
-    let mut all = Vec::new();
-    loop {
-        check_deadline(cancellation)?;
-        match Pin::new(&mut body).poll_frame(&mut context) {
-            Poll::Ready(None) => return Ok(all),
-            Poll::Ready(Some(Ok(frame))) => {
-                all.extend_from_slice(&frame.into_data().unwrap_or_default());
-            }
-            Poll::Ready(Some(Err(_))) | Poll::Pending => return Err(ApiError::Internal),
-        }
+/// Sets the headers of a large answer. Returns whether its body is to be compressed. A client that
+/// accepts no coding at all gets the plain answer: better than nothing (RFC 9110, section 12.5.3).
+fn set_headers(headers: &mut HeaderMap, accepted: Option<&HeaderValue>) -> bool {
+    // Some files are stored compressed.
+    if headers.contains_key(header::CONTENT_ENCODING) {
+        return false;
     }
+    add_vary(headers);
+    if !takes_gzip(accepted) {
+        return false;
+    }
+    headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    // Of the plain answer. That of the compressed one is not known for a HEAD.
+    headers.remove(header::CONTENT_LENGTH);
+    weaken(headers);
+    true
 }
 
-/// An answer that is compressed while it is read, if its client accepts that.
-async fn compressing(response: Response, accepted: Option<HeaderValue>) -> Response {
-    let status = response.status();
-    let mut response = Some(response);
-    let answer = service_fn(move |_: Request<()>| {
-        ready(Ok::<_, Infallible>(response.take().expect("it is called once")))
-    });
-    let mut request = Request::new(());
-    if let Some(accepted) = accepted {
-        request.headers_mut().insert(header::ACCEPT_ENCODING, accepted);
+/// Compresses a whole body that never waits.
+fn gzip(mut body: Body, cancellation: &Cancellation) -> Result<Vec<u8>, ApiError> {
+    let mut context = Context::from_waker(Waker::noop());
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    loop {
+        let frame = match Pin::new(&mut body).poll_frame(&mut context) {
+            Poll::Ready(None) => return encoder.finish().map_err(|_| ApiError::Internal),
+            Poll::Ready(Some(Ok(frame))) => frame,
+            Poll::Ready(Some(Err(_))) | Poll::Pending => return Err(ApiError::Internal),
+        };
+        for piece in frame.into_data().unwrap_or_default().chunks(PIECE) {
+            check_deadline(cancellation)?;
+            encoder.write_all(piece).map_err(|_| ApiError::Internal)?;
+        }
     }
-    let layer = Compression::new(answer).quality(CompressionLevel::Fastest);
-    let mut layer = layer.compress_when(SizeAbove::new(0));
-    let layer = layer.ready().await.unwrap_or_else(|never| match never {});
-    let compressed = layer.call(request).await.unwrap_or_else(|never| match never {});
-    let mut response = compressed.map(Body::new);
-    // A client that accepts no coding at all gets the plain answer: better than nothing (RFC 9110,
-    // section 12.5.3).
-    *response.status_mut() = status;
-    if response.headers().contains_key(header::CONTENT_ENCODING) {
-        weaken(response.headers_mut());
-    }
-    response
 }
 
 /// Makes the entity tag weak: after compression, a tag for the exact bytes would be wrong, but a
@@ -147,6 +135,11 @@ fn weaken(headers: &mut HeaderMap) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+    use std::time::Duration;
+
+    use flate2::read::GzDecoder;
+
     use super::*;
 
     fn answer(bytes: usize) -> Response {
@@ -163,29 +156,37 @@ mod tests {
         assert!(!is_large(&array, 100, false));
     }
 
-    #[tokio::test]
-    async fn the_client_chooses_and_the_status_stays() {
-        for (accepted, coding) in [
-            (Some("gzip"), Some("gzip")),
-            (Some("br"), Some("br")),
-            (Some("gzip;q=0.5, br"), Some("br")),
-            (Some("zstd, deflate"), None),
-            (Some("gzip;q=0"), None),
-            (Some("*;q=0"), None),
-            (None, None),
+    #[test]
+    fn the_client_chooses() {
+        for (accepted, is_packed) in [
+            (Some("gzip"), true),
+            (Some("gzip;q=0.5, br"), true),
+            (Some("br, zstd, deflate"), false),
+            (Some("gzip;q=0"), false),
+            (Some("*;q=0"), false),
+            (None, false),
         ] {
             let accepted_value = accepted.map(HeaderValue::from_static);
-            let response = compressing(answer(5000), accepted_value).await;
-            assert_eq!(response.status(), 200, "{accepted:?}");
-            let headers = response.headers();
+            let mut response = answer(5000);
+            let headers = response.headers_mut();
+            assert_eq!(set_headers(headers, accepted_value.as_ref()), is_packed, "{accepted:?}");
             assert_eq!(headers[header::VARY], "accept-encoding", "{accepted:?}");
-            let found =
-                headers.get(header::CONTENT_ENCODING).map(|coding| coding.to_str().unwrap());
-            assert_eq!(found, coding, "{accepted:?}");
-            let tag = if coding.is_some() { "W/\"v1\"" } else { "\"v1\"" };
+            let coding = headers.get(header::CONTENT_ENCODING).map(HeaderValue::as_bytes);
+            assert_eq!(coding, is_packed.then_some(&b"gzip"[..]), "{accepted:?}");
+            let tag = if is_packed { "W/\"v1\"" } else { "\"v1\"" };
             assert_eq!(headers[header::ETAG], tag, "{accepted:?}");
-            let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
-            assert_eq!(body.len() == 5000, coding.is_none(), "{accepted:?}");
         }
+    }
+
+    #[test]
+    fn a_body_is_packed_whole_and_in_time() {
+        let plain = vec![b'a'; 3 * PIECE + 1];
+        let until = |deadline| gzip(Body::from(plain.clone()), &Cancellation::until(deadline));
+        let packed = until(Instant::now() + Duration::from_secs(60)).unwrap();
+        assert!(packed.len() < plain.len() / 20, "{}", packed.len());
+        let mut unpacked = Vec::new();
+        GzDecoder::new(&packed[..]).read_to_end(&mut unpacked).unwrap();
+        assert_eq!(unpacked, plain);
+        assert_eq!(until(Instant::now()), Err(ApiError::DeadlinePassed));
     }
 }

@@ -6,14 +6,14 @@ use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue, Method, Uri};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
-use super::EdgeError;
+use crate::config::{ConfigError, invalid};
 use crate::http::render::server_timing;
 
 /// How long a browser may cache the answer to its preflight request.
 const PREFLIGHT_MAX_AGE: Duration = Duration::from_secs(3600);
 
 /// The layer for these origins. `None` if there are none: then answers have no CORS headers.
-pub(super) fn layer(origins: &[String]) -> Result<Option<CorsLayer>, EdgeError> {
+pub(super) fn layer(origins: &[String]) -> Result<Option<CorsLayer>, ConfigError> {
     let allowed = match origins {
         [] => return Ok(None),
         [all] if all == "*" => AllowOrigin::any(),
@@ -39,9 +39,8 @@ pub(super) fn layer(origins: &[String]) -> Result<Option<CorsLayer>, EdgeError> 
 }
 
 /// Checks that an origin is written exactly as browsers send it. Any other form would never match.
-fn check(origin: &str) -> Result<HeaderValue, EdgeError> {
-    let wrong =
-        |reason| EdgeError::Setting { key: "cors_origins", value: origin.to_owned(), reason };
+fn check(origin: &str) -> Result<HeaderValue, ConfigError> {
+    let wrong = |reason: &str| invalid("cors_origins", format!("`{origin}`: {reason}"));
     if origin == "*" {
         return Err(wrong("it allows every origin, so it must be the only value"));
     }

@@ -15,7 +15,7 @@ use axum::http::{Extensions, HeaderMap, header};
 use blake3::Hash;
 use tracing::Span;
 
-use super::EdgeError;
+use crate::config::{ConfigError, invalid};
 use crate::http::ApiError;
 use scheduler::account::Account;
 
@@ -75,14 +75,11 @@ impl PartialEq for Key {
 
 impl Keys {
     /// Reads the keys from this file. An empty path means that no key is needed.
-    pub(super) fn open(file: &Path, public_routes: &[String]) -> Result<Self, EdgeError> {
+    pub(super) fn open(file: &Path, public_routes: &[String]) -> Result<Self, ConfigError> {
         let file = (!file.as_os_str().is_empty()).then(|| file.to_owned());
         if let Some(wrong) = public_routes.iter().find(|route| !route.starts_with('/')) {
-            return Err(EdgeError::Setting {
-                key: "public_routes",
-                value: wrong.clone(),
-                reason: "it must be a path such as /health/live",
-            });
+            let reason = format!("`{wrong}`: it must be a path such as /health/live");
+            return Err(invalid("public_routes", reason));
         }
         let keys = Self { file, public_routes: public_routes.to_vec(), keys: ArcSwap::default() };
         keys.keys.store(keys.read()?.into());
@@ -90,23 +87,23 @@ impl Keys {
     }
 
     /// Reads the current keys file.
-    fn read(&self) -> Result<Vec<Key>, EdgeError> {
+    fn read(&self) -> Result<Vec<Key>, ConfigError> {
         let Some(path) = &self.file else { return Ok(Vec::new()) };
-        let text = std::fs::read_to_string(path).map_err(|source| EdgeError::Unreadable {
+        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::UnreadableFile {
             setting: "api_keys_file",
             path: path.clone(),
             source,
         })?;
-        parse(&text).map_err(|(line, reason)| EdgeError::BadKey {
-            path: path.clone(),
-            line,
-            reason,
+        parse(&text).map_err(|(line, reason)| ConfigError::BadFile {
+            file: format!("{}, line {line}", path.display()),
+            reason: reason.to_owned(),
+            source: None,
         })
     }
 
     /// Reads the file again. The new keys apply once the returned function is called; until then
     /// the old ones stay.
-    pub(super) fn reload(&self) -> Result<impl FnOnce() -> Option<String> + '_, EdgeError> {
+    pub(super) fn reload(&self) -> Result<impl FnOnce() -> Option<String> + '_, ConfigError> {
         let new = self.read()?;
         Ok(move || {
             let old = self.keys.swap(Arc::new(new.clone()));

@@ -13,8 +13,6 @@ pub(super) mod request_id;
 #[cfg(test)]
 mod tests;
 
-use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::extract::Request;
@@ -25,47 +23,9 @@ use tower_http::cors::CorsLayer;
 use self::head::Limits;
 use self::keys::Keys;
 use super::ApiError;
-use super::transport::{TlsError, Transport};
-use crate::config::Config;
+use super::transport::Transport;
+use crate::config::{Config, ConfigError};
 use scheduler::account::Account;
-
-/// Why the edge can't be set up. Names the setting or the file, and the cure.
-#[derive(Debug, thiserror::Error)]
-pub enum EdgeError {
-    /// An invalid value.
-    #[error("setting `{key}`: `{value}`: {reason}")]
-    Setting {
-        /// The key.
-        key: &'static str,
-        /// The value, or the invalid one of several.
-        value: String,
-        /// What it must be.
-        reason: &'static str,
-    },
-    /// A file that can't be read.
-    #[error("can't read {}, which the setting `{setting}` names: {source}", path.display())]
-    Unreadable {
-        /// The key.
-        setting: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// An invalid line of the keys file.
-    #[error("{}, line {line}: {reason}", path.display())]
-    BadKey {
-        /// The file.
-        path: PathBuf,
-        /// Its number, counted from 1.
-        line: usize,
-        /// The fault, and the cure.
-        reason: &'static str,
-    },
-    /// The certificate.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-}
 
 /// The edge, as the settings configure it.
 pub struct Edge {
@@ -82,7 +42,7 @@ impl Edge {
     ///
     /// # Errors
     /// If a file or a setting can't be used.
-    pub fn new(config: &Config) -> Result<Arc<Self>, EdgeError> {
+    pub fn new(config: &Config) -> Result<Arc<Self>, ConfigError> {
         Ok(Arc::new(Self {
             transport: Transport::new(config)?,
             limits: Limits {
@@ -105,7 +65,7 @@ impl Edge {
     ///
     /// # Errors
     /// If a file can't be used: then everything stays as it was.
-    pub fn reload(&self) -> Result<Vec<String>, EdgeError> {
+    pub fn reload(&self) -> Result<Vec<String>, ConfigError> {
         let keys = self.keys.reload()?;
         let tls = self.transport.reload()?;
         Ok([keys(), tls.map(|exchange| exchange())].into_iter().flatten().collect())

@@ -65,7 +65,7 @@ impl From<SubmitError> for ApiError {
 }
 
 /// Rounds up to whole seconds, at most 60, so that a client does not give up.
-pub(in crate::http) fn whole_seconds(duration: Duration) -> u64 {
+fn whole_seconds(duration: Duration) -> u64 {
     (duration.as_secs() + 1).min(60)
 }
 

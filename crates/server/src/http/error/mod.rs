@@ -8,8 +8,6 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use kindred::Error;
 
-pub(super) use from::whole_seconds;
-
 /// Why a request, or one item of a batch, is not answered. Its text says what is wrong, and what
 /// would be right.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

@@ -29,7 +29,7 @@ use super::render::server_timing::{self, Timing};
 use super::render::size::UNCOUNTED_ANSWER;
 use super::render::{Until, caching, counted};
 use super::routes::search::{self, Answering, Timed};
-use super::routes::{self, Access, Way};
+use super::routes::{self, Kind, Way};
 use crate::models::{Call, Reloader, View};
 use crate::observe;
 use crate::traces::{Trace, Traces};
@@ -41,8 +41,10 @@ const TIMEOUT: HeaderName = HeaderName::from_static("request-timeout-ms");
 /// The whole service over some models.
 #[derive(Clone)]
 pub struct Front {
-    edge: Arc<Edge>,
-    reloader: Arc<Reloader>,
+    /// What is around its answers.
+    pub(crate) edge: Arc<Edge>,
+    /// Holds its models.
+    pub(crate) reloader: Arc<Reloader>,
 }
 
 /// The timing of a request, and how long it took in total.
@@ -87,11 +89,6 @@ struct Connection {
 }
 
 impl Front {
-    /// The service behind this edge, over the models that `reloader` holds.
-    pub fn new(edge: Arc<Edge>, reloader: Arc<Reloader>) -> Self {
-        Self { edge, reloader }
-    }
-
     /// The service for one connection, from this client.
     pub fn service(
         &self,
@@ -294,7 +291,7 @@ impl Connection {
             Ok((found, way)) => match way {
                 Way::Nearest => search::nearest(&call, headers, uri).await,
                 Way::Analogy => search::analogy(&call, headers, uri).await,
-                Way::Boxed(answer) if found.access == Access::Admin => {
+                Way::Boxed(answer) if found.kind == Kind::Admin => {
                     let answered = match require_admin(request.extensions()) {
                         // Without a deadline, and without holding its models.
                         Ok(()) => answer(call, request, &self.front.reloader).await,
@@ -317,7 +314,7 @@ impl Connection {
         let took = arrived.elapsed();
         seen.noted = Some((timing, took));
         if routes::searches(route) {
-            server_timing::write(&mut response, call.engine(), timing, took);
+            server_timing::write(&mut response, &call.engine, timing, took);
         }
         seen.beside(response)
     }
@@ -336,8 +333,8 @@ impl Connection {
         let name = routes::model_name(request.uri().path()).transpose()?;
         let model = match &name {
             None => 0,
-            Some(name) => held.set().position(name).ok_or_else(|| {
-                let known = held.set().models().iter().map(|model| model.name().to_owned());
+            Some(name) => held.set.position(name).ok_or_else(|| {
+                let known = held.set.models().iter().map(|model| model.name().to_owned());
                 ApiError::NoSuchModel { name: name.to_string(), known: known.collect() }
             })?,
         };

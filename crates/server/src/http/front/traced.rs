@@ -12,7 +12,7 @@ use crate::http::edge::request_id::RequestId;
 use crate::http::render::server_timing;
 use crate::http::routes;
 use crate::models::Call;
-use crate::traces::{Model, Outcome, Trace, TracedRequest, Traces};
+use crate::traces::{Model, Trace, TracedRequest, Traces};
 
 /// The trace of a request, if it is traced. If it is dropped before the answer, its caller has hung
 /// up.
@@ -72,7 +72,7 @@ impl Traced<'_> {
         if let Some(trace) = self.trace.take() {
             response.headers_mut().append(server_timing::NAME, trace.response_header());
             let status = Some(response.status().as_u16());
-            self.traces.end(&trace, Outcome { status, encoded });
+            self.traces.end(&trace, status, encoded);
         }
     }
 }
@@ -80,7 +80,7 @@ impl Traced<'_> {
 impl Drop for Traced<'_> {
     fn drop(&mut self) {
         if let Some(trace) = self.trace.take() {
-            self.traces.end(&trace, Outcome { status: None, encoded: None });
+            self.traces.end(&trace, None, None);
         }
     }
 }

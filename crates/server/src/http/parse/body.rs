@@ -39,7 +39,7 @@ fn body_limit(served: &ServedModel) -> usize {
     const BYTES_PER_COMPONENT: usize = 27;
     /// Everything else in a body: words, options and excluded words.
     const REST: usize = 4 << 20;
-    REST + served.model().dim() * MAX_QUERIES * BYTES_PER_COMPONENT
+    REST + served.model.dim() * MAX_QUERIES * BYTES_PER_COMPONENT
 }
 
 /// A POST request that has arrived completely, with a query string that can be decoded.
@@ -82,7 +82,7 @@ async fn arrive(
                 Some(room) => room.grow(bytes)?,
                 None => {
                     let memory = &call.service().memory;
-                    room = Some(memory.take(call.account(), Pool::Requests, bytes)?);
+                    room = Some(memory.take(&call.account, Pool::Requests, bytes)?);
                 }
             }
         }
@@ -145,7 +145,7 @@ impl Received {
             true => query_string::named_timeout(self.query()),
             false => self.pieces.iter().find_map(|piece| named_timeout(piece)),
         };
-        let named = named.and_then(|ms| call.arrived().checked_add(Duration::from_millis(ms)));
+        let named = named.and_then(|ms| call.arrived.checked_add(Duration::from_millis(ms)));
         named.map_or(call.latest(), |named| named.min(call.latest()))
     }
 
@@ -179,7 +179,7 @@ impl Received {
             None if bytes <= 2 * BYTES_BESIDES => {}
             None => {
                 let memory = &call.service().memory;
-                self.room = Some(memory.take(call.account(), Pool::Requests, bytes)?);
+                self.room = Some(memory.take(&call.account, Pool::Requests, bytes)?);
             }
         }
         Ok(())

@@ -1,13 +1,11 @@
 //! JSON bodies: parses them into fields, and finds the error that says what is wrong with them.
 
-use std::fmt;
-
 use axum::http::{HeaderMap, header};
 use kindred::text::cut;
 use kindred::{Error, expression};
 use mediatype::names;
-use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_path_to_error::Segment;
 
@@ -169,97 +167,26 @@ fn shape_fault<'a, B: JsonBody<'a>>(text: &'a str) -> ApiError {
     };
     let segments: Vec<&Segment> = error.path().iter().collect();
     let path = error.path().to_string();
-    // Inside a body, only words with weights are objects with fields.
-    let known_of = |depth| if depth == 0 { B::FIELDS } else { WeightedWord::FIELDS };
-    let twice = match segments.split_last() {
-        Some((Segment::Map { key }, parents)) => {
-            let known = known_of(parents.len());
-            if !known.contains(&&**key) {
-                // The path ends with the field, which may itself contain dots.
-                let parent = path.strip_suffix(&**key).unwrap_or_default();
-                let field = format!("{parent}{}", cut(key.clone()));
-                let known = known.iter().map(|&name| name.to_owned()).collect();
-                return ApiError::UnknownField { field, known };
-            }
-            None
+    if let Some(Segment::Map { key }) = segments.last() {
+        // Inside a body, only words with weights are objects with fields.
+        let known = if segments.len() == 1 { B::FIELDS } else { WeightedWord::FIELDS };
+        if !known.contains(&&**key) {
+            // The path ends with the field, which may itself contain dots.
+            let parent = path.strip_suffix(&**key).unwrap_or_default();
+            let field = format!("{parent}{}", cut(key.clone()));
+            let known = known.iter().map(|&name| name.to_owned()).collect();
+            return ApiError::UnknownField { field, known };
         }
-        _ => given_twice(text, &segments, known_of(segments.len())),
-    };
+    }
+    // serde says only in its text that a field is given twice.
+    let said = error.inner().to_string();
+    let twice = said.strip_prefix("duplicate field `").and_then(|rest| rest.split('`').next());
     match twice {
         Some(field) => {
             ApiError::invalid_request(format!("`{field}` is given more than once; give it once"))
         }
         None if segments.is_empty() => not_an_object(),
         None => invalid(&path),
-    }
-}
-
-/// The first of the `known` fields that the object at the end of a path has twice.
-fn given_twice(
-    text: &str,
-    path: &[&Segment],
-    known: &'static [&'static str],
-) -> Option<&'static str> {
-    let mut found = None;
-    let search = Twice { path, known, found: &mut found };
-    // Reading ends with an error where the search ends.
-    let _ = search.deserialize(&mut serde_json::Deserializer::from_str(text));
-    found
-}
-
-/// The search of [`given_twice`].
-struct Twice<'a> {
-    path: &'a [&'a Segment],
-    known: &'static [&'static str],
-    found: &'a mut Option<&'static str>,
-}
-
-impl<'de> DeserializeSeed<'de> for Twice<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
-        json.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Twice<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list or an object")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        if let Some((Segment::Seq { index }, path)) = self.path.split_first() {
-            for _ in 0..*index {
-                list.next_element::<IgnoredAny>()?;
-            }
-            list.next_element_seed(Twice { path, ..self })?;
-        }
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
-        let mut seen = Vec::new();
-        while let Some(name) = object.next_key::<String>()? {
-            match self.path.split_first() {
-                Some((Segment::Map { key }, path)) if *key == name => {
-                    return object.next_value_seed(Twice { path, ..self });
-                }
-                None => {
-                    if let Some(field) = self.known.iter().copied().find(|field| *field == name) {
-                        if seen.contains(&field) {
-                            *self.found = Some(field);
-                            return Ok(());
-                        }
-                        seen.push(field);
-                    }
-                }
-                Some(_) => {}
-            }
-            object.next_value::<IgnoredAny>()?;
-        }
-        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Content negotiation: the media types of bodies and answers, and which of them a client sends and
 //! accepts.
 
-use axum::http::{HeaderMap, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use mediatype::{MediaType, MediaTypeList, Name, ReadParams, names};
 
 use super::query_string;
@@ -18,6 +18,10 @@ pub(in crate::http) const TEXT: MediaType<'static> = MediaType::new(names::TEXT,
 
 /// The format of pages.
 pub(in crate::http) const HTML: MediaType<'static> = MediaType::new(names::TEXT, names::HTML);
+
+/// The format of metrics, for clients that name it.
+pub(in crate::http) const OPEN_METRICS: MediaType<'static> =
+    MediaType::new(names::APPLICATION, Name::new_unchecked("openmetrics-text"));
 
 /// Arrays of numbers: NumPy's `.npy`.
 pub(in crate::http) const NPY: MediaType<'static> =
@@ -102,18 +106,18 @@ pub(in crate::http) fn declared(headers: &HeaderMap) -> Option<MediaType<'_>> {
     MediaType::parse(declared).ok()
 }
 
-/// Whether the client prefers HTML to all other formats, as browsers do. `*/*` alone does not name
-/// HTML.
-pub(in crate::http) fn names_html(headers: &HeaderMap) -> bool {
-    let (mut html, mut text) = (0.0_f32, 0.0_f32);
+/// Whether the client names this format, and does not prefer plain text: `*/*` alone names nothing.
+/// Browsers name HTML so, and Prometheus OpenMetrics.
+pub(in crate::http) fn is_named(headers: &HeaderMap, format: &MediaType<'_>) -> bool {
+    let (mut named, mut text) = (0.0_f32, 0.0_f32);
     for range in accepted(headers) {
-        if range.ty == names::TEXT && range.subty == names::HTML {
-            html = html.max(weight(&range));
-        } else if range.ty == names::TEXT && range.subty == names::PLAIN {
+        if range.ty == format.ty && range.subty == format.subty {
+            named = named.max(weight(&range));
+        } else if range.ty == TEXT.ty && range.subty == TEXT.subty {
             text = text.max(weight(&range));
         }
     }
-    html > 0.0 && html >= text
+    named > 0.0 && named >= text
 }
 
 /// The ranges of all `Accept` headers. Invalid ranges are ignored.
@@ -125,6 +129,25 @@ fn accepted(headers: &HeaderMap) -> impl Iterator<Item = MediaType<'_>> {
 /// The weight of a range: its `q`, or 1 if it has no valid `q`.
 fn weight(range: &MediaType<'_>) -> f32 {
     range.get_param(names::Q).and_then(|q| q.as_str().parse().ok()).unwrap_or(1.0)
+}
+
+/// Whether these `Accept-Encoding` headers take gzip, and not less gladly than no coding (RFC 9110,
+/// section 12.5.3).
+pub(in crate::http) fn takes_gzip<'a>(accepted: impl IntoIterator<Item = &'a HeaderValue>) -> bool {
+    let (mut gzip, mut others, mut plain) = (None, None, None);
+    let lists = accepted.into_iter().filter_map(|list| list.to_str().ok());
+    for coding in lists.flat_map(|list| list.split(',')) {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, "q=1"));
+        let weight = weight.trim().strip_prefix("q=").and_then(|q| q.trim().parse::<f32>().ok());
+        match name.trim() {
+            "*" => others = weight,
+            name if name.eq_ignore_ascii_case("gzip") => gzip = weight,
+            name if name.eq_ignore_ascii_case("identity") => plain = weight,
+            _ => {}
+        }
+    }
+    let gzip = gzip.or(others).unwrap_or(0.0);
+    gzip > 0.0 && plain.is_none_or(|plain| gzip >= plain)
 }
 
 /// For routes without parameters: checks that none was given, and that the client accepts the
@@ -148,10 +171,34 @@ mod tests {
     }
 
     #[test]
+    fn gzip_is_taken_by_who_says_so() {
+        let takes = |value| takes_gzip(&[HeaderValue::from_static(value)]);
+        for taken in
+            ["gzip", "br, GZIP", "deflate,gzip;q=0.5", "gzip; q=1.0", "*", "identity;q=0.5, gzip"]
+        {
+            assert!(takes(taken), "{taken}");
+        }
+        for refused in [
+            "",
+            "br",
+            "gzip;q=0",
+            "gzip; q=0.000",
+            "x-gzip",
+            "gzip;level=9",
+            "identity",
+            "gzip;q=0, *",
+            "identity, gzip;q=0.5",
+        ] {
+            assert!(!takes(refused), "{refused}");
+        }
+        assert!(!takes_gzip(&[]));
+    }
+
+    #[test]
     fn html_is_for_who_names_it() {
         let names = |accept: &[&str]| {
             let values = accept.iter().map(|value| (header::ACCEPT, value.parse().unwrap()));
-            names_html(&values.collect())
+            super::is_named(&values.collect(), &HTML)
         };
         for accept in [
             &["text/html"][..],
@@ -170,6 +217,25 @@ mod tests {
             &["application/json"],
         ] {
             assert!(!names(accept), "{accept:?}");
+        }
+    }
+
+    #[test]
+    fn who_asks_for_open_metrics_gets_it() {
+        let prometheus = "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+        for (accept, wanted) in [
+            (&[][..], false),
+            (&["*/*"], false),
+            (&["text/plain"], false),
+            (&[prometheus], true),
+            (&["application/openmetrics-text"], true),
+            (&["text/plain;q=0.5", "application/openmetrics-text"], true),
+            (&["text/plain", "application/openmetrics-text;q=0.5"], false),
+            (&["application/openmetrics-text;q=0"], false),
+            (&["text/html, not a type"], false),
+        ] {
+            let headers = accept.iter().map(|value| (header::ACCEPT, value.parse().unwrap()));
+            assert_eq!(super::is_named(&headers.collect(), &OPEN_METRICS), wanted, "{accept:?}");
         }
     }
 

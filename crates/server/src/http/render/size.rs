@@ -115,5 +115,5 @@ pub(in crate::http) fn room_for(call: &Call, bytes: u64) -> Result<Option<Reserv
     if bytes <= UNCOUNTED_ANSWER {
         return Ok(None);
     }
-    Ok(Some(call.service().memory.take(call.account(), Pool::Answers, bytes)?))
+    Ok(Some(call.service().memory.take(&call.account, Pool::Answers, bytes)?))
 }

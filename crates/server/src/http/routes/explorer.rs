@@ -39,7 +39,7 @@ pub(super) fn media_type(name: &str) -> &'static str {
 
 /// `GET /`: the page for clients that ask for HTML, as browsers do, and text for all others.
 pub(super) async fn start(_: Call, headers: HeaderMap, uri: Uri) -> Answered {
-    if negotiation::names_html(&headers) {
+    if negotiation::is_named(&headers, &negotiation::HTML) {
         // Ignores query parameters, because other sites add theirs to links.
         let mut response = answer(&headers, &uri, "index.html")?;
         response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));

@@ -25,7 +25,7 @@ use crate::http::ApiError;
 use crate::observe::MAX_ROUTES;
 
 pub(crate) use self::public::check_public_routes;
-pub(super) use self::table::{Access, Way};
+pub(super) use self::table::{Kind, Way};
 pub use self::words::MAX_LISTED;
 
 /// The route with this [`index`], and its way for this method. `is_named` says whether a model's
@@ -40,7 +40,7 @@ pub(super) fn find(
     method: &Method,
     uri: &Uri,
 ) -> Result<(&'static Route, Way), ApiError> {
-    let route = ROUTES.get(index).filter(|route| route.is_of_a_model || !is_named);
+    let route = ROUTES.get(index).filter(|route| route.is_of_a_model() || !is_named);
     let route = route.ok_or_else(|| no_such_route(uri))?;
     let way = match *method {
         Method::GET | Method::HEAD => route.get,
@@ -67,7 +67,7 @@ fn no_such_route(uri: &Uri) -> ApiError {
 /// Whether the answers of the route with this [`index`] have `Server-Timing`.
 #[inline]
 pub(super) fn searches(index: usize) -> bool {
-    ROUTES.get(index).is_some_and(|route| route.searches)
+    ROUTES.get(index).is_some_and(|route| route.kind == Kind::Search)
 }
 
 /// The last part of a path, decoded.
@@ -151,11 +151,11 @@ mod tests {
         for route in ROUTES {
             let path = route.path.replace("{word}", "king").replace("{file}", "x.js");
             assert_eq!(label(&path), route.path);
-            assert_eq!(searches(index(&path)), route.searches, "{path}");
+            assert_eq!(searches(index(&path)), route.kind == Kind::Search, "{path}");
             let is_found = |is_named, method| find(index(&path), is_named, &method, &uri).is_ok();
             for (way, method) in [(route.get, Method::GET), (route.post, Method::POST)] {
                 assert_eq!(is_found(false, method.clone()), way.is_some(), "{path}");
-                let is_of_a_model = way.is_some() && route.is_of_a_model;
+                let is_of_a_model = way.is_some() && route.is_of_a_model();
                 assert_eq!(is_found(true, method), is_of_a_model, "{path}");
             }
             assert_eq!(is_found(false, Method::HEAD), route.get.is_some(), "{path}");
@@ -217,7 +217,7 @@ mod tests {
         let public = Config::defaults().public_routes;
         for route in ROUTES {
             let is_public = public.iter().any(|setting| covers(setting, route.path));
-            assert_eq!(is_public, route.access == Access::Public, "{}", route.path);
+            assert_eq!(is_public, route.kind == Kind::Public, "{}", route.path);
         }
     }
 

@@ -13,16 +13,15 @@ use serde_json::{Value, json};
 
 use super::search::{Answered, Answering, Timed};
 use crate::http::ApiError;
-use crate::http::error::whole_seconds;
 use crate::http::offload::{Cost, offloaded};
-use crate::http::parse::negotiation::{self, JSON, TEXT, check_plain_get};
+use crate::http::parse::negotiation::{self, JSON, OPEN_METRICS, TEXT, check_plain_get};
 use crate::http::parse::query_string;
 use crate::http::render;
 use crate::http::render::counted;
 use crate::http::render::server_timing::Timing;
 use crate::http::render::size::room_for;
 use crate::models::{Call, NotReady, ReloadError, Reloader, ServedModel};
-use crate::observe::{Format, Known};
+use crate::observe::Known;
 use crate::workers::Cancellation;
 
 /// `GET /health/live`: whether the process answers.
@@ -58,11 +57,7 @@ async fn check(call: &Call) -> Result<(), ApiError> {
     for served in call.all_models() {
         let heads = served.heads.load_full();
         served.readiness.check(&served.queue, &heads).await.map_err(|why| match why {
-            NotReady::EngineGone => ApiError::EngineGone,
-            NotReady::EngineFailed => ApiError::EngineFailed,
-            NotReady::EngineRestarting { retry_after } => {
-                ApiError::EngineRestarting { retry_after_seconds: whole_seconds(retry_after) }
-            }
+            NotReady::Engine(why) => ApiError::from(why),
             NotReady::TooSlow(_) | NotReady::WrongAnswer | NotReady::Damaged => {
                 ApiError::NotReady { reason: format!("the model `{}`: {why}", served.name()) }
             }
@@ -78,10 +73,13 @@ const READY_WITHIN: Duration = Duration::from_secs(2);
 /// `GET /metrics`: all figures, in the requested format.
 pub(super) async fn get_metrics(call: Call, headers: HeaderMap, uri: Uri) -> Answered {
     query_string::nothing(uri.query().unwrap_or_default())?;
-    let format = Format::wanted(&headers);
-    if format == Format::Text {
+    let is_open_metrics = negotiation::is_named(&headers, &OPEN_METRICS);
+    let media_type = if is_open_metrics {
+        "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    } else {
         negotiation::check(&headers, &TEXT)?;
-    }
+        "text/plain; version=0.0.4; charset=utf-8"
+    };
     let ready = tokio::time::timeout(READY_WITHIN, check(&call)).await;
     let is_ready = matches!(ready, Ok(Ok(())));
     // This adds up all threads' figures and reads system files, so it does not run between two
@@ -93,14 +91,14 @@ pub(super) async fn get_metrics(call: Call, headers: HeaderMap, uri: Uri) -> Ans
         let (engine, memory) = (models[0].engine.name, &service.memory);
         let known = Known { engine, is_ready, memory, traces: service.traces.figures() };
         let figures: Vec<_> = models.iter().map(|model| model.figures()).collect();
-        Ok(service.observer.write(known, &figures, format))
+        Ok(service.observer.write(known, &figures, is_open_metrics))
     };
     let text = offloaded(&call, Cost::of_writing(NUMBERS), call.latest(), write).await?;
     let body = match room_for(&call, text.len() as u64)? {
         Some(room) => counted(text.into(), room).into(),
         None => Body::from(text),
     };
-    Ok(([(header::CONTENT_TYPE, format.content_type())], body).into_response())
+    Ok(([(header::CONTENT_TYPE, media_type)], body).into_response())
 }
 
 /// `POST /admin/reload`: reads keys, certificates and the settings' models again, as SIGHUP does,

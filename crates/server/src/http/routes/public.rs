@@ -2,26 +2,27 @@
 
 use super::table::{ROUTES, Route};
 use super::{index, split_model_name};
-use crate::http::edge::EdgeError;
+use crate::config::{ConfigError, invalid};
 
 /// Checks that each entry is the path of a route, or has routes below it.
 ///
 /// # Errors
 /// For the first that does not.
-pub(crate) fn check_public_routes(public: &[String]) -> Result<(), EdgeError> {
+pub(crate) fn check_public_routes(public: &[String]) -> Result<(), ConfigError> {
     match public.iter().find(|entry| entry.starts_with('/') && !covers_a_route(entry)) {
         None => Ok(()),
-        Some(wrong) => Err(EdgeError::Setting {
-            key: "public_routes",
-            value: wrong.clone(),
-            reason: "the service has no such route, and none below it; GET / lists the routes, and \
-                     openapi.yaml has all of them",
-        }),
+        Some(wrong) => {
+            let reason = format!(
+                "`{wrong}`: the service has no such route, and none below it; GET / lists the \
+                 routes, and openapi.yaml has all of them"
+            );
+            Err(invalid("public_routes", reason))
+        }
     }
 }
 
 fn covers_a_route(entry: &str) -> bool {
-    let is_there = |route: &Route, is_named: bool| route.is_of_a_model || !is_named;
+    let is_there = |route: &Route, is_named: bool| route.is_of_a_model() || !is_named;
     if let Some(folder) = entry.strip_suffix('*').filter(|folder| folder.ends_with('/')) {
         let named = split_model_name(folder).map(|(_, rest)| rest);
         let is_below = |route: &Route| route.path.starts_with(named.unwrap_or(folder));

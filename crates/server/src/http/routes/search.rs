@@ -251,15 +251,11 @@ async fn search(
         // For each hit, a word may be converted to lower case and looked up twice.
         search.take(stage(call, Cost::of_writing(4 * hits), deadline, pick).await?);
     }
-    let (found, times) = search.done();
-    Ok((found, timing(times)))
+    let (found, Times { queue, engine }) = search.done();
+    Ok((found, Timing { queue, engine, ..Timing::default() }))
 }
 
-fn timing(Times { queue, engine }: Times) -> Timing {
-    Timing { queue, engine, ..Timing::default() }
-}
-
-/// The same for an answer that is written from now on.
+/// The times of an answer that is written from now on.
 pub(super) fn encoding(queue: Duration, engine: Duration) -> Timing {
     Timing { queue, engine, encoding_since: Some(Instant::now()) }
 }

@@ -52,7 +52,7 @@ pub(super) async fn of(call: &Call, words: Vec<String>) -> Result<Vec<Vec<String
     let to_owned = |found: Vec<&str>| found.into_iter().map(str::to_owned).collect();
     let (served, deadline) = (call.served().clone(), call.deadline(None)?);
     let cost = Cost::suggestions(words.len());
-    let (memory, account) = (call.service().memory.clone(), call.account().clone());
+    let (memory, account) = (call.service().memory.clone(), call.account.clone());
     let search = move |cancellation: &Cancellation| {
         // Not refused, because there are only as many of these as there are worker threads.
         let _room = memory.charge(&account, Pool::Requests, BYTES_OF_AUTOMATON);

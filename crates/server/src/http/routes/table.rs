@@ -55,38 +55,45 @@ macro_rules! post {
 
 /// All routes, the most frequent first.
 pub(super) const ROUTES: &[Route] = &[
-    Route::new("/nearest").searches().get(Way::Nearest).post(post!(search::post_nearest)),
-    Route::new("/analogy").searches().get(Way::Analogy).post(post!(search::post_analogy)),
-    Route::new("/rank").searches().post(post!(rank::post_rank)),
-    Route::new("/similarity").searches().post(post!(compare::post_similarity)),
-    Route::new("/odd-one-out").searches().post(post!(compare::post_odd_one_out)),
-    Route::new("/classify").searches().post(post!(heads::answer::<Classify>)),
-    Route::new("/expand").searches().post(post!(heads::answer::<Expand>)),
-    Route::new("/words").of_a_model().get(get!(words::get_words)),
-    Route::new("/words/{word}").of_a_model().get(get!(words::get_word)),
-    Route::new("/models").get(get!(info::models)),
-    Route::new("/model").of_a_model().get(get!(info::model)),
-    Route::new("/heads").of_a_model().get(get!(info::heads)),
-    Route::new("/health/live").public().get(get!(operations::live)),
-    Route::new("/health/ready").public().get(get!(operations::ready)),
-    Route::new("/metrics").public().get(get!(operations::get_metrics)),
-    Route::new("/docs").public().get(get!(docs::page)),
-    Route::new("/openapi.yaml").public().get(get!(info::openapi)),
-    Route::new("/docs/").public().get(get!(docs::redirect_to_page)),
-    Route::new("/docs/{file}").public().get(get!(docs::file)),
-    Route::new("/").public().get(get!(explorer::start)),
-    Route::new("/explorer/{file}").public().get(get!(explorer::file)),
-    Route::new("/admin/reload").admin().post(Way::Boxed(operations::post_reload)),
+    Route::new("/nearest", Kind::Search).get(Way::Nearest).post(post!(search::post_nearest)),
+    Route::new("/analogy", Kind::Search).get(Way::Analogy).post(post!(search::post_analogy)),
+    Route::new("/rank", Kind::Search).post(post!(rank::post_rank)),
+    Route::new("/similarity", Kind::Search).post(post!(compare::post_similarity)),
+    Route::new("/odd-one-out", Kind::Search).post(post!(compare::post_odd_one_out)),
+    Route::new("/classify", Kind::Search).post(post!(heads::answer::<Classify>)),
+    Route::new("/expand", Kind::Search).post(post!(heads::answer::<Expand>)),
+    Route::new("/words", Kind::Model).get(get!(words::get_words)),
+    Route::new("/words/{word}", Kind::Model).get(get!(words::get_word)),
+    Route::new("/models", Kind::Service).get(get!(info::models)),
+    Route::new("/model", Kind::Model).get(get!(info::model)),
+    Route::new("/heads", Kind::Model).get(get!(info::heads)),
+    Route::new("/health/live", Kind::Public).get(get!(operations::live)),
+    Route::new("/health/ready", Kind::Public).get(get!(operations::ready)),
+    Route::new("/metrics", Kind::Public).get(get!(operations::get_metrics)),
+    Route::new("/docs", Kind::Public).get(get!(docs::page)),
+    Route::new("/openapi.yaml", Kind::Public).get(get!(info::openapi)),
+    Route::new("/docs/", Kind::Public).get(get!(docs::redirect_to_page)),
+    Route::new("/docs/{file}", Kind::Public).get(get!(docs::file)),
+    Route::new("/", Kind::Public).get(get!(explorer::start)),
+    Route::new("/explorer/{file}", Kind::Public).get(get!(explorer::file)),
+    Route::new("/admin/reload", Kind::Admin).post(Way::Boxed(operations::post_reload)),
 ];
 
-/// Who may call a route, if the service has API keys.
+/// What a route is about, and who may call it if the service has API keys: anyone with a key, where
+/// nothing else is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::http) enum Access {
-    /// Anyone, by default: the setting `public_routes` decides.
+pub(in crate::http) enum Kind {
+    /// Asks the engine about one model, so that its answers have `Server-Timing`. Like every route
+    /// of a model, it also exists behind `/models/NAME`.
+    Search,
+    /// About one model.
+    Model,
+    /// About the whole service.
+    Service,
+    /// For anyone, by default: the setting `public_routes` decides.
     Public,
-    /// Anyone with a key.
-    Key,
-    /// Anyone with an admin's key; nobody if there are no keys. These requests have no deadline.
+    /// For anyone with an admin's key; for nobody if there are no keys. These requests have no
+    /// deadline.
     Admin,
 }
 
@@ -94,20 +101,15 @@ pub(in crate::http) enum Access {
 #[derive(Debug, Clone, Copy)]
 pub(in crate::http) struct Route {
     pub(super) path: &'static str,
+    pub(in crate::http) kind: Kind,
     /// Also of HEAD.
     pub(super) get: Option<Way>,
     pub(super) post: Option<Way>,
-    /// Whether it queries one model, so that it also exists behind `/models/NAME`.
-    pub(super) is_of_a_model: bool,
-    pub(in crate::http) access: Access,
-    /// Whether it asks the engine, so that its answers have `Server-Timing`.
-    pub(super) searches: bool,
 }
 
 impl Route {
-    const fn new(path: &'static str) -> Self {
-        let access = Access::Key;
-        Self { path, get: None, post: None, is_of_a_model: false, access, searches: false }
+    const fn new(path: &'static str, kind: Kind) -> Self {
+        Self { path, kind, get: None, post: None }
     }
 
     const fn get(self, way: Way) -> Self {
@@ -118,19 +120,8 @@ impl Route {
         Self { post: Some(way), ..self }
     }
 
-    const fn of_a_model(self) -> Self {
-        Self { is_of_a_model: true, ..self }
-    }
-
-    const fn searches(self) -> Self {
-        Self { searches: true, is_of_a_model: true, ..self }
-    }
-
-    const fn public(self) -> Self {
-        Self { access: Access::Public, ..self }
-    }
-
-    const fn admin(self) -> Self {
-        Self { access: Access::Admin, ..self }
+    /// Whether it queries one model, so that it also exists behind `/models/NAME`.
+    pub(super) fn is_of_a_model(&self) -> bool {
+        matches!(self.kind, Kind::Search | Kind::Model)
     }
 }

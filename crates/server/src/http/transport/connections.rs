@@ -96,7 +96,7 @@ async fn serve_one<S>(
     let activity = Activity::new();
     let mut watch = Watch::new(activity.clone(), transport.timeouts);
     let io = RecordingIo::new(io, activity.clone());
-    let Some(tls) = transport.tls() else {
+    let Some(tls) = transport.tls.as_ref().map(|tls| tls.config()) else {
         return serve_requests(io, transport, service, activity, watch, closing).await;
     };
     let handshake = tokio::select! {

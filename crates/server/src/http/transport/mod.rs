@@ -21,16 +21,14 @@ use std::time::Duration;
 
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use tokio_rustls::rustls::ServerConfig;
 
 use self::timeouts::Timeouts;
 use self::tls::Tls;
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 
 pub use self::connections::serve;
 pub use self::listen::{bind, raise_file_limit, without_delay};
 pub use self::threads::HttpThreads;
-pub use self::tls::TlsError;
 
 /// Maximum number of concurrent requests on one HTTP/2 connection. It is sent to the client.
 const MAX_CONCURRENT_STREAMS: u32 = 200;
@@ -64,7 +62,7 @@ impl Transport {
     ///
     /// # Errors
     /// If it can't be used.
-    pub fn new(config: &Config) -> Result<Arc<Self>, TlsError> {
+    pub fn new(config: &Config) -> Result<Arc<Self>, ConfigError> {
         Ok(Arc::new(Self {
             max_connections: config.max_connections,
             timeouts: Timeouts {
@@ -84,13 +82,8 @@ impl Transport {
 
     /// Reads the certificate again. The returned closure puts it in force and returns what changed.
     /// If the closure is dropped, the old certificate stays. `None` without TLS.
-    pub(super) fn reload(&self) -> Result<Option<impl FnOnce() -> String + '_>, TlsError> {
+    pub(super) fn reload(&self) -> Result<Option<impl FnOnce() -> String + '_>, ConfigError> {
         self.tls.as_ref().map(Tls::reload).transpose()
-    }
-
-    /// TLS for a new connection.
-    pub(super) fn tls(&self) -> Option<Arc<ServerConfig>> {
-        self.tls.as_ref().map(Tls::config)
     }
 }
 

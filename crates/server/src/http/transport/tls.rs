@@ -1,7 +1,5 @@
 //! TLS: the certificate in force, and its replacement while the service runs.
 
-use std::error::Error;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,40 +9,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Why the certificate can't be used. Names the setting or the file, and the cure.
-#[derive(Debug, thiserror::Error)]
-pub enum TlsError {
-    /// A file that can't be read.
-    #[error("can't read {}, which the setting `{setting}` names: {source}", path.display())]
-    Unreadable {
-        /// The setting.
-        setting: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// A certificate without its key, or the other way round.
-    #[error("setting `{has}` is given without `{lacks}`: TLS takes both, plain HTTP neither")]
-    Half {
-        /// The setting that is given.
-        has: &'static str,
-        /// The setting that is missing.
-        lacks: &'static str,
-    },
-    /// A certificate or key that can't be used.
-    #[error("{}, which the setting `{setting}` names: {reason}", path.display())]
-    BadPem {
-        /// The setting.
-        setting: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The fault.
-        reason: String,
-        /// The error that says so, if there is one.
-        source: Option<Box<dyn Error + Send + Sync>>,
-    },
-}
+use crate::config::ConfigError;
 
 /// A certificate and its key, from two PEM files.
 pub(super) struct Tls {
@@ -62,7 +27,10 @@ struct InForce {
 
 impl Tls {
     /// Reads the certificate and its key from these files; `None` if neither file is named.
-    pub(super) fn open(certificate: &Path, private_key: &Path) -> Result<Option<Self>, TlsError> {
+    pub(super) fn open(
+        certificate: &Path,
+        private_key: &Path,
+    ) -> Result<Option<Self>, ConfigError> {
         let is_none = |path: &Path| path.as_os_str().is_empty();
         let (has, lacks) = match (is_none(certificate), is_none(private_key)) {
             (true, true) => return Ok(None),
@@ -74,7 +42,7 @@ impl Tls {
             (false, true) => ("tls_certificate", "tls_private_key"),
             (true, false) => ("tls_private_key", "tls_certificate"),
         };
-        Err(TlsError::Half { has, lacks })
+        Err(ConfigError::Half { has, lacks })
     }
 
     /// The configuration for a new connection.
@@ -84,7 +52,7 @@ impl Tls {
 
     /// Reads the files again. The new certificate applies once the returned function is called;
     /// until then the old one stays.
-    pub(super) fn reload(&self) -> Result<impl FnOnce() -> String + '_, TlsError> {
+    pub(super) fn reload(&self) -> Result<impl FnOnce() -> String + '_, ConfigError> {
         let new = Arc::new(read(&self.certificate, &self.private_key)?);
         Ok(move || {
             let old = self.in_force.swap(new.clone());
@@ -99,15 +67,16 @@ impl Tls {
     }
 }
 
-fn read(certificate: &Path, private_key: &Path) -> Result<InForce, TlsError> {
-    let bad = |setting, path: &Path, reason: String, source| TlsError::BadPem {
-        setting,
-        path: path.to_owned(),
+fn read(certificate: &Path, private_key: &Path) -> Result<InForce, ConfigError> {
+    let bad = |setting: &str, path: &Path, reason: String, source| ConfigError::BadFile {
+        file: format!("{}, which the setting `{setting}` names", path.display()),
         reason,
         source,
     };
     let unreadable = |setting, path: &Path, error: pem::Error| match error {
-        pem::Error::Io(source) => TlsError::Unreadable { setting, path: path.to_owned(), source },
+        pem::Error::Io(source) => {
+            ConfigError::UnreadableFile { setting, path: path.to_owned(), source }
+        }
         pem::Error::NoItemsFound if setting == "tls_private_key" => bad(
             setting,
             path,
@@ -165,7 +134,7 @@ mod tests {
             std::fs::copy(pairs.join(format!("{name}-key.pem")), &self.private_key).unwrap();
         }
 
-        fn open(&self) -> Result<Option<Tls>, TlsError> {
+        fn open(&self) -> Result<Option<Tls>, ConfigError> {
             Tls::open(&self.certificate, &self.private_key)
         }
     }
