@@ -342,8 +342,7 @@ fn rows_above_the_maximum_raise_no_floor() {
         .into_iter()
         .flat_map(|max| [1, 10, 100].map(|k| (max, k)))
         .map(|(max, k)| {
-            let mut filter = Filter::default();
-            filter.max_score = Some(max);
+            let filter = Filter { max_score: Some(max), ..Filter::default() };
             let vector = QueryVector::from(east.clone());
             Query::new(&model.table(), vector, k, filter).unwrap()
         })

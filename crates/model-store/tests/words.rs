@@ -1,6 +1,5 @@
 //! Suggestions for words that a model does not have.
 
-use contract::Row;
 use model_store::{MAX_SUGGESTED_WORD_CHARS, ModelStore};
 
 fn model(words: &[&str]) -> ModelStore {

@@ -87,8 +87,7 @@ fn batch(of: &ModelStore, random: &mut fastrand::Rng) -> Vec<Query> {
     let query = |_| {
         let row = Row(random.u32(0..of.rows() as u32));
         let first_rows = if only_first { Some(1) } else { random.choice(limits).flatten() };
-        let mut filter = Filter::default();
-        filter.first_rows = first_rows;
+        let filter = Filter { first_rows, ..Filter::default() };
         Query::new(&of.table(), QueryVector::Row(row), 5, filter).unwrap()
     };
     (0..6).map(query).collect()

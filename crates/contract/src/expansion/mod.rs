@@ -170,8 +170,7 @@ impl Expansion {
     /// If there is no such token, or the model does not [fit](Self::fits).
     pub fn query(&self, model: &Table<'_>, position: usize) -> Option<Query> {
         let vector = self.expander.project(self.vector(model, position)).ok()?.into_owned();
-        let mut filter = Filter::default();
-        filter.min_score = Some(self.least);
+        let filter = Filter { min_score: Some(self.least), ..Filter::default() };
         let terms = self.expander.terms().table();
         Query::new(&terms, vector.into(), self.top, filter).ok()
     }

@@ -82,9 +82,9 @@ fn queries_with_too_many_hits_are_given_up() {
     let model = model_under_dot(8, &rows, None);
     let table = model.table();
     let ask = |turn: u32| {
-        let mut filter = Filter::default();
         // From all rows above zero to a few thousand, and hardly any.
-        filter.min_score = Some([f64::from_bits(1), 2.5, 3.5, 4.5][turn as usize % 4]);
+        let min_score = Some([f64::from_bits(1), 2.5, 3.5, 4.5][turn as usize % 4]);
+        let filter = Filter { min_score, ..Filter::default() };
         let k = [4000, usize::MAX][turn as usize % 2];
         Query::new(&table, QueryVector::Row(Row(turn * 10_007)), k, filter).unwrap()
     };

@@ -30,8 +30,7 @@ fn of_all_kinds() {
     }
     // Without a certificate: no row is that unlike the query.
     let vector = QueryVector::from(table.row(Row(5)).to_vec());
-    let mut filter = Filter::default();
-    filter.max_score = Some(-0.9);
+    let filter = Filter { max_score: Some(-0.9), ..Filter::default() };
     asked.insert(700, Query::new(&table, vector, 3, filter).unwrap());
     let expected = reference(&model, &asked);
 

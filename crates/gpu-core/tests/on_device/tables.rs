@@ -176,8 +176,7 @@ fn filtered_queries_are_certified() {
         }
     };
     let minimum = |_| {
-        let mut filter = Filter::default();
-        filter.min_score = Some(0.5);
+        let filter = Filter { min_score: Some(0.5), ..Filter::default() };
         (filter, 10)
     };
     let filters: Filters<'_> = vec![

@@ -51,8 +51,7 @@ impl Readiness {
         let has_score = |row: &Row| table.metric() == Metric::Dot || table.norm(*row) > 0.0;
         let row = (0..table.rows() as u32).map(Row).find(has_score);
         let question = row.and_then(|row| {
-            let mut filter = Filter::default();
-            filter.first_rows = Some(row.0 + 1);
+            let filter = Filter { first_rows: Some(row.0 + 1), ..Filter::default() };
             let query = Query::new(&table, QueryVector::Row(row), 1, filter).ok()?;
             let score = table.score(table.row(row), table.norm(row), row)?;
             Some((query, Hit { row, score }))

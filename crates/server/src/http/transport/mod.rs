@@ -85,6 +85,12 @@ impl Transport {
     pub(super) fn reload(&self) -> Result<Option<impl FnOnce() -> String + '_>, ConfigError> {
         self.tls.as_ref().map(Tls::reload).transpose()
     }
+
+    /// The configuration of TLS for a new connection.
+    #[cfg(test)]
+    pub(super) fn tls(&self) -> Option<Arc<tokio_rustls::rustls::ServerConfig>> {
+        self.tls.as_ref().map(Tls::config)
+    }
 }
 
 /// Serves a connection in either version of HTTP: in HTTP/2 if the client begins with the preface
