@@ -160,6 +160,30 @@ fn what_requests_are_estimated_to_take_is_counted() {
     }
 }
 
+/// An answer that was expected to be small may repeat words of the request, which are long.
+#[test]
+fn answers_are_counted_with_the_words_that_they_repeat() {
+    let (_place, service) = tiny(&[]);
+    let answers =
+        || Metrics::of(&service).get("kindred_memory_counted_bytes_total{pool=\"answers\"}");
+    let long: Vec<String> = (0..40).map(|number| format!("{number}x").repeat(3000)).collect();
+    let words = [&["east".to_owned(), "north".to_owned()], &long[..]].concat();
+    let text = words.join(" ");
+    for (route, body) in [
+        ("/nearest", json!({"text": text})),
+        ("/nearest", json!({"queries": [{"text": text}, {"word": "east"}]})),
+        ("/rank", json!({"words": words, "word": "north", "unknown": "skip"})),
+        ("/odd-one-out", json!({"words": words, "unknown": "skip"})),
+    ] {
+        let before = answers();
+        let reply = service.post(route, &body);
+        assert_eq!(reply.status, 200, "{route}: {}", reply.text());
+        let (length, counted) = (reply.text().len() as f64, answers() - before);
+        assert!(length > 100e3, "{route}: {length}");
+        assert!((length..4.0 * length).contains(&counted), "{route}: {length}, {counted}");
+    }
+}
+
 #[test]
 fn clients_can_not_make_up_series() {
     let (_place, service) = tiny(&[]);

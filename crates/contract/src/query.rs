@@ -46,7 +46,7 @@ pub enum Ranking {
 /// handles it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filter {
-    /// The rows left out: ascending, each once, as [`excluding`](Self::excluding) has them.
+    /// The rows left out. A query has them ascending, each once.
     pub excluded: Vec<Row>,
     /// Search only this many rows, from the first on (the most frequent words).
     pub first_rows: Option<u32>,
@@ -77,6 +77,14 @@ impl Filter {
             }
         }
         Self { excluded, ..Self::default() }
+    }
+
+    /// The same filter; its excluded rows are ascending, each once, as engines search them.
+    fn in_order(self) -> Self {
+        match self.excluded.is_sorted_by(|a, b| a < b) {
+            true => self,
+            false => Self { excluded: Self::excluding(self.excluded).excluded, ..self },
+        }
     }
 
     /// How many of `rows` rows this filter covers.
@@ -118,7 +126,7 @@ impl Query {
 
     /// The same for a vector that is checked already.
     pub fn of_vector(vector: ScoringVector, k: usize, filter: Filter) -> Self {
-        Self { ranking: Ranking::Vector(vector), k, filter }
+        Self { ranking: Ranking::Vector(vector), k, filter: filter.in_order() }
     }
 
     /// Creates a query for the `k` best rows by `scoring` that pass `filter`. The vectors of the
@@ -128,7 +136,7 @@ impl Query {
             Some(vector) => Ranking::Vector(vector.clone()),
             None => Ranking::Formula(Box::new(scoring)),
         };
-        Self { ranking, k, filter }
+        Self { ranking, k, filter: filter.in_order() }
     }
 
     /// The same query with other sources of the same vectors, and another filter: for a part of its
@@ -223,6 +231,16 @@ mod tests {
 
     fn ask(vector: QueryVector) -> Result<Query, QueryError> {
         Query::new(&Table::new(&TABLE, &NORMS, 2), vector, 1, Filter::default())
+    }
+
+    #[test]
+    fn a_query_has_its_excluded_rows_in_order_whoever_made_its_filter() {
+        let table = Table::new(&[1.0, 0.0, 0.0, 2.0], &[1.0, 2.0], 2);
+        let excluded = vec![Row(1), Row(0), Row(1)];
+        let filter = Filter { excluded, min_score: Some(0.5), ..Filter::default() };
+        let query = Query::new(&table, QueryVector::Row(Row(1)), 2, filter).unwrap();
+        assert_eq!(query.filter.excluded, [Row(0), Row(1)]);
+        assert!(query.filter.excludes(Row(1)) && query.filter.min_score == Some(0.5));
     }
 
     #[test]

@@ -160,6 +160,7 @@ impl Pass<'_> {
     ) -> Result<(), GpuError> {
         let Workspace { headers, excluded, vectors, scan_floors, .. } = self.workspace;
         let (host, uploads) = (self.exchange, self.exchange.uploads);
+        debug_assert!(host.staged.is_none(), "only wide certified passes take staged vectors");
         // SAFETY: the caller's promise: the host's side stays as it is until the pass has ended.
         // Each kernel reads what those before it in the stream wrote.
         unsafe {

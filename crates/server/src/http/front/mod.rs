@@ -27,7 +27,7 @@ use super::edge::{Edge, compression};
 use super::parse::body::{BYTES_PER_BYTE, UNCOUNTED_BODY};
 use super::render::server_timing::{self, Timing};
 use super::render::size::UNCOUNTED_ANSWER;
-use super::render::{Until, caching, counted};
+use super::render::{self, IsCounted, Until, caching, counted};
 use super::routes::search::{self, Answering, Timed};
 use super::routes::{self, Kind, Way};
 use crate::models::{Call, Reloader, View};
@@ -191,9 +191,38 @@ impl Connection {
     ) {
         if let Some(error) = response.extensions_mut().remove::<ApiError>() {
             self.write_problem(response, error, account, id, is_head);
+        } else {
+            self.count(response, account, id, is_head);
         }
         let headers = response.headers_mut();
         headers.entry(header::CACHE_CONTROL).or_insert(const { caching::REVALIDATE });
+    }
+
+    /// Counts the memory of a large answer that its handler did not count, because it expected a
+    /// small one: it may repeat words of the request, which may be long. If the caller may not hold
+    /// that much, the answer is dropped immediately, and a problem document takes its place.
+    #[inline]
+    fn count(
+        &self,
+        response: &mut Response,
+        account: &Arc<Account>,
+        id: &RequestId,
+        is_head: bool,
+    ) {
+        let bytes = response.body().size_hint().lower();
+        if bytes <= UNCOUNTED_ANSWER || response.extensions_mut().remove::<IsCounted>().is_some() {
+            return;
+        }
+        let memory = &self.front.reloader.models().service().memory;
+        match memory.take(account, Pool::Answers, bytes) {
+            Ok(room) => render::count(response, room),
+            Err(full) => {
+                let full = ApiError::from(full);
+                *response = full.clone().into_response();
+                response.extensions_mut().remove::<ApiError>();
+                self.write_problem(response, full, account, id, is_head);
+            }
+        }
     }
 
     /// Puts the problem document into its answer; that of a HEAD has only its length.

@@ -138,11 +138,12 @@ pub(in crate::http) fn takes_gzip<'a>(accepted: impl IntoIterator<Item = &'a Hea
     let lists = accepted.into_iter().filter_map(|list| list.to_str().ok());
     for coding in lists.flat_map(|list| list.split(',')) {
         let (name, weight) = coding.split_once(';').unwrap_or((coding, "q=1"));
-        let weight = weight.trim().strip_prefix("q=").and_then(|q| q.trim().parse::<f32>().ok());
-        match name.trim() {
+        let weight = weight.trim().strip_prefix(['q', 'Q']).and_then(|q| q.strip_prefix('='));
+        let weight = weight.and_then(|q| q.trim().parse::<f32>().ok());
+        match name.trim().to_ascii_lowercase().as_str() {
             "*" => others = weight,
-            name if name.eq_ignore_ascii_case("gzip") => gzip = weight,
-            name if name.eq_ignore_ascii_case("identity") => plain = weight,
+            "gzip" | "x-gzip" => gzip = weight,
+            "identity" => plain = weight,
             _ => {}
         }
     }
@@ -174,7 +175,7 @@ mod tests {
     fn gzip_is_taken_by_who_says_so() {
         let takes = |value| takes_gzip(&[HeaderValue::from_static(value)]);
         for taken in
-            ["gzip", "br, GZIP", "deflate,gzip;q=0.5", "gzip; q=1.0", "*", "identity;q=0.5, gzip"]
+            ["gzip", "br, GZIP", "x-gzip;Q=0.5", "gzip; q=1.0", "*", "identity;q=0.5, gzip"]
         {
             assert!(takes(taken), "{taken}");
         }
@@ -183,7 +184,6 @@ mod tests {
             "br",
             "gzip;q=0",
             "gzip; q=0.000",
-            "x-gzip",
             "gzip;level=9",
             "identity",
             "gzip;q=0, *",

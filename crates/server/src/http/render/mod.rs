@@ -8,9 +8,11 @@ pub(super) mod size;
 pub(super) mod table;
 
 use std::borrow::Cow;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -44,22 +46,38 @@ pub(super) enum ItemAnswer<'a, T> {
 pub(super) struct Until(pub(super) Instant);
 
 /// An answer whose memory is counted until its last byte is sent.
-struct Counted {
-    body: Vec<u8>,
+struct Counted<B> {
+    body: B,
     _room: Reservation,
 }
 
-impl AsRef<[u8]> for Counted {
+impl<B: AsRef<[u8]>> AsRef<[u8]> for Counted<B> {
     fn as_ref(&self) -> &[u8] {
-        &self.body
+        self.body.as_ref()
     }
 }
+
+/// In the extensions of an answer: its memory is counted.
+#[derive(Clone)]
+pub(super) struct IsCounted;
 
 /// Bytes whose memory `room` counts until the last of them is dropped.
 pub(super) fn counted(mut body: Vec<u8>, mut room: Reservation) -> Bytes {
     shrink(&mut body);
     room.set(body.capacity() as u64);
     Bytes::from_owner(Counted { body, _room: room })
+}
+
+/// The same for an answer that has been written, in one piece.
+pub(super) fn count(response: &mut Response, room: Reservation) {
+    let mut context = Context::from_waker(Waker::noop());
+    let frame = match Pin::new(response.body_mut()).poll_frame(&mut context) {
+        Poll::Ready(Some(Ok(frame))) => frame,
+        _ => return,
+    };
+    if let Ok(body) = frame.into_data() {
+        *response.body_mut() = Bytes::from_owner(Counted { body, _room: room }).into();
+    }
 }
 
 fn shrink(body: &mut Vec<u8>) {
@@ -76,6 +94,7 @@ fn write(body: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
 /// An answer in this format, in memory that was counted for it. One that is larger than was
 /// estimated, and for which there is no room, becomes an error.
 pub(super) fn response(format: Format, mut body: Vec<u8>, room: Option<Reservation>) -> Response {
+    let is_counted = room.is_some();
     let body = match room {
         None => Body::from(body),
         Some(mut room) => {
@@ -92,5 +111,8 @@ pub(super) fn response(format: Format, mut body: Vec<u8>, room: Option<Reservati
         Format::Npy => NPY_NAME,
     });
     response.headers_mut().insert(header::CONTENT_TYPE, media_type);
+    if is_counted {
+        response.extensions_mut().insert(IsCounted);
+    }
     response
 }

@@ -99,7 +99,8 @@ fn split_model_name(path: &str) -> Option<(&str, &str)> {
     let named = path.strip_prefix("/models/")?;
     let (name, path) = named.split_at(named.find('/').unwrap_or(named.len()));
     // `/models/NAME` itself describes that model.
-    Some((name, if matches!(path, "" | "/") { "/model" } else { path }))
+    let path = if matches!(path, "" | "/") { "/model" } else { path };
+    (!name.is_empty()).then_some((name, path))
 }
 
 /// The routes' labels in metrics and logs: their paths, and last `other`, for every other path. A
@@ -226,9 +227,13 @@ mod tests {
         let elsewhere =
             ["/words/{word}", "/docs/", "/docs/{file}", "/", "/explorer/{file}", "/admin/reload"];
         for route in ROUTES {
-            let mut parts = info::START.split([' ', ',', '?', '\n']);
-            let is_listed = parts.any(|part| part == route.path);
-            assert_eq!(is_listed, !elsewhere.contains(&route.path), "{}", route.path);
+            let lists = |line: &&str| line.split([' ', ',', '?']).any(|part| part == route.path);
+            let lines: Vec<_> = info::START.lines().filter(lists).collect();
+            assert_eq!(lines.is_empty(), elsewhere.contains(&route.path), "{}", route.path);
+            for line in lines {
+                let way = if line.starts_with("  GET  /") { route.get } else { route.post };
+                assert!(way.is_some(), "{line}");
+            }
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri, header};
@@ -17,9 +16,7 @@ use crate::http::offload::{Cost, offloaded};
 use crate::http::parse::negotiation::{self, JSON, OPEN_METRICS, TEXT, check_plain_get};
 use crate::http::parse::query_string;
 use crate::http::render;
-use crate::http::render::counted;
 use crate::http::render::server_timing::Timing;
-use crate::http::render::size::room_for;
 use crate::models::{Call, NotReady, ReloadError, Reloader, ServedModel};
 use crate::observe::Known;
 use crate::workers::Cancellation;
@@ -94,11 +91,7 @@ pub(super) async fn get_metrics(call: Call, headers: HeaderMap, uri: Uri) -> Ans
         Ok(service.observer.write(known, &figures, is_open_metrics))
     };
     let text = offloaded(&call, Cost::of_writing(NUMBERS), call.latest(), write).await?;
-    let body = match room_for(&call, text.len() as u64)? {
-        Some(room) => counted(text.into(), room).into(),
-        None => Body::from(text),
-    };
-    Ok(([(header::CONTENT_TYPE, media_type)], body).into_response())
+    Ok(([(header::CONTENT_TYPE, media_type)], text).into_response())
 }
 
 /// `POST /admin/reload`: reads keys, certificates and the settings' models again, as SIGHUP does,

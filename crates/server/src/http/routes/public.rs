@@ -68,6 +68,9 @@ mod tests {
             "/models/en/health/live",
             "/models/en/made-up/*",
             "/words/",
+            "/models/",
+            "/models//nearest",
+            "/models//*",
             "//*",
             "/health/**",
         ] {
