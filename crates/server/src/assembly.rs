@@ -3,14 +3,18 @@
 
 use std::io;
 use std::num::NonZeroU64;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use scheduler::account::Memory;
+use tokio::net::TcpListener;
 use tokio::runtime;
+use tokio::sync::oneshot;
 
 use crate::config::{Config, ConfigError, HeadPrecision};
 use crate::http::edge::Edge;
+use crate::http::transport::{self, HttpThreads};
 use crate::http::{Front, ROUTE_LABELS, check_public_routes};
 use crate::models::{
     LoadError, Loader, MakeEngines, Models, ReadSettings, Reloader, Service, Timeouts,
@@ -81,6 +85,26 @@ impl Assembly {
         let reloader = Arc::new(Reloader::new(models, loader, read_settings, reload_files));
         let front = Front { edge: edge.clone(), reloader: reloader.clone() };
         Ok(Self { front, edge, reloader })
+    }
+
+    /// Serves the connections of a listener on `threads`, until `told_to_stop` has a message or is
+    /// dropped; then answers the requests in progress, closes the connections, and returns.
+    ///
+    /// The future is boxed, so that the code of all requests is compiled here once, and not again
+    /// in each program that waits for it.
+    pub fn serve<'a>(
+        &'a self,
+        listener: TcpListener,
+        threads: &'a HttpThreads,
+        told_to_stop: oneshot::Receiver<()>,
+    ) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
+        let told_to_stop = async {
+            let _ = told_to_stop.await;
+        };
+        let make_service = |client| self.front.service(client);
+        let listener = transport::without_delay(listener);
+        let transport = self.edge.transport();
+        Box::pin(transport::serve(listener, threads, transport, make_service, told_to_stop))
     }
 
     /// Stops the engines and waits at most `timeout` for their threads. Returns whether all have

@@ -89,7 +89,7 @@ async fn listen_and_drain(
     hangup: Hangup,
     stopping: &Cell<Option<Instant>>,
 ) -> Result<(), CommandError> {
-    let Assembly { front, edge, reloader } = assembly;
+    let Assembly { edge, reloader, .. } = assembly;
     // Before the welcome, because a reader of the welcome may stop the service immediately.
     let mut stop_signals = StopSignals::handle()?;
     let can_not_listen = |source| CommandError::Listen { address: config.listen.clone(), source };
@@ -99,14 +99,9 @@ async fn listen_and_drain(
     let _ = print_welcome(&reloader.models().current(), edge.transport().scheme(), address);
     info!(%address, "listening");
 
-    let (stop, stopped) = oneshot::channel();
+    let (stop, told_to_stop) = oneshot::channel();
     let service = reloader.models().service().clone();
-    let listener = transport::without_delay(listener);
-    let told_to_stop = async {
-        let _ = stopped.await;
-    };
-    let make_service = |client| front.service(client);
-    let server = transport::serve(listener, threads, edge.transport(), make_service, told_to_stop);
+    let server = assembly.serve(listener, threads, told_to_stop);
     let drain_too_long = async {
         stop_signals.next().await;
         service.start_draining();

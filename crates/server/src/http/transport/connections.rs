@@ -36,7 +36,7 @@ use super::{HttpThreads, Transport, drain};
 /// `threads`. It has its own service, which is cloned for each of its requests, so that no two
 /// threads use the same reference count. While the maximum number of connections of `transport` is
 /// reached, others wait in the system's queue.
-pub async fn serve<S>(
+pub(crate) async fn serve<S>(
     mut listener: impl Listener<Io = TcpStream, Addr = SocketAddr>,
     threads: &HttpThreads,
     transport: &Arc<Transport>,

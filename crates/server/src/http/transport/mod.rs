@@ -26,7 +26,7 @@ use self::timeouts::Timeouts;
 use self::tls::Tls;
 use crate::config::{Config, ConfigError};
 
-pub use self::connections::serve;
+pub(crate) use self::connections::serve;
 pub use self::listen::{bind, raise_file_limit, without_delay};
 pub use self::threads::HttpThreads;
 
