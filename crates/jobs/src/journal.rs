@@ -22,6 +22,10 @@ use crate::error::JobError;
 const JOURNAL: &str = "journal";
 /// Extensions of files that are made of the data at the end.
 const MADE: [&str; 2] = ["npz", "parquet"];
+/// The part of a [`Description`] that says how the folder is written.
+const FORMAT: &str = "format";
+/// Parts of a [`Description`] that nobody sets: they follow from others.
+const DERIVED: [&str; 2] = ["metric", "rows_per_range"];
 
 /// What decides every byte of a file, by name. A job goes on only with an equal one. Devices are no
 /// part of it, where the contract says so.
@@ -83,7 +87,7 @@ fn whole(line: &[u8]) -> Option<&str> {
     (checksum == format!("{:08x}", crc32fast::hash(text.as_bytes()))).then_some(text)
 }
 
-/// In what two jobs differ: there, and here.
+/// In what two jobs differ: there, and here. In another format, nothing else matters.
 fn difference(there: &Description, here: &Description) -> Option<String> {
     let all = |description: &Description| {
         let mut all = BTreeMap::new();
@@ -97,15 +101,25 @@ fn difference(there: &Description, here: &Description) -> Option<String> {
         all
     };
     let (there, here) = (all(there), all(here));
-    let said = |name: &str, value: Option<&Value>| match value {
-        None => format!("no {name}"),
-        Some(Value::String(text)) => format!("{name} {text}"),
-        Some(value) if name == "input_bytes" => format!("an input of {value} bytes"),
-        Some(value) => format!("{name} {value}"),
+    let said = |name: &str, value: Option<&Value>| match (name, value) {
+        ("min_score", None) => "no minimum score".to_owned(),
+        ("min_score", Some(value)) => format!("the minimum score {value}"),
+        ("rows", Some(value)) => format!("{value} rows"),
+        ("input_bytes", Some(value)) => format!("an input of {value} bytes"),
+        (_, None) => format!("no {name}"),
+        (_, Some(Value::String(text))) => format!("{name} {text}"),
+        (_, Some(value)) => format!("{name} {value}"),
     };
-    let names: BTreeSet<&String> = there.keys().chain(here.keys()).collect();
-    let differ = names.into_iter().filter(|&name| there.get(name) != here.get(name));
+    let names: BTreeSet<&str> = there.keys().chain(here.keys()).map(String::as_str).collect();
+    let differs = |name: &&str| there.get(*name) != here.get(*name);
+    let mut differ: Vec<&str> = names.into_iter().filter(differs).collect();
+    if differ.contains(&FORMAT) {
+        differ = vec![FORMAT];
+    } else if !differ.iter().all(|name| DERIVED.contains(name)) {
+        differ.retain(|name| !DERIVED.contains(name));
+    }
     let differences: Vec<String> = differ
+        .into_iter()
         .map(|name| {
             let [there, here] = [&there, &here].map(|all| said(name, all.get(name)));
             format!("{there} instead of {here}")
@@ -153,8 +167,11 @@ impl Journal {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(JobError::io("read", &folder.join(JOURNAL)))?;
         let recorded = read::<T>(&bytes);
-        let differs = |recorded: &Recorded<T>| difference(&recorded.description, description);
-        if let Some(difference) = recorded.as_ref().and_then(differs) {
+        if let Some(Recorded { description: there, .. }) = &recorded
+            && let Some(difference) = difference(there, description)
+        {
+            let is_same_format = there.get(FORMAT) == description.get(FORMAT);
+            let same = if is_same_format { same } else { "the version of Kindred" };
             return Err(JobError::OtherWork { folder, difference, same });
         }
         let data = open(name)?;
@@ -273,12 +290,13 @@ mod tests {
 
     use super::*;
 
+    fn description(value: Value) -> Description {
+        let Value::Object(description) = value else { panic!("{value}") };
+        description
+    }
+
     #[test]
     fn differences_are_said_by_name() {
-        let description = |value: Value| match value {
-            Value::Object(description) => description,
-            value => panic!("{value}"),
-        };
         let one = description(
             json!({"work": "classify", "options": {"top": 3, "threshold": null}, "input_bytes": 7}),
         );
@@ -290,5 +308,30 @@ mod tests {
             difference(&one, &other).unwrap(),
             "an input of 7 bytes instead of an input of 8 bytes, no threshold instead of threshold 0.5, top 3 instead of no top"
         );
+    }
+
+    #[test]
+    fn only_what_can_be_set_is_said_unless_nothing_else_differs() {
+        let graph = |format: u32, k: u64, rows_per_range: u64, min_score: Option<f64>| {
+            description(json!({
+                "format": format, "rows": 10 * k, "k": k, "min_score": min_score,
+                "rows_per_range": rows_per_range,
+            }))
+        };
+        let there = graph(3, 10, 1024, None);
+        let said = |here: Description| difference(&there, &here).unwrap();
+        assert_eq!(
+            said(graph(3, 999, 65, None)),
+            "k 10 instead of k 999, 100 rows instead of 9990 rows"
+        );
+        assert_eq!(
+            said(graph(3, 10, 1024, Some(0.5))),
+            "no minimum score instead of the minimum score 0.5"
+        );
+        assert_eq!(
+            said(graph(3, 10, 512, None)),
+            "rows_per_range 1024 instead of rows_per_range 512"
+        );
+        assert_eq!(said(graph(2, 999, 65, None)), "format 3 instead of format 2");
     }
 }

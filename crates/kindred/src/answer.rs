@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::asking::Times;
 use crate::heads::{
-    Cause, Expander, Explanation, Head, ScoresNotFinite, Tokenised, WantedTerms, cause, explain,
-    labels,
+    Cause, Expander, Explanation, Head, ScoresNotFinite, Tokenised, Vocabulary, WantedTerms, cause,
+    explain, labels,
 };
 use crate::question::{Notes, Placed, Term, placed};
 use crate::search::SearchResult;
@@ -74,8 +74,6 @@ pub struct Classified {
     pub is_cut: bool,
     /// Where the time went, of all texts that were classified together.
     pub times: Times,
-    /// The text's tokens.
-    tokenised: Tokenised,
 }
 
 /// A label and how probable it is. JSON has `label`, `probability` and `score`.
@@ -147,7 +145,7 @@ impl Classified {
     pub(crate) fn new(
         head: &Head,
         scores: &[f64],
-        mut tokenised: Tokenised,
+        tokenised: Tokenised,
         times: Times,
     ) -> Result<Self, ScoresNotFinite> {
         let names = &head.description().labels;
@@ -157,12 +155,13 @@ impl Classified {
             probability: label.probability,
             score: label.score,
         });
-        let (unknown, is_cut) = (std::mem::take(&mut tokenised.unknown), tokenised.is_cut);
-        Ok(Self { labels: labels.collect(), unknown, is_cut, times, tokenised })
+        let Tokenised { unknown, is_cut, .. } = tokenised;
+        Ok(Self { labels: labels.collect(), unknown, is_cut, times })
     }
 
     /// Why the text has its most probable label: the `most` n-grams with the largest shares.
-    /// `text`, `head` and `model` are those that this answers for.
+    /// `text`, `head` and `model` are those that this answers for. The text becomes tokens again,
+    /// so that answers without an explanation need not keep them.
     pub fn explanation<'a>(
         &self,
         model: &ModelStore,
@@ -171,7 +170,8 @@ impl Classified {
         most: usize,
     ) -> Option<Explanation<'a>> {
         let label = self.labels.first()?;
-        Some(explain(model, head, text, &self.tokenised, label.class, most))
+        let tokenised = Vocabulary::of_head(head, model).tokenise(text);
+        Some(explain(model, head, text, &tokenised, label.class, most))
     }
 }
 

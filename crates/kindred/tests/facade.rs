@@ -10,6 +10,7 @@ use contract::{
     HeadEngine, Hit, Query, SearchEngine, UsualCosts,
 };
 use cpu_core::ReferenceEngine;
+use kindred::heads::WantedTerms;
 use kindred::queue::{Limits, SubmitError};
 use kindred::{Error, Kindred, Method, Model, Options, Settings, Target, Unknown};
 
@@ -231,4 +232,21 @@ fn an_answer_that_is_late_is_an_error() {
     let _held = lock.lock().unwrap();
     let error = kindred.nearest("frog", Options::new().timeout_ms(20)).wait().unwrap_err();
     assert!(error.to_string().contains("`timeout_ms`"), "{error}");
+}
+
+#[test]
+fn the_time_in_which_texts_come_and_become_tokens_counts() {
+    let settings = Settings { timeout: Duration::from_millis(200), ..Settings::default() };
+    let kindred = Kindred::start(Model::demo().unwrap(), settings).unwrap();
+    let (head, expander) = (kindred.built_in_head().unwrap(), kindred.built_in_expander().unwrap());
+    let slow = || {
+        std::iter::once_with(|| {
+            thread::sleep(Duration::from_millis(210));
+            "cheap flights"
+        })
+    };
+    let late = |error| matches!(error, Error::NotAnswered(SubmitError::DeadlinePassed));
+    assert!(late(kindred.classify(&head, slow()).wait().unwrap_err()));
+    let expanded = kindred.expand(&expander, slow(), WantedTerms::default()).wait();
+    assert!(late(expanded.unwrap_err()));
 }

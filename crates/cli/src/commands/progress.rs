@@ -77,30 +77,70 @@ impl Display {
     }
 }
 
-/// The pace of a run: when its first rows were done, and how far the work was then.
+/// The pace of a run.
 #[derive(Default)]
-pub(super) struct Pace(Option<(Instant, u64)>);
+pub(super) struct Pace {
+    /// When its progress was first told, and how many rows were done then.
+    began: Option<(Instant, u64)>,
+    /// When its first rows were done, and how far the work was then: what earlier runs did may be
+    /// read again before that.
+    first: Option<(Instant, u64)>,
+}
 
 impl Pace {
     /// Rows a second in this run, and the time that is left if `length` is known; nothing at first.
-    /// The work is at `done` of `length`.
+    /// The work is at `done` of `length`. The first call begins the count, also without rows.
     pub(super) fn of(&mut self, rows: u64, done: u64, length: Option<u64>) -> String {
+        self.at(Instant::now(), rows, done, length)
+    }
+
+    fn at(&mut self, now: Instant, rows: u64, done: u64, length: Option<u64>) -> String {
+        let (began, rows_then) = *self.began.get_or_insert((now, rows));
         if rows == 0 {
             return String::new();
         }
-        let (began, first) = *self.0.get_or_insert_with(|| (Instant::now(), done));
-        let seconds = began.elapsed().as_secs_f64();
-        if seconds < 0.5 {
+        let (first, done_then) = *self.first.get_or_insert((now, done));
+        let seconds = |since| now.duration_since(since).as_secs_f64();
+        if rows <= rows_then || seconds(began) < 0.5 {
             return String::new();
         }
-        let rate = HumanCount((rows as f64 / seconds) as u64);
-        match length.filter(|_| done > first) {
+        let rate = HumanCount(((rows - rows_then) as f64 / seconds(began)) as u64);
+        match length.filter(|_| done > done_then && seconds(first) >= 0.5) {
             Some(length) => {
-                let left = length.saturating_sub(done) as f64 / (done - first) as f64 * seconds;
+                let a_second = (done - done_then) as f64 / seconds(first);
+                let left = length.saturating_sub(done) as f64 / a_second;
                 let left = HumanDuration(Duration::from_secs_f64(left));
                 format!(", {rate} rows/s, {left} left")
             }
             None => format!(", {rate} rows/s"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_a_second_count_from_before_the_first_rows() {
+        let (mut pace, start) = (Pace::default(), Instant::now());
+        let mut at = |seconds, rows, done| {
+            pace.at(start + Duration::from_secs(seconds), rows, done, Some(100))
+        };
+        assert_eq!(at(0, 0, 0), "");
+        // It was resumed at 40.
+        assert_eq!(at(10, 1000, 50), ", 100 rows/s");
+        assert_eq!(at(20, 2000, 60), ", 100 rows/s, 40 seconds left");
+        assert_eq!(at(40, 3000, 80), ", 75 rows/s, 20 seconds left");
+    }
+
+    #[test]
+    fn rows_that_were_there_at_the_first_call_do_not_count() {
+        let (mut pace, start) = (Pace::default(), Instant::now());
+        let mut at =
+            |seconds, rows| pace.at(start + Duration::from_secs(seconds), rows, rows, None);
+        assert_eq!(at(0, 1000), "");
+        assert_eq!(at(10, 1000), "");
+        assert_eq!(at(20, 3000), ", 100 rows/s");
     }
 }

@@ -119,7 +119,7 @@ impl Service for Local {
                     Some(true) => found.explanation(model, head, text, REASONS),
                     _ => None,
                 };
-                let Classified { labels, unknown, is_cut, times, .. } = found;
+                let Classified { labels, unknown, is_cut, times } = found;
                 let labels = labels.into_iter();
                 let labels =
                     labels.map(|one| Label { label: one.name, probability: one.probability });

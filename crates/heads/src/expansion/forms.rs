@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::str::FromStr;
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::json;
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
 
 /// A form of weighted terms.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -57,9 +57,14 @@ impl Serialize for Formed<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let weights = || self.terms.iter().map(|&(_, term, weight)| (term, weight));
         match self.form {
-            Form::Terms => serializer.collect_seq(
-                weights().map(|(term, weight)| json!({"term": term, "weight": weight})),
-            ),
+            Form::Terms => {
+                #[derive(Serialize)]
+                struct Weighted<'a> {
+                    term: &'a str,
+                    weight: f64,
+                }
+                serializer.collect_seq(weights().map(|(term, weight)| Weighted { term, weight }))
+            }
             Form::Impacts => {
                 let impact = |weight: f64| (100.0 * weight).round().min(f64::from(i32::MAX)) as u32;
                 let impacts = weights().map(|(term, weight)| (term, impact(weight)));

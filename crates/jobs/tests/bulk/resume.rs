@@ -155,7 +155,8 @@ fn other_work_and_a_changed_input_are_refused_and_stay() {
     let default = BulkOptions::default();
     refused(&BulkWork::Nearest(Options::new().k(999)), default.clone(), "k 1000 instead of k 999");
     let limited = Options::new().k(1000).min_score(0.5);
-    refused(&BulkWork::Nearest(limited), default.clone(), "no min_score instead of min_score 0.5");
+    let other = "no minimum score instead of the minimum score 0.5";
+    refused(&BulkWork::Nearest(limited), default.clone(), other);
     let texts = BulkWork::NearestOfTexts(Options::new().k(1000));
     refused(&texts, default.clone(), "no texts instead of texts true");
     let csv = BulkOptions { to: Some(BulkFormat::Csv), ..default.clone() };

@@ -132,11 +132,28 @@ fn the_work_on_another_graph_is_refused_and_stays() {
     };
     let same = plain(rows());
     refused(&same, GraphOptions { k: 999, ..OPTIONS }, "k 1000 instead of k 999");
-    refused(&same, GraphOptions { first_rows: Some(9), ..OPTIONS }, "rows 350 instead of rows 9");
+    refused(&same, GraphOptions { first_rows: Some(9), ..OPTIONS }, "350 rows instead of 9 rows");
     let lowest = GraphOptions { min_score: Some(0.5), ..OPTIONS };
-    refused(&same, lowest, "no min_score instead of min_score 0.5");
+    refused(&same, lowest, "no minimum score instead of the minimum score 0.5");
     let other = plain(model(&few_values(ROWS, 5, 6), None));
     refused(&other, OPTIONS, other.model().version());
+}
+
+#[test]
+fn the_work_of_another_version_is_refused_with_the_cure() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, work) = stopped(folder.path());
+    let journal = fs::read_to_string(work.join("journal")).unwrap();
+    let (head, entries) = journal.split_once('\n').unwrap();
+    let older = head[9..].replace("\"format\":3", "\"format\":2");
+    assert!(older != head[9..]);
+    let older = format!("{:08x} {older}\n{entries}", crc32fast::hash(older.as_bytes()));
+    fs::write(work.join("journal"), &older).unwrap();
+    let error = make(&plain(rows()), &file, &OPTIONS).unwrap_err().to_string();
+    let cure = "format 2 instead of format 3; finish it with the version of Kindred that it was \
+                begun with, or remove that folder";
+    assert!(error.ends_with(cure), "{error}");
+    assert_eq!(fs::read_to_string(work.join("journal")).unwrap(), older);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::Kindred;
 use crate::Error;
 use crate::answer::ImpliedTerms;
 use crate::answering::Answering;
-use crate::asking::Times;
+use crate::asking::{Asking, Times};
 use crate::heads::{Expander, Tokenised, Vocabulary, WantedTerms, token_rows};
 
 /// What is expanded, with the text and its tokens, unless there are only vectors; an error if no
@@ -42,7 +42,8 @@ impl Kindred {
         texts: impl IntoIterator<Item = T>,
         wanted: WantedTerms,
     ) -> Answering<'_, Result<Vec<Result<ImpliedTerms, Error>>, Error>> {
-        let model = self.store();
+        // Making tokens of the texts is part of the time that they have.
+        let (asking, model) = (self.asking(None), self.store());
         let tokens = expander.description().tokens.as_ref().filter(|_| self.fits(expander));
         let prepared = tokens
             .ok_or_else(|| {
@@ -62,7 +63,7 @@ impl Kindred {
                 };
                 texts.into_iter().map(prepare).collect()
             });
-        self.expand_prepared(expander, prepared, wanted)
+        self.expand_prepared(asking, expander, prepared, wanted)
     }
 
     /// The terms that vectors of tokens imply, from any encoder: `[tokens, dim]` for each text,
@@ -103,7 +104,7 @@ impl Kindred {
             true => texts.into_iter().map(prepare).collect(),
             false => Err(Error::invalid("head", "an expander that was made for this model")),
         };
-        let answers = self.expand_prepared(expander, prepared, wanted);
+        let answers = self.expand_prepared(self.asking(None), expander, prepared, wanted);
         self.answering(async move { answers.await?.into_iter().collect() })
     }
 
@@ -112,13 +113,14 @@ impl Kindred {
         expander.description().model.version == self.store().version()
     }
 
-    fn expand_prepared(
+    fn expand_prepared<'a>(
         &self,
+        asking: Asking<'a>,
         expander: &Arc<Expander>,
         prepared: Result<Vec<Prepared>, Error>,
         wanted: WantedTerms,
-    ) -> Answering<'_, Result<Vec<Result<ImpliedTerms, Error>>, Error>> {
-        let (asking, expander) = (self.asking(None), expander.clone());
+    ) -> Answering<'a, Result<Vec<Result<ImpliedTerms, Error>>, Error>> {
+        let expander = expander.clone();
         self.answering(async move {
             let mut expansions = Vec::new();
             let texts = prepared?.into_iter().map(|one| {
