@@ -19,7 +19,7 @@ test *arguments:
 # The CPU time of requests against its account, with an optimised program of the default features
 account:
     scripts/build-default target/gate/kindred
-    TEST_KINDRED=target/gate/kindred scripts/test --test measured -- --ignored account::
+    TEST_KINDRED=$PWD/target/gate/kindred scripts/test --test measured -- --ignored account::
 
 # Formatting, clippy, and warnings of the code's documentation, without changing anything; a warning is an error
 lint:
