@@ -1,7 +1,7 @@
 //! Connections: sockets, threads, TLS, both versions of HTTP and their limits, and the timeouts of
 //! a connection.
 //!
-//! A connection is accepted ([`serve`]) and put on a thread for its whole life ([`HttpThreads`]).
+//! A connection is accepted (`serve`) and put on a thread for its whole life ([`HttpThreads`]).
 //! It has a time limit for everything (`timeouts`, from what `activity` records), may have TLS
 //! (`tls`), and speaks HTTP/1.1 or HTTP/2 within named limits. The rest of a request's body is read
 //! (`drain`), and the sending of HTTP/2 answers is watched (`sending`). Nothing here knows about
