@@ -167,7 +167,7 @@ fn answers_are_counted_with_the_words_that_they_repeat() {
     let answers =
         || Metrics::of(&service).get("kindred_memory_counted_bytes_total{pool=\"answers\"}");
     let long: Vec<String> = (0..40).map(|number| format!("{number}x").repeat(3000)).collect();
-    let words = [&["east".to_owned(), "north".to_owned()], &long[..]].concat();
+    let words = [&["east", "north", "west"].map(str::to_owned), &long[..]].concat();
     let text = words.join(" ");
     for (route, body) in [
         ("/nearest", json!({"text": text})),

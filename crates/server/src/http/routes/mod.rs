@@ -99,8 +99,7 @@ fn split_model_name(path: &str) -> Option<(&str, &str)> {
     let named = path.strip_prefix("/models/")?;
     let (name, path) = named.split_at(named.find('/').unwrap_or(named.len()));
     // `/models/NAME` itself describes that model.
-    let path = if matches!(path, "" | "/") { "/model" } else { path };
-    (!name.is_empty()).then_some((name, path))
+    Some((name, if matches!(path, "" | "/") { "/model" } else { path }))
 }
 
 /// The routes' labels in metrics and logs: their paths, and last `other`, for every other path. A

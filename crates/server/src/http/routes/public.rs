@@ -22,6 +22,10 @@ pub(crate) fn check_public_routes(public: &[String]) -> Result<(), ConfigError> 
 }
 
 fn covers_a_route(entry: &str) -> bool {
+    // No model has an empty name.
+    if split_model_name(entry).is_some_and(|(name, _)| name.is_empty()) {
+        return false;
+    }
     let is_there = |route: &Route, is_named: bool| route.is_of_a_model() || !is_named;
     if let Some(folder) = entry.strip_suffix('*').filter(|folder| folder.ends_with('/')) {
         let named = split_model_name(folder).map(|(_, rest)| rest);
