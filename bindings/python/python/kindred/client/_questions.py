@@ -384,7 +384,7 @@ def _batch(route: str, queries: list[dict[str, Any]], options: dict[str, Any], t
 
 
 def _queries_at_once(options: Mapping[str, Any]) -> int:
-    return min(MOST_QUERIES, MOST_RESULTS // options["k"])
+    return min(MOST_QUERIES, MOST_RESULTS // int(options["k"]))
 
 
 def _pieces(count: int, together: int, part: Callable[[int, int], Request]) -> list[Callable[[], Request]]:
