@@ -1,4 +1,4 @@
-"""What tests share: models, services and clients, and the contract's score as NumPy computes it."""
+"""Fixtures of all tests: models, services, clients. The contract's score, as NumPy computes it."""
 
 from __future__ import annotations
 

@@ -405,7 +405,7 @@ Examples:
   kindred man | man -l -
   kindred man --out ~/.local/share/man/man1    # kindred.1, kindred-serve.1 and so on";
 
-/// What long work, such as `graph` and `bulk`, runs on.
+/// Devices and threads of long work, such as `graph` and `bulk`.
 #[derive(Debug, Clone, Args)]
 pub struct DeviceArguments {
     /// Devices to work on: auto (a GPU if there is one, else the CPU), cpu, cuda (the first GPU, an

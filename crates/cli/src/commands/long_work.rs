@@ -29,8 +29,8 @@ pub(super) struct LongWork {
 }
 
 impl LongWork {
-    /// Starts the engine, with a queue for the most jobs, each of this number of slots. `kept` is
-    /// said if the work does not stop by itself after Ctrl-C.
+    /// Starts the engine. Its queue has room for the maximum number of jobs of `slots_per_job`
+    /// slots each. `kept` is said if the work does not stop by itself after Ctrl-C.
     pub(super) fn start(
         model: Arc<ModelStore>,
         devices: &DeviceArguments,
@@ -66,7 +66,7 @@ pub(super) fn display(verb: &'static str) -> Display {
     Display::new("{bar:40} {percent:>3} %  {msg}", verb, Duration::from_secs(5))
 }
 
-/// How many rows earlier runs did, for people.
+/// The number of rows that earlier runs did, for a summary; nothing if there are none.
 pub(super) fn resumed(rows: u64) -> String {
     match rows {
         0 => String::new(),

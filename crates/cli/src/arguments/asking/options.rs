@@ -11,8 +11,8 @@ use kindred::{Method, Options, Unknown, with_options};
 #[derive(Debug, Default, Clone)]
 pub struct QuestionOptions(pub Options);
 
-/// How an option is read from the command line. An option without a flag is absent, but for
-/// `--method`, which commands that take expressions declare themselves.
+/// Reads the value of an option from its flag. An option without a flag is absent. `--method` is
+/// declared by the commands that take expressions.
 trait FromFlag: Sized {
     fn read(matches: &ArgMatches, name: &str) -> Option<Self>;
 }
