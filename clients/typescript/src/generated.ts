@@ -1831,7 +1831,7 @@ export interface components {
                 /**
                  * @example {
                  *       "code": "unsupported_media_type",
-                 *       "detail": "the Content-Type is application/x-www-form-urlencoded; send JSON with the header Content-Type: application/json (curl: --json, or -H with that header); /nearest and /expand also take vectors as application/x-npy",
+                 *       "detail": "the Content-Type is application/x-www-form-urlencoded; send JSON with the header Content-Type: application/json (curl: -H 'Content-Type: application/json'); /nearest and /expand also take vectors as application/x-npy",
                  *       "status": 415,
                  *       "title": "Unsupported media type",
                  *       "type": "urn:kindred:problem:unsupported_media_type"
