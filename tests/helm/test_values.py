@@ -77,7 +77,8 @@ def test_the_schema_has_every_value():
 def test_every_setting_arrives_unchanged():
     config = {key: value for key, value in SETTINGS.items() if key not in DERIVED}
     config |= {"log_level": 'warn,access=info # "\\ <&> é', "placement": ["replicate", "en=shard"]}
-    found = tomllib.loads(settings_file(render({"config": config})))
+    # With a memory limit that holds the defaults of the settings.
+    found = tomllib.loads(settings_file(render({"config": config, "resources": {"limits": {"memory": "3Gi"}}})))
     assert {key: found[key] for key in config} == config
     assert all(type(found[key]) is type(config[key]) for key in config)
     # Large numbers keep their digits.

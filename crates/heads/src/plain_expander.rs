@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn the_reach_counts_terms_without_stop_words() {
         let reach = |stop_words: &[&str]| reach_of(&model(), tokens(), 2, stop_words, 1).unwrap();
-        // Of `the` and `The`, the second term is the other one, or else `ocean`.
+        // Without `the` and `The`, the second term of a word is farther away.
         assert!(reach(&STOP_WORDS) < reach(&[]), "{} {}", reach(&STOP_WORDS), reach(&[]));
     }
 }
