@@ -13,6 +13,7 @@ mod prometheus;
 mod pytorch;
 mod real_data;
 mod support;
+mod systemd;
 mod terminal;
 #[cfg(feature = "traces")]
 mod traces_balancers;
@@ -35,6 +36,7 @@ const MODULES: &[(&str, Tests)] = &[
     ("prometheus", prometheus::trials),
     ("pytorch", pytorch::trials),
     ("real_data", real_data::trials),
+    ("systemd", systemd::trials),
     ("terminal", terminal::trials),
     #[cfg(feature = "traces")]
     ("traces_balancers", traces_balancers::trials),

@@ -2,7 +2,7 @@
 //! ```console ```` block is sent to the service with the built-in model, and its output is compared character for character.
 //!
 //! The commands are read here, so that this needs no curl; where there is one that knows their
-//! options (7.84 or later) it runs them too.
+//! options (7.74 or later) it runs them too.
 //! `UPDATE_DOCS=1 cargo test -p cli --test conditional docs::` writes what came into the
 //! documents.
 
@@ -43,7 +43,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trials.push(trial.with_ignored_flag(!has_curl || updates));
     }
     if !has_curl {
-        println!("some skipped: no curl of 7.84 or later, or no bash");
+        println!("some skipped: no curl of 7.74 or later, or no bash");
     }
     trials
 }
@@ -68,7 +68,8 @@ fn compare(
     for Shown { line, command, output, .. } in shown {
         let output_now =
             run(&service, folder.path(), command).map_err(|e| format!("{name}:{line}: {e}"))?;
-        let output_now = output_now.trim_end().replace(&service.address, ADDRESS);
+        // Lines of heads end in carriage returns, which no terminal shows.
+        let output_now = output_now.trim_end().replace('\r', "").replace(&service.address, ADDRESS);
         if output_now != *output {
             wrong.push(format!(
                 "{name}:{line}: {command}\n  shown: {output}\n  is:    {output_now}"
@@ -101,17 +102,19 @@ fn update(name: &str, shown: &[Shown], came: &[String]) -> Result<(), Failed> {
 fn by_hand(service: &Service, folder: &Path, command: &str) -> Result<String, String> {
     let mut words = words(command).into_iter().skip(1);
     let (mut path, mut body, mut form) = (None, None, Vec::new());
-    let (mut headers, mut method) = (Vec::new(), None);
+    let (mut headers, mut method): (Vec<(String, String)>, _) = (Vec::new(), None);
     let (mut output, mut format, mut is_get) = (None, String::new(), false);
+    let (mut shows_head, mut filter) = (false, None);
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
         match &word[..] {
             "-s" => {}
             "-G" => is_get = true,
-            "--json" => {
-                body = Some(value()?.into_bytes());
-                headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
+            "-D" => {
+                assert_eq!(value()?, "-", "heads are shown");
+                shows_head = true;
             }
+            "|" => filter = Some(words.by_ref().collect::<Vec<_>>()),
             "-H" => {
                 let header = value()?;
                 let (name, value) = header.split_once(": ").ok_or("a header has a colon")?;
@@ -134,10 +137,15 @@ fn by_hand(service: &Service, folder: &Path, command: &str) -> Result<String, St
         }
     }
     let mut path = path.ok_or_else(|| format!("no address of {ADDRESS}"))?;
-    if !form.is_empty() {
-        assert!(is_get, "-d and --data-urlencode are read with -G only");
+    if is_get {
         path += if path.contains('?') { "&" } else { "?" };
         path += &form.join("&");
+    } else if !form.is_empty() {
+        body = Some(form.join("&").into_bytes());
+        if !headers.iter().any(|(name, _)| name == "Content-Type") {
+            let form = "application/x-www-form-urlencoded";
+            headers.push(("Content-Type".to_owned(), form.to_owned()));
+        }
     }
     let method = method.unwrap_or_else(|| if body.is_some() { "POST" } else { "GET" }.to_owned());
     let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (&n[..], &v[..])).collect();
@@ -151,7 +159,22 @@ fn by_hand(service: &Service, folder: &Path, command: &str) -> Result<String, St
             ""
         }
     };
-    Ok(format!("{body}{}", written_out(&reply, &format)?))
+    let lines = reply.headers.iter().map(|(name, value)| format!("{name}: {value}\n"));
+    let head: String = if shows_head { lines.collect() } else { String::new() };
+    let shown = format!("{head}{body}{}", written_out(&reply, &format));
+    match filter {
+        Some(filter) => filtered(&shown, &filter),
+        None => Ok(shown),
+    }
+}
+
+/// The lines that `grep -i '^START'` leaves of a text.
+fn filtered(text: &str, filter: &[String]) -> Result<String, String> {
+    let [grep, option, pattern] = filter else { return Err(format!("no filter: {filter:?}")) };
+    let start = pattern.strip_prefix('^').filter(|_| grep == "grep" && option == "-i");
+    let start = start.ok_or_else(|| format!("no filter: {filter:?}"))?.to_ascii_lowercase();
+    let lines = text.lines().filter(|line| line.to_ascii_lowercase().starts_with(&start));
+    Ok(lines.map(|line| format!("{line}\n")).collect())
 }
 
 /// `name=value`, of which curl encodes the value.
@@ -162,14 +185,8 @@ fn url_encoded(data: &str) -> Result<String, String> {
 }
 
 /// What `-w` prints.
-fn written_out(reply: &Reply, format: &str) -> Result<String, String> {
-    let mut out = format.replace("\\n", "\n").replace("%{http_code}", &reply.status.to_string());
-    while let Some(start) = out.find("%header{") {
-        let end = start + out[start..].find('}').ok_or("%header{ has no end")?;
-        let value = reply.header(&out[start + "%header{".len()..end]).unwrap_or_default();
-        out.replace_range(start..=end, value);
-    }
-    Ok(out)
+fn written_out(reply: &Reply, format: &str) -> String {
+    format.replace("\\n", "\n").replace("%{http_code}", &reply.status.to_string())
 }
 
 fn by_curl(service: &Service, folder: &Path, command: &str) -> Result<String, String> {
@@ -183,7 +200,7 @@ fn by_curl(service: &Service, folder: &Path, command: &str) -> Result<String, St
     String::from_utf8(output.stdout).map_err(|e| e.to_string())
 }
 
-/// Whether there is a curl that knows `--json` and `%header{}`, and a shell to quote for it.
+/// Whether there is a curl as old as the documents say, and a shell to quote for it.
 fn has_curl() -> bool {
     let Ok(output) = Command::new("bash").args(["-c", "curl --version"]).output() else {
         return false;
@@ -191,7 +208,7 @@ fn has_curl() -> bool {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut numbers = said.split(' ').nth(1).unwrap_or_default().split('.');
     let mut number = || numbers.next().and_then(|number| number.parse::<u32>().ok()).unwrap_or(0);
-    (number(), number()) >= (7, 84)
+    (number(), number()) >= (7, 74)
 }
 
 /// Every error code of openapi.yaml has its line in docs/http.md, and there are no others.
@@ -214,17 +231,17 @@ fn the_table_of_codes_is_complete() -> Result<(), Failed> {
 }
 
 fn commands_are_found_and_taken_apart() -> Result<(), Failed> {
-    let document = "```console\n> a prompt\n$ curl -s 'a b'\none\ntwo\n\n$ curl --json '{\n}' \\\n  c\n```\n$ not\n";
+    let document = "```console\n> a prompt\n$ curl -s 'a b'\none\ntwo\n\n$ curl -d '{\n}' \\\n  c\n```\n$ not\n";
     let found = commands(document);
     let commands: Vec<&str> = found.iter().map(|shown| &shown.command[..]).collect();
-    assert_eq!(commands, ["curl -s 'a b'", "curl --json '{\n}' \\\n  c"]);
+    assert_eq!(commands, ["curl -s 'a b'", "curl -d '{\n}' \\\n  c"]);
     assert_eq!(
         (&found[0].output[..], found[0].output_lines, found[0].line),
         ("one\ntwo", (3, 5), 3)
     );
     assert_eq!((&found[1].output[..], found[1].output_lines), ("", (9, 9)));
     assert_eq!(words(commands[0]), ["curl", "-s", "a b"]);
-    assert_eq!(words(commands[1]), ["curl", "--json", "{\n}", "c"]);
+    assert_eq!(words(commands[1]), ["curl", "-d", "{\n}", "c"]);
     // The README's examples are the first that anyone tries.
     assert!(curl_commands("README.md").len() >= 3 && curl_commands("docs/http.md").len() >= 20);
     Ok(())

@@ -8,12 +8,12 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::support::console::{self, commands};
-use crate::support::{Service, top};
+use crate::support::{Service, program, top};
 use libtest_mimic::{Failed, Trial};
 
 /// What runs a program of `examples`, and its file there.
@@ -38,11 +38,24 @@ const EXAMPLES: [Example; 2] = [
     },
 ];
 
+/// Writes a synonyms file of what `kindred expand` prints.
+const SYNONYMS: &str = "synonyms.py";
+
 type TestOf = fn(Example) -> Result<(), Failed>;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let mut trials =
-        vec![Trial::test("examples::the_document_has_the_programs_as_they_are", same_text)];
+    let mut trials = vec![
+        Trial::test("examples::the_document_has_the_programs_as_they_are", same_text),
+        Trial::test("examples::they_have_the_stop_words_of_the_built_in_expander", same_stop_words),
+    ];
+    let no_python = EXAMPLES[0].runner().is_none();
+    let tests: [(&str, fn() -> Result<(), Failed>); 2] = [
+        ("prints_what_the_document_shows", synonyms_as_shown),
+        ("escapes_what_separates_terms", synonyms_are_escaped),
+    ];
+    trials.extend(tests.map(|(name, test)| {
+        Trial::test(format!("examples::{SYNONYMS}: {name}"), test).with_ignored_flag(no_python)
+    }));
     for example in EXAMPLES {
         let Example { program, file, .. } = example;
         let missing = example.runner().is_none();
@@ -101,6 +114,70 @@ fn same_text() -> Result<(), Failed> {
         let block = format!("```{language}\n{text}```\n");
         assert!(document.contains(&block), "docs/embedding.md has another {}", example.file);
     }
+    Ok(())
+}
+
+fn same_stop_words() -> Result<(), Failed> {
+    for (example, start, end) in
+        [(EXAMPLES[0], "STOP = \"\"\"", "\"\"\""), (EXAMPLES[1], "new Set((", ").split")]
+    {
+        let text = fs::read_to_string(top().join("examples").join(example.file))?;
+        let (_, list) = text.split_once(start).ok_or("no list of stop words")?;
+        let (list, _) = list.split_once(end).ok_or("the list has no end")?;
+        let list = list.replace(['"', '+'], "");
+        let words: Vec<&str> = list.split_whitespace().collect();
+        assert_eq!(words, ::kindred::heads::STOP_WORDS, "{}", example.file);
+    }
+    Ok(())
+}
+
+/// The rules that it makes of these lines.
+fn synonyms(lines: &str) -> Result<String, Failed> {
+    let mut command = Command::new(EXAMPLES[0].runner().expect("not ignored"));
+    command.arg(top().join("examples").join(SYNONYMS)).stdin(Stdio::piped());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn()?;
+    child.stdin.take().expect("it is piped").write_all(lines.as_bytes())?;
+    let output = child.wait_with_output()?;
+    assert!(output.status.success(), "{output:?}");
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+fn synonyms_as_shown() -> Result<(), Failed> {
+    let text = fs::read_to_string(top().join("examples").join(SYNONYMS))?;
+    assert!(text.lines().count() <= 40, "it is to be read in a minute");
+    let shown = commands(&document()?);
+    let end = format!("| python3 examples/{SYNONYMS}");
+    let shown = shown.iter().find(|shown| shown.command.ends_with(&end));
+    let shown = shown.ok_or("the document does not show it")?;
+    let cache = tempfile::tempdir()?;
+    let script = format!("kindred() {{ \"$KINDRED\" \"$@\"; }}\n{}", shown.command);
+    let mut shell = Command::new("sh");
+    shell.args(["-ec", &script]).current_dir(top());
+    let output = shell.env("KINDRED", program()).env("XDG_CACHE_HOME", cache.path()).output()?;
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stdout)?;
+    assert_eq!(said.trim_end(), shown.output, "docs/embedding.md:{}", shown.line);
+    Ok(())
+}
+
+fn synonyms_are_escaped() -> Result<(), Failed> {
+    let answer = |text: &str, terms: &[&str]| {
+        let term = |word: &&str| serde_json::json!({"term": word, "weight": 0.5});
+        let terms: Vec<_> = terms.iter().map(term).collect();
+        format!("{}\n", serde_json::json!({"text": text, "head": "near", "terms": terms}))
+    };
+    let lines = [
+        answer("a,b", &["a,b", "c\\d", "x=>y", "#tag", ",", "a=b", "c#", "a,b"]),
+        answer("  new   york ", &["nyc", "New York"]),
+        // Nothing to add, no word, and a word that the model lacks.
+        answer("lone", &["lone", "?!"]),
+        answer("?", &["frog"]),
+        answer("the", &[]),
+        "{\"text\": \"xyzzyq\", \"error\": \"unknown\"}\n".to_owned(),
+    ];
+    let expected =
+        "a\\,b => a\\,b, c\\\\d, x\\=>y, \\#tag, a=b, c#\nnew york => new york, nyc, New York\n";
+    assert_eq!(synonyms(&lines.concat())?, expected);
     Ok(())
 }
 

@@ -14,17 +14,26 @@ use crate::support::{Service, top};
 use libtest_mimic::{Failed, Trial};
 use serde_json::{Value, json};
 
+/// The metric that a service without TLS does not have.
+const OF_CERTIFICATES: &str = "kindred_certificate_expiry_timestamp_seconds";
+
 pub(crate) fn trials() -> Vec<Trial> {
     let trial = |name: &str, test: fn() -> Result<(), Failed>| {
         let missing = tool("prometheus").is_none() || tool("promtool").is_none();
         Trial::test(format!("prometheus::{name}"), test).with_ignored_flag(missing)
     };
-    let trials = vec![
+    let mut trials = vec![
         trial("promtool_accepts_configuration_and_rules", configuration_and_rules),
         trial("alerts_fire_when_they_should_and_not_before", alerts),
         trial("promtool_finds_no_fault_with_the_metrics", metrics_as_text),
         trial("every_rule_and_panel_can_be_asked_of_a_scraped_service", rules_and_panels),
     ];
+    // These need no Prometheus.
+    let tests: [(&str, fn() -> Result<(), Failed>); 2] = [
+        ("every_rule_has_a_summary_and_a_description", rules_have_annotations),
+        ("the_dashboard_asks_the_data_source_that_is_chosen", data_source),
+    ];
+    trials.extend(tests.map(|(name, test)| Trial::test(format!("prometheus::{name}"), test)));
     let skipped = trials.iter().filter(|trial| trial.has_ignored_flag()).count();
     if skipped > 0 {
         println!("{skipped} skipped: no prometheus and promtool (run scripts/install-prometheus)");
@@ -63,13 +72,37 @@ fn alerts() -> Result<(), Failed> {
     let tests = scratch.path().join("rules.test.yml");
     fs::copy(folder.join("rules.test.yml"), &tests)?;
     let rules = fs::read_to_string(folder.join("rules.yml"))?;
-    for (threshold, other) in
-        [("> 0.01\n", "> 0.2\n"), ("> 0.05\n", "> 0.2\n"), ("== 0\n", "== 2\n")]
-    {
+    for (threshold, other) in [
+        ("> 0.01\n", "> 0.2\n"),
+        ("> 0.05\n", "> 0.2\n"),
+        ("== 0\n", "== 2\n"),
+        (">= 5\n", ">= 0\n"),
+        ("[1h]) > 0\n", "[1h]) > 1\n"),
+        ("14 * 86400\n", "15 * 86400\n"),
+        (" 2 * 86400\n", " 1 * 86400\n"),
+    ] {
         assert!(rules.contains(threshold), "{threshold}");
         fs::write(scratch.path().join("rules.yml"), rules.replace(threshold, other))?;
         let passed = promtool(&["test", "rules", tests.to_str().expect("UTF-8")], "");
         assert!(passed.is_err(), "{threshold}: {passed:?}");
+    }
+    Ok(())
+}
+
+/// Each rule says what is wrong, and what to do; a ratio also how many cases it takes.
+fn rules_have_annotations() -> Result<(), Failed> {
+    let rules = fs::read_to_string(top().join("docker/prometheus/rules.yml"))?;
+    let rules: Value = serde_saphyr::from_str(&rules)?;
+    let rules = rules["groups"][0]["rules"].as_array().ok_or("no rules")?;
+    assert!(rules.len() >= 15, "{}", rules.len());
+    for rule in rules {
+        let annotations = rule["annotations"].as_object().ok_or("no annotations")?;
+        let names: BTreeSet<&str> = annotations.keys().map(String::as_str).collect();
+        assert_eq!(names, BTreeSet::from(["description", "summary"]));
+        let expression = rule["expr"].as_str().ok_or("no expression")?;
+        let is_ratio = expression.contains("rate(") && expression.contains(" / ");
+        let is_ratio_of_counts = is_ratio || expression.contains("histogram_quantile(");
+        assert_eq!(is_ratio_of_counts, expression.contains(">= 5"), "{expression}");
     }
     Ok(())
 }
@@ -190,7 +223,7 @@ fn rules_and_panels() -> Result<(), Failed> {
         prometheus.ask(expression)?;
         let used = metrics_in(expression);
         assert!(!used.is_empty(), "no metric in {expression}");
-        for metric in used {
+        for metric in used.into_iter().filter(|&metric| metric != OF_CERTIFICATES) {
             assert!(names.contains(metric), "{metric} does not exist: {expression}");
         }
     }
@@ -205,6 +238,26 @@ fn rules_and_panels() -> Result<(), Failed> {
     assert!(firing.iter().all(|alert| alert["state"] != "firing"), "{firing:?}");
     let ready = prometheus.wait_for("kindred_ready")?;
     assert_eq!(ready[0]["value"][1], "1");
+    Ok(())
+}
+
+/// Of panels and variables: that of the variable `datasource`, so that the dashboard works wherever
+/// it is imported.
+fn data_source() -> Result<(), Failed> {
+    let text = fs::read_to_string(top().join("docker/grafana/kindred.json"))?;
+    let board: Value = serde_json::from_str(&text)?;
+    let variables = board["templating"]["list"].as_array().ok_or("no variables")?;
+    // The others are asked of it, so it comes first.
+    assert_eq!(
+        (&variables[0]["name"], &variables[0]["type"], &variables[0]["query"]),
+        (&json!("datasource"), &json!("datasource"), &json!("prometheus"))
+    );
+    let panels = board["panels"].as_array().ok_or("no panels")?;
+    let asked = panels.iter().filter(|panel| panel["targets"].is_array()).chain(&variables[1..]);
+    let sources: Vec<&Value> = asked.map(|one| &one["datasource"]).collect();
+    assert!(sources.len() >= 20, "{}", sources.len());
+    let chosen = json!({"type": "prometheus", "uid": "${datasource}"});
+    assert!(sources.iter().all(|source| **source == chosen), "{sources:?}");
     Ok(())
 }
 

@@ -83,7 +83,7 @@ fn heads(folder: &Path) -> Vec<ModelSource> {
     let model = Arc::new(ModelStore::open(folder).expect("a model"));
     let [classifier, expander] = ["labels", "terms"].map(|name| folder.with_file_name(name));
     let tokens = Tokens { tokeniser: Tokeniser::Ptb, lower_case: false, limit: 4, cut: Cut::End };
-    let (description, weights) = plain_expander(&model, tokens.clone(), -0.5);
+    let (description, weights) = plain_expander(&model, tokens.clone(), -0.5, &["b"]);
     write_expander(&expander, false, &description, &weights, &model).expect("an expander");
     let convolution =
         Convolution { width: 2, padding: 1, weights: vec![1.0, -1.0, 0.5, 2.0], bias: vec![0.25] };

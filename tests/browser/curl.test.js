@@ -31,7 +31,9 @@ test("for analogies and comparisons with quotes in their words", async () => {
     assert.deepEqual(neighbors.map((hit) => hit.word), await listed(page));
     await page.evaluate((hash) => (location.hash = hash), `${new URLSearchParams({ compare: other, with: 'say "hi"' })}`);
     await shows(page, `“${other}” and “say "hi"”`);
-    const { results } = run(await page.locator("#curl").textContent());
+    const command = await page.locator("#curl").textContent();
+    assert.ok(command.includes("-H 'Content-Type: application/json' -d "), "as curl 7.74 knows it");
+    const { results } = run(command);
     const words = new Set(results.flatMap((result) => result.neighbors.map((hit) => hit.word)));
     const own = [other, 'say "hi"'];
     assert.deepEqual((await page.locator(".both a").allTextContents()).sort(), [...words].filter((word) => !own.includes(word)).sort());

@@ -214,3 +214,41 @@ fn variables_of_the_environment_exist() {
     none(&faults);
     assert!(checked >= 10, "{checked}");
 }
+
+/// Options that curl got after 7.74, the version of Debian 11.
+const NEWER_OPTIONS_OF_CURL: [&str; 6] =
+    ["--json", "%header{", "%{header_json}", "--fail-with-body", "--url-query", "--variable"];
+
+/// The options in a line's calls of curl, up to a pipe, that 7.74 does not have.
+fn newer_options(line: &str) -> Vec<&'static str> {
+    let calls = line.split("curl").skip(1).map(|call| call.split('|').next().unwrap_or_default());
+    let calls: Vec<&str> = calls.collect();
+    let is_used = |option: &&str| calls.iter().any(|call| call.contains(*option));
+    NEWER_OPTIONS_OF_CURL.into_iter().filter(is_used).collect()
+}
+
+/// In documents, help texts, messages and the explorer alike.
+#[test]
+fn calls_of_curl_need_no_newer_one() {
+    assert_eq!(newer_options("run curl -s --json '{}' x | kindred nearest --json"), ["--json"]);
+    assert_eq!(newer_options("curl -s x | kindred expand --json; none"), [""; 0]);
+    let ends = [".md", ".rs", ".js", ".ts", ".py", ".sh", ".yaml", ".toml", ".tpl", ".txt"];
+    let is_text = |name: &str| ends.iter().any(|end| name.ends_with(end));
+    let (mut faults, mut checked) = (Vec::new(), 0);
+    for file in files::below(&files::top(), Path::new(""), is_text) {
+        let is_history =
+            ["CHANGELOG.md", "docs/tried.md"].iter().any(|name| file == Path::new(name));
+        if is_history || file.starts_with("tests") {
+            continue;
+        }
+        let text = files::read(&files::top(), &file);
+        for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| line.contains("curl")) {
+            checked += 1;
+            for option in newer_options(line) {
+                faults.push(format!("{}:{number}: curl 7.74 has no {option}", file.display()));
+            }
+        }
+    }
+    none(&faults);
+    assert!(checked >= 60, "{checked}");
+}

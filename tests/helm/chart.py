@@ -11,29 +11,28 @@ import yaml
 TOP = pathlib.Path(__file__).resolve().parents[2]
 CHART = TOP / "deploy/helm/kindred"
 HELM = os.environ.get("HELM", str(TOP / ".tools/helm/bin/helm"))
+HELM3 = os.environ.get("HELM3", str(TOP / ".tools/helm/bin/helm3"))
 
 # One that is never read: rendering needs no file.
 SHA256 = "0123456789abcdef" * 4
 
 
-def helm(*arguments, values=None):
-    """Runs helm with these values. Returns its outcome, without the notes on files that docker/ shares with the chart."""
-    command = [HELM, *arguments, *(["--values", "-"] if values else [])]
-    done = subprocess.run(command, input=json.dumps(values or {}), capture_output=True, text=True, timeout=120)
-    done.stderr = "".join(line for line in done.stderr.splitlines(True) if "found symbolic link" not in line)
-    return done
+def helm(*arguments, values=None, program=HELM):
+    """Runs helm with these values. Returns its outcome."""
+    command = [program, *arguments, *(["--values", "-"] if values else [])]
+    return subprocess.run(command, input=json.dumps(values or {}), capture_output=True, text=True, timeout=120)
 
 
 @functools.cache
-def _rendered(values, release):
-    done = helm("template", release, str(CHART), values=json.loads(values))
+def _rendered(values, release, program):
+    done = helm("template", release, str(CHART), values=json.loads(values), program=program)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def render(values=None, release="k"):
+def render(values=None, release="k", program=HELM):
     """The objects that these values render to."""
-    text = _rendered(json.dumps(values or {}, sort_keys=True), release)
+    text = _rendered(json.dumps(values or {}, sort_keys=True), release, program)
     return [found for found in yaml.safe_load_all(text) if found]
 
 

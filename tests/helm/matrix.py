@@ -59,6 +59,9 @@ ALONE = {
     "gpu-with-spare": joined(GPU, {"strategy": {"maxSurge": 1, "maxUnavailable": 0}}),
     "gpus": {"gpu": {"count": 4}, "tolerations": [{"key": "team", "operator": "Exists"}]},
     "other-gpu": {"gpu": {"count": 1, "resource": "nvidia.com/mig-1g.10gb"}},
+    "traces": {"config": {"traces_endpoint": "http://collector.observability:4318"}},
+    "small-memory": {"config": {"body_memory_mb": 64, "answer_memory_mb": 64},
+                     "resources": {"requests": {"memory": "128M"}, "limits": {"memory": "256M"}}},
     "resources": {"resources": {"requests": {"cpu": "3500m", "memory": "8Gi"}, "limits": {"cpu": 4, "memory": "8Gi"}}},
     "node-port": {"service": {"type": "NodePort", "port": 80}},
     "load-balancer": {"service": {"type": "LoadBalancer", "annotations": {"example.org/internal": "true"}}},
@@ -97,6 +100,7 @@ ALONE = {
 
 TOGETHER = {
     "keys-tls": joined(KEYS, TLS),
+    "fetched-traces": {"models": [FETCHED], "config": {"traces_endpoint": "https://collector.example.org/v1/traces"}},
     "fetched-gpu": joined(GPU, {"models": [FETCHED]}),
     "fetched-keys-tls": joined(KEYS, TLS, {"models": [FETCHED], "heads": [FETCHED_HEAD]}),
     "volume-gpu": joined(ON_VOLUME, GPU),

@@ -3,6 +3,7 @@ policies of docs/kubernetes.md are kept."""
 
 import functools
 import json
+import shutil
 
 import pytest
 from kubernetes_validate import utils
@@ -138,7 +139,17 @@ def test_lint_finds_no_fault():
         assert done.returncode == 0 and "0 chart(s) failed" in done.stdout, done.stdout + done.stderr
 
 
-def test_a_package_has_the_shared_files_themselves(tmp_path):
+def test_the_folder_is_all_that_the_chart_needs(tmp_path):
+    """Without what is beside it, and without links, which Argo CD refuses if they lead out of a folder."""
+    assert not [path for path in CHART.rglob("*") if path.is_symlink()]
+    values = MATRIX["everything-fetched"]
+    shutil.copytree(CHART, tmp_path / "kindred", symlinks=True)
+    alone = helm("template", "k", str(tmp_path / "kindred"), values=values)
+    assert alone.returncode == 0 and "symbolic link" not in alone.stderr, alone.stderr
+    assert alone.stdout == helm("template", "k", str(CHART), values=values).stdout
+
+
+def test_a_package_has_the_rules(tmp_path):
     done = helm("package", str(CHART), "--destination", str(tmp_path))
     assert done.returncode == 0, done.stderr
     [package] = tmp_path.glob("kindred-*.tgz")

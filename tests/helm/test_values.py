@@ -48,6 +48,17 @@ DERIVED = SETTINGS.keys() - SCHEMA["properties"]["config"]["properties"].keys()
         ({"autoscaling": {"enabled": True, "minReplicas": 5, "maxReplicas": 3}}, "swap them"),
         ({"topologySpread": {"hosts": "Always"}}, "/topologySpread/hosts"),
         ({"tls": {"existingSecret": "Not A Name"}}, "/tls/existingSecret"),
+        ({"config": {"traces_endpoint": "collector:4318"}}, "write it like http://collector:4318"),
+        ({"resources": {"limits": {"memory": "575Mi"}}}, "is below 576Mi: config.body_memory_mb (256)"),
+        ({"resources": {"limits": {"memory": "603M"}}}, "is below 576Mi"),
+        ({"resources": {"limits": {"memory": 603979775}}}, "raise the limit, or lower the settings"),
+        ({"resources": {"limits": {"memory": "0.5Gi"}}}, "is below 576Mi"),
+        ({"config": {"body_memory_mb": 1024, "answer_memory_mb": 512}}, "is below 1600Mi"),
+        # Settings that are left to the service have its defaults.
+        ({"config": {"body_memory_mb": None, "answer_memory_mb": None}, "resources": {"limits": {"memory": "2G"}}},
+         "is below 2112Mi"),
+        ({"resources": {"limits": {"memory": "much"}}}, "is no quantity"),
+        ({"resources": {"limits": {"memory": "1.5Gib"}}}, "is no quantity"),
     ],
 )
 def test_refused(values, said):
@@ -66,7 +77,8 @@ def test_the_schema_has_every_value():
 def test_every_setting_arrives_unchanged():
     config = {key: value for key, value in SETTINGS.items() if key not in DERIVED}
     config |= {"log_level": 'warn,access=info # "\\ <&> é', "placement": ["replicate", "en=shard"]}
-    found = tomllib.loads(settings_file(render({"config": config})))
+    # With a memory limit that holds the defaults of the settings.
+    found = tomllib.loads(settings_file(render({"config": config, "resources": {"limits": {"memory": "3Gi"}}})))
     assert {key: found[key] for key in config} == config
     assert all(type(found[key]) is type(config[key]) for key in config)
     # Large numbers keep their digits.
@@ -158,6 +170,16 @@ def test_the_memory_limit_covers_the_settings():
     assert limit == "1536Mi" and needed < 1536 * 1.048
 
 
+def test_a_limit_that_holds_the_pools_is_taken_however_it_is_written():
+    for memory in ("576Mi", "604M", "605000k", "589824Ki", "0.6Gi", "1e9", "1Ti", 603979776, 2_000_000_000, "604000000000m"):
+        limits = pod({"resources": {"limits": {"memory": memory}}})["containers"][0]["resources"]["limits"]
+        assert limits["memory"] == memory
+    assert "memory" not in pod({"resources": {"limits": {"memory": None}}})["containers"][0]["resources"].get("limits", {})
+    # What the chart takes for the service's defaults.
+    assert SETTINGS["body_memory_mb"] == SETTINGS["answer_memory_mb"] == 1024
+    pod({"config": {"body_memory_mb": None, "answer_memory_mb": None}, "resources": {"limits": {"memory": "2112Mi"}}})
+
+
 def test_secrets_are_mounted_so_that_changes_arrive():
     values = joined(KEYS, {"tls": {"existingSecret": "certificate"}, "apiKeys": {"key": "lines"}})
     container = pod(values)["containers"][0]
@@ -193,6 +215,13 @@ def test_pods_open_connections_only_to_fetch():
     assert egress({}) == [] and egress(ON_VOLUME) == []
     ports = [rule["ports"] for rule in egress({"models": [FETCHED], "heads": [FETCHED_HEAD]})]
     assert [[port["port"] for port in rule] for rule in ports] == [[53, 53], [443, 9000]]
+    # Traces: the name is looked up, and the collector's port is open.
+    of_traces = lambda values: [port["port"] for rule in egress(values) for port in rule["ports"]]
+    assert of_traces(MATRIX["traces"]) == [53, 53, 4318]
+    assert of_traces(MATRIX["fetched-traces"]) == [53, 53, 443]
+    assert of_traces({"config": {"traces_endpoint": "http://[fd00::1]/otlp"}}) == [53, 53, 80]
+    assert of_traces({"extraEnv": [{"name": "KINDRED_TRACES_ENDPOINT", "value": "http://c:4319"}]}) == [53, 53, 4319]
+    assert egress({"config": {"traces_endpoint": ""}}) == [] and egress(MATRIX["extras"]) == []
     policy = one(render(), "NetworkPolicy")["spec"]
     assert policy["policyTypes"] == ["Ingress", "Egress"] and policy["ingress"][0]["ports"][0]["port"] == "http"
 

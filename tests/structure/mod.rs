@@ -15,7 +15,7 @@ mod tokens;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use order::Order;
 
@@ -133,4 +133,50 @@ fn every_source_file_begins_with_what_it_is_for() {
 fn every_path_that_a_document_names_exists() {
     let faults = named_paths::faults(&files::top());
     assert!(faults.is_empty(), "these do not:\n{}", faults.join("\n"));
+}
+
+/// What the chart has of docker's. They are copies, so that its folder is all that it needs.
+const COPIES: [(&str, &str); 2] = [
+    ("deploy/helm/kindred/files/rules.yml", "docker/prometheus/rules.yml"),
+    ("deploy/helm/kindred/files/dashboard.json", "docker/grafana/kindred.json"),
+];
+
+#[test]
+fn the_chart_has_the_rules_and_the_dashboard_of_docker() {
+    for (copy, original) in COPIES {
+        let [copied, own] =
+            [copy, original].map(|path| files::read(&files::top(), Path::new(path)));
+        assert!(copied == own, "they differ: cp {original} {copy}");
+    }
+}
+
+/// The symbolic links below a folder.
+fn links(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("the folder can be listed") {
+        let entry = entry.expect("an entry");
+        let kind = entry.file_type().expect("a type");
+        if kind.is_symlink() {
+            found.push(entry.path());
+        } else if kind.is_dir() {
+            found.extend(links(&entry.path()));
+        }
+    }
+    found
+}
+
+/// Tools that deploy from a repository refuse links out of a folder, and some systems have none.
+#[test]
+fn folders_that_are_deployed_have_no_links() {
+    for folder in ["deploy/helm", "deploy/systemd", "docker"] {
+        assert_eq!(links(&files::top().join(folder)), [""; 0].map(PathBuf::from));
+    }
+    #[cfg(unix)]
+    {
+        let scratch = tempfile::tempdir().expect("a folder");
+        let (inner, link) = (scratch.path().join("inner"), scratch.path().join("inner/link"));
+        fs::create_dir(&inner).expect("it can be made");
+        std::os::unix::fs::symlink("nowhere", &link).expect("it can be made");
+        assert_eq!(links(scratch.path()), [link]);
+    }
 }

@@ -6,6 +6,9 @@ use std::process::Command;
 
 use super::{Reply, Service, errors, kindred, program, top};
 
+/// How the pages send JSON, up to its quote.
+const POST: &str = "curl -H 'Content-Type: application/json' -d '";
+
 /// The commands of a page before a heading: its indented lines, joined where one goes on in the
 /// next.
 pub fn commands(page: &str, heading: &str) -> Vec<String> {
@@ -33,7 +36,7 @@ pub fn run(commands: &[String], folder: &Path) -> Vec<Reply> {
             let mut command = kindred(&["serve", "--listen", "127.0.0.1:0", "--log-level", "warn"]);
             command.args(arguments.split(' ')).current_dir(folder);
             service = Some(Service::spawn(command));
-        } else if let Some(json) = line.strip_prefix("curl --json '") {
+        } else if let Some(json) = line.strip_prefix(POST) {
             let (json, address) = json.split_once("' ").expect("JSON in quotes");
             let path = address.strip_prefix("127.0.0.1:8080").expect("the usual address");
             let body = serde_json::from_str(json).expect("JSON");

@@ -176,8 +176,9 @@ export interface paths {
          *     are exact; equal values rank by row. `kindred train expander` makes an expander, a model under
          *     the metric `dot` has one of its own words, and `GET /heads` lists those that are served. Instead of
          *     a text, a request may have the vectors of its tokens, from any encoder. Words that the model does
-         *     not have are left out and named in `unknown`. An invalid text does not fail the others: its entry in
-         *     `results` holds an `error`.
+         *     not have are left out and named in `unknown`; the stop words of a head made by `kindred train
+         *     expander` are left out, and a text of nothing else has no terms. An invalid text does not fail the
+         *     others: its entry in `results` holds an `error`.
          *
          *     With the `Content-Type` `application/x-npy`, the body is one NumPy file with the vectors of tokens, as for
          *     `POST /nearest`: `[tokens, dim]` for one text, or `[texts, tokens, dim]`. Everything else is in query
@@ -1830,7 +1831,7 @@ export interface components {
                 /**
                  * @example {
                  *       "code": "unsupported_media_type",
-                 *       "detail": "the Content-Type is application/x-www-form-urlencoded; send JSON with the header Content-Type: application/json (curl: --json, or -H with that header); /nearest and /expand also take vectors as application/x-npy",
+                 *       "detail": "the Content-Type is application/x-www-form-urlencoded; send JSON with the header Content-Type: application/json (curl: -H 'Content-Type: application/json'); /nearest and /expand also take vectors as application/x-npy",
                  *       "status": 415,
                  *       "title": "Unsupported media type",
                  *       "type": "urn:kindred:problem:unsupported_media_type"

@@ -53,7 +53,7 @@ Examples:
   kindred                                        # serve the built-in model on 127.0.0.1:8080
   kindred console                                # query it here, line by line
   kindred nearest frog
-  kindred prepare glove.6B.50d.txt.gz --out models/glove.6B.50d
+  kindred prepare glove.6B.zip --member glove.6B.50d.txt --out models/glove.6B.50d
   kindred serve --model models/glove.6B.50d      # serve the prepared model
   curl '127.0.0.1:8080/nearest?word=frog&k=5'    # query it";
 
@@ -166,8 +166,8 @@ DIR is written atomically: if the command fails, DIR is unchanged.
 recommender: a row's score is its dot product with the query, plus its bias if --bias gives biases.
 
 Examples:
-  kindred prepare glove.6B.50d.txt.gz --out models/glove.6B.50d
-  kindred prepare glove.6B.zip --member glove.6B.300d.txt --out models/glove.6B.300d
+  curl -LO https://nlp.stanford.edu/data/glove.6B.zip        # of GloVe's authors, 862 MB
+  kindred prepare glove.6B.zip --member glove.6B.50d.txt --out models/glove.6B.50d
   kindred prepare GoogleNews-vectors-negative300.bin.gz --out models/news
   kindred prepare vectors.npy --words words.txt --out models/mine
   curl -s https://example.org/v.vec.xz | kindred prepare - --out models/v

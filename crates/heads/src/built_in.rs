@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::plain_expander;
+use super::{STOP_WORDS, plain_expander};
 use contract::Metric;
 use model_store::ModelStore;
 use model_store::head::{About, Cut, Expander, Head, HeadError, Tokeniser, Tokens};
@@ -31,8 +31,8 @@ pub fn built_in(model: &ModelStore) -> Option<Arc<Head>> {
 pub const BUILT_IN_REACH: f64 = -0.015;
 
 /// The expander that a model has without a folder, and its name: of a model under the metric `dot`
-/// its own words as terms, with its vectors and biases; of the built-in model a plain one; `None`
-/// for other models.
+/// its own words as terms, with its vectors and biases; of the built-in model a plain one without
+/// stop words; `None` for other models.
 pub fn own_expander(model: &Arc<ModelStore>) -> Option<(&'static str, Arc<Expander>)> {
     let (name, expander) = match model.metric() {
         Metric::Dot => ("terms", Expander::of_model(model, usual_tokens(model))),
@@ -41,7 +41,8 @@ pub fn own_expander(model: &Arc<ModelStore>) -> Option<(&'static str, Arc<Expand
             if made_for.model.version != model.version() {
                 return None;
             }
-            let (description, weights) = plain_expander(model, usual_tokens(model), BUILT_IN_REACH);
+            let tokens = usual_tokens(model);
+            let (description, weights) = plain_expander(model, tokens, BUILT_IN_REACH, &STOP_WORDS);
             ("nearby", Expander::from_memory(description, weights, model))
         }
     };

@@ -33,7 +33,7 @@ pub use model_store::head::{
     HeadError, HeadKind, MadeFor, Probabilities, TermsFrom, Token, Tokeniser, Tokens, about,
     write_expander,
 };
-pub use plain_expander::{ReachError, plain_expander, reach_of};
+pub use plain_expander::{ReachError, STOP_WORDS, plain_expander, reach_of};
 pub use rayon::ThreadPool;
 pub use report::{Classification, Judged, OfLabel};
 pub use tokens::{MAX_UNKNOWN_WORDS, Tokenised, Vocabulary};

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
 use contract::Row;
-use model_store::head::{Cut, Head, Token, Tokeniser, Tokens};
+use model_store::head::{Cut, Expander, Head, Token, Tokeniser, Tokens};
 use model_store::{ModelStore, Words};
 
 use crate::text::{self, Signs};
@@ -25,8 +25,18 @@ pub struct Tokenised {
     /// The words that neither the model nor the head has, each once, in the order of the text; the
     /// first [`MAX_UNKNOWN_WORDS`] of them.
     pub unknown: Vec<String>,
+    /// The number of stop words that were left out.
+    pub stop_words: usize,
     /// Whether tokens were left out because the text is too long.
     pub is_cut: bool,
+}
+
+impl Tokenised {
+    /// Whether a head can answer: the text has tokens, or it is all stop words, which imply
+    /// nothing.
+    pub fn has_answer(&self) -> bool {
+        !self.tokens.is_empty() || (self.stop_words > 0 && self.unknown.is_empty())
+    }
 }
 
 /// The words that a head knows, and how it splits texts.
@@ -37,6 +47,8 @@ pub struct Vocabulary<'a> {
     head: Option<&'a Head>,
     /// Those of a head that is being made.
     added: Option<&'a HashMap<String, Token>>,
+    /// The rows of words that are left out, ascending.
+    stop_rows: &'a [Row],
     tokens: &'a Tokens,
 }
 
@@ -44,12 +56,19 @@ impl<'a> Vocabulary<'a> {
     /// That of a head over its model.
     pub fn of_head(head: &'a Head, model: &'a ModelStore) -> Self {
         let tokens = &head.description().tokens;
-        Self { words: model.words(), head: Some(head), added: None, tokens }
+        Self { head: Some(head), ..Self::of_model(model, tokens) }
     }
 
     /// That of a model, for a head that is to be trained.
     pub fn of_model(model: &'a ModelStore, tokens: &'a Tokens) -> Self {
-        Self { words: model.words(), head: None, added: None, tokens }
+        Self { words: model.words(), head: None, added: None, stop_rows: &[], tokens }
+    }
+
+    /// That of an expander over its model, without its stop words; `None` if the expander takes no
+    /// texts.
+    pub fn of_expander(expander: &'a Expander, model: &'a ModelStore) -> Option<Self> {
+        let tokens = expander.description().tokens.as_ref()?;
+        Some(Self { stop_rows: expander.stop_rows(), ..Self::of_model(model, tokens) })
     }
 
     /// The same, and words that the model does not have, in lower case.
@@ -119,18 +138,20 @@ struct TakenTokens<'a> {
     vocabulary: &'a Vocabulary<'a>,
     tokens: VecDeque<(Token, Range<usize>)>,
     unknown: Vec<String>,
+    stop_words: usize,
     is_cut: bool,
 }
 
 impl<'a> TakenTokens<'a> {
     fn new(vocabulary: &'a Vocabulary<'a>) -> Self {
-        Self { vocabulary, tokens: VecDeque::new(), unknown: Vec::new(), is_cut: false }
+        let (tokens, unknown) = (VecDeque::new(), Vec::new());
+        Self { vocabulary, tokens, unknown, stop_words: 0, is_cut: false }
     }
 
     fn finish(self) -> Tokenised {
-        let Self { tokens, unknown, is_cut, .. } = self;
+        let Self { tokens, unknown, stop_words, is_cut, .. } = self;
         let (tokens, bytes) = tokens.into_iter().unzip();
-        Tokenised { tokens, bytes, unknown, is_cut }
+        Tokenised { tokens, bytes, unknown, stop_words, is_cut }
     }
 
     /// Takes a word and what was found for it. Whether more are wanted.
@@ -140,6 +161,10 @@ impl<'a> TakenTokens<'a> {
             self.unknown.push(text::cut(word.to_owned()));
         }
         let Some(token) = token.or_else(|| self.vocabulary.head?.unknown()) else { return true };
+        if self.vocabulary.stop_rows.binary_search(&Row(token.0)).is_ok() {
+            self.stop_words += 1;
+            return true;
+        }
         let &Tokens { limit, cut, .. } = self.vocabulary.tokens;
         if self.tokens.len() == limit {
             self.is_cut = true;
@@ -156,7 +181,9 @@ impl<'a> TakenTokens<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model_store::head::{ExpanderDescription, ExpanderWeights};
     use proptest::prelude::*;
+    use std::sync::Arc;
 
     fn model() -> ModelStore {
         let words = ["I", "do", "n't", "like", "it", ".", "new", "don't"];
@@ -207,6 +234,48 @@ mod tests {
         let found = vocabulary.tokenise(&many);
         assert_eq!((found.tokens.len(), found.unknown.len()), (0, MAX_UNKNOWN_WORDS));
         assert_eq!(vocabulary.tokenise(" \n"), Tokenised::default());
+    }
+
+    /// Of texts, and of words given one by one.
+    #[test]
+    fn stop_words_are_left_out() {
+        let model = Arc::new(model());
+        let tokens = tokens(Tokeniser::Words, 2, Cut::End);
+        let description = ExpanderDescription {
+            stop_words: ["i", "it", "absent"].map(str::to_owned).to_vec(),
+            ..ExpanderDescription::of_model(&model, tokens.clone())
+        };
+        let expander =
+            Expander::from_memory(description, ExpanderWeights::default(), &model).unwrap();
+        // `i` stands for `I`, too.
+        assert_eq!(expander.stop_rows(), [Row(0), Row(4)]);
+        let vocabulary = Vocabulary::of_expander(&expander, &model).unwrap();
+        for (text, expected, unknown, stop_words) in [
+            // Only words that count are limited.
+            ("I like it new", &[3, 6][..], "", 2),
+            ("it do it I like it", &[1, 3], "", 4),
+            ("it I it", &[], "", 3),
+            ("it Foo", &[], "Foo", 1),
+            ("Foo", &[], "Foo", 0),
+            ("", &[], "", 0),
+        ] {
+            let expected: Vec<Token> = expected.iter().map(|&row| Token(row)).collect();
+            let words: Vec<&str> = text.split_whitespace().collect();
+            for found in [vocabulary.tokenise(text), vocabulary.take(words)] {
+                assert_eq!(found.tokens, expected, "{text}");
+                assert_eq!(found.unknown.join(" "), unknown, "{text}");
+                assert_eq!((found.stop_words, found.is_cut), (stop_words, false), "{text}");
+                let is_known = !expected.is_empty() || text == "it I it";
+                assert_eq!(found.has_answer(), is_known, "{text}");
+                // Their places in the text stay right.
+                let bytes: Vec<&str> = found.bytes.iter().map(|at| &text[at.clone()]).collect();
+                let names: Vec<&str> =
+                    expected.iter().map(|token| model.words().word(Row(token.0))).collect();
+                assert_eq!(bytes, names);
+            }
+        }
+        let plain = Vocabulary::of_model(&model, &tokens).tokenise("I like it new");
+        assert!(plain.is_cut && plain.tokens == [Token(0), Token(3)] && plain.stop_words == 0);
     }
 
     proptest! {

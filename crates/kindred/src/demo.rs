@@ -130,7 +130,7 @@ mod tests {
         let model = Arc::new(open(Path::new("")).unwrap());
         let tokens =
             Tokens { tokeniser: Tokeniser::Unicode, lower_case: true, limit: 512, cut: Cut::End };
-        let reach = heads::reach_of(&model, tokens, 20, 1).unwrap();
+        let reach = heads::reach_of(&model, tokens, 20, &heads::STOP_WORDS, 1).unwrap();
         assert!((reach - heads::BUILT_IN_REACH).abs() < 0.005, "{reach}");
         let (name, expander) = heads::own_expander(&model).expect("an expander");
         assert_eq!((name, expander.len()), ("nearby", model.rows()));

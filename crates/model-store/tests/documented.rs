@@ -139,6 +139,7 @@ fn a_heads_folder_has_what_its_format_lists() {
         model: MadeFor::of(&ModelStore::open(&terms).unwrap()),
     };
     let of_model = ExpanderDescription {
+        stop_words: vec!["the".to_owned()],
         training: training(),
         ..ExpanderDescription::of_model(&model, tokens)
     };

@@ -72,5 +72,5 @@ function curl(url, body) {
   const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
   const key = apiKey.get() ? ` -H "Authorization: Bearer $KINDRED_API_KEY"` : "";
   if (!body) return `curl${key} ${quoted(url.href)}`;
-  return `curl${key} --json ${quoted(JSON.stringify(body))} \\\n  ${quoted(url.href)}`;
+  return `curl${key} -H 'Content-Type: application/json' -d ${quoted(JSON.stringify(body))} \\\n  ${quoted(url.href)}`;
 }

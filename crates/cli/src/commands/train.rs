@@ -6,8 +6,9 @@ use std::time::Instant;
 
 use kindred::ModelStore;
 use kindred::heads::{
-    Format, Made, Probabilities, Progress, Settings, Texts, TextsOptions, TrainingOptions,
-    plain_expander, quality_name, reach_of, threads, train_classifier as train, write_expander,
+    Format, Made, Probabilities, Progress, STOP_WORDS, Settings, Texts, TextsOptions,
+    TrainingOptions, plain_expander, quality_name, reach_of, threads, train_classifier as train,
+    write_expander,
 };
 
 use super::beside::Verification;
@@ -103,17 +104,19 @@ pub(super) fn train_expander(arguments: &TrainExpanderArguments) -> Result<(), C
         let message = format!("--terms: the model has {} words; ask for fewer", model.rows());
         return Err(CommandError::Usage(message));
     }
-    let reach = reach_of(&model, tokens.clone(), terms, arguments.threads)?;
-    let (mut description, weights) = plain_expander(&model, tokens, reach);
+    let stop_words: &[&str] = if arguments.keep_stop_words { &[] } else { &STOP_WORDS };
+    let reach = reach_of(&model, tokens.clone(), terms, stop_words, arguments.threads)?;
+    let (mut description, weights) = plain_expander(&model, tokens, reach, stop_words);
     description.log1p = !arguments.linear;
     verification.finish(None)?;
     write_expander(&arguments.out, arguments.replace, &description, &weights, &model)?;
     say!(
         "{}: an expander over {}, {} terms; half of the frequent words have {terms} or more; reach \
-         {reach:.3}",
+         {reach:.3}; {} stop words left out",
         arguments.out.display(),
         heading(None, model.name(), model.version()),
-        model.rows()
+        model.rows(),
+        description.stop_rows(&model).len()
     )
 }
 

@@ -53,6 +53,11 @@ impl Expand {
         let mut left = self.costs.most_of_texts();
         for text in texts {
             let found = Arc::new(Mutex::new(BestTerms::new(text.top())));
+            // A text without tokens implies nothing, so no engine is asked.
+            if text.tokens() == 0 {
+                terms.push(TermsOfText(found));
+                continue;
+            }
             let of_token = self.costs.token(&text);
             let mut first = 0;
             for tokens in text.cut((COST_OF_A_PART / of_token).max(1)) {

@@ -44,17 +44,16 @@ impl Kindred {
     ) -> Answering<'_, Result<Vec<Result<ImpliedTerms, Error>>, Error>> {
         // Making tokens of the texts is part of the time that they have.
         let (asking, model) = (self.asking(None), self.store());
-        let tokens = expander.description().tokens.as_ref().filter(|_| self.fits(expander));
-        let prepared = tokens
+        let vocabulary = Vocabulary::of_expander(expander, model).filter(|_| self.fits(expander));
+        let prepared = vocabulary
             .ok_or_else(|| {
                 Error::invalid("head", "an expander of texts that was made for this model")
             })
-            .and_then(|tokens| {
-                let vocabulary = Vocabulary::of_model(model, tokens);
+            .and_then(|vocabulary| {
                 let prepare = |text: T| {
                     let text = text.as_ref().to_owned();
                     let tokenised = vocabulary.tokenise(&text);
-                    if tokenised.tokens.is_empty() {
+                    if !tokenised.has_answer() {
                         return Ok(Err(Error::no_known_word(tokenised.unknown)));
                     }
                     let rows = token_rows(&tokenised);

@@ -59,7 +59,7 @@ seccompProfile: {type: RuntimeDefault}
 {{- define "kindred.startupSeconds" -}}
 {{- $gi := 0.0 -}}
 {{- range .Values.models }}{{ $gi = addf $gi (.sizeGi | default 1) }}{{ end -}}
-{{ .Values.startupSeconds | default (add 60 (ceil (mulf 30 $gi))) | int }}
+{{ int .Values.startupSeconds | default (add 60 (ceil (mulf 30 $gi))) | int }}
 {{- end }}
 
 {{/* Seconds that a pod may take to stop: the drain, and some for the engine's threads. */}}

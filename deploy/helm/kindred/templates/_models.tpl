@@ -32,6 +32,18 @@
 {{- if and .Values.storage.existingClaim .Values.storage.readOnly }}true{{ end -}}
 {{- end }}
 
+{{/* Megabytes of 2²⁰ bytes, as settings count them, of a quantity of Kubernetes such as 1536Mi, 2G or 1.5e9; empty if it is
+     none. Helm reads large numbers as floats. */}}
+{{- define "kindred.megabytes" -}}
+{{- $bytes := dict "m" 0.001 "" 1.0 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18 -}}
+{{- $bytes = merge $bytes (dict "Ki" 1024.0 "Mi" 1048576.0 "Gi" 1073741824.0 "Ti" 1099511627776.0 "Pi" 1125899906842624.0 "Ei" 1152921504606846976.0) -}}
+{{- $suffix := regexFind "[A-Za-z]*$" (toString .) -}}
+{{- $number := toString . | trimSuffix $suffix -}}
+{{- if and (hasKey $bytes $suffix) (regexMatch "^[0-9.]+([eE][+-]?[0-9]+)?$" $number) -}}
+{{- divf (mulf (float64 $number) (get $bytes $suffix)) 1048576.0 -}}
+{{- end -}}
+{{- end }}
+
 {{/* What can't work, with the cure. The schema checks each value by itself. */}}
 {{- define "kindred.check" -}}
 {{- $v := .Values -}}
@@ -50,6 +62,23 @@
 {{- $slowest := int (index $v.config "request_timeout_ms" | default 30000) -}}
 {{- if lt (mul 1000 $v.drain.timeoutSeconds | int) $slowest -}}
 {{- fail (printf "drain.timeoutSeconds (%v) is shorter than config.request_timeout_ms (%d), so requests could be cut off: raise the first, or lower the second" $v.drain.timeoutSeconds $slowest) -}}
+{{- end -}}
+{{- with ($v.resources.limits | default dict).memory -}}
+{{- $limit := include "kindred.megabytes" . -}}
+{{- if not $limit -}}
+{{- fail (printf "resources.limits.memory (%v) is no quantity: write it like 1536Mi or 2G" .) -}}
+{{- end -}}
+{{- $body := int (index $v.config "body_memory_mb" | default 1024) -}}
+{{- $answer := int (index $v.config "answer_memory_mb" | default 1024) -}}
+{{- $needed := add $body $answer 64 -}}
+{{- if lt (float64 $limit) (float64 $needed) -}}
+{{- fail (printf "resources.limits.memory (%v) is below %dMi: config.body_memory_mb (%d), config.answer_memory_mb (%d) and 64 for the program; raise the limit, or lower the settings (docs/operating.md, Memory, has the rest of the sum)" . $needed $body $answer) -}}
+{{- end -}}
+{{- end -}}
+{{- with index $v.config "traces_endpoint" -}}
+{{- if not (regexMatch "^https?://[^/]+" .) -}}
+{{- fail (printf "config.traces_endpoint (%v) is no address: write it like http://collector:4318" .) -}}
+{{- end -}}
 {{- end -}}
 {{- with index $v.config "public_routes" -}}
 {{- range $needed := list "/health/live" "/health/ready" -}}

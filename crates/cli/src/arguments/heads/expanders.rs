@@ -12,12 +12,14 @@ use crate::arguments::thread_counts;
 
 const TRAIN_EXAMPLES: &str = "\
 The value of a word w for a token x is x · w − |w|² / 2 − reach, which grows as their distance falls. The reach is chosen so \
-that half of the frequent words have N terms or more. Nothing is learnt: to learn from queries with relevant texts, train a \
-head in PyTorch with kindred.torch, and save it (docs/python-torch.md).
+that half of the frequent words have N terms or more. English stop words (the, of, to …: Lucene's 33) are left out of \
+texts, and are no terms. Nothing is learnt: to learn from queries with relevant texts, train a head in PyTorch \
+with kindred.torch, and save it (docs/python-torch.md).
 
 Examples:
   kindred train expander --model models/glove.6B.50d --out heads/nearby
   kindred train expander --model models/glove.6B.50d --terms 50 --out heads/wide
+  kindred train expander --model models/cc.fr.300 --keep-stop-words --out heads/proches    # French
   kindred expand --model models/glove.6B.50d --head heads/nearby 'cheap flights'";
 
 #[derive(Debug, Clone, Args)]
@@ -36,6 +38,9 @@ pub struct TrainExpanderArguments {
     pub terms: Option<NonZeroUsize>,
     #[command(flatten)]
     pub tokens: TokensArguments,
+    /// Treat the English stop words as other words, for models of other languages
+    #[arg(long)]
+    pub keep_stop_words: bool,
     /// Weights are values, not logarithms of 1 + value
     #[arg(long)]
     pub linear: bool,
@@ -46,7 +51,7 @@ pub struct TrainExpanderArguments {
 
 const EXPAND_EXAMPLES: &str = "\
 Without texts, each line of standard input is one. A text without a known word is an error on standard error; if there was \
-one, the exit code is 1.
+one, the exit code is 1. Words near a text's are terms, and so are opposites (good: bad), which stand in the same contexts.
 
 With --vectors, the vectors of tokens come from an encoder of your own. Padding counts as tokens, so save texts of different \
 lengths in a file each. The answers are those of the same `vectors` in POST /expand.

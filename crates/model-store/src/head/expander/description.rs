@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use contract::Row;
 use serde::{Deserialize, Serialize};
 
 use super::super::description::{self, HeadKind, MadeFor, Tokens};
@@ -24,6 +25,10 @@ pub struct ExpanderDescription {
     /// How texts become tokens. Without it, the vectors of tokens come with the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Tokens>,
+    /// Words that are left out of texts, in lower case; empty for none. The list is kept here, so
+    /// that a head gives the same answers in every version of the program.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stop_words: Vec<String>,
     /// Whether weights are `log(1 + value)`, as in SPLADE; otherwise they are the values.
     pub log1p: bool,
     /// The checksum of the weights' file.
@@ -73,10 +78,28 @@ impl ExpanderDescription {
             model: MadeFor::of(model),
             terms: TermsFrom::Model {},
             tokens: Some(tokens),
+            stop_words: Vec::new(),
             log1p: true,
             weights: String::new(),
             training: serde_json::Map::new(),
             checksum: None,
         }
     }
+
+    /// The rows of the stop words in the model whose words are the tokens, ascending: of each as it
+    /// is and with a capital, where the model has them.
+    pub fn stop_rows(&self, model: &ModelStore) -> Vec<Row> {
+        let forms = self.stop_words.iter().flat_map(|word| [word.clone(), with_capital(word)]);
+        let mut rows: Vec<Row> = forms.filter_map(|word| model.words().row(&word)).collect();
+        rows.sort_unstable();
+        rows.dedup();
+        rows
+    }
+}
+
+/// The word with its first letter in upper case.
+fn with_capital(word: &str) -> String {
+    let mut letters = word.chars();
+    let first = letters.next();
+    first.into_iter().flat_map(char::to_uppercase).chain(letters).collect()
 }

@@ -36,6 +36,8 @@ pub struct Expander {
     words: Arc<ModelStore>,
     /// The rows of these words, if not all of them are terms.
     rows: Option<Vec<Row>>,
+    /// The rows of stop words among the tokens, ascending.
+    stop_rows: Vec<Row>,
     terms: Arc<dyn HasTable>,
     projection: Option<Vec<f32>>,
 }
@@ -167,12 +169,18 @@ impl Expander {
                 Arc::new(OwnTerms { components, norms, dim, biases })
             }
         };
-        Ok(Self { description, words, rows, terms, projection })
+        let stop_rows = description.stop_rows(model);
+        Ok(Self { description, words, rows, stop_rows, terms, projection })
     }
 
     /// What the expander is.
     pub fn description(&self) -> &ExpanderDescription {
         &self.description
+    }
+
+    /// The rows of its stop words in the model whose words are the tokens, ascending.
+    pub fn stop_rows(&self) -> &[Row] {
+        &self.stop_rows
     }
 
     /// The checksum that belongs into its description, if that has none.

@@ -55,7 +55,7 @@ pub(in crate::http) enum ApiError {
     /// The body is declared as something that this route does not take.
     #[error(
         "the Content-Type is {found}; send JSON with the header Content-Type: application/json \
-         (curl: --json, or -H with that header); /nearest and /expand also take vectors as \
+         (curl: -H 'Content-Type: application/json'); /nearest and /expand also take vectors as \
          application/x-npy"
     )]
     UnsupportedMediaType { found: String },

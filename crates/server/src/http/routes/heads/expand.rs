@@ -72,11 +72,10 @@ impl Asked for Expand {
                 (TokenVectors::Vectors(components), KnownText::default())
             }
             Source::Text(text) => {
-                let Some(tokens) = &expander.description().tokens else {
+                let Some(vocabulary) = Vocabulary::of_expander(expander, &served.model) else {
                     let must_be = "a list of vectors: this head takes no texts";
                     return Err(ApiError::invalid_value("vectors", must_be));
                 };
-                let vocabulary = Vocabulary::of_model(&served.model, tokens);
                 let text = look_up(&vocabulary, text, options.explain)?;
                 (token_rows(&text.tokenised), text)
             }

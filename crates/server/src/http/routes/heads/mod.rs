@@ -177,7 +177,7 @@ fn look_up(
         TextOrWords::Text(text) => vocabulary.tokenise(text),
         TextOrWords::Words(words) => vocabulary.take(words.iter().map(String::as_str)),
     };
-    if tokenised.tokens.is_empty() {
+    if !tokenised.has_answer() {
         return Err(kindred::Error::no_known_word(tokenised.unknown).into());
     }
     let text = match text {
