@@ -3,21 +3,22 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { explorer, listed, shows } from "./support/explorer.js";
+import { explorer, goTo, listed, shows } from "./support/explorer.js";
 
 const { service, open } = await explorer();
 
 /** A number as the page writes it. */
 const read = (text) => Number(text.replace("−", "-"));
 
-for (const [expression, terms] of [
-  ["king - man + woman", 3],
-  ["0.5*(paris + japan) - france", 3],
-  ["ocean", 1],
-  ["2*king - queen - man - woman + tree + house + river", 7],
-]) {
-  test(`shares sum to the score: ${expression}`, async () => {
-    const page = await open(`#${new URLSearchParams({ analogy: expression, k: 10 })}`);
+test("shares sum to the score", async () => {
+  const page = await open();
+  for (const [expression, terms] of [
+    ["king - man + woman", 3],
+    ["0.5*(paris + japan) - france", 3],
+    ["ocean", 1],
+    ["2*king - queen - man - woman + tree + house + river", 7],
+  ]) {
+    await goTo(page, `#${new URLSearchParams({ analogy: expression, k: 10 })}`);
     await shows(page, `${expression} ≈`);
     const answer = await service.post("analogy", { expression, k: 10, explain: true });
     assert.deepEqual(await listed(page), answer.neighbors.map((hit) => hit.word));
@@ -44,8 +45,8 @@ for (const [expression, terms] of [
       assert.ok(Math.abs(scale[place] / scale[0] - 1) < 0.03, `${scale}`);
       assert.ok(sum(row.given) + sum(row.taken) <= row.room + 2, JSON.stringify(row));
     });
-  });
-}
+  }
+});
 
 test("the words of the question are named with the places that they would have", async () => {
   const page = await open("#analogy=king+-+man+%2B+woman");

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { becomes, eventually, explorer, settled, shows, typeTwoLines } from "./support/explorer.js";
+import { becomes, eventually, explorer, goTo, settled, shows, typeTwoLines } from "./support/explorer.js";
 
 const { service, open } = await explorer();
 
@@ -51,14 +51,15 @@ test("labels with their probabilities, the most probable first, and a sum that a
   assert.match(await page.locator("#curl").textContent(), /"explain":true.*\n.*\/classify'$/s);
 });
 
-for (const text of [
-  "what a waste of time",
-  "🎬👩‍👩‍👧 a moving and funny film über Käse, naïve “but” good 🦀🦀 bad e\u0301 日本語 boring",
-  "ünnötig: <b>bad</b> &amp; moving",
-  "\tbad\n\n  film 𝒳 bad  ",
-]) {
-  test(`each n-gram is painted where it stands: ${JSON.stringify(text)}`, async () => {
-    const page = await open(`#${new URLSearchParams({ classify: text })}`);
+test("each n-gram is painted where it stands", async () => {
+  const page = await open();
+  for (const text of [
+    "what a waste of time",
+    "🎬👩‍👩‍👧 a moving and funny film über Käse, naïve “but” good 🦀🦀 bad e\u0301 日本語 boring",
+    "ünnötig: <b>bad</b> &amp; moving",
+    "\tbad\n\n  film 𝒳 bad  ",
+  ]) {
+    await goTo(page, `#${new URLSearchParams({ classify: text })}`);
     await classified(page);
     const { explanation: { ngrams }, unknown = [] } = await service.post("classify", { text, explain: true });
     const parts = await painted(page);
@@ -79,8 +80,8 @@ for (const text of [
     }
     for (const word of unknown) assert.ok(parts.some((part) => part.isUnknown && part.text.includes(word)), word);
     assert.equal(await page.locator("#answer .note", { hasText: "Unknown words" }).count(), unknown.length > 0 ? 1 : 0);
-  });
-}
+  }
+});
 
 test("an unknown word is dotted wherever it stands, but not within another word", async () => {
   const page = await open(`#${new URLSearchParams({ classify: "qqqq film qqqqs, qqqq-bad (qqqq)" })}`);

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { becomes, explorer, settled, shows, typeTwoLines } from "./support/explorer.js";
+import { becomes, explorer, goTo, settled, shows, typeTwoLines } from "./support/explorer.js";
 
 const { service, open } = await explorer();
 
@@ -54,14 +54,15 @@ test("terms with their weights and tokens, the largest weight first", async () =
   assert.match(await page.locator("#curl").textContent(), /"top":20,"explain":true.*\n.*\/expand'$/s);
 });
 
-for (const text of [
-  "cheap flights to the coast",
-  "🎬👩‍👩‍👧 cheap flights über Käse, naïve “but” coast 🦀🦀 flights e\u0301 日本語 frog",
-  "ünnötig: <b>cheap</b> &amp; flights don't",
-  "\tfrog\n\n  toad 𝒳 frog  ",
-]) {
-  test(`each token is painted where it stands, as strong as its terms: ${JSON.stringify(text)}`, async () => {
-    const page = await open(`#${new URLSearchParams({ expand: text })}`);
+test("each token is painted where it stands, as strong as its terms", async () => {
+  const page = await open();
+  for (const text of [
+    "cheap flights to the coast",
+    "🎬👩‍👩‍👧 cheap flights über Käse, naïve “but” coast 🦀🦀 flights e\u0301 日本語 frog",
+    "ünnötig: <b>cheap</b> &amp; flights don't",
+    "\tfrog\n\n  toad 𝒳 frog  ",
+  ]) {
+    await goTo(page, `#${new URLSearchParams({ expand: text })}`);
     await expanded(page);
     const { terms, unknown = [] } = await service.post("expand", { text, top: 20, explain: true });
     const parts = await painted(page);
@@ -84,8 +85,8 @@ for (const text of [
     const dotted = parts.filter(({ isUnknown }) => isUnknown).map((part) => part.text).join("");
     for (const word of unknown.filter((word) => word !== "n't")) assert.ok(dotted.includes(word), word);
     assert.equal(await page.locator("#answer .note", { hasText: "Unknown words" }).count(), unknown.length > 0 ? 1 : 0);
-  });
-}
+  }
+});
 
 test("a term that is pointed at or focused marks its token, and a token all of its terms", async () => {
   const page = await open("#expand=cheap+flights+to+the+coast");

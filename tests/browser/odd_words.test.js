@@ -18,13 +18,15 @@ test("a model without the examples' words begins with one of its own", async () 
   assert.deepEqual(await page.locator("#examples .chip").allTextContents(), [words.at(-1).word]);
 });
 
-test("the neighbours of every odd word, in list, map and grid", async () => {
+test("every odd word with its neighbours, in list, map and grid", async () => {
   const page = await open();
-  for (const word of ODD_WORDS) {
-    await ask(page, { word, k: 100 });
+  // Once all of them are in one list; then each is asked for, with a few neighbours, which takes less to draw.
+  for (const [word, k] of [["c++", 100], ...ODD_WORDS.map((word) => [word, 6])]) {
+    await ask(page, { word, k });
     await shows(page, `Nearest to “${word}”`);
     assert.equal(await page.inputValue("#word"), word.replaceAll(/[\n\r]/g, ""));
-    const { neighbors } = await service.get("nearest", { word, k: 100 });
+    const { neighbors } = await service.get("nearest", { word, k });
+    if (k === 100) assert.equal(neighbors.length, ODD_WORDS.length - 1);
     assert.deepEqual(await listed(page), neighbors.map((hit) => hit.word));
     assert.equal(await page.locator("#map .asked text").textContent(), word);
     assert.equal(await page.locator("#map script, #answer script, #answer img, #heat script").count(), 0);
@@ -36,14 +38,15 @@ test("the neighbours of every odd word, in list, map and grid", async () => {
 test("odd words can be clicked", async () => {
   const page = await open("#word=c%2B%2B&k=100");
   const words = ["<img src=x onerror=alert(1)>", 'say "hi"', "a&b=c", "#word=x", "%", "a%2Bb", "..", "שלום", "👩‍👩‍👧", "a\u2028b", "__proto__"];
+  // Every list has all other words: so one click leads to the next.
   for (const word of words) {
     assert.ok(ODD_WORDS.includes(word));
     const place = (await listed(page)).indexOf(word);
     await page.locator("#answer li a").nth(place).click();
     await shows(page, `Nearest to “${word}”`);
-    await page.goBack();
-    await shows(page, "Nearest to “c++”");
   }
+  await page.goBack();
+  await shows(page, `Nearest to “${words.at(-2)}”`);
 });
 
 test("odd words as terms, beside each other, and as unknown words", async () => {

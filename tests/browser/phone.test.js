@@ -1,27 +1,12 @@
-/** 360 px wide: everything is there, nothing is wider than the window, and fingers can do it. */
+/** 360 px wide: fingers can do everything. That nothing is wider than the window is in views.test.js. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { becomes, explorer, shows } from "./support/explorer.js";
-import { VIEWS } from "./support/views.js";
 
 const { open } = await explorer();
 const phone = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true, deviceScaleFactor: 2 };
-
-for (const { name, hash, ready, failing } of VIEWS) {
-  test(`nothing is wider than the window: ${name}`, async () => {
-    const page = await open(hash, { ...phone, failing });
-    await page.locator(ready).first().waitFor();
-    const wide = await page.evaluate(() => ({
-      document: document.documentElement.scrollWidth,
-      elements: [...document.querySelectorAll("body *")]
-        .filter((element) => !element.closest("svg.map, .hidden, .skip") && element.getBoundingClientRect().right > 360.5)
-        .map((element) => `${element.tagName} ${element.id} ${element.className}`),
-    }));
-    assert.deepEqual(wide, { document: 360, elements: [] });
-  });
-}
 
 test("fingers: a suggestion, a neighbour, a point of the map", async () => {
   const page = await open("", phone);

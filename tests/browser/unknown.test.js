@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { becomes, explorer, listed, settled, shows } from "./support/explorer.js";
+import { becomes, explorer, goTo, listed, settled, shows } from "./support/explorer.js";
 
 const { service, open } = await explorer();
 const failing = /40[04]/;
@@ -34,18 +34,19 @@ test("all unknown words of an expression are named, and each is replaced where i
   await shows(page, "king - man + woman ≈");
 });
 
-for (const [expression, wanted] of [
-  ["seas - seaz + seazon", "seas - sea + seazon"],
-  ["seaz -seaz + 2*seaz - 1e-1*seaz", "sea -sea + 2*sea - 1e-1*sea"],
-  ['0.5*(seaz + "seaz") - well-seaz', "0.5*(sea + sea) - well-seaz"],
-]) {
-  test(`an unknown word is replaced wherever it stands, and only there: ${expression}`, async () => {
-    const page = await open(`#${new URLSearchParams({ analogy: expression })}`, { failing });
+test("an unknown word is replaced wherever it stands, and only there", async () => {
+  const page = await open("", { failing });
+  for (const [expression, wanted] of [
+    ["seas - seaz + seazon", "seas - sea + seazon"],
+    ["seaz -seaz + 2*seaz - 1e-1*seaz", "sea -sea + 2*sea - 1e-1*sea"],
+    ['0.5*(seaz + "seaz") - well-seaz', "0.5*(sea + sea) - well-seaz"],
+  ]) {
+    await goTo(page, `#${new URLSearchParams({ analogy: expression })}`);
     await page.locator("#notice p:has(b:text-is('seaz')) + .chips .chip:text-is('sea')").click();
     await becomes(() => page.inputValue("#analogy"), wanted);
     await settled(page);
-  });
-}
+  }
+});
 
 test("unknown words of a comparison", async () => {
   const page = await open("#compare=coffe&with=zzzzqqq", { failing });
@@ -65,15 +66,16 @@ test("several words where one is wanted can be taken as a text", async () => {
   assert.equal(await page.inputValue("#word"), "the deep blue ocean qqqq");
 });
 
-for (const expression of ["king - - man", "king man", "(king + man", "king )", 'king - "man', "2*", "kö🦀nig + + x"]) {
-  test(`what can't be read is pointed at: ${expression}`, async () => {
-    const page = await open(`#${new URLSearchParams({ analogy: expression })}`, { failing });
+test("what can't be read is pointed at", async () => {
+  const page = await open("", { failing });
+  for (const expression of ["king - - man", "king man", "(king + man", "king )", 'king - "man', "2*", "kö🦀nig + + x"]) {
+    await goTo(page, `#${new URLSearchParams({ analogy: expression })}`);
     await becomes(() => page.locator("#notice h2").textContent(), "The expression can't be read");
     const { column, detail } = await service.post("analogy", { expression });
     const [written, pointer] = (await page.locator(".pointed").textContent()).split("\n");
     assert.equal(written, expression);
-    assert.equal(pointer.indexOf("^"), column - 1);
-    assert.equal(pointer.trim(), "^");
-    assert.ok((await notice(page)).includes(detail));
-  });
-}
+    assert.equal(pointer.indexOf("^"), column - 1, expression);
+    assert.equal(pointer.trim(), "^", expression);
+    assert.ok((await notice(page)).includes(detail), expression);
+  }
+});

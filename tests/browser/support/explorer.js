@@ -11,15 +11,15 @@ import { serve } from "./service.js";
 /** Machines that do much else at the same time are slow. */
 export const PATIENCE_MS = 20_000;
 
-/** Asks again until the assertion holds. */
+/** Asks again until the assertion holds, less and less often: each time costs the page and the test some time. */
 export async function eventually(assertion, patience = PATIENCE_MS) {
   const end = Date.now() + patience;
-  for (;;) {
+  for (let pause = 20; ; pause = Math.min(1.5 * pause, 120)) {
     try {
       return await assertion();
     } catch (error) {
       if (Date.now() > end) throw error;
-      await sleep(40);
+      await sleep(pause);
     }
   }
 }
@@ -53,10 +53,11 @@ export async function explorer(settings = []) {
    * @param {string} address what follows the service's own, such as `#word=ocean`
    * @param {object} options `at`: where the page is, the service's own address unless given; `failing`: a pattern
    *   of statuses and network errors that the test expects; `before(page)`: runs before the page is loaded; all
-   *   others are Playwright's for a new context
+   *   others are Playwright's for a new context. Nothing moves unless a test asks for it: each frame of a transition is
+   *   painted without a GPU.
    */
   async function open(address = "", { at = `${service.url}/`, failing = null, before, ...options } = {}) {
-    const context = await browser.newContext({ viewport: { width: 1440, height: 1000 }, ...options });
+    const context = await browser.newContext({ viewport: { width: 1440, height: 1000 }, reducedMotion: "reduce", ...options });
     context.setDefaultTimeout(PATIENCE_MS);
     const page = await context.newPage();
     const faults = [];
@@ -81,9 +82,18 @@ export async function explorer(settings = []) {
 }
 
 /** Waits until nothing is asked any more. */
-export async function settled(page) {
-  await page.waitForFunction(() => "asked" in document.body.dataset || !document.body.classList.contains("busy"));
-  await page.waitForFunction(() => !document.body.classList.contains("busy"));
+export const settled = (page) =>
+  page.waitForFunction(() => !document.body.classList.contains("busy"), null, { polling: 50 });
+
+/** Goes to another address of the same page, and waits until nothing is on its way: much cheaper than a new page. */
+export async function goTo(page, hash) {
+  const changed = (hash) =>
+    new Promise((resolve) => {
+      addEventListener("hashchange", () => resolve(), { once: true });
+      location.hash = hash;
+    });
+  await page.evaluate(changed, hash);
+  await settled(page);
 }
 
 /** Waits until this is what is shown. */
