@@ -60,8 +60,9 @@ test("the words of the question are named with the places that they would have",
 
 test("no two terms look the same, but those that are called further terms", async () => {
   const words = ["king", "queen", "man", "woman", "tree", "house", "river", "ocean", "piano", "tea", "coffee", "green", "lake", "city", "war"];
+  const page = await open(`#${new URLSearchParams({ analogy: words.join(" + "), k: 10 })}`);
   for (const colorScheme of ["light", "dark"]) {
-    const page = await open(`#${new URLSearchParams({ analogy: words.join(" + "), k: 10 })}`, { colorScheme });
+    await page.emulateMedia({ colorScheme });
     const looks = await page.locator(".terms li").evaluateAll((terms) =>
       terms.map((term) => {
         const { backgroundColor, backgroundImage } = getComputedStyle(term, "::before");
@@ -77,6 +78,8 @@ test("no two terms look the same, but those that are called further terms", asyn
     );
     assert.ok(used.length > 10);
     for (const look of used) assert.ok(looks.some((term) => term.look === look), look);
+    const most = await page.locator(".shares").evaluateAll((rows) => Math.max(...rows.map((row) => row.querySelectorAll("i").length)));
+    assert.ok(most <= 13, `${most}`);
     // All terms are named with each neighbour.
     assert.equal((await page.locator(".share-list").first().textContent()).split(" · ").length, words.length);
   }

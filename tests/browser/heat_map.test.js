@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { becomes, explorer, listed, shows } from "./support/explorer.js";
+import { becomes, explorer, goTo, listed, shows } from "./support/explorer.js";
 
 const { service, open } = await explorer();
 
@@ -51,8 +51,9 @@ test("darker is more alike", async () => {
 });
 
 test("390 px: every row has its name, in letters that can be read and do not touch", async () => {
+  const page = await open("", { viewport: { width: 390, height: 800 } });
   for (const [hash, size, isColumnNamed] of [["#word=ocean", 21, true], ["#word=ocean&k=100", 31, false]]) {
-    const page = await open(hash, { viewport: { width: 390, height: 800 } });
+    await goTo(page, hash);
     const { rows, columns, overflow } = await page.locator("#heat svg").evaluate((chart) => {
       const names = [...chart.querySelectorAll(".name")].map((name) => {
         const [x, y] = name.getAttribute("transform").match(/-?[\d.]+/g).map(Number);

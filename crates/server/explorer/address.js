@@ -42,7 +42,7 @@ export function read(hash = location.hash) {
     k: Number.isInteger(k) && k >= 1 ? k : DEFAULT_K,
     limit: Number.isSafeInteger(limit) && limit >= 1 ? limit : null,
     fold: parameters.get("fold") === "1",
-    exclude: parameters.get("exclude")?.trim() || null,
+    exclude: parameters.get("exclude")?.trim() ? parameters.get("exclude") : null,
     model: parameters.get("model"),
   };
   for (const field of KINDS[kind] ?? []) question[field] = parameters.get(field) ?? "";

@@ -69,12 +69,13 @@ function list(hits, question) {
   const most = Math.max(...hits.map((hit) => sum(hit.terms, 1)));
   const least = Math.max(...hits.map((hit) => sum(hit.terms, -1)));
   const rows = hits.map((hit) => {
-    const side = (sign) =>
-      hit.terms.map((term, index) =>
-        sign * term.contribution > 0
-          ? make("i", { class: look(index), "--share": Math.abs(term.contribution) / (most + least) })
-          : null,
-      );
+    // At most one part for each look, however many terms there are.
+    const side = (sign) => {
+      const shares = hit.terms.map((term) => Math.max(sign * term.contribution, 0));
+      const rest = shares.slice(DISTINCT).reduce((sum, share) => sum + share, 0);
+      const parts = [...shares.slice(0, DISTINCT), rest];
+      return parts.map((share, index) => (share > 0 ? make("i", { class: look(index), "--share": share / (most + least) }) : null));
+    };
     const picture = make(
       "span",
       { class: "shares", "aria-hidden": "true", "--zero": least / (most + least) },

@@ -177,7 +177,12 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 });
 byId("copy-curl").addEventListener("click", copyCurl);
 byId("save-table").addEventListener("click", () => saveTable(shown.title, shown.table));
-for (const id of ["map", "heat"]) byId(`save-${id}`).addEventListener("click", () => savePicture(shown.title, id));
+for (const id of ["map", "heat"]) {
+  byId(`save-${id}`).addEventListener("click", () => {
+    // The drawing of the last answer is still there, hidden, while the one of this answer is on its way.
+    if (!document.body.classList.contains("drawing")) savePicture(shown.title, id);
+  });
+}
 byId("zoom-in").addEventListener("click", () => map.zoomBy(1.5));
 byId("zoom-out").addEventListener("click", () => map.zoomBy(1 / 1.5));
 byId("zoom-reset").addEventListener("click", () => map.zoomBy(0));
