@@ -154,10 +154,10 @@ function changed(event) {
   // These are about the query in the form.
   if (["head", "method", "as-text"].includes(event.target.id) && !question) return;
   const isModel = event.target.id === "model";
-  // Another model has its own start page and its own heads.
+  // Another model has its own start page and its own heads; a tab without a query keeps none.
   const address = read();
-  const isStart = address.kind === null && isModel;
-  const next = question ?? { ...(isStart ? address : (shown ?? address)), ...options() };
+  const isEmpty = address.kind === null && (isModel || address.tab !== null);
+  const next = question ?? { ...(isEmpty ? address : (shown ?? address)), ...options() };
   const whole = isModel ? { ...next, head: null, label: null } : next;
   // Enter in the field has asked already.
   if (event.target.id !== "exclude" || write(whole) !== write(address)) go(whole);
