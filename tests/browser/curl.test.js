@@ -1,4 +1,4 @@
-/** What can be taken away: a command that asks the same in a real shell, the answer as CSV, map and matrix as SVG. */
+/** Answers to take away: as a command that asks the same in a real shell, as CSV; map and matrix as SVG. */
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
