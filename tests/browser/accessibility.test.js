@@ -1,9 +1,9 @@
-/** Screen readers: names, roles and live regions. Every view is held against axe-core in views.test.js. */
+/** Screen readers: names, roles and live regions; and the API's page. Every view of the explorer is held against axe-core in views.test.js. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { findings, OF_COLOURS } from "./support/axe.js";
+import { findings, OF_COLOURS, OF_WIDTHS } from "./support/axe.js";
 import { becomes, explorer, listed, shows } from "./support/explorer.js";
 
 const { open } = await explorer();
@@ -68,4 +68,57 @@ test("live regions tell answers and problems", async () => {
   const before = await page.locator("output#pair").textContent();
   await page.keyboard.press("ArrowRight");
   assert.notEqual(await page.locator("output#pair").textContent(), before);
+});
+
+/** Boxes that scroll on their own, and what is wider than the window. */
+const hidden = (page) =>
+  page.evaluate(() => {
+    const scrolls = (element, way, size) => /auto|scroll|hidden/.test(getComputedStyle(element)[way]) && element[`scroll${size}`] > element[`client${size}`] + 1;
+    const boxes = [...document.querySelectorAll("#api *:not(textarea, select, option, input, svg, svg *)")];
+    return {
+      boxes: boxes.filter((box) => box.clientHeight > 1 && (scrolls(box, "overflowY", "Height") || scrolls(box, "overflowX", "Width"))).map((box) => box.className),
+      tooWide: document.documentElement.scrollWidth > innerWidth,
+    };
+  });
+
+test("/docs: axe-core finds nothing, all text is there to read, and the keyboard is enough", async () => {
+  const page = await open("docs", { viewport: { width: 1280, height: 900 } });
+  const focus = () => page.evaluate(() => document.activeElement.textContent.trim());
+  await page.locator(".opblock-tag").first().waitFor();
+  assert.deepEqual(await findings(page), [], "closed");
+  assert.deepEqual(await hidden(page), { boxes: [], tooWide: false });
+  await page.keyboard.press("Tab");
+  assert.equal(await focus(), "Skip to the requests");
+  await page.keyboard.press("Enter");
+  assert.equal(await focus(), "search");
+  // On to the first request, which Enter opens.
+  const first = page.locator("#operations-search-getNearest");
+  const control = first.locator(".opblock-summary-control");
+  const has = (element) => element.evaluate((element) => element === document.activeElement);
+  for (let presses = 0; !(await has(control)); presses += 1) {
+    assert.ok(presses < 20, await focus());
+    await page.keyboard.press("Tab");
+    const { outlineStyle, outlineWidth } = await page.evaluate(() => {
+      const { outlineStyle, outlineWidth } = getComputedStyle(document.activeElement);
+      return { outlineStyle, outlineWidth };
+    });
+    assert.ok(outlineStyle !== "none" && parseFloat(outlineWidth) >= 2, `no focus to be seen on ${await focus()}`);
+  }
+  await page.keyboard.press("Enter");
+  const word = first.locator("tr[data-param-name=word] input");
+  await word.waitFor();
+  await becomes(() => new URL(page.url()).hash, "#/search/getNearest");
+  assert.deepEqual(await findings(page), [], "open");
+  await word.focus();
+  await page.keyboard.type("ocean");
+  await first.getByRole("button", { name: "Execute" }).focus();
+  await page.keyboard.press("Enter");
+  await first.locator(".live-responses-table .microlight", { hasText: "oceans" }).first().waitFor();
+  assert.deepEqual(await findings(page), [], "answered");
+  assert.deepEqual(await hidden(page), { boxes: [], tooWide: false });
+  for (const width of [390, 360]) {
+    await page.setViewportSize({ width, height: 800 });
+    assert.deepEqual(await hidden(page), { boxes: [], tooWide: false }, `${width}`);
+  }
+  assert.deepEqual(await findings(page, OF_WIDTHS), [], "360");
 });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { explorer, goTo, listed, shows } from "./support/explorer.js";
+import { becomes, explorer, goTo, listed, settled, shows } from "./support/explorer.js";
 
 const { service, open } = await explorer();
 
@@ -56,6 +56,56 @@ test("the words of the question are named with the places that they would have",
   for (const { word, rank, score } of inputs) {
     assert.ok(note.includes(`${word} would have rank ${rank.toLocaleString("en")} with ${score.toFixed(3).replace("-", "−")}`), note);
   }
+});
+
+test("no two terms look the same, but those that are called further terms", async () => {
+  const words = ["king", "queen", "man", "woman", "tree", "house", "river", "ocean", "piano", "tea", "coffee", "green", "lake", "city", "war"];
+  const page = await open(`#${new URLSearchParams({ analogy: words.join(" + "), k: 10 })}`);
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme });
+    const looks = await page.locator(".terms li").evaluateAll((terms) =>
+      terms.map((term) => {
+        const { backgroundColor, backgroundImage } = getComputedStyle(term, "::before");
+        return { look: `${backgroundColor} ${backgroundImage}`, name: term.textContent };
+      }),
+    );
+    assert.equal(looks.length, 13);
+    assert.equal(new Set(looks.map(({ look }) => look)).size, looks.length, JSON.stringify(looks));
+    assert.equal(looks.at(-1).name, "3 further terms");
+    // Bars look as the legend says.
+    const used = await page.locator(".shares i").evaluateAll((parts) =>
+      parts.map((part) => `${getComputedStyle(part).backgroundColor} ${getComputedStyle(part).backgroundImage}`),
+    );
+    assert.ok(used.length > 10);
+    for (const look of used) assert.ok(looks.some((term) => term.look === look), look);
+    const most = await page.locator(".shares").evaluateAll((rows) => Math.max(...rows.map((row) => row.querySelectorAll("i").length)));
+    assert.ok(most <= 14, `${most}`);
+    // All terms are named with each neighbour.
+    assert.equal((await page.locator(".share-list").first().textContent()).split(" · ").length, words.length);
+  }
+});
+
+test("other methods: scores are the service's, the address says which, and factors multiply", async () => {
+  const page = await open("#analogy=king+-+man+%2B+woman");
+  for (const method of ["3cosmul", "pairdirection"]) {
+    await page.selectOption("#method", method);
+    await becomes(() => new URLSearchParams(new URL(page.url()).hash.slice(1)).get("method"), method);
+    await settled(page);
+    const { neighbors } = await service.post("analogy", { expression: "king - man + woman", method, k: 20 });
+    assert.deepEqual(await listed(page), neighbors.map((hit) => hit.word));
+    const scores = (await page.locator("#answer .score").allTextContents()).map(read);
+    assert.deepEqual(scores, neighbors.map((hit) => Number(hit.score.toFixed(3)) + 0));
+    assert.equal(await page.locator(".terms li").count(), method === "3cosmul" ? 0 : 3);
+    // The expression is no vector now, so the map has only words.
+    assert.equal(await page.locator("#map .point.asked").count(), 3);
+  }
+  await page.selectOption("#method", "3cosmul");
+  await page.getByText("product of its terms' factors").waitFor();
+  assert.match(await page.locator(".share-list").first().textContent(), /^\+ king: ×[\d.]+ · \+ woman: ×[\d.]+ · − man: ×[\d.]+$/);
+  const other = await open(new URL(page.url()).hash);
+  assert.equal(await other.inputValue("#method"), "3cosmul");
+  await page.selectOption("#method", "");
+  await becomes(() => new URL(page.url()).hash, "#analogy=king+-+man+%2B+woman");
 });
 
 test("a typed expression is asked, its answer can be clicked, and the expression comes back", async () => {

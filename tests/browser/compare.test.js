@@ -1,9 +1,9 @@
-/** Two words compared: whose neighbours are whose, with the similarities to both. */
+/** Words compared: whose neighbours are whose of two, and which of several does not belong. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { explorer, shows } from "./support/explorer.js";
+import { becomes, explorer, settled, shows } from "./support/explorer.js";
 
 const { service, open } = await explorer();
 
@@ -50,12 +50,64 @@ test("two fields and Enter compare, and a word in the list walks on", async () =
   await shows(page, `Nearest to “${word}”`);
 });
 
-test("a field that is empty gets the focus instead of an answer", async () => {
+test("a field that is empty gets the focus and a message instead of an answer, on every tab", async () => {
   const page = await open();
+  const missing = page.locator("#missing");
+  for (const [tab, field, said] of [
+    ["word", "word", /^Type a word first/], ["analogy", "analogy", /^Type an expression first/], ["compare", "compare", /^Type the first word/],
+    ["odd", "odd", /^Type three words or more/], ["classify", "classify", /^Type a text first/], ["expand", "expand", /^Type a text first/],
+  ]) {
+    await page.click(`#tab-${tab}`);
+    await settled(page);
+    assert.equal(await missing.isVisible(), false, tab);
+    await page.click("button.go");
+    assert.match(await missing.textContent(), said);
+    assert.equal(await missing.getAttribute("role"), "alert");
+    assert.equal(await page.evaluate(() => document.activeElement.id), field);
+    assert.equal(await page.locator(`#${field}`).getAttribute("aria-invalid"), "true");
+  }
   await page.click("#tab-compare");
   await page.fill("#compare", "river");
   await page.click("button.go");
   assert.equal(await page.evaluate(() => document.activeElement.id), "with");
+  assert.match(await missing.textContent(), /^Type the second word/);
+  // It goes when something is typed.
+  await page.keyboard.type("l");
+  assert.equal(await missing.isVisible(), false);
+  assert.equal(await page.locator("#with").getAttribute("aria-invalid"), null);
+  await page.click("#tab-odd");
+  await page.fill("#odd", "one two");
+  await page.keyboard.press("Enter");
+  assert.match(await missing.textContent(), /^Type three words or more/);
+});
+
+test("the odd one out: the service's ranking, the last one marked, and a map around the mean", async () => {
+  const page = await open();
+  await page.click("#tab-odd");
+  await page.keyboard.type("breakfast, cereal, dinner, lunch");
+  await page.keyboard.press("Enter");
+  await shows(page, "Odd one out: cereal");
+  assert.equal(new URL(page.url()).hash, "#odd=breakfast%2C+cereal%2C+dinner%2C+lunch");
+  const { ranked } = await service.post("odd-one-out", { words: ["breakfast", "cereal", "dinner", "lunch"] });
+  const rows = await page.locator("#answer li").evaluateAll((rows) => rows.map((row) => [row.querySelector("a").textContent, row.querySelector(".score").textContent]));
+  assert.deepEqual(rows, ranked.map(({ word, score }) => [word, score.toFixed(3)]));
+  assert.deepEqual(await page.locator("#answer .odd a").allTextContents(), ["cereal"]);
+  assert.match(await page.locator("#status").textContent(), /^The odd one out is cereal: 0\.56/);
+  assert.equal(await page.locator("#map .asked text").textContent(), "the mean");
+  assert.equal(await page.locator("#heat .cell").count(), 25);
+  const label = await page.locator('#map [data-word="lunch"]').getAttribute("aria-label");
+  const lunch = ranked.find(({ word }) => word === "lunch");
+  assert.equal(label, `lunch: cosine distance ${(1 - lunch.score).toFixed(4)} to the query`);
+  await page.click("#answer .odd a");
+  await shows(page, "Nearest to “cereal”");
+});
+
+test("an unknown word among several is replaced in the list", async () => {
+  const page = await open(`#${new URLSearchParams({ odd: "breakfast dinnerr lunch" })}`, { failing: /404/ });
+  await page.locator("#notice .chip:text-is('dinner')").click();
+  await becomes(() => page.inputValue("#odd"), "breakfast, dinner, lunch");
+  await settled(page);
+  assert.equal(await page.locator("#answer li").count(), 3);
 });
 
 test("a word with itself", async () => {

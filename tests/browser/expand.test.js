@@ -83,8 +83,9 @@ test("each token is painted where it stands, as strong as its terms", async () =
     }
     // One unknown word may be a part of another; what is only the end of a word is not dotted.
     const dotted = parts.filter(({ isUnknown }) => isUnknown).map((part) => part.text).join("");
-    for (const word of unknown.filter((word) => word !== "n't")) assert.ok(dotted.includes(word), word);
-    assert.equal(await page.locator("#answer .note", { hasText: "Unknown words" }).count(), unknown.length > 0 ? 1 : 0);
+    const unknownWords = unknown.filter((word) => /[\p{L}\p{N}]|\p{Extended_Pictographic}/u.test(word));
+    for (const word of unknownWords.filter((word) => word !== "n't")) assert.ok(dotted.includes(word), word);
+    assert.equal(await page.locator("#answer .note", { hasText: "Unknown words" }).count(), unknownWords.length > 0 ? 1 : 0);
   }
 });
 

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { becomes, explorer, listed, shows } from "./support/explorer.js";
+import { becomes, explorer, goTo, listed, shows } from "./support/explorer.js";
 
 const { service, open } = await explorer();
 
@@ -48,6 +48,33 @@ test("darker is more alike", async () => {
   for (let i = 1; i < byScore.length; i += 1) assert.ok(byScore[i][1] >= byScore[i - 1][1] - 1e-9);
   assert.equal(Math.min(...shares), 0);
   assert.equal(Math.max(...shares), 1);
+});
+
+test("390 px: every row has its name, in letters that can be read and do not touch", async () => {
+  const page = await open("", { viewport: { width: 390, height: 800 } });
+  for (const [hash, size, isColumnNamed] of [["#word=ocean", 21, true], ["#word=ocean&k=100", 31, false]]) {
+    await goTo(page, hash);
+    const { rows, columns, overflow } = await page.locator("#heat svg").evaluate((chart) => {
+      const names = [...chart.querySelectorAll(".name")].map((name) => {
+        const [x, y] = name.getAttribute("transform").match(/-?[\d.]+/g).map(Number);
+        return { x, y, isRow: !name.getAttribute("transform").includes("rotate"), size: parseFloat(getComputedStyle(name).fontSize) };
+      });
+      const overflow = chart.getBoundingClientRect().right - innerWidth;
+      return { rows: names.filter(({ isRow }) => isRow), columns: names.filter(({ isRow }) => !isRow), overflow };
+    });
+    assert.deepEqual([rows.length, columns.length], [size, isColumnNamed ? size : 0]);
+    for (const { size } of [...rows, ...columns]) assert.ok(size >= 11, `${size}`);
+    const apart = (names, axis) => names.slice(1).map((name, place) => name[axis] - names[place][axis]);
+    assert.ok(Math.min(...apart(rows, "y")) >= rows[0].size);
+    if (isColumnNamed) assert.ok(Math.min(...apart(columns, "x")) >= columns[0].size);
+    assert.ok(overflow <= 0, `${overflow}`);
+    // Cells that are no squares are still found by the mouse.
+    const cell = page.locator("#heat .cell").nth(3 * size + 7);
+    await cell.scrollIntoViewIfNeeded();
+    await cell.hover();
+    const names = ["ocean", ...(await listed(page))];
+    await becomes(() => pair(page), await told(names[3], names[7]));
+  }
 });
 
 test("of k = 100 the grid shows the first words and says so", async () => {

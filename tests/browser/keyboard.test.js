@@ -93,6 +93,25 @@ test("a slash goes to the search, but is a slash while one types", async () => {
   assert.equal(await page.inputValue("#word"), "and/or");
 });
 
+test("a slash brings the search back into sight, from wherever the page is scrolled to", async () => {
+  const page = await open("#word=ocean&k=100", { viewport: { width: 390, height: 700 } });
+  const inSight = (selector) =>
+    page.locator(selector).evaluate((element) => {
+      const { top, bottom } = element.getBoundingClientRect();
+      return top >= 0 && bottom <= innerHeight;
+    });
+  await page.locator("#answer li a").last().focus();
+  assert.equal(await inSight("#word"), false);
+  await page.keyboard.press("/");
+  assert.equal(await focus(page), "word");
+  assert.equal(await inSight("#word"), true);
+  assert.equal(await inSight("label[for=word]"), true);
+  // A checkbox takes no slash.
+  await page.locator("#fold").focus();
+  await page.keyboard.press("/");
+  assert.equal(await focus(page), "word");
+});
+
 test("a word that turns out to be unknown leaves the focus at the notice", async () => {
   const page = await open("#word=ocean", { failing: /404/ });
   await page.route("**/nearest?*", (route) => route.continue({ url: route.request().url().replace(/word=\w+/, "word=oceann") }));

@@ -90,7 +90,7 @@ test("a text stays a text when an option changes", async () => {
   assert.equal(new URL(page.url()).hash, "#text=the+quick+fox&k=10");
 });
 
-test("options hold for what is on the screen, wherever the form is", async () => {
+test("options hold for what is on the screen, and for all tabs", async () => {
   const page = await open();
   await page.selectOption("#k", "40");
   await becomes(() => page.locator("#answer li").count(), 40);
@@ -98,9 +98,53 @@ test("options hold for what is on the screen, wherever the form is", async () =>
   await shows(page, "Nearest to “piano”");
   await page.click("#tab-compare");
   await page.selectOption("#k", "10");
-  await becomes(() => page.locator("#answer li").count(), 10);
+  await becomes(() => new URL(page.url()).hash, "#tab=compare&k=10");
   await settled(page);
+  assert.equal(await page.locator("#found").isVisible(), false);
+  await page.click("#tab-word");
+  await shows(page, "Nearest to “piano”");
+  assert.equal(await page.locator("#answer li").count(), 10);
   assert.equal(new URL(page.url()).hash, "#word=piano&k=10");
+});
+
+test("who waits is told so, for the first answer and for all others, until it is there", async () => {
+  let release;
+  let released = new Promise((resolve) => (release = resolve));
+  const hold = async (route) => (await released, route.continue());
+  const page = await open("", { before: (page) => page.route("**/nearest?*", hold), waits: false });
+  const status = page.locator("#status");
+  const bar = () => page.evaluate(() => getComputedStyle(document.body, "::before").position);
+  await becomes(() => status.textContent(), "Waiting for the answer …");
+  assert.equal(await bar(), "fixed");
+  release();
+  await shows(page, "For example: Nearest to “ocean”");
+  assert.match(await status.textContent(), /^20 neighbours of ocean/);
+  assert.notEqual(await bar(), "fixed");
+
+  released = new Promise((resolve) => (release = resolve));
+  await go(page, "word=piano");
+  await becomes(() => status.textContent(), "Waiting for the answer …");
+  assert.equal(await page.locator("#found").getAttribute("aria-busy"), "true");
+  // The last answer is there to read until then.
+  assert.equal(await page.locator("#answer-title").textContent(), "For example: Nearest to “ocean”");
+  release();
+  await shows(page, "Nearest to “piano”");
+  assert.match(await status.textContent(), /^20 neighbours of piano/);
+  assert.equal(await page.locator("#found").getAttribute("aria-busy"), null);
+});
+
+test("a map that is on its way says so, and the answer is not called late", async () => {
+  const page = await open("#word=ocean");
+  let release;
+  const released = new Promise((resolve) => (release = resolve));
+  await page.route("**/similarity", async (route) => (await released, route.continue()));
+  await go(page, "word=piano");
+  const said = () => page.evaluate(() => getComputedStyle(document.querySelector("#map-card"), "::after").content);
+  await becomes(said, '"Loading …"');
+  assert.match(await page.locator("#status").textContent(), /^20 neighbours of piano/);
+  release();
+  await settled(page);
+  assert.equal(await said(), "none");
 });
 
 test("after an error the title is no other question's", async () => {

@@ -30,7 +30,7 @@ async function inBoth(page, check) {
 async function take(page, name) {
   const path = join(folder, `${name}.png`);
   const picture = await page.screenshot({ path, fullPage: true, animations: "disabled", scale: "css" });
-  assert.ok(picture.length > 20_000, `${name}: ${picture.length} bytes`);
+  assert.ok(picture.length > 10_000, `${name}: ${picture.length} bytes`);
 }
 
 /** How wide the page is, and what sticks out of a window of this width. */

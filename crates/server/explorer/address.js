@@ -8,15 +8,27 @@ export const DEFAULT_K = 20;
 const MOST_K = 1000;
 
 /** The kinds of query, with their fields. */
-export const KINDS = { word: ["word"], text: ["text"], analogy: ["analogy"], compare: ["compare", "with"], classify: ["classify"], expand: ["expand"] };
+export const KINDS = {
+  word: ["word"], text: ["text"], analogy: ["analogy"], compare: ["compare", "with"], odd: ["odd"], classify: ["classify"], expand: ["expand"],
+};
 
-/** What an address of this kind may also have: the head, and the label that is explained. */
-const ALSO = { classify: ["head", "label"], expand: ["head"] };
+/** The tab of a kind of query: texts are typed where words are. */
+export const tabOf = (kind) => (kind === "text" ? "word" : kind);
+
+/** What an address of this kind may also have: the method; the head, and the label that is explained. */
+const ALSO = { analogy: ["method"], classify: ["head", "label"], expand: ["head"] };
+
+/** The methods that are not the default. */
+const METHODS = ["3cosmul", "pairdirection"];
+
+/** The tabs that an address names while they have no query. The first tab begins with an example. */
+const EMPTY_TABS = Object.keys(KINDS).filter((kind) => !["word", "text"].includes(kind));
 
 /**
  * Reads the query from an address.
- * @returns {object} `{kind, word | text | analogy | compare and with | classify, head and label | expand and head, k, limit, fold, model}`;
- *   the kind is null if there is no query, or an incomplete one
+ * @returns {object} `{kind, word | text | analogy and method | compare and with | odd | classify, head and label | expand and head, tab, k,
+ *   limit, fold, exclude, model}`; the kind is null if there is no query, or an incomplete one; then `tab` is the tab that is open, or
+ *   null for the start page
  */
 export function read(hash = location.hash) {
   const parameters = new URLSearchParams(hash.replace(/^#/, ""));
@@ -26,13 +38,16 @@ export function read(hash = location.hash) {
   const limit = Number(parameters.get("limit"));
   const question = {
     kind: kind ?? null,
+    tab: kind === undefined && EMPTY_TABS.includes(parameters.get("tab")) ? parameters.get("tab") : null,
     k: Number.isInteger(k) && k >= 1 ? k : DEFAULT_K,
     limit: Number.isSafeInteger(limit) && limit >= 1 ? limit : null,
     fold: parameters.get("fold") === "1",
+    exclude: parameters.get("exclude")?.trim() ? parameters.get("exclude") : null,
     model: parameters.get("model"),
   };
   for (const field of KINDS[kind] ?? []) question[field] = parameters.get(field) ?? "";
   for (const field of ALSO[kind] ?? []) question[field] = parameters.get(field);
+  if (kind === "analogy" && !METHODS.includes(question.method)) question.method = null;
   return question;
 }
 
@@ -41,9 +56,11 @@ export function write(question) {
   const parameters = new URLSearchParams();
   for (const field of KINDS[question.kind] ?? []) parameters.set(field, question[field]);
   for (const field of ALSO[question.kind] ?? []) if (question[field]) parameters.set(field, question[field]);
+  if (question.kind === null && question.tab) parameters.set("tab", question.tab);
   if (question.k !== DEFAULT_K) parameters.set("k", question.k);
   if (question.limit) parameters.set("limit", question.limit);
   if (question.fold) parameters.set("fold", "1");
+  if (question.exclude) parameters.set("exclude", question.exclude);
   if (question.model) parameters.set("model", question.model);
   return `#${parameters}`;
 }

@@ -3,39 +3,52 @@
 import { ask } from "./api.js";
 import { ofWord } from "./address.js";
 import { count, make, number, within } from "./dom.js";
-import { NONE, options, ranked, row } from "./neighbours.js";
+import { NONE, bar, options, ranked, row } from "./neighbours.js";
 
-/** The number of distinct colours; further terms start again with the first. */
+/** The number of colours. Each is there solid and striped, and all further terms look the same: none looks like another. */
 const COLOURS = 6;
+const DISTINCT = 2 * COLOURS;
 
 /** Requests the neighbours; returns what every view returns (see neighbours.js). */
 export async function find(question, signal) {
-  const { analogy: expression, model } = question;
-  const body = { expression, ...options(question), explain: true };
+  const { analogy: expression, method, model } = question;
+  const body = { expression, ...(method && { method }), ...options(question), explain: true };
   const found = await ask("analogy", { body, model, signal });
   const { neighbors, inputs } = found.answer;
   const best = neighbors[0];
+  const isProduct = best?.terms.some((term) => term.factor !== undefined);
+  const part = (term) => (isProduct ? term.factor : term.contribution);
   return {
     ...found,
     title: `${expression} ≈`,
     content: [
-      best ? legend(best.terms) : null,
-      list(neighbors, question),
+      best ? (isProduct ? make("p", { class: "legend" }, "Each score is the product of its terms' factors.") : legend(best.terms)) : null,
+      isProduct ? products(neighbors, question) : list(neighbors, question),
       make("p", { class: "note" }, leftOut(inputs, question)),
     ],
     status: best ? `${within(expression)} is nearest to ${within(best.word)}, ${number(best.score, 2)}` : NONE,
-    center: {
-      label: expression,
-      scores: [...inputs.map((input) => input.score), ...neighbors.map((hit) => hit.score)],
+    table: {
+      columns: ["word", "score", "row", ...(best?.terms ?? []).map((term) => `${isProduct ? "factor" : "contribution"} of ${signed(term)}`)],
+      rows: neighbors.map((hit) => [hit.word, hit.score, hit.row, ...hit.terms.map(part)]),
     },
+    // Only the sum of the terms is a vector, with a place among the words.
+    center: method ? null : { label: expression, scores: [...inputs, ...neighbors].map(({ score }) => score) },
     asked: inputs.map((input) => input.word),
     hits: neighbors.map((hit) => hit.word),
   };
 }
 
+/** How a term looks: its colour, solid or striped. */
+function look(index) {
+  if (index >= DISTINCT) return "term-rest";
+  return `term-${index % COLOURS}${index < COLOURS ? "" : " striped"}`;
+}
+
 /** The legend of the terms' colours. */
 function legend(terms) {
-  const names = terms.map((term, index) => make("li", { class: `term-${index % COLOURS}` }, signed(term)));
+  const names = terms.slice(0, DISTINCT).map((term, index) => make("li", { class: look(index) }, signed(term)));
+  const rest = terms.length - names.length;
+  if (rest > 0) names.push(make("li", { class: look(DISTINCT) }, `${rest} further ${rest === 1 ? "term" : "terms"}`));
   return make(
     "div",
     { class: "terms" },
@@ -56,12 +69,13 @@ function list(hits, question) {
   const most = Math.max(...hits.map((hit) => sum(hit.terms, 1)));
   const least = Math.max(...hits.map((hit) => sum(hit.terms, -1)));
   const rows = hits.map((hit) => {
-    const side = (sign) =>
-      hit.terms.map((term, index) =>
-        sign * term.contribution > 0
-          ? make("i", { class: `term-${index % COLOURS}`, "--share": Math.abs(term.contribution) / (most + least) })
-          : null,
-      );
+    // At most one part for each look, however many terms there are.
+    const side = (sign) => {
+      const shares = hit.terms.map((term) => Math.max(sign * term.contribution, 0));
+      const rest = shares.slice(DISTINCT).reduce((sum, share) => sum + share, 0);
+      const parts = [...shares.slice(0, DISTINCT), rest];
+      return parts.map((share, index) => (share > 0 ? make("i", { class: look(index), "--share": share / (most + least) }) : null));
+    };
     const picture = make(
       "span",
       { class: "shares", "aria-hidden": "true", "--zero": least / (most + least) },
@@ -74,12 +88,23 @@ function list(hits, question) {
   return ranked(rows, "hits with-shares");
 }
 
+/** Neighbours by a method that multiplies: bars as long as the scores, and the factors. */
+function products(hits, question) {
+  const most = Math.max(...hits.map((hit) => hit.score), Number.MIN_VALUE);
+  const rows = hits.map((hit) => {
+    const factors = hit.terms.map((term) => `${signed(term)}: ×${number(term.factor, 2)}`).join(" · ");
+    return row(hit, question, bar(hit.score / most), make("small", { class: "share-list" }, factors));
+  });
+  return ranked(rows, "hits with-shares");
+}
+
 /** The ranks that the expression's own, excluded words would have. */
 function leftOut(inputs, question) {
-  const parts = inputs.flatMap(({ word, score, rank }, index) => [
+  const place = ({ score, rank }) => (score === null || rank === null ? " would have no rank" : ` would have rank ${count(rank)} with ${number(score)}`);
+  const parts = inputs.flatMap((input, index) => [
     index > 0 ? "; " : "",
-    make("a", { href: ofWord(word, question) }, word),
-    ` would have rank ${count(rank)} with ${number(score)}`,
+    make("a", { href: ofWord(input.word, question) }, input.word),
+    place(input),
   ]);
   return ["Excluded, because they are in the query: ", ...parts, "."];
 }

@@ -26,34 +26,53 @@ export const apiKey = {
 export function address(route, parameters = {}, model = null) {
   const path = model === null ? route : `models/${encodeURIComponent(model)}/${route}`;
   const url = new URL(path, base);
-  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+  for (const [name, values] of Object.entries(parameters)) {
+    for (const value of [values].flat()) url.searchParams.append(name, value);
+  }
   return url;
+}
+
+/** The last answers that have an entity tag, by their addresses: the oldest first. */
+const known = new Map();
+const MOST_KNOWN = 64;
+
+function remember(href, tag, answer) {
+  known.delete(href);
+  if (tag) known.set(href, { tag, answer });
+  if (known.size > MOST_KNOWN) known.delete(known.keys().next().value);
 }
 
 /**
  * Sends a request, and returns the answer with its timings.
  * POST with a body, GET without.
- * @returns {Promise<{answer: object, timings: object, curl: string}>} timings in milliseconds
+ * @returns {Promise<{answer: object, timings: object, curl: string}>} timings in milliseconds, and whether the service
+ *   confirmed an answer that the page had already (304)
  */
 export async function ask(route, { parameters, body, model = null, signal } = {}) {
   const url = address(route, parameters, model);
   const headers = { Accept: "application/json" };
   if (apiKey.get()) headers.Authorization = `Bearer ${apiKey.get()}`;
   if (body) headers["Content-Type"] = "application/json";
+  // Named here and not by the browser, which would hide that the answer is the same.
+  const before = body ? undefined : known.get(url.href);
+  if (before) headers["If-None-Match"] = before.tag;
   const options = { headers, signal, method: body ? "POST" : "GET", body: body && JSON.stringify(body) };
   const began = performance.now();
   let response;
   let answer;
+  let isUnchanged;
   try {
     response = await fetch(url, options);
-    answer = await response.json();
+    isUnchanged = response.status === 304 && before !== undefined;
+    answer = isUnchanged ? before.answer : await response.json();
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Unreachable("the service is not responding", { cause: error });
   }
   const roundTrip = performance.now() - began;
-  if (!response.ok) throw new Problem(response, answer);
-  const timings = { ...stages(response.headers.get("Server-Timing")), roundTrip };
+  if (!response.ok && !isUnchanged) throw new Problem(response, answer);
+  if (!body) remember(url.href, response.headers.get("ETag"), answer);
+  const timings = { ...stages(response.headers.get("Server-Timing")), roundTrip, isUnchanged };
   return { answer, timings, curl: curl(url, body) };
 }
 

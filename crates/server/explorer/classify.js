@@ -3,7 +3,7 @@
 import { ask } from "./api.js";
 import { write } from "./address.js";
 import { count, make, number, within } from "./dom.js";
-import { headToAsk, loadHeads, note, notesOnReading } from "./heads.js";
+import { headToAsk, loadHeads, note, notesOnReading, unknownIn } from "./heads.js";
 import { paint, watch } from "./paint.js";
 
 /** The most labels that are listed. */
@@ -17,7 +17,7 @@ export async function find(question, signal) {
   const body = { text, ...(name && { head: name }), explain: true, ...(label && { explain_label: label }), top: MOST_LABELS };
   const found = await ask("classify", { body, model, signal });
   const head = heads.find((head) => head.name === found.answer.head);
-  const { labels, unknown = [], explanation } = found.answer;
+  const { labels, explanation } = found.answer;
   const percent = ({ label, probability }) => `${within(label)} ${percentage(probability)}`;
   return {
     ...found,
@@ -27,10 +27,11 @@ export async function find(question, signal) {
         "div",
         { class: "classified" },
         make("div", {}, list(labels, explanation, question), notes(found.answer, head)),
-        reasons(text, unknown, explanation),
+        reasons(text, unknownIn(found.answer), explanation),
       ),
     ],
     status: `${within(text)}: ${labels.slice(0, 3).map(percent).join(", ")}`,
+    table: { columns: ["label", "probability"], rows: labels.map(({ label, probability }) => [label, probability]) },
   };
 }
 

@@ -31,6 +31,10 @@ export async function find(question, signal) {
       make("div", { class: "parts" }, parts.map((part) => column(part, scores, question))),
     ],
     status: `${within(one)} and ${within(other)}: similarity ${number(between, 2)}, ${parts[1][1].length} shared neighbours`,
+    table: {
+      columns: ["word", "near", `score with ${one}`, `score with ${other}`],
+      rows: [one, "both", other].flatMap((near, place) => parts[place][1].map((word) => [word, near, ...scores.get(word)])),
+    },
     center: null,
     asked: [one, other],
     hits: [...parts[1][1], ...alternating(parts[0][1], parts[2][1])],

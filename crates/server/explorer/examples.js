@@ -10,6 +10,7 @@ const EXAMPLES = [
   { kind: "analogy", analogy: "king - man + woman", needs: ["king", "man", "woman"] },
   { kind: "analogy", analogy: "paris - france + japan", needs: ["paris", "france", "japan"] },
   { kind: "compare", compare: "coffee", with: "tea", needs: ["coffee", "tea"] },
+  { kind: "odd", odd: "red green dog blue", needs: ["red", "green", "dog", "blue"] },
   { kind: "expand", expand: "cheap flights to the coast", needs: ["cheap", "flights", "to", "the", "coast"] },
   { kind: "expand", expand: "how do frogs breathe under water", needs: ["how", "do", "frogs", "breathe", "under", "water"] },
 ];

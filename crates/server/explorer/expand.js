@@ -3,7 +3,7 @@
 import { ask } from "./api.js";
 import { ofWord } from "./address.js";
 import { count, make, number, within } from "./dom.js";
-import { headToAsk, loadHeads, note, notesOnReading } from "./heads.js";
+import { headToAsk, loadHeads, note, notesOnReading, unknownIn } from "./heads.js";
 import { paint, watch } from "./paint.js";
 
 /** Requests the terms of a text; returns what every view returns (see neighbours.js), without map and matrix. */
@@ -14,12 +14,12 @@ export async function find(question, signal) {
   const body = { text, ...(name && { head: name }), top: k, explain: true };
   const found = await ask("expand", { body, model, signal });
   const head = heads.find((head) => head.name === found.answer.head);
-  const { terms, unknown = [] } = found.answer;
+  const { terms } = found.answer;
   const tokens = tokensOf(terms);
   const content = make(
     "div",
     { class: "expanded" },
-    make("section", { class: "source" }, painted(text, tokens, unknown), notesOnReading(found.answer, head)),
+    make("section", { class: "source" }, painted(text, tokens, unknownIn(found.answer)), notesOnReading(found.answer, head)),
     make("div", {}, list(terms, tokens, question), notes(found.answer, head, k)),
   );
   watch(content);
@@ -28,6 +28,7 @@ export async function find(question, signal) {
     title: `Terms of “${within(text)}”`,
     content: [content],
     status: terms.length > 0 ? `${within(text)}: ${terms.slice(0, 3).map(inWords).join(", ")}` : `${within(text)}: no terms`,
+    table: { columns: ["term", "weight", "token"], rows: terms.map(({ term, weight, token }) => [term, weight, token.text]) },
   };
 }
 

@@ -1,28 +1,53 @@
 /** The form: the query as typed, and the options. */
 
-import { KINDS, read, write } from "./address.js";
+import { KINDS, read, tabOf, write } from "./address.js";
 import { byId } from "./dom.js";
 import { KIND_OF_HEAD, chosenHead, loadHeads } from "./heads.js";
 import { isDefault, showModel } from "./model.js";
+import { FEWEST_WORDS } from "./odd_one_out.js";
 import { suggest } from "./suggest.js";
+import { wordsIn } from "./words.js";
+
+/** The message about a field without a query. */
+const MISSING = {
+  word: "Type a word first, for example ocean.",
+  analogy: "Type an expression first, for example king - man + woman.",
+  compare: "Type the first word, for example coffee.",
+  with: "Type the second word, for example tea.",
+  odd: "Type three words or more, for example breakfast cereal dinner lunch.",
+  classify: "Type a text first, for example a moving and funny film.",
+  expand: "Type a text first, for example cheap flights to the coast.",
+};
 
 /** The query on the screen, including the example of the start page. */
 let shown = null;
+/** The last query of each tab, by the tab's name. */
+const kept = new Map();
+/** Whether the address changes because of a tab: then what is typed there stays. */
+let isTabChange = false;
 /** Runs the query of the current address again. */
 let showAgain = () => {};
+/** Takes the answer of the tab away that is left. */
+let clearAnswer = () => {};
 
 const tabs = () => [...document.querySelectorAll("[role=tab]")];
 
 /** Remembers the query on the screen. */
 export function setShown(question) {
   shown = question;
+  if (question.kind !== null) kept.set(tabOf(question.kind), { ...question });
 }
 
 /** Fills the form from a query. */
 export function fillIn(question) {
-  choose(question.kind === null || question.kind === "text" ? "word" : question.kind);
-  for (const field of KINDS[question.kind] ?? []) byId(field === "text" ? "word" : field).value = question[field];
-  if (question.kind === null) byId("word").value = "";
+  const tab = question.kind === null ? (question.tab ?? "word") : tabOf(question.kind);
+  choose(tab);
+  for (const field of KINDS[question.kind] ?? []) byId(tabOf(field)).value = question[field];
+  if (question.kind === null && question.tab === null && !isTabChange) byId("word").value = "";
+  isTabChange = false;
+  if (tab === "word") byId("as-text").checked = question.kind === "text";
+  if (question.kind === "analogy") byId("method").value = question.method ?? "";
+  byId("exclude").value = question.exclude ?? "";
   const counts = [...byId("k").options].map((option) => Number(option.value));
   if (!counts.includes(question.k)) {
     byId("k").add(new Option(question.k), counts.filter((count) => count < question.k).length);
@@ -30,6 +55,8 @@ export function fillIn(question) {
   byId("k").value = question.k;
   showModel(question);
   byId("fold").checked = question.fold;
+  // The query itself will report any error.
+  if (question.kind === null && tab in KIND_OF_HEAD) loadHeads({ ...question, kind: tab }, chosenHead(tab)).catch(() => {});
 }
 
 /** Shows the fields of this kind of query. */
@@ -44,17 +71,39 @@ function choose(kind) {
   document.querySelector(".go").textContent = kind in KIND_OF_HEAD ? tab.textContent : "Find";
   byId("question").setAttribute("aria-labelledby", tab.id);
   byId("search").dataset.kind = kind;
+  clearMissing();
 }
 
-/** Shows the fields of a tab that a user chose. */
+/** Goes to a tab: to its last query and answer if it has one, with the options as they are now. */
 function chooseTab(kind) {
+  if (kind === openTab()) return;
   choose(kind);
-  // The query itself will report any error.
-  if (kind in KIND_OF_HEAD) loadHeads({ kind, ...options() }, chosenHead(kind)).catch(() => {});
+  clearAnswer();
+  isTabChange = true;
+  const now = options();
+  const last = kept.get(kind) ?? { kind: null, tab: kind === "word" ? null : kind };
+  // Another model has other heads.
+  const ofModel = last.model === now.model ? {} : { head: null, label: null };
+  // Nobody wants to go back to a tab without a query.
+  go({ ...last, ...now, ...ofModel }, read().tab !== null);
 }
+
+const openTab = () => byId("search").dataset.kind;
 
 /** The first field of the current kind of query. */
-export const firstField = () => byId(byId("search").dataset.kind);
+export const firstField = () => byId(openTab());
+
+/** Says which field is empty, or has too few words. */
+function showMissing(field) {
+  byId("missing").textContent = MISSING[field.id];
+  field.setAttribute("aria-invalid", "true");
+  field.focus();
+}
+
+function clearMissing() {
+  byId("missing").textContent = "";
+  for (const field of document.querySelectorAll("#search [aria-invalid]")) field.removeAttribute("aria-invalid");
+}
 
 function options() {
   const model = byId("model").value;
@@ -62,48 +111,56 @@ function options() {
     k: Number(byId("k").value),
     limit: Number(byId("limit").value) || null,
     fold: byId("fold").checked,
+    exclude: byId("exclude").value.trim() || null,
     model: model && !isDefault(model) ? model : null,
   };
 }
 
 /** `question`: the query in the form; or `missing`: the empty field. */
 function asked() {
-  const kind = byId("search").dataset.kind;
+  const kind = openTab();
   const question = { kind, ...options() };
   for (const field of KINDS[kind]) {
     // Words are looked up by exact bytes, but hardly any start or end with a space.
     question[field] = byId(field).value.trim();
-    if (question[field] === "") return { missing: byId(field) };
+    const isShort = field === "odd" && wordsIn(question.odd).length < FEWEST_WORDS;
+    if (question[field] === "" || isShort) return { missing: byId(field) };
   }
   if (kind in KIND_OF_HEAD) Object.assign(question, { head: chosenHead(kind), label: null });
-  // A text is shown in the word's field, and stays a text until it is changed.
-  const isText = kind === "word" && shown?.kind === "text" && shown.text.trim() === question.word;
+  if (kind === "analogy") question.method = byId("method").value || null;
+  const isText = kind === "word" && byId("as-text").checked;
   return { question: isText ? { ...question, kind: "text", text: question.word } : question };
 }
 
-function go(question) {
+/** Goes to a query. `isReplaced`: in place of the current one, which nobody can go back to then. */
+function go(question, isReplaced = false) {
   const address = write(question);
   if (address === location.hash) showAgain();
+  else if (isReplaced) location.replace(address);
   else location.hash = address;
 }
 
 function submit(event) {
   event?.preventDefault();
   const { question, missing } = asked();
-  if (missing) missing.focus();
+  clearMissing();
+  if (missing) showMissing(missing);
   else go(question);
 }
 
 /** A changed option runs the query again: the one in the form, or otherwise the one on the screen. */
 function changed(event) {
   const { question } = asked();
-  const isHead = event.target.id === "head";
-  if (isHead && !question) return;
+  // These are about the query in the form.
+  if (["head", "method", "as-text"].includes(event.target.id) && !question) return;
   const isModel = event.target.id === "model";
-  // Another model has its own start page and its own heads.
-  const isStart = read().kind === null && isModel;
-  const next = question ?? { ...(isStart ? { kind: null } : (shown ?? { kind: null })), ...options() };
-  go(isModel ? { ...next, head: null, label: null } : next);
+  // Another model has its own start page and its own heads; a tab without a query keeps none.
+  const address = read();
+  const isEmpty = address.kind === null && (isModel || address.tab !== null);
+  const next = question ?? { ...(isEmpty ? address : (shown ?? address)), ...options() };
+  const whole = isModel ? { ...next, head: null, label: null } : next;
+  // Enter in the field has asked already.
+  if (event.target.id !== "exclude" || write(whole) !== write(address)) go(whole);
 }
 
 function onTabKey(event) {
@@ -115,20 +172,27 @@ function onTabKey(event) {
   next.focus();
 }
 
-/** Starts listening; `again` runs the query of the address again. */
-export function watchForm(again) {
+/** Starts listening; `again` runs the query of the address again, `clear` takes the answer away. */
+export function watchForm(again, clear) {
   showAgain = again;
+  clearAnswer = clear;
   const model = () => options().model;
   for (const field of ["word", "compare", "with"]) suggest(byId(field), { model, chosen: submit });
   suggest(byId("analogy"), { model, expression: true });
   byId("search").addEventListener("submit", submit);
+  byId("search").addEventListener("input", clearMissing);
+  byId("exclude").addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.isComposing) return;
+    event.preventDefault();
+    changed(event);
+  });
   for (const kind of Object.keys(KIND_OF_HEAD)) {
     byId(kind).addEventListener("keydown", (event) => {
       // Input methods take Enter to choose a character.
       if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
     });
   }
-  for (const option of ["k", "limit", "fold", "model", "head"]) byId(option).addEventListener("change", changed);
+  for (const option of ["k", "limit", "fold", "exclude", "as-text", "method", "model", "head"]) byId(option).addEventListener("change", changed);
   for (const tab of tabs()) {
     tab.addEventListener("click", () => {
       chooseTab(tab.dataset.kind);

@@ -4,6 +4,7 @@ import { ask } from "./api.js";
 import { write } from "./address.js";
 import { byId, count, make } from "./dom.js";
 import { examplesOf } from "./examples.js";
+import { isWord } from "./words.js";
 
 /** The kind of head that answers a kind of query. */
 export const KIND_OF_HEAD = { classify: "classifier", expand: "expander" };
@@ -66,8 +67,13 @@ export const headToAsk = (question, heads) => question.head ?? (heads.length > 1
 /** A note below an answer. */
 export const note = (...parts) => make("p", { class: "note" }, ...parts);
 
+/** The words of a text that neither model nor head has; punctuation is none. */
+export const unknownIn = ({ unknown = [] }) => unknown.filter(isWord);
+
 /** Notes on the parts of a text that a head did not read. */
-export function notesOnReading({ unknown = [], cut }, head) {
+export function notesOnReading(answer, head) {
+  const { cut } = answer;
+  const unknown = unknownIn(answer);
   const { limit, cut: end } = head?.tokens ?? {};
   return [
     cut ? note(`The text is too long for this head. Only its ${end === "start" ? "last" : "first"} ${count(limit)} tokens (words and punctuation) were read.`) : null,

@@ -15,12 +15,42 @@ import * as map from "./map.js";
 import { isKnown, loadModels } from "./model.js";
 import * as neighbours from "./neighbours.js";
 import { clearNotice, showNotice, stopRetrying } from "./notice.js";
+import * as oddOneOut from "./odd_one_out.js";
+import { savePicture, saveTable } from "./save.js";
 import { MOST_WORDS, similarities, withCenter } from "./similarities.js";
 import { showTimings } from "./timings.js";
 
-const views = { word: neighbours, text: neighbours, analogy, compare, classify, expand };
+const views = { word: neighbours, text: neighbours, analogy, compare, odd: oddOneOut, classify, expand };
 /** Aborts the current query when another one starts. */
 let running = new AbortController();
+/** The answer on the screen. */
+let shown = null;
+/** Whether it is the one that was asked for last. */
+let isAnswered = false;
+/** Runs when the user has waited for some time. */
+let patience = null;
+
+/** A shorter wait needs no words. */
+const PATIENCE_MS = 300;
+
+/** Says that an answer is on its way, once that takes long enough to be noticed. */
+function startWaiting() {
+  endWaiting();
+  isAnswered = false;
+  document.body.classList.add("busy");
+  patience = setTimeout(() => {
+    document.body.classList.add("waiting");
+    // An answer that is there without its pictures says more.
+    if (!isAnswered) byId("status").textContent = "Waiting for the answer …";
+    byId("found").setAttribute("aria-busy", "true");
+  }, PATIENCE_MS);
+}
+
+function endWaiting() {
+  clearTimeout(patience);
+  document.body.classList.remove("busy", "waiting");
+  byId("found").removeAttribute("aria-busy");
+}
 
 /**
  * Runs the query of the address and shows the answer.
@@ -34,17 +64,18 @@ async function show(isRetry = false) {
   const question = read();
   setShown(question);
   if (!isRetry) fillIn(question);
-  document.body.classList.toggle("asked", question.kind !== null);
-  document.body.classList.add("busy");
+  const isStart = question.kind === null && question.tab === null;
+  document.body.classList.toggle("asked", !isStart);
+  startWaiting();
+  if (question.tab !== null) showNothing();
   try {
     if (byId("facts").children.length === 0) await loadModels(question, signal);
-    const isStart = question.kind === null;
     // The answer is valid without examples.
     const example = await showExamples(question, signal).catch((error) => {
       if (isStart || signal.aborted) throw error;
     });
     if (isStart) Object.assign(question, example);
-    if (question.kind === null) return;
+    if (question.kind === null) return showNothing();
     const found = await views[question.kind].find(question, signal);
     present(found, question, isStart);
     if (!isKnown(found.answer)) await loadModels(question, signal);
@@ -61,8 +92,16 @@ async function show(isRetry = false) {
     if (held !== null && !focusWithin()?.checkVisibility()) byId("notice").focus({ preventScroll: true });
   } finally {
     document.body.classList.add("begun");
-    if (!signal.aborted) document.body.classList.remove("busy");
+    if (!signal.aborted) endWaiting();
   }
+}
+
+/** A tab without a query has no answer, and none of another tab's. */
+function showNothing() {
+  clearNotice();
+  byId("found").hidden = byId("curl-card").hidden = true;
+  byId("status").textContent = "";
+  document.title = "Kindred";
 }
 
 /** The focused element, if it disappears with its answer: a link in the list, a point on the map, a word of a notice. */
@@ -71,6 +110,8 @@ const focusWithin = () => document.activeElement?.closest("#answer *, #map *, #n
 /** Shows the answer; map and matrix follow with their own data. */
 function present(found, question, isExample) {
   const held = focusWithin();
+  shown = found;
+  isAnswered = true;
   clearNotice();
   byId("found").hidden = byId("curl-card").hidden = false;
   byId("answer-title").textContent = isExample ? `For example: ${found.title}` : found.title;
@@ -112,7 +153,7 @@ async function picture({ center, asked, hits }, question, signal) {
   const part = all.length > MOST_WORDS ? ` Only the first ${MOST_WORDS} of ${all.length} words are shown.` : "";
   map.drawMap(points, part);
   heatMap.drawHeatMap(points);
-  byId("heat-legend").textContent = `Exact cosine similarity of each pair.${part}`;
+  byId("heat-legend").textContent = `Exact cosine similarity of each pair. The columns are in the order of the rows.${part}`;
   document.body.classList.remove("drawing");
 }
 
@@ -135,20 +176,29 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   firstField().focus();
 });
 byId("copy-curl").addEventListener("click", copyCurl);
+byId("save-table").addEventListener("click", () => saveTable(shown.title, shown.table));
+for (const id of ["map", "heat"]) {
+  byId(`save-${id}`).addEventListener("click", () => {
+    // The drawing of the last answer is still there, hidden, while the one of this answer is on its way.
+    if (!document.body.classList.contains("drawing")) savePicture(shown.title, id);
+  });
+}
 byId("zoom-in").addEventListener("click", () => map.zoomBy(1.5));
 byId("zoom-out").addEventListener("click", () => map.zoomBy(1 / 1.5));
 byId("zoom-reset").addEventListener("click", () => map.zoomBy(0));
 addEventListener("keydown", (event) => {
-  const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
+  const isTyping = event.target.matches("input:not([type=checkbox]), select, textarea");
   if (event.key !== "/" || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
   event.preventDefault();
+  byId("search").scrollIntoView({ block: "nearest" });
+  firstField().focus();
   firstField().select();
 });
 new ResizeObserver(() => {
   map.fit();
   heatMap.fit();
 }).observe(byId("found"));
-watchForm(() => show());
+watchForm(() => show(), showNothing);
 watchHighlights();
 addEventListener("hashchange", () => show());
 show();

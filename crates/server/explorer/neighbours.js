@@ -3,23 +3,27 @@
 import { ask } from "./api.js";
 import { ofWord } from "./address.js";
 import { count, make, number, within } from "./dom.js";
+import { isWord, wordsIn } from "./words.js";
 
 /** The options common to all queries, as the service names them. */
-export function options({ k, limit, fold }) {
-  return { k, ...(limit && { vocab_limit: limit }), ...(fold && { fold_case: true }) };
+export function options({ k, limit, fold, exclude }) {
+  const excluded = wordsIn(exclude ?? "");
+  return { k, ...(limit && { vocab_limit: limit }), ...(fold && { fold_case: true }), ...(excluded.length > 0 && { exclude: excluded }) };
 }
 
 /**
  * Requests the neighbours.
- * @returns what every view returns: `title`, `content`, `status` (a sentence for screen readers), `timings`, `curl`, and
- *   for map and matrix, if there are any: `asked` and `hits`, the words of the query and of the answer; `center`, the
- *   query as a point of its own with its scores for all of them, or null if it is a word
+ * @returns what every view returns: `title`, `content`, `status` (a sentence for screen readers), `table` (the `columns` and
+ *   `rows` that can be saved), `timings`, `curl`, and for map and matrix, if there are any: `asked` and `hits`, the words
+ *   of the query and of the answer; `center`, the query as a point of its own with its scores for all of them, or null if
+ *   it is a word
  */
 export async function find(question, signal) {
   const { kind, word, text, model } = question;
   const parameters = kind === "text" ? { text } : { word };
   const found = await ask("nearest", { parameters: { ...parameters, ...options(question) }, model, signal });
-  const { neighbors, skipped = [] } = found.answer;
+  const { neighbors } = found.answer;
+  const skipped = (found.answer.skipped ?? []).filter(isWord);
   const first = neighbors.slice(0, 3).map((hit) => `${within(hit.word)} ${number(hit.score, 2)}`);
   const name = within(kind === "text" ? text : word);
   return {
@@ -30,6 +34,7 @@ export async function find(question, signal) {
       ranked(neighbors.map((hit) => row(hit, question, bar(hit.score)))),
     ],
     status: first.length > 0 ? `${neighbors.length} neighbours of ${name}: ${first.join(", ")} …` : `No neighbours of ${name}`,
+    table: { columns: ["word", "score", "row"], rows: neighbors.map(({ word, score, row }) => [word, score, row]) },
     center: kind === "text" ? { label: `“${text}”`, scores: neighbors.map((hit) => hit.score) } : null,
     asked: kind === "text" ? [] : [word],
     hits: neighbors.map((hit) => hit.word),
@@ -58,6 +63,6 @@ export function row(hit, question, picture, note = null) {
 }
 
 /** A bar from 0; a negative score has none. */
-function bar(score) {
+export function bar(score) {
   return make("span", { class: "bar", "aria-hidden": "true" }, make("i", { "--share": Math.max(score, 0) }));
 }

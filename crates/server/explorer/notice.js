@@ -5,6 +5,7 @@ import { inQuotes, quoted, write } from "./address.js";
 import { byId, make } from "./dom.js";
 import { KIND_OF_HEAD } from "./heads.js";
 import { placesOf } from "./paint.js";
+import { inList, isWord, wordsIn } from "./words.js";
 
 /** The interval between checks whether the service is back. */
 const LOOK_AGAIN_MS = 1500;
@@ -31,11 +32,20 @@ export function stopRetrying() {
  */
 export function showNotice(error, question, again) {
   stopRetrying();
+  if (error.document?.code === "no_such_head" && !byId("no-head").hidden) return showWayToHead();
   const isAway = error instanceof Unreachable;
   timesAway = isAway ? timesAway + 1 : 0;
   // Screen readers should announce it only once.
   if (timesAway > 1 && byId("notice").children.length > 0) return lookAgain(again);
   byId("notice").replaceChildren(make("div", { class: "card notice" }, content(error, question, again)));
+}
+
+/** A model without heads: the form says already what to do, in more words than the service. */
+function showWayToHead() {
+  clearNotice();
+  const heading = byId("no-head").querySelector("div:not([hidden]) h2");
+  heading.scrollIntoView({ block: "nearest" });
+  if (byId("search").contains(document.activeElement)) heading.focus();
 }
 
 function content(error, question, again) {
@@ -73,7 +83,9 @@ function lookAgain(again) {
   }, LOOK_AGAIN_MS * Math.min(timesAway, 8));
 }
 
-function unknown(words, question) {
+function unknown(all, question) {
+  const isText = question.kind === "text" || question.kind in KIND_OF_HEAD;
+  const words = isText && all.some(({ word }) => isWord(word)) ? all.filter(({ word }) => isWord(word)) : all;
   const lines = words.flatMap(({ word, suggestions = [] }) => {
     const links = suggestions.map((other) => make("a", { class: "chip", href: instead(question, word, other) }, other));
     return [
@@ -98,6 +110,7 @@ function instead(question, word, other) {
     const replace = (text, [start, end]) => text.slice(0, start) + other + text.slice(end);
     changed[question.kind] = placesOf(text, word).reverse().reduce(replace, text);
   }
+  if (question.kind === "odd") changed.odd = wordsIn(question.odd).map((own) => inList(own === word ? other : own)).join(", ");
   if (question.kind === "analogy") {
     // Only whole words, with or without sign, weight and quotes.
     const literal = (text) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");

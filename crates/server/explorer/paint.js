@@ -49,13 +49,25 @@ export function pieces(text, parts, unknown = []) {
   const places = placesOfBytes(text, parts.flatMap(({ start, end }) => [start, end]));
   const ranges = parts.map(({ start, end }) => [places.get(start), places.get(end)]);
   const left = unknown.flatMap((word) => placesOf(text, word));
-  const cuts = [...new Set([0, ...ranges.flat(), ...left.flat(), text.length])].sort((a, b) => a - b);
-  return cuts.slice(1).map((end, index) => {
-    const start = cuts[index];
-    const covers = ([from, to]) => from <= start && end <= to;
-    const covering = ranges.flatMap((range, index) => (covers(range) ? [index] : []));
+  // Where spans begin and end, so that a long text takes one pass.
+  const changes = new Map([[0, []], [text.length, []]]);
+  [...ranges, ...left].forEach(([from, to], index) => {
+    for (const place of [from, to]) if (!changes.has(place)) changes.set(place, []);
+    if (from === to) return;
+    changes.get(from).push([index, true]);
+    changes.get(to).push([index, false]);
+  });
+  const cuts = [...changes.keys()].sort((a, b) => a - b);
+  const open = new Set();
+  return cuts.slice(1).map((end, place) => {
+    const start = cuts[place];
+    for (const [index, begins] of changes.get(start)) {
+      if (begins) open.add(index);
+      else open.delete(index);
+    }
+    const covering = [...open].filter((index) => index < ranges.length).sort((a, b) => a - b);
     const share = covering.reduce((sum, index) => sum + parts[index].share, 0);
-    return { text: text.slice(start, end), covering, share, isUnknown: left.some(covers) };
+    return { text: text.slice(start, end), covering, share, isUnknown: open.size > covering.length };
   });
 }
 

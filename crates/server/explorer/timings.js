@@ -5,8 +5,11 @@ import { byId, draw, make } from "./dom.js";
 const KEPT = 32;
 const history = [];
 
-/** Adds an answer's timings, in milliseconds: `queue`, `engine` and `total` of the service, and the `roundTrip`. */
-export function showTimings({ queue = 0, engine = 0, total = 0, roundTrip }) {
+/**
+ * Adds an answer's timings, in milliseconds: `queue`, `engine` and `total` of the service, and the `roundTrip`.
+ * `isUnchanged`: whether the service confirmed an answer that the page had, without a search.
+ */
+export function showTimings({ queue = 0, engine = 0, total = 0, roundTrip, isUnchanged = false }) {
   // With several searches, one may wait while another one runs.
   const searching = Math.min(engine, total);
   const waiting = Math.min(queue, total - searching);
@@ -24,7 +27,9 @@ export function showTimings({ queue = 0, engine = 0, total = 0, roundTrip }) {
   const body = make("tbody", {}, rows);
   const sum = make("tr", { class: "sum" }, make("th", { scope: "row" }, "total"), make("td", {}, time(roundTrip)));
   byId("timings").replaceChildren(
-    make("p", { class: "big" }, time(total), make("small", {}, " in the service")),
+    isUnchanged
+      ? make("p", { class: "big" }, "Unchanged", make("small", {}, " (304): the service confirmed the answer that this page had"))
+      : make("p", { class: "big" }, time(total), make("small", {}, " in the service")),
     make("table", {}, make("caption", { class: "hidden" }, "The last answer"), body, make("tfoot", {}, sum)),
     chart(),
     make("p", { class: "legend" }, history.length === 1 ? "The last answer." : `The last ${history.length} answers, newest on the right.`),

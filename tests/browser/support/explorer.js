@@ -51,12 +51,13 @@ export async function explorer(settings = []) {
   /**
    * Opens the page in a window and with a storage of its own, and waits until nothing is on its way.
    * @param {string} address what follows the service's own, such as `#word=ocean`
-   * @param {object} options `at`: where the page is, the service's own address unless given; `failing`: a pattern
+   * @param {object} options `at`: where the page is, the service's own address unless given; `waits`: whether to wait
+   *   for its answer; `failing`: a pattern
    *   of statuses and network errors that the test expects; `before(page)`: runs before the page is loaded; all
    *   others are Playwright's for a new context. Nothing moves unless a test asks for it: each frame of a transition is
    *   painted without a GPU.
    */
-  async function open(address = "", { at = `${service.url}/`, failing = null, before, ...options } = {}) {
+  async function open(address = "", { at = `${service.url}/`, waits = true, failing = null, before, ...options } = {}) {
     const context = await browser.newContext({ viewport: { width: 1440, height: 1000 }, reducedMotion: "reduce", ...options });
     context.setDefaultTimeout(PATIENCE_MS);
     const page = await context.newPage();
@@ -75,7 +76,7 @@ export async function explorer(settings = []) {
     });
     await before?.(page);
     await page.goto(at + address);
-    await settled(page);
+    if (waits) await settled(page);
     return page;
   }
   return { service, browser, open };

@@ -7,8 +7,11 @@ export const VIEWS = [
   { name: "text", hash: "#text=the+deep+blue+ocean+qqqq&k=10", ready: "#heat .cell" },
   { name: "analogy", hash: "#analogy=king+-+man+%2B+woman", ready: "#heat .cell" },
   { name: "compare", hash: "#compare=coffee&with=tea&k=10", ready: "#heat .cell" },
+  { name: "terms", hash: "#analogy=king+%2B+man+%2B+tree+%2B+house+%2B+river+%2B+tea+%2B+green+-+war+-+city&k=10", ready: "#heat .cell" },
+  { name: "odd", hash: "#odd=red+green+dog+blue", ready: "#heat .cell" },
   { name: "classify", hash: "#classify=not+bad+at+all%2C+but+qqqq+and+far+too+long", ready: "#answer .ngrams" },
   { name: "expand", hash: "#expand=cheap+flights+to+the+qqqq+coast", ready: "#answer .expanded li" },
+  { name: "tab", hash: "#tab=analogy", ready: "#method" },
   { name: "unknown", hash: "#word=oceann", ready: "#notice .chip" },
   { name: "bad-expression", hash: "#analogy=king+-+-+man", ready: "#notice .pointed" },
 ];
