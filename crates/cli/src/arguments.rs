@@ -33,12 +33,15 @@ use kindred::evaluation::results::Case;
 use kindred::method::Method;
 use server::config::{MAX_THREADS, ServeFlags};
 
+use crate::version;
+
 /// Kindred finds the exact nearest neighbours of words in a table of word vectors, and serves them
 /// over HTTP.
 ///
 /// Without a command, kindred runs `serve`. Without `--model`, it serves the built-in model.
 #[derive(Debug, Parser)]
-#[command(name = "kindred", version, args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
+#[command(name = "kindred", version, long_version = version::long())]
+#[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub struct Cli {
     /// The command to run [default: serve].
     #[command(subcommand)]

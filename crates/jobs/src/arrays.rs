@@ -141,7 +141,7 @@ pub fn nearest(
     let options = Checked::new(model, options, None)?;
     if let Some(option) = not_for_arrays {
         let expected = "left out where the answer is arrays".to_owned();
-        return Err(Error::InvalidValue { field: option.to_owned(), expected });
+        return Err(Error::InvalidValue { field: option.to_owned(), expected, found: None });
     }
     let request = ArrayRequest { model, staging: kindred.staging(), queries, options: &options };
     let (n, k) = (queries.len(model.dim())?, options.k);

@@ -17,7 +17,7 @@ use crate::http::edge::Edge;
 use crate::http::transport::{self, HttpThreads};
 use crate::http::{Front, ROUTE_LABELS, check_public_routes};
 use crate::models::{
-    LoadError, Loader, MakeEngines, Models, ReadSettings, Reloader, Service, Timeouts,
+    BuildInfo, LoadError, Loader, MakeEngines, Models, ReadSettings, Reloader, Service, Timeouts,
 };
 use crate::observe::{AccessLog, Observer};
 use crate::traces::Traces;
@@ -52,7 +52,7 @@ impl Assembly {
     /// Loads the models of the settings and starts their engines. `make_engines` returns a maker
     /// for each replica of a model; it runs on the engine's thread, and again each time the engine
     /// has failed. `read_settings` returns the settings for a reload. `timer` is the runtime that
-    /// watches deadlines.
+    /// watches deadlines. `GET /version` says `build`.
     ///
     /// # Errors
     /// If keys, certificates, the collector's address, a model or an engine can't be used.
@@ -61,6 +61,7 @@ impl Assembly {
         read_settings: ReadSettings,
         make_engines: MakeEngines,
         timer: runtime::Handle,
+        build: BuildInfo,
     ) -> Result<Self, AssemblyError> {
         let edge = Edge::new(config)?;
         check_public_routes(&config.public_routes)?;
@@ -77,8 +78,8 @@ impl Assembly {
         };
         let observer = Observer::new(access_log, &ROUTE_LABELS);
         let memory = Memory::new(config.body_memory_mb, config.answer_memory_mb);
-        let service =
-            Service::new(timeouts, observer, traces, memory).map_err(AssemblyError::Threads)?;
+        let service = Service::new(timeouts, observer, traces, memory, build)
+            .map_err(AssemblyError::Threads)?;
         let models = Models::new(models, service);
         let files = edge.clone();
         let reload_files = Box::new(move || files.reload());
@@ -178,6 +179,7 @@ mod tests {
             Box::new(move || Ok(same.clone())),
             one_engine(|model, _| Ok(Box::new(ReferenceEngine::new(model)))),
             runtime::Handle::current(),
+            BuildInfo::UNKNOWN,
         )
         .unwrap();
         // Another caller holds all memory for answers.

@@ -15,6 +15,7 @@ use tracing::{error, info, warn};
 use super::CommandError;
 use super::signals::{Hangup, StopSignals};
 use super::watch::watch_files;
+use crate::version;
 use server::assembly::{Assembly, engines_of, wanted_engine};
 use server::config::{Config, ConfigError, ServeFlags};
 use server::http::transport::{self, HttpThreads};
@@ -61,7 +62,8 @@ pub fn serve_with(
         Hangup::handle()?
     };
     let timer = runtime.handle().clone();
-    let assembly = Assembly::build(config, Box::new(read_settings), make_engines, timer)?;
+    let assembly =
+        Assembly::build(config, Box::new(read_settings), make_engines, timer, version::BUILD)?;
     let stopping = Cell::new(None);
     assembly.reloader.verify_in_background();
     let result = runtime.block_on(listen_and_drain(config, &assembly, &threads, hangup, &stopping));

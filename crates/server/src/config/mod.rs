@@ -19,6 +19,7 @@ pub use layers::{check_variables, variable};
 pub(crate) use levels::levels;
 pub use settings::{Config, HeadPrecision, LogFormat, MAX_THREADS, ServeFlags};
 pub use source::{ModelPlacement, ModelSource};
+pub(crate) use spelling::likest;
 
 use kindred::device::Placement;
 

@@ -26,7 +26,7 @@ pub use reload::{
 };
 pub use served::ServedModel;
 pub(crate) use served::weak_tag;
-pub use service::{Service, Timeouts};
+pub use service::{BuildInfo, Service, Timeouts};
 pub use set::{ModelSet, Models};
 
 pub(crate) use call::{Call, NotMilliseconds};
