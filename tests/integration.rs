@@ -20,6 +20,7 @@ mod explorer;
 mod files;
 mod fold_case;
 mod graph;
+mod heads_by_get;
 mod http;
 #[cfg(unix)]
 mod kubernetes;
@@ -42,4 +43,5 @@ mod tls;
 #[cfg(feature = "traces")]
 mod traces;
 mod verified;
+mod version;
 mod words;

@@ -332,10 +332,23 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
     for path in ["/nearest?word=king", "/analogy?expression=king", "/words?prefix=k"] {
         check(&service, "GET", path, &[("If-None-Match", &version)], b"");
     }
-    for path in ["/docs", "/docs/start.js", "/explorer/main.js", "/heads", "/model", "/models"] {
+    for path in
+        ["/docs", "/docs/start.js", "/explorer/main.js", "/heads", "/model", "/models", "/version"]
+    {
         let tag = service.get(path).header("etag").expect("an entity tag").to_owned();
         check(&service, "GET", path, &[("If-None-Match", &tag)], b"");
     }
+    for path in ["/classify?text=a+funny+film", "/expand?text=cheap+flights"] {
+        let tag = service.get(path).header("etag").expect("an entity tag").to_owned();
+        check(&service, "GET", path, &[("If-None-Match", &tag)], b"");
+        check(&service, "GET", &format!("{path}&explain=true&top=3"), &[], b"");
+        check(&service, "GET", path, &[("Accept", "text/html")], b"");
+        check(&service, "GET", &path.replace("text=", "text=zzxqy&head="), &[], b"");
+    }
+    for path in ["/classify?text=zzxqy", "/expand?text=zzxqy&format=impacts", "/version"] {
+        check(&service, "GET", path, &[], b"");
+    }
+    check(&service, "GET", "/classify?text=film&explain_label=negative&scores=true", &[], b"");
     for text in ["what a waste of time", "zzxqy"] {
         let body = json!({"texts": [text, ""], "explain": true, "scores": true}).to_string();
         check(&service, "POST", "/classify", &[JSON], body.as_bytes());

@@ -116,7 +116,6 @@ impl Received {
             return Err(ApiError::BodyTooLarge { limit });
         }
         if let Some(found) = negotiation::coding(&head.headers) {
-            query_string::Parameters::decode(head.uri.query().unwrap_or_default())?;
             return Err(ApiError::EncodedBody { found });
         }
         let (within, latest) = (Instant::now() + body_read_timeout, call.latest());

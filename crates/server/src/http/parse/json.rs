@@ -62,7 +62,7 @@ pub(super) fn parse<'a, B: JsonBody<'a>>(
 ) -> Result<B, ApiError> {
     let text =
         std::str::from_utf8(body).map_err(|_| ApiError::NotUtf8 { what: "the body".to_owned() })?;
-    // Some programs put a byte order mark before UTF-8. RFC 8259, section 8.1, lets readers skip it.
+    // Some programs put a byte order mark before UTF-8; readers may skip it (RFC 8259, 8.1).
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let read = read_object::<B>(text);
     // The rest looks for faults; a valid request passes through quickly.
