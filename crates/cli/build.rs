@@ -49,7 +49,7 @@ fn of_repository() -> Option<String> {
     git(&top, &["rev-parse", "HEAD"])
 }
 
-/// What git says, if there is one and it knows.
+/// The output of a command of git; `None` without git, and if the command fails.
 fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).current_dir(folder).output().ok()?;
     let said = String::from_utf8(output.stdout).ok()?;

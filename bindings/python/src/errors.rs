@@ -65,7 +65,7 @@ fn of_python(message: &str) -> String {
 
 /// A value that is not what it must be.
 pub(crate) fn invalid(field: &str, expected: &str) -> PyErr {
-    let (field, expected) = (field.to_owned(), expected.to_owned());
+    let (field, expected) = (field.into(), expected.into());
     of_question(Error::InvalidValue { field, expected, found: None })
 }
 
@@ -91,8 +91,8 @@ pub(crate) fn of_question(error: Error) -> PyErr {
         }),
         Error::InvalidValue { field, expected, .. } => {
             raise("InvalidValueError", &message, |fields| {
-                fields.set_item("field", field)?;
-                fields.set_item("expected", expected)
+                fields.set_item("field", &*field)?;
+                fields.set_item("expected", &*expected)
             })
         }
         Error::InvalidRequest { .. } => plain("InvalidValueError", &message),

@@ -23,15 +23,16 @@ pub enum Error {
         /// What is wrong, and what would be right.
         reason: String,
     },
-    /// An option or a part of the question with an impossible value.
+    /// An option or a part of the question with an impossible value. The texts are boxed slices, so
+    /// that errors, which are a part of each answer's type, do not grow.
     #[error("{}", invalid_value_message(field, expected, found.as_deref()))]
     InvalidValue {
         /// Its name.
-        field: String,
+        field: Box<str>,
         /// What it must be.
-        expected: String,
+        expected: Box<str>,
         /// The value that was given, in words, if it is short: `1001`, `the string "3"`, `null`.
-        found: Option<String>,
+        found: Option<Box<str>>,
     },
     /// A vector with the wrong number of components.
     #[error("{}", QueryError::Dimension { found: *found, expected: *expected })]
@@ -171,7 +172,7 @@ impl Error {
 
     /// An option or a part of a question that is not what it must be.
     pub(crate) fn invalid(field: &str, must_be: &str) -> Self {
-        Self::InvalidValue { field: field.to_owned(), expected: must_be.to_owned(), found: None }
+        Self::InvalidValue { field: field.into(), expected: must_be.into(), found: None }
     }
 
     /// The error of a text without a known word; `unknown` are its words.
@@ -197,11 +198,8 @@ impl Error {
 
     /// An option whose value is out of bounds, and that value in words.
     pub(crate) fn out_of_bounds((option, found): (&options::Declaration, String)) -> Self {
-        Self::InvalidValue {
-            field: option.name.to_owned(),
-            expected: option.must_be.to_owned(),
-            found: Some(found),
-        }
+        let (field, expected) = (option.name.into(), option.must_be.into());
+        Self::InvalidValue { field, expected, found: Some(found.into()) }
     }
 
     pub(crate) fn of_analogy(model: &ModelStore, error: AnalogyError) -> Self {

@@ -134,14 +134,15 @@ impl ApiError {
 
     /// The field or parameter of this name or path has an invalid value.
     pub(in crate::http) fn invalid_value(field: &str, expected: impl Into<String>) -> Self {
-        let (field, expected) = (field.to_owned(), expected.into());
+        let expected: String = expected.into();
+        let (field, expected) = (field.into(), expected.into_boxed_str());
         Self::Question(Error::InvalidValue { field, expected, found: None })
     }
 
     /// The same error about an invalid value, with that value in words.
     pub(in crate::http) fn with_found(mut self, value: Option<String>) -> Self {
         if let Self::Question(Error::InvalidValue { found, .. }) = &mut self {
-            *found = value;
+            *found = value.map(String::into_boxed_str);
         }
         self
     }

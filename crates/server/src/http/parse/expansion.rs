@@ -43,7 +43,7 @@ pub(in crate::http) struct TermOptions {
     pub(in crate::http) explain: bool,
 }
 
-/// What comes from elsewhere than a JSON body.
+/// The part of a request outside a JSON body.
 #[derive(Debug)]
 pub(in crate::http) enum Besides {
     /// Nothing.

@@ -1,5 +1,5 @@
-//! Paths that are no routes: the route that was meant, for messages. Other services call theirs
-//! otherwise, and paths are misspelt.
+//! Paths that are no routes: the route that was meant, for messages. Other services have other
+//! names for theirs, and paths are misspelt.
 
 use super::table::ROUTES;
 use super::{index, split_model_name};
@@ -63,7 +63,7 @@ const OTHERS: &[(&str, &[&str])] = &[
     ("/admin/reload", &["reload", "admin"]),
 ];
 
-/// What others put before their routes.
+/// The first parts of others' paths, before the name of a route.
 const BEFORE: &[&str] = &["api", "rest", "v0", "v1", "v2"];
 
 /// Longer paths are not compared.

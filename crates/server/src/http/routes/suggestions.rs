@@ -56,7 +56,7 @@ pub(super) async fn of(call: &Call, words: Vec<String>) -> Result<Vec<Vec<String
     for_each(call, words, suggest).await
 }
 
-/// What is suggested for each of these words.
+/// A suggestion for each of these words.
 async fn for_each<T: Send + 'static>(
     call: &Call,
     words: Vec<String>,
