@@ -1,5 +1,5 @@
 //! Expressions that were written without spaces, or with other signs than those of the grammar:
-//! `king-man+woman` is one word. What was meant, for messages.
+//! `king-man+woman` is one word. Messages say what was meant.
 
 use super::pieces::weight_length;
 use super::typing::as_term;

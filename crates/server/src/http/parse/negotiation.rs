@@ -102,7 +102,7 @@ pub(in crate::http) fn is_npy(headers: &HeaderMap) -> bool {
     declared(headers).is_some_and(|found| found.essence() == NPY)
 }
 
-/// How the body is coded, by its `Content-Encoding`, if it is: compressed, for example.
+/// The coding of the body, such as gzip, by its `Content-Encoding`. `None` if it is not coded.
 pub(in crate::http) fn coding(headers: &HeaderMap) -> Option<String> {
     let is_none = |coding: &str| {
         let coding = coding.trim();

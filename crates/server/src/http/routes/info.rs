@@ -1,4 +1,4 @@
-//! What is served: the models, their heads, the contract, the build, and where to begin.
+//! The service about itself: models, heads, contract, build, and where to begin.
 
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::IntoResponse;
