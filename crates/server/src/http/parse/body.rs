@@ -149,7 +149,7 @@ impl Received {
             return Cost::of_array(self.length(), self.dim, self.query().as_bytes());
         }
         if self.is_get {
-            return Cost::of_text(std::iter::once(self.query().as_bytes()));
+            return Cost::of_query_string(self.query().as_bytes());
         }
         Cost::of_text(self.pieces.iter().map(|piece| &piece[..]))
     }
