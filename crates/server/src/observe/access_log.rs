@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::extract::Request;
@@ -38,6 +39,20 @@ impl AccessLog {
     }
 }
 
+/// What becomes known about a logged request while it is answered. Stored as an extension of the
+/// request, if there is a log, and noted once each.
+#[derive(Debug, Default)]
+pub(crate) struct LogNotes {
+    /// The name of its API key's owner.
+    pub(crate) key: OnceLock<Arc<str>>,
+    /// The model that it queries.
+    pub(crate) model: OnceLock<String>,
+    /// The head that it queries.
+    pub(crate) head: OnceLock<String>,
+    /// The number of queries, texts or pairs in it.
+    pub(crate) queries: OnceLock<usize>,
+}
+
 /// The parts of a request for the log, kept until it is answered.
 #[derive(Debug)]
 pub(super) struct LoggedRequest {
@@ -48,18 +63,22 @@ pub(super) struct LoggedRequest {
     method: Method,
     uri: Uri,
     user_agent: Option<HeaderValue>,
+    notes: Arc<LogNotes>,
 }
 
 impl LoggedRequest {
+    /// Keeps these parts, if there is a log, and makes room for notes in the request.
     #[inline]
     pub(super) fn note(
         observer: &Observer,
-        request: &Request,
+        request: &mut Request,
         route: usize,
         client: SocketAddr,
     ) -> Option<Box<Self>> {
         let settings = observer.access_log;
         let one_in = settings.one_in?;
+        let notes = Arc::<LogNotes>::default();
+        request.extensions_mut().insert(notes.clone());
         Some(Box::new(Self {
             settings,
             one_in,
@@ -68,6 +87,7 @@ impl LoggedRequest {
             method: request.method().clone(),
             uri: request.uri().clone(),
             user_agent: request.headers().get(header::USER_AGENT).cloned(),
+            notes,
         }))
     }
 
@@ -89,13 +109,18 @@ impl LoggedRequest {
         let path = &*self.settings.target(&self.uri, self.route);
         let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let milliseconds = |took: Duration| took.as_micros() as f64 / 1e3;
+        let LogNotes { key, model, head, queries } = &*self.notes;
         info!(
             target: "access",
             id = response.headers().get("x-request-id").map(text),
             trace_id = trace.map(Trace::id),
             client = %self.client.ip(),
+            key = key.get().map(|key| &**key),
             method = self.method.as_str(),
             path,
+            model = model.get().map(String::as_str),
+            head = head.get().map(String::as_str),
+            queries = queries.get().copied(),
             status = status.as_u16(),
             bytes,
             milliseconds = milliseconds(took),

@@ -39,9 +39,10 @@ impl Connection {
         self.observer.access_log.target(uri, self.observer.routes[route])
     }
 
-    /// Counts a request for this route. Must be called on the thread that answers it.
+    /// Counts a request for this route, and gives it [`LogNotes`](super::LogNotes) if there is an
+    /// access log. Must be called on the thread that answers it.
     #[inline]
-    pub(crate) fn begin(&self, request: &Request, route: usize) -> Observed<'_> {
+    pub(crate) fn begin(&self, request: &mut Request, route: usize) -> Observed<'_> {
         let figures = self.figures.get_or_init(|| self.observer.thread_figures());
         figures.begun.add(1);
         Observed {

@@ -21,7 +21,7 @@ use tracing::{Instrument, debug_span};
 
 use self::guard::guarded;
 use super::ApiError;
-use super::edge::keys::require_admin;
+use super::edge::keys::{Caller, require_admin};
 use super::edge::request_id::{self, RequestId};
 use super::edge::{Edge, compression};
 use super::parse::body::{BYTES_PER_BYTE, UNCOUNTED_BODY};
@@ -31,7 +31,7 @@ use super::render::{self, IsCounted, Until, caching, counted};
 use super::routes::search::{self, Answering, Timed};
 use super::routes::{self, Kind, Way};
 use crate::models::{Call, Reloader, View};
-use crate::observe;
+use crate::observe::{self, LogNotes};
 use crate::traces::{Trace, Traces};
 use scheduler::account::{Account, Full, Pool, Reservation};
 
@@ -120,8 +120,8 @@ impl Front {
 
 impl Connection {
     /// Answers a request for this route, and counts it.
-    async fn observed(&self, request: Request, id: RequestId, route: usize) -> Response {
-        let (observed, arrived) = (self.observed.begin(&request, route), Instant::now());
+    async fn observed(&self, mut request: Request, id: RequestId, route: usize) -> Response {
+        let (observed, arrived) = (self.observed.begin(&mut request, route), Instant::now());
         let traced = self.traced(&request, route, &id, arrived);
         let (mut response, noted) =
             self.answer(request, id, route, arrived, traced.trace.as_ref()).await;
@@ -303,11 +303,18 @@ impl Connection {
             Ok(of_key) => seen.account = of_key,
             Err(refused) => return seen.beside(refused.into_response()),
         }
+        let log = request.extensions().get::<Arc<LogNotes>>().cloned();
+        if let (Some(log), Some(caller)) = (&log, request.extensions().get::<Caller>()) {
+            log.key.get_or_init(|| caller.name.clone());
+        }
         let account = seen.account.as_ref().unwrap_or(&self.account);
         let (mut call, is_named, _room) = match self.call(&request, account, arrived) {
             Ok(found) => found,
             Err(error) => return seen.beside(error.into_response()),
         };
+        if let Some(log) = log {
+            call = call.logged_in(log);
+        }
         if let Some(trace) = trace {
             trace.of_model(traced::model(&call));
             call = call.noted_in(trace.timeline().clone());
@@ -317,23 +324,28 @@ impl Connection {
         let is_head = *method == Method::HEAD;
         let answered = match routes::find(route, is_named, method, uri) {
             Err(error) => Err(error),
-            Ok((found, way)) => match way {
-                Way::Nearest => search::nearest(&call, headers, uri).await,
-                Way::Analogy => search::analogy(&call, headers, uri).await,
-                Way::Boxed(answer) if found.kind == Kind::Admin => {
-                    let answered = match require_admin(request.extensions()) {
-                        // Without a deadline, and without holding its models.
-                        Ok(()) => answer(call, request, &self.front.reloader).await,
-                        Err(error) => Err(error),
-                    };
-                    return seen
-                        .beside(answered.map_or_else(IntoResponse::into_response, |(a, _)| a));
+            Ok((found, way)) => {
+                if matches!(found.kind, Kind::Search | Kind::Model) {
+                    call.log_model();
                 }
-                Way::Boxed(answer) => {
-                    let answering = answer(call.clone(), request, &self.front.reloader);
-                    in_time(answering, call.latest()).await
+                match way {
+                    Way::Nearest => search::nearest(&call, headers, uri).await,
+                    Way::Analogy => search::analogy(&call, headers, uri).await,
+                    Way::Boxed(answer) if found.kind == Kind::Admin => {
+                        let answered = match require_admin(request.extensions()) {
+                            // Without a deadline, and without holding its models.
+                            Ok(()) => answer(call, request, &self.front.reloader).await,
+                            Err(error) => Err(error),
+                        };
+                        return seen
+                            .beside(answered.map_or_else(IntoResponse::into_response, |(a, _)| a));
+                    }
+                    Way::Boxed(answer) => {
+                        let answering = answer(call.clone(), request, &self.front.reloader);
+                        in_time(answering, call.latest()).await
+                    }
                 }
-            },
+            }
         };
         let (mut response, timing) =
             answered.unwrap_or_else(|error| (error.into_response(), Timing::default()));
