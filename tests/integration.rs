@@ -35,6 +35,7 @@ mod openapi;
 mod replicas;
 mod requests;
 mod restarts;
+mod settings;
 mod structure;
 mod supervision;
 mod support;
