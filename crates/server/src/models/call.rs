@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::set::ThreadModels;
 use super::{ServedModel, Service};
-use crate::observe::LogNotes;
+use crate::observe::LoggedRequest;
 use kindred::asking::Asking;
 use kindred::queue::Timeline;
 use scheduler::account::Account;
@@ -24,7 +24,7 @@ pub(crate) struct Call {
     /// Where the times of its jobs are noted, if it is traced.
     timeline: Option<Arc<Timeline>>,
     /// Where it is noted what it asks, if there is an access log.
-    log: Option<Arc<LogNotes>>,
+    log: Option<Arc<LoggedRequest>>,
 }
 
 /// A timeout in the header or field of this name that is not a whole number of milliseconds, at
@@ -57,7 +57,7 @@ impl Call {
     }
 
     /// Notes for the access log what it asks.
-    pub(crate) fn logged_in(self, log: Arc<LogNotes>) -> Self {
+    pub(crate) fn logged_in(self, log: Arc<LoggedRequest>) -> Self {
         Self { log: Some(log), ..self }
     }
 

@@ -210,7 +210,7 @@ impl Reloader {
         let reloads = self.models.service().observer.reloads();
         match error {
             ReloadError::InProgress | ReloadError::Files(_) => {}
-            ReloadError::Head(why) => reloads.count_failure(of(&**why)),
+            ReloadError::Head(why) => reloads.count_failure(of(why)),
             ReloadError::Models { failed, .. } => {
                 failed.iter().for_each(|(_, why)| reloads.count_failure(of(why)));
             }

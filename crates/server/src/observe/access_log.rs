@@ -39,10 +39,17 @@ impl AccessLog {
     }
 }
 
-/// What becomes known about a logged request while it is answered. Stored as an extension of the
-/// request, if there is a log, and noted once each.
-#[derive(Debug, Default)]
-pub(crate) struct LogNotes {
+/// The parts of a request for the log, kept until it is answered. The last ones become known
+/// meanwhile, and are noted once each.
+#[derive(Debug)]
+pub(crate) struct LoggedRequest {
+    settings: AccessLog,
+    one_in: NonZeroU64,
+    route: &'static str,
+    client: SocketAddr,
+    method: Method,
+    uri: Uri,
+    user_agent: Option<HeaderValue>,
     /// The name of its API key's owner.
     pub(crate) key: OnceLock<Arc<str>>,
     /// The model that it queries.
@@ -53,33 +60,18 @@ pub(crate) struct LogNotes {
     pub(crate) queries: OnceLock<usize>,
 }
 
-/// The parts of a request for the log, kept until it is answered.
-#[derive(Debug)]
-pub(super) struct LoggedRequest {
-    settings: AccessLog,
-    one_in: NonZeroU64,
-    route: &'static str,
-    client: SocketAddr,
-    method: Method,
-    uri: Uri,
-    user_agent: Option<HeaderValue>,
-    notes: Arc<LogNotes>,
-}
-
 impl LoggedRequest {
-    /// Keeps these parts, if there is a log, and makes room for notes in the request.
     #[inline]
     pub(super) fn note(
         observer: &Observer,
-        request: &mut Request,
+        request: &Request,
         route: usize,
         client: SocketAddr,
-    ) -> Option<Box<Self>> {
+    ) -> Option<Arc<Self>> {
         let settings = observer.access_log;
         let one_in = settings.one_in?;
-        let notes = Arc::<LogNotes>::default();
-        request.extensions_mut().insert(notes.clone());
-        Some(Box::new(Self {
+        let (key, model, head, queries) = Default::default();
+        Some(Arc::new(Self {
             settings,
             one_in,
             route: observer.routes[route],
@@ -87,13 +79,16 @@ impl LoggedRequest {
             method: request.method().clone(),
             uri: request.uri().clone(),
             user_agent: request.headers().get(header::USER_AGENT).cloned(),
-            notes,
+            key,
+            model,
+            head,
+            queries,
         }))
     }
 
     /// Writes the line, if this request is logged.
     pub(super) fn log(
-        self: Box<Self>,
+        &self,
         counted: &Counter,
         response: &Response,
         bytes: u64,
@@ -109,7 +104,7 @@ impl LoggedRequest {
         let path = &*self.settings.target(&self.uri, self.route);
         let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let milliseconds = |took: Duration| took.as_micros() as f64 / 1e3;
-        let LogNotes { key, model, head, queries } = &*self.notes;
+        let Self { key, model, head, queries, .. } = self;
         info!(
             target: "access",
             id = response.headers().get("x-request-id").map(text),

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::thread::ThreadId;
 
 pub use access_log::AccessLog;
-pub(crate) use access_log::LogNotes;
+pub(crate) use access_log::LoggedRequest;
 pub use counter::Histogram;
 pub use engine_figures::EngineFigures;
 pub use families::Known;

@@ -39,10 +39,9 @@ impl Connection {
         self.observer.access_log.target(uri, self.observer.routes[route])
     }
 
-    /// Counts a request for this route, and gives it [`LogNotes`](super::LogNotes) if there is an
-    /// access log. Must be called on the thread that answers it.
+    /// Counts a request for this route. Must be called on the thread that answers it.
     #[inline]
-    pub(crate) fn begin(&self, request: &mut Request, route: usize) -> Observed<'_> {
+    pub(crate) fn begin(&self, request: &Request, route: usize) -> Observed<'_> {
         let figures = self.figures.get_or_init(|| self.observer.thread_figures());
         figures.begun.add(1);
         Observed {
@@ -69,10 +68,17 @@ pub(crate) struct Observed<'a> {
     method: usize,
     is_answered: bool,
     /// The parts that the access log may show; `None` if there is no such log.
-    asked: Option<Box<LoggedRequest>>,
+    asked: Option<Arc<LoggedRequest>>,
 }
 
 impl Observed<'_> {
+    /// Where the access log's parts are noted that are not known yet; `None` if there is no such
+    /// log.
+    #[inline]
+    pub(crate) fn logged(&self) -> Option<&Arc<LoggedRequest>> {
+        self.asked.as_ref()
+    }
+
     /// Counts the answer, which was ready `took` after the request arrived. The access log names
     /// its trace, if it has one.
     #[inline]

@@ -31,7 +31,7 @@ use super::render::{self, IsCounted, Until, caching, counted};
 use super::routes::search::{self, Answering, Timed};
 use super::routes::{self, Kind, Way};
 use crate::models::{Call, Reloader, View};
-use crate::observe::{self, LogNotes};
+use crate::observe::{self, LoggedRequest};
 use crate::traces::{Trace, Traces};
 use scheduler::account::{Account, Full, Pool, Reservation};
 
@@ -120,11 +120,12 @@ impl Front {
 
 impl Connection {
     /// Answers a request for this route, and counts it.
-    async fn observed(&self, mut request: Request, id: RequestId, route: usize) -> Response {
-        let (observed, arrived) = (self.observed.begin(&mut request, route), Instant::now());
+    async fn observed(&self, request: Request, id: RequestId, route: usize) -> Response {
+        let (observed, arrived) = (self.observed.begin(&request, route), Instant::now());
         let traced = self.traced(&request, route, &id, arrived);
-        let (mut response, noted) =
-            self.answer(request, id, route, arrived, traced.trace.as_ref()).await;
+        let (mut response, noted) = self
+            .answer(request, id, route, arrived, traced.trace.as_ref(), observed.logged())
+            .await;
         let (timing, took) = noted.unwrap_or_else(|| (Timing::default(), arrived.elapsed()));
         let ended = arrived + took;
         observed.answered(&response, took, timing.stages(ended), traced.trace.as_deref());
@@ -141,14 +142,16 @@ impl Connection {
         route: usize,
         arrived: Instant,
         trace: Option<&Arc<Trace>>,
+        log: Option<&Arc<LoggedRequest>>,
     ) -> (Response, Option<Noted>) {
         let edge = &self.front.edge;
         let (is_head, version) = (request.method() == Method::HEAD, request.version());
         let accepted = request.headers().get(header::ACCEPT_ENCODING).cloned();
         let response = match edge.cors(&request) {
-            None => guarded(pin!(self.respond(request, route, arrived, trace)), &id).await,
+            None => guarded(pin!(self.respond(request, route, arrived, trace, log)), &id).await,
             Some(cors) => {
-                let respond = self.respond_across_origins(cors, request, route, arrived, trace);
+                let respond =
+                    self.respond_across_origins(cors, request, route, arrived, trace, log);
                 guarded(Box::pin(respond).as_mut(), &id).await
             }
         };
@@ -283,9 +286,11 @@ impl Connection {
         route: usize,
         arrived: Instant,
         trace: Option<&Arc<Trace>>,
+        log: Option<&Arc<LoggedRequest>>,
     ) -> Response<Answer> {
-        let respond =
-            async |request| Ok::<_, Infallible>(self.respond(request, route, arrived, trace).await);
+        let respond = async |request| {
+            Ok::<_, Infallible>(self.respond(request, route, arrived, trace, log).await)
+        };
         let response = cors.layer(service_fn(respond)).call(request).await;
         response.unwrap_or_else(|never| match never {})
     }
@@ -297,14 +302,16 @@ impl Connection {
         route: usize,
         arrived: Instant,
         trace: Option<&Arc<Trace>>,
+        log: Option<&Arc<LoggedRequest>>,
     ) -> Response<Answer> {
         let mut seen = Seen::default();
         match self.front.edge.admit(&mut request) {
             Ok(of_key) => seen.account = of_key,
             Err(refused) => return seen.beside(refused.into_response()),
         }
-        let log = request.extensions().get::<Arc<LogNotes>>().cloned();
-        if let (Some(log), Some(caller)) = (&log, request.extensions().get::<Caller>()) {
+        if let Some(log) = log
+            && let Some(caller) = request.extensions().get::<Caller>()
+        {
             log.key.get_or_init(|| caller.name.clone());
         }
         let account = seen.account.as_ref().unwrap_or(&self.account);
@@ -313,7 +320,7 @@ impl Connection {
             Err(error) => return seen.beside(error.into_response()),
         };
         if let Some(log) = log {
-            call = call.logged_in(log);
+            call = call.logged_in(log.clone());
         }
         if let Some(trace) = trace {
             trace.of_model(traced::model(&call));
