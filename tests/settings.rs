@@ -1,5 +1,5 @@
-//! The settings of the real program: what mistakes end it, with which exit code and when; that a log
-//! in JSON is all that it writes; and what it tells the service manager.
+//! The settings of the real program: which mistakes end it, with which exit code and when; that a
+//! log in JSON is all that it writes; and what it tells the service manager.
 
 use std::fs;
 use std::io::{BufReader, Read};

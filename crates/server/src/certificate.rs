@@ -1,5 +1,5 @@
-//! What this program reads of an X.509 certificate and rustls does not tell: until when it is valid,
-//! and its common name (RFC 5280, in DER).
+//! The parts of an X.509 certificate that rustls does not tell: from when and until when it is
+//! valid, and its common name (RFC 5280, in DER).
 
 /// The parts of a certificate that are read.
 #[derive(Debug, PartialEq, Eq)]

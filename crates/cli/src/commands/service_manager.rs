@@ -1,5 +1,5 @@
-//! The service manager that started the program, such as systemd with `Type=notify`: it is told when
-//! the service is ready, reloads and stops (sd_notify(3)).
+//! The service manager that started the program, such as systemd with `Type=notify`. It is told
+//! when the service is ready, reloads and stops (sd_notify(3)).
 
 use std::ffi::{OsStr, OsString};
 use std::io;
