@@ -74,7 +74,7 @@ fn verify_and_serve_refuse_what_is_damaged() {
 #[test]
 fn what_can_not_be_served_is_said_with_the_cure() {
     let here = tempfile::tempdir().unwrap();
-    let no_model = run(&["serve", "--model"], here.path());
+    let no_model = run(&["serve", "--listen", "127.0.0.1:0", "--model"], here.path());
     assert!(said(&no_model).contains("kindred prepare INPUT --out DIR"), "{}", said(&no_model));
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -123,7 +123,8 @@ fn a_gpu_that_is_not_there_is_an_error_if_insisted_on_and_a_line_of_the_log_if_n
         return;
     };
     for device in ["cuda", "cuda:3"] {
-        let refused = run(&["serve", "--device", device, "--model"], &model);
+        let serve = ["serve", "--listen", "127.0.0.1:0", "--device", device, "--model"];
+        let refused = run(&serve, &model);
         assert!(!refused.status.success());
         for part in [&format!("--device {device}:"), reason, "--device cpu"] {
             assert!(said(&refused).contains(part), "{part}: {}", said(&refused));

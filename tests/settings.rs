@@ -106,7 +106,8 @@ fn mistakes_in_settings_end_the_program_with_2_before_an_engine_is_made() {
         assert!(errors(&output).contains(variable), "{}", errors(&output));
     }
     // Without the command's name, too.
-    let output = kindred(&["--model", "/no/such/model"]).output().unwrap();
+    let arguments = ["--listen", "127.0.0.1:0", "--model", "/no/such/model"];
+    let output = kindred(&arguments).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", errors(&output));
 }
 

@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio::sync::oneshot;
 
-use crate::config::{Config, ConfigError, HeadPrecision};
+use crate::config::{Config, ConfigError, HeadPrecision, invalid};
 use crate::http::edge::Edge;
 use crate::http::transport::{self, HttpThreads};
 use crate::http::{Front, ROUTE_LABELS, check_public_routes};
@@ -21,7 +21,7 @@ use crate::models::{
 };
 use crate::observe::{AccessLog, Observer};
 use crate::traces::Traces;
-use kindred::device::Placement;
+use kindred::device::{Device, Placement};
 use kindred::engines::{self, HadGpu, KeptHeads, Precision, Wanted};
 
 /// A service that is ready for connections, or for requests within the process.
@@ -66,10 +66,23 @@ impl AssemblyError {
 /// # Errors
 /// If keys, certificates, the collector's address, a model or a head can't be used.
 pub fn check(config: &Config) -> Result<(), AssemblyError> {
+    check_device(&config.device)?;
     let _edge = Edge::new(config)?;
     check_public_routes(&config.public_routes)?;
     let _traces = Traces::start(config)?;
     Ok(models::check(config)?)
+}
+
+/// Checks that this program can have an engine on this device.
+fn check_device(device: &Device) -> Result<(), ConfigError> {
+    if cfg!(feature = "cuda") || !matches!(device, Device::Cuda(_)) {
+        return Ok(());
+    }
+    let reason = format!(
+        "--device {device}: this kindred was built without its CUDA engine; build it with --features \
+         cuda, or use --device cpu"
+    );
+    Err(invalid("device", reason))
 }
 
 impl Assembly {
@@ -86,6 +99,7 @@ impl Assembly {
         make_engines: MakeEngines,
         timer: runtime::Handle,
     ) -> Result<Self, AssemblyError> {
+        check_device(&config.device)?;
         let edge = Edge::new(config)?;
         check_public_routes(&config.public_routes)?;
         let traces = Traces::start(config)?;
