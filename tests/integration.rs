@@ -36,6 +36,7 @@ mod openapi;
 mod replicas;
 mod requests;
 mod restarts;
+mod settings;
 mod structure;
 mod supervision;
 mod support;

@@ -18,7 +18,7 @@ mod verification;
 mod warm;
 
 pub use heads::{ServedHead, find_head, without_checksum};
-pub use load::{LoadError, Loader, MakeEngines, one_engine};
+pub use load::{LoadError, Loader, MakeEngines, check, one_engine};
 pub use one::OneModel;
 pub use readiness::NotReady;
 pub use reload::{

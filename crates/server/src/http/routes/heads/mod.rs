@@ -121,7 +121,9 @@ pub(super) async fn answer<A: Asked>(call: Call, received: Received) -> Timed {
         A::count_memory(&same, &mut received)?;
         let (deadline, TextsRequest { texts, is_single, head, options }) =
             A::read(&same, &received)?;
+        same.log_queries(texts.len());
         let head = find(&same, head.as_deref(), A::KIND)?;
+        same.log_head(&head.name);
         let asked = A::new(head.head.clone(), options)?;
         let cancellation = cancellation.at_most(deadline);
         let mut known = Vec::with_capacity(texts.len());
