@@ -1,12 +1,14 @@
 //! The log of requests: which of them, and what is said.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::support::{Reply, TINY, kindred, prepared, read_reply};
+use crate::support::{
+    Reply, TINY, api_key, cache, json_lines, kindred, prepared, read_reply, until_listening,
+};
 use serde_json::{Value, json};
 
 /// Asks a service of its own, one request after the other on one connection, and returns what it
@@ -14,23 +16,22 @@ use serde_json::{Value, json};
 fn logged(model: &Path, arguments: &[&str], requests: &[&str]) -> (Vec<Reply>, String) {
     let mut command = kindred(&["serve", "--listen", "127.0.0.1:0", "--device", "cpu"]);
     command.args(["--http-threads", "1", "--model"]).arg(model).args(arguments);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut errors = child.stderr.take().unwrap();
-    let log = std::thread::spawn(move || {
-        let mut log = String::new();
-        errors.read_to_string(&mut log).map(|_| log).unwrap()
-    });
-    let mut output = BufReader::new(child.stdout.take().unwrap());
-    let mut welcome = String::new();
-    while !welcome.contains("Ctrl-C") {
-        assert!(output.read_line(&mut welcome).unwrap() > 0, "{welcome}");
-    }
-    let address = welcome.split("http://").nth(1).unwrap().split_whitespace().next().unwrap();
+    logged_by(command, "", requests)
+}
+
+/// As [`logged`], with any service. `head` is sent with each request: lines that end in `\r\n`.
+fn logged_by(mut command: Command, head: &str, requests: &[&str]) -> (Vec<Reply>, String) {
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut errors = BufReader::new(child.stderr.take().unwrap());
+    let (mut log, address) = until_listening(&mut errors);
+    let log = std::thread::spawn(move || errors.read_to_string(&mut log).map(|_| log).unwrap());
     let mut connection = TcpStream::connect(address).unwrap();
     connection.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let replies = requests.iter().map(|request| {
         let (line, body) = request.split_once('\n').unwrap_or((request, ""));
-        let kind = "Host: x\r\nUser-Agent: te\"st\u{9b}\u{202e}\r\nContent-Type: application/json";
+        let kind = format!(
+            "{head}Host: x\r\nUser-Agent: te\"st\u{9b}\u{202e}\r\nContent-Type: application/json"
+        );
         let length = if body.is_empty() {
             String::new()
         } else {
@@ -49,8 +50,66 @@ fn logged(model: &Path, arguments: &[&str], requests: &[&str]) -> (Vec<Reply>, S
 }
 
 fn lines_of_requests(log: &str) -> Vec<Value> {
-    let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).expect(line));
-    lines.filter(|line| line["target"] == "access").collect()
+    json_lines(log).into_iter().filter(|line| line["target"] == "access").collect()
+}
+
+#[test]
+fn a_line_names_key_model_head_and_the_number_of_queries() {
+    let (_place, model) = prepared(TINY);
+    let (key, line) = api_key(&["search-frontend"]);
+    let keys = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(keys.path(), line).unwrap();
+    let mut command = kindred(&["serve", "--listen", "127.0.0.1:0", "--device", "cpu"]);
+    command.args(["--access-log-one-in", "1", "--log-format", "json", "--cache-dir"]).arg(cache());
+    // The built-in model, which has heads of its own, and another.
+    command.env("KINDRED_MODEL", format!(",{}", model.display()));
+    command.arg("--api-keys-file").arg(keys.path());
+    let requests = [
+        "GET /nearest?word=frog",
+        "POST /nearest\n{\"queries\":[{\"word\":\"frog\"},{\"word\":\"nowhere-at-all\"}]}",
+        "POST /models/tiny/rank\n{\"word\":\"east\",\"words\":[\"north\",\"west\"]}",
+        "POST /similarity\n{\"pairs\":[[\"frog\",\"toad\"],[\"king\",\"queen\"],[\"a\",\"the\"]]}",
+        "POST /classify\n{\"texts\":[\"a good film\",\"a bad film\"]}",
+        "POST /classify\n{\"text\":\"good\",\"head\":\"none\"}",
+        "GET /classify?text=a+funny+film",
+        "GET /models/demo/expand?text=funny&top=3",
+        "GET /expand?text=funny&head=none",
+        "GET /classify?texts=funny",
+        "GET /models/tiny/words/east",
+        "GET /nearest?word=nowhere-at-all",
+        "GET /models/elsewhere/nearest?word=frog",
+        "GET /health/live",
+        "GET /version",
+    ];
+    let expected = json!([
+        ["search-frontend", "demo", null, 1],
+        ["search-frontend", "demo", null, 2],
+        ["search-frontend", "tiny", null, 1],
+        ["search-frontend", "demo", null, 3],
+        ["search-frontend", "demo", "sentiment", 2],
+        ["search-frontend", "demo", null, 1],
+        ["search-frontend", "demo", "sentiment", 1],
+        ["search-frontend", "demo", "nearby", 1],
+        ["search-frontend", "demo", null, 1],
+        ["search-frontend", "demo", null, null],
+        ["search-frontend", "tiny", null, null],
+        ["search-frontend", "demo", null, 1],
+        ["search-frontend", null, null, null],
+        ["search-frontend", null, null, null],
+        ["search-frontend", null, null, null],
+    ]);
+    let (_, log) = logged_by(command, &format!("Authorization: Bearer {key}\r\n"), &requests);
+    let fields = |line: &Value| json!([line["key"], line["model"], line["head"], line["queries"]]);
+    let found: Vec<Value> = lines_of_requests(&log).iter().map(fields).collect();
+    assert_eq!(json!(found), expected, "{log}");
+    assert!(!log.contains(&key), "the key itself is secret");
+    assert!(!log.contains("funny"), "so is the text of a GET: {log}");
+
+    // Without keys there is none, and no field of it.
+    let (_, log) = logged(&model, &["--access-log-one-in", "1"], &["GET /nearest?word=east"]);
+    let line = log.lines().find(|line| line.contains("answered")).unwrap();
+    assert!(line.contains(r#"path="/nearest" model="tiny" queries=1 status=200"#), "{line}");
+    assert!(!line.contains("key="), "{line}");
 }
 
 #[test]
@@ -91,7 +150,10 @@ fn a_line_says_who_asked_what_and_how_long_it_took_but_not_the_query() {
     let (_, log) = logged(&model, &["--access-log-one-in", "1"], &requests);
     let line =
         log.lines().find(|line| line.contains("/nearest")).unwrap_or_else(|| panic!("{log}"));
-    assert!(line.contains(r#"method="GET" path="/nearest" status=200"#), "{line}");
+    assert!(
+        line.contains(r#"method="GET" path="/nearest" model="tiny" queries=1 status=200"#),
+        "{line}"
+    );
     assert!(line.contains(r#"user_agent="te\"st\u{9b}\u{202e}""#), "{line}");
 }
 

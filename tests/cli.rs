@@ -74,7 +74,7 @@ fn verify_and_serve_refuse_what_is_damaged() {
 #[test]
 fn what_can_not_be_served_is_said_with_the_cure() {
     let here = tempfile::tempdir().unwrap();
-    let no_model = run(&["serve", "--model"], here.path());
+    let no_model = run(&["serve", "--listen", "127.0.0.1:0", "--model"], here.path());
     assert!(said(&no_model).contains("kindred prepare INPUT --out DIR"), "{}", said(&no_model));
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -123,16 +123,22 @@ fn a_gpu_that_is_not_there_is_an_error_if_insisted_on_and_a_line_of_the_log_if_n
         return;
     };
     for device in ["cuda", "cuda:3"] {
-        let refused = run(&["serve", "--device", device, "--model"], &model);
+        let serve = ["serve", "--listen", "127.0.0.1:0", "--device", device, "--model"];
+        let refused = run(&serve, &model);
         assert!(!refused.status.success());
         for part in [&format!("--device {device}:"), reason, "--device cpu"] {
             assert!(said(&refused).contains(part), "{part}: {}", said(&refused));
         }
     }
-    // An address that can't be had ends the service after its engine was made.
-    let fallen_back = run(&["serve", "--listen", "nowhere", "--model"], &model);
+    let mut command = kindred(&["serve", "--listen", "127.0.0.1:0", "--model"]);
+    command.arg(&model).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped());
+    let mut fallen_back = command.spawn().unwrap();
+    let mut log = std::io::BufReader::new(fallen_back.stderr.take().unwrap());
+    let (log, _) = support::until_listening(&mut log);
+    fallen_back.kill().unwrap();
+    fallen_back.wait().unwrap();
     for part in ["using the CPU", reason, "engine=\"cpu\""] {
-        assert!(said(&fallen_back).contains(part), "{part}: {}", said(&fallen_back));
+        assert!(log.contains(part), "{part}: {log}");
     }
 }
 
@@ -240,7 +246,7 @@ fn variables_of_ours_that_can_not_be_read_stop_the_program() {
         let output = child.wait_with_output().unwrap();
         let named = String::from_utf8_lossy(name).into_owned();
         let error = said(&output);
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {error}");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
         assert!(error.contains(&named) && error.contains("UTF-8"), "{arguments:?}: {error}");
     }
 }

@@ -20,8 +20,12 @@ fn refuses(command: &mut Command, part: &str) {
 #[cfg_attr(feature = "cuda", ignore = "the program has the feature cuda")]
 fn a_gpu_needs_the_feature_cuda() {
     let (_place, model) = prepared(TINY);
-    let mut serve = kindred(&["serve", "--device", "cuda", "--model"]);
-    refuses(serve.arg(model), "built without its CUDA engine");
+    for check in [&[][..], &["--check"]] {
+        let mut serve = kindred(&["serve", "--listen", "127.0.0.1:0", "--device", "cuda"]);
+        serve.args(check).arg("--model").arg(&model);
+        refuses(&mut serve, "built without its CUDA engine");
+        assert_eq!(serve.status().unwrap().code(), Some(2), "it is a mistake in the settings");
+    }
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod explorer;
 mod files;
 mod fold_case;
 mod graph;
+mod heads_by_get;
 mod http;
 #[cfg(unix)]
 mod kubernetes;
@@ -35,6 +36,7 @@ mod openapi;
 mod replicas;
 mod requests;
 mod restarts;
+mod settings;
 mod structure;
 mod supervision;
 mod support;
@@ -42,4 +44,5 @@ mod tls;
 #[cfg(feature = "traces")]
 mod traces;
 mod verified;
+mod version;
 mod words;

@@ -321,8 +321,9 @@ fn the_guide_lists_what_there_is() {
         .filter_map(|rest| rest.split(['`', '{']).next())
         .filter(|name| name.starts_with("kindred_") || name.starts_with("process_"))
         .collect();
-    // Only a GPU's engine counts these, or a model with heads.
+    // Only a GPU's engine counts these, a model with heads, or a service with a certificate.
     let elsewhere = BTreeSet::from([
+        "kindred_certificate_expiry_timestamp_seconds",
         "kindred_cut_texts_total",
         "kindred_expanded_texts_total",
         "kindred_ranked_queries_total",
@@ -344,4 +345,43 @@ fn stages_are_counted_across_origins_as_well() {
     let metrics = Metrics::of(&service);
     assert_eq!(metrics.get("kindred_request_engine_seconds_count"), 2.0);
     assert_eq!(metrics.get("kindred_request_encode_seconds_count"), 2.0);
+}
+
+#[test]
+fn failed_reloads_are_counted_by_what_failed() {
+    let (scratch, model) = prepared(TINY);
+    let path = |name: &str| scratch.path().join(name);
+    let write = |name: &str, text: &str| std::fs::write(path(name), text).unwrap();
+    let (settings, keys) = (path("settings.toml"), path("keys"));
+    let (key, line) = support::api_key(&["operator", "--admin"]);
+    let models = |folder: &std::path::Path| format!("model = ['{}']\n", folder.display());
+    write("keys", &line);
+    write("settings.toml", &models(&model));
+    let files = ["--config", settings.to_str().unwrap(), "--api-keys-file", keys.to_str().unwrap()];
+    let mut service = Service::start(&files);
+    service.key = Some(key);
+    let counted = |service: &Service| {
+        let metrics = Metrics::of(service);
+        ["model", "head", "certificate", "keys"].map(|what| {
+            let name = format!("kindred_reload_failures_total{{what=\"{what}\"}}");
+            *metrics.0.get(&name).expect("it is there from the start")
+        })
+    };
+    let reload = |service: &Service| service.send("POST", b"/admin/reload", &[], b"").status;
+    assert_eq!(counted(&service), [0.0; 4]);
+    write("keys", "no key");
+    assert_eq!((reload(&service), counted(&service)), (422, [0.0, 0.0, 0.0, 1.0]));
+    write("keys", &line);
+    write("settings.toml", &models(&path("nowhere")));
+    assert_eq!((reload(&service), counted(&service)), (422, [1.0, 0.0, 0.0, 1.0]));
+    write("settings.toml", &format!("{}head = ['/no/such/head']\n", models(&model)));
+    assert_eq!((reload(&service), counted(&service)), (422, [1.0, 1.0, 0.0, 1.0]));
+    write("settings.toml", "model = 5 5");
+    assert_eq!((reload(&service), counted(&service)), (422, [2.0, 1.0, 0.0, 1.0]));
+    write("settings.toml", &models(&model));
+    assert_eq!((reload(&service), counted(&service)), (200, [2.0, 1.0, 0.0, 1.0]));
+    // A signal counts as a request does.
+    write("keys", "no key");
+    service.signal("HUP");
+    eventually(&service, "kindred_reload_failures_total{what=\"keys\"}", 2.0);
 }

@@ -115,7 +115,7 @@ fn two_models_of_one_name_are_refused() {
     let output = output.unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
-        output.status.code() == Some(1) && said.contains("would both have the name `tiny`"),
+        output.status.code() == Some(2) && said.contains("would both have the name `tiny`"),
         "{said}"
     );
 }

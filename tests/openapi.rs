@@ -2,11 +2,11 @@
 
 mod options;
 mod schema;
+mod services;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
 
-use crate::support::{Reply, Service, read_reply};
+use crate::support::{Reply, Service};
 use serde_json::{Value, json};
 
 const CONTRACT: &str = include_str!("../openapi.yaml");
@@ -332,10 +332,23 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
     for path in ["/nearest?word=king", "/analogy?expression=king", "/words?prefix=k"] {
         check(&service, "GET", path, &[("If-None-Match", &version)], b"");
     }
-    for path in ["/docs", "/docs/start.js", "/explorer/main.js", "/heads", "/model", "/models"] {
+    for path in
+        ["/docs", "/docs/start.js", "/explorer/main.js", "/heads", "/model", "/models", "/version"]
+    {
         let tag = service.get(path).header("etag").expect("an entity tag").to_owned();
         check(&service, "GET", path, &[("If-None-Match", &tag)], b"");
     }
+    for path in ["/classify?text=a+funny+film", "/expand?text=cheap+flights"] {
+        let tag = service.get(path).header("etag").expect("an entity tag").to_owned();
+        check(&service, "GET", path, &[("If-None-Match", &tag)], b"");
+        check(&service, "GET", &format!("{path}&explain=true&top=3"), &[], b"");
+        check(&service, "GET", path, &[("Accept", "text/html")], b"");
+        check(&service, "GET", &path.replace("text=", "text=zzxqy&head="), &[], b"");
+    }
+    for path in ["/classify?text=zzxqy", "/expand?text=zzxqy&format=impacts", "/version"] {
+        check(&service, "GET", path, &[], b"");
+    }
+    check(&service, "GET", "/classify?text=film&explain_label=negative&scores=true", &[], b"");
     for text in ["what a waste of time", "zzxqy"] {
         let body = json!({"texts": [text, ""], "explain": true, "scores": true}).to_string();
         check(&service, "POST", "/classify", &[JSON], body.as_bytes());
@@ -469,39 +482,4 @@ fn every_get_with_its_examples_and_defaults_is_answered() {
         seen += query.len();
     }
     assert!(seen >= 10, "{seen}");
-}
-
-#[test]
-fn a_service_with_keys_answers_as_documented() {
-    let contract = Contract::read();
-    let mut keys = tempfile::NamedTempFile::new().unwrap();
-    writeln!(keys, "{} somebody", "0".repeat(64)).unwrap();
-    let keys = keys.path().to_str().unwrap();
-    let service = Service::start(&["--api-keys-file", keys, "--public-routes", ""]);
-    for (method, path, _) in contract.operations() {
-        let path = asked_for(path);
-        let reply = service.send(&method, path.as_bytes(), &[JSON], b"");
-        assert_eq!(reply.status, 401, "{method} {path}");
-        contract.check(&method, &path, &reply);
-    }
-}
-
-#[test]
-fn a_stopping_service_answers_as_documented() {
-    let contract = Contract::read();
-    let service = Service::start(&["--threads", "1"]);
-    // A connection in use is kept until its request is answered, so it can still ask.
-    let body = json!({"queries": vec![json!({"word": "king", "k": 60}); 1024]}).to_string();
-    let mut slow = service.connect();
-    let head = "POST /nearest HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json";
-    let request = format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-    slow.write_all(request.as_bytes()).unwrap();
-    // Connections are taken in their order: once a later one is answered, the slow one has been
-    // taken, and a little later its request as well.
-    assert_eq!(service.get("/health/live").status, 200);
-    std::thread::sleep(std::time::Duration::from_millis(20));
-    service.signal("TERM");
-    let reply = read_reply(&mut slow);
-    assert_eq!(reply.status, 200);
-    contract.check("POST", "/nearest", &reply);
 }

@@ -49,6 +49,34 @@ fn head_answers_as_get_does_without_a_body() {
 }
 
 #[test]
+fn a_byte_order_mark_and_the_coding_identity_change_nothing() {
+    let service = Service::with_default_model();
+    for (path, body) in [
+        ("/nearest", r#"{"word": "frog", "k": 2}"#),
+        ("/analogy", r#"{"queries": [{"expression": "king - man"}], "k": 1}"#),
+        ("/rank", r#"{"word": "frog", "words": ["toad"]}"#),
+        ("/similarity", r#"{"pairs": [["king", "queen"]]}"#),
+        ("/odd-one-out", r#"{"words": ["king", "queen", "frog"]}"#),
+        ("/classify", r#"{"texts": ["a film", ["a", "film"]]}"#),
+        ("/expand", r#"{"text": "cheap flights", "top": 2}"#),
+    ] {
+        let ask = |headers: &[(&str, &str)], body: &str| {
+            let reply = service.send("POST", path.as_bytes(), headers, body.as_bytes());
+            assert_eq!(reply.status, 200, "{path}: {}", reply.text());
+            reply.text().to_owned()
+        };
+        let plain = ask(&[], body);
+        assert_eq!(ask(&[], &format!("\u{feff}{body}")), plain, "{path}");
+        assert_eq!(ask(&[("Content-Encoding", "identity")], body), plain, "{path}");
+    }
+    let coded = [("Content-Encoding", "gzip")];
+    let refused = service.send("POST", b"/nearest", &coded, br#"{"word": "frog"}"#);
+    assert_eq!((refused.status, refused.header("accept-encoding")), (415, Some("identity")));
+    // A GET has no body that could be coded.
+    assert_eq!(service.send("GET", b"/nearest?word=frog", &coded, b"").status, 200);
+}
+
+#[test]
 fn a_request_can_have_less_time_but_not_more() {
     let service = Service::start(&["--request-timeout-ms", "20", "--threads", "1"]);
     // Slow enough for one millisecond and quick enough for none to be late that should not be.

@@ -1,12 +1,14 @@
 //! The service over an engine that fails as it is told (the example `faulty`): which requests hear
 //! of it, what readiness says, whether right answers come again, and how the process ends.
 
-use std::io::Read;
+use std::io::{BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{self, Reply, Service, TINY, kindred, prepared, program};
+use crate::support::{
+    self, Reply, Service, TINY, json_lines, kindred, prepared, program, until_listening,
+};
 use serde_json::{Value, json};
 
 /// It takes the self-check's 4 passes until the service listens: the first request makes this one.
@@ -368,4 +370,24 @@ fn the_console_shows_a_wrong_answer_beside_the_reference() {
     let json = kindred(&[&ask[..], &["--json"]].concat()).output().expect("it runs");
     let answer: Value = serde_json::from_slice(&json.stdout).expect("JSON");
     assert_eq!((json.status.code(), &answer["compare"]["identical"]), (Some(1), &json!(false)));
+}
+
+#[test]
+fn a_panic_is_a_line_of_the_log_where_that_is_in_json() {
+    let fault = format!("{FIRST_PASS}=panic");
+    let (_scratch, mut command) = command(&["--fail", &fault], &[]);
+    command.env("KINDRED_LOG_FORMAT", "json").env("KINDRED_LOG_LEVEL", "info");
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let mut log = BufReader::new(child.stderr.take().expect("piped"));
+    let (mut text, address) = until_listening(&mut log);
+    let agent: ureq::Agent =
+        ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    let reply = agent.get(format!("http://{address}{ASK}")).call().expect("it answers");
+    assert_eq!(reply.status(), 503);
+    child.kill().expect("it runs");
+    log.read_to_string(&mut text).expect("the log is text");
+    child.wait().expect("it has ended");
+    let is_panic =
+        |line: &Value| line["message"].as_str().is_some_and(|m| m.contains("panicked at"));
+    assert!(json_lines(&text).iter().any(is_panic), "{text}");
 }

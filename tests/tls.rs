@@ -25,8 +25,13 @@ struct Secure {
 
 impl Secure {
     fn start(arguments: &[&str]) -> Self {
+        Self::start_with("first", arguments)
+    }
+
+    /// With the certificate of this name.
+    fn start_with(certificate: &str, arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        write_pair(&folder, "first");
+        write_pair(&folder, certificate);
         let (certificate, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
         let mut command = kindred(&["serve", "--listen", "127.0.0.1:0", "--log-level", "info"]);
         command.arg("--cache-dir").arg(support::cache());
@@ -81,7 +86,8 @@ impl Drop for Secure {
     }
 }
 
-/// A certificate for localhost, signed by itself, and its key, as PEM: the `first` or the `second`.
+/// A certificate for localhost, signed by itself, and its key, as PEM: the `first` or the `second`;
+/// or the `default` of openssl, which is that of an authority, without alternative names.
 pub(crate) fn pair(name: &str) -> (String, String) {
     let read = |file: String| fs::read_to_string(support::top().join("tests/tls").join(file));
     (read(format!("{name}.pem")).unwrap(), read(format!("{name}-key.pem")).unwrap())
@@ -248,10 +254,12 @@ fn bad_certificates_stop_the_start_with_the_file_and_the_cure() {
 
 #[test]
 fn health_is_asked_over_tls_too() {
-    let service = Secure::start(&[]);
-    let health = |scheme: &str| {
-        let url = format!("{scheme}://{}", service.address);
-        kindred(&["health", "--url", &url]).output().unwrap().status.code()
-    };
-    assert_eq!((health("https"), health("http")), (Some(0), Some(1)));
+    for certificate in ["first", "default"] {
+        let service = Secure::start_with(certificate, &[]);
+        let health = |scheme: &str| {
+            let url = format!("{scheme}://{}", service.address);
+            kindred(&["health", "--url", &url]).output().unwrap().status.code()
+        };
+        assert_eq!((health("https"), health("http")), (Some(0), Some(1)), "{certificate}");
+    }
 }

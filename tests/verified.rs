@@ -108,7 +108,8 @@ fn damage_that_opening_finds_stops_the_start() {
     let (_scratch, folder) = prepared(TINY);
     for (name, byte) in [("vectors.safetensors", 100), ("words.fst", 20)] {
         flip(&folder.join(name), byte, 2);
-        let output = kindred(&["serve", "--model", folder.to_str().unwrap()]).output().unwrap();
+        let serve = ["serve", "--listen", "127.0.0.1:0", "--model", folder.to_str().unwrap()];
+        let output = kindred(&serve).output().unwrap();
         assert!(output.status.code() == Some(1) && errors(&output).contains(name), "{output:?}");
         flip(&folder.join(name), byte, 2);
     }
@@ -151,7 +152,7 @@ fn every_file_of_a_head_is_verified() {
     let last = fs::metadata(head.join("weights.safetensors")).unwrap().len() as usize - 1;
     for (name, byte) in [("head.json", setting), ("weights.safetensors", last)] {
         flip(&head.join(name), byte, 0);
-        let serve = ["serve", "--model", model, "--head", head_text];
+        let serve = ["serve", "--listen", "127.0.0.1:0", "--model", model, "--head", head_text];
         for output in [verify(), kindred(&serve).output().unwrap()] {
             let said = errors(&output);
             assert!(output.status.code() == Some(1) && said.contains(name), "{output:?}");

@@ -4,8 +4,16 @@
 use kindred_fuzz::service::{ask, check};
 use libfuzzer_sys::{Corpus, fuzz_target};
 
-const ROUTES: [&str; 6] =
-    ["/nearest?", "/analogy?", "/words?", "/words/", "/models/", "/models/tiny/nearest?"];
+const ROUTES: [&str; 8] = [
+    "/nearest?",
+    "/analogy?",
+    "/words?",
+    "/words/",
+    "/models/",
+    "/models/tiny/nearest?",
+    "/classify?",
+    "/expand?",
+];
 
 fuzz_target!(|input: (u8, &str)| -> Corpus {
     let (route, rest) = input;

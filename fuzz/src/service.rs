@@ -9,14 +9,15 @@ use axum::http::Request;
 use contract::classifier::{Classifier, Convolution, Layer};
 use cpu_core::ReferenceEngine;
 use kindred::heads::{
-    Cut, Description, HeadKind, MadeFor, Probabilities, Tokeniser, Tokens, plain_expander, write_expander,
+    Cut, Description, HeadKind, MadeFor, Probabilities, Tokeniser, Tokens, plain_expander,
+    write_expander,
 };
 use model_store::ModelStore;
 use model_store::head::{HEAD_VERSION, Parts};
 use server::assembly::Assembly;
 use server::config::{Config, ModelSource};
 use server::http::Front;
-use server::models::one_engine;
+use server::models::{BuildInfo, one_engine};
 use tokio::runtime::{Builder, Runtime};
 use tower::Service;
 
@@ -72,6 +73,7 @@ impl InProcess {
             Box::new(move || Ok(same.clone())),
             one_engine(|model, _| Ok(Box::new(ReferenceEngine::new(model)))),
             runtime.handle().clone(),
+            BuildInfo::UNKNOWN,
         );
         let front = assembly.expect("it loads").front;
         Self { runtime, front }
@@ -138,7 +140,8 @@ pub fn ask_with(
             let response =
                 service.front.service(CLIENT).call(request).await.expect("it never fails");
             let status = response.status().as_u16();
-            let media = response.headers().get("content-type").and_then(|media| media.to_str().ok());
+            let media =
+                response.headers().get("content-type").and_then(|media| media.to_str().ok());
             let media = media.unwrap_or_default().to_owned();
             let body = to_bytes(response.into_body(), usize::MAX).await.expect("it is in memory");
             (status, media, body.into())

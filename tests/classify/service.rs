@@ -123,10 +123,14 @@ fn a_head_of_another_model_is_refused_and_one_that_was_trained_again_is_reloaded
     let service = Service::start_with_keys(&arguments);
     let seed = || service.get("/heads").json()["heads"][0]["training"]["seed"].clone();
     assert_eq!(seed(), 1);
+    let asked = "/classify?text=where+is+my+package";
+    let tag = || service.get(asked).header("etag").expect("an entity tag").to_owned();
+    let tag_before = tag();
     scratch.trained("requests", &["--seed", "7", "--replace"]);
     let reloaded = service.send("POST", b"/admin/reload", &[], b"");
     assert_eq!(reloaded.status, 200, "{}", reloaded.text());
     assert_eq!(seed(), 7);
+    assert_ne!(tag(), tag_before, "another head of the same name has other answers");
 
     // A model that the head was not made for does not take the head away.
     let before = service.get("/model").json()["version"].clone();

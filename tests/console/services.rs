@@ -1,7 +1,6 @@
 //! The service or the model that is asked.
 
-use std::path::Path;
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 
 use super::{err, neighbors, objects, out, piped};
 use crate::support::{Service, TINY, cache, kindred, prepared};
@@ -87,37 +86,58 @@ fn model_and_engine_come_from_the_settings_of_serve_and_the_network_from_none() 
     assert!(err(&asked).contains("did you mean KINDRED_API_KEY?"), "{}", err(&asked));
 }
 
-#[test]
-fn services_behind_https_are_asked_if_their_certificate_is_trusted() {
-    let folder = tempfile::tempdir().unwrap();
-    let (certificate, key) = pair("first");
-    let path = |name: &str| folder.path().join(name);
-    std::fs::write(path("cert.pem"), certificate).unwrap();
-    std::fs::write(path("key.pem"), key).unwrap();
-    let mut serve =
-        kindred(&["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--cache-dir"]);
-    serve.arg(cache()).arg("--tls-certificate").arg(path("cert.pem"));
-    serve.arg("--tls-private-key").arg(path("key.pem")).stdout(Stdio::piped());
-    let mut service = serve.spawn().unwrap();
-    let url = {
+/// A service behind HTTPS with a certificate of the tests.
+struct Secure {
+    service: std::process::Child,
+    port: String,
+    folder: tempfile::TempDir,
+}
+
+impl Secure {
+    fn start(certificate: &str) -> Self {
         use std::io::{BufRead, BufReader};
+        let folder = tempfile::tempdir().unwrap();
+        let (certificate, key) = pair(certificate);
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("cert.pem"), certificate).unwrap();
+        std::fs::write(path("key.pem"), key).unwrap();
+        std::fs::write(path("other.pem"), pair("second").0).unwrap();
+        let mut serve =
+            kindred(&["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--cache-dir"]);
+        serve.arg(cache()).arg("--tls-certificate").arg(path("cert.pem"));
+        serve.arg("--tls-private-key").arg(path("key.pem")).stdout(Stdio::piped());
+        let mut service = serve.spawn().unwrap();
         let mut lines = BufReader::new(service.stdout.take().unwrap()).lines();
         let line = lines.find_map(|line| line.ok().filter(|line| line.starts_with("Listening")));
         let line = line.expect("it says where it listens");
         let port = line.rsplit(':').next().unwrap().to_owned();
-        format!("https://localhost:{port}")
-    };
-    let ask = |trusted: &Path| {
+        Self { service, port, folder }
+    }
+
+    /// Asks it, by this name of this machine, and trusting the certificates of this file.
+    fn ask(&self, host: &str, trusted: &str) -> Output {
+        let url = format!("https://{host}:{}", self.port);
         let mut command = kindred(&["nearest", "frog", "--json", "--url", &url]);
-        command.env("SSL_CERT_FILE", trusted).env_remove("SSL_CERT_DIR").output().unwrap()
-    };
-    let (stranger, _) = pair("second");
-    std::fs::write(path("other.pem"), stranger).unwrap();
-    let (trusted, untrusted) = (ask(&path("cert.pem")), ask(&path("other.pem")));
-    let missing = ask(&path("missing.pem"));
-    let plain = kindred(&["nearest", "frog", "--url", &url.replace("https:", "http:")]).output();
-    service.kill().unwrap();
-    service.wait().unwrap();
+        command.env("SSL_CERT_FILE", self.folder.path().join(trusted));
+        command.env_remove("SSL_CERT_DIR").output().unwrap()
+    }
+}
+
+impl Drop for Secure {
+    fn drop(&mut self) {
+        let _ = self.service.kill();
+        let _ = self.service.wait();
+    }
+}
+
+#[test]
+fn services_behind_https_are_asked_if_their_certificate_is_trusted() {
+    let service = Secure::start("first");
+    let trusted = service.ask("localhost", "cert.pem");
+    let untrusted = service.ask("localhost", "other.pem");
+    let missing = service.ask("localhost", "missing.pem");
+    let plain = format!("http://localhost:{}", service.port);
+    let plain = kindred(&["nearest", "frog", "--url", &plain]).output();
     assert!(err(&missing).contains("missing.pem, which SSL_CERT_FILE"), "{}", err(&missing));
     let plain = err(&plain.unwrap());
     assert!(plain.contains("try --url https://localhost:"), "{plain}");
@@ -126,6 +146,23 @@ fn services_behind_https_are_asked_if_their_certificate_is_trusted() {
     assert_eq!(neighbors(&objects(&trusted)[0]).len(), 10);
     assert_eq!(untrusted.status.code(), Some(1));
     assert!(err(&untrusted).contains("certificate"), "{}", err(&untrusted));
+}
+
+#[test]
+fn the_default_certificate_of_openssl_is_taken_if_it_is_trusted_itself() {
+    let service = Secure::start("default");
+    let trusted = service.ask("localhost", "cert.pem");
+    assert_eq!(trusted.status.code(), Some(0), "{}", err(&trusted));
+    assert_eq!(neighbors(&objects(&trusted)[0]).len(), 10);
+    let untrusted = service.ask("localhost", "other.pem");
+    assert_eq!(untrusted.status.code(), Some(1));
+    assert!(err(&untrusted).contains("set SSL_CERT_FILE"), "{}", err(&untrusted));
+    // Its only name is localhost.
+    let other_name = service.ask("127.0.0.1", "cert.pem");
+    assert_eq!(other_name.status.code(), Some(1));
+    for part in ["does not have the name 127.0.0.1", "-addext subjectAltName=IP:127.0.0.1"] {
+        assert!(err(&other_name).contains(part), "{part}: {}", err(&other_name));
+    }
 }
 
 #[test]

@@ -93,7 +93,9 @@ fn settings_that_make_no_sense_stop_the_start() {
         (&["--api-keys-file", "/no/such/file"], "/no/such/file"),
         (&["--idle-timeout-ms", "0"], "idle_timeout_ms"),
     ] {
-        let output = support::kindred(&[&["serve"], arguments].concat()).output().unwrap();
+        let output = support::kindred(&[&["serve", "--listen", "127.0.0.1:0"], arguments].concat())
+            .output()
+            .unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success() && error.contains(said), "{arguments:?}: {error}");
     }

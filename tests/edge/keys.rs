@@ -71,7 +71,10 @@ fn bad_files_of_keys_stop_the_start_with_file_line_and_cure() {
         [(format!("{line}\n{key} b\n"), "line 2"), (String::new(), "kindred api-key")]
     {
         fs::write(file.path(), content).unwrap();
-        let output = support::kindred(&["serve", "--api-keys-file", path]).output().unwrap();
+        let output =
+            support::kindred(&["serve", "--listen", "127.0.0.1:0", "--api-keys-file", path])
+                .output()
+                .unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(
             !output.status.success() && error.contains(path) && error.contains(said),

@@ -75,14 +75,20 @@ class Pod:
         command = self.command(self.spec["containers"][0])
         assert command[-2] == "--listen"
         command[-1] = "127.0.0.1:0"
-        log = (self.root / "log").open("w+")
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment(**variables))
+        log = self.root / "log"
+        with log.open("w") as output:
+            process = subprocess.Popen(
+                command, stdout=subprocess.DEVNULL, stderr=output, text=True, env=environment(**variables)
+            )
         try:
-            for line in process.stdout:
-                if line.startswith("Listening on "):
-                    yield line.split()[-1], process
-                    return
-            raise RuntimeError((self.root / "log").read_text())
+            while not (lines := [line for line in log.read_text().splitlines() if "listening" in line]):
+                if process.poll() is not None:
+                    raise RuntimeError(log.read_text())
+                time.sleep(0.02)
+            # In either format of the log.
+            address = re.search(r'address"?[:=]"?([0-9.]+:[0-9]+)', lines[0])[1]
+            scheme = re.search(r'scheme"?[:=]"(https?)"', lines[0])[1]
+            yield f"{scheme}://{address}", process
         finally:
             process.kill()
             process.wait()

@@ -59,13 +59,18 @@ pub(crate) fn json_syntax() -> Vec<Case> {
             400,
             "not_json",
         ),
-        not_json("a byte order mark", "\u{feff}{\"word\": \"east\"}"),
+        not_json("a byte order mark alone", "\u{feff}").detail("empty"),
+        not_json("two byte order marks", "\u{feff}\u{feff}{\"word\": \"east\"}"),
+        not_json("a byte order mark behind a space", " \u{feff}{\"word\": \"east\"}"),
         not_json("a form", "word=east&k=3"),
         not_json("XML", "<word>east</word>"),
         not_json("a broken envelope", r#"{"queries": [{"word": "east"}, {"word": ]}"#),
         post("a truncated analogy", "/analogy", r#"{"expression": "east"#, 400, "not_json"),
     ]
 }
+
+/// The beginning of a file of gzip.
+const COMPRESSED: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\x03\xab\x56\x2a\xcf\x2f\x4a";
 
 pub(crate) fn not_utf8() -> Vec<Case> {
     let body = |name, body: &[u8]| {
@@ -80,8 +85,7 @@ pub(crate) fn not_utf8() -> Vec<Case> {
         body("a character beyond the last", b"{\"word\": \"\xf4\x90\x80\x80\"}"),
         body("a character cut in two", b"{\"word\": \"na\xc3"),
         body("UTF-16", b"\xff\xfe{\0\"\0w\0o\0r\0d\0\"\0"),
-        body("a compressed body", b"\x1f\x8b\x08\0\0\0\0\0\0\x03\xab\x56\x2a\xcf\x2f\x4a")
-            .header("Content-Encoding", "gzip"),
+        body("a compressed body that is not declared", COMPRESSED),
         body("declared as text too", b"\xff").declared_as("text/plain"),
         target("a byte in a word", "/nearest?word=%FF").detail("`word`"),
         target("Latin-1 in a word", "/nearest?word=na%EFve").detail("`word`"),
@@ -127,7 +131,21 @@ pub(crate) fn media_types() -> Vec<Case> {
             .declared_as(media_type)
             .detail("application/json")
     };
+    let coded = |name, target: &str, body: &[u8], coding| {
+        post(name, target, body, 415, "unsupported_media_type")
+            .header("Content-Encoding", coding)
+            .detail("leave the header Content-Encoding out")
+    };
     vec![
+        coded("a compressed body", "/nearest", COMPRESSED, "gzip").detail("gzip"),
+        coded("a compressed analogy", "/analogy", COMPRESSED, "br").detail("br"),
+        coded("compressed texts", "/classify", COMPRESSED, "zstd"),
+        coded("compressed pairs", "/similarity", COMPRESSED, "deflate"),
+        coded("a body that is only said to be compressed", "/nearest", right.as_bytes(), "gzip"),
+        coded("two codings", "/rank", COMPRESSED, "identity, gzip").detail("identity, gzip"),
+        coded("a character set as a coding", "/nearest", right.as_bytes(), "utf-8")
+            .detail("Content-Type"),
+        coded("a compressed array", "/expand", COMPRESSED, "gzip").declared_as("application/x-npy"),
         declared("text", "text/plain").detail("text/plain"),
         declared("text with a character set", "text/plain; charset=utf-8"),
         declared("a form", "application/x-www-form-urlencoded").detail("x-www-form-urlencoded"),

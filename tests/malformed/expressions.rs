@@ -27,9 +27,12 @@ pub(crate) fn bad_expressions() -> Vec<Case> {
         posted("an operator alone", "-", 2, TERM),
         posted("two words", "east west", 6, OPERATOR).detail("%2B"),
         posted("a column counts characters", "日本 語", 4, OPERATOR),
-        posted("spaces around a star", "2 * east", 3, OPERATOR),
+        posted("spaces around a star", "2 * east", 3, OPERATOR).detail("as in 2*king"),
         posted("a weight behind a word", "east 2*west", 6, OPERATOR),
-        posted("a word before a parenthesis", "east(west)", 5, OPERATOR),
+        posted("a word before a parenthesis", "east(west)", 5, OPERATOR)
+            .detail("needs double quotes"),
+        posted("a dash that is no hyphen", "east \u{2212} west", 6, OPERATOR)
+            .detail("write - or +"),
         posted("a parenthesis that is not closed", "(east", 6, "`+`, `-` or `)`"),
         posted("a parenthesis that was not opened", "east)", 5, OPERATOR),
         posted("nothing in parentheses", "()", 2, TERM),

@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 
 use super::case::*;
 
+const WEIGHED: &str = r#"{"positive": [{"word": "east", "Weight": 2}]}"#;
+
 /// Bodies that are JSON, but not a request.
 pub(crate) fn wrong_shapes() -> Vec<Case> {
     let request = |name, body: &str| post(name, "/nearest", body, 422, "invalid_request");
@@ -44,6 +46,12 @@ pub(crate) fn wrong_shapes() -> Vec<Case> {
         )
         .detail("`surprise`")
         .detail("with_vectors"),
+        unknown("another name of k", "/nearest", r#"{"word": "east", "top_k": 3}"#, "top_k")
+            .detail("did you mean `k`?"),
+        unknown("another name of a query", "/nearest", r#"{"query": "east"}"#, "query")
+            .detail("did you mean `word` or `text`?"),
+        unknown("another name of a weight", "/analogy", WEIGHED, "positive[0].Weight")
+            .detail("did you mean `weight`?"),
         unknown("a field in capitals", "/nearest", r#"{"Word": "east"}"#, "Word"),
         unknown("a field without a name", "/nearest", r#"{"": 1}"#, ""),
         unknown("a field with a point in its name", "/nearest", r#"{"a.b": 1}"#, "a.b"),
@@ -132,15 +140,17 @@ pub(crate) fn wrong_values() -> Vec<Case> {
         option("k is 0", "k", "0").detail("1 to 1000"),
         option("k is negative", "k", "-1"),
         option("k is minus zero", "k", "-0"),
-        option("k is 1001", "k", "1001").extra("expected", "a whole number from 1 to 1000"),
+        option("k is 1001", "k", "1001")
+            .extra("expected", "a whole number from 1 to 1000")
+            .detail("not 1001"),
         option("k is no whole number", "k", "1.5"),
         option("k is written as a float", "k", "10.0"),
         option("k has an exponent", "k", "1e3"),
         option("k is 10 to the 30th", "k", &thirty_zeros),
         option("k is 1e400", "k", "1e400"),
-        option("k is a string", "k", "\"10\""),
+        option("k is a string", "k", "\"10\"").detail("not the string \"10\""),
         option("k is true", "k", "true"),
-        option("k is null", "k", "null"),
+        option("k is null", "k", "null").detail("leave it out"),
         option("k is a list", "k", "[10]"),
         option("k is an object", "k", "{}"),
         option("vocab_limit is 0", "vocab_limit", "0"),
@@ -160,11 +170,14 @@ pub(crate) fn wrong_values() -> Vec<Case> {
         option("fold_case is a string", "fold_case", "\"true\"").detail("true or false"),
         option("fold_case is null", "fold_case", "null"),
         option("explain is a number", "explain", "1"),
-        option("unknown is a word", "unknown", "\"ignore\"").detail("`skip`"),
+        option("unknown is a word", "unknown", "\"ignore\"")
+            .detail("`skip`, not the string \"ignore\""),
         option("unknown is in capitals", "unknown", "\"SKIP\""),
         option("unknown is true", "unknown", "true"),
         option("unknown is null", "unknown", "null"),
-        invalid("text is null", r#"{"text": null}"#, "text"),
+        invalid("text is null", r#"{"text": null}"#, "text").detail("leave it out"),
+        invalid("a null beside a word", r#"{"word": "east", "text": null}"#, "text")
+            .detail("leave it out"),
         invalid("text is a list", r#"{"text": ["east"]}"#, "text"),
         invalid("text is empty", r#"{"text": ""}"#, "text").detail("1 to 256 words"),
         invalid("text is white space", r#"{"text": " \n\u3000"}"#, "text"),
@@ -191,7 +204,10 @@ pub(crate) fn wrong_values() -> Vec<Case> {
         invalid("vector is a string", r#"{"vector": "1 0"}"#, "vector"),
         invalid("vector is a number", r#"{"vector": 1}"#, "vector"),
         invalid("vector is an object", r#"{"vector": {"0": 1, "1": 0}}"#, "vector"),
-        invalid("vector has a string", r#"{"vector": [1, "0"]}"#, "vector[1]"),
+        invalid("vector has a string", r#"{"vector": [1, "0"]}"#, "vector[1]")
+            .detail("not the string \"0\""),
+        invalid("word is a long list", &json!({"word": vec!["east"; 100]}).to_string(), "word")
+            .detail("not a list"),
         invalid("vector has a null", r#"{"vector": [null, 0]}"#, "vector[0]"),
         invalid("vector has a list", r#"{"vector": [[1, 0]]}"#, "vector[0]"),
         invalid("vector has true", r#"{"vector": [true, 0]}"#, "vector[0]"),
@@ -329,6 +345,18 @@ pub(crate) fn wrong_analogy_fields() -> Vec<Case> {
         .detail("120000")
         .detail("100000"),
         invalid("k of an analogy", r#"{"positive": ["east"], "k": 0}"#, "k"),
+        post("a null text to classify", "/classify", r#"{"text": null}"#, 422, "invalid_value")
+            .extra("field", "text")
+            .detail("leave it out"),
+        post(
+            "null vectors beside a text",
+            "/expand",
+            r#"{"text": "east", "vectors": null}"#,
+            422,
+            "invalid_value",
+        )
+        .extra("field", "vectors")
+        .detail("leave it out"),
         post(
             "a field of a word that does not exist",
             "/analogy",

@@ -117,6 +117,21 @@ pub(crate) fn unknown_words() -> Vec<Case> {
             without("xyz"),
         ),
         posted("an empty word of an analogy", "/analogy", json!({"positive": [""]}), without("")),
+        unknown(
+            "an expression without spaces",
+            "/analogy?expression=east-north%2Bwest",
+            json!([{
+                "word": "east-north+west",
+                "suggestions": [],
+                "expression": "east - north + west",
+            }]),
+        )
+        .detail("did you mean the expression east - north + west?"),
+        unknown(
+            "a minus sign that is no hyphen",
+            "/analogy?expression=east+%2B+%E2%88%92north",
+            json!([{"word": "\u{2212}north", "suggestions": ["north"], "expression": "-north"}]),
+        ),
     ]
 }
 
@@ -129,13 +144,17 @@ pub(crate) fn routes_and_methods() -> Vec<Case> {
     let both: &[_] = &["GET", "HEAD", "POST"];
     let reading: &[_] = &["GET", "HEAD"];
     vec![
-        nowhere("a path that does not exist", "/neighbours"),
-        nowhere("a slash at the end", "/nearest/"),
-        nowhere("two slashes", "//nearest"),
-        nowhere("capitals", "/NEAREST"),
-        nowhere("below a route", "/nearest/east"),
-        nowhere("half of a route", "/health"),
-        nowhere("an empty word in a path", "/words/"),
+        nowhere("a path that does not exist", "/neighbours").detail("did you mean /nearest?"),
+        nowhere("a path of others", "/v1/search").detail("did you mean /nearest?"),
+        nowhere("another format", "/openapi.json").detail("did you mean /openapi.yaml?"),
+        nowhere("another health check", "/healthz").detail("did you mean /health/live?"),
+        nowhere("a slash at the end", "/nearest/").detail("did you mean /nearest?"),
+        nowhere("two slashes", "//nearest").detail("did you mean /nearest?"),
+        nowhere("capitals", "/NEAREST").detail("did you mean /nearest?"),
+        nowhere("below a route", "/nearest/east").detail("did you mean /nearest?"),
+        nowhere("half of a route", "/health").detail("/health/live or /health/ready?"),
+        nowhere("an empty word in a path", "/words/").detail("did you mean /words?"),
+        nowhere("nothing like a route", "/x").detail("/x; GET /openapi.yaml"),
         nowhere("two words in a path", "/words/east/west"),
         get("no UTF-8 in a word of a path", "/words/%FF", 400, "not_utf8").detail("the path"),
         nowhere("a path out of the tree", "/../../etc/passwd"),

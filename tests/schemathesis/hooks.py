@@ -54,8 +54,9 @@ def before_call(context, case, kwargs):
     for fields, name in ((case.query, "timeout_ms"), (case.headers, "Request-Timeout-Ms"), (case.body, "timeout_ms")):
         if hasattr(fields, "items") and is_short(fields.get(name)):
             fields[name] = LONG_ENOUGH_MS if fields is case.body else str(LONG_ENOUGH_MS)
-    if case.path in HEADS and isinstance(case.body, dict):
-        known(case.body, HEADS[case.path])
+    for fields in (case.body, case.query):
+        if case.path in HEADS and isinstance(fields, dict):
+            known(fields, HEADS[case.path])
 
 
 @schemathesis.hook

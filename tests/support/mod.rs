@@ -349,6 +349,32 @@ pub fn random_vectors(words: impl IntoIterator<Item = String>) -> String {
     lines.collect()
 }
 
+/// Reads a service's log, in either form, until it says where it listens. Returns what it read, and
+/// the address.
+pub fn until_listening(log: &mut impl BufRead) -> (String, String) {
+    let mut text = String::new();
+    loop {
+        let begin = text.len();
+        assert!(log.read_line(&mut text).expect("the log is text") > 0, "it has ended:\n{text}");
+        let line = &text[begin..];
+        if line.contains("listening")
+            && let Some((_, rest)) = line.split_once("127.0.0.1:")
+        {
+            let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
+            let address = format!("127.0.0.1:{port}");
+            return (text, address);
+        }
+    }
+}
+
+/// The lines of a log in JSON, each of which must be an object.
+pub fn json_lines(log: &str) -> Vec<Value> {
+    let line = |line: &str| serde_json::from_str::<Value>(line).expect(line);
+    let lines: Vec<Value> = log.lines().map(line).collect();
+    assert!(lines.iter().all(Value::is_object), "{log}");
+    lines
+}
+
 /// A model small enough to know by heart; one row is zero.
 pub const TINY: &str = "\
 east 1 0

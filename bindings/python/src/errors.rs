@@ -65,8 +65,8 @@ fn of_python(message: &str) -> String {
 
 /// A value that is not what it must be.
 pub(crate) fn invalid(field: &str, expected: &str) -> PyErr {
-    let error = Error::InvalidValue { field: field.to_owned(), expected: expected.to_owned() };
-    of_question(error)
+    let (field, expected) = (field.into(), expected.into());
+    of_question(Error::InvalidValue { field, expected, found: None })
 }
 
 #[cfg(feature = "cuda")]
@@ -84,14 +84,17 @@ pub(crate) fn of_question(error: Error) -> PyErr {
     let message = error.to_string();
     match error {
         Error::UnknownWord { unknown } => raise("UnknownWordError", &message, |fields| {
-            let words =
-                unknown.into_iter().map(|UnknownWord { word, suggestions }| (word, suggestions));
+            let words = unknown
+                .into_iter()
+                .map(|UnknownWord { word, suggestions, .. }| (word, suggestions));
             fields.set_item("unknown", words.collect::<Vec<_>>())
         }),
-        Error::InvalidValue { field, expected } => raise("InvalidValueError", &message, |fields| {
-            fields.set_item("field", field)?;
-            fields.set_item("expected", expected)
-        }),
+        Error::InvalidValue { field, expected, .. } => {
+            raise("InvalidValueError", &message, |fields| {
+                fields.set_item("field", &*field)?;
+                fields.set_item("expected", &*expected)
+            })
+        }
         Error::InvalidRequest { .. } => plain("InvalidValueError", &message),
         Error::BadExpression(ExpressionError { column, .. }) => {
             raise("ExpressionError", &message, |fields| fields.set_item("column", column))

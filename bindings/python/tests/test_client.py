@@ -180,6 +180,7 @@ def test_what_a_service_has_besides(client):
     assert client.model()["rows"] == 30_000
     assert [model["name"] for model in client.models()] == ["demo"]
     assert {head["name"] for head in client.heads()} == {"sentiment", "nearby"}
+    assert set(client.build()) == {"version", "commit", "features"}
     about = client.word("frog")
     assert (about["row"], about["norm"]) == (9070, 1.0000153464995105)
     assert client.live() is True and client.ready() is True

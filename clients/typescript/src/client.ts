@@ -200,6 +200,11 @@ export class Kindred {
     return this.#json({ path: "models" }, options);
   }
 
+  /** Version, commit and features of the program that answers. */
+  version(options?: CallOptions): Promise<Types.VersionAnswer> {
+    return this.#json({ path: "version" }, options);
+  }
+
   /** Whether the process responds. Never repeated unless `retries` says so here. */
   live(options: CallOptions = {}): Promise<Types.LiveAnswer> {
     return this.#json({ path: "health/live" }, { ...options, retries: options.retries ?? 0 });

@@ -163,6 +163,8 @@ export type HeadsAnswer = Answered<"getHeads">;
 
 /** All models, the default model first. */
 export type ModelsAnswer = Answered<"getModels">;
+/** The build of the program: version, commit, features. */
+export type VersionAnswer = Answered<"getVersion">;
 /** Always the same. */
 export type LiveAnswer = Answered<"getLive">;
 /** How many replicas of each model work. */

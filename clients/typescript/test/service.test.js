@@ -142,6 +142,11 @@ const ASKED = {
   getModel: async () =>
     assert.deepEqual(await kindred.model().then(({ name, rows, dim }) => [name, rows, dim]), ["demo", 30000, 100]),
   getModels: async () => assert.equal((await kindred.models()).default, "demo"),
+  getVersion: async () => {
+    const { version, commit, features } = await kindred.version();
+    assert.match(version, /^\d+\.\d+\.\d+$/);
+    assert.ok(commit.length >= 7 && Array.isArray(features), commit);
+  },
   postReload: async () => {
     const { models, files } = await new Kindred({ baseUrl: closed.url, apiKey: admin.key }).reload();
     assert.deepEqual(
@@ -165,6 +170,8 @@ const ASKED = {
 const NOT_ASKED = {
   getNearest: "POST has the same answers, and no limit of length",
   getAnalogy: "as before",
+  getClassify: "as before",
+  getExpand: "as before",
   getWord: "`/words?word=` has the same answer, and takes every word",
   getStartPage: "for browsers",
   getExplorerFile: "for browsers",

@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let route = get(move || async move { (headers, BODY) })
         .post(move |_: Bytes| async move { (posted, BODY) });
     runtime.block_on(async {
-        let listener = transport::bind(&address).await?;
+        let listener = transport::start_listening(transport::bind(&address).await?)?;
         println!("Listening on http://{}", listener.local_addr()?);
         let router = Router::new().route("/nearest", route.clone()).route("/classify", route);
         Ok(axum::serve(transport::without_delay(listener), router).await?)

@@ -33,12 +33,15 @@ use kindred::evaluation::results::Case;
 use kindred::method::Method;
 use server::config::{MAX_THREADS, ServeFlags};
 
+use crate::version;
+
 /// Kindred finds the exact nearest neighbours of words in a table of word vectors, and serves them
 /// over HTTP.
 ///
 /// Without a command, kindred runs `serve`. Without `--model`, it serves the built-in model.
 #[derive(Debug, Parser)]
-#[command(name = "kindred", version, args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
+#[command(name = "kindred", version, long_version = version::long())]
+#[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub struct Cli {
     /// The command to run [default: serve].
     #[command(subcommand)]
@@ -146,11 +149,18 @@ const SERVE_EXAMPLES: &str = "\
 Every setting can also be given in a file (--config FILE) or in the environment (KINDRED_LISTEN=…). \
 Flags override the environment; the environment overrides the file.
 
-Exit codes: 0: stopped cleanly, all requests answered; 1: could not start, or did not stop in time; \
-2: invalid flags; 70: the engine failed too often or hung: restart the service.
+Exit codes: 0: stopped cleanly, all requests answered, or the settings are valid (--check); 1: could not start, or \
+did not stop in time; 2: a mistake in the settings (flags, environment, file, address, API keys, certificate, or a \
+folder that is no model's or no head's), which no restart mends; 70: the engine failed too often or hung: restart \
+the service.
+
+With --log-format json, all output is lines of JSON on standard error, and nothing is printed on standard output. \
+If NOTIFY_SOCKET is set, as by systemd with Type=notify, the service manager is told when the service is ready, \
+reloads and stops.
 
 Examples:
   kindred serve
+  kindred serve --check --config /etc/kindred.toml    # before a restart or a reload
   kindred serve --model models/glove.6B.50d --listen 0.0.0.0:8080
   # Two models: /nearest uses the first, /models/fr/nearest the second
   kindred serve --model en=models/glove --model fr=models/cc.fr.300
@@ -384,7 +394,8 @@ Examples:
   kindred serve --api-keys-file keys.txt";
 
 const HEALTH_EXAMPLES: &str = "\
-Exits with 0 if /health/ready reports ready, otherwise with 1 and the reason. Useful in containers without curl. \
+Exits with 0 if /health/ready reports ready, otherwise with 1 and the reason; with 2 for invalid flags or \
+variables. Useful in containers without curl. \
 If KINDRED_API_KEY is set, its key is sent.
 
 Examples:

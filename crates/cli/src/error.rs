@@ -127,12 +127,56 @@ parts!(
 );
 
 impl CommandError {
-    /// The program's exit code: 1, or 70 (`EX_SOFTWARE` of sysexits.h) if the engine was lost,
-    /// which tells a supervisor that a restart may help. 2 is for an invalid command line.
+    /// The program's exit code: 2 for a mistake in the settings, as for an invalid command line,
+    /// because no restart mends it; 70 (`EX_SOFTWARE` of sysexits.h) if the engine was lost, which
+    /// tells a supervisor that a restart may help; otherwise 1.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::EngineLost(_) => 70,
+            // What has an address now may leave it.
+            Self::Listen { source, .. } if source.kind() != io::ErrorKind::AddrInUse => 2,
+            Self::Part(part) if is_of_settings(&**part) => 2,
             _ => 1,
+        }
+    }
+}
+
+/// Whether an error is a mistake in the settings, or in a file that they name.
+fn is_of_settings(part: &(dyn Error + Send + Sync + 'static)) -> bool {
+    let start = part.downcast_ref::<AssemblyError>().is_some_and(AssemblyError::is_of_settings);
+    let command = matches!(part.downcast_ref::<LoadError>(), Some(LoadError::Settings(_)));
+    let client = matches!(part.downcast_ref::<ClientError>(), Some(ClientError::Variable(_)));
+    part.is::<ConfigError>() || start || command || client
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_in_settings_are_told_from_what_fails_later() {
+        let setting = || ConfigError::Half { has: "tls_certificate", lacks: "tls_private_key" };
+        let damaged = || LoadError::SeveralHeads("a, b".to_owned());
+        let listen = |kind: io::ErrorKind| CommandError::Listen {
+            address: "127.0.0.1:1".to_owned(),
+            source: kind.into(),
+        };
+        for (error, code) in [
+            (CommandError::from(setting()), 2),
+            (AssemblyError::from(setting()).into(), 2),
+            (AssemblyError::from(LoadError::from(setting())).into(), 2),
+            (LoadError::from(setting()).into(), 2),
+            (ClientError::from(setting()).into(), 2),
+            (ClientError::Key.into(), 1),
+            (damaged().into(), 1),
+            (AssemblyError::from(damaged()).into(), 1),
+            (listen(io::ErrorKind::InvalidInput), 2),
+            (listen(io::ErrorKind::AddrNotAvailable), 2),
+            (listen(io::ErrorKind::PermissionDenied), 2),
+            (listen(io::ErrorKind::AddrInUse), 1),
+            (CommandError::DrainTimeout(1), 1),
+        ] {
+            assert_eq!(error.exit_code(), code, "{error}");
         }
     }
 }

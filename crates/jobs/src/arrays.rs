@@ -140,8 +140,8 @@ pub fn nearest(
     let not_for_arrays = options.not_for_arrays();
     let options = Checked::new(model, options, None)?;
     if let Some(option) = not_for_arrays {
-        let expected = "left out where the answer is arrays".to_owned();
-        return Err(Error::InvalidValue { field: option.to_owned(), expected });
+        let expected = "left out where the answer is arrays".into();
+        return Err(Error::InvalidValue { field: option.into(), expected, found: None });
     }
     let request = ArrayRequest { model, staging: kindred.staging(), queries, options: &options };
     let (n, k) = (queries.len(model.dim())?, options.k);

@@ -1,9 +1,9 @@
 //! Why a question has no answer.
 
 use contract::{AnalogyError, QueryError, Row, ScoringError};
-use model_store::ModelStore;
+use model_store::{ModelStore, Words};
 
-use crate::expression::ExpressionError;
+use crate::expression::{ExpressionError, spaced};
 use crate::heads::ScoresNotFinite;
 use crate::options;
 use crate::queue::SubmitError;
@@ -23,13 +23,16 @@ pub enum Error {
         /// What is wrong, and what would be right.
         reason: String,
     },
-    /// An option or a part of the question with an impossible value.
-    #[error("`{field}` must be {expected}")]
+    /// An option or a part of the question with an impossible value. The texts are boxed slices, so
+    /// that errors, which are a part of each answer's type, do not grow.
+    #[error("{}", invalid_value_message(field, expected, found.as_deref()))]
     InvalidValue {
         /// Its name.
-        field: String,
+        field: Box<str>,
         /// What it must be.
-        expected: String,
+        expected: Box<str>,
+        /// The value that was given, in words, if it is short: `1001`, `the string "3"`, `null`.
+        found: Option<Box<str>>,
     },
     /// A vector with the wrong number of components.
     #[error("{}", QueryError::Dimension { found: *found, expected: *expected })]
@@ -78,18 +81,51 @@ pub struct UnknownWord {
     pub word: String,
     /// Words of the model that resemble it, the likeliest first.
     pub suggestions: Vec<String>,
+    /// The expression that it may stand for, written without spaces: `king-man+woman`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expression: Option<String>,
+}
+
+impl UnknownWord {
+    /// A word for which nothing is suggested yet.
+    pub fn new(word: String) -> Self {
+        Self { word, suggestions: Vec::new(), expression: None }
+    }
+
+    /// Suggests what the model has instead. Takes up to several milliseconds.
+    #[must_use]
+    pub fn suggested(word: String, words: &Words) -> Self {
+        let suggestions = words.suggestions(&word).into_iter().map(str::to_owned).collect();
+        let expression = spaced(&word, |part| words.row(part).is_some());
+        Self { word, suggestions, expression }
+    }
 }
 
 /// The message for words that the model does not have.
 pub fn unknown_words_message(unknown: &[UnknownWord]) -> String {
     let words: Vec<_> = unknown.iter().map(|unknown| format!("`{}`", unknown.word)).collect();
     let mut detail = format!("the model does not have {}", words.join(", "));
-    if let [UnknownWord { suggestions, .. }] = unknown
-        && !suggestions.is_empty()
-    {
+    let [UnknownWord { suggestions, expression, .. }] = unknown else { return detail };
+    if !suggestions.is_empty() {
         detail += &format!("; did you mean {}?", suggestions.join(", "));
     }
+    if let Some(expression) = expression {
+        detail += &format!(
+            "; signs inside a word belong to it: did you mean the expression {expression}?"
+        );
+    }
     detail
+}
+
+/// The message for a value that is not what it must be. A `null` often stands for nothing.
+fn invalid_value_message(field: &str, expected: &str, found: Option<&str>) -> String {
+    match found {
+        None => format!("`{field}` must be {expected}"),
+        Some("null") => {
+            format!("`{field}` must be {expected}, not null; leave it out if it has no value")
+        }
+        Some(found) => format!("`{field}` must be {expected}, not {found}"),
+    }
 }
 
 fn not_answered(why: &SubmitError) -> String {
@@ -136,7 +172,7 @@ impl Error {
 
     /// An option or a part of a question that is not what it must be.
     pub(crate) fn invalid(field: &str, must_be: &str) -> Self {
-        Self::InvalidValue { field: field.to_owned(), expected: must_be.to_owned() }
+        Self::InvalidValue { field: field.into(), expected: must_be.into(), found: None }
     }
 
     /// The error of a text without a known word; `unknown` are its words.
@@ -144,8 +180,7 @@ impl Error {
         if unknown.is_empty() {
             return Self::invalid("text", "a text with at least one word");
         }
-        let unknown = unknown.into_iter().map(|word| UnknownWord { word, suggestions: Vec::new() });
-        Self::UnknownWord { unknown: unknown.collect() }
+        Self::UnknownWord { unknown: unknown.into_iter().map(UnknownWord::new).collect() }
     }
 
     /// The same error, with suggestions for unknown words: for the first
@@ -154,15 +189,17 @@ impl Error {
     pub fn with_suggestions(mut self, model: &ModelStore) -> Self {
         if let Self::UnknownWord { unknown } = &mut self {
             for unknown in unknown.iter_mut().take(MAX_SUGGESTED_WORDS) {
-                let found = model.words().suggestions(&unknown.word).into_iter();
-                unknown.suggestions = found.map(str::to_owned).collect();
+                let word = std::mem::take(&mut unknown.word);
+                *unknown = UnknownWord::suggested(word, model.words());
             }
         }
         self
     }
 
-    pub(crate) fn out_of_bounds(option: &options::Declaration) -> Self {
-        Self::invalid(option.name, option.must_be)
+    /// An option whose value is out of bounds, and that value in words.
+    pub(crate) fn out_of_bounds((option, found): (&options::Declaration, String)) -> Self {
+        let (field, expected) = (option.name.into(), option.must_be.into());
+        Self::InvalidValue { field, expected, found: Some(found.into()) }
     }
 
     pub(crate) fn of_analogy(model: &ModelStore, error: AnalogyError) -> Self {

@@ -241,6 +241,11 @@ trait OptionValue: Serialize {
     fn to_json(&self) -> Value {
         json!(self)
     }
+
+    /// A value that is out of bounds, in words.
+    fn in_words(&self) -> String {
+        self.to_json().to_string()
+    }
 }
 
 impl OptionValue for u64 {
@@ -253,6 +258,11 @@ impl OptionValue for f64 {
     fn is_one_of(&self, _: &Values) -> bool {
         self.is_finite()
     }
+
+    /// JSON has no number that is not finite.
+    fn in_words(&self) -> String {
+        self.to_string()
+    }
 }
 
 impl OptionValue for bool {}
@@ -260,6 +270,10 @@ impl OptionValue for bool {}
 impl OptionValue for Vec<String> {
     fn is_one_of(&self, values: &Values) -> bool {
         matches!(values, Values::Words { most } if self.len() <= *most)
+    }
+
+    fn in_words(&self) -> String {
+        self.len().to_string()
     }
 }
 
@@ -303,13 +317,14 @@ macro_rules! declare {
                 Self { $($name: self.$name.or_else(|| others.$name.clone()),)+ }
             }
 
-            /// The first option whose value is out of bounds.
-            pub(crate) fn out_of_bounds(&self) -> Option<&'static Declaration> {
+            /// The first option whose value is out of bounds, and this value in words.
+            pub(crate) fn out_of_bounds(&self) -> Option<(&'static Declaration, String)> {
                 let mut all = DECLARATIONS.iter();
                 $(
                     let declared = all.next()?;
-                    if self.$name.as_ref().is_some_and(|value| !value.is_one_of(&declared.values)) {
-                        return Some(declared);
+                    let is_wrong = |value: &&$type| !value.is_one_of(&declared.values);
+                    if let Some(wrong) = self.$name.as_ref().filter(is_wrong) {
+                        return Some((declared, wrong.in_words()));
                     }
                 )+
                 None
@@ -375,7 +390,7 @@ mod tests {
 
     #[test]
     fn what_is_out_of_bounds_is_named() {
-        let name = |options: Options| options.out_of_bounds().map(|declared| declared.name);
+        let name = |options: Options| options.out_of_bounds().map(|(declared, _)| declared.name);
         let right = Options::new().k(1000).vocab_limit(u64::MAX).min_score(-7.5).timeout_ms(1);
         assert_eq!(name(right), None);
         for (options, expected) in [
@@ -388,6 +403,20 @@ mod tests {
         ] {
             assert_eq!(name(options), Some(expected));
         }
+    }
+
+    #[test]
+    fn what_is_out_of_bounds_is_told() {
+        let found = |options: Options| options.out_of_bounds().map(|(_, found)| found);
+        for (options, expected) in [
+            (Options::new().k(1001), "1001"),
+            (Options::new().min_score(f64::NAN), "NaN"),
+            (Options::new().max_score(f64::INFINITY), "inf"),
+            (Options::new().excluding(vec!["a"; MAX_EXCLUDED + 1]), "1001"),
+        ] {
+            assert_eq!(found(options).as_deref(), Some(expected));
+        }
+        assert_eq!(found(Options::new().k(1000)), None);
     }
 
     #[test]

@@ -58,11 +58,14 @@ fn what_is_wrong_is_said_with_the_cure() {
     let said = |target: &str, options| {
         kindred.nearest(Target::text(target), options).wait().unwrap_err().to_string()
     };
-    assert_eq!(said("frog", Options::new().k(0)), "`k` must be a whole number from 1 to 1000");
+    let bounds = "`k` must be a whole number from 1 to 1000, not 0";
+    assert_eq!(said("frog", Options::new().k(0)), bounds);
     let strict = Options::new().unknown(Unknown::Error);
     assert_eq!(said("frog frug", strict), "the model does not have `frug`; did you mean frog?");
     let error = kindred.analogy("frog toad", Options::new()).wait().unwrap_err();
     assert!(matches!(error, Error::BadExpression(_)), "{error}");
+    let error = kindred.analogy("frog+toad", Options::new()).wait().unwrap_err().to_string();
+    assert!(error.ends_with("did you mean the expression frog + toad?"), "{error}");
     let method = Options::new().method(Method::PairDirection);
     let error = kindred.analogy("frog - toad", method).wait().unwrap_err();
     assert!(matches!(error, Error::MethodMismatch { .. }), "{error}");

@@ -12,16 +12,17 @@ use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio::sync::oneshot;
 
-use crate::config::{Config, ConfigError, HeadPrecision};
+use crate::config::{Config, ConfigError, HeadPrecision, invalid};
 use crate::http::edge::Edge;
 use crate::http::transport::{self, HttpThreads};
 use crate::http::{Front, ROUTE_LABELS, check_public_routes};
 use crate::models::{
-    LoadError, Loader, MakeEngines, Models, ReadSettings, Reloader, Service, Timeouts,
+    self, BuildInfo, LoadError, Loader, MakeEngines, Models, ReadSettings, Reloader, Service,
+    Timeouts,
 };
 use crate::observe::{AccessLog, Observer};
 use crate::traces::Traces;
-use kindred::device::Placement;
+use kindred::device::{Device, Placement};
 use kindred::engines::{self, HadGpu, KeptHeads, Precision, Wanted};
 
 /// A service that is ready for connections, or for requests within the process.
@@ -48,11 +49,48 @@ pub enum AssemblyError {
     Threads(#[source] io::Error),
 }
 
+impl AssemblyError {
+    /// Whether it is a mistake in the settings, or in a file that they name: trying again with the
+    /// same settings does not help.
+    pub fn is_of_settings(&self) -> bool {
+        match self {
+            Self::Config(_) => true,
+            Self::Load(why) => why.is_of_settings(),
+            Self::Threads(_) => false,
+        }
+    }
+}
+
+/// Checks the settings as a start does, and reads all files that they name: API keys, certificates,
+/// models and heads. Makes no engine, so whether a GPU is there is not checked.
+///
+/// # Errors
+/// If keys, certificates, the collector's address, a model or a head can't be used.
+pub fn check(config: &Config) -> Result<(), AssemblyError> {
+    check_device(&config.device)?;
+    let _edge = Edge::new(config)?;
+    check_public_routes(&config.public_routes)?;
+    let _traces = Traces::start(config)?;
+    Ok(models::check(config)?)
+}
+
+/// Checks that this program can have an engine on this device.
+fn check_device(device: &Device) -> Result<(), ConfigError> {
+    if cfg!(feature = "cuda") || !matches!(device, Device::Cuda(_)) {
+        return Ok(());
+    }
+    let reason = format!(
+        "--device {device}: this kindred was built without its CUDA engine; build it with --features \
+         cuda, or use --device cpu"
+    );
+    Err(invalid("device", reason))
+}
+
 impl Assembly {
     /// Loads the models of the settings and starts their engines. `make_engines` returns a maker
     /// for each replica of a model; it runs on the engine's thread, and again each time the engine
     /// has failed. `read_settings` returns the settings for a reload. `timer` is the runtime that
-    /// watches deadlines.
+    /// watches deadlines. `GET /version` says `build`.
     ///
     /// # Errors
     /// If keys, certificates, the collector's address, a model or an engine can't be used.
@@ -61,7 +99,9 @@ impl Assembly {
         read_settings: ReadSettings,
         make_engines: MakeEngines,
         timer: runtime::Handle,
+        build: BuildInfo,
     ) -> Result<Self, AssemblyError> {
+        check_device(&config.device)?;
         let edge = Edge::new(config)?;
         check_public_routes(&config.public_routes)?;
         let traces = Traces::start(config)?;
@@ -75,10 +115,10 @@ impl Assembly {
             one_in: NonZeroU64::new(config.access_log_one_in),
             query: config.access_log_query,
         };
-        let observer = Observer::new(access_log, &ROUTE_LABELS);
+        let observer = Observer::new(access_log, &ROUTE_LABELS, edge.reloads().clone());
         let memory = Memory::new(config.body_memory_mb, config.answer_memory_mb);
-        let service =
-            Service::new(timeouts, observer, traces, memory).map_err(AssemblyError::Threads)?;
+        let service = Service::new(timeouts, observer, traces, memory, build)
+            .map_err(AssemblyError::Threads)?;
         let models = Models::new(models, service);
         let files = edge.clone();
         let reload_files = Box::new(move || files.reload());
@@ -178,6 +218,7 @@ mod tests {
             Box::new(move || Ok(same.clone())),
             one_engine(|model, _| Ok(Box::new(ReferenceEngine::new(model)))),
             runtime::Handle::current(),
+            BuildInfo::UNKNOWN,
         )
         .unwrap();
         // Another caller holds all memory for answers.

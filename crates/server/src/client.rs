@@ -1,5 +1,7 @@
 //! The HTTP client of commands that query a service.
 
+mod tls;
+
 use std::env;
 use std::error::Error;
 use std::net::IpAddr;
@@ -8,11 +10,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls_native_certs::{load_certs_from_paths, load_native_certs};
+use tokio_rustls::rustls;
 use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::CertificateDer;
 use ureq::http::Uri;
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::tls::{RootCerts, TlsConfig};
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::{ConnectProxyConnector, Connector, TcpConnector};
 use ureq::{Agent, Proxy};
 
+use self::tls::TlsConnector;
 use crate::config::{self, API_KEY_VARIABLE, ConfigError};
 
 /// Time limit for connecting to a service.
@@ -44,6 +51,9 @@ pub enum ClientError {
         /// Why none of it is a certificate.
         source: Box<dyn Error + Send + Sync>,
     },
+    /// TLS can't be set up.
+    #[error("can't set up TLS: {0}")]
+    Tls(#[from] rustls::Error),
 }
 
 /// Parses the URL of a service. The error is the URL in a form that may be shown, and what is wrong
@@ -115,27 +125,35 @@ pub fn api_key(given: Option<&str>) -> Result<Option<String>, ClientError> {
 
 /// A client that treats every status as an answer, not as an error, with a time limit for a whole
 /// request. For HTTPS it trusts the system's certificates, or those in the file that SSL_CERT_FILE
-/// names. Reading them takes a while, so they are not read for plain HTTP.
+/// names, which may be the service's own. Reading them takes a while, so they are not read for plain
+/// HTTP.
 ///
 /// # Errors
 /// If SSL_CERT_FILE names a file without certificates.
 pub fn agent(url: &Uri, timeout: Duration) -> Result<Agent, ClientError> {
-    let trusted = if url.scheme_str() == Some("https") { trusted()? } else { Vec::new() };
+    // Of a proxy behind HTTPS, no certificate is trusted.
     let tls = TlsConfig::builder()
         .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()))
-        .root_certs(RootCerts::Specific(Arc::new(trusted)));
-    Ok(Agent::config_builder()
+        .root_certs(RootCerts::Specific(Arc::default()));
+    let config = Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)
         .timeout_connect(Some(CONNECT.min(timeout)))
         .timeout_global(Some(timeout))
         .proxy(proxy_to(url))
         .tls_config(tls.build())
-        .build()
-        .into())
+        .build();
+    if url.scheme_str() != Some("https") {
+        return Ok(config.into());
+    }
+    let connector =
+        ().chain(ConnectProxyConnector::default())
+            .chain(TcpConnector::default())
+            .chain(TlsConnector::new(trusted()?)?);
+    Ok(Agent::with_parts(config, connector, DefaultResolver::default()))
 }
 
-fn trusted() -> Result<Vec<Certificate<'static>>, ClientError> {
+fn trusted() -> Result<Vec<CertificateDer<'static>>, ClientError> {
     let file = env::var_os(CERTIFICATES_VARIABLE).filter(|file| !file.is_empty());
     if let Some(path) = file.map(PathBuf::from) {
         let found = load_certs_from_paths(Some(&path), None);
@@ -147,8 +165,7 @@ fn trusted() -> Result<Vec<Certificate<'static>>, ClientError> {
             return Err(ClientError::Certificates { path, source });
         }
     }
-    let certificates = load_native_certs().certs;
-    Ok(certificates.iter().map(|found| Certificate::from_der(found).to_owned()).collect())
+    Ok(load_native_certs().certs)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod assembly;
+mod certificate;
 pub mod client;
 pub mod config;
 pub mod escape;

@@ -1,11 +1,12 @@
 //! The log: to standard error, for people or for machines.
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io;
 
 use serde_json::Value;
-use tracing::{Subscriber, info};
+use tracing::{Subscriber, error, info};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -13,14 +14,52 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::config::{Config, ConfigError, LogFormat, invalid, levels};
 use crate::escape::is_harmless;
 
-/// Starts logging as the settings say. May be called once per process.
+/// Starts logging as the settings say. If they say JSON, panics are lines of JSON, too. May be
+/// called once per process.
 ///
 /// # Errors
 /// If the setting `log_level` is invalid.
 pub fn start(config: &Config) -> Result<(), ConfigError> {
     let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
     subscriber(config, colours, std::io::stderr)?.init();
+    if config.log_format == LogFormat::Json {
+        panics_in_json();
+    }
     Ok(())
+}
+
+/// Writes an error to standard error as a line of the log in JSON: whether logging was started or
+/// not, and whatever its level is. `exit_code` is that of the program, if the error ends it.
+pub fn error_in_json(message: &str, exit_code: Option<u8>) {
+    write_error(message, exit_code, std::io::stderr);
+}
+
+fn write_error(
+    message: &str,
+    exit_code: Option<u8>,
+    writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static,
+) {
+    let log_level = "error".to_owned();
+    let config = Config { log_level, log_format: LogFormat::Json, ..Config::defaults() };
+    if let Ok(log) = subscriber(&config, false, writer) {
+        tracing::subscriber::with_default(log, || {
+            error!(target: "kindred", exit_code, "{message}");
+        });
+    }
+}
+
+/// From now on, a panic is a line of the log in JSON instead of lines of text.
+pub fn panics_in_json() {
+    std::panic::set_hook(Box::new(|panic| {
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or("without a name");
+        let mut message = format!("the thread {name} {panic}");
+        let backtrace = Backtrace::capture();
+        if backtrace.status() == BacktraceStatus::Captured {
+            let _ = write!(message, "\n{backtrace}");
+        }
+        error_in_json(&message, None);
+    }));
 }
 
 /// A subscriber whose lines include the fields of their spans, such as a request's id.
@@ -149,6 +188,8 @@ fn is_secret(key: &str, value: &Value) -> bool {
 mod tests {
     use std::sync::{Arc, Mutex};
 
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -165,6 +206,23 @@ mod tests {
             });
             let lines = String::from_utf8(lines.lock().unwrap().clone()).unwrap();
             assert!(lines.contains(shown) && lines.contains("something"), "{lines}");
+        }
+    }
+
+    #[test]
+    fn an_error_is_one_line_of_json_whatever_it_says() {
+        for (message, exit_code) in
+            [("two\nlines, a \"quote\" and \u{1b}[31m", Some(2)), ("", None)]
+        {
+            let lines = Arc::new(Mutex::new(Vec::new()));
+            let writer = lines.clone();
+            write_error(message, exit_code, move || Lines(writer.clone()));
+            let written = String::from_utf8(lines.lock().unwrap().clone()).unwrap();
+            assert_eq!(written.matches('\n').count(), 1, "{written:?}");
+            let line: Value = serde_json::from_str(&written).unwrap();
+            assert_eq!((&line["message"], &line["level"]), (&json!(message), &json!("ERROR")));
+            assert_eq!(line.get("exit_code"), exit_code.map(Value::from).as_ref());
+            assert!(!written.contains('\u{1b}'), "{written:?}");
         }
     }
 

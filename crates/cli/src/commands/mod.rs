@@ -24,6 +24,7 @@ mod manual;
 mod prepare;
 mod progress;
 mod serve;
+mod service_manager;
 mod signals;
 mod synth;
 mod train;

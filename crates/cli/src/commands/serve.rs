@@ -2,21 +2,25 @@
 
 use std::cell::Cell;
 use std::convert::Infallible;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kindred::contract::Row;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use tokio::runtime;
+use tokio::net::TcpSocket;
+use tokio::runtime::{self, Runtime};
 use tokio::sync::oneshot;
 use tracing::{error, info, warn};
 
 use super::CommandError;
+use super::service_manager::ServiceManager;
 use super::signals::{Hangup, StopSignals};
 use super::watch::watch_files;
-use server::assembly::{Assembly, engines_of, wanted_engine};
-use server::config::{Config, ConfigError, ServeFlags};
+use crate::version;
+use server::assembly::{self, Assembly, engines_of, wanted_engine};
+use server::config::{Config, ConfigError, LogFormat, ServeFlags};
 use server::http::transport::{self, HttpThreads};
 use server::logging;
 use server::models::{MakeEngines, ModelSet, Reloader};
@@ -27,10 +31,51 @@ const SEND_GRACE: Duration = Duration::from_secs(1);
 /// How long sending the last traces may delay the end of the process.
 const FLUSH: Duration = Duration::from_secs(5);
 
-/// Serves models until a stop signal, then answers the requests in flight and returns.
+/// Serves models until a stop signal, then answers the requests in flight and returns. With
+/// `--check`, only checks the settings.
 pub(super) fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
     let (config, flags) = (Config::load(flags)?, flags.clone());
+    if flags.check {
+        return check(&config);
+    }
     serve_with(&config, move || Config::load(&flags), engines_of(wanted_engine(&config)))
+}
+
+/// Checks all settings, and the files that they name, without serving.
+fn check(config: &Config) -> Result<(), CommandError> {
+    logging::start(config)?;
+    let runtime = connection_runtime()?;
+    match runtime.block_on(take_address(config)) {
+        // The service that has these settings may be running.
+        Err(CommandError::Listen { source, .. }) if source.kind() == ErrorKind::AddrInUse => {}
+        taken => drop(taken?),
+    }
+    assembly::check(config)?;
+    match config.log_format {
+        LogFormat::Text => say!("The settings are valid."),
+        LogFormat::Json => {
+            info!("the settings are valid");
+            Ok(())
+        }
+    }
+}
+
+/// The runtime that accepts connections and handles signals. The HTTP threads handle the requests.
+fn connection_runtime() -> Result<Runtime, CommandError> {
+    runtime::Builder::new_current_thread().enable_all().build().map_err(no_threads)
+}
+
+fn no_threads(source: io::Error) -> CommandError {
+    CommandError::System { doing: "can't start the HTTP threads", source }
+}
+
+/// The address of the settings, at which nobody is answered yet.
+async fn take_address(config: &Config) -> Result<TcpSocket, CommandError> {
+    transport::bind(&config.listen).await.map_err(|source| can_not_listen(config, source))
+}
+
+fn can_not_listen(config: &Config, source: io::Error) -> CommandError {
+    CommandError::Listen { address: config.listen.clone(), source }
 }
 
 /// As `kindred serve`, with these settings and any engines. `read_settings` returns the settings for
@@ -49,22 +94,22 @@ pub fn serve_with(
     logging::start(config)?;
     logging::log_settings(config);
     transport::raise_file_limit(config.max_connections);
-    let no_threads =
-        |source| CommandError::System { doing: "can't start the HTTP threads", source };
     let threads = HttpThreads::start(config.http_threads).map_err(no_threads)?;
-    // This runtime accepts connections and handles signals. The HTTP threads handle the requests.
-    let runtime =
-        runtime::Builder::new_current_thread().enable_all().build().map_err(no_threads)?;
+    let runtime = connection_runtime()?;
+    // Before the models are loaded, because that may take long.
+    let socket = runtime.block_on(take_address(config))?;
     // Before the models are loaded, because a SIGHUP during loading must not end the process.
     let hangup = {
         let _within = runtime.enter();
         Hangup::handle()?
     };
     let timer = runtime.handle().clone();
-    let assembly = Assembly::build(config, Box::new(read_settings), make_engines, timer)?;
+    let assembly =
+        Assembly::build(config, Box::new(read_settings), make_engines, timer, version::BUILD)?;
     let stopping = Cell::new(None);
     assembly.reloader.verify_in_background();
-    let result = runtime.block_on(listen_and_drain(config, &assembly, &threads, hangup, &stopping));
+    let result =
+        runtime.block_on(listen_and_drain(config, socket, &assembly, &threads, hangup, &stopping));
     // The connections that are left have exceeded the drain timeout. They end with their threads.
     drop(threads);
     runtime.shutdown_background();
@@ -84,6 +129,7 @@ pub fn serve_with(
 /// Serves until a stop signal, and drains; notes in `stopping` when the drain began.
 async fn listen_and_drain(
     config: &Config,
+    socket: TcpSocket,
     assembly: &Assembly,
     threads: &HttpThreads,
     hangup: Hangup,
@@ -92,18 +138,24 @@ async fn listen_and_drain(
     let Assembly { edge, reloader, .. } = assembly;
     // Before the welcome, because a reader of the welcome may stop the service immediately.
     let mut stop_signals = StopSignals::handle()?;
-    let can_not_listen = |source| CommandError::Listen { address: config.listen.clone(), source };
-    let listener = transport::bind(&config.listen).await.map_err(can_not_listen)?;
-    let address = listener.local_addr().map_err(can_not_listen)?;
-    // The service continues even if its welcome can't be written: the log has the address, too.
-    let _ = print_welcome(&reloader.models().current(), edge.transport().scheme(), address);
-    info!(%address, "listening");
+    let listener = transport::start_listening(socket);
+    let listener = listener.map_err(|source| can_not_listen(config, source))?;
+    let address = listener.local_addr().map_err(|source| can_not_listen(config, source))?;
+    // Where the log is in JSON, nothing else is written.
+    if config.log_format == LogFormat::Text {
+        // The service continues even if its welcome can't be written: the log has the address, too.
+        let _ = print_welcome(&reloader.models().current(), edge.transport().scheme(), address);
+    }
+    info!(%address, scheme = edge.transport().scheme(), "listening");
+    let manager = ServiceManager::of_environment();
+    manager.ready();
 
     let (stop, told_to_stop) = oneshot::channel();
     let service = reloader.models().service().clone();
     let server = assembly.serve(listener, threads, told_to_stop);
     let drain_too_long = async {
         stop_signals.next().await;
+        manager.stopping();
         service.start_draining();
         let drain = async {
             if config.drain_delay_ms > 0 {
@@ -123,6 +175,7 @@ async fn listen_and_drain(
     let lost = async {
         let lost = reloader.lost().await;
         error!("{lost}");
+        manager.stopping();
         // The waiting requests have just failed with this error. Their answers still have to be
         // sent.
         tokio::time::sleep(SEND_GRACE).await;
@@ -130,7 +183,7 @@ async fn listen_and_drain(
     };
     tokio::select! {
         () = server => Ok(()),
-        never = reload_when_told(reloader, hangup) => match never {},
+        never = reload_when_told(reloader, hangup, &manager) => match never {},
         never = watch_files(config, edge) => match never {},
         lost = lost => Err(CommandError::EngineLost(lost)),
         () = drain_too_long => Err(CommandError::DrainTimeout(config.drain_timeout_ms)),
@@ -138,12 +191,18 @@ async fn listen_and_drain(
 }
 
 /// Reloads the models at each SIGHUP.
-async fn reload_when_told(reloader: &Arc<Reloader>, mut hangup: Hangup) -> Infallible {
+async fn reload_when_told(
+    reloader: &Arc<Reloader>,
+    mut hangup: Hangup,
+    manager: &ServiceManager,
+) -> Infallible {
     loop {
         hangup.next().await;
         info!("SIGHUP received: reloading the models");
+        manager.reloading();
         // The outcome is in the log.
         let _ = reloader.reload_next().await;
+        manager.ready();
     }
 }
 

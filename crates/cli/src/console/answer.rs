@@ -77,7 +77,8 @@ impl Problem {
     pub(super) fn message(self) -> String {
         let mut message = self.detail.replace(FOR_URLS, "");
         if self.unknown.len() > 1 {
-            for UnknownWord { word, suggestions } in self.unknown {
+            for UnknownWord { word, mut suggestions, expression } in self.unknown {
+                suggestions.extend(expression);
                 if !suggestions.is_empty() {
                     message +=
                         &format!("; instead of `{word}`, did you mean {}?", suggestions.join(", "));

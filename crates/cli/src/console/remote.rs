@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io::ErrorKind::{ConnectionAborted, ConnectionReset, UnexpectedEof};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
-use tokio_rustls::rustls;
+use tokio_rustls::rustls::{self, CertificateError};
 use ureq::Agent;
 
 use super::answer::{ModelAnswer, Problem, TextAnswer};
@@ -64,7 +65,7 @@ pub(super) struct Remote {
 
 /// The kinds of failures, by their cure.
 enum FailureKind {
-    Certificate,
+    Certificate(CertificateError),
     /// The server does not speak TLS, or speaks only TLS.
     Scheme,
     Other,
@@ -72,7 +73,7 @@ enum FailureKind {
 
 fn trouble(error: &ureq::Error) -> FailureKind {
     let of_tls = |error: &rustls::Error| match error {
-        rustls::Error::InvalidCertificate(_) => FailureKind::Certificate,
+        rustls::Error::InvalidCertificate(why) => FailureKind::Certificate(why.clone()),
         rustls::Error::InvalidMessage(_) => FailureKind::Scheme,
         _ => FailureKind::Other,
     };
@@ -88,6 +89,42 @@ fn trouble(error: &ureq::Error) -> FailureKind {
         },
         ureq::Error::Protocol(_) => FailureKind::Scheme,
         _ => FailureKind::Other,
+    }
+}
+
+/// What to do about the certificate of the service at this URL.
+fn cure(why: &CertificateError, url: &str) -> String {
+    use CertificateError::{
+        Expired, ExpiredContext, NotValidForName, NotValidForNameContext, NotValidYet,
+        NotValidYetContext,
+    };
+    let url = url.parse::<ureq::http::Uri>().ok();
+    let host = url.as_ref().and_then(|url| url.host()).unwrap_or("HOST");
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let kind = if host.parse::<IpAddr>().is_ok() { "IP" } else { "DNS" };
+    let new_one = format!(
+        "openssl req -x509 -newkey rsa:2048 -nodes -days 365 -keyout key.pem -out cert.pem \
+         -subj /CN={host} -addext subjectAltName={kind}:{host}"
+    );
+    match why {
+        NotValidForName | NotValidForNameContext { .. } => format!(
+            "the certificate does not have the name {host}: give --url with a name that it has, or \
+             the service a certificate with this name, as made by: {new_one}"
+        ),
+        Expired | ExpiredContext { .. } => {
+            format!("give the service a new certificate, as made by: {new_one}")
+        }
+        NotValidYet | NotValidYetContext { .. } => {
+            "compare the clocks of this machine and of the one that made the certificate".to_owned()
+        }
+        // webpki's error, which rustls does not name.
+        other if format!("{other:?}").contains("UnsupportedCertVersion") => format!(
+            "the certificate is of version 1: give the service one of version 3, as made by: \
+             {new_one}"
+        ),
+        _ => "to trust this certificate, set SSL_CERT_FILE to a file with it or with its issuer's \
+              certificate"
+            .to_owned(),
     }
 }
 
@@ -122,11 +159,7 @@ impl Remote {
                 "the request went through the proxy {proxy} from the environment: is the proxy running? To \
                  bypass it, add the host to NO_PROXY"
             ),
-            (_, FailureKind::Certificate, _) => {
-                "to trust this certificate, set SSL_CERT_FILE to a file with it or with its issuer's \
-                 certificate"
-                    .to_owned()
-            }
+            (_, FailureKind::Certificate(why), _) => cure(&why, &self.url),
             (_, FailureKind::Scheme, Some(("https", rest))) => {
                 format!("it may not support HTTPS: try --url http://{rest}")
             }

@@ -12,9 +12,11 @@
 
 mod pieces;
 mod typing;
+mod unspaced;
 
 use pieces::{Piece, PieceKind, split};
 pub use typing::{as_term, open_piece};
+pub(crate) use unspaced::spaced;
 
 /// Terms that one expression may have.
 pub const MAX_TERMS: usize = 256;
@@ -93,10 +95,19 @@ const OPERATOR: &str = "`+`, `-` or the end";
 /// What is wrong with a piece that follows a complete term.
 fn after_term(piece: &Piece) -> ExpressionError {
     let error = ExpressionError::new(piece.column, OPERATOR);
-    match piece.kind {
+    match &piece.kind {
+        PieceKind::Word(word) if word.starts_with(|c: char| unspaced::sign(c).is_some()) => {
+            error.hinting("such a dash or sign is read as a letter; write - or + as on a keyboard")
+        }
+        PieceKind::Word(word) if word.starts_with(['*', '×', '·']) => {
+            error.hinting("a weight is written directly before its word, as in 2*king")
+        }
         PieceKind::Word(_) => error.hinting(
             "two words need an operator between them; in a URL a plus is written %2B, because + is \
              a space there; a word with a space in it needs double quotes",
+        ),
+        PieceKind::Open | PieceKind::Close => error.hinting(
+            "a word with parentheses in it needs double quotes, as in \"mercury_(planet)\"",
         ),
         _ => error,
     }

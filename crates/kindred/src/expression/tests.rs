@@ -133,6 +133,30 @@ fn two_adjacent_words_hint_at_the_plus_of_a_url() {
 }
 
 #[test]
+fn other_dashes_spaced_weights_and_parentheses_in_words_have_hints() {
+    for (text, column, hint) in [
+        ("king \u{2212} man", 6, "write - or +"),
+        ("king \u{2013}man + woman", 6, "write - or +"),
+        ("king \u{2014} man", 6, "write - or +"),
+        ("(king \u{ff0b} man)", 7, "write - or +"),
+        ("2 * king", 3, "2*king"),
+        ("2 \u{d7} king", 3, "2*king"),
+        ("mercury_(planet) - sun", 9, "double quotes"),
+        ("sun + mercury_(planet)", 15, "double quotes"),
+        ("(sun + f(x))", 9, "double quotes"),
+        ("smile :)", 7, "%2B"),
+        (":) + smile", 2, "double quotes"),
+    ] {
+        let error = parse(text).expect_err(text);
+        assert_eq!(error.column, column, "{text}: {error}");
+        assert!(error.to_string().contains(hint), "{text}: {error}");
+    }
+    // At the start they are letters: the model may have such words.
+    check("\u{2013} + a", &[("\u{2013}", 1.0), ("a", 1.0)]);
+    check("\u{2212}man", &[("\u{2212}man", 1.0)]);
+}
+
+#[test]
 fn nesting_and_terms_are_bounded() {
     let nested = |depth| "(".repeat(depth) + "a" + &")".repeat(depth);
     assert_eq!(parse(&nested(MAX_NESTING)).unwrap().len(), 1);

@@ -35,11 +35,7 @@ pub(super) fn look_up<T>(
 
 /// The error for words that the model does not have. Suggestions come later.
 pub fn unknown_words(words: impl IntoIterator<Item = String>) -> Error {
-    let unknown = each_once(words)
-        .into_iter()
-        .map(|word| UnknownWord { word, suggestions: Vec::new() })
-        .collect();
-    Error::UnknownWord { unknown }
+    Error::UnknownWord { unknown: each_once(words).into_iter().map(UnknownWord::new).collect() }
 }
 
 /// Words without repetitions, by their first appearance, each cut to a length that answers may

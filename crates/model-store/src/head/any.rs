@@ -63,6 +63,16 @@ impl AnyHead {
         }
     }
 
+    /// Its description as JSON, which has the checksum of the weights: what its answers depend on,
+    /// besides the model.
+    pub fn description(&self) -> String {
+        let json = match self {
+            Self::Classifier(head) => serde_json::to_string(head.description()),
+            Self::Expander(expander) => serde_json::to_string(expander.description()),
+        };
+        json.expect("a description becomes JSON")
+    }
+
     /// What it is, in a few words with their article.
     pub fn summary(&self) -> String {
         match self {

@@ -2,6 +2,7 @@
 //! the defaults. `settings` declares them all.
 
 mod error;
+mod format;
 mod known;
 mod layers;
 mod levels;
@@ -14,11 +15,13 @@ mod tests;
 use std::collections::HashMap;
 
 pub use error::ConfigError;
+pub use format::log_format;
 pub use known::{API_KEY_VARIABLE, URL_VARIABLE};
 pub use layers::{check_variables, variable};
 pub(crate) use levels::levels;
 pub use settings::{Config, HeadPrecision, LogFormat, MAX_THREADS, ServeFlags};
 pub use source::{ModelPlacement, ModelSource};
+pub(crate) use spelling::likest;
 
 use kindred::device::Placement;
 

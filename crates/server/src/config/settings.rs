@@ -91,6 +91,11 @@ macro_rules! settings {
             #[arg(long, value_name = "FILE")]
             #[serde(skip)]
             pub config: Option<PathBuf>,
+            /// Check all settings and the files that they name, say whether a service could start
+            /// with them, and exit without serving
+            #[arg(long)]
+            #[serde(skip)]
+            pub check: bool,
         }
 
         pub(super) const SETTINGS: &[Setting] = &[$($(Setting {

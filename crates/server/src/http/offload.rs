@@ -42,6 +42,15 @@ impl Cost {
         Self(bytes * BYTE + halves * HALF_A_WORD + beyond * BEYOND_ASCII)
     }
 
+    /// The cost of a query string with a long text, in which any separator may be written as `%20`.
+    pub(super) fn of_query_string(query: &[u8]) -> Self {
+        /// That of a word, as above.
+        const ESCAPED: u64 = 800;
+        let escaped = query.iter().filter(|&&byte| byte == b'%').count() as u64;
+        let Self(plain) = Self::of_text(std::iter::once(query));
+        Self(plain + escaped * ESCAPED)
+    }
+
     /// The cost of making queries from an array of this many bytes, whose vectors have `dim`
     /// components. `query` is the query string, with the options of all queries.
     pub(super) fn of_array(bytes: usize, dim: usize, query: &[u8]) -> Self {
@@ -164,5 +173,8 @@ mod tests {
         assert!(of(&vec!["exclude=a"; 1001].join("&")));
         assert!(of(&"a ".repeat(1001)), "a text");
         assert!(of(&"x".repeat(200_000)));
+        let escaped = "a%20".repeat(1001);
+        assert!(!of(&escaped) && Cost::of_query_string(escaped.as_bytes()).is_long());
+        assert!(!Cost::of_query_string(b"text=a%20moving%20and%20funny%20film").is_long());
     }
 }

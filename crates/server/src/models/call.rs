@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::set::ThreadModels;
 use super::{ServedModel, Service};
+use crate::observe::LoggedRequest;
 use kindred::asking::Asking;
 use kindred::queue::Timeline;
 use scheduler::account::Account;
@@ -22,6 +23,8 @@ pub(crate) struct Call {
     allowed: Option<Result<u64, NotMilliseconds>>,
     /// Where the times of its jobs are noted, if it is traced.
     timeline: Option<Arc<Timeline>>,
+    /// Where it is noted what it asks, if there is an access log.
+    log: Option<Arc<LoggedRequest>>,
 }
 
 /// A timeout in the header or field of this name that is not a whole number of milliseconds, at
@@ -44,12 +47,40 @@ impl Call {
             let milliseconds = text.and_then(|text| text.trim().parse::<u64>().ok());
             milliseconds.filter(|&ms| ms > 0).ok_or(NotMilliseconds("Request-Timeout-Ms"))
         };
-        Self { held, model, account, arrived, allowed: allowed.map(parse), timeline: None }
+        let (allowed, timeline, log) = (allowed.map(parse), None, None);
+        Self { held, model, account, arrived, allowed, timeline, log }
     }
 
     /// Notes the times of its jobs in this timeline.
     pub(crate) fn noted_in(self, timeline: Arc<Timeline>) -> Self {
         Self { timeline: Some(timeline), ..self }
+    }
+
+    /// Notes for the access log what it asks.
+    pub(crate) fn logged_in(self, log: Arc<LoggedRequest>) -> Self {
+        Self { log: Some(log), ..self }
+    }
+
+    /// Notes its model for the access log.
+    pub(crate) fn log_model(&self) {
+        if let Some(log) = &self.log {
+            log.model.get_or_init(|| self.served().name().to_owned());
+        }
+    }
+
+    /// Notes for the access log which head it asks.
+    pub(crate) fn log_head(&self, name: &str) {
+        if let Some(log) = &self.log {
+            log.head.get_or_init(|| name.to_owned());
+        }
+    }
+
+    /// Notes for the access log how many queries, texts or pairs it has.
+    #[inline]
+    pub(crate) fn log_queries(&self, number: usize) {
+        if let Some(log) = &self.log {
+            log.queries.get_or_init(|| number);
+        }
     }
 
     /// The model that the request queries.

@@ -20,6 +20,8 @@ pub struct ServedHead {
     pub name: String,
     /// The head.
     pub head: AnyHead,
+    /// A hash of its name and its content, on which its answers depend besides the model.
+    pub(crate) digest: u64,
     /// Of a classifier. An expander is searched like the model itself.
     probe: Option<Arc<Probe>>,
 }
@@ -41,7 +43,11 @@ impl ServedHead {
             AnyHead::Classifier(head) => Some(Arc::new(Probe::new(head, model))),
             _ => None,
         };
-        Self { name, head, probe }
+        let content = serde_json::json!([name, head.description()]).to_string();
+        let mut first = [0; size_of::<u64>()];
+        first.copy_from_slice(&blake3::hash(content.as_bytes()).as_bytes()[..size_of::<u64>()]);
+        let digest = u64::from_be_bytes(first);
+        Self { name, head, digest, probe }
     }
 
     /// Notes that it is asked for texts, so that the engine is checked with its probe.

@@ -65,6 +65,9 @@ pub enum LoadError {
     /// The model folder.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// A folder in the settings that does not exist, or is not a model's.
+    #[error(transparent)]
+    NoModel(ModelError),
     /// A head.
     #[error(transparent)]
     Head(#[from] HeadError),
@@ -109,6 +112,18 @@ pub enum LoadError {
     /// The thread that loads it did not start, or panicked.
     #[error("the model could not be loaded: {0}; see the log")]
     Broken(#[source] io::Error),
+}
+
+impl LoadError {
+    /// Whether it is a mistake in the settings: they are invalid, or name a folder that does not
+    /// exist or is not the right one. What is damaged is none.
+    pub fn is_of_settings(&self) -> bool {
+        use HeadError::{NotAHead, OtherModel};
+        matches!(
+            self,
+            Self::Settings(_) | Self::NoModel(_) | Self::Head(NotAHead { .. } | OtherModel { .. })
+        )
+    }
 }
 
 impl From<ConfigError> for LoadError {
@@ -158,24 +173,21 @@ impl Loader {
     }
 
     /// Loads the models of the settings while the service starts. Returns as soon as their engines
-    /// can answer.
+    /// can answer. Opens all of them before it makes an engine, which may take long.
     ///
     /// # Errors
     /// If a folder is not a valid model, an engine does not start, or a head of the settings
     /// belongs to none of these models.
     pub fn load(&self, config: &Config) -> Result<ModelSet, LoadError> {
         let mut models = Vec::new();
-        for source in config.sources() {
-            let model = open(&source, config)?;
-            if let Err(why) = check_memory(&model, &source, config) {
+        for (source, model) in config.sources().iter().zip(open_all(config)?) {
+            if let Err(why) = check_memory(&model, source, config) {
                 warn!("{why}");
             }
-            let model = Arc::new(model);
             let makers = self.makers(&model, config, None)?;
             let started = self.start_engines(model, config, makers, false, Until::All)?;
             models.push(self.watched(started));
         }
-        heads::check_models(config, models.iter().map(|served| &*served.model))?;
         Ok(ModelSet::new(models))
     }
 
@@ -324,6 +336,33 @@ impl Loader {
         let left = || until.saturating_duration_since(Instant::now());
         engines.into_iter().all(|engine| engine.join(left()))
     }
+}
+
+/// Opens the models and the heads of the settings, without an engine.
+///
+/// # Errors
+/// If a folder is not a valid model or head, or a head belongs to none of these models.
+pub fn check(config: &Config) -> Result<(), LoadError> {
+    for model in open_all(config)? {
+        heads::open(&model, config)?;
+    }
+    Ok(())
+}
+
+/// Opens the models of the settings, and checks that each head was made for one of them.
+fn open_all(config: &Config) -> Result<Vec<Arc<ModelStore>>, LoadError> {
+    let open_one = |source: &ModelSource| {
+        let opened = open(source, config).map(Arc::new);
+        opened.map_err(|why| match why {
+            ModelError::NotAModel { ref path, .. } if source.folder.as_ref() == Some(path) => {
+                LoadError::NoModel(why)
+            }
+            why => why.into(),
+        })
+    };
+    let models = config.sources().iter().map(open_one).collect::<Result<Vec<_>, _>>()?;
+    heads::check_models(config, models.iter().map(|model| &**model))?;
+    Ok(models)
 }
 
 /// Opens a model, under its name.

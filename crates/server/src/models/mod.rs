@@ -18,7 +18,7 @@ mod verification;
 mod warm;
 
 pub use heads::{ServedHead, find_head, without_checksum};
-pub use load::{LoadError, Loader, MakeEngines, one_engine};
+pub use load::{LoadError, Loader, MakeEngines, check, one_engine};
 pub use one::OneModel;
 pub use readiness::NotReady;
 pub use reload::{
@@ -26,7 +26,7 @@ pub use reload::{
 };
 pub use served::ServedModel;
 pub(crate) use served::weak_tag;
-pub use service::{Service, Timeouts};
+pub use service::{BuildInfo, Service, Timeouts};
 pub use set::{ModelSet, Models};
 
 pub(crate) use call::{Call, NotMilliseconds};

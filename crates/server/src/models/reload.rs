@@ -13,6 +13,7 @@ use tracing::{error, info, warn};
 use super::verification::verify_in_background;
 use super::{LoadError, Loader, ModelSet, Models, ServedModel, heads, load, rolling};
 use crate::config::{Config, ConfigError, ModelSource};
+use crate::observe::Reloadable;
 use kindred::queue::{EngineLost, Until};
 use kindred::{ModelError, ModelStore};
 
@@ -41,7 +42,10 @@ pub enum ReloadError {
     /// Another reload is in progress.
     #[error("another reload is in progress")]
     InProgress,
-    /// The settings, the API keys or the certificates can't be used.
+    /// The API keys or the certificates can't be used.
+    #[error(transparent)]
+    Files(ConfigError),
+    /// The settings can't be used.
     #[error(transparent)]
     Settings(#[from] ConfigError),
     /// A head fits none of the models in the settings, or that can't be known.
@@ -181,7 +185,10 @@ impl Reloader {
                         info!(model = one.name, version = one.version, outcome = ?one.outcome, "reloaded");
                     }
                 }
-                Err(e) => error!("the reload failed; the old versions keep serving: {e}"),
+                Err(e) => {
+                    reloader.count_failures(e);
+                    error!("the reload failed; the old versions keep serving: {e}");
+                }
             }
             // In this order, because the caller may start the next reload as soon as it has the
             // result of this one.
@@ -193,9 +200,30 @@ impl Reloader {
         reported.await.unwrap_or_else(|_| Err(ReloadError::Broken("it broke".into())))
     }
 
+    /// Counts what a reload could not load, each once. Failures of keys and certificates are
+    /// counted where they are read.
+    fn count_failures(&self, error: &ReloadError) {
+        let of = |why: &LoadError| match why {
+            LoadError::Head(_) | LoadError::SeveralHeads(_) => Reloadable::Head,
+            _ => Reloadable::Model,
+        };
+        let reloads = self.models.service().observer.reloads();
+        match error {
+            ReloadError::InProgress | ReloadError::Files(_) => {}
+            ReloadError::Head(why) => reloads.count_failure(of(why)),
+            ReloadError::Models { failed, .. } => {
+                failed.iter().for_each(|(_, why)| reloads.count_failure(of(why)));
+            }
+            // The models of the settings are not known then.
+            ReloadError::Settings(_) | ReloadError::Broken(_) => {
+                reloads.count_failure(Reloadable::Model);
+            }
+        }
+    }
+
     fn reload_now(&self) -> Result<Reloaded, ReloadError> {
         // First, because a revoked key must stop working whatever else fails.
-        let files = (self.reload_files)()?;
+        let files = (self.reload_files)().map_err(ReloadError::Files)?;
         files.iter().for_each(|line| info!("reloaded: {line}"));
         let config = (self.read_settings)()?;
         let sources = config.sources();

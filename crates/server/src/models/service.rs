@@ -20,6 +20,20 @@ pub struct Timeouts {
     pub body_read: Duration,
 }
 
+/// The build of the program that serves, besides its version.
+#[derive(Debug, Clone, Copy)]
+pub struct BuildInfo {
+    /// The commit that it was built from, or `unknown`.
+    pub commit: &'static str,
+    /// The Cargo features that it was built with.
+    pub features: &'static [&'static str],
+}
+
+impl BuildInfo {
+    /// For programs that do not know it.
+    pub const UNKNOWN: Self = Self { commit: "unknown", features: &[] };
+}
+
 /// The parts that the requests to all models share: timeouts, counters, memory and threads.
 pub struct Service {
     pub(crate) timeouts: Timeouts,
@@ -28,6 +42,7 @@ pub struct Service {
     pub(crate) memory: Arc<Memory>,
     /// Threads for long work that needs no engine.
     pub(crate) workers: Workers,
+    pub(crate) build: BuildInfo,
     draining: AtomicBool,
 }
 
@@ -47,10 +62,11 @@ impl Service {
         observer: Arc<Observer>,
         traces: Traces,
         memory: Arc<Memory>,
+        build: BuildInfo,
     ) -> io::Result<Arc<Self>> {
         let workers = Workers::start(give_way_a_little)?;
         let draining = AtomicBool::new(false);
-        Ok(Arc::new(Self { timeouts, observer, traces, memory, workers, draining }))
+        Ok(Arc::new(Self { timeouts, observer, traces, memory, workers, build, draining }))
     }
 
     /// Sends the traces that wait, for at most this time. Later ones are lost.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::extract::Request;
@@ -38,9 +39,10 @@ impl AccessLog {
     }
 }
 
-/// The parts of a request for the log, kept until it is answered.
+/// The parts of a request for the log, kept until it is answered. The last ones become known
+/// meanwhile, and are noted once each.
 #[derive(Debug)]
-pub(super) struct LoggedRequest {
+pub(crate) struct LoggedRequest {
     settings: AccessLog,
     one_in: NonZeroU64,
     route: &'static str,
@@ -48,6 +50,14 @@ pub(super) struct LoggedRequest {
     method: Method,
     uri: Uri,
     user_agent: Option<HeaderValue>,
+    /// The name of its API key's owner.
+    pub(crate) key: OnceLock<Arc<str>>,
+    /// The model that it queries.
+    pub(crate) model: OnceLock<String>,
+    /// The head that it queries.
+    pub(crate) head: OnceLock<String>,
+    /// The number of queries, texts or pairs in it.
+    pub(crate) queries: OnceLock<usize>,
 }
 
 impl LoggedRequest {
@@ -57,10 +67,11 @@ impl LoggedRequest {
         request: &Request,
         route: usize,
         client: SocketAddr,
-    ) -> Option<Box<Self>> {
+    ) -> Option<Arc<Self>> {
         let settings = observer.access_log;
         let one_in = settings.one_in?;
-        Some(Box::new(Self {
+        let (key, model, head, queries) = Default::default();
+        Some(Arc::new(Self {
             settings,
             one_in,
             route: observer.routes[route],
@@ -68,12 +79,16 @@ impl LoggedRequest {
             method: request.method().clone(),
             uri: request.uri().clone(),
             user_agent: request.headers().get(header::USER_AGENT).cloned(),
+            key,
+            model,
+            head,
+            queries,
         }))
     }
 
     /// Writes the line, if this request is logged.
     pub(super) fn log(
-        self: Box<Self>,
+        &self,
         counted: &Counter,
         response: &Response,
         bytes: u64,
@@ -89,13 +104,18 @@ impl LoggedRequest {
         let path = &*self.settings.target(&self.uri, self.route);
         let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let milliseconds = |took: Duration| took.as_micros() as f64 / 1e3;
+        let Self { key, model, head, queries, .. } = self;
         info!(
             target: "access",
             id = response.headers().get("x-request-id").map(text),
             trace_id = trace.map(Trace::id),
             client = %self.client.ip(),
+            key = key.get().map(|key| &**key),
             method = self.method.as_str(),
             path,
+            model = model.get().map(String::as_str),
+            head = head.get().map(String::as_str),
+            queries = queries.get().copied(),
             status = status.as_u16(),
             bytes,
             milliseconds = milliseconds(took),

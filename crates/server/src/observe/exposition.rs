@@ -68,7 +68,9 @@ mod tests {
     use kindred::{Kindred, ModelStore, ReferenceEngine, Settings};
     use scheduler::account::Memory;
 
-    use super::super::AccessLog;
+    use std::sync::Arc;
+
+    use super::super::{AccessLog, ReloadFigures, Reloadable};
     use super::*;
 
     fn figures(name: &str) -> EngineFigures {
@@ -87,7 +89,9 @@ mod tests {
         (searches.batch_sizes[0], searches.queries) = (2, 9);
         *searches.batch_sizes.last_mut().unwrap() = 3;
         model.queue.counted.device_counters = vec![("fallbacks", 7), ("unheard_of", 1)];
-        let observer = Observer::new(AccessLog::default(), &[]);
+        let reloads = Arc::<ReloadFigures>::default();
+        reloads.count_failure(Reloadable::Certificate);
+        let observer = Observer::new(AccessLog::default(), &[], reloads.clone());
         let memory = Memory::new(1, 2);
         let known = Known { engine: "cpu", is_ready: true, memory: &memory, traces: None };
         let text = observer.write(known, std::slice::from_ref(&model), false);
@@ -101,9 +105,17 @@ mod tests {
             "# TYPE kindred_scan_fallbacks_total counter",
             "kindred_memory_capacity_bytes{pool=\"answers\"} 2000000.0",
             "kindred_ready 1.0",
+            "kindred_reload_failures_total{what=\"certificate\"} 1",
+            "kindred_reload_failures_total{what=\"keys\"} 0",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
+        let expiry = "kindred_certificate_expiry_timestamp_seconds";
+        assert!(!text.contains(expiry), "there is no certificate");
+        reloads.set_certificate_expiry(Some(4_733_510_400));
+        let with_certificate = observer.write(known, &[], false);
+        let line = format!("{expiry} 4733510400.0");
+        assert!(with_certificate.lines().any(|found| found == line), "{with_certificate}");
         assert!(!text.contains("unheard_of"));
         // Two models are two samples of one family.
         let two = [model, figures("other")];

@@ -9,7 +9,7 @@ use super::engine_figures::COUNTERS;
 use super::family::{Family, Labels, Samples, counts, gauges, histograms, only};
 use super::labels::{METHOD_COUNT, STATUS_COUNT, method_name, status_name};
 use super::thread_figures::ThreadFigures;
-use super::{EngineFigures, Histogram, Observer, process};
+use super::{EngineFigures, Histogram, Observer, ReloadFigures, Reloadable, process};
 use crate::traces::TraceFigures;
 use kindred::queue::QueueStatistics;
 use scheduler::account::{Memory, Pool};
@@ -37,6 +37,7 @@ pub(super) fn all(observer: &Observer, known: Known<'_>, models: &[EngineFigures
     families.extend(of_memory(known.memory));
     families.extend(of_models(models));
     families.extend(of_engines(models));
+    families.extend(of_reloads(observer.reloads()));
     families.extend(known.traces.map(of_traces).into_iter().flatten());
     families.extend(process::families());
     families
@@ -331,6 +332,24 @@ fn of_engines(models: &[EngineFigures]) -> Vec<Family> {
             families.push(counts(name, help, samples));
         }
     }
+    families
+}
+
+fn of_reloads(reloads: &ReloadFigures) -> Vec<Family> {
+    let failures = |of: Reloadable| (vec![("what", of.name().to_owned())], reloads.failures(of));
+    let mut families = vec![counts(
+        "kindred_reload_failures",
+        "Reloads in which a model, a head, the certificate or the API keys failed",
+        Reloadable::ALL.map(failures).to_vec(),
+    )];
+    // Without TLS there is none, and no alert about one that expires.
+    families.extend(reloads.certificate_expiry().map(|expiry| {
+        gauges(
+            "kindred_certificate_expiry_timestamp_seconds",
+            "Time until which the certificate is valid, in seconds since 1970",
+            only(expiry as f64),
+        )
+    }));
     families
 }
 

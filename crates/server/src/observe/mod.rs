@@ -12,6 +12,7 @@ mod families;
 mod family;
 mod labels;
 mod process;
+mod reloads;
 mod request;
 mod thread_figures;
 
@@ -21,11 +22,13 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::thread::ThreadId;
 
 pub use access_log::AccessLog;
+pub(crate) use access_log::LoggedRequest;
 pub use counter::Histogram;
 pub use engine_figures::EngineFigures;
 pub use families::Known;
 pub(crate) use labels::MAX_ROUTES;
 pub(crate) use process::number_in;
+pub use reloads::{ReloadFigures, Reloadable};
 pub(crate) use request::Connection;
 pub(crate) use thread_figures::Stages;
 
@@ -40,17 +43,27 @@ pub struct Observer {
     threads: Mutex<Vec<(ThreadId, Arc<ThreadFigures>)>>,
     connections_opened: AtomicU64,
     connections_closed: AtomicU64,
+    reloads: Arc<ReloadFigures>,
 }
 
 impl Observer {
     /// Counts requests by route, and logs them as `access_log` says. `routes` contains the routes'
-    /// labels.
+    /// labels, and `reloads` the figures of those who reload.
     ///
     /// # Panics
     /// If there are more than `MAX_ROUTES` routes.
-    pub fn new(access_log: AccessLog, routes: &'static [&'static str]) -> Arc<Self> {
+    pub fn new(
+        access_log: AccessLog,
+        routes: &'static [&'static str],
+        reloads: Arc<ReloadFigures>,
+    ) -> Arc<Self> {
         assert!(routes.len() <= MAX_ROUTES, "{} routes", routes.len());
-        Arc::new(Self { access_log, routes, ..Self::default() })
+        Arc::new(Self { access_log, routes, reloads, ..Self::default() })
+    }
+
+    /// The figures of reloads.
+    pub(crate) fn reloads(&self) -> &ReloadFigures {
+        &self.reloads
     }
 
     fn threads(&self) -> MutexGuard<'_, Vec<(ThreadId, Arc<ThreadFigures>)>> {

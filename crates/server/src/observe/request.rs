@@ -68,10 +68,17 @@ pub(crate) struct Observed<'a> {
     method: usize,
     is_answered: bool,
     /// The parts that the access log may show; `None` if there is no such log.
-    asked: Option<Box<LoggedRequest>>,
+    asked: Option<Arc<LoggedRequest>>,
 }
 
 impl Observed<'_> {
+    /// Where the access log's parts are noted that are not known yet; `None` if there is no such
+    /// log.
+    #[inline]
+    pub(crate) fn logged(&self) -> Option<&Arc<LoggedRequest>> {
+        self.asked.as_ref()
+    }
+
     /// Counts the answer, which was ready `took` after the request arrived. The access log names
     /// its trace, if it has one.
     #[inline]

@@ -178,6 +178,10 @@ class AsyncClient:
         """As `Client.heads`."""
         return await self._ask(questions.heads())
 
+    async def build(self) -> dict[str, Any]:
+        """As `Client.build`."""
+        return await self._ask(questions.build())
+
     async def live(self) -> bool:
         """As `Client.live`."""
         return await self._health("/health/live")

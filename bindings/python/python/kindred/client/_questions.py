@@ -334,6 +334,11 @@ def heads() -> Question[list[dict[str, Any]]]:
     return one(Request("/heads", lambda answer: list(answer.json()["heads"])))
 
 
+def build() -> Question[dict[str, Any]]:
+    """The build of the program that answers."""
+    return one(Request("/version", lambda answer: dict(answer.json()), is_of_model=False))
+
+
 def health(route: str) -> Question[bool]:
     """Whether a route of the service's health says yes."""
 

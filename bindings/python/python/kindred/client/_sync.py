@@ -263,6 +263,10 @@ class Client:
         """The heads of the model, and how they were made."""
         return self._ask(questions.heads())
 
+    def build(self) -> dict[str, Any]:
+        """Version, commit and features of the program that answers."""
+        return self._ask(questions.build())
+
     def live(self) -> bool:
         """Whether the process responds. Asked once, and False if there is no answer."""
         return self._health("/health/live")

@@ -25,6 +25,7 @@ use self::keys::Keys;
 use super::ApiError;
 use super::transport::Transport;
 use crate::config::{Config, ConfigError};
+use crate::observe::{ReloadFigures, Reloadable};
 use scheduler::account::Account;
 
 /// The edge, as the settings configure it.
@@ -35,6 +36,7 @@ pub struct Edge {
     cors: Option<CorsLayer>,
     /// The minimum size of answers to compress; 0 disables compression.
     compress_from_bytes: u64,
+    reloads: Arc<ReloadFigures>,
 }
 
 impl Edge {
@@ -43,8 +45,10 @@ impl Edge {
     /// # Errors
     /// If a file or a setting can't be used.
     pub fn new(config: &Config) -> Result<Arc<Self>, ConfigError> {
+        let (transport, reloads) = (Transport::new(config)?, Arc::<ReloadFigures>::default());
+        reloads.set_certificate_expiry(transport.certificate_expiry());
         Ok(Arc::new(Self {
-            transport: Transport::new(config)?,
+            transport,
             limits: Limits {
                 max_uri_bytes: config.max_uri_bytes,
                 max_header_bytes: config.max_header_bytes,
@@ -52,7 +56,13 @@ impl Edge {
             keys: Keys::open(&config.api_keys_file, &config.public_routes)?,
             cors: cors::layer(&config.cors_origins)?,
             compress_from_bytes: config.compress_from_bytes,
+            reloads,
         }))
+    }
+
+    /// The figures of reloads, in which its own failures are counted.
+    pub fn reloads(&self) -> &Arc<ReloadFigures> {
+        &self.reloads
     }
 
     /// How connections are served.
@@ -66,9 +76,12 @@ impl Edge {
     /// # Errors
     /// If a file can't be used: then everything stays as it was.
     pub fn reload(&self) -> Result<Vec<String>, ConfigError> {
-        let keys = self.keys.reload()?;
-        let tls = self.transport.reload()?;
-        Ok([keys(), tls.map(|exchange| exchange())].into_iter().flatten().collect())
+        let count = |of| self.reloads.count_failure(of);
+        let keys = self.keys.reload().inspect_err(|_| count(Reloadable::Keys))?;
+        let tls = self.transport.reload().inspect_err(|_| count(Reloadable::Certificate))?;
+        let lines = [keys(), tls.map(|exchange| exchange())].into_iter().flatten().collect();
+        self.reloads.set_certificate_expiry(self.transport.certificate_expiry());
+        Ok(lines)
     }
 
     /// The CORS layer for this request, if CORS is configured. An OPTIONS request that is not a

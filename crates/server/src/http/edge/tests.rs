@@ -146,4 +146,11 @@ fn a_reload_changes_everything_or_nothing() {
     let key = files.write_key("c");
     assert_eq!(edge.reload().unwrap().len(), 2);
     assert!(opens(&key) && !Arc::ptr_eq(&edge.transport().tls().unwrap(), &config));
+    let reloads = edge.reloads();
+    let failures = Reloadable::ALL.map(|of| (of, reloads.failures(of)));
+    let once = [(Reloadable::Certificate, 1), (Reloadable::Keys, 1)];
+    assert_eq!(failures[..2], [(Reloadable::Model, 0), (Reloadable::Head, 0)]);
+    assert_eq!(failures[2..], once);
+    assert_eq!(reloads.certificate_expiry(), Some(4_733_510_400));
+    assert_eq!(Edge::new(&Config::defaults()).unwrap().reloads().certificate_expiry(), None);
 }

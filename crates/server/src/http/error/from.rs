@@ -85,7 +85,7 @@ mod tests {
         let errors = [
             expression,
             Error::InvalidRequest { reason: text() },
-            Error::InvalidValue { field: text(), expected: text() },
+            Error::InvalidValue { field: "x".into(), expected: "y".into(), found: None },
             Error::DimensionMismatch { found: 1, expected: 2 },
             Error::NotFinite { reason: text() },
             Error::ZeroQuery { reason: text() },

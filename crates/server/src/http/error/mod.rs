@@ -8,6 +8,8 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use kindred::Error;
 
+use super::parse::other_names::did_you_mean;
+
 /// Why a request, or one item of a batch, is not answered. Its text says what is wrong, and what
 /// would be right.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -59,13 +61,28 @@ pub(in crate::http) enum ApiError {
          application/x-npy"
     )]
     UnsupportedMediaType { found: String },
-    #[error("there is no field `{field}`; known fields: {}", known.join(", "))]
+    /// The body is declared to be compressed, or coded otherwise.
+    #[error(
+        "the Content-Encoding of the body is {found}, and only bodies without one are read; send \
+         the body as it is, and leave the header Content-Encoding out (a character set belongs \
+         into Content-Type)"
+    )]
+    EncodedBody { found: String },
+    #[error(
+        "there is no field `{field}`{}; known fields: {}",
+        did_you_mean(field, known),
+        known.join(", ")
+    )]
     UnknownField { field: String, known: Vec<String> },
     /// The answer would be too large.
     #[error("{reason}")]
     TooManyResults { reason: String },
-    #[error("there is no route {path}; GET /openapi.yaml describes all routes")]
-    NoSuchRoute { path: String },
+    /// `meant` is the path of a route, or several, that may be meant.
+    #[error(
+        "there is no route {path}{}; GET /openapi.yaml describes all routes",
+        meant.as_ref().map_or_else(String::new, |meant| format!(" (did you mean {meant}?)"))
+    )]
+    NoSuchRoute { path: String, meant: Option<String> },
     #[error("there is no model `{name}`; models: {}", known.join(", "))]
     NoSuchModel { name: String, known: Vec<String> },
     /// A head that is not served here, or none is.
@@ -117,8 +134,17 @@ impl ApiError {
 
     /// The field or parameter of this name or path has an invalid value.
     pub(in crate::http) fn invalid_value(field: &str, expected: impl Into<String>) -> Self {
-        let (field, expected) = (field.to_owned(), expected.into());
-        Self::Question(Error::InvalidValue { field, expected })
+        let expected: String = expected.into();
+        let (field, expected) = (field.into(), expected.into_boxed_str());
+        Self::Question(Error::InvalidValue { field, expected, found: None })
+    }
+
+    /// The same error about an invalid value, with that value in words.
+    pub(in crate::http) fn with_found(mut self, value: Option<String>) -> Self {
+        if let Self::Question(Error::InvalidValue { found, .. }) = &mut self {
+            *found = value.map(String::into_boxed_str);
+        }
+        self
     }
 
     /// The HTTP status and the code: the one table of all errors.
@@ -148,7 +174,7 @@ impl ApiError {
                 (S::REQUEST_HEADER_FIELDS_TOO_LARGE, "headers_too_large")
             }
             Self::BodyTooLarge { .. } => (S::PAYLOAD_TOO_LARGE, "body_too_large"),
-            Self::UnsupportedMediaType { .. } => {
+            Self::UnsupportedMediaType { .. } | Self::EncodedBody { .. } => {
                 (S::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type")
             }
             Self::UnknownField { .. } => (S::UNPROCESSABLE_ENTITY, "unknown_field"),

@@ -21,7 +21,7 @@ use tracing::{Instrument, debug_span};
 
 use self::guard::guarded;
 use super::ApiError;
-use super::edge::keys::require_admin;
+use super::edge::keys::{Caller, require_admin};
 use super::edge::request_id::{self, RequestId};
 use super::edge::{Edge, compression};
 use super::parse::body::{BYTES_PER_BYTE, UNCOUNTED_BODY};
@@ -31,7 +31,7 @@ use super::render::{self, IsCounted, Until, caching, counted};
 use super::routes::search::{self, Answering, Timed};
 use super::routes::{self, Kind, Way};
 use crate::models::{Call, Reloader, View};
-use crate::observe;
+use crate::observe::{self, LoggedRequest};
 use crate::traces::{Trace, Traces};
 use scheduler::account::{Account, Full, Pool, Reservation};
 
@@ -123,8 +123,9 @@ impl Connection {
     async fn observed(&self, request: Request, id: RequestId, route: usize) -> Response {
         let (observed, arrived) = (self.observed.begin(&request, route), Instant::now());
         let traced = self.traced(&request, route, &id, arrived);
-        let (mut response, noted) =
-            self.answer(request, id, route, arrived, traced.trace.as_ref()).await;
+        let (mut response, noted) = self
+            .answer(request, id, route, arrived, traced.trace.as_ref(), observed.logged())
+            .await;
         let (timing, took) = noted.unwrap_or_else(|| (Timing::default(), arrived.elapsed()));
         let ended = arrived + took;
         observed.answered(&response, took, timing.stages(ended), traced.trace.as_deref());
@@ -141,14 +142,16 @@ impl Connection {
         route: usize,
         arrived: Instant,
         trace: Option<&Arc<Trace>>,
+        log: Option<&Arc<LoggedRequest>>,
     ) -> (Response, Option<Noted>) {
         let edge = &self.front.edge;
         let (is_head, version) = (request.method() == Method::HEAD, request.version());
         let accepted = request.headers().get(header::ACCEPT_ENCODING).cloned();
         let response = match edge.cors(&request) {
-            None => guarded(pin!(self.respond(request, route, arrived, trace)), &id).await,
+            None => guarded(pin!(self.respond(request, route, arrived, trace, log)), &id).await,
             Some(cors) => {
-                let respond = self.respond_across_origins(cors, request, route, arrived, trace);
+                let respond =
+                    self.respond_across_origins(cors, request, route, arrived, trace, log);
                 guarded(Box::pin(respond).as_mut(), &id).await
             }
         };
@@ -283,9 +286,11 @@ impl Connection {
         route: usize,
         arrived: Instant,
         trace: Option<&Arc<Trace>>,
+        log: Option<&Arc<LoggedRequest>>,
     ) -> Response<Answer> {
-        let respond =
-            async |request| Ok::<_, Infallible>(self.respond(request, route, arrived, trace).await);
+        let respond = async |request| {
+            Ok::<_, Infallible>(self.respond(request, route, arrived, trace, log).await)
+        };
         let response = cors.layer(service_fn(respond)).call(request).await;
         response.unwrap_or_else(|never| match never {})
     }
@@ -297,17 +302,26 @@ impl Connection {
         route: usize,
         arrived: Instant,
         trace: Option<&Arc<Trace>>,
+        log: Option<&Arc<LoggedRequest>>,
     ) -> Response<Answer> {
         let mut seen = Seen::default();
         match self.front.edge.admit(&mut request) {
             Ok(of_key) => seen.account = of_key,
             Err(refused) => return seen.beside(refused.into_response()),
         }
+        if let Some(log) = log
+            && let Some(caller) = request.extensions().get::<Caller>()
+        {
+            log.key.get_or_init(|| caller.name.clone());
+        }
         let account = seen.account.as_ref().unwrap_or(&self.account);
         let (mut call, is_named, _room) = match self.call(&request, account, arrived) {
             Ok(found) => found,
             Err(error) => return seen.beside(error.into_response()),
         };
+        if let Some(log) = log {
+            call = call.logged_in(log.clone());
+        }
         if let Some(trace) = trace {
             trace.of_model(traced::model(&call));
             call = call.noted_in(trace.timeline().clone());
@@ -317,23 +331,28 @@ impl Connection {
         let is_head = *method == Method::HEAD;
         let answered = match routes::find(route, is_named, method, uri) {
             Err(error) => Err(error),
-            Ok((found, way)) => match way {
-                Way::Nearest => search::nearest(&call, headers, uri).await,
-                Way::Analogy => search::analogy(&call, headers, uri).await,
-                Way::Boxed(answer) if found.kind == Kind::Admin => {
-                    let answered = match require_admin(request.extensions()) {
-                        // Without a deadline, and without holding its models.
-                        Ok(()) => answer(call, request, &self.front.reloader).await,
-                        Err(error) => Err(error),
-                    };
-                    return seen
-                        .beside(answered.map_or_else(IntoResponse::into_response, |(a, _)| a));
+            Ok((found, way)) => {
+                if matches!(found.kind, Kind::Search | Kind::Model) {
+                    call.log_model();
                 }
-                Way::Boxed(answer) => {
-                    let answering = answer(call.clone(), request, &self.front.reloader);
-                    in_time(answering, call.latest()).await
+                match way {
+                    Way::Nearest => search::nearest(&call, headers, uri).await,
+                    Way::Analogy => search::analogy(&call, headers, uri).await,
+                    Way::Boxed(answer) if found.kind == Kind::Admin => {
+                        let answered = match require_admin(request.extensions()) {
+                            // Without a deadline, and without holding its models.
+                            Ok(()) => answer(call, request, &self.front.reloader).await,
+                            Err(error) => Err(error),
+                        };
+                        return seen
+                            .beside(answered.map_or_else(IntoResponse::into_response, |(a, _)| a));
+                    }
+                    Way::Boxed(answer) => {
+                        let answering = answer(call.clone(), request, &self.front.reloader);
+                        in_time(answering, call.latest()).await
+                    }
                 }
-            },
+            }
         };
         let (mut response, timing) =
             answered.unwrap_or_else(|error| (error.into_response(), Timing::default()));

@@ -42,7 +42,8 @@ fn body_limit(served: &ServedModel) -> usize {
     REST + served.model.dim() * MAX_QUERIES * BYTES_PER_COMPONENT
 }
 
-/// A POST request that has arrived completely, with a query string that can be decoded.
+/// A POST request that has arrived completely, with a query string that can be decoded; or a GET
+/// request for an answer of a POST.
 pub(in crate::http) struct Received {
     pub(in crate::http) headers: HeaderMap,
     uri: Uri,
@@ -52,6 +53,8 @@ pub(in crate::http) struct Received {
     /// Whether it is declared as an array ([`negotiation::NPY`]). Then its options are in the query
     /// string.
     pub(in crate::http) is_array: bool,
+    /// Whether it is a GET: everything is in the query string.
+    pub(in crate::http) is_get: bool,
     /// Dimensions of the model that it is for.
     dim: usize,
 }
@@ -112,6 +115,9 @@ impl Received {
         if declared.and_then(|n| n.parse().ok()).is_some_and(|n: u64| n > limit as u64) {
             return Err(ApiError::BodyTooLarge { limit });
         }
+        if let Some(found) = negotiation::coding(&head.headers) {
+            return Err(ApiError::EncodedBody { found });
+        }
         let (within, latest) = (Instant::now() + body_read_timeout, call.latest());
         let until = within.min(latest).into();
         let arrives = tokio::time::timeout_at(until, arrive(call, body, limit)).await;
@@ -122,7 +128,14 @@ impl Received {
         };
         let (pieces, room) = arrives.map_err(late)??;
         let (is_array, dim) = (negotiation::is_npy(&head.headers), call.model.dim());
-        Ok(Self { headers: head.headers, uri: head.uri, pieces, room, is_array, dim })
+        let (headers, uri) = (head.headers, head.uri);
+        Ok(Self { headers, uri, pieces, room, is_array, is_get: false, dim })
+    }
+
+    /// A GET request. Memory for its query string is counted already, if that is long.
+    pub(in crate::http) fn of_get(call: &Call, headers: HeaderMap, uri: Uri) -> Self {
+        let (pieces, room, dim) = (Vec::new(), None, call.model.dim());
+        Self { headers, uri, pieces, room, is_array: false, is_get: true, dim }
     }
 
     /// The query string, still encoded.
@@ -135,13 +148,16 @@ impl Received {
         if self.is_array {
             return Cost::of_array(self.length(), self.dim, self.query().as_bytes());
         }
+        if self.is_get {
+            return Cost::of_query_string(self.query().as_bytes());
+        }
         Cost::of_text(self.pieces.iter().map(|piece| &piece[..]))
     }
 
     /// The request's deadline, as far as it is known before the body is parsed. Parsing may wait
     /// for a thread, and the request's `timeout_ms` counts during that wait.
     pub(in crate::http) fn latest(&self, call: &Call) -> Instant {
-        let named = match self.is_array {
+        let named = match self.is_array || self.is_get {
             true => query_string::named_timeout(self.query()),
             false => self.pieces.iter().find_map(|piece| named_timeout(piece)),
         };
@@ -198,7 +214,7 @@ impl Received {
             return Err(json::unsupported(&self.headers));
         }
         let asked = json::parse(&self.headers, self.bytes())?;
-        query_string::nothing(self.query())?;
+        query_string::nothing_beside_json(self.query())?;
         Ok(asked)
     }
 

@@ -1,21 +1,22 @@
-//! The JSON body of `/classify`.
+//! The JSON body of `/classify`, whose options are also its query parameters.
 
 use serde_json::value::RawValue;
 
 use super::at_most::AtMost;
 use super::invalid;
-use super::json::json_body;
 use super::limits::{MAX_EXPLAINED_TEXTS, MAX_TEXTS, at_most};
-use super::texts::{TextsRequest, text_or_texts};
+use super::texts::{TextsRequest, UnreadText, text_or_texts, texts_body};
 use crate::http::ApiError;
 
-json_body! {
+texts_body! {
     /// The body of `POST /classify`.
     ClassifyBody<'a> {
         #[serde(borrow)]
         text: &'a RawValue,
         #[serde(borrow)]
         texts: AtMost<&'a RawValue, MAX_TEXTS>,
+    }
+    options {
         head: String,
         explain: bool,
         explain_label: String,
@@ -48,18 +49,23 @@ pub(in crate::http) struct Shown {
 }
 
 impl<'a> ClassifyBody<'a> {
-    /// Checks the form of the body. The texts stay unparsed JSON.
+    /// Checks the form of the request. `of_query` is the text, if that is a query parameter. Texts
+    /// of the body stay unparsed JSON.
     pub(in crate::http) fn check(
         self,
-    ) -> Result<TextsRequest<&'a RawValue, LabelOptions>, ApiError> {
-        let (texts, is_single) = text_or_texts(self.text, self.texts)?;
+        of_query: Option<String>,
+    ) -> Result<TextsRequest<UnreadText<'a>, LabelOptions>, ApiError> {
+        let (texts, is_single) = match of_query {
+            Some(text) => (vec![UnreadText::Plain(text)], true),
+            None => text_or_texts(self.text, self.texts)?,
+        };
         let threshold = self.threshold.unwrap_or(0.0);
         if !(0.0..=1.0).contains(&threshold) {
-            return Err(invalid("threshold"));
+            return Err(invalid("threshold").with_found(Some(threshold.to_string())));
         }
         let top = match self.top {
             None => usize::MAX,
-            Some(0) => return Err(invalid("top")),
+            Some(0) => return Err(invalid("top").with_found(Some("0".to_owned()))),
             Some(top) => usize::try_from(top).unwrap_or(usize::MAX),
         };
         let explained = self.explain_label;

@@ -5,10 +5,10 @@ use kindred::question::{MAX_COMPARED_WORDS, MAX_SET_WORDS, MIN_COMPARED_WORDS, S
 use serde_json::value::RawValue;
 
 use super::at_most::AtMost;
-use super::invalid;
 use super::json::json_body;
 use super::limits::MAX_PAIRS;
 use super::texts::TextOrWords;
+use super::{found, invalid};
 use crate::http::ApiError;
 
 json_body! {
@@ -37,7 +37,9 @@ pub(in crate::http) fn read_pair(index: usize, pair: &RawValue) -> Result<[Side;
         TextOrWords::Words(words) => (!words.is_empty()).then_some(Side::Set(words)),
     };
     let sides = sides.and_then(|[a, b]| Some([read(a)?, read(b)?]));
-    sides.ok_or_else(|| invalid(&format!("pairs[{index}]")))
+    sides.ok_or_else(|| {
+        invalid(&format!("pairs[{index}]")).with_found(Some(found::of_json(pair.get())))
+    })
 }
 
 json_body! {

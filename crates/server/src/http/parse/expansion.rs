@@ -1,5 +1,5 @@
 //! The body of `/expand`: JSON, or an array of the tokens' vectors with the rest in the query
-//! string.
+//! string. Without a body, the text is in the query string, too.
 
 use kindred::heads::{Form, WantedTerms};
 use serde::Deserialize;
@@ -7,14 +7,13 @@ use serde_json::value::RawValue;
 
 use super::arrays::TokenArray;
 use super::at_most::AtMost;
-use super::json::json_body;
 use super::limits::{MAX_RESULTS, MAX_TEXTS, MAX_TOKEN_VECTORS, MAX_TOKENS, at_most};
 use super::query_string::Parameters;
-use super::texts::{TextOrWords, TextsRequest, read_text};
-use super::{expected, invalid, not_exactly_one};
+use super::texts::{TextOrWords, TextsBody, TextsRequest, UnreadText, not_null, texts_body};
+use super::{expected, found, invalid, not_exactly_one};
 use crate::http::ApiError;
 
-json_body! {
+texts_body! {
     /// The body of `POST /expand`.
     ExpandBody<'a> {
         #[serde(borrow)]
@@ -23,6 +22,8 @@ json_body! {
         texts: AtMost<&'a RawValue, MAX_TEXTS>,
         #[serde(borrow)]
         vectors: &'a RawValue,
+    }
+    options {
         head: String,
         top: u64,
         min_weight: f64,
@@ -42,11 +43,22 @@ pub(in crate::http) struct TermOptions {
     pub(in crate::http) explain: bool,
 }
 
+/// The part of a request outside a JSON body.
+#[derive(Debug)]
+pub(in crate::http) enum Besides {
+    /// Nothing.
+    Nothing,
+    /// The body is an array.
+    Array(TokenArray),
+    /// The text is a query parameter.
+    Text(String),
+}
+
 /// A text that is not parsed yet.
 #[derive(Debug)]
 pub(in crate::http) enum Unread<'a> {
     /// A text, its words, or an object with its vectors.
-    Text(&'a RawValue),
+    Text(UnreadText<'a>),
     /// The vectors of its tokens.
     Vectors(&'a RawValue),
     /// The same from an array, `[tokens, dim]`, and the number of tokens.
@@ -73,52 +85,53 @@ impl<'a> ExpandBody<'a> {
     /// The parameters of a request whose body is an array: all fields but the texts.
     pub(in crate::http) fn of_query(query: &str) -> Result<Self, ApiError> {
         let mut parameters = Parameters::decode(query)?;
-        let body = Self {
-            head: parameters.take_one("head")?,
-            top: parameters.take_parsed("top")?,
-            min_weight: parameters.take_parsed("min_weight")?,
-            max_ratio: parameters.take_parsed("max_ratio")?,
-            format: parameters.take_one("format")?,
-            explain: parameters.take_parsed("explain")?,
-            timeout_ms: parameters.take_parsed("timeout_ms")?,
-            ..Self::default()
-        };
-        let known = ["head", "top", "min_weight", "max_ratio", "format", "explain", "timeout_ms"];
-        parameters.only(&known)?;
+        let body = Self::of_parameters(&mut parameters)?;
+        parameters.only(Self::OPTIONS)?;
         Ok(body)
     }
 
-    /// Checks the form of the body. The texts stay unparsed JSON, or are those of the array.
+    /// Checks the form of the request. Texts of the body stay unparsed JSON.
     pub(in crate::http) fn check(
         self,
-        array: Option<TokenArray>,
+        besides: Besides,
     ) -> Result<TextsRequest<Unread<'a>, TermOptions>, ApiError> {
-        let is_single = !array.as_ref().map_or(self.texts.is_some(), |array| array.is_list);
-        let texts = match (self.text, self.vectors, self.texts, array) {
-            (None, None, None, Some(TokenArray { tokens, texts, .. })) => {
+        not_null("text", self.text)?;
+        not_null("vectors", self.vectors)?;
+        let is_single = match &besides {
+            Besides::Nothing => self.texts.is_none(),
+            Besides::Array(array) => !array.is_list,
+            Besides::Text(_) => true,
+        };
+        let of_json = |text| Unread::Text(UnreadText::Json(text));
+        let texts = match (self.text, self.vectors, self.texts, besides) {
+            (None, None, None, Besides::Array(TokenArray { tokens, texts, .. })) => {
                 texts.into_iter().map(|text| Unread::Array(text, tokens)).collect()
             }
-            (Some(text), None, None, None) => vec![Unread::Text(text)],
-            (None, Some(vectors), None, None) => vec![Unread::Vectors(vectors)],
-            (None, None, Some(texts), None) => {
+            (None, None, None, Besides::Text(text)) => {
+                vec![Unread::Text(UnreadText::Plain(text))]
+            }
+            (Some(text), None, None, Besides::Nothing) => vec![of_json(text)],
+            (None, Some(vectors), None, Besides::Nothing) => vec![Unread::Vectors(vectors)],
+            (None, None, Some(texts), Besides::Nothing) => {
                 let texts = texts.all().filter(|texts| !texts.is_empty());
-                texts.ok_or_else(|| invalid("texts"))?.into_iter().map(Unread::Text).collect()
+                texts.ok_or_else(|| invalid("texts"))?.into_iter().map(of_json).collect()
             }
             _ => return Err(not_exactly_one("`text`, `vectors` and `texts`")),
         };
         let Self { min_weight, max_ratio, .. } = self;
         let (min_weight, max_ratio) = (min_weight.unwrap_or(0.0), max_ratio.unwrap_or(0.0));
         if !(0.0..=f64::MAX).contains(&min_weight) {
-            return Err(invalid("min_weight"));
+            return Err(invalid("min_weight").with_found(Some(min_weight.to_string())));
         }
         if !(0.0..=1.0).contains(&max_ratio) {
-            return Err(invalid("max_ratio"));
+            return Err(invalid("max_ratio").with_found(Some(max_ratio.to_string())));
         }
         let most = WantedTerms::MOST as u64;
         let top = self.top.unwrap_or(WantedTerms::TOP as u64);
         if !(1..=most).contains(&top) {
             let expected = format!("a whole number from 1 to {most}");
-            return Err(ApiError::invalid_value("top", expected));
+            let wrong = ApiError::invalid_value("top", expected);
+            return Err(wrong.with_found(Some(top.to_string())));
         }
         let results = top as usize * texts.len();
         if self.top.is_some() {
@@ -148,13 +161,13 @@ impl Unread<'_> {
         match self {
             Self::Array(components, tokens) => Ok(Source::Vectors(components, tokens)),
             Self::Vectors(vectors) => read_vectors(vectors, &of_text(".vectors")),
-            Self::Text(text) if text.get().trim_start().starts_with('{') => {
+            Self::Text(UnreadText::Json(text)) if text.get().trim_start().starts_with('{') => {
                 let field = index.map_or_else(|| "text".to_owned(), |_| of_text(""));
                 let object: WithVectors<'_> = serde_json::from_str(text.get())
                     .map_err(|_| ApiError::invalid_value(&field, expected("texts[0]")))?;
                 read_vectors(object.vectors, &of_text(".vectors"))
             }
-            Self::Text(text) => read_text(index, text).map(Source::Text),
+            Self::Text(text) => text.read(index).map(Source::Text),
         }
     }
 }
@@ -163,8 +176,8 @@ impl Unread<'_> {
 fn read_vectors(vectors: &RawValue, field: &str) -> Result<Source, ApiError> {
     let wrong = |must_be: &str| ApiError::invalid_value(field, must_be);
     let unequal = "lists of the same length, one for each token";
-    let read: AtMost<Vec<f64>, MAX_TOKEN_VECTORS> =
-        serde_json::from_str(vectors.get()).map_err(|_| wrong(expected("vectors")))?;
+    let read: AtMost<Vec<f64>, MAX_TOKEN_VECTORS> = serde_json::from_str(vectors.get())
+        .map_err(|_| wrong(expected("vectors")).with_found(Some(found::of_json(vectors.get()))))?;
     let read = read.all().filter(|vectors| !vectors.is_empty());
     let read = read.ok_or_else(|| wrong(expected("vectors")))?;
     let dim = read[0].len();

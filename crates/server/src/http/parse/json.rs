@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use serde_path_to_error::Segment;
 
 use super::targets::WeightedWord;
-use super::{invalid, negotiation};
+use super::{found, invalid, negotiation};
 use crate::http::ApiError;
 
 /// The JSON body of a route, as [`json_body!`] defines it.
@@ -62,6 +62,8 @@ pub(super) fn parse<'a, B: JsonBody<'a>>(
 ) -> Result<B, ApiError> {
     let text =
         std::str::from_utf8(body).map_err(|_| ApiError::NotUtf8 { what: "the body".to_owned() })?;
+    // Some programs put a byte order mark before UTF-8; readers may skip it (RFC 8259, 8.1).
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let read = read_object::<B>(text);
     // The rest looks for faults; a valid request passes through quickly.
     if let Err(e) = &read {
@@ -186,7 +188,7 @@ fn shape_fault<'a, B: JsonBody<'a>>(text: &'a str) -> ApiError {
             ApiError::invalid_request(format!("`{field}` is given more than once; give it once"))
         }
         None if segments.is_empty() => not_an_object(),
-        None => invalid(&path),
+        None => invalid(&path).with_found(found::at(text, segments)),
     }
 }
 
@@ -200,6 +202,24 @@ mod tests {
         Sample {
             number: f64,
             words: Vec<WeightedWord>,
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_before_the_body_is_skipped() {
+        let read = |json: &'static str| {
+            parse::<Sample>(&HeaderMap::new(), json.as_bytes()).map(|sample| sample.number)
+        };
+        assert_eq!(read("\u{feff}{\"number\":2}"), Ok(Some(2.0)));
+        assert_eq!(read("\u{feff}\n {\"number\":2}"), Ok(Some(2.0)));
+        assert!(matches!(read("\u{feff}{\"number\":null}"), Err(ApiError::Question(_))));
+        for json in [
+            "\u{feff}",
+            "\u{feff}\u{feff}{\"number\":2}",
+            " \u{feff}{\"number\":2}",
+            "{\u{feff}\"number\":2}",
+        ] {
+            assert!(matches!(read(json), Err(ApiError::NotJson { .. })), "{json}");
         }
     }
 
@@ -220,16 +240,22 @@ mod tests {
         }
         let nested = fault("{\"words\":[\"a\",{\"word\":\"b\",\"wait\":1}]}");
         assert_eq!(nested, Some(unknown("words[1].wait", &["word", "weight"])));
-        for (json, name) in [
-            ("{\"number\":1,\"words\":[{\"word\":1,\"word\":2}],\"number\":2}", "words[0].word"),
-            ("{\"number\":\"1\",\"number\":2}", "number"),
-            ("{\"words\":[{\"weight\":1}]}", "words[0]"),
-            ("{\"words\":{\"word\":1,\"word\":2}}", "words"),
-            ("{\"number\":1e999}", "number"),
-            ("{\"number\":-1e99999999999999999999 }", "number"),
-            ("{\n\"number\":\n1e999}", "number"),
+        for (json, name, found) in [
+            (
+                "{\"number\":1,\"words\":[{\"word\":1,\"word\":2}],\"number\":2}",
+                "words[0].word",
+                "1",
+            ),
+            ("{\"number\":\"1\",\"number\":2}", "number", "the string \"1\""),
+            ("{\"number\":null}", "number", "null"),
+            ("{\"words\":[{\"weight\":1}]}", "words[0]", "{\"weight\":1}"),
+            ("{\"words\":{\"word\":1,\"word\":2}}", "words", "{\"word\":1,\"word\":2}"),
+            ("{\"number\":1e999}", "number", "1e999"),
+            ("{\"number\":-1e99999999999999999999 }", "number", "-1e99999999999999999999"),
+            ("{\n\"number\":\n1e999}", "number", "1e999"),
         ] {
-            assert_eq!(fault(json), Some(invalid(name)), "{json}");
+            let expected = invalid(name).with_found(Some(found.to_owned()));
+            assert_eq!(fault(json), Some(expected), "{json}");
         }
         for (json, name) in [
             ("{\"number\":1,\"number\":2}", "number"),

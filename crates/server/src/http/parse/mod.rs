@@ -3,8 +3,9 @@
 //! [`body`] receives requests with bodies. [`query_string`] reads GET requests, and the options of
 //! arrays. [`bodies`] and [`comparisons`] have the fields of JSON, which [`json`] reads, and so do,
 //! for heads, [`classification`], [`expansion`] and [`texts`]. [`arrays`] reads vectors in NumPy's
-//! format. All produce [`targets`]; [`limits`] bounds one request. The facade (`kindred`) decides
-//! what a question means, and whether its words and options are valid.
+//! format. All produce [`targets`]; [`limits`] bounds one request. Messages say what was [`found`],
+//! and which known name an unknown one may stand for ([`other_names`]). The facade (`kindred`)
+//! decides what a question means, and whether its words and options are valid.
 
 pub(super) mod arrays;
 pub(super) mod at_most;
@@ -13,9 +14,11 @@ pub(super) mod body;
 pub(super) mod classification;
 pub(super) mod comparisons;
 pub(super) mod expansion;
+pub(super) mod found;
 pub(super) mod json;
 pub(super) mod limits;
 pub(super) mod negotiation;
+pub(super) mod other_names;
 pub(super) mod query_string;
 pub(super) mod targets;
 pub(super) mod texts;

@@ -1,6 +1,8 @@
 //! Content negotiation: the media types of bodies and answers, and which of them a client sends and
 //! accepts.
 
+use std::borrow::Cow;
+
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use mediatype::{MediaType, MediaTypeList, Name, ReadParams, names};
 
@@ -100,6 +102,18 @@ pub(in crate::http) fn is_npy(headers: &HeaderMap) -> bool {
     declared(headers).is_some_and(|found| found.essence() == NPY)
 }
 
+/// The coding of the body, such as gzip, by its `Content-Encoding`. `None` if it is not coded.
+pub(in crate::http) fn coding(headers: &HeaderMap) -> Option<String> {
+    let is_none = |coding: &str| {
+        let coding = coding.trim();
+        coding.is_empty() || coding.eq_ignore_ascii_case("identity")
+    };
+    let codings = headers.get_all(header::CONTENT_ENCODING).iter();
+    let mut codings = codings.map(|coding| String::from_utf8_lossy(coding.as_bytes()));
+    let coded = codings.find(|codings| !codings.split(',').all(is_none));
+    coded.map(Cow::into_owned)
+}
+
 /// The media type of the body, if it is declared and is one.
 pub(in crate::http) fn declared(headers: &HeaderMap) -> Option<MediaType<'_>> {
     let declared = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
@@ -192,6 +206,24 @@ mod tests {
             assert!(!takes(refused), "{refused}");
         }
         assert!(!takes_gzip(&[]));
+    }
+
+    #[test]
+    fn identity_is_no_coding() {
+        let of = |codings: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for &coding in codings {
+                headers.append(header::CONTENT_ENCODING, HeaderValue::from_static(coding));
+            }
+            coding(&headers)
+        };
+        for plain in [&[][..], &[""], &["identity"], &["Identity, "], &["identity", "identity"]] {
+            assert_eq!(of(plain), None, "{plain:?}");
+        }
+        for coded in ["gzip", "identity, br", "utf-8", "x-gzip", "*"] {
+            assert_eq!(of(&[coded]).as_deref(), Some(coded));
+        }
+        assert_eq!(of(&["identity", "zstd"]).as_deref(), Some("zstd"));
     }
 
     #[test]

@@ -9,8 +9,8 @@ use kindred::{Error, Method, Options, Unknown, expression, with_options};
 use percent_encoding::percent_decode;
 
 use super::bodies::Parts;
-use super::invalid;
 use super::targets::{RawTarget, WeightedWord};
+use super::{found, invalid};
 use crate::http::ApiError;
 
 /// The names of the options that a kind of question has.
@@ -154,18 +154,26 @@ pub(in crate::http) fn word_options(query: &str) -> Result<bool, ApiError> {
 
 /// For routes without parameters: every parameter is unknown.
 pub(in crate::http) fn nothing(query: &str) -> Result<(), ApiError> {
-    let parameters = Parameters::decode(query)?;
-    match parameters.0.into_iter().next() {
+    refuse_all(query, |name| format!("this route has no parameters; remove `{name}`"))
+}
+
+/// The same beside a JSON body, which has the fields.
+pub(super) fn nothing_beside_json(query: &str) -> Result<(), ApiError> {
+    refuse_all(query, |name| {
+        format!("beside a JSON body there are no parameters; move `{name}` into the body")
+    })
+}
+
+/// Refuses the first parameter for this reason.
+fn refuse_all(query: &str, reason: impl FnOnce(&str) -> String) -> Result<(), ApiError> {
+    match Parameters::decode(query)?.0.into_iter().next() {
         None => Ok(()),
-        Some((field, _)) => Err(ApiError::invalid_request(format!(
-            "this route has no parameters; remove `{}`",
-            cut(field.into_owned())
-        ))),
+        Some((name, _)) => Err(ApiError::invalid_request(reason(&cut(name.into_owned())))),
     }
 }
 
 /// The decoded names and values, in order.
-pub(super) struct Parameters<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+pub(in crate::http) struct Parameters<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
 impl<'a> Parameters<'a> {
     pub(super) fn decode(query: &'a str) -> Result<Self, ApiError> {
@@ -200,7 +208,8 @@ impl<'a> Parameters<'a> {
         &mut self,
         name: &str,
     ) -> Result<Option<T>, ApiError> {
-        self.take_one(name)?.map(|value| value.parse().map_err(|_| invalid(name))).transpose()
+        let wrong = |value: &str| invalid(name).with_found(found::of_parameter(value));
+        self.take_one(name)?.map(|value| value.parse().map_err(|_| wrong(&value))).transpose()
     }
 
     fn options_of_nearest(&mut self) -> Result<Options, ApiError> {
@@ -218,10 +227,14 @@ impl<'a> Parameters<'a> {
             return Ok(());
         };
         if ["vector", "queries"].contains(&&**field) {
-            let reason = format!("`{field}` is possible with POST and a JSON body only");
-            return Err(ApiError::invalid_request(reason));
+            return Err(only_with_post(field));
         }
         self.only(&[own, options].concat())
+    }
+
+    /// The name of the first that is left.
+    pub(super) fn first(&self) -> Option<&str> {
+        self.0.first().map(|(name, _)| &**name)
     }
 
     /// Checks that nothing is left, for a route that has only these parameters.
@@ -234,6 +247,12 @@ impl<'a> Parameters<'a> {
             }),
         }
     }
+}
+
+/// The error for a field that is no parameter.
+pub(super) fn only_with_post(field: &str) -> ApiError {
+    let reason = format!("`{field}` is possible with POST and a JSON body only");
+    ApiError::invalid_request(reason)
 }
 
 fn at_most_one(name: &str, values: Vec<String>) -> Result<Option<String>, ApiError> {

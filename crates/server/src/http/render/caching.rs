@@ -1,7 +1,7 @@
 //! Entity tags, which let clients cache answers. The same question to the same version of a model
 //! has the same answer. So answers of searches and words are tagged with the model's name and
-//! version, and the tag is known without a search. All others are tagged with a hash of their
-//! content.
+//! version, and the tag is known without a search; those of heads with the head as well. All others
+//! are tagged with a hash of their content.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use super::size::room_for;
 use crate::http::ApiError;
 use crate::http::parse::negotiation::Format;
 use crate::http::render;
-use crate::models::{Call, ServedModel, weak_tag};
+use crate::models::{Call, ServedHead, ServedModel, weak_tag};
 use scheduler::account::Reservation;
 
 /// Answers may be cached but must be revalidated, because the model may have been replaced.
@@ -39,12 +39,21 @@ pub(in crate::http) fn not_modified(
     served: &ServedModel,
     format: Format,
 ) -> Option<Response> {
-    let tag = tag(served, format);
-    has(headers, &tag).then(|| {
+    not_modified_by(headers, &tag(served, format))
+}
+
+/// 304, if the client already has the answer with this tag.
+pub(in crate::http) fn not_modified_by(headers: &HeaderMap, tag: &str) -> Option<Response> {
+    has(headers, tag).then(|| {
         let mut response = StatusCode::NOT_MODIFIED.into_response();
-        insert(&mut response, &tag);
+        insert(&mut response, tag);
         response
     })
+}
+
+/// The tag of the answers of a head to one text: they depend on the model and on the head.
+pub(in crate::http) fn tag_of_head(served: &ServedModel, head: &ServedHead) -> String {
+    format!("{}-{:016x}\"", served.etag.trim_end_matches('"'), head.digest)
 }
 
 /// An array has another tag than the same answer as JSON, so that no cache takes one for the other.
@@ -80,7 +89,8 @@ pub(in crate::http) fn file(
     Ok(response)
 }
 
-fn insert(response: &mut Response, tag: &str) {
+/// Adds the tag to an answer.
+pub(in crate::http) fn insert(response: &mut Response, tag: &str) {
     // Made each time: all threads would contend for the reference count of a shared value.
     let tag = HeaderValue::from_str(tag).expect("hexadecimal digits in quotes");
     response.headers_mut().insert(header::ETAG, tag);

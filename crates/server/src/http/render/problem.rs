@@ -18,7 +18,7 @@ impl ApiError {
                     map.serialize_entry("column", &e.column)?;
                     map.serialize_entry("expected", &e.expected)
                 }
-                Error::InvalidValue { field, expected } => {
+                Error::InvalidValue { field, expected, .. } => {
                     map.serialize_entry("field", field)?;
                     map.serialize_entry("expected", expected)
                 }
@@ -105,6 +105,9 @@ impl IntoResponse for ApiError {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Self::Unauthorized { .. } = self {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Self::EncodedBody { .. } = self {
+            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         if let Self::MethodNotAllowed { allowed, .. } = self {
             headers.insert(header::ALLOW, HeaderValue::from_static(allowed));

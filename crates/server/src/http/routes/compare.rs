@@ -42,6 +42,7 @@ pub(in crate::http) async fn post_similarity(call: Call, received: Received) -> 
     let compare_all = move |cancellation: &Cancellation| {
         let received = received.whole()?;
         let (pairs, unknown) = received.parse::<SimilarityBody<'_>>()?.check()?;
+        same.log_queries(pairs.len());
         let compare = |(index, pair): (usize, &RawValue)| {
             check_deadline(cancellation)?;
             let score = |pair| Ok(similarity(&same.model, pair, unknown)?);
@@ -78,6 +79,7 @@ fn skipped_bytes(similarity: &Similarity) -> usize {
 
 /// `POST /odd-one-out`
 pub(in crate::http) async fn post_odd_one_out(call: Call, received: Received) -> Timed {
+    call.log_queries(1);
     let (cost, latest, same) = (received.cost(), received.latest(&call), call.clone());
     let compare = move |_: &Cancellation| {
         let received = received.whole()?;

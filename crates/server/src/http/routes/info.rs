@@ -1,4 +1,4 @@
-//! What is served: the models, their heads, the contract, and where to begin.
+//! The service about itself: models, heads, contract, build, and where to begin.
 
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::IntoResponse;
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::search::Answered;
 use crate::http::parse::negotiation::{JSON, TEXT, YAML, check_plain_get};
 use crate::http::render::{self, caching};
-use crate::models::{Call, ServedModel};
+use crate::models::{BuildInfo, Call, ServedModel};
 use kindred::ModelDescription;
 
 const OPENAPI: &str = include_str!("../../../../../openapi.yaml");
@@ -20,13 +20,15 @@ Kindred finds the exact nearest neighbours of words in a table of word vectors.
   GET  /analogy?expression=king+-+man+%2B+woman
   POST /nearest, /analogy   the same as JSON, one query or a batch
   POST /rank, /similarity, /odd-one-out
-  POST /classify            labels of texts, by a trained head
-  POST /expand              terms that texts imply, with weights
+  GET  /classify?text=a+funny+film      labels of a text, by a trained head
+  GET  /expand?text=cheap+flights       terms that a text implies, with weights
+  POST /classify, /expand   the same as JSON, one text or a batch
   GET  /words?prefix=fro    words of the model
   GET  /models, /model      models served; each has its own routes, such as /models/NAME/nearest
   GET  /heads               heads of the model, which classify and expand texts
   GET  /health/live, /health/ready
   GET  /metrics             metrics for Prometheus
+  GET  /version             version, commit and features of the program
   GET  /docs, /openapi.yaml the whole API, as interactive documentation and as an OpenAPI file
 ";
 
@@ -73,6 +75,15 @@ pub(super) async fn heads(call: Call, headers: HeaderMap, uri: Uri) -> Answered 
         "version": call.model.version(),
         "heads": described.collect::<Vec<_>>(),
     });
+    caching::content(&call, &headers, render::bytes(&answer))
+}
+
+/// `GET /version`: which build of the program answers.
+pub(super) async fn version(call: Call, headers: HeaderMap, uri: Uri) -> Answered {
+    check_plain_get(&headers, &uri, &JSON)?;
+    let BuildInfo { commit, features } = call.service().build;
+    let version = env!("CARGO_PKG_VERSION");
+    let answer = json!({"version": version, "commit": commit, "features": features});
     caching::content(&call, &headers, render::bytes(&answer))
 }
 

@@ -6,6 +6,7 @@ mod explorer;
 mod heads;
 mod info;
 mod operations;
+mod other_names;
 mod plan;
 mod public;
 mod rank;
@@ -61,7 +62,8 @@ pub(super) fn find(
 fn no_such_route(uri: &Uri) -> ApiError {
     // A request target without a slash has no path.
     let path = if uri.path().is_empty() { uri.to_string() } else { uri.path().to_owned() };
-    ApiError::NoSuchRoute { path }
+    let meant = other_names::meant(&path);
+    ApiError::NoSuchRoute { path, meant }
 }
 
 /// Whether the answers of the route with this [`index`] have `Server-Timing`.
@@ -162,7 +164,7 @@ mod tests {
         }
         assert_eq!(LABELS.last(), Some(&"other"));
         let error = |path, method| find(index(path), false, &method, &uri).unwrap_err();
-        let nowhere = ApiError::NoSuchRoute { path: "/x".to_owned() };
+        let nowhere = ApiError::NoSuchRoute { path: "/x".to_owned(), meant: None };
         assert_eq!(error("/nowhere", Method::GET), nowhere);
         for (path, methods) in
             [("/nearest", "GET,HEAD,POST"), ("/words", "GET,HEAD"), ("/rank", "POST")]

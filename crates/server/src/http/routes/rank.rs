@@ -29,6 +29,7 @@ struct RankAnswer<'a> {
 
 /// `POST /rank`
 pub(in crate::http) async fn post_rank(call: Call, received: Received) -> Timed {
+    call.log_queries(1);
     let (cost, latest, same) = (received.cost(), received.latest(&call), call.clone());
     let plan = move |cancellation: &Cancellation| {
         let received = received.whole()?;

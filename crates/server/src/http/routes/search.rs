@@ -117,6 +117,7 @@ async fn answer_one(
     prepared: Result<Ready, ApiError>,
     get: Option<&HeaderMap>,
 ) -> Timed {
+    call.log_queries(1);
     let Ready { prepared, deadline, size } = match prepared {
         Ok(ready) => ready,
         Err(mut error) => {
@@ -152,6 +153,7 @@ async fn answer_many(
     deadline: Instant,
     size: Size,
 ) -> Timed {
+    call.log_queries(items.len());
     suggestions::fill_in(call, items.iter_mut().filter_map(|item| item.as_mut().err())).await;
     let mut room = size.room(call)?;
     let mut queries = Vec::with_capacity(items.len());
@@ -189,6 +191,7 @@ async fn answer_array(
     table: Table,
     deadline: Instant,
 ) -> Timed {
+    call.log_queries(queries.len());
     let size = table.size();
     let mut room = size.room(call)?;
     let (found, mut timing) = search(call, queries, deadline, &mut room).await?;

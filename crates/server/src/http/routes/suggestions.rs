@@ -1,6 +1,6 @@
 //! Spelling suggestions for the words of a request.
 
-use kindred::{Error, MAX_SUGGESTED_WORDS, UnknownWord};
+use kindred::{Error, MAX_SUGGESTED_WORDS, UnknownWord, Words};
 
 use crate::http::ApiError;
 use crate::http::offload::{Cost, check_deadline, offloaded};
@@ -31,9 +31,10 @@ pub(super) async fn fill_in<'a>(call: &Call, errors: impl Iterator<Item = &'a mu
         return;
     }
     let words: Vec<String> = unknown.iter().map(|unknown| unknown.word.clone()).collect();
-    if let Ok(found) = of(call, words).await {
-        for (unknown, suggestions) in unknown.iter_mut().zip(found) {
-            unknown.suggestions = suggestions;
+    let suggest = |words: &Words, word: String| UnknownWord::suggested(word, words);
+    if let Ok(found) = for_each(call, words, suggest).await {
+        for (unknown, found) in unknown.iter_mut().zip(found) {
+            **unknown = found;
         }
     }
 }
@@ -49,18 +50,29 @@ fn unknown_words(error: &mut ApiError) -> Option<&mut Vec<UnknownWord>> {
 
 /// For each of these words, similar words of the model.
 pub(super) async fn of(call: &Call, words: Vec<String>) -> Result<Vec<Vec<String>>, ApiError> {
-    let to_owned = |found: Vec<&str>| found.into_iter().map(str::to_owned).collect();
+    let suggest = |words: &Words, word: String| -> Vec<String> {
+        words.suggestions(&word).into_iter().map(str::to_owned).collect()
+    };
+    for_each(call, words, suggest).await
+}
+
+/// A suggestion for each of these words.
+async fn for_each<T: Send + 'static>(
+    call: &Call,
+    words: Vec<String>,
+    suggest: fn(&Words, String) -> T,
+) -> Result<Vec<T>, ApiError> {
     let (served, deadline) = (call.served().clone(), call.deadline(None)?);
     let cost = Cost::suggestions(words.len());
     let (memory, account) = (call.service().memory.clone(), call.account.clone());
     let search = move |cancellation: &Cancellation| {
         // Not refused, because there are only as many of these as there are worker threads.
         let _room = memory.charge(&account, Pool::Requests, BYTES_OF_AUTOMATON);
-        let suggest = |word: &String| {
+        let suggest = |word: String| {
             check_deadline(cancellation)?;
-            Ok(to_owned(served.model.words().suggestions(word)))
+            Ok(suggest(served.model.words(), word))
         };
-        words.iter().map(suggest).collect()
+        words.into_iter().map(suggest).collect()
     };
     offloaded(call, cost, deadline, search).await
 }

@@ -39,6 +39,16 @@ macro_rules! get {
     };
 }
 
+/// The way to the handler of a GET that asks the engine. It gets the call, the headers and the URI.
+macro_rules! get_timed {
+    ($handler:path) => {
+        Way::Boxed(|call, request, _| {
+            let (head, _) = request.into_parts();
+            Box::pin($handler(call, head.headers, head.uri))
+        })
+    };
+}
+
 /// The way to the handler of a POST. It gets the call and the body.
 macro_rules! post {
     ($handler:path) => {
@@ -60,13 +70,18 @@ pub(super) const ROUTES: &[Route] = &[
     Route::new("/rank", Kind::Search).post(post!(rank::post_rank)),
     Route::new("/similarity", Kind::Search).post(post!(compare::post_similarity)),
     Route::new("/odd-one-out", Kind::Search).post(post!(compare::post_odd_one_out)),
-    Route::new("/classify", Kind::Search).post(post!(heads::answer::<Classify>)),
-    Route::new("/expand", Kind::Search).post(post!(heads::answer::<Expand>)),
+    Route::new("/classify", Kind::Search)
+        .get(get_timed!(heads::get::<Classify>))
+        .post(post!(heads::answer::<Classify>)),
+    Route::new("/expand", Kind::Search)
+        .get(get_timed!(heads::get::<Expand>))
+        .post(post!(heads::answer::<Expand>)),
     Route::new("/words", Kind::Model).get(get!(words::get_words)),
     Route::new("/words/{word}", Kind::Model).get(get!(words::get_word)),
     Route::new("/models", Kind::Service).get(get!(info::models)),
     Route::new("/model", Kind::Model).get(get!(info::model)),
     Route::new("/heads", Kind::Model).get(get!(info::heads)),
+    Route::new("/version", Kind::Service).get(get!(info::version)),
     Route::new("/health/live", Kind::Public).get(get!(operations::live)),
     Route::new("/health/ready", Kind::Public).get(get!(operations::ready)),
     Route::new("/metrics", Kind::Public).get(get!(operations::get_metrics)),

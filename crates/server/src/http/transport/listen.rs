@@ -16,29 +16,37 @@ const BACKLOG: u32 = 4096;
 /// threads' event queues.
 const OTHER_FILES: u64 = 256;
 
-/// Listens on `address`, which is a host and a port. If the host has several addresses, uses the
-/// first that works.
+/// Takes `address`, which is a host and a port, without listening there yet. If the host has
+/// several addresses, takes the first that works.
 ///
 /// # Errors
 /// If there is no such host, or the port can't be used.
-pub async fn bind(address: &str) -> io::Result<TcpListener> {
+pub async fn bind(address: &str) -> io::Result<TcpSocket> {
     let mut last = None;
     for address in tokio::net::lookup_host(address).await? {
         match bind_one(address) {
-            Ok(listener) => return Ok(listener),
+            Ok(socket) => return Ok(socket),
             Err(e) => last = Some(e),
         }
     }
     Err(last.unwrap_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no such host")))
 }
 
-fn bind_one(address: SocketAddr) -> io::Result<TcpListener> {
+fn bind_one(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     // Allows a service that was just stopped to start again immediately. On Windows this option
     // means something else.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
+    Ok(socket)
+}
+
+/// Listens where [`bind`] has taken an address. Must be called within a tokio runtime.
+///
+/// # Errors
+/// If another process began to listen there after this one had taken the address.
+pub fn start_listening(socket: TcpSocket) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 

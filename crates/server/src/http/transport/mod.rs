@@ -27,7 +27,7 @@ use self::tls::Tls;
 use crate::config::{Config, ConfigError};
 
 pub(crate) use self::connections::serve;
-pub use self::listen::{bind, raise_file_limit, without_delay};
+pub use self::listen::{bind, raise_file_limit, start_listening, without_delay};
 pub use self::threads::HttpThreads;
 
 /// Maximum number of concurrent requests on one HTTP/2 connection. It is sent to the client.
@@ -78,6 +78,11 @@ impl Transport {
     /// `http` or `https`.
     pub fn scheme(&self) -> &'static str {
         if self.tls.is_some() { "https" } else { "http" }
+    }
+
+    /// Until when the certificate in force is valid, in seconds since 1970. `None` without TLS.
+    pub(super) fn certificate_expiry(&self) -> Option<i64> {
+        self.tls.as_ref().and_then(Tls::expiry)
     }
 
     /// Reads the certificate again. The returned closure puts it in force and returns what changed.

@@ -2,13 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tracing::warn;
 
+use crate::certificate::Certificate;
 use crate::config::ConfigError;
 
 /// A certificate and its key, from two PEM files.
@@ -23,6 +26,18 @@ pub(super) struct Tls {
 struct InForce {
     chain: Vec<CertificateDer<'static>>,
     config: Arc<ServerConfig>,
+    /// Until when the service's own certificate, the first of the chain, is valid.
+    expiry: Option<i64>,
+}
+
+impl InForce {
+    /// Logs a warning if the certificate is no longer valid, so that clients refuse it.
+    fn warn_if_expired(&self, path: &Path) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        if self.expiry.is_some_and(|expiry| expiry < now as i64) {
+            warn!("the certificate in {} has expired: renew it, and reload", path.display());
+        }
+    }
 }
 
 impl Tls {
@@ -36,7 +51,9 @@ impl Tls {
             (true, true) => return Ok(None),
             (false, false) => {
                 let (certificate, private_key) = (certificate.to_owned(), private_key.to_owned());
-                let in_force = ArcSwap::from_pointee(read(&certificate, &private_key)?);
+                let read = read(&certificate, &private_key)?;
+                read.warn_if_expired(&certificate);
+                let in_force = ArcSwap::from_pointee(read);
                 return Ok(Some(Self { certificate, private_key, in_force }));
             }
             (false, true) => ("tls_certificate", "tls_private_key"),
@@ -50,11 +67,18 @@ impl Tls {
         self.in_force.load().config.clone()
     }
 
+    /// Until when the certificate in force is valid, in seconds since 1970. `None` if it does not
+    /// say so in a form that can be read.
+    pub(super) fn expiry(&self) -> Option<i64> {
+        self.in_force.load().expiry
+    }
+
     /// Reads the files again. The new certificate applies once the returned function is called;
     /// until then the old one stays.
     pub(super) fn reload(&self) -> Result<impl FnOnce() -> String + '_, ConfigError> {
         let new = Arc::new(read(&self.certificate, &self.private_key)?);
         Ok(move || {
+            new.warn_if_expired(&self.certificate);
             let old = self.in_force.swap(new.clone());
             let path = self.certificate.display();
             let same = if old.chain == new.chain {
@@ -100,11 +124,17 @@ fn read(certificate: &Path, private_key: &Path) -> Result<InForce, ConfigError> 
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain.clone(), key))
         .map_err(|e| {
             let with = private_key.display();
-            let reason = format!("it can't be used with the key in {with}: {e}");
+            // webpki's error, which rustls does not name.
+            let cure = match format!("{e:?}").contains("UnsupportedCertVersion") {
+                true => "; it is of version 1: make one of version 3, as `openssl req -x509` does",
+                false => "",
+            };
+            let reason = format!("it can't be used with the key in {with}: {e}{cure}");
             bad("tls_certificate", certificate, reason, Some(e.into()))
         })?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(InForce { chain, config: Arc::new(config) })
+    let expiry = Certificate::read(&chain[0]).map(|certificate| certificate.not_after);
+    Ok(InForce { chain, config: Arc::new(config), expiry })
 }
 
 #[cfg(test)]
@@ -193,6 +223,7 @@ mod tests {
         std::fs::remove_file(&files.private_key).unwrap();
         assert!(tls.reload().err().unwrap().to_string().contains("key.pem"));
         files.write("second");
+        assert_eq!(tls.expiry(), Some(4_733_510_400), "the end of 2119");
         assert!(tls.reload().unwrap()().contains("a new certificate"));
         assert!(!Arc::ptr_eq(&tls.config(), &config));
         assert!(tls.reload().unwrap()().contains("the same certificate"));

@@ -1,4 +1,4 @@
-//! `POST /classify`: the labels that a head gives to texts.
+//! `/classify`, by GET and POST: the labels that a head gives to texts.
 
 use std::sync::Arc;
 
@@ -10,7 +10,6 @@ use kindred::heads::{
 };
 use kindred::queue::{Answered, SubmitError};
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::{Asked, KnownText, Read, look_up};
 use crate::http::ApiError;
@@ -18,7 +17,7 @@ use crate::http::offload::Cost;
 use crate::http::parse::body::Received;
 use crate::http::parse::classification::{ClassifyBody, LabelOptions, Shown};
 use crate::http::parse::invalid;
-use crate::http::parse::texts::read_text;
+use crate::http::parse::texts::{UnreadText, of_query};
 use crate::http::render::size::Size;
 use crate::models::{Call, ServedModel};
 
@@ -32,15 +31,20 @@ pub(in crate::http::routes) struct Classify {
 
 impl Asked for Classify {
     const KIND: HeadKind = HeadKind::Classifier;
-    type Unread<'a> = &'a RawValue;
+    type Unread<'a> = UnreadText<'a>;
     type Options = LabelOptions;
     type Request = TokenText;
     type Found = Vec<f64>;
     type Answer<'a> = LabelsAnswer<'a>;
 
-    fn read<'a>(call: &Call, received: &'a Received) -> Read<&'a RawValue, LabelOptions> {
-        let body = received.parse::<ClassifyBody<'_>>()?;
-        Ok((call.deadline(body.timeout_ms)?, body.check()?))
+    fn read<'a>(call: &Call, received: &'a Received) -> Read<UnreadText<'a>, LabelOptions> {
+        let (text, body) = if received.is_get {
+            let (text, options) = of_query::<ClassifyBody<'_>>(received.query())?;
+            (Some(text), options)
+        } else {
+            (None, received.parse::<ClassifyBody<'_>>()?)
+        };
+        Ok((call.deadline(body.timeout_ms)?, body.check(text)?))
     }
 
     fn new(head: AnyHead, options: LabelOptions) -> Result<Self, ApiError> {
@@ -61,7 +65,7 @@ impl Asked for Classify {
     ) -> Result<(KnownText, TokenText), ApiError> {
         let head = &self.head;
         let vocabulary = Vocabulary::of_head(head, &served.model);
-        let mut text = look_up(&vocabulary, read_text(index, text)?, self.shown.explain)?;
+        let mut text = look_up(&vocabulary, text.read(index)?, self.shown.explain)?;
         let tokens = &mut text.tokenised.tokens;
         // An explanation needs them later.
         let tokens = if self.shown.explain { tokens.clone() } else { std::mem::take(tokens) };

@@ -1,4 +1,4 @@
-//! `POST /expand`: the terms that texts imply, by a head.
+//! `/expand`, by GET and POST: the terms that texts imply, by a head.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use super::{Asked, KnownText, Read, look_up};
 use crate::http::ApiError;
 use crate::http::offload::Cost;
 use crate::http::parse::body::Received;
-use crate::http::parse::expansion::{ExpandBody, Source, TermOptions, Unread};
+use crate::http::parse::expansion::{Besides, ExpandBody, Source, TermOptions, Unread};
+use crate::http::parse::texts::of_query;
 use crate::http::render::size::Size;
 use crate::models::{Call, ServedModel};
 
@@ -41,13 +42,16 @@ impl Asked for Expand {
     }
 
     fn read<'a>(call: &Call, received: &'a Received) -> Read<Unread<'a>, TermOptions> {
-        let (body, array) = if received.is_array {
+        let (body, besides) = if received.is_get {
+            let (text, options) = of_query::<ExpandBody<'_>>(received.query())?;
+            (options, Besides::Text(text))
+        } else if received.is_array {
             let array = received.array()?;
-            (ExpandBody::of_query(received.query())?, Some(array.tokens()?))
+            (ExpandBody::of_query(received.query())?, Besides::Array(array.tokens()?))
         } else {
-            (received.parse::<ExpandBody<'_>>()?, None)
+            (received.parse::<ExpandBody<'_>>()?, Besides::Nothing)
         };
-        Ok((call.deadline(body.timeout_ms)?, body.check(array)?))
+        Ok((call.deadline(body.timeout_ms)?, body.check(besides)?))
     }
 
     fn new(head: AnyHead, options: TermOptions) -> Result<Self, ApiError> {

@@ -1,5 +1,6 @@
 //! The heads of a model. A request to a head, of whatever kind, is read, asked and answered here; a
-//! kind says in [`Asked`] which texts it reads, what it asks of the engine, and what it writes.
+//! kind says in [`Asked`] which texts it reads, what it asks of the engine, and what it writes. A
+//! GET has one text, and its answer has an entity tag.
 
 pub(super) mod classify;
 pub(super) mod expand;
@@ -7,6 +8,8 @@ pub(super) mod expand;
 use std::borrow::Cow;
 use std::time::Instant;
 
+use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
 use kindred::asking::Asking;
 use kindred::heads::{AnyHead, HeadKind, Tokenised, Vocabulary};
 use kindred::queue::{self, SubmitError};
@@ -20,10 +23,12 @@ use crate::http::parse::body::Received;
 use crate::http::parse::limits::MAX_TOKENS;
 use crate::http::parse::negotiation;
 use crate::http::parse::texts::{TextOrWords, TextsRequest};
+use crate::http::render::server_timing::Timing;
 use crate::http::render::size::Size;
-use crate::http::render::{self, ItemAnswer};
+use crate::http::render::{self, ItemAnswer, caching};
 use crate::models::{Call, ServedHead, ServedModel, find_head};
 use crate::workers::Cancellation;
+use scheduler::account::Reservation;
 
 /// The deadline of a request, and what is in its body.
 type Read<T, O> = Result<(Instant, TextsRequest<T, O>), ApiError>;
@@ -87,6 +92,27 @@ pub(super) trait Asked: Sized + Send + Sync + 'static {
     ) -> Result<Self::Answer<'a>, ApiError>;
 }
 
+/// A request to a head whose texts have been looked up.
+struct Planned<A: Asked> {
+    asked: A,
+    head: ServedHead,
+    known: Vec<Result<(KnownText, A::Request), ApiError>>,
+    is_single: bool,
+    deadline: Instant,
+    /// The entity tag of the answer, if it has one.
+    tag: Option<String>,
+    /// The answer to a client that has it already.
+    not_modified: Option<Response>,
+    /// The memory that was counted for the request.
+    room: Option<Reservation>,
+}
+
+/// Answers a GET to a head.
+pub(super) async fn get<A: Asked>(call: Call, headers: HeaderMap, uri: Uri) -> Timed {
+    let received = Received::of_get(&call, headers, uri);
+    answer::<A>(call, received).await
+}
+
 /// Answers a request to a head.
 pub(super) async fn answer<A: Asked>(call: Call, received: Received) -> Timed {
     let (cost, latest, same) = (received.cost(), received.latest(&call), call.clone());
@@ -95,7 +121,9 @@ pub(super) async fn answer<A: Asked>(call: Call, received: Received) -> Timed {
         A::count_memory(&same, &mut received)?;
         let (deadline, TextsRequest { texts, is_single, head, options }) =
             A::read(&same, &received)?;
+        same.log_queries(texts.len());
         let head = find(&same, head.as_deref(), A::KIND)?;
+        same.log_head(&head.name);
         let asked = A::new(head.head.clone(), options)?;
         let cancellation = cancellation.at_most(deadline);
         let mut known = Vec::with_capacity(texts.len());
@@ -107,11 +135,18 @@ pub(super) async fn answer<A: Asked>(call: Call, received: Received) -> Timed {
         if is_single {
             known = vec![Ok(known.pop().expect("one text")?)];
         }
-        Ok((asked, head, known, is_single, deadline, received.into_room()))
+        let tag = received.is_get.then(|| caching::tag_of_head(&same, &head));
+        let not_modified =
+            tag.as_ref().and_then(|tag| caching::not_modified_by(&received.headers, tag));
+        let room = received.into_room();
+        Ok(Planned { asked, head, known, is_single, deadline, tag, not_modified, room })
     };
     let planned = stage(&call, cost, latest, plan).await;
-    let (asked, head, mut known, is_single, deadline, _room) =
+    let Planned { asked, head, mut known, is_single, deadline, tag, not_modified, room: _room } =
         suggestions::with(&call, planned).await?;
+    if let Some(not_modified) = not_modified {
+        return Ok((not_modified, Timing::default()));
+    }
     let faults = known.iter_mut().filter_map(|one| one.as_mut().err());
     suggestions::fill_in(&call, faults).await;
     call.text_counts.add(known.iter().flatten().map(|(text, _)| &text.tokenised));
@@ -150,7 +185,11 @@ pub(super) async fn answer<A: Asked>(call: Call, received: Received) -> Timed {
         })?;
         Ok(render::json(&whole, room))
     };
-    Ok((stage(&call, cost, deadline, write).await?, timing))
+    let mut response = stage(&call, cost, deadline, write).await?;
+    if let Some(tag) = tag {
+        caching::insert(&mut response, &tag);
+    }
+    Ok((response, timing))
 }
 
 /// The head of this name and kind, or the only one of this kind.

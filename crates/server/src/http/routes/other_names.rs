@@ -1,0 +1,179 @@
+//! Paths that are no routes: the route that was meant, for messages. Other services have other
+//! names for theirs, and paths are misspelt.
+
+use super::table::ROUTES;
+use super::{index, split_model_name};
+use crate::config::likest;
+
+/// Routes, and what others call them: the first part of a path, in small letters and with dashes.
+const OTHERS: &[(&str, &[&str])] = &[
+    (
+        "/nearest",
+        &[
+            "neighbors",
+            "neighbours",
+            "neighbor",
+            "neighbour",
+            "nearest-neighbors",
+            "nearest-neighbours",
+            "search",
+            "similar",
+            "most-similar",
+            "similar-words",
+            "synonyms",
+            "knn",
+            "nn",
+            "query",
+            "find",
+            "closest",
+            "lookup",
+        ],
+    ),
+    ("/analogy", &["analogies", "arithmetic", "expression", "vector-math"]),
+    ("/rank", &["ranks", "ranking", "rerank"]),
+    ("/similarity", &["similarities", "compare", "cosine", "distance", "score"]),
+    ("/odd-one-out", &["doesnt-match", "does-not-match", "outlier", "odd"]),
+    ("/classify", &["classifier", "classification", "predict", "labels", "label", "sentiment"]),
+    ("/expand", &["expander", "expansion", "terms", "splade", "sparse"]),
+    ("/words", &["word", "vocab", "vocabulary", "autocomplete", "complete", "suggest", "prefix"]),
+    (
+        "/words/WORD?with_vector=true",
+        &["vector", "vectors", "embedding", "embeddings", "embed", "encode"],
+    ),
+    ("/health/live or /health/ready", &["health", "healthcheck", "health-check", "status", "ping"]),
+    ("/health/live", &["healthz", "livez", "live", "liveness", "alive"]),
+    ("/health/ready", &["readyz", "ready", "readiness"]),
+    ("/metrics", &["prometheus", "stats", "statistics"]),
+    ("/model", &["info", "metadata"]),
+    ("/version", &["about", "build", "buildinfo", "build-info"]),
+    ("/docs", &["swagger", "swagger-ui", "redoc", "documentation", "api-docs", "help"]),
+    (
+        "/openapi.yaml",
+        &[
+            "openapi.json",
+            "openapi.yml",
+            "openapi",
+            "swagger.json",
+            "swagger.yaml",
+            "spec",
+            "schema",
+        ],
+    ),
+    ("/", &["index.html", "index.htm", "explorer", "home", "ui", "app", "demo"]),
+    ("/admin/reload", &["reload", "admin"]),
+];
+
+/// The first parts of others' paths, before the name of a route.
+const BEFORE: &[&str] = &["api", "rest", "v0", "v1", "v2"];
+
+/// Longer paths are not compared.
+const LONGEST: usize = 128;
+
+/// Shorter names are like many others.
+const SHORTEST: usize = 3;
+
+/// The route, or the routes, that may be meant by a path that is none.
+pub(super) fn meant(path: &str) -> Option<String> {
+    if path.len() > LONGEST {
+        return None;
+    }
+    let (model, rest) = match split_model_name(path) {
+        Some((_, rest)) => (path.strip_suffix(rest)?, rest),
+        None => ("", path),
+    };
+    let rest = rest.replace("%2F", "/").replace("%2f", "/");
+    let parts: Vec<&str> = rest.split('/').filter(|part| !part.is_empty()).collect();
+    let is_before = |part: &&&str| BEFORE.contains(&&*part.to_ascii_lowercase());
+    let before = parts.iter().take_while(is_before).count();
+    let route = route(&parts[before..])?;
+    let is_of_a_model = ROUTES.get(index(&route)).is_some_and(|route| route.is_of_a_model());
+    let meant = if is_of_a_model { format!("{model}{route}") } else { route };
+    (meant != path).then_some(meant)
+}
+
+/// The route for the parts of a path.
+fn route(parts: &[&str]) -> Option<String> {
+    let (first, others) = parts.split_first()?;
+    let plain = first.to_lowercase().replace('_', "-");
+    // In another spelling. A word keeps its capitals.
+    let others: String = others.iter().map(|part| format!("/{part}")).collect();
+    let spellings = [format!("/{plain}{others}"), format!("/{plain}{}", others.to_lowercase())];
+    let is_route = |path: &String| index(path) < ROUTES.len() && path != "/docs/";
+    if let Some(same) = spellings.into_iter().find(is_route) {
+        return Some(same);
+    }
+    if let Some((route, _)) = OTHERS.iter().find(|(_, names)| names.contains(&&plain[..])) {
+        // `/word/king`: the word stays.
+        let is_word = *route == "/words" && index(&format!("{route}{others}")) < ROUTES.len();
+        return Some(if is_word { format!("{route}{others}") } else { (*route).to_owned() });
+    }
+    if plain.len() < SHORTEST {
+        return None;
+    }
+    let whole = ROUTES.iter().filter(|route| !route.path[1..].contains(['/', '{']));
+    let names = whole.map(|route| &route.path[1..]).filter(|name| !name.is_empty());
+    likest(&plain, names).map(|name| format!("/{name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_others_and_misspelt_ones_are_understood() {
+        for (path, expected) in [
+            ("/neighbors", "/nearest"),
+            ("/neighbours", "/nearest"),
+            ("/most_similar", "/nearest"),
+            ("/search", "/nearest"),
+            ("/api/v1/search", "/nearest"),
+            ("/v1/nearest", "/nearest"),
+            ("/nearest/", "/nearest"),
+            ("/NEAREST", "/nearest"),
+            ("/Nearest/", "/nearest"),
+            ("//nearest", "/nearest"),
+            ("/nearest/frog", "/nearest"),
+            ("/nearst", "/nearest"),
+            ("nearest", "/nearest"),
+            ("/odd_one_out", "/odd-one-out"),
+            ("/healthz", "/health/live"),
+            ("/health", "/health/live or /health/ready"),
+            ("/health/", "/health/live or /health/ready"),
+            ("/health%2Flive", "/health/live"),
+            ("/Health/Live/", "/health/live"),
+            ("/readyz", "/health/ready"),
+            ("/openapi.json", "/openapi.yaml"),
+            ("/swagger.json", "/openapi.yaml"),
+            ("/metrics/", "/metrics"),
+            ("/Words/King", "/words/King"),
+            ("/word/King", "/words/King"),
+            ("/words/", "/words"),
+            ("/embedding", "/words/WORD?with_vector=true"),
+            ("/index.html", "/"),
+            ("/version/", "/version"),
+            ("/models/en/neighbors", "/models/en/nearest"),
+            ("/models/en/NEAREST/", "/models/en/nearest"),
+            ("/models/en/metrics", "/metrics"),
+            ("/models/en/healthz", "/health/live"),
+        ] {
+            assert_eq!(meant(path).as_deref(), Some(expected), "{path}");
+        }
+        for path in ["/x", "*", "", "/%00", "/../..", "/docs/none", &"/nearest".repeat(100)] {
+            assert_eq!(meant(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_meant_is_a_route() {
+        for (routes, names) in OTHERS {
+            for route in routes.split(" or ") {
+                let path = route.split('?').next().unwrap();
+                assert!(index(path) < ROUTES.len(), "{route}");
+            }
+            for name in *names {
+                assert_eq!(index(&format!("/{name}")), ROUTES.len(), "{name} is a route");
+                assert_eq!(*name, name.to_lowercase().replace('_', "-"));
+            }
+        }
+    }
+}
