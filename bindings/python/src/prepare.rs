@@ -79,6 +79,7 @@ pub(crate) fn prepare<'py>(
     dict.set_item("bad_rows_skipped", summary.provenance.bad_rows_skipped)?;
     dict.set_item("first_bad_row", summary.first_bad_row)?;
     dict.set_item("duplicate_words_dropped", summary.provenance.duplicate_words_dropped)?;
+    dict.set_item("warnings", summary.warnings)?;
     Ok(dict)
 }
 

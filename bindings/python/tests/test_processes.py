@@ -54,6 +54,15 @@ def test_prepare_says_which_line_is_wrong(tmp_path):
     assert kindred.prepare(source, tmp_path / "model", skip_bad_rows=True)["bad_rows_skipped"] == 1
 
 
+def test_prepare_tells_what_it_left_out(tmp_path):
+    source = tmp_path / "vectors.txt"
+    source.write_text("2 2\na 1 2\nb 1 2\n")
+    assert kindred.prepare(source, tmp_path / "whole")["warnings"] == []
+    source.write_text("3 2\na 1 2\nb 1 2\n\n")
+    warnings = kindred.prepare(source, tmp_path / "model")["warnings"]
+    assert [part in " ".join(warnings) for part in ("empty lines at its end (1)", "announces 3 rows")] == [True, True]
+
+
 def test_prepare_takes_numbers_for_words_only_if_it_is_told_to(tmp_path):
     source = tmp_path / "vectors.txt"
     source.write_text("0.5 1 2\n-1.5 1 2\n")

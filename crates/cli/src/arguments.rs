@@ -159,7 +159,7 @@ Examples:
 
 const PREPARE_EXAMPLES: &str = "\
 INPUT may be GloVe text, word2vec text or binary, fastText .vec, or, with --words, .npy, safetensors or \
-text of numbers, plain or compressed (.gz, .zst, .xz, .zip). The format is detected from the content, not from the name. \
+text of numbers, plain or compressed (.gz, .bz2, .zst, .xz, .zip). The format is detected from the content, not from the name. \
 DIR is written atomically: if the command fails, DIR is unchanged.
 
 --metric dot is for vectors whose lengths matter, such as the output layer of a language model or the items of a \

@@ -159,7 +159,8 @@ def prepare(
             each line of that file, even if all of these end in numbers.
 
     Returns:
-        What was read: ``format``, ``rows``, ``dim``, ``bad_rows_skipped``, ``first_bad_row``, ``duplicate_words_dropped``.
+        What was read: ``format``, ``rows``, ``dim``, ``bad_rows_skipped``, ``first_bad_row``, ``duplicate_words_dropped``, and
+        ``warnings``, such as that empty lines at the end were left out.
 
     Raises:
         ModelError: with the line that can't be read, and the cure.

@@ -84,5 +84,8 @@ fn print_summary(
     if let Some(first) = &summary.first_bad_row {
         say!("the first invalid row is {first}")?;
     }
+    for warning in &summary.warnings {
+        eprintln!("warning: {warning}");
+    }
     say!("to serve it: kindred serve --model {}", arguments.out.display())
 }

@@ -1,8 +1,9 @@
 //! Converts a vectors file into a model, complete or not at all.
 //!
-//! The steps: `input` opens, counts and hashes the file; `unpack` decompresses gzip, zstd, xz or
-//! zip; `formats` detects the format and how to parse it; `pipeline` parses on all cores; `writer`
-//! writes rows into the model's files; `folder` moves the finished folder into place.
+//! The steps: `input` opens, counts and hashes the file; `unpack` decompresses gzip, bzip2, zstd,
+//! xz or zip; `kind` names files that are something else; `formats` detects the format and how to
+//! parse it; `pipeline` parses on all cores; `writer` writes rows into the model's files; `folder`
+//! moves the finished folder into place.
 //!
 //! ```
 //! use model_store::ModelStore;
@@ -24,14 +25,18 @@
 
 mod array;
 mod biases;
+mod blank_end;
 mod folder;
 mod formats;
 mod input;
+mod kind;
 mod lines;
+mod members;
 mod options;
 mod pipeline;
 mod plain_text;
 mod rows;
+mod signature;
 mod unpack;
 mod words_file;
 mod writer;
@@ -45,11 +50,13 @@ pub use array::{Array, read_array};
 use biases::Biases;
 pub(crate) use folder::ModelFolder;
 pub use formats::VectorsFormat;
-use formats::{Expected, MAX_RECORD_BYTES, Plan, plan};
+use formats::{MAX_RECORD_BYTES, Plan, plan};
 pub(crate) use formats::{MAX_WORD_BYTES, ends_in_a_number};
+pub use kind::{FileKind, page_reason};
 pub use options::{Input, PrepareOptions, Progress, Summary};
 pub use plain_text::{not_plain_reason, utf16_reason};
 use rows::Rows;
+pub use signature::is_safetensors;
 pub use unpack::Unpacked;
 use words_file::WordList;
 pub use writer::ModelWriter;
@@ -140,6 +147,8 @@ fn read_rows<W: Write + Seek>(
         return Err(ModelError::BadInput { path: path.clone(), reason });
     }
     let biases = options.biases.as_deref().map(Biases::read).transpose()?;
+    let of_words = words.as_ref().and_then(WordList::warning);
+    let warnings = of_words.into_iter().chain(biases.as_ref().and_then(Biases::warning)).collect();
     unpack::read(input, options.member.as_deref(), |unpacked| {
         let so_far = unpacked.progress().clone();
         let (head, mut plan) = begin(unpacked, options, words)?;
@@ -153,11 +162,12 @@ fn read_rows<W: Write + Seek>(
             description: std::mem::take(&mut plan.description),
             unit: plan.records,
             column: plan.first_column.take(),
+            warnings,
             first_bad: None,
             bad: 0,
             repeated: 0,
         };
-        let records = pipeline::run(unpacked, head, plan, |position, parsed| {
+        let (records, of_end) = pipeline::run(unpacked, head, plan, |position, parsed| {
             rows.take(position, parsed, can_not_write)?;
             if on_progress(rows.progress()).is_break() {
                 Err(ModelError::Cancelled)
@@ -165,11 +175,10 @@ fn read_rows<W: Write + Seek>(
                 Ok(())
             }
         })?;
-        if let Some(Expected { rows: expected, said, cure }) = expected
-            && expected != records
-        {
-            return Err(rows.so_far.bad(format!("{said}, but it has {records}; {cure}")));
-        }
+        rows.warnings.extend(of_end);
+        let of_count = expected.map_or(Ok(None), |expected| expected.check(records));
+        let of_count = of_count.map_err(|reason| rows.so_far.bad(reason))?;
+        rows.warnings.extend(of_count);
         if let Some(biases) = &rows.biases {
             biases.check_end(records, &rows.so_far.path)?;
         }

@@ -72,6 +72,9 @@ pub struct Summary {
     pub dim: usize,
     /// The first row that was skipped because it was invalid, and what was wrong.
     pub first_bad_row: Option<String>,
+    /// What was unusual about the files, but no fault, such as empty lines at the end: a sentence
+    /// for each.
+    pub warnings: Vec<String>,
     /// The file's format and size, and how many rows were skipped.
     pub provenance: Provenance,
 }

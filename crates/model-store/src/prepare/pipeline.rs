@@ -39,13 +39,13 @@ pub(super) struct Position {
 /// Reads `unpacked`, whose first bytes are already in `head`, according to `plan`, and passes the
 /// content to `deliver`. Stops if `deliver` fails.
 ///
-/// Returns the number of records.
+/// Returns the number of records, and what was unusual about the end of the file.
 pub(super) fn run(
     unpacked: &mut Unpacked<'_>,
     head: Vec<u8>,
     plan: Plan,
     mut deliver: impl FnMut(Position, Parsed) -> Result<(), ModelError>,
-) -> Result<u64, ModelError> {
+) -> Result<(u64, Vec<String>), ModelError> {
     let in_flight = CHUNKS_PER_CORE * rayon::current_num_threads();
     let (chunks, arriving) = sync_channel(in_flight);
     let so_far = unpacked.progress().clone();
@@ -53,13 +53,16 @@ pub(super) fn run(
     thread::scope(|scope| {
         let reading =
             thread::Builder::new().name("kindred-read".into()).spawn_scoped(scope, || {
-                if let Err(fault) = read_chunks(unpacked, head, plan, &chunks) {
+                let warnings = read_chunks(unpacked, head, plan, &chunks);
+                let warnings = warnings.unwrap_or_else(|fault| {
                     // Nobody waits for it if `deliver` has failed.
                     let _ = chunks.send(Err(fault));
-                }
+                    Vec::new()
+                });
                 drop(chunks);
+                warnings
             });
-        reading.map_err(ModelError::io("start a thread that reads", &so_far.path))?;
+        let reading = reading.map_err(ModelError::io("start a thread that reads", &so_far.path))?;
         // Moved in here, so that it is dropped when `deliver` fails, and the reader stops.
         let arriving: Receiver<Result<Chunk, Fault>> = arriving;
         let mut records = 0;
@@ -71,16 +74,18 @@ pub(super) fn run(
             records += parsed.records;
             deliver(position, parsed)?;
         }
-        Ok(records)
+        let warnings = reading.join().expect("the thread that reads does not panic");
+        Ok((records, warnings))
     })
 }
 
+/// Returns what was unusual about the end of the file.
 fn read_chunks(
     unpacked: &mut Unpacked<'_>,
     head: Vec<u8>,
     mut plan: Plan,
     chunks: &SyncSender<Result<Chunk, Fault>>,
-) -> Result<(), Fault> {
+) -> Result<Vec<String>, Fault> {
     let mut at_end = head.len() < MAX_RECORD_BYTES;
     let mut buffer = head;
     // The buffer's offset in the decompressed bytes.
@@ -115,11 +120,11 @@ fn read_chunks(
                 let _ = parsed.send(parser.parse(&buffer, first));
             });
             if chunks.send(Ok(Chunk { start, parsed: waiting })).is_err() {
-                return Ok(());
+                return Ok(Vec::new());
             }
         }
         if at_end {
-            return Ok(());
+            return Ok(plan.framing.warnings());
         }
         start += whole as u64;
         first += found;

@@ -22,6 +22,8 @@ pub(super) struct Rows<'a, W> {
     pub(super) unit: RecordUnit,
     /// What the first column may be instead of what it is taken for.
     pub(super) column: Option<Watch>,
+    /// What was unusual, but no fault.
+    pub(super) warnings: Vec<String>,
     pub(super) first_bad: Option<(u64, String)>,
     pub(super) bad: u64,
     pub(super) repeated: u64,
@@ -96,7 +98,7 @@ impl<W: Write + Seek> Rows<'_, W> {
 
     pub(super) fn finish(self) -> Result<(ModelWriter<W>, Summary), ModelError> {
         let Self { writer, biases, options, so_far, column, first_bad, bad, repeated, .. } = self;
-        let unit = self.unit.name();
+        let (unit, mut warnings) = (self.unit.name(), self.warnings);
         if writer.rows() == 0 {
             return Err(so_far.bad(match first_bad {
                 None => "it has no rows".into(),
@@ -127,6 +129,11 @@ impl<W: Write + Seek> Rows<'_, W> {
         }
         if let Some(packing) = so_far.packing {
             format += &format!(", {packing}");
+            let zeros = so_far.padding();
+            if zeros > 0 {
+                let after = format!("after its {packing} data ({zeros})");
+                warnings.push(format!("the zero bytes {after} were left out"));
+            }
         }
         let provenance = Provenance {
             source_format: format,
@@ -138,6 +145,6 @@ impl<W: Write + Seek> Rows<'_, W> {
         };
         let first_bad_row = first_bad.map(|(number, reason)| format!("{unit} {number}: {reason}"));
         let (rows, dim) = (writer.rows(), writer.dim());
-        Ok((writer, Summary { rows, dim, first_bad_row, provenance }))
+        Ok((writer, Summary { rows, dim, first_bad_row, warnings, provenance }))
     }
 }

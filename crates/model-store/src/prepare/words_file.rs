@@ -15,15 +15,19 @@ pub(super) struct WordList {
     name: String,
     text: String,
     ends: Vec<usize>,
+    /// What was left out.
+    warning: Option<String>,
 }
 
 impl WordList {
     /// Reads a file, compressed or not.
     pub(super) fn read(path: &Path, options: &PrepareOptions) -> Result<Self, ModelError> {
-        let mut list = Self { name: file_name(path), text: String::new(), ends: Vec::new() };
+        let (name, text, ends) = (file_name(path), String::new(), Vec::new());
+        let mut list = Self { name, text, ends, warning: None };
         unpack::read(Input::File(path), None, |unpacked| {
             let what = "a words file has one word per line";
-            for_each_line(unpacked, Vec::new(), true, MAX_WORD_BYTES, what, |line| list.add(line))?;
+            let add = |line: &[u8]| list.add(line);
+            list.warning = for_each_line(unpacked, Vec::new(), true, MAX_WORD_BYTES, what, add)?;
             match list.have_counts().filter(|_| !options.allow_numeric_words) {
                 Some(reason) => Err(unpacked.progress().bad(reason)),
                 None => Ok(()),
@@ -57,6 +61,12 @@ impl WordList {
                  --allow-numeric-words"
             )
         })
+    }
+
+    /// What was left out of the file, if anything, with its name.
+    pub(super) fn warning(&self) -> Option<String> {
+        let warning = self.warning.as_ref()?;
+        Some(format!("{}: {warning}", self.name))
     }
 
     /// The file's name, for messages.

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use super::column::first_column;
-use super::detect::{detect, first_line, without_mark};
+use super::detect::{detect, first_line, page, without_mark};
 use super::fixed::{FixedFraming, FixedRows};
 use super::header::{NumbersHeader, Word2vecHeader};
 use super::matrix::{is_numbers, matrix, no_words};
 use super::text::{LineFraming, Lines, spaces};
 use super::word2vec::{BinaryRows, RowFraming};
-use super::{Expected, Plan, RecordUnit, VectorsFormat, Watch};
+use super::{Expected, HEADER_TOLERANCE, Plan, RecordUnit, VectorsFormat, Watch};
 use crate::lfs;
 use crate::number::Number;
+use crate::prepare::blank_end::BlankEnd;
+use crate::prepare::kind::FileKind;
 use crate::prepare::words_file::WordList;
 use crate::prepare::{MAX_DIM, PrepareOptions};
 
@@ -28,9 +30,24 @@ pub(in crate::prepare) fn plan(
     }
     let format = match options.format {
         Some(_) if head.is_empty() => return Err("the file is empty".into()),
-        Some(format) => format,
+        Some(format) => {
+            // Bytes that are only numbers may be any.
+            let is_bare = format == VectorsFormat::GloveNorm && words.is_some();
+            if let Some(kind) = FileKind::of(head).filter(|_| !is_bare) {
+                return Err(kind.reason());
+            }
+            format
+        }
         None => detect(head, words.is_some())?,
     };
+    let is_text = match format {
+        VectorsFormat::Glove | VectorsFormat::Word2vec => true,
+        VectorsFormat::GloveNorm => words.is_none(),
+        _ => false,
+    };
+    if let Some(reason) = page(head).filter(|_| is_text) {
+        return Err(reason);
+    }
     if options.tensor.is_some() && format != VectorsFormat::Safetensors {
         return Err(format!("--tensor is for safetensors files; this is {format}"));
     }
@@ -102,7 +119,7 @@ fn glove(head: &[u8], with_norm: bool, options: &PrepareOptions) -> Result<Plan,
         dim,
         skip: skip as u64,
         records: RecordUnit::Line { first: 1 },
-        framing: Box::new(LineFraming),
+        framing: Box::new(LineFraming::default()),
         parser: Arc::new(lines),
         expected: None,
     })
@@ -135,12 +152,16 @@ fn word2vec_text(head: &[u8], options: &PrepareOptions) -> Result<Plan, String> 
         dim,
         skip,
         records: RecordUnit::Line { first: 2 },
-        framing: Box::new(LineFraming),
+        framing: Box::new(LineFraming::default()),
         parser: Arc::new(lines),
         expected: Some(Expected {
             rows,
+            tolerance: HEADER_TOLERANCE,
             said: format!("its header announces {rows} rows"),
-            cure: "the file is cut off, or its header is wrong",
+            cure: format!(
+                "the file is cut off, or its header is wrong: download it again, or leave out the \
+                 header: tail -n +2 FILE | kindred prepare - --format glove --dim {dim} --out DIR"
+            ),
         }),
     })
 }
@@ -148,8 +169,8 @@ fn word2vec_text(head: &[u8], options: &PrepareOptions) -> Result<Plan, String> 
 fn word2vec_binary(head: &[u8]) -> Result<Plan, String> {
     let (Word2vecHeader { rows, dim, .. }, skip) = word2vec_header(head)?;
     let dim_or_less = dim.min(MAX_DIM);
-    let framing = RowFraming { dim: dim_or_less, rows, found: 0 };
-    let parser = BinaryRows { dim: dim_or_less };
+    let framing = RowFraming::new(dim_or_less, rows);
+    let parser = BinaryRows::new(dim_or_less, &head[skip as usize..]);
     Ok(Plan::of_rows("word2vec binary".into(), dim, skip, framing, parser))
 }
 
@@ -163,7 +184,8 @@ fn fixed_rows(
     let NumbersHeader { rows, dim, number, start, may_go_on } = header;
     let words = Arc::new(words);
     let parser = FixedRows { dim: dim.clamp(1, MAX_DIM), number, with_norm, words };
-    let framing = FixedFraming { row_bytes: parser.row_bytes(), rows, found: 0, may_go_on };
+    let (row_bytes, end) = (parser.row_bytes(), BlankEnd::default());
+    let framing = FixedFraming { row_bytes, rows, found: 0, may_go_on, end };
     Plan::of_rows(description, dim, start, framing, parser)
 }
 

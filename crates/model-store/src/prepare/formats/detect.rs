@@ -2,10 +2,13 @@
 
 use super::header::Word2vecHeader;
 use super::text::{Lines, spaces};
-use super::{Parser, VectorsFormat};
+use super::{Parser, VectorsFormat, is_padding};
+use crate::npy::Numbers;
 use crate::prepare::MAX_DIM;
 use crate::prepare::input::Packing;
+use crate::prepare::kind::{FileKind, page_reason};
 use crate::prepare::plain_text::utf16_reason;
+use crate::prepare::signature::is_safetensors;
 
 /// The byte order mark that some Windows programs write at the start of text.
 pub(in crate::prepare) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -27,14 +30,15 @@ pub(super) fn detect(head: &[u8], has_words: bool) -> Result<VectorsFormat, Stri
     if head.is_empty() {
         return Err("the file is empty".into());
     }
-    if let Some(foreign) = foreign(head) {
-        return Err(foreign);
+    // The signatures of formats that are read come first: a safetensors file may begin like others.
+    if is_safetensors(head) {
+        return Ok(VectorsFormat::Safetensors);
     }
-    if head.starts_with(b"\x93NUMPY") {
+    if Numbers::begins(head) {
         return Ok(VectorsFormat::Npy);
     }
-    if head.len() > 9 && head[3..8] == [0; 5] && head[8] == b'{' {
-        return Ok(VectorsFormat::Safetensors);
+    if let Some(foreign) = foreign(head, has_words) {
+        return Err(foreign);
     }
     let (text, _) = without_mark(head);
     if let Some(header) = Word2vecHeader::read(text) {
@@ -78,25 +82,27 @@ fn is_text(bytes: &[u8]) -> bool {
     !start.iter().any(|&b| b < b' ' && !matches!(b, b'\n' | b'\r' | b'\t'))
 }
 
-/// Common formats that this program does not read, and how to convert them.
-fn foreign(head: &[u8]) -> Option<String> {
-    if let Some(packing) = Packing::of(head) {
-        return Some(format!(
-            "it is compressed twice, inside as {packing}; decompress it once first"
-        ));
+/// Why a file is no file of vectors, if it is known to be something else.
+fn foreign(head: &[u8], has_words: bool) -> Option<String> {
+    if let Some(kind) = FileKind::of(head) {
+        return Some(match Packing::of(head).filter(|_| kind.is_container()) {
+            Some(packing) => {
+                format!("it is compressed twice, inside as {packing}; decompress it once first")
+            }
+            None => kind.reason(),
+        });
     }
-    let said = if head.starts_with(&793_712_314_u32.to_le_bytes()) {
-        "it is a fastText model (.bin); use the .vec file that fastText writes beside it, or convert it with \
-         fastText's python/doc/examples/bin_to_vec.py: bin_to_vec.py MODEL.bin > MODEL.vec"
-    } else if head.starts_with(b"\x80") && matches!(head.get(1), Some(2..=5)) {
-        "it is a Python pickle, as written by gensim's save; convert it in Python: \
-         KeyedVectors.load(path).save_word2vec_format('vectors.bin', binary=True)"
-    } else if head.starts_with(b"\x89HDF\r\n") {
-        "it is an HDF5 file; save its array with numpy.save and its words as text, one per line"
-    } else if head.starts_with(b"BZh") && head[3..].get(1..7) == Some(b"1AY&SY") {
-        "it is compressed with bzip2; decompress it first: bunzip2"
-    } else {
-        return None;
-    };
-    Some(said.into())
+    // With words they may be rows of zeros.
+    (!has_words && is_padding(head)).then(|| {
+        "it begins with nothing but zero bytes, as a download that was not finished; download the \
+         file again"
+            .to_owned()
+    })
+}
+
+/// What is wrong with a file that is a page, if so: its first line is no row.
+pub(super) fn page(head: &[u8]) -> Option<String> {
+    let (text, _) = without_mark(head);
+    let is_row = || begins_with_a_line(text, spaces(first_line(text)));
+    page_reason(text).filter(|_| !is_row())
 }

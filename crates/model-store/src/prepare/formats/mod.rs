@@ -89,6 +89,11 @@ pub(super) trait Framing: Send {
     fn is_done(&self) -> bool {
         false
     }
+
+    /// What was unusual about the end of the file, once all was read: a sentence for each.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// How to read a file, from its first bytes and the user's options.
@@ -159,9 +164,33 @@ impl Watch {
 #[derive(Debug, Clone)]
 pub(super) struct Expected {
     pub(super) rows: u64,
+    /// By how many records a file may differ; then there is a warning.
+    pub(super) tolerance: u64,
     /// Where it is from, for a file that has another number.
     pub(super) said: String,
-    pub(super) cure: &'static str,
+    pub(super) cure: String,
+}
+
+impl Expected {
+    /// Checks the number of records of the file. Returns a warning if it differs a little, and the
+    /// fault if it differs more.
+    pub(super) fn check(self, records: u64) -> Result<Option<String>, String> {
+        let Self { rows, tolerance, said, cure } = self;
+        match rows.abs_diff(records) {
+            0 => Ok(None),
+            few if few <= tolerance => Ok(Some(format!("{said}, but it has {records}"))),
+            _ => Err(format!("{said}, but it has {records}; {cure}")),
+        }
+    }
+}
+
+/// How many rows more or fewer a header may announce than a file has: some programs count a line
+/// that they do not write, or write one that they do not count.
+const HEADER_TOLERANCE: u64 = 1;
+
+/// Whether bytes after the last row are only there to fill up a file.
+fn is_padding(bytes: &[u8]) -> bool {
+    bytes.iter().all(|&byte| byte == 0)
 }
 
 /// What messages call a record.

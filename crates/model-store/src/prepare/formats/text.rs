@@ -2,25 +2,60 @@
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use super::{BadBytes, Framing, MAX_RECORD_BYTES, Parsed, Parser, check_norm, utf8};
+use super::{BadBytes, Framing, MAX_RECORD_BYTES, Parsed, Parser, check_norm, is_padding, utf8};
+use crate::prepare::blank_end::BlankEnd;
 
-pub(super) struct LineFraming;
+/// Finds the ends of lines. Blank lines wait until another line follows: at the end of a file they
+/// are left out.
+#[derive(Default)]
+pub(super) struct LineFraming {
+    end: BlankEnd,
+}
 
 impl Framing for LineFraming {
     fn whole(&mut self, bytes: &[u8], at_end: bool) -> Result<(usize, u64), BadBytes> {
         // The last line may lack its line feed.
         let whole = if at_end { Some(bytes.len()) } else { memrchr(b'\n', bytes).map(|at| at + 1) };
-        if whole.is_none() && bytes.len() >= MAX_RECORD_BYTES {
-            let reason = format!(
-                "the line is longer than {} MiB; is this a text file with one word per line?",
-                MAX_RECORD_BYTES >> 20
-            );
+        let is_full = bytes.len() >= MAX_RECORD_BYTES;
+        if whole.is_none() && is_full {
+            let mib = MAX_RECORD_BYTES >> 20;
+            let reason = match is_padding(bytes) {
+                true => format!(
+                    "here are more than {mib} MiB of zero bytes, as in a download that was not \
+                     finished; download the file again"
+                ),
+                false => format!(
+                    "the line is longer than {mib} MiB; is this a text file with one word per line?"
+                ),
+            };
             return Err(BadBytes { record: None, byte: 0, reason });
         }
         let lines = &bytes[..whole.unwrap_or(0)];
-        let last = u64::from(!lines.is_empty() && !lines.ends_with(b"\n"));
-        Ok((lines.len(), memchr_iter(b'\n', lines).count() as u64 + last))
+        let lines = match before_blank_end(lines) {
+            // So many are no end.
+            0 if is_full && !at_end => lines,
+            until => &lines[..until],
+        };
+        let line_feeds = |lines: &[u8]| memchr_iter(b'\n', lines).count() as u64;
+        let unfinished = |lines: &[u8]| u64::from(!lines.is_empty() && !lines.ends_with(b"\n"));
+        if at_end {
+            let end = &bytes[lines.len()..];
+            let zeros = memchr_iter(0, end).count() as u64;
+            self.end = BlankEnd { lines: line_feeds(end) + unfinished(end), zeros };
+        }
+        Ok((lines.len(), line_feeds(lines) + unfinished(lines)))
     }
+
+    fn warnings(&self) -> Vec<String> {
+        self.end.warning().into_iter().collect()
+    }
+}
+
+/// The length of the lines up to the last one that is not blank.
+fn before_blank_end(lines: &[u8]) -> usize {
+    let is_blank = |byte: u8| byte.is_ascii_whitespace() || byte == 0;
+    let Some(last) = lines.iter().rposition(|&byte| !is_blank(byte)) else { return 0 };
+    memchr(b'\n', &lines[last..]).map_or(lines.len(), |at| last + at + 1)
 }
 
 /// The form of every line.
@@ -268,12 +303,37 @@ mod tests {
 
     #[test]
     fn lines_are_cut_at_their_ends_only() {
-        let whole = |bytes: &[u8], at_end| LineFraming.whole(bytes, at_end);
+        let whole = |bytes: &[u8], at_end| LineFraming::default().whole(bytes, at_end);
         assert_eq!(whole(b"a 1\nb 2\nc", false), Ok((8, 2)));
         assert_eq!(whole(b"a 1\nb 2\nc", true), Ok((9, 3)));
         assert_eq!(whole(b"a 1\nb 2\n", true), Ok((8, 2)));
         assert_eq!((whole(b"a 1", false), whole(b"", true)), (Ok((0, 0)), Ok((0, 0))));
         assert!(whole(&vec![b'x'; MAX_RECORD_BYTES], false).is_err());
+    }
+
+    #[test]
+    fn blank_lines_are_left_out_at_the_end_only() {
+        let end = |bytes: &[u8]| {
+            let mut framing = LineFraming::default();
+            let found = framing.whole(bytes, true).unwrap();
+            (found, framing.end.lines, framing.end.zeros)
+        };
+        assert_eq!(end(b"a 1\nb 2\n\n"), ((8, 2), 1, 0));
+        assert_eq!(end(b"a 1\nb 2\n\n \r\n\t"), ((8, 2), 3, 0));
+        assert_eq!(end(b"a 1\n\nb 2\n\0\0\0"), ((9, 3), 1, 3));
+        assert_eq!(end(b"a 1\nb 2 \r"), ((10, 2), 0, 0), "a line may end in spaces");
+        assert_eq!(end(b"a 1\nb 2\0\0"), ((10, 2), 0, 0), "the last number may be cut off");
+        assert_eq!(end(b"\n\n"), ((0, 0), 2, 0));
+        // Before more lines they wait, and then are lines like any other.
+        let mut framing = LineFraming::default();
+        assert_eq!(framing.whole(b"a 1\n\n\n", false), Ok((4, 1)));
+        assert_eq!(framing.whole(b"\n\n", false), Ok((0, 0)));
+        assert_eq!(framing.whole(b"\n\nb 2\n", true), Ok((6, 3)));
+        assert_eq!(framing.warnings(), Vec::<String>::new());
+        let many = vec![b'\n'; MAX_RECORD_BYTES];
+        assert_eq!(framing.whole(&many, false), Ok((many.len(), many.len() as u64)));
+        let said = framing.whole(&vec![0; MAX_RECORD_BYTES], false).unwrap_err().reason;
+        assert!(said.contains("zero bytes") && said.contains("download the file again"), "{said}");
     }
 
     proptest! {
