@@ -111,13 +111,21 @@ fn check_is_free(out: &Path, replace: bool) -> Result<(), CommandError> {
 /// The content of a text file. `wanted` says which file is wanted.
 fn read_text(path: &Path, wanted: &'static str) -> Result<String, CommandError> {
     let name = path.display();
-    let content = std::fs::read(path).map_err(|source| CommandError::Unreadable {
+    let mut content = std::fs::read(path).map_err(|source| CommandError::Unreadable {
         path: path.to_owned(),
         source,
         wanted,
     })?;
     if let Some(reason) = not_plain_reason(&content) {
         return Err(CommandError::Usage(format!("{name}: {reason}")));
+    }
+    // Some programs fill a file up with zero bytes. Only after a whole line they can't hide that it
+    // was cut off.
+    let end = content.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    if end < content.len() && content[..end].ends_with(b"\n") {
+        let zeros = content.len() - end;
+        eprintln!("warning: {name}: the zero bytes at its end ({zeros}) were left out");
+        content.truncate(end);
     }
     String::from_utf8(content).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
