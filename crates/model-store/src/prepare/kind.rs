@@ -249,6 +249,8 @@ fn octal(field: &[u8]) -> Option<u64> {
 pub fn page_reason(text: &[u8]) -> Option<String> {
     /// Characters of a title that are shown.
     const MOST: usize = 80;
+    const JSON: &str = "it is JSON; convert it to text, with a word and its components in each \
+                        line, separated by single spaces";
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
     let begins = |with: &str| {
         let start = text.get(..with.len());
@@ -260,11 +262,7 @@ pub fn page_reason(text: &[u8]) -> Option<String> {
         } else if ["<?xml", "<error>"].iter().any(|tag| begins(tag)) {
             ("an XML document", ["<Message>", "</Message>"])
         } else if ["{\"", "{\n", "{\r", "[[", "[{"].iter().any(|sign| begins(sign)) {
-            return Some(
-                "it is JSON; convert it to text, with a word and its components in each line, \
-             separated by single spaces"
-                    .to_owned(),
-            );
+            return Some(JSON.to_owned());
         } else {
             return None;
         };

@@ -310,7 +310,13 @@ fn words_of_another_file() {
     says(&refused(&array), &["npy holds no words", "--words"]);
     let scratch = Scratch::new();
     let options = scratch.with_words("one\ntwo\n");
-    says(&scratch.refused(&array, &options), &["it has 4 rows, but words.any has 2 words"]);
+    says(
+        &scratch.refused(&array, &options),
+        &["it has 4 rows, but words.any has 2 words; give one word for each row"],
+    );
+    let options = scratch.with_words(format!("word\n{}", words_text()));
+    let said = scratch.refused(&array, &options);
+    says(&said, &["words.any has 5 words", "if its first line is a heading, leave it out: tail"]);
     let options = scratch.with_words("one\n\nthree\nfour\n");
     let said = scratch.refused(&array, &options);
     assert!(said.contains("words.any: line 2: it is empty"), "{said}");

@@ -200,8 +200,17 @@ fn table(
         )
     })?;
     let rows = header.rows;
-    if words.len() as u64 != rows {
-        return Err(format!("it has {rows} rows, but {} has {} words", words.name(), words.len()));
+    let count = words.len() as u64;
+    if count != rows {
+        let heading = match count.checked_sub(1) == Some(rows) {
+            true => "; if its first line is a heading, leave it out: tail -n +2 FILE",
+            false => "",
+        };
+        return Err(format!(
+            "it has {rows} rows, but {} has {count} words; give one word for each row, in row \
+             order{heading}",
+            words.name()
+        ));
     }
     let description = format!("{description} {}", header.number.name());
     Ok(fixed_rows(description, header, false, words))

@@ -321,8 +321,8 @@ mod tests {
         assert_eq!(end(b"a 1\nb 2\n\n"), ((8, 2), 1, 0));
         assert_eq!(end(b"a 1\nb 2\n\n \r\n\t"), ((8, 2), 3, 0));
         assert_eq!(end(b"a 1\n\nb 2\n\0\0\0"), ((9, 3), 1, 3));
-        assert_eq!(end(b"a 1\nb 2 \r"), ((10, 2), 0, 0), "a line may end in spaces");
-        assert_eq!(end(b"a 1\nb 2\0\0"), ((10, 2), 0, 0), "the last number may be cut off");
+        assert_eq!(end(b"a 1\nb 2 \r"), ((9, 2), 0, 0), "a line may end in spaces");
+        assert_eq!(end(b"a 1\nb 2\0\0"), ((9, 2), 0, 0), "the last number may be cut off");
         assert_eq!(end(b"\n\n"), ((0, 0), 2, 0));
         // Before more lines they wait, and then are lines like any other.
         let mut framing = LineFraming::default();
