@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use model_store::Number;
-use model_store::prepare::{FileKind, is_safetensors, page_reason};
+use model_store::prepare::{FileKind, is_safetensors};
 use safetensors::SafeTensors;
 use safetensors::tensor::TensorView;
 
@@ -106,7 +106,7 @@ impl<'a> StateDict<'a> {
         };
         // The first bytes of safetensors are a length, which may look like a pickle's.
         if !is_safetensors(bytes) {
-            match FileKind::of(bytes) {
+            match FileKind::of(bytes).or_else(|| FileKind::of_page(bytes)) {
                 // A zip archive is `torch.save`'s.
                 Some(kind) if kind.is_container() && !bytes.starts_with(b"PK") => {
                     return Err(ImportError(format!("{file}: {}", kind.reason())));
@@ -115,11 +115,7 @@ impl<'a> StateDict<'a> {
                     return Err(unreadable(format!("it is {}, and not safetensors", kind.name())));
                 }
                 None if bytes.is_empty() => return Err(unreadable("it is empty".to_owned())),
-                None => {
-                    if let Some(reason) = page_reason(bytes) {
-                        return Err(ImportError(format!("{file}: {reason}")));
-                    }
-                }
+                None => {}
             }
         }
         let read = SafeTensors::deserialize(bytes)

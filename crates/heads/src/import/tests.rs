@@ -401,6 +401,7 @@ fn what_does_not_fit_is_refused_with_the_cure() {
     has(&unreadable(b"\x1f\x8b\x08\0\0\0\0\0\0\x03"), &["compressed with gzip", "gunzip"]);
     has(&unreadable(b"<!DOCTYPE html>\n<title>Not found</title>"), &["web page", "\"Not found\""]);
     has(&unreadable(b"version https://git-lfs.github.com/spec/v1\noid"), &["git lfs pull"]);
+    has(&unreadable(b"{\"fc.weight\": [[1.0]]}"), &["it is JSON, and not safetensors; write the"]);
     has(&unreadable(b""), &["it is empty", "safetensors.torch.save_file"]);
     let mut cut = file(&state());
     cut.pop();

@@ -246,6 +246,26 @@ fn utf16_is_refused_whole() {
 }
 
 #[test]
+fn zero_bytes_at_the_end_are_no_row() {
+    let (kindred, scratch) = (demo(), Scratch::new());
+    let work = labels(&kindred);
+    let options = BulkOptions::default();
+    for (name, rows) in
+        [("a.txt", "good\nbad\n"), ("a.jsonl", "{\"text\": \"good\"}\n\n{\"text\": \"bad\"}\n")]
+    {
+        for zeros in [0, 1, 9000] {
+            let input = scratch.file(name, format!("{rows}{}", "\0".repeat(zeros)));
+            let (found, done) = scratch.answers(&kindred, &work, &input, &options);
+            assert_eq!((found.len(), done.rows), (2, 2), "{name}, {zeros}");
+            assert!(found.iter().all(|row| row["error"].is_null()), "{found:?}");
+        }
+    }
+    // A line that may be cut off is one.
+    let input = scratch.file("a.txt", "good\nbad\0\0");
+    assert_eq!(scratch.answers(&kindred, &work, &input, &options).1.rows, 2);
+}
+
+#[test]
 fn columns_ids_and_compression() {
     let (kindred, scratch) = (demo(), Scratch::new());
     let work = labels(&kindred);

@@ -136,6 +136,40 @@ impl FileKind {
         Some(Self { name: name.to_owned(), cure: cure.to_owned(), is_container: false })
     }
 
+    /// The kind of a text that is a page, of the web or of data, instead of rows. A row may begin
+    /// like one: who calls this looks whether the first line is one.
+    pub fn of_page(text: &[u8]) -> Option<Self> {
+        /// Characters of a title that are shown.
+        const MOST: usize = 80;
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
+        let begins = |with: &str| {
+            let start = text.get(..with.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(with.as_bytes()))
+        };
+        let of_web = ["<!doctype html", "<html", "<head", "<body"];
+        let (name, [open, close]) = if of_web.iter().any(|tag| begins(tag)) {
+            ("a web page (HTML)", ["<title>", "</title>"])
+        } else if ["<?xml", "<error>"].iter().any(|tag| begins(tag)) {
+            ("an XML document", ["<Message>", "</Message>"])
+        } else if ["{\"", "{\n", "{\r", "[[", "[{"].iter().any(|sign| begins(sign)) {
+            let cure = "convert it to text, with a word and its components in each line, \
+                        separated by single spaces";
+            let (name, cure) = ("JSON".to_owned(), cure.to_owned());
+            return Some(Self { name, cure, is_container: false });
+        } else {
+            return None;
+        };
+        let title = memmem::find(text, open.as_bytes()).and_then(|at| {
+            let rest = &text[at + open.len()..];
+            let title = &rest[..memmem::find(rest, close.as_bytes())?];
+            Some(String::from_utf8_lossy(title.trim_ascii()).chars().take(MOST).collect::<String>())
+        });
+        let title = title.filter(|title| !title.is_empty());
+        let title = title.map_or_else(String::new, |title| format!(", {title:?}"));
+        let cure = "open the address in a browser to see why, and download the file again";
+        Some(Self::container(format!("{name}{title}, in place of the file itself"), cure))
+    }
+
     fn container(name: impl Into<String>, cure: impl Into<String>) -> Self {
         Self { name: name.into(), cure: cure.into(), is_container: true }
     }
@@ -243,41 +277,6 @@ fn name_in_tar(block: &[u8; 512]) -> String {
 fn octal(field: &[u8]) -> Option<u64> {
     let digits = std::str::from_utf8(field).ok()?.trim_matches([' ', '\0']);
     u64::from_str_radix(digits, 8).ok()
-}
-
-/// What is wrong with a text that is a page instead of rows, if so: of the web, or JSON.
-pub fn page_reason(text: &[u8]) -> Option<String> {
-    /// Characters of a title that are shown.
-    const MOST: usize = 80;
-    const JSON: &str = "it is JSON; convert it to text, with a word and its components in each \
-                        line, separated by single spaces";
-    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
-    let begins = |with: &str| {
-        let start = text.get(..with.len());
-        start.is_some_and(|start| start.eq_ignore_ascii_case(with.as_bytes()))
-    };
-    let (name, tags) =
-        if ["<!doctype html", "<html", "<head", "<body"].iter().any(|tag| begins(tag)) {
-            ("a web page (HTML)", ["<title>", "</title>"])
-        } else if ["<?xml", "<error>"].iter().any(|tag| begins(tag)) {
-            ("an XML document", ["<Message>", "</Message>"])
-        } else if ["{\"", "{\n", "{\r", "[[", "[{"].iter().any(|sign| begins(sign)) {
-            return Some(JSON.to_owned());
-        } else {
-            return None;
-        };
-    let between = |[open, close]: [&str; 2]| {
-        let start = memmem::find(text, open.as_bytes())? + open.len();
-        let end = start + memmem::find(&text[start..], close.as_bytes())?;
-        let title = String::from_utf8_lossy(&text[start..end]);
-        Some(title.trim().chars().take(MOST).collect::<String>())
-    };
-    let title = between(tags).filter(|title| !title.is_empty());
-    let title = title.map_or_else(String::new, |title| format!(", {title:?}"));
-    Some(format!(
-        "it is {name}{title}, in place of the file itself; open the address in a browser to see \
-         why, and download the file again"
-    ))
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ pub(crate) use folder::ModelFolder;
 pub use formats::VectorsFormat;
 use formats::{MAX_RECORD_BYTES, Plan, plan};
 pub(crate) use formats::{MAX_WORD_BYTES, ends_in_a_number};
-pub use kind::{FileKind, page_reason};
+pub use kind::FileKind;
 pub use options::{Input, PrepareOptions, Progress, Summary};
 pub use plain_text::{not_plain_reason, utf16_reason};
 use rows::Rows;

@@ -6,7 +6,7 @@ use super::{Parser, VectorsFormat, is_padding};
 use crate::npy::Numbers;
 use crate::prepare::MAX_DIM;
 use crate::prepare::input::Packing;
-use crate::prepare::kind::{FileKind, page_reason};
+use crate::prepare::kind::FileKind;
 use crate::prepare::plain_text::utf16_reason;
 use crate::prepare::signature::is_safetensors;
 
@@ -104,5 +104,5 @@ fn foreign(head: &[u8], has_words: bool) -> Option<String> {
 pub(super) fn page(head: &[u8]) -> Option<String> {
     let (text, _) = without_mark(head);
     let is_row = || begins_with_a_line(text, spaces(first_line(text)));
-    page_reason(text).filter(|_| !is_row())
+    FileKind::of_page(text).filter(|_| !is_row()).map(|kind| kind.reason())
 }

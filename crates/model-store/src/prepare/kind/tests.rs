@@ -134,7 +134,7 @@ fn archives_of_programs_are_told_by_the_names_in_them() {
 
 #[test]
 fn pages_are_told_with_their_titles() {
-    let reason = |text: &str| page_reason(text.as_bytes());
+    let reason = |text: &str| FileKind::of_page(text.as_bytes()).map(|kind| kind.reason());
     for (text, expected) in [
         (
             "<!DOCTYPE html>\n<html><head><title> Quota exceeded\n</title></head>",
