@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::Input;
 use super::array::{self, Array};
+use super::encoding::TextEncoding;
 use super::formats::{MAX_RECORD_BYTES, Parsed, parse_component};
 use super::lines::for_each_line;
 use super::unpack::{self, Unpacked, file_name};
@@ -22,11 +23,16 @@ pub(super) struct Biases {
 }
 
 impl Biases {
-    /// Reads a NumPy file or text, compressed or not.
-    pub(super) fn read(path: &Path) -> Result<Self, ModelError> {
+    /// Reads a NumPy file, or text in an encoding, compressed or not.
+    pub(super) fn read(path: &Path, encoding: Option<TextEncoding>) -> Result<Self, ModelError> {
         unpack::read(Input::File(path), None, |unpacked| {
             let mut head = Vec::new();
-            let more = unpacked.fill(&mut head, MAX_RECORD_BYTES)?;
+            let mut more = unpacked.fill(&mut head, MAX_RECORD_BYTES)?;
+            let encoding = encoding.and_then(TextEncoding::other_than_utf8);
+            if let Some(encoding) = encoding.filter(|_| !npy::Numbers::begins(&head)) {
+                unpacked.decode(encoding, std::mem::take(&mut head));
+                more = unpacked.fill(&mut head, MAX_RECORD_BYTES)?;
+            }
             let (unit, biases) = if npy::Numbers::begins(&head) {
                 (("row", 0), read_npy(unpacked, head, more)?)
             } else {

@@ -3,7 +3,7 @@
 use memchr::memchr;
 
 use super::formats::BYTE_ORDER_MARK;
-use super::plain_text::utf16_reason;
+use super::plain_text::utf16_cure;
 use super::unpack::Unpacked;
 use crate::ModelError;
 
@@ -31,7 +31,7 @@ pub(super) fn for_each_line(
         let mut rest = &buffer[..];
         if is_first && !rest.is_empty() {
             is_first = false;
-            if let Some(reason) = utf16_reason(rest) {
+            if let Some(reason) = utf16_cure(rest) {
                 return Err(so_far.bad(reason));
             }
             rest = rest.strip_prefix(BYTE_ORDER_MARK).unwrap_or(rest);

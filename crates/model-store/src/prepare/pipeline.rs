@@ -37,13 +37,14 @@ pub(super) struct Position {
 }
 
 /// Reads `unpacked`, whose first bytes are already in `head`, according to `plan`, and passes the
-/// content to `deliver`. Stops if `deliver` fails.
+/// content to `deliver`: at most `limit` records. Stops if `deliver` fails.
 ///
 /// Returns the number of records.
 pub(super) fn run(
     unpacked: &mut Unpacked<'_>,
     head: Vec<u8>,
     plan: Plan,
+    limit: Option<u64>,
     mut deliver: impl FnMut(Position, Parsed) -> Result<(), ModelError>,
 ) -> Result<u64, ModelError> {
     let in_flight = CHUNKS_PER_CORE * rayon::current_num_threads();
@@ -53,7 +54,7 @@ pub(super) fn run(
     thread::scope(|scope| {
         let reading =
             thread::Builder::new().name("kindred-read".into()).spawn_scoped(scope, || {
-                if let Err(fault) = read_chunks(unpacked, head, plan, &chunks) {
+                if let Err(fault) = read_chunks(unpacked, head, plan, limit, &chunks) {
                     // Nobody waits for it if `deliver` has failed.
                     let _ = chunks.send(Err(fault));
                 }
@@ -79,6 +80,7 @@ fn read_chunks(
     unpacked: &mut Unpacked<'_>,
     head: Vec<u8>,
     mut plan: Plan,
+    limit: Option<u64>,
     chunks: &SyncSender<Result<Chunk, Fault>>,
 ) -> Result<(), Fault> {
     let mut at_end = head.len() < MAX_RECORD_BYTES;
@@ -96,8 +98,17 @@ fn read_chunks(
     buffer.drain(..skipped as usize);
     start += skipped;
     loop {
-        let whole = plan.framing.whole(&buffer, at_end);
-        let (whole, found) = whole.map_err(|bad| Fault::Bytes { start, bad })?;
+        let wanted = limit.map(|limit| limit.saturating_sub(first));
+        let end = wanted.and_then(|wanted| Some((plan.framing.end_of(&buffer, wanted)?, wanted)));
+        let (whole, found) = match end {
+            Some(end) => end,
+            None => {
+                let whole = plan.framing.whole(&buffer, at_end);
+                whole.map_err(|bad| Fault::Bytes { start, bad })?
+            }
+        };
+        // Nothing after the records that are wanted is looked at.
+        at_end |= end.is_some();
         let rest = &buffer[whole..];
         // A record that does not fit in one chunk may fit in more.
         let room = if whole > 0 { CHUNK_BYTES } else { MAX_RECORD_BYTES };

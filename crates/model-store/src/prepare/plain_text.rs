@@ -5,11 +5,20 @@ use super::input::Packing;
 /// The fault of a text that begins like this, if it is UTF-16. Read as UTF-8, it would be
 /// letters with NUL characters between them.
 pub fn utf16_reason(start: &[u8]) -> Option<String> {
-    let name = match start {
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "UTF-16",
-        _ => utf16_without_mark(start)?,
-    };
+    let name = utf16_name(start)?;
     Some(format!("it is UTF-16 text; convert it first: iconv -f {name} -t UTF-8"))
+}
+
+/// The same of a file whose encoding can be named.
+pub fn utf16_cure(start: &[u8]) -> Option<String> {
+    Some(format!("{}, or add --encoding {}", utf16_reason(start)?, utf16_name(start)?))
+}
+
+fn utf16_name(start: &[u8]) -> Option<&'static str> {
+    match start {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("UTF-16"),
+        _ => utf16_without_mark(start),
+    }
 }
 
 /// The fault of a text file that begins like this, if it is compressed or UTF-16: for files

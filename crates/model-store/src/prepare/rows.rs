@@ -3,6 +3,7 @@
 use std::io::{self, Seek, Write};
 
 use super::biases::Biases;
+use super::encoding::TextEncoding;
 use super::formats::{BadRecord, Parsed, RecordUnit, Watch};
 use super::input::ReadSoFar;
 use super::pipeline::{Position, byte_name};
@@ -22,6 +23,8 @@ pub(super) struct Rows<'a, W> {
     pub(super) unit: RecordUnit,
     /// What the first column may be instead of what it is taken for.
     pub(super) column: Option<Watch>,
+    /// The number of rows, if only the first ones were wanted.
+    pub(super) first_rows: Option<u64>,
     pub(super) first_bad: Option<(u64, String)>,
     pub(super) bad: u64,
     pub(super) repeated: u64,
@@ -95,7 +98,8 @@ impl<W: Write + Seek> Rows<'_, W> {
     }
 
     pub(super) fn finish(self) -> Result<(ModelWriter<W>, Summary), ModelError> {
-        let Self { writer, biases, options, so_far, column, first_bad, bad, repeated, .. } = self;
+        let Self { writer, biases, options, so_far, column, .. } = self;
+        let Self { first_rows, first_bad, bad, repeated, .. } = self;
         let unit = self.unit.name();
         if writer.rows() == 0 {
             return Err(so_far.bad(match first_bad {
@@ -125,8 +129,14 @@ impl<W: Write + Seek> Rows<'_, W> {
         if let Some(biases) = biases {
             format += &format!(" with biases in {}", biases.name());
         }
+        if let Some(encoding) = options.encoding.and_then(TextEncoding::other_than_utf8) {
+            format += &format!(", {encoding}");
+        }
         if let Some(packing) = so_far.packing {
             format += &format!(", {packing}");
+        }
+        if let Some(rows) = first_rows {
+            format += &format!(", first {rows} rows");
         }
         let provenance = Provenance {
             source_format: format,

@@ -1,8 +1,10 @@
 //! Decompresses input: gzip, zstd, xz and zip are detected by their first bytes.
 
 use std::borrow::Cow;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Cursor, Read};
+use std::mem;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use flate2::read::MultiGzDecoder;
 use liblzma::read::XzDecoder;
@@ -10,6 +12,7 @@ use liblzma::stream::{CONCATENATED, Stream};
 use zip::ZipArchive;
 
 use super::Input;
+use super::encoding::TextEncoding;
 use super::input::{Packing, ReadSeek, ReadSoFar, open};
 use super::zstd::ZstdReader;
 use crate::ModelError;
@@ -39,8 +42,20 @@ struct ExpandsTooMuch;
 /// A reader of decompressed bytes.
 pub struct Unpacked<'a> {
     reader: Box<dyn Read + Send + 'a>,
+    /// The file on disk, which `reader` reads from. None of an archive, which is hashed separately.
+    raw: Option<Shared<'a>>,
     progress: ReadSoFar,
     bytes: u64,
+}
+
+/// The file on disk, for its decompressor and for what nobody decompresses.
+#[derive(Clone)]
+struct Shared<'a>(Arc<Mutex<Box<dyn Read + Send + 'a>>>);
+
+impl Read for Shared<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.lock().map_err(|_| io::Error::other("a reader panicked"))?.read(buffer)
+    }
 }
 
 /// Opens and decompresses an input and lets `f` read it. `member` names one of several files in an
@@ -66,7 +81,8 @@ pub(super) fn read<T>(
             progress.bad(format!("it is not a zip archive, so it has no member `{member}`"))
         );
     }
-    let raw = raw.watched(&progress);
+    let raw = Shared(Arc::new(Mutex::new(raw.watched(&progress))));
+    let rest = Some(raw.clone());
     let buffered = |raw| BufReader::with_capacity(BUFFER_BYTES, raw);
     let reader: Box<dyn Read + Send + '_> = match progress.packing {
         Some(Packing::Gzip) => Box::new(MultiGzDecoder::new(buffered(raw))),
@@ -83,9 +99,9 @@ pub(super) fn read<T>(
             let stream = stream.map_err(|e| can_not_read(e.into()))?;
             Box::new(XzDecoder::new_stream(buffered(raw), stream))
         }
-        Some(Packing::Zip) | None => raw,
+        Some(Packing::Zip) | None => Box::new(raw),
     };
-    f(&mut Unpacked { reader, progress, bytes: 0 })
+    f(&mut Unpacked { reader, raw: rest, progress, bytes: 0 })
 }
 
 fn read_member<T>(
@@ -132,7 +148,7 @@ fn read_member<T>(
         progress.bad(because(text, e))
     })?;
     let reader = Box::new(BufReader::with_capacity(BUFFER_BYTES, file));
-    f(&mut Unpacked { reader, progress: progress.clone(), bytes: 0 })
+    f(&mut Unpacked { reader, raw: None, progress: progress.clone(), bytes: 0 })
 }
 
 impl Unpacked<'_> {
@@ -161,6 +177,26 @@ impl Unpacked<'_> {
             return Err(self.progress.bad(ExpandsTooMuch));
         }
         Ok(read == bytes)
+    }
+
+    /// From here on, reads text in this encoding as UTF-8. It begins with `start`, which was read.
+    pub(super) fn decode(&mut self, encoding: TextEncoding, start: Vec<u8>) {
+        self.bytes = self.bytes.saturating_sub(start.len() as u64);
+        let rest = mem::replace(&mut self.reader, Box::new(io::empty()));
+        self.reader = Box::new(encoding.reader(Cursor::new(start).chain(rest)));
+    }
+
+    /// Reads on in the file on disk without decompressing it, only for its size and checksum:
+    /// `false` at its end.
+    ///
+    /// # Errors
+    /// If the file can't be read.
+    pub(super) fn skip(&mut self) -> Result<bool, ModelError> {
+        const BYTES: usize = 1 << 20;
+        let Some(raw) = &mut self.raw else { return Ok(false) };
+        let mut skipped = Vec::with_capacity(BYTES);
+        let read = raw.take(BYTES as u64).read_to_end(&mut skipped);
+        Ok(read.map_err(ModelError::io("read", &self.progress.path))? == BYTES)
     }
 
     fn read_error(&self, error: io::Error) -> ModelError {

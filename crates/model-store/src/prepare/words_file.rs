@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use super::encoding::TextEncoding;
 use super::formats::{MAX_WORD_BYTES, utf8};
 use super::lines::for_each_line;
 use super::unpack::{self, file_name};
@@ -23,7 +24,13 @@ impl WordList {
         let mut list = Self { name: file_name(path), text: String::new(), ends: Vec::new() };
         unpack::read(Input::File(path), None, |unpacked| {
             let what = "a words file has one word per line";
-            for_each_line(unpacked, Vec::new(), true, MAX_WORD_BYTES, what, |line| list.add(line))?;
+            let encoding = options.encoding.and_then(TextEncoding::other_than_utf8);
+            if let Some(encoding) = encoding {
+                unpacked.decode(encoding, Vec::new());
+            }
+            for_each_line(unpacked, Vec::new(), true, MAX_WORD_BYTES, what, |line| {
+                list.add(line, encoding)
+            })?;
             match list.have_counts().filter(|_| !options.allow_numeric_words) {
                 Some(reason) => Err(unpacked.progress().bad(reason)),
                 None => Ok(()),
@@ -32,8 +39,8 @@ impl WordList {
         Ok(list)
     }
 
-    fn add(&mut self, line: &[u8]) -> Result<(), String> {
-        self.text.push_str(utf8(line)?);
+    fn add(&mut self, line: &[u8], encoding: Option<TextEncoding>) -> Result<(), String> {
+        self.text.push_str(utf8(line, encoding)?);
         self.ends.push(self.text.len());
         Ok(())
     }

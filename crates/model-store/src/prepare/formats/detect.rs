@@ -1,11 +1,12 @@
 //! Detects the format of a file by its first bytes.
 
 use super::header::Word2vecHeader;
-use super::text::{Lines, spaces};
+use super::text::Lines;
 use super::{Parser, VectorsFormat};
 use crate::prepare::MAX_DIM;
 use crate::prepare::input::Packing;
-use crate::prepare::plain_text::utf16_reason;
+use crate::prepare::plain_text::utf16_cure;
+use crate::prepare::separator::Separator;
 
 /// The byte order mark that some Windows programs write at the start of text.
 pub(in crate::prepare) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -42,8 +43,9 @@ pub(super) fn detect(head: &[u8], has_words: bool) -> Result<VectorsFormat, Stri
         let is_text = is_text(rest) || begins_with_a_line(rest, header.dim);
         return Ok(if is_text { VectorsFormat::Word2vec } else { VectorsFormat::Word2vecBinary });
     }
-    let is_text = is_text(head) || begins_with_a_line(text, spaces(first_line(text)));
-    if !is_text && let Some(reason) = utf16_reason(head) {
+    let is_text =
+        is_text(head) || begins_with_a_line(text, Separator::Space.numbers(first_line(text)));
+    if !is_text && let Some(reason) = utf16_cure(head) {
         return Err(reason);
     }
     if has_words && !is_text {
@@ -63,7 +65,7 @@ pub(super) fn detect(head: &[u8], has_words: bool) -> Result<VectorsFormat, Stri
 /// Whether the first line has a word and this many numbers: then it is text, whatever its words
 /// contain.
 fn begins_with_a_line(text: &[u8], dim: usize) -> bool {
-    let lines = Lines { dim: dim.clamp(1, MAX_DIM), with_norm: false, hint: "" };
+    let lines = Lines { dim: dim.clamp(1, MAX_DIM), ..Lines::default() };
     lines.parse(first_line(text), 0).first_bad.is_none()
 }
 

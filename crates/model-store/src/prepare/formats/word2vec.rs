@@ -5,6 +5,7 @@ use memchr::memchr;
 
 use super::{BadBytes, Framing, MAX_WORD_BYTES, Parsed, Parser, check_finite, utf8};
 use crate::number::Number;
+use crate::prepare::encoding::{TextEncoding, word_in};
 
 /// Finds the end of each row.
 pub(super) struct RowFraming {
@@ -75,10 +76,22 @@ impl Framing for RowFraming {
         // A line feed after the last row belongs to it.
         Ok((bytes.len(), self.found - before))
     }
+
+    fn end_of(&self, bytes: &[u8], records: u64) -> Option<usize> {
+        if records > self.rows - self.found {
+            return None;
+        }
+        (0..records).try_fold(0, |end, _| match split(&bytes[end..], self.dim) {
+            Ok(Some((_, _, length))) => Some(end + length),
+            _ => None,
+        })
+    }
 }
 
 pub(super) struct BinaryRows {
     pub(super) dim: usize,
+    /// The encoding of the words, if it is not UTF-8.
+    pub(super) encoding: Option<TextEncoding>,
 }
 
 impl Parser for BinaryRows {
@@ -91,7 +104,7 @@ impl Parser for BinaryRows {
             let row = &bytes[start..start + end];
             let word = &row[word..components - 1];
             Number::F32.read(&row[components..], &mut parsed.components);
-            match check_word(word) {
+            match check_word(&word_in(self.encoding, word)) {
                 Ok(word) => {
                     let before = parsed.components.len() - self.dim;
                     let good = check_finite(&parsed.components[before..]).map(|()| word);
@@ -108,7 +121,7 @@ impl Parser for BinaryRows {
 /// An invalid word means that the header is wrong, or that the previous word contains a space. Then
 /// all following data is misplaced.
 fn check_word(word: &[u8]) -> Result<&str, String> {
-    let reason = match utf8(word) {
+    let reason = match utf8(word, None) {
         Ok("") => "the word is empty".to_owned(),
         Ok(word) if word.contains(|c: char| c.is_ascii_control()) => {
             "the word contains control characters".to_owned()
