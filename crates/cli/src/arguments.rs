@@ -385,7 +385,7 @@ pub struct EvalArguments {
 /// Columns are those of files of texts with labels.
 fn of_classification(argument: clap::Arg) -> clap::Arg {
     match argument.get_id().as_str() {
-        "text_column" | "label_column" => argument.requires("classification"),
+        "text_column" | "label_column" | "encoding" => argument.requires("classification"),
         _ => argument,
     }
 }

@@ -52,7 +52,7 @@ pub use formats::VectorsFormat;
 use formats::{Expected, MAX_RECORD_BYTES, Plan, encoding_of_text, plan};
 pub(crate) use formats::{MAX_WORD_BYTES, ends_in_a_number};
 pub use options::{Input, PrepareOptions, Progress, Summary};
-pub use plain_text::{not_plain_reason, utf16_cure, utf16_reason};
+pub use plain_text::{not_plain_reason, packed_reason, utf16_cure, utf16_reason};
 use rows::Rows;
 pub use separator::Separator;
 pub use unpack::Unpacked;

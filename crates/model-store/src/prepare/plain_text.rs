@@ -24,7 +24,12 @@ fn utf16_name(start: &[u8]) -> Option<&'static str> {
 /// The fault of a text file that begins like this, if it is compressed or UTF-16: for files
 /// that are read as they are.
 pub fn not_plain_reason(start: &[u8]) -> Option<String> {
-    let Some(packing) = Packing::of(start) else { return utf16_reason(start) };
+    packed_reason(start).or_else(|| utf16_reason(start))
+}
+
+/// The fault of a text file that begins like this, if it is compressed.
+pub fn packed_reason(start: &[u8]) -> Option<String> {
+    let packing = Packing::of(start)?;
     let unpack = match packing {
         Packing::Gzip => "gunzip",
         Packing::Zstd => "unzstd",

@@ -7,6 +7,7 @@ use super::encoding::TextEncoding;
 use super::formats::{BadRecord, Parsed, RecordUnit, Watch};
 use super::input::ReadSoFar;
 use super::pipeline::{Position, byte_name};
+use super::separator::Separator;
 use super::unpack::file_name;
 use super::{ModelWriter, PrepareOptions, Progress, Summary};
 use crate::ModelError;
@@ -81,8 +82,14 @@ impl<W: Write + Seek> Rows<'_, W> {
                 self.so_far.bad(format!("line {number}: {reason}"))
             }
             RecordUnit::Line { .. } => {
-                if number == 1 && self.options.dim.is_none() && reason.contains("not a number") {
-                    reason += "; if the first word contains spaces, give --dim";
+                if number == 1 && reason.contains("not a number") {
+                    reason += match (self.options.separator, self.options.dim) {
+                        (Separator::Space, None) => {
+                            "; if the first word contains spaces, give --dim"
+                        }
+                        (Separator::Space, Some(_)) => "",
+                        _ => "; if line 1 names the columns, remove it: tail -n +2 FILE",
+                    };
                 }
                 ModelError::BadLine { path, line: number, reason }
             }

@@ -4,6 +4,7 @@ mod bad;
 mod files;
 mod good;
 mod numbers;
+mod options;
 mod round_trip;
 mod seeds;
 pub(crate) mod support;

@@ -174,8 +174,8 @@ fn glove(head: &[u8], with_norm: bool, options: &PrepareOptions) -> Result<Plan,
             if fields <= others {
                 let cure = other.map(|other| format!("; if by {other}s, add --separator {other}"));
                 return Err(format!(
-                    "line 1 has no {separator}; it should have a word and its components, separated by \
-                     single {separator}s{}",
+                    "line 1 has no {separator}; it should have a word and its components, separated \
+                     by single {separator}s{}",
                     cure.unwrap_or_default()
                 ));
             }
