@@ -375,19 +375,25 @@ mod tests {
             line in "[ a0-9.e+-]{0,24}|[a ]{1,3}( -?[0-9]{1,3}(\\.[0-9]{1,9})?(e-?[0-9]{1,2})?){1,4} ?",
             dim in 1usize..5,
         ) {
-            let lines = lines(dim);
-            let (mut quick, mut careful) = (Vec::new(), Vec::new());
-            if let Some(word) = lines.split_plain(line.as_bytes(), &mut quick) {
-                let found = lines.split_carefully(line.as_bytes(), &mut careful);
-                prop_assert_eq!(found.unwrap().as_bytes(), word);
-                prop_assert_eq!(quick, careful);
+            for separator in Separator::ALL {
+                let line = line.replace(' ', std::str::from_utf8(&[separator.byte()]).unwrap());
+                let lines = Lines { separator, ..lines(dim) };
+                let (mut quick, mut careful) = (Vec::new(), Vec::new());
+                if let Some(word) = lines.split_plain(line.as_bytes(), &mut quick) {
+                    let found = lines.split_carefully(line.as_bytes(), &mut careful).unwrap();
+                    prop_assert_eq!(found.as_bytes(), word);
+                    prop_assert_eq!(quick, careful);
+                }
             }
         }
 
         #[test]
         fn no_line_panics(line in prop::collection::vec(any::<u8>(), 0..60), dim in 1usize..5) {
-            for with_norm in [false, true] {
-                let parsed = Lines { dim, with_norm, ..Lines::default() }.parse(&line, 0);
+            for (with_norm, separator) in
+                [false, true].into_iter().flat_map(|norm| Separator::ALL.map(|sign| (norm, sign)))
+            {
+                let lines = Lines { dim, with_norm, separator, ..Lines::default() };
+                let parsed = lines.parse(&line, 0);
                 prop_assert_eq!(parsed.components.len(), parsed.norms.len() * dim);
                 prop_assert_eq!(parsed.records, parsed.norms.len() as u64 + parsed.bad.len() as u64);
             }
