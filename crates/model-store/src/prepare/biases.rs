@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::Input;
 use super::array::{self, Array};
+use super::encoding::TextEncoding;
 use super::formats::{MAX_RECORD_BYTES, Parsed, parse_component};
 use super::lines::for_each_line;
 use super::unpack::{self, Unpacked, file_name};
@@ -24,15 +25,15 @@ pub(super) struct Biases {
 }
 
 impl Biases {
-    /// Reads a NumPy file or text, compressed or not.
-    pub(super) fn read(path: &Path) -> Result<Self, ModelError> {
+    /// Reads a NumPy file, or text in an encoding, compressed or not.
+    pub(super) fn read(path: &Path, encoding: Option<TextEncoding>) -> Result<Self, ModelError> {
         unpack::read(Input::File(path), None, |unpacked| {
             let mut head = Vec::new();
             let more = unpacked.fill(&mut head, MAX_RECORD_BYTES)?;
             let (unit, (biases, warning)) = if npy::Numbers::begins(&head) {
                 (("row", 0), (read_npy(unpacked, head, more)?, None))
             } else {
-                (("line", 1), read_text(unpacked, head, more)?)
+                (("line", 1), read_text(unpacked, head, more, encoding)?)
             };
             Ok(Self { path: path.to_owned(), unit, biases, warning })
         })
@@ -120,10 +121,11 @@ fn read_text(
     unpacked: &mut Unpacked<'_>,
     head: Vec<u8>,
     more: bool,
+    encoding: Option<TextEncoding>,
 ) -> Result<(Vec<f32>, Option<String>), ModelError> {
     let mut biases = Vec::new();
     let what = "a file of biases is .npy, or text with one finite number per line";
-    let warning = for_each_line(unpacked, head, more, MAX_LINE_BYTES, what, |line| {
+    let warning = for_each_line(unpacked, head, more, encoding, MAX_LINE_BYTES, what, |line| {
         let text = line.trim_ascii();
         if text.is_empty() {
             return Err("it is empty".into());

@@ -1,10 +1,13 @@
 //! The lines of a small file beside the vectors: words, or biases.
 
+use std::mem;
+
 use memchr::memchr;
 
 use super::blank_end::BlankEnd;
+use super::encoding::TextEncoding;
 use super::formats::BYTE_ORDER_MARK;
-use super::plain_text::not_plain_reason;
+use super::plain_text::{other_kind_reason, utf16_cure};
 use super::unpack::Unpacked;
 use crate::ModelError;
 
@@ -18,28 +21,22 @@ pub(super) const CHUNK_BYTES: usize = 1 << 20;
 /// An error of `take` names what is wrong with the line; `what` says what every line is.
 pub(super) fn for_each_line(
     unpacked: &mut Unpacked<'_>,
-    mut buffer: Vec<u8>,
-    mut more: bool,
+    buffer: Vec<u8>,
+    more: bool,
+    encoding: Option<TextEncoding>,
     most_bytes: usize,
     what: &str,
     mut take: impl FnMut(&[u8]) -> Result<(), String>,
 ) -> Result<Option<String>, ModelError> {
+    let (mut buffer, mut more) = begin(unpacked, buffer, more, encoding)?;
     let mut line = 0u64;
     let so_far = unpacked.progress().clone();
     let bad = |line: u64, reason: &str| so_far.bad(format!("line {line}: {reason}; {what}"));
     let too_long = || format!("the line is longer than {most_bytes} bytes");
-    let mut is_first = true;
     // Empty lines and zero bytes that nothing has followed so far.
     let mut end = BlankEnd::default();
     loop {
         let mut rest = &buffer[..];
-        if is_first && !rest.is_empty() {
-            is_first = false;
-            if let Some(reason) = not_plain_reason(rest) {
-                return Err(so_far.bad(reason));
-            }
-            rest = rest.strip_prefix(BYTE_ORDER_MARK).unwrap_or(rest);
-        }
         while let Some(until) =
             memchr(b'\n', rest).or((!more && !rest.is_empty()).then_some(rest.len()))
         {
@@ -76,4 +73,31 @@ pub(super) fn for_each_line(
         buffer = rest.to_vec();
         more = unpacked.fill(&mut buffer, CHUNK_BYTES)?;
     }
+}
+
+/// The first bytes as UTF-8, without a byte order mark, and whether the file may go on.
+fn begin(
+    unpacked: &mut Unpacked<'_>,
+    mut buffer: Vec<u8>,
+    mut more: bool,
+    encoding: Option<TextEncoding>,
+) -> Result<(Vec<u8>, bool), ModelError> {
+    if buffer.is_empty() && more {
+        more = unpacked.fill(&mut buffer, CHUNK_BYTES)?;
+    }
+    // Signatures are those of the file, not of decoded text.
+    if let Some(reason) = other_kind_reason(&buffer) {
+        return Err(unpacked.progress().bad(reason));
+    }
+    if let Some(encoding) = encoding.and_then(TextEncoding::other_than_utf8) {
+        unpacked.decode(encoding, mem::take(&mut buffer));
+        more = unpacked.fill(&mut buffer, CHUNK_BYTES)?;
+    }
+    if let Some(reason) = utf16_cure(&buffer) {
+        return Err(unpacked.progress().bad(reason));
+    }
+    if buffer.starts_with(BYTE_ORDER_MARK) {
+        buffer.drain(..BYTE_ORDER_MARK.len());
+    }
+    Ok((buffer, more))
 }

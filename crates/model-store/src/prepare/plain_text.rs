@@ -7,22 +7,36 @@ use crate::npy;
 /// The fault of a text that begins like this, if it is UTF-16. Read as UTF-8, it would be
 /// letters with NUL characters between them.
 pub fn utf16_reason(start: &[u8]) -> Option<String> {
-    let name = match start {
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "UTF-16",
-        _ => utf16_without_mark(start)?,
-    };
+    let name = utf16_name(start)?;
     Some(format!("it is UTF-16 text; convert it first: iconv -f {name} -t UTF-8"))
+}
+
+/// The same of a file whose encoding can be named.
+pub fn utf16_cure(start: &[u8]) -> Option<String> {
+    Some(format!("{}, or add --encoding {}", utf16_reason(start)?, utf16_name(start)?))
+}
+
+fn utf16_name(start: &[u8]) -> Option<&'static str> {
+    match start {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("UTF-16"),
+        _ => utf16_without_mark(start),
+    }
 }
 
 /// The fault of a text file that begins like this, if it is compressed, of another kind, or
 /// UTF-16: for files that are read as they are.
 pub fn not_plain_reason(start: &[u8]) -> Option<String> {
+    other_kind_reason(start).or_else(|| utf16_reason(start))
+}
+
+/// The fault of a text file that begins like this, if it is compressed or of another kind.
+pub fn other_kind_reason(start: &[u8]) -> Option<String> {
     let name = match FileKind::of(start) {
         Some(kind) if kind.is_container() => return Some(kind.reason()),
         Some(kind) => kind.name().to_owned(),
         None if npy::Numbers::begins(start) => "a NumPy file (.npy)".to_owned(),
         None if is_safetensors(start) => "a safetensors file".to_owned(),
-        None => return utf16_reason(start),
+        None => return None,
     };
     Some(format!("it is {name}, and text is needed here; save it as text in UTF-8"))
 }

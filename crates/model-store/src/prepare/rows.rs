@@ -3,9 +3,11 @@
 use std::io::{self, Seek, Write};
 
 use super::biases::Biases;
+use super::encoding::TextEncoding;
 use super::formats::{BadRecord, Parsed, RecordUnit, Watch};
 use super::input::ReadSoFar;
 use super::pipeline::{Position, byte_name};
+use super::separator::Separator;
 use super::unpack::file_name;
 use super::{ModelWriter, PrepareOptions, Progress, Summary};
 use crate::ModelError;
@@ -24,6 +26,8 @@ pub(super) struct Rows<'a, W> {
     pub(super) column: Option<Watch>,
     /// What was unusual, but no fault.
     pub(super) warnings: Vec<String>,
+    /// The number of rows, if only the first ones were wanted.
+    pub(super) first_rows: Option<u64>,
     pub(super) first_bad: Option<(u64, String)>,
     pub(super) bad: u64,
     pub(super) repeated: u64,
@@ -80,8 +84,14 @@ impl<W: Write + Seek> Rows<'_, W> {
                 self.so_far.bad(format!("line {number}: {reason}"))
             }
             RecordUnit::Line { .. } => {
-                if number == 1 && self.options.dim.is_none() && reason.contains("not a number") {
-                    reason += "; if the first word contains spaces, give --dim";
+                if number == 1 && reason.contains("not a number") {
+                    reason += match (self.options.separator, self.options.dim) {
+                        (Separator::Space, None) => {
+                            "; if the first word contains spaces, give --dim"
+                        }
+                        (Separator::Space, Some(_)) => "",
+                        _ => "; if line 1 names the columns, remove it: tail -n +2 FILE",
+                    };
                 }
                 ModelError::BadLine { path, line: number, reason }
             }
@@ -97,8 +107,9 @@ impl<W: Write + Seek> Rows<'_, W> {
     }
 
     pub(super) fn finish(self) -> Result<(ModelWriter<W>, Summary), ModelError> {
-        let Self { writer, biases, options, so_far, column, first_bad, bad, repeated, .. } = self;
-        let (unit, mut warnings) = (self.unit.name(), self.warnings);
+        let Self { writer, biases, options, so_far, column, mut warnings, .. } = self;
+        let Self { first_rows, first_bad, bad, repeated, .. } = self;
+        let unit = self.unit.name();
         if writer.rows() == 0 {
             return Err(so_far.bad(match first_bad {
                 None => "it has no rows".into(),
@@ -127,6 +138,9 @@ impl<W: Write + Seek> Rows<'_, W> {
         if let Some(biases) = biases {
             format += &format!(" with biases in {}", biases.name());
         }
+        if let Some(encoding) = options.encoding.and_then(TextEncoding::other_than_utf8) {
+            format += &format!(", {encoding}");
+        }
         if let Some(packing) = so_far.packing {
             format += &format!(", {packing}");
             let zeros = so_far.padding();
@@ -134,6 +148,9 @@ impl<W: Write + Seek> Rows<'_, W> {
                 let after = format!("after its {packing} data ({zeros})");
                 warnings.push(format!("the zero bytes {after} were left out"));
             }
+        }
+        if let Some(rows) = first_rows {
+            format += &format!(", first {rows} rows");
         }
         let provenance = Provenance {
             source_format: format,

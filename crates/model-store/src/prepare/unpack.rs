@@ -1,8 +1,10 @@
 //! Decompresses input: gzip, bzip2, zstd, xz and zip are detected by their first bytes.
 
 use std::borrow::Cow;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Cursor, Read};
+use std::mem;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use bzip2::bufread::BzDecoder;
 use flate2::bufread::GzDecoder;
@@ -12,6 +14,7 @@ use zip::result::ZipError;
 use zip::{CompressionMethod, SUPPORTED_COMPRESSION_METHODS, ZipArchive};
 
 use super::Input;
+use super::encoding::TextEncoding;
 use super::input::{Packing, ReadSeek, ReadSoFar, open};
 use super::kind::FileKind;
 use super::members::Members;
@@ -43,8 +46,20 @@ struct ExpandsTooMuch;
 /// A reader of decompressed bytes.
 pub struct Unpacked<'a> {
     reader: Box<dyn Read + Send + 'a>,
+    /// The file on disk, which `reader` reads from. None of an archive, which is hashed separately.
+    raw: Option<Shared<'a>>,
     progress: ReadSoFar,
     bytes: u64,
+}
+
+/// The file on disk, for its decompressor and for what nobody decompresses.
+#[derive(Clone)]
+struct Shared<'a>(Arc<Mutex<Box<dyn Read + Send + 'a>>>);
+
+impl Read for Shared<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.lock().map_err(|_| io::Error::other("a reader panicked"))?.read(buffer)
+    }
 }
 
 /// Opens and decompresses an input and lets `f` read it. `member` names one of several files in an
@@ -70,7 +85,8 @@ pub(super) fn read<T>(
             progress.bad(format!("it is not a zip archive, so it has no member `{member}`"))
         );
     }
-    let raw = raw.watched(&progress);
+    let raw = Shared(Arc::new(Mutex::new(raw.watched(&progress))));
+    let rest = Some(raw.clone());
     let buffered = |raw| BufReader::with_capacity(BUFFER_BYTES, raw);
     let so_far = progress.clone();
     let see_padding = move |bytes| so_far.see_padding(bytes);
@@ -94,9 +110,9 @@ pub(super) fn read<T>(
             let stream = stream.map_err(|e| can_not_read(e.into()))?;
             Box::new(XzDecoder::new_stream(buffered(raw), stream))
         }
-        Some(Packing::Zip) | None => raw,
+        Some(Packing::Zip) | None => Box::new(raw),
     };
-    f(&mut Unpacked { reader, progress, bytes: 0 })
+    f(&mut Unpacked { reader, raw: rest, progress, bytes: 0 })
 }
 
 fn read_member<T>(
@@ -158,7 +174,7 @@ fn read_member<T>(
         return Err(progress.bad(not_read(&name, &how)));
     }
     let reader = Box::new(BufReader::with_capacity(BUFFER_BYTES, file));
-    f(&mut Unpacked { reader, progress: progress.clone(), bytes: 0 })
+    f(&mut Unpacked { reader, raw: None, progress: progress.clone(), bytes: 0 })
 }
 
 /// What is wrong with a member that is kept in a way that is not read.
@@ -208,6 +224,26 @@ impl Unpacked<'_> {
             return Err(self.progress.bad(ExpandsTooMuch));
         }
         Ok(read == bytes)
+    }
+
+    /// From here on, reads text in this encoding as UTF-8. It begins with `start`, which was read.
+    pub(super) fn decode(&mut self, encoding: TextEncoding, start: Vec<u8>) {
+        self.bytes = self.bytes.saturating_sub(start.len() as u64);
+        let rest = mem::replace(&mut self.reader, Box::new(io::empty()));
+        self.reader = Box::new(encoding.reader(Cursor::new(start).chain(rest)));
+    }
+
+    /// Reads on in the file on disk without decompressing it, only for its size and checksum:
+    /// `false` at its end.
+    ///
+    /// # Errors
+    /// If the file can't be read.
+    pub(super) fn skip(&mut self) -> Result<bool, ModelError> {
+        const BYTES: usize = 1 << 20;
+        let Some(raw) = &mut self.raw else { return Ok(false) };
+        let mut skipped = Vec::with_capacity(BYTES);
+        let read = raw.take(BYTES as u64).read_to_end(&mut skipped);
+        Ok(read.map_err(ModelError::io("read", &self.progress.path))? == BYTES)
     }
 
     fn read_error(&self, error: io::Error) -> ModelError {

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use super::encoding::TextEncoding;
 use super::formats::{MAX_WORD_BYTES, utf8};
 use super::lines::for_each_line;
 use super::unpack::{self, file_name};
@@ -26,8 +27,10 @@ impl WordList {
         let mut list = Self { name, text, ends, warning: None };
         unpack::read(Input::File(path), None, |unpacked| {
             let what = "a words file has one word per line";
-            let add = |line: &[u8]| list.add(line);
-            list.warning = for_each_line(unpacked, Vec::new(), true, MAX_WORD_BYTES, what, add)?;
+            let encoding = options.encoding.and_then(TextEncoding::other_than_utf8);
+            let add = |line: &[u8]| list.add(line, encoding);
+            let (head, most) = (Vec::new(), MAX_WORD_BYTES);
+            list.warning = for_each_line(unpacked, head, true, encoding, most, what, add)?;
             match list.have_counts().filter(|_| !options.allow_numeric_words) {
                 Some(reason) => Err(unpacked.progress().bad(reason)),
                 None => Ok(()),
@@ -36,8 +39,8 @@ impl WordList {
         Ok(list)
     }
 
-    fn add(&mut self, line: &[u8]) -> Result<(), String> {
-        self.text.push_str(utf8(line)?);
+    fn add(&mut self, line: &[u8], encoding: Option<TextEncoding>) -> Result<(), String> {
+        self.text.push_str(utf8(line, encoding)?);
         self.ends.push(self.text.len());
         Ok(())
     }

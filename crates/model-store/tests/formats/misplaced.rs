@@ -30,8 +30,12 @@ fn a_row_with_a_bad_word_is_skipped_and_the_others_are_whole() {
     let long = "а".repeat(50).into_bytes();
     let cut = &long[..99];
     for (bad, reason) in [
-        (cut, "the word is not valid UTF-8 (byte 99), as if cut inside a character"),
-        (b"caf\xe9s", "the word is not valid UTF-8 (byte 4)"),
+        (
+            cut,
+            "the word is not valid UTF-8 (byte 99), as if cut inside a character; \
+             name its encoding with --encoding",
+        ),
+        (b"caf\xe9s", "the word is not valid UTF-8 (byte 4); name its encoding with --encoding"),
         (b"x\ty", "the word contains control characters"),
         (b"", "the word is empty"),
     ] {

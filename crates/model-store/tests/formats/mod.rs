@@ -7,6 +7,7 @@ mod good;
 mod kinds;
 mod misplaced;
 mod numbers;
+mod options;
 mod round_trip;
 mod seeds;
 pub(crate) mod support;

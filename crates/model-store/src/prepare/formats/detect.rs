@@ -1,13 +1,14 @@
 //! Detects the format of a file by its first bytes.
 
 use super::header::Word2vecHeader;
-use super::text::{Lines, spaces};
+use super::text::Lines;
 use super::{Parser, VectorsFormat, is_padding};
 use crate::npy::Numbers;
 use crate::prepare::MAX_DIM;
 use crate::prepare::input::Packing;
 use crate::prepare::kind::FileKind;
-use crate::prepare::plain_text::utf16_reason;
+use crate::prepare::plain_text::utf16_cure;
+use crate::prepare::separator::Separator;
 use crate::prepare::signature::is_safetensors;
 
 /// The byte order mark that some Windows programs write at the start of text.
@@ -43,11 +44,11 @@ pub(super) fn detect(head: &[u8], has_words: bool) -> Result<VectorsFormat, Stri
     let (text, _) = without_mark(head);
     if let Some(header) = Word2vecHeader::read(text) {
         let rest = &text[header.bytes..];
-        let is_text = is_text(rest) || begins_with_a_line(rest, header.dim);
+        let is_text = is_text(rest) || begins_with_a_line(rest, header.dim, Separator::Space);
         return Ok(if is_text { VectorsFormat::Word2vec } else { VectorsFormat::Word2vecBinary });
     }
-    let is_text = is_text(head) || begins_with_a_line(text, spaces(first_line(text)));
-    if !is_text && let Some(reason) = utf16_reason(head) {
+    let is_text = is_text(head) || begins_with_a_row(text, Separator::Space);
+    if !is_text && let Some(reason) = utf16_cure(head) {
         return Err(reason);
     }
     if has_words && !is_text {
@@ -66,9 +67,14 @@ pub(super) fn detect(head: &[u8], has_words: bool) -> Result<VectorsFormat, Stri
 
 /// Whether the first line has a word and this many numbers: then it is text, whatever its words
 /// contain.
-fn begins_with_a_line(text: &[u8], dim: usize) -> bool {
-    let lines = Lines { dim: dim.clamp(1, MAX_DIM), with_norm: false, hint: "" };
+fn begins_with_a_line(text: &[u8], dim: usize, separator: Separator) -> bool {
+    let lines = Lines { dim: dim.clamp(1, MAX_DIM), separator, ..Lines::default() };
     lines.parse(first_line(text), 0).first_bad.is_none()
+}
+
+/// Whether the first line has a word and then only numbers.
+fn begins_with_a_row(text: &[u8], separator: Separator) -> bool {
+    begins_with_a_line(text, separator.numbers(first_line(text)), separator)
 }
 
 /// Without its line feed.
@@ -101,8 +107,8 @@ fn foreign(head: &[u8], has_words: bool) -> Option<String> {
 }
 
 /// What is wrong with a file that is a page, if so: its first line is no row.
-pub(super) fn page(head: &[u8]) -> Option<String> {
+pub(super) fn page(head: &[u8], separator: Separator) -> Option<String> {
     let (text, _) = without_mark(head);
-    let is_row = || begins_with_a_line(text, spaces(first_line(text)));
+    let is_row = || begins_with_a_row(text, separator);
     FileKind::of_page(text).filter(|_| !is_row()).map(|kind| kind.reason())
 }

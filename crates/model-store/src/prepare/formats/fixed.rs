@@ -42,6 +42,11 @@ impl Framing for FixedFraming {
         Ok((whole, there))
     }
 
+    fn end_of(&self, bytes: &[u8], records: u64) -> Option<usize> {
+        let end = self.row_bytes.checked_mul(usize::try_from(records).ok()?)?;
+        (records <= self.rows - self.found && end <= bytes.len()).then_some(end)
+    }
+
     fn is_done(&self) -> bool {
         self.found == self.rows
     }

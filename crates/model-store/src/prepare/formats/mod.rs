@@ -16,7 +16,8 @@ use std::sync::Arc;
 
 use contract::score;
 
-pub(super) use choose::plan;
+use super::encoding::TextEncoding;
+pub(super) use choose::{encoding_of_text, plan};
 use column::FirstColumn;
 pub(super) use detect::BYTE_ORDER_MARK;
 use index::IndexColumn;
@@ -84,6 +85,10 @@ pub(super) trait Framing: Send {
     /// The length of the whole records at the start of `bytes`, and their number. `at_end`: nothing
     /// follows.
     fn whole(&mut self, bytes: &[u8], at_end: bool) -> Result<(usize, u64), BadBytes>;
+
+    /// The length of the first `records` records of `bytes`, which begin with a record; `None` if
+    /// they are not all there.
+    fn end_of(&self, bytes: &[u8], records: u64) -> Option<usize>;
 
     /// Whether all records have been found, so that anything that follows is other data.
     fn is_done(&self) -> bool {
@@ -298,10 +303,19 @@ impl Parsed {
     }
 }
 
-/// Converts bytes to a word, if they are valid.
-pub(super) fn utf8(word: &[u8]) -> Result<&str, String> {
-    std::str::from_utf8(word)
-        .map_err(|e| format!("the word is not valid UTF-8 (byte {})", e.valid_up_to() + 1))
+/// Converts bytes to a word, if they are valid. Those of text in another encoding than UTF-8 were
+/// decoded from it.
+pub(super) fn utf8(word: &[u8], encoding: Option<TextEncoding>) -> Result<&str, String> {
+    match encoding {
+        Some(encoding) => encoding.word(word),
+        None => std::str::from_utf8(word).map_err(|e| not_utf8(e.valid_up_to(), "")),
+    }
+}
+
+/// Why a word is none whose byte `at`, from 0, is no UTF-8. `how` goes on after the place.
+fn not_utf8(at: usize, how: &str) -> String {
+    let byte = at + 1;
+    format!("the word is not valid UTF-8 (byte {byte}){how}; name its encoding with --encoding")
 }
 
 /// The tolerated relative difference between a stored and the computed norm. Components are often

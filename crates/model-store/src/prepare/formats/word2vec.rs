@@ -5,10 +5,11 @@ use memchr::memchr;
 
 use super::{
     BadBytes, Framing, HEADER_TOLERANCE, MAX_WORD_BYTES, Parsed, Parser, check_finite, is_padding,
-    utf8,
+    not_utf8, utf8,
 };
 use crate::number::Number;
 use crate::prepare::blank_end::BlankEnd;
+use crate::prepare::encoding::{TextEncoding, word_in};
 
 /// Finds the end of each row.
 pub(super) struct RowFraming {
@@ -106,20 +107,32 @@ impl Framing for RowFraming {
             .then(|| format!("its header announces {} rows, but it has {}", self.rows, self.found));
         count.into_iter().chain(self.end.warning()).collect()
     }
+
+    fn end_of(&self, bytes: &[u8], records: u64) -> Option<usize> {
+        if records > self.rows.saturating_sub(self.found) {
+            return None;
+        }
+        (0..records).try_fold(0, |end, _| match split(&bytes[end..], self.dim) {
+            Ok(Some((_, _, length))) => Some(end + length),
+            _ => None,
+        })
+    }
 }
 
 pub(super) struct BinaryRows {
     dim: usize,
     /// Whether a line feed follows each row, as word2vec.c writes it.
     has_line_feeds: bool,
+    /// The encoding of the words, if it is not UTF-8.
+    encoding: Option<TextEncoding>,
 }
 
 impl BinaryRows {
-    /// Of a file whose rows begin like this.
-    pub(super) fn new(dim: usize, rows: &[u8]) -> Self {
+    /// Of a file whose rows begin like this, with words in this encoding, if it is not UTF-8.
+    pub(super) fn new(dim: usize, rows: &[u8], encoding: Option<TextEncoding>) -> Self {
         let end = split(rows, dim).ok().flatten().map(|(_, _, end)| end);
         let has_line_feeds = end.is_some_and(|end| rows.get(end) == Some(&b'\n'));
-        Self { dim, has_line_feeds }
+        Self { dim, has_line_feeds, encoding }
     }
 
     /// Whether only the word of a row is bad, and not its place. A wrong header misplaces all rows
@@ -152,10 +165,9 @@ impl BinaryRows {
             let Ok(Some((word, components, end))) = split(after, self.dim) else {
                 return true;
             };
-            let is_word = match check_word(&after[word..components - 1]) {
-                Ok(_) => true,
-                Err(_) => is_long_and_cut(&after[word..components - 1]),
-            };
+            let word = word_in(self.encoding, &after[word..components - 1]);
+            let is_word =
+                check_word(&word, self.encoding).is_ok() || is_long_and_cut(&word, self.encoding);
             if is_word && check_finite(&self.components(&after[components..end])).is_ok() {
                 return true;
             }
@@ -193,7 +205,7 @@ impl Parser for BinaryRows {
             let row = &bytes[start..start + end];
             let (word, components) = (&row[word..components - 1], &row[components..]);
             Number::F32.read(components, &mut parsed.components);
-            match check_word(word) {
+            match check_word(&word_in(self.encoding, word), self.encoding) {
                 Ok(word) => {
                     let before = parsed.components.len() - self.dim;
                     let good = check_finite(&parsed.components[before..]).map(|()| word);
@@ -217,30 +229,39 @@ impl Parser for BinaryRows {
 const MISPLACED: &str = "; the header may be wrong, or an earlier word contains a space, which \
                          this format does not allow: use the text form instead";
 
-fn check_word(word: &[u8]) -> Result<&str, String> {
-    match utf8(word) {
+/// Checks a word that was decoded, unless it is UTF-8.
+fn check_word(word: &[u8], encoding: Option<TextEncoding>) -> Result<&str, String> {
+    match utf8(word, encoding) {
         Ok("") => Err("the word is empty".to_owned()),
         Ok(word) if word.contains(|c: char| c.is_ascii_control()) => {
             Err("the word contains control characters".to_owned())
         }
         Ok(word) => Ok(word),
         // word2vec.c keeps the first bytes of a long word.
-        Err(reason) if is_cut(word).is_some() => Err(reason + ", as if cut inside a character"),
-        Err(reason) => Err(reason),
+        Err(reason) => Err(match cut_at(word, encoding).filter(|_| encoding.is_none()) {
+            Some(byte) => not_utf8(byte, ", as if cut inside a character"),
+            None => reason,
+        }),
     }
 }
 
-/// The bytes before the last character of a word that lacks only the end of that character.
-fn is_cut(word: &[u8]) -> Option<usize> {
+/// The bytes before the last character of a word that lacks only the end of that character. In
+/// other encodings than UTF-8, a sign that is no UTF-8 has its place.
+fn cut_at(word: &[u8], encoding: Option<TextEncoding>) -> Option<usize> {
     let error = std::str::from_utf8(word).err()?;
-    error.error_len().is_none().then_some(error.valid_up_to())
+    let at = error.valid_up_to();
+    let is_cut = match encoding {
+        None => error.error_len().is_none(),
+        Some(_) => at + 1 == word.len(),
+    };
+    is_cut.then_some(at)
 }
 
 /// Whether a word was cut inside a character, and has too many others for bytes of a number.
-fn is_long_and_cut(word: &[u8]) -> bool {
+fn is_long_and_cut(word: &[u8], encoding: Option<TextEncoding>) -> bool {
     const LONG: usize = 32;
     let has_controls = word.iter().any(u8::is_ascii_control);
-    is_cut(word).is_some_and(|valid| valid >= LONG) && !has_controls
+    cut_at(word, encoding).is_some_and(|at| at >= LONG) && !has_controls
 }
 
 #[cfg(test)]

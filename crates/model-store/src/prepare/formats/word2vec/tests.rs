@@ -72,7 +72,8 @@ fn a_bad_word_alone_does_not_misplace_its_row() {
                 // A later chunk begins with the line feed of the row before.
                 let later = [end, &bytes[..bytes.len() - end.len()]].concat();
                 for (bytes, first) in [(bytes, 0), (later, 1000)] {
-                    let parsed = BinaryRows::new(DIM, &rows(&WORDS, end)).parse(&bytes, first);
+                    let parsed =
+                        BinaryRows::new(DIM, &rows(&WORDS, end), None).parse(&bytes, first);
                     let what = format!("{word:?} in row {at}, {end:?}");
                     assert_eq!((parsed.records, &parsed.bad[..]), (8, &[at as u32][..]), "{what}");
                     assert!(parsed.first_bad.as_ref().unwrap().may_be_skipped, "{what}");
@@ -84,7 +85,7 @@ fn a_bad_word_alone_does_not_misplace_its_row() {
         // All long words of a text without spaces are cut.
         let mut words = WORDS;
         words[2..6].fill(&cut_word);
-        let parsed = BinaryRows::new(DIM, &rows(&words, end)).parse(&rows(&words, end), 0);
+        let parsed = BinaryRows::new(DIM, &rows(&words, end), None).parse(&rows(&words, end), 0);
         assert_eq!(parsed.bad, [2, 3, 4, 5]);
         assert!(parsed.first_bad.unwrap().may_be_skipped);
     }
@@ -101,7 +102,7 @@ fn a_word_with_a_space_misplaces_the_rows_after_it() {
                 let mut words = WORDS;
                 words[at] = spaced;
                 let bytes = rows(&words, end);
-                let parsed = BinaryRows::new(DIM, &bytes).parse(&bytes, 0);
+                let parsed = BinaryRows::new(DIM, &bytes, None).parse(&bytes, 0);
                 let bad = parsed.first_bad.expect("a row after it begins with numbers");
                 assert!(!bad.may_be_skipped, "{spaced:?} in row {at}: {}", bad.reason);
                 assert!(bad.reason.contains("an earlier word contains a space"), "{}", bad.reason);
@@ -112,13 +113,57 @@ fn a_word_with_a_space_misplaces_the_rows_after_it() {
 
 #[test]
 fn a_word_cut_inside_a_character_is_told_from_others() {
-    assert_eq!(check_word("naïve".as_bytes()), Ok("naïve"));
-    let reason = |word: &[u8]| check_word(word).unwrap_err();
+    assert_eq!(check_word("naïve".as_bytes(), None), Ok("naïve"));
+    let reason = |word: &[u8]| check_word(word, None).unwrap_err();
+    let cure = "name its encoding with --encoding";
     assert_eq!(
         reason(b"na\xc3"),
-        "the word is not valid UTF-8 (byte 3), as if cut inside a character"
+        format!("the word is not valid UTF-8 (byte 3), as if cut inside a character; {cure}")
     );
-    assert_eq!(reason(b"na\xefve"), "the word is not valid UTF-8 (byte 3)");
+    assert_eq!(reason(b"na\xefve"), format!("the word is not valid UTF-8 (byte 3); {cure}"));
     assert_eq!(reason(b""), "the word is empty");
     assert_eq!(reason(b"a\tb"), "the word contains control characters");
+}
+
+#[test]
+fn words_in_another_encoding_are_decoded_wherever_they_are_looked_at() {
+    let encoding = Some("shift_jis".parse::<TextEncoding>().unwrap());
+    let good: &[u8] = b"\x93\xfa\x96{";
+    let cut_word = [&b"\x93\xfa".repeat(20)[..], b"\x93"].concat();
+    for end in [&b"\n"[..], b""] {
+        for at in 0..WORDS.len() {
+            let mut words: [&[u8]; 8] = [good; 8];
+            words[at] = &cut_word;
+            let bytes = rows(&words, end);
+            let parsed = BinaryRows::new(DIM, &bytes, encoding).parse(&bytes, 0);
+            assert_eq!((parsed.records, &parsed.bad[..]), (8, &[at as u32][..]), "{end:?}");
+            let bad = parsed.first_bad.unwrap();
+            assert!(bad.may_be_skipped && bad.reason.contains("not Shift_JIS"), "{}", bad.reason);
+            assert_eq!(parsed.words, "日本".repeat(7));
+        }
+        let mut words: [&[u8]; 8] = [good; 8];
+        words[2..6].fill(&cut_word);
+        let bytes = rows(&words, end);
+        let parsed = BinaryRows::new(DIM, &bytes, encoding).parse(&bytes, 0);
+        assert!(parsed.first_bad.unwrap().may_be_skipped, "all long words may be cut: {end:?}");
+    }
+}
+
+#[test]
+fn the_first_rows_end_where_they_do() {
+    for end in [&b"\n"[..], b""] {
+        let bytes = rows(&WORDS, end);
+        let mut framing = RowFraming::new(DIM, 8);
+        for count in 0..=8 {
+            let found = framing.end_of(&bytes, count as u64).unwrap();
+            let whole = rows(&WORDS[..count], end);
+            assert!(whole[..found] == bytes[..found] && whole.len() - found <= end.len());
+        }
+        assert_eq!(framing.end_of(&bytes[..40], 8), None, "not all are there");
+        assert_eq!(framing.end_of(&bytes, 9), None, "more than the header announces");
+        // One row more than that.
+        framing.rows = 7;
+        assert_eq!(framing.whole(&bytes, true).unwrap().1, 8);
+        assert_eq!((framing.end_of(b"", 1), framing.end_of(b"", 0)), (None, Some(0)));
+    }
 }
