@@ -51,6 +51,34 @@ fn prepare_ends_with_a_summary_and_verify_agrees() {
 }
 
 #[test]
+fn prepare_warns_of_what_it_leaves_out_and_names_other_kinds_of_files() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (input, out) = (scratch.path().join("in.vec"), scratch.path().join("model"));
+    let prepare = |content: &[u8]| {
+        fs::write(&input, content).unwrap();
+        kindred(&["prepare", "--replace"]).arg(&input).arg("--out").arg(&out).output().unwrap()
+    };
+    let done = prepare(b"3 2\na 1 2\nb 3 4\n\n\n");
+    let errors = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{errors}");
+    for warning in [
+        "warning: its header announces 3 rows, but it has 2\n",
+        "warning: the empty lines at its end (2) were left out\n",
+    ] {
+        assert!(errors.contains(warning), "{errors}");
+    }
+    let whole = prepare(b"2 2\na 1 2\nb 3 4\n");
+    assert!(whole.status.success() && !said(&whole).contains("warning"), "{}", said(&whole));
+    let page = prepare(b"<!DOCTYPE html>\n<title>Sign in</title>\n");
+    assert!(!page.status.success());
+    assert!(
+        said(&page).contains("in.vec: it is a web page (HTML), \"Sign in\""),
+        "{}",
+        said(&page)
+    );
+}
+
+#[test]
 fn verify_and_serve_refuse_what_is_damaged() {
     let (_place, model) = prepared(TINY);
     let words = model.join("words.txt");

@@ -56,6 +56,45 @@ fn standard_input_is_read_and_standard_output_written() {
 }
 
 #[test]
+fn rows_encoding_and_separator_are_those_that_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("v.tsv"), b"caf\xe9\t1\t0\nroute 66\t0\t1\nx\tbad\t1\n").unwrap();
+    let prepare = |name: &str, more: &[&str]| {
+        let mut command = kindred(&["prepare"]);
+        command.arg(path("v.tsv")).arg("--out").arg(path(name)).args(more);
+        command.output().unwrap()
+    };
+    let all = ["--separator", "tab", "--encoding", "latin1"];
+    let output = prepare("model", &[&all[..], &["--limit", "2"]].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    for part in
+        ["2 rows × 2 dimensions", "glove text separated by tabs, windows-1252, first 2 rows"]
+    {
+        assert!(said(&output).contains(part), "{}", said(&output));
+    }
+    assert_eq!(fs::read_to_string(path("model").join("words.txt")).unwrap(), "café\nroute 66\n");
+    for (more, status, expected) in [
+        (&all[..], 1, "line 3: component 1 is not a number: `bad`"),
+        (&["--encoding", "latin1"], 1, "add --separator tab"),
+        (&["--separator", "tab"], 1, "line 1: the word is not valid UTF-8 (byte 4); name its"),
+        (&["--separator", "tab", "--encoding", "latin-1"], 2, "do you mean `latin1`?"),
+        (&["--separator", ";"], 2, "comma"),
+        (&["--limit", "0"], 2, "--limit"),
+    ] {
+        let output = prepare("other", more);
+        assert_eq!(output.status.code(), Some(status), "{more:?}: {}", said(&output));
+        assert!(said(&output).contains(expected), "{more:?}: {}", said(&output));
+        assert!(!path("other").exists(), "{more:?}");
+    }
+    // A word and a number after a space, where a header tells them from each other.
+    fs::write(path("v.tsv"), "2 2\nroute 66 1 0\ncat 0 1\n").unwrap();
+    assert!(said(&prepare("other", &[])).contains("add --dim 2 --allow-numeric-words"));
+    let output = prepare("other", &["--allow-numeric-words"]);
+    assert!(said(&output).contains("2 rows × 2 dimensions"), "{}", said(&output));
+}
+
+#[test]
 fn words_files_are_asked_for_where_they_are_needed() {
     let (scratch, model) = prepared(TINY);
     let export = |arguments: &[&str]| {

@@ -230,6 +230,8 @@ fn data_as_people_have_them_give_the_same_head() {
         ("numbered.tsv", content.clone(), &numbers),
         ("case.csv", format!("Text,Label\n{}", each(&|l, t| format!("{},{l}", quoted(t)))), &[]),
         ("end.txt", each(&|l, t| format!("{t} __label__{l}")), &[]),
+        ("start.txt", each(&|l, t| format!(" __label__{l} {t}")), &[]),
+        ("spaces.txt", each(&|l, t| format!("{l} {t}")), &["--format", "space"]),
         (
             "named.jsonl",
             each(&|l, t| json!({"BODY": t, "topic": l, "text": "no"}).to_string()),
@@ -253,6 +255,55 @@ fn data_as_people_have_them_give_the_same_head() {
     assert!(found.contains("named: 60 texts, 0 without a known word"), "{found}");
     let (_, said) = accuracy(&[named.to_str().unwrap()]);
     assert!(said.contains("--text-column and --label-column: id, topic, Body"), "{said}");
+}
+
+#[test]
+fn data_in_other_encodings_give_the_same_head() {
+    let scratch = Scratch::new();
+    // A word that the model does not have, so that it counts with `--add-words` only.
+    let content = fs::read_to_string(data()).unwrap().replace("billing\t", "billing\tdéjà ");
+    let latin: Vec<u8> = content.chars().map(|c| u8::try_from(c).unwrap()).collect();
+    let marked = format!("\u{feff}{content}");
+    let little: Vec<u8> = marked.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let train = |name: &str, content: &[u8], more: &[&str]| {
+        let file = scratch.path(name);
+        fs::write(&file, content).unwrap();
+        let output = scratch.train_from(
+            &file,
+            &format!("of-{name}"),
+            &[&["--add-words", "2"][..], more].concat(),
+        );
+        (output.status.success(), errors(&output))
+    };
+    let weights = |name: &str, content: &[u8], more: &[&str]| {
+        let (is_good, said) = train(name, content, more);
+        assert!(is_good, "{name}: {said}");
+        fs::read(scratch.path(&format!("of-{name}")).join("weights.safetensors")).unwrap()
+    };
+    let expected = weights("utf8.tsv", content.as_bytes(), &[]);
+    assert!(weights("latin.tsv", &latin, &["--encoding", "latin1"]) == expected);
+    assert!(weights("little.tsv", &little, &["--encoding", "utf-16"]) == expected);
+    for (name, content, more, cure) in [
+        (
+            "bare.tsv",
+            &latin,
+            &[][..],
+            "it is not UTF-8; name its encoding, as in --encoding latin1",
+        ),
+        ("bare16.tsv", &little, &[], "add --encoding UTF-16"),
+        ("wrong.tsv", &latin, &["--encoding", "shift_jis"], "not Shift_JIS; give another"),
+        ("typo.tsv", &latin, &["--encoding", "latin-1"], "do you mean `latin1`?"),
+    ] {
+        let (is_good, said) = train(name, content, more);
+        assert!(!is_good && said.contains(cure), "{name}: {said}");
+    }
+
+    let mut eval = kindred(&["eval"]);
+    eval.arg(&scratch.model).arg("--head").arg(scratch.path("of-utf8.tsv"));
+    eval.arg("--classification").arg(scratch.path("latin.tsv")).args(["--encoding", "latin1"]);
+    let output = eval.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("60 texts, 0 without a known word"), "{said}{}", errors(&output));
 }
 
 #[test]

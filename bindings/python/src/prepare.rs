@@ -4,7 +4,9 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use contract::Metric;
-use kindred::prepare::{Input, PrepareOptions, VectorsFormat, prepare_folder};
+use kindred::prepare::{
+    Input, PrepareOptions, Separator, TextEncoding, VectorsFormat, prepare_folder,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -27,9 +29,23 @@ fn format(name: &str) -> PyResult<VectorsFormat> {
     })
 }
 
+/// The separator of this name.
+fn separator(name: &str) -> PyResult<Separator> {
+    Separator::named(name).ok_or_else(|| {
+        errors::invalid("separator", &Separator::ALL.map(Separator::name).join(", "))
+    })
+}
+
+/// The encoding of this name.
+fn encoding(name: &str) -> PyResult<TextEncoding> {
+    name.parse().map_err(|_| {
+        errors::invalid("encoding", "a name of the WHATWG's Encoding Standard, such as `latin1`")
+    })
+}
+
 /// Prepares a model folder. Returns what was read.
 #[pyfunction]
-#[pyo3(signature = (source, out, *, replace, format, words, metric, biases, tensor, member, dim, allow_numeric_words, skip_bad_rows, progress))]
+#[pyo3(signature = (source, out, *, replace, format, words, metric, biases, tensor, member, dim, limit, encoding, separator, allow_numeric_words, skip_bad_rows, progress))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub(crate) fn prepare<'py>(
     py: Python<'py>,
@@ -43,6 +59,9 @@ pub(crate) fn prepare<'py>(
     tensor: Option<String>,
     member: Option<String>,
     dim: Option<NonZeroUsize>,
+    limit: Option<NonZeroUsize>,
+    encoding: Option<&str>,
+    separator: &str,
     allow_numeric_words: bool,
     skip_bad_rows: bool,
     progress: Option<Py<PyAny>>,
@@ -50,6 +69,8 @@ pub(crate) fn prepare<'py>(
     Process::that_starts_threads()?;
     let format = format.map(self::format).transpose()?;
     let metric = self::metric(metric)?;
+    let encoding = encoding.map(self::encoding).transpose()?;
+    let separator = self::separator(separator)?;
     let options = PrepareOptions {
         format,
         words,
@@ -58,6 +79,9 @@ pub(crate) fn prepare<'py>(
         tensor,
         member,
         dim,
+        limit,
+        encoding,
+        separator,
         allow_numeric_words,
         skip_bad_rows,
         replace,
@@ -79,6 +103,7 @@ pub(crate) fn prepare<'py>(
     dict.set_item("bad_rows_skipped", summary.provenance.bad_rows_skipped)?;
     dict.set_item("first_bad_row", summary.first_bad_row)?;
     dict.set_item("duplicate_words_dropped", summary.provenance.duplicate_words_dropped)?;
+    dict.set_item("warnings", summary.warnings)?;
     Ok(dict)
 }
 

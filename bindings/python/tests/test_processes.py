@@ -54,12 +54,41 @@ def test_prepare_says_which_line_is_wrong(tmp_path):
     assert kindred.prepare(source, tmp_path / "model", skip_bad_rows=True)["bad_rows_skipped"] == 1
 
 
+def test_prepare_tells_what_it_left_out(tmp_path):
+    source = tmp_path / "vectors.txt"
+    source.write_text("2 2\na 1 2\nb 1 2\n")
+    assert kindred.prepare(source, tmp_path / "whole")["warnings"] == []
+    source.write_text("3 2\na 1 2\nb 1 2\n\n")
+    warnings = kindred.prepare(source, tmp_path / "model")["warnings"]
+    assert [part in " ".join(warnings) for part in ("empty lines at its end (1)", "announces 3 rows")] == [True, True]
+
+
 def test_prepare_takes_numbers_for_words_only_if_it_is_told_to(tmp_path):
     source = tmp_path / "vectors.txt"
     source.write_text("0.5 1 2\n-1.5 1 2\n")
     with pytest.raises(kindred.ModelError, match="`words` FILE.*add `allow_numeric_words`"):
         kindred.prepare(source, tmp_path / "model")
     assert kindred.prepare(source, tmp_path / "model", allow_numeric_words=True)["dim"] == 2
+
+
+def test_prepare_reads_the_rows_encoding_and_separator_that_are_named(tmp_path):
+    source = tmp_path / "vectors.tsv"
+    source.write_bytes("café\t1\t0\nroute 66\t0\t1\nx\tbad\t1\n".encode("latin1"))
+    named = dict(encoding="latin1", separator="tab")
+    with pytest.raises(kindred.ModelError, match="line 3"):
+        kindred.prepare(source, tmp_path / "model", **named)
+    summary = kindred.prepare(source, tmp_path / "model", limit=2, **named)
+    assert summary["format"] == "glove text separated by tabs, windows-1252, first 2 rows"
+    assert list(kindred.open(tmp_path / "model", device=DEVICE).words) == ["café", "route 66"]
+    with pytest.raises(kindred.ModelError, match="`encoding`"):
+        kindred.prepare(source, tmp_path / "other", separator="tab")
+    for wrong in [dict(encoding="latin-1"), dict(separator=";")]:
+        with pytest.raises(kindred.InvalidValueError, match=next(iter(wrong))):
+            kindred.prepare(source, tmp_path / "other", **wrong)
+    source.write_text("2 2\nroute 66 1 0\ncat 0 1\n")
+    with pytest.raises(kindred.ModelError, match="`allow_numeric_words`"):
+        kindred.prepare(source, tmp_path / "other")
+    assert kindred.prepare(source, tmp_path / "other", allow_numeric_words=True)["rows"] == 2
 
 
 def test_an_exception_in_progress_ends_the_work(folder):

@@ -15,7 +15,7 @@ use clap::builder::{
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use kindred::contract::Metric;
-use kindred::prepare::{MAX_DIM, VectorsFormat};
+use kindred::prepare::{MAX_DIM, Separator, TextEncoding, VectorsFormat};
 
 pub(crate) use asking::{
     AnalogyArguments, AnswerSource, ConsoleArguments, NearestArguments, OutputOptions,
@@ -169,7 +169,7 @@ Examples:
 
 const PREPARE_EXAMPLES: &str = "\
 INPUT may be GloVe text, word2vec text or binary, fastText .vec, or, with --words, .npy, safetensors or \
-text of numbers, plain or compressed (.gz, .zst, .xz, .zip). The format is detected from the content, not from the name. \
+text of numbers, plain or compressed (.gz, .bz2, .zst, .xz, .zip). The format is detected from the content, not from the name. \
 DIR is written atomically: if the command fails, DIR is unchanged.
 
 --metric dot is for vectors whose lengths matter, such as the output layer of a language model or the items of a \
@@ -182,6 +182,9 @@ Examples:
   kindred prepare vectors.npy --words words.txt --out models/mine
   curl -s https://example.org/v.vec.xz | kindred prepare - --out models/v
   kindred prepare mine.txt --out models/mine --skip-bad-rows --replace
+  kindred prepare crawl-300d-2M.vec.zip --out models/small --limit 100000    # the first 100,000 rows
+  kindred prepare mots.tsv --out models/mots --separator tab --encoding latin1
+  kindred prepare titles.txt --out models/titles --dim 300 --allow-numeric-words    # `route 66` is a word
   kindred prepare mine.txt --out models/mine --if-missing    # in scripts that run at every start
   kindred prepare output.npy --words words.txt --metric dot --bias output-bias.npy --out models/output";
 
@@ -215,12 +218,26 @@ pub struct PrepareArguments {
     /// Components per row [default: from the file's header, or from its first line]
     #[arg(long, value_name = "N")]
     pub dim: Option<NonZeroUsize>,
+    /// Read only the first N rows; those that are skipped or repeated count, too. The rest of INPUT
+    /// is read for its checksum only
+    #[arg(long, value_name = "N")]
+    pub limit: Option<NonZeroUsize>,
+    /// Encoding of text in INPUT and in the files of --words and --bias, by its WHATWG name, such as
+    /// windows-1252 (latin1), shift_jis or utf-16le; a byte order mark overrides it [default: utf-8]
+    #[arg(long, value_name = "NAME")]
+    pub encoding: Option<TextEncoding>,
+    /// Sign between the fields of text that contains its words; with commas, words may be between
+    /// quotes, as in CSV
+    #[arg(long, default_value = Separator::default().name())]
+    #[arg(value_parser = one_of(Separator::ALL, Separator::name))]
+    pub separator: Separator,
     /// Skip and count invalid rows instead of stopping at the first; more than half of the rows
     /// must be valid
     #[arg(long)]
     pub skip_bad_rows: bool,
     /// Take the first field of each line for its word, even if all of these are numbers; with
-    /// --words, each line of that file, even if all of these end in numbers
+    /// --words, each line of that file, even if all of these end in numbers. With --dim or a header,
+    /// words may also end in a number after a space
     #[arg(long)]
     pub allow_numeric_words: bool,
     /// Replace an existing model in DIR
@@ -378,7 +395,7 @@ pub struct EvalArguments {
 /// Columns are those of files of texts with labels.
 fn of_classification(argument: clap::Arg) -> clap::Arg {
     match argument.get_id().as_str() {
-        "text_column" | "label_column" => argument.requires("classification"),
+        "text_column" | "label_column" | "encoding" => argument.requires("classification"),
         _ => argument,
     }
 }

@@ -164,14 +164,18 @@ fn zero_rows_are_kept() {
 fn bad_lines_stop_and_leave_nothing_or_are_skipped_and_counted() {
     for (line, reason) in [
         (&b"bad 1"[..], "1 components instead of 2"),
-        (b"bad 1 2 3", "3 components instead of 2"),
+        (b"bad 0.5 2 3", "3 components instead of 2"),
+        (
+            b"bad 1 2 3",
+            "3 components instead of 2; if the word is `bad 1`, add --dim 2 --allow-numeric-words",
+        ),
         (b"bad 1 two", "component 2 is not a number: `two`"),
         (b"bad NaN 2", "component 1 is not finite: NaN"),
         (b"bad 1 -inf", "component 2 is not finite: -inf"),
         (b"bad 1 4e38", "component 2 is outside the range of float32: 4e38"),
         (b" 1 2", "the word is empty"),
         (b"", "the line is empty"),
-        (b"b\xffd 1 2", "the word is not valid UTF-8 (byte 2)"),
+        (b"b\xffd 1 2", "the word is not valid UTF-8 (byte 2); name its encoding with --encoding"),
     ] {
         let text = [b"good 1 2\n", line, b"\nalso 3 4\n"].concat();
         let scratch = Scratch::new();

@@ -138,7 +138,7 @@ def prepare(
     source: Path, out: Path, *, replace: bool = False, progress: Callable[[int, int | None], object] | None = None,
     format: str | None = None, words: Path | None = None, metric: str = "cosine", biases: Path | None = None,
     tensor: str | None = None, member: str | None = None, dim: int | None = None, skip_bad_rows: bool = False,
-    allow_numeric_words: bool = False,
+    allow_numeric_words: bool = False, limit: int | None = None, encoding: str | None = None, separator: str = "space",
 ) -> dict[str, Any]:  # fmt: skip
     """Reads a vectors file and writes a model folder: complete, or not at all.
 
@@ -156,17 +156,24 @@ def prepare(
         dim: components per row, if the file does not say.
         skip_bad_rows: whether invalid rows are counted and left out, instead of an error; more than half must be valid.
         allow_numeric_words: whether the first field of each line is its word, even if all of these are numbers; with ``words``,
-            each line of that file, even if all of these end in numbers.
+            each line of that file, even if all of these end in numbers. If ``dim`` or a header gives the components per row, words
+            may also end in a number after a space.
+        limit: the first rows that are read; those that are left out or repeated count, too. The rest is read for its checksum only.
+        encoding: of text in ``source``, ``words`` and ``biases``: a WHATWG name such as ``latin1``, ``shift_jis`` or ``utf-16le``;
+            by default UTF-8. A byte order mark overrides it.
+        separator: the sign between the fields of text that contains its words: ``space``, ``tab`` or ``comma``.
 
     Returns:
-        What was read: ``format``, ``rows``, ``dim``, ``bad_rows_skipped``, ``first_bad_row``, ``duplicate_words_dropped``.
+        What was read: ``format``, ``rows``, ``dim``, ``bad_rows_skipped``, ``first_bad_row``, ``duplicate_words_dropped``, and
+        ``warnings``, such as that empty lines at the end were left out.
 
     Raises:
         ModelError: with the line that can't be read, and the cure.
     """
     return _kindred.prepare(
         source, out, replace=replace, format=format, words=words, metric=metric, biases=biases, tensor=tensor, member=member,
-        dim=dim, allow_numeric_words=allow_numeric_words, skip_bad_rows=skip_bad_rows, progress=progress,
+        dim=dim, limit=limit, encoding=encoding, separator=separator, allow_numeric_words=allow_numeric_words,
+        skip_bad_rows=skip_bad_rows, progress=progress,
     )  # fmt: skip
 
 

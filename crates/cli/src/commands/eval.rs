@@ -33,7 +33,7 @@ pub(super) fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
     let texts: Vec<_> = arguments
         .classification
         .iter()
-        .map(|path| Ok((name(path), read_texts(path, &how)?)))
+        .map(|path| Ok((name(path), read_texts(path, arguments.columns.encoding, &how)?)))
         .collect::<Result<_, CommandError>>()?;
     let model = model_of(arguments.model.as_deref(), None)?.model;
     let mut verification = Some(Verification::start(&model)?);

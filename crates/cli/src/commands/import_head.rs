@@ -29,7 +29,8 @@ pub(super) fn import_head(arguments: &ImportHeadArguments) -> Result<(), Command
     let labels = match &arguments.labels_file {
         Some(path) => {
             let text = read_text(path, "a file of the classes' names, one per line")?;
-            text.lines().map(str::to_owned).collect()
+            // An empty line names no class; at the end it is there by mistake.
+            text.trim_end_matches(['\n', '\r']).lines().map(str::to_owned).collect()
         }
         None => arguments.labels.clone(),
     };

@@ -41,7 +41,7 @@ use crate::arguments::{Cli, Command, ModelArguments, TokensArguments, TrainComma
 use crate::console::heading;
 pub use crate::error::CommandError;
 use kindred::heads::{Tokens, has_no_capitals};
-use kindred::prepare::not_plain_reason;
+use kindred::prepare::{TextEncoding, not_plain_reason, other_kind_reason, utf16_cure};
 use kindred::{Device, ModelStore, Settings};
 use server::config::ServeFlags;
 use server::models::OneModel;
@@ -111,19 +111,60 @@ fn check_is_free(out: &Path, replace: bool) -> Result<(), CommandError> {
 
 /// The content of a text file. `wanted` says which file is wanted.
 fn read_text(path: &Path, wanted: &'static str) -> Result<String, CommandError> {
-    let name = path.display();
-    let content = std::fs::read(path).map_err(|source| CommandError::Unreadable {
-        path: path.to_owned(),
-        source,
-        wanted,
-    })?;
-    if let Some(reason) = not_plain_reason(&content) {
-        return Err(CommandError::Usage(format!("{name}: {reason}")));
+    let content = read_file(path, wanted)?;
+    check_plain(path, not_plain_reason(&content))?;
+    Ok(without_padding(path, utf8(path, content, "convert the file")?))
+}
+
+/// The same of a file whose encoding can be named.
+fn read_encoded_text(
+    path: &Path,
+    wanted: &'static str,
+    encoding: Option<TextEncoding>,
+) -> Result<String, CommandError> {
+    let content = read_file(path, wanted)?;
+    check_plain(path, other_kind_reason(&content))?;
+    let text = match encoding {
+        Some(encoding) => encoding
+            .decode(content)
+            .map_err(|error| CommandError::Usage(format!("{}, {error}", path.display())))?,
+        None => {
+            check_plain(path, utf16_cure(&content))?;
+            utf8(path, content, "name its encoding, as in --encoding latin1")?
+        }
+    };
+    Ok(without_padding(path, text))
+}
+
+fn read_file(path: &Path, wanted: &'static str) -> Result<Vec<u8>, CommandError> {
+    let path = path.to_owned();
+    std::fs::read(&path).map_err(|source| CommandError::Unreadable { path, source, wanted })
+}
+
+/// Refuses a file that is no plain text, for this reason.
+fn check_plain(path: &Path, reason: Option<String>) -> Result<(), CommandError> {
+    reason
+        .map_or(Ok(()), |reason| Err(CommandError::Usage(format!("{}: {reason}", path.display()))))
+}
+
+/// The text without zero bytes at its end, with which some programs fill a file up. Only after a
+/// whole line they can't hide that it was cut off.
+fn without_padding(path: &Path, mut text: String) -> String {
+    let end = text.trim_end_matches('\0').len();
+    if end < text.len() && text[..end].ends_with('\n') {
+        let (name, zeros) = (path.display(), text.len() - end);
+        eprintln!("warning: {name}: the zero bytes at its end ({zeros}) were left out");
+        text.truncate(end);
     }
+    text
+}
+
+fn utf8(path: &Path, content: Vec<u8>, cure: &str) -> Result<String, CommandError> {
     String::from_utf8(content).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let line = 1 + error.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count();
-        CommandError::Usage(format!("{name}, line {line}: it is not UTF-8; convert the file"))
+        let name = path.display();
+        CommandError::Usage(format!("{name}, line {line}: it is not UTF-8; {cure}"))
     })
 }
 

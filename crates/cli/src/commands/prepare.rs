@@ -29,6 +29,9 @@ pub(super) fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> 
         tensor: arguments.tensor.clone(),
         member: arguments.member.clone(),
         dim: arguments.dim,
+        limit: arguments.limit,
+        encoding: arguments.encoding,
+        separator: arguments.separator,
         allow_numeric_words: arguments.allow_numeric_words,
         skip_bad_rows: arguments.skip_bad_rows,
         replace: arguments.replace,
@@ -83,6 +86,9 @@ fn print_summary(
     )?;
     if let Some(first) = &summary.first_bad_row {
         say!("the first invalid row is {first}")?;
+    }
+    for warning in &summary.warnings {
+        eprintln!("warning: {warning}");
     }
     say!("to serve it: kindred serve --model {}", arguments.out.display())
 }

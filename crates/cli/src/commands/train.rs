@@ -10,10 +10,13 @@ use kindred::heads::{
     TrainingOptions, plain_expander, quality_name, reach_of, threads, train_classifier as train,
     write_expander,
 };
+use kindred::prepare::TextEncoding;
 
 use super::beside::Verification;
 use super::signals::{Interrupt, REMOVED};
-use super::{CommandError, check_is_free, heading, model_of_head, progress, read_text, tokens};
+use super::{
+    CommandError, check_is_free, heading, model_of_head, progress, read_encoded_text, tokens,
+};
 use crate::arguments::{ColumnsArguments, TrainClassifierArguments, TrainExpanderArguments};
 
 /// Labels whose texts are counted on standard error.
@@ -26,7 +29,7 @@ const TERMS: usize = 20;
 pub(super) fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(), CommandError> {
     let started = Instant::now();
     let how = texts_options(&arguments.columns, arguments.format, arguments.skip_bad_rows);
-    let read = |path: &Path| read_texts(path, &how);
+    let read = |path: &Path| read_texts(path, arguments.columns.encoding, &how);
     let texts = read(&arguments.data)?;
     let dev = arguments.dev.as_deref().map(read).transpose()?;
     check_is_free(&arguments.out, arguments.replace)?;
@@ -126,14 +129,18 @@ pub(super) fn texts_options(
     format: Option<Format>,
     skip_bad_rows: bool,
 ) -> TextsOptions {
-    let ColumnsArguments { text_column, label_column } = columns.clone();
+    let ColumnsArguments { text_column, label_column, .. } = columns.clone();
     TextsOptions { format, text: text_column, label: label_column, skip_bad_rows }
 }
 
 /// Reads a file of texts with labels.
-pub(super) fn read_texts(path: &Path, options: &TextsOptions) -> Result<Texts, CommandError> {
+pub(super) fn read_texts(
+    path: &Path,
+    encoding: Option<TextEncoding>,
+    options: &TextsOptions,
+) -> Result<Texts, CommandError> {
     let name = path.display().to_string();
-    let content = read_text(path, "a file of texts with labels")?;
+    let content = read_encoded_text(path, "a file of texts with labels", encoding)?;
     Ok(Texts::parse(&name, &content, options)?)
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::fast_text::{PREFIX, has_label};
-use super::{DataError, TEXT, TextsOptions};
+use super::{DataError, TEXT, TextsOptions, spaced};
 use crate::delimited::same_in_any_case;
 
 /// The form in which a file has texts and labels.
@@ -18,13 +18,18 @@ pub enum Format {
     JsonLines,
     /// A line for each text, with labels such as `__label__x` among its words.
     FastText,
+    /// A label, a space and the text. A first line says so only with all others, whose labels are
+    /// whole numbers.
+    Space,
 }
 
-contract::names! { Format { Tsv: "tsv", Csv: "csv", JsonLines: "jsonl", FastText: "fasttext" } }
+contract::names! {
+    Format { Tsv: "tsv", Csv: "csv", JsonLines: "jsonl", FastText: "fasttext", Space: "space" }
+}
 
 impl Format {
     /// The format of this content, by its first line. If that says nothing, a file named `.csv` is
-    /// one.
+    /// one, and lines that begin with a few whole numbers have labels.
     ///
     /// # Errors
     /// If that is none of them; says what the line should be.
@@ -51,6 +56,7 @@ impl Format {
         };
         let is_named_csv =
             || Path::new(file).extension().is_some_and(|own| own.eq_ignore_ascii_case("csv"));
+        let is_unnamed = options.text.is_none() && options.label.is_none();
         let start = first.trim_start();
         let is_array = || {
             start
@@ -64,6 +70,7 @@ impl Format {
             _ if first.contains('\t') && !(is_named_csv() && first.contains(',')) => Ok(Self::Tsv),
             _ if first.contains('\t') && has_name_between('\t') => Ok(Self::Tsv),
             _ if has_name_between(',') || has_numbers() || is_named_csv() => Ok(Self::Csv),
+            _ if is_unnamed && spaced::have_whole_labels(content) => Ok(Self::Space),
             _ => Err(DataError::Line {
                 file: file.to_owned(),
                 line: line as u64 + 1,
@@ -71,8 +78,8 @@ impl Format {
                     "it has no tab after a label; lines are `label`, a tab and the text, or JSON \
                      objects with `label` and `text`, \
                      or `{PREFIX}x text`, or CSV whose first line names the columns `label` and \
-                     `text`, or those that \
-                     --label-column and --text-column name"
+                     `text`, or those that --label-column and --text-column name; if a space \
+                     follows each label, make it a tab: sed 's/ /\\t/' FILE"
                 ),
             }),
         }

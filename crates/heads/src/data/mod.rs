@@ -2,12 +2,13 @@
 //!
 //! - `format`: which format a file has;
 //! - `columns`: CSV and TSV, and which columns are the text and the label;
-//! - `json`, `fast_text`: the others, line by line.
+//! - `json`, `fast_text`, `spaced`: the others, line by line.
 
 mod columns;
 mod fast_text;
 mod format;
 mod json;
+mod spaced;
 
 use std::borrow::Cow;
 
@@ -104,6 +105,10 @@ impl Texts {
                 taking.lines(content, |line| json::read(line, options))?;
             }
             Format::FastText => taking.lines(content, fast_text::read)?,
+            Format::Space => {
+                let is_whole = options.format.is_none();
+                taking.lines(content, |line| spaced::read(line, is_whole))?;
+            }
         }
         let Taking { found, first_bad, .. } = taking;
         if let Some(why) = first_bad.filter(|_| found.skipped > found.texts.len() as u64) {

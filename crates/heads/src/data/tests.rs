@@ -46,6 +46,9 @@ fn every_format_is_known_by_its_first_line() {
         "__label__good a \"fine\" film, it 's\n__label__bad dull",
         "__label__good\ta \"fine\" film, it 's\n__label__bad\tdull",
         "a \"fine\" film, it 's __label__good\ndull\t__label__bad\n",
+        "\n __label__good a \"fine\" film, it 's\n __label__bad dull\n",
+        "\t__label__good a \"fine\" film, it 's\n  dull __label__bad \n",
+        "TEXT,LABEL\r\n\"a \"\"fine\"\" film, it 's\",good\r\ndull,bad\r\n",
         "a \"fine\" __label__good film, it 's\n__label__bad dull __label__bad",
     ] {
         assert_eq!(pairs("data", content, &TextsOptions::default()), expected, "{content}");

@@ -35,7 +35,9 @@ pub(super) struct OwnVectors {
 impl<'a> Vocabulary<'a> {
     /// One word in each line, in the order of the rows.
     pub(super) fn parse(text: &'a str) -> Result<Self, ImportError> {
-        let words: Vec<&str> = text.strip_prefix('\u{feff}').unwrap_or(text).lines().collect();
+        // Empty lines at the end are of no row.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text).trim_end_matches(['\n', '\r']);
+        let words: Vec<&str> = text.lines().collect();
         let mut lines = HashMap::new();
         let mut unknown = None;
         for (line, &word) in (1..).zip(&words) {

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use model_store::Number;
+use model_store::prepare::{FileKind, is_safetensors};
 use safetensors::SafeTensors;
 use safetensors::tensor::TensorView;
 
@@ -103,11 +104,19 @@ impl<'a> StateDict<'a> {
                  `safetensors.torch.save_file(model.state_dict(), \"state.safetensors\")`"
             ))
         };
-        // A zip archive, or a pickle.
-        if bytes.starts_with(b"PK") || bytes.starts_with(&[0x80, 2]) {
-            return Err(unreadable(
-                "it was written by `torch.save`, not as safetensors".to_owned(),
-            ));
+        // The first bytes of safetensors are a length, which may look like a pickle's.
+        if !is_safetensors(bytes) {
+            match FileKind::of(bytes).or_else(|| FileKind::of_page(bytes)) {
+                // A zip archive is `torch.save`'s.
+                Some(kind) if kind.is_container() && !bytes.starts_with(b"PK") => {
+                    return Err(ImportError(format!("{file}: {}", kind.reason())));
+                }
+                Some(kind) => {
+                    return Err(unreadable(format!("it is {}, and not safetensors", kind.name())));
+                }
+                None if bytes.is_empty() => return Err(unreadable("it is empty".to_owned())),
+                None => {}
+            }
         }
         let read = SafeTensors::deserialize(bytes)
             .map_err(|error| unreadable(format!("it is not a safetensors file ({error})")))?;

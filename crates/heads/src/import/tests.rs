@@ -270,6 +270,11 @@ fn rows_of_an_embedding_become_the_heads_words() {
     );
     let ignored = ImportOptions { ignore: vec!["embedding".to_owned()], ..options() };
     assert!(imported(&tuned, &ignored).parts.tuned.0.is_empty());
+    // Empty lines at the end are of no row.
+    let [end, ends] = [words.to_owned() + "\n", words.to_owned() + "\r\n\r\n"];
+    for vocabulary in [words, &end, &ends] {
+        import_head(&model, &file(&tuned), Some(vocabulary), &options()).unwrap();
+    }
     for (vocabulary, expected) in [
         ("a\nb\n", "the vocabulary has 2 lines, but `embedding.weight`"),
         ("a\nb\na\nc\nd\ne\n", "\"a\" in lines 1 and 3"),
@@ -286,6 +291,21 @@ fn rows_of_an_embedding_become_the_heads_words() {
     );
     tuned[6] = tensor("embedding.weight", &[24], &[0.0; 24]);
     has(&refused(&tuned, Some(words), &options()), &["[24]", "[rows, 4]"]);
+}
+
+#[test]
+fn the_length_of_a_header_may_look_like_the_signature_of_a_pickle() {
+    let whole = file(&state());
+    let header = 8 + u64::from_le_bytes(whole[..8].try_into().unwrap()) as usize;
+    let expected = import_head(&model(), &whole, None, &options()).unwrap().parts.classifier;
+    for length in [640_u64, 896, 1152, 1408, 35_615] {
+        let mut text = whole[8..header].to_vec();
+        assert!(text.len() <= length as usize, "{}", text.len());
+        text.resize(length as usize, b' ');
+        let bytes = [&length.to_le_bytes()[..], &text, &whole[header..]].concat();
+        let made = import_head(&model(), &bytes, None, &options()).unwrap();
+        assert!(made.parts.classifier == expected, "{length}");
+    }
 }
 
 #[test]
@@ -368,6 +388,21 @@ fn what_does_not_fit_is_refused_with_the_cure() {
         |bytes: &[u8]| import_head(&model(), bytes, None, &options()).unwrap_err().to_string();
     has(&unreadable(b"PK\x03\x04"), &["torch.save", "safetensors.torch.save_file"]);
     has(&unreadable(b"hello"), &["not a safetensors file"]);
+    // What `torch.save` writes is named, as is anything else.
+    let mut torch = b"PK\x03\x04".to_vec();
+    torch.resize(26, 0);
+    torch.extend(16_u16.to_le_bytes().into_iter().chain([0, 0]));
+    torch.extend(b"archive/data.pkl\x80\x02}q\0.");
+    has(&unreadable(&torch), &["it is a PyTorch file (torch.save), and not safetensors"]);
+    let legacy = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
+    has(&unreadable(legacy), &["PyTorch file", "safetensors.torch.save_file"]);
+    has(&unreadable(b"\x80\x04\x95\0\0"), &["it is a Python pickle, and not safetensors"]);
+    has(&unreadable(b"\x89HDF\r\n\x1a\n"), &["it is an HDF5 file", "safetensors.torch"]);
+    has(&unreadable(b"\x1f\x8b\x08\0\0\0\0\0\0\x03"), &["compressed with gzip", "gunzip"]);
+    has(&unreadable(b"<!DOCTYPE html>\n<title>Not found</title>"), &["web page", "\"Not found\""]);
+    has(&unreadable(b"version https://git-lfs.github.com/spec/v1\noid"), &["git lfs pull"]);
+    has(&unreadable(b"{\"fc.weight\": [[1.0]]}"), &["it is JSON, and not safetensors; write the"]);
+    has(&unreadable(b""), &["it is empty", "safetensors.torch.save_file"]);
     let mut cut = file(&state());
     cut.pop();
     has(&unreadable(&cut), &["not a safetensors file"]);

@@ -94,7 +94,7 @@ impl BulkInput<'_> {
         let Self::File(path) = self else {
             return given.unwrap_or(BulkFormat::Lines).checked(self.name(), false, false);
         };
-        let name = unpacked(path, &["gz", "zst", "xz", "zip"]);
+        let name = unpacked(path, &["gz", "bz2", "zst", "xz", "zip"]);
         let named = || match extension(&name) {
             None => Ok(BulkFormat::Lines),
             Some(extension) => BulkFormat::of_extension(&extension).ok_or_else(|| {
@@ -168,6 +168,7 @@ mod tests {
             ("a.jsonl", Some(BulkFormat::JsonLines)),
             ("a.ndjson.zst", Some(BulkFormat::JsonLines)),
             ("a.txt.xz", Some(BulkFormat::Lines)),
+            ("a.csv.bz2", Some(BulkFormat::Csv)),
             ("texts", Some(BulkFormat::Lines)),
             ("a.tsv", Some(BulkFormat::Tsv)),
             ("texts.TSV.zst", Some(BulkFormat::Tsv)),

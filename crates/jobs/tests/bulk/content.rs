@@ -176,6 +176,34 @@ fn an_input_or_an_output_that_would_be_misread_is_refused() {
 }
 
 #[test]
+fn files_of_other_kinds_are_named() {
+    let (kindred, scratch) = (demo(), Scratch::new());
+    let work = labels(&kindred);
+    let gzip = |content: &[u8]| {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        gzip.write_all(content).unwrap();
+        gzip.finish().unwrap()
+    };
+    for (name, content, part) in [
+        ("a.txt", b"PAR1\x15\x04\x15\0".to_vec(), "it is a Parquet file, and text is needed"),
+        ("a.csv", b"\x93NUMPY\x01\0".to_vec(), "it is a NumPy file (.npy), and text is needed"),
+        ("a.tsv", b"SQLite format 3\0".to_vec(), "it is an SQLite database"),
+        ("a.jsonl", gzip(b"{}"), "it is compressed with gzip; unpack it first: gunzip"),
+    ] {
+        let input = scratch.file(&format!("{name}.gz"), gzip(&content));
+        let out = scratch.path("other.jsonl");
+        let refused = run(&kindred, &work, (&input, &out), &BulkOptions::default());
+        let error = refused.unwrap_err().to_string();
+        assert!(error.contains(name) && error.contains(part), "{error}");
+        assert!(!out.exists());
+    }
+    // Pages and JSON are texts like any other.
+    let page = scratch.file("page.txt", "<!DOCTYPE html>\n{\"good\": 1}\n");
+    let out = scratch.path("page.jsonl");
+    run(&kindred, &work, (&page, &out), &BulkOptions::default()).unwrap();
+}
+
+#[test]
 fn utf16_is_refused_whole() {
     let (kindred, scratch) = (demo(), Scratch::new());
     let work = labels(&kindred);
@@ -215,6 +243,26 @@ fn utf16_is_refused_whole() {
     let (found, done) =
         scratch.answers(&kindred, &work, &scratch.file("a.txt", some), &BulkOptions::default());
     assert_eq!((found.len(), done.rows), (300, 300));
+}
+
+#[test]
+fn zero_bytes_at_the_end_are_no_row() {
+    let (kindred, scratch) = (demo(), Scratch::new());
+    let work = labels(&kindred);
+    let options = BulkOptions::default();
+    for (name, rows) in
+        [("a.txt", "good\nbad\n"), ("a.jsonl", "{\"text\": \"good\"}\n\n{\"text\": \"bad\"}\n")]
+    {
+        for zeros in [0, 1, 9000] {
+            let input = scratch.file(name, format!("{rows}{}", "\0".repeat(zeros)));
+            let (found, done) = scratch.answers(&kindred, &work, &input, &options);
+            assert_eq!((found.len(), done.rows), (2, 2), "{name}, {zeros}");
+            assert!(found.iter().all(|row| row["error"].is_null()), "{found:?}");
+        }
+    }
+    // A line that may be cut off is one.
+    let input = scratch.file("a.txt", "good\nbad\0\0");
+    assert_eq!(scratch.answers(&kindred, &work, &input, &options).1.rows, 2);
 }
 
 #[test]

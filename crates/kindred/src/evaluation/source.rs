@@ -4,6 +4,8 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use model_store::prepare::not_plain_reason;
+
 use super::EvaluationError;
 
 /// A text and its names in results and errors.
@@ -24,11 +26,14 @@ impl Source {
     /// Reads a file.
     ///
     /// # Errors
-    /// If it can't be read or is not UTF-8, with the line.
+    /// If it can't be read, is no text, or is not UTF-8, with the line.
     pub fn read(path: &Path) -> Result<Self, EvaluationError> {
         let file = path.display().to_string();
         let bytes = fs::read(path)
             .map_err(|source| EvaluationError::Read { path: path.to_owned(), source })?;
+        if let Some(what) = not_plain_reason(&bytes) {
+            return Err(EvaluationError::Empty { file, what });
+        }
         let text = String::from_utf8(bytes).map_err(|e| {
             let before = &e.as_bytes()[..e.utf8_error().valid_up_to()];
             let line = before.iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
@@ -130,6 +135,10 @@ mod tests {
         fs::write(&file, b"one\ntwo\ncaf\xe9\n").unwrap();
         let error = Source::read(&file).unwrap_err().to_string();
         assert!(error.contains("latin1.txt, line 3: it is not UTF-8"), "{error}");
+        let packed = folder.path().join("packed.txt");
+        fs::write(&packed, b"\x1f\x8b\x08\0\0\0\0\0\0\x03").unwrap();
+        let error = Source::read(&packed).unwrap_err().to_string();
+        assert!(error.contains("packed.txt: it is compressed with gzip; unpack it"), "{error}");
         let error = Source::read(&folder.path().join("none")).unwrap_err().to_string();
         assert!(error.contains("can't read") && error.contains("none"), "{error}");
     }

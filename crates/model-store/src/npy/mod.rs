@@ -103,6 +103,15 @@ fn number_of(descr: &str) -> Result<Number, String> {
         "<f2" => Ok(Number::F16),
         "<f4" => Ok(Number::F32),
         "<f8" => Ok(Number::F64),
+        "|O" => {
+            Err("its array has Python objects, which are pickled, and no numbers; save it with \
+                     numpy.save(path, numpy.stack(array).astype('<f4'))"
+                .to_owned())
+        }
+        text if text.contains(['U', 'S']) => Err("its array has text and no numbers; write words \
+                                                  one per line, and name the file with --words: \
+                                                  numpy.savetxt(path, array, fmt='%s')"
+            .to_owned()),
         _ => Err(format!(
             "its numbers have the type {descr}; save it as little-endian float32, float64 or float16: \
              numpy.save(path, array.astype('<f4'))"

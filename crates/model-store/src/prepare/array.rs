@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::Input;
 use super::formats::MAX_RECORD_BYTES;
+use super::kind::FileKind;
 use super::lines::CHUNK_BYTES;
 use super::unpack::{self, Unpacked};
 use crate::ModelError;
@@ -32,7 +33,11 @@ pub fn read_array(
         let mut head = Vec::new();
         let more = unpacked.fill(&mut head, MAX_RECORD_BYTES)?;
         if !Numbers::begins(&head) {
-            let reason = "it is not a NumPy file (.npy); save it with numpy.save(path, array)";
+            let kind = FileKind::of(&head).map(|kind| format!("{}, and ", kind.name()));
+            let reason = format!(
+                "it is {}not a NumPy file (.npy); save it with numpy.save(path, array)",
+                kind.unwrap_or_default()
+            );
             return Err(unpacked.progress().bad(reason));
         }
         read_npy(unpacked, head, more, check)

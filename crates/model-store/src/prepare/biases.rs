@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::Input;
 use super::array::{self, Array};
+use super::encoding::TextEncoding;
 use super::formats::{MAX_RECORD_BYTES, Parsed, parse_component};
 use super::lines::for_each_line;
 use super::unpack::{self, Unpacked, file_name};
@@ -19,26 +20,34 @@ pub(super) struct Biases {
     /// What messages call a number's place, and the place of the first.
     unit: (&'static str, usize),
     biases: Vec<f32>,
+    /// What was left out.
+    warning: Option<String>,
 }
 
 impl Biases {
-    /// Reads a NumPy file or text, compressed or not.
-    pub(super) fn read(path: &Path) -> Result<Self, ModelError> {
+    /// Reads a NumPy file, or text in an encoding, compressed or not.
+    pub(super) fn read(path: &Path, encoding: Option<TextEncoding>) -> Result<Self, ModelError> {
         unpack::read(Input::File(path), None, |unpacked| {
             let mut head = Vec::new();
             let more = unpacked.fill(&mut head, MAX_RECORD_BYTES)?;
-            let (unit, biases) = if npy::Numbers::begins(&head) {
-                (("row", 0), read_npy(unpacked, head, more)?)
+            let (unit, (biases, warning)) = if npy::Numbers::begins(&head) {
+                (("row", 0), (read_npy(unpacked, head, more)?, None))
             } else {
-                (("line", 1), read_text(unpacked, head, more)?)
+                (("line", 1), read_text(unpacked, head, more, encoding)?)
             };
-            Ok(Self { path: path.to_owned(), unit, biases })
+            Ok(Self { path: path.to_owned(), unit, biases, warning })
         })
     }
 
     /// The file's name, for messages.
     pub(super) fn name(&self) -> String {
         file_name(&self.path)
+    }
+
+    /// What was left out of the file, if anything, with its name.
+    pub(super) fn warning(&self) -> Option<String> {
+        let warning = self.warning.as_ref()?;
+        Some(format!("{}: {warning}", self.name()))
     }
 
     /// The biases of the good rows of a chunk, behind `before` records. `row_name` names a row of
@@ -107,14 +116,16 @@ fn read_npy(
     }
 }
 
+/// Numbers, and what was left out at the end.
 fn read_text(
     unpacked: &mut Unpacked<'_>,
     head: Vec<u8>,
     more: bool,
-) -> Result<Vec<f32>, ModelError> {
+    encoding: Option<TextEncoding>,
+) -> Result<(Vec<f32>, Option<String>), ModelError> {
     let mut biases = Vec::new();
     let what = "a file of biases is .npy, or text with one finite number per line";
-    for_each_line(unpacked, head, more, MAX_LINE_BYTES, what, |line| {
+    let warning = for_each_line(unpacked, head, more, encoding, MAX_LINE_BYTES, what, |line| {
         let text = line.trim_ascii();
         if text.is_empty() {
             return Err("it is empty".into());
@@ -122,5 +133,5 @@ fn read_text(
         biases.push(parse_component(text).map_err(|reason| format!("the bias {reason}"))?);
         Ok(())
     })?;
-    Ok(biases)
+    Ok((biases, warning))
 }

@@ -8,6 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 use super::Input;
+use super::signature::{
+    BZIP2_BYTES, SAFETENSORS_BYTES, is_bzip2, is_safetensors, may_be_safetensors,
+};
 use crate::error::Reason;
 use crate::format::Checksum;
 use crate::{ModelError, lfs};
@@ -16,6 +19,7 @@ use crate::{ModelError, lfs};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Packing {
     Gzip,
+    Bzip2,
     Zstd,
     Xz,
     Zip,
@@ -24,6 +28,12 @@ pub(super) enum Packing {
 impl Packing {
     /// Detects compression by the first bytes of a file.
     pub(super) fn of(start: &[u8]) -> Option<Self> {
+        if is_safetensors(start) {
+            return None;
+        }
+        if is_bzip2(start) {
+            return Some(Self::Bzip2);
+        }
         // zstd may start with a skippable frame, as pzstd writes it.
         if matches!(start, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..]) {
             return Some(Self::Zstd);
@@ -38,12 +48,35 @@ impl Packing {
         ];
         magics.into_iter().find(|(magic, _)| start.starts_with(magic)).map(|(_, packing)| packing)
     }
+
+    /// The command that decompresses a file.
+    pub(super) fn unpacker(self) -> &'static str {
+        match self {
+            Self::Gzip => "gunzip",
+            Self::Bzip2 => "bunzip2",
+            Self::Zstd => "unzstd",
+            Self::Xz => "unxz",
+            Self::Zip => "unzip",
+        }
+    }
+
+    /// The command that checks a file.
+    pub(super) fn tester(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip -t",
+            Self::Bzip2 => "bzip2 -t",
+            Self::Zstd => "zstd -t",
+            Self::Xz => "xz -t",
+            Self::Zip => "unzip -t",
+        }
+    }
 }
 
 impl fmt::Display for Packing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Gzip => "gzip",
+            Self::Bzip2 => "bzip2",
             Self::Zstd => "zstd",
             Self::Xz => "xz",
             Self::Zip => "zip",
@@ -65,6 +98,16 @@ impl ReadSoFar {
     /// Before decompression.
     pub(super) fn bytes_read(&self) -> u64 {
         lock(&self.seen).bytes
+    }
+
+    /// Zero bytes were found after compressed data.
+    pub(super) fn see_padding(&self, bytes: u64) {
+        lock(&self.seen).padding += bytes;
+    }
+
+    /// Zero bytes after compressed data.
+    pub(super) fn padding(&self) -> u64 {
+        lock(&self.seen).padding
     }
 
     /// Size and checksum of the file on disk, once it was read to its end.
@@ -89,7 +132,7 @@ impl ReadSoFar {
 }
 
 /// The number of bytes used to detect compression.
-const START_BYTES: u64 = 6;
+const START_BYTES: usize = 6;
 
 /// The source of bytes.
 pub(super) enum Raw<'a> {
@@ -103,6 +146,8 @@ pub(super) enum Raw<'a> {
 #[derive(Default)]
 struct Seen {
     bytes: u64,
+    /// Zero bytes after compressed data.
+    padding: u64,
     hasher: blake3::Hasher,
     /// Hashes a whole archive separately, because only a part of it is read.
     whole: Option<Whole>,
@@ -156,11 +201,22 @@ pub(super) fn open(input: Input<'_>) -> Result<(ReadSoFar, Raw<'_>), ModelError>
 /// Reads the first bytes. More than [`START_BYTES`] only where they matter: the writer of a pipe
 /// may wait for an answer.
 fn read_start(reader: &mut impl Read, start: &mut Vec<u8>) -> io::Result<()> {
-    reader.take(START_BYTES).read_to_end(start)?;
-    if start.len() as u64 == START_BYTES && lfs::may_begin(start) {
-        reader.take(lfs::POINTER_BYTES as u64 - START_BYTES).read_to_end(start)?;
+    reader.take(START_BYTES as u64).read_to_end(start)?;
+    if start.len() == START_BYTES {
+        let more = telling_bytes(start).saturating_sub(START_BYTES);
+        reader.take(more as u64).read_to_end(start)?;
     }
     Ok(())
+}
+
+/// The number of first bytes that tell what a file is that begins like this.
+fn telling_bytes(start: &[u8]) -> usize {
+    match Packing::of(start) {
+        Some(Packing::Bzip2) => BZIP2_BYTES,
+        Some(_) if may_be_safetensors(start) => SAFETENSORS_BYTES,
+        None if lfs::may_begin(start) => lfs::POINTER_BYTES,
+        _ => START_BYTES,
+    }
 }
 
 fn pipe(mut reader: impl Read + Send + 'static, start: &mut Vec<u8>) -> io::Result<Raw<'static>> {

@@ -1,9 +1,13 @@
 //! The lines of a small file beside the vectors: words, or biases.
 
+use std::mem;
+
 use memchr::memchr;
 
+use super::blank_end::BlankEnd;
+use super::encoding::TextEncoding;
 use super::formats::BYTE_ORDER_MARK;
-use super::plain_text::utf16_reason;
+use super::plain_text::{other_kind_reason, utf16_cure};
 use super::unpack::Unpacked;
 use crate::ModelError;
 
@@ -11,51 +15,89 @@ use crate::ModelError;
 pub(super) const CHUNK_BYTES: usize = 1 << 20;
 
 /// Passes each line to `take`, without its line feed and carriage return. `buffer` has what was
-/// read already; `more` says whether the file may go on.
+/// read already; `more` says whether the file may go on. Returns a warning if empty lines or zero
+/// bytes at the end were left out.
 ///
 /// An error of `take` names what is wrong with the line; `what` says what every line is.
 pub(super) fn for_each_line(
     unpacked: &mut Unpacked<'_>,
-    mut buffer: Vec<u8>,
-    mut more: bool,
+    buffer: Vec<u8>,
+    more: bool,
+    encoding: Option<TextEncoding>,
     most_bytes: usize,
     what: &str,
     mut take: impl FnMut(&[u8]) -> Result<(), String>,
-) -> Result<(), ModelError> {
+) -> Result<Option<String>, ModelError> {
+    let (mut buffer, mut more) = begin(unpacked, buffer, more, encoding)?;
     let mut line = 0u64;
     let so_far = unpacked.progress().clone();
     let bad = |line: u64, reason: &str| so_far.bad(format!("line {line}: {reason}; {what}"));
     let too_long = || format!("the line is longer than {most_bytes} bytes");
-    let mut is_first = true;
+    // Empty lines and zero bytes that nothing has followed so far.
+    let mut end = BlankEnd::default();
     loop {
         let mut rest = &buffer[..];
-        if is_first && !rest.is_empty() {
-            is_first = false;
-            if let Some(reason) = utf16_reason(rest) {
-                return Err(so_far.bad(reason));
-            }
-            rest = rest.strip_prefix(BYTE_ORDER_MARK).unwrap_or(rest);
-        }
-        while let Some(end) =
+        while let Some(until) =
             memchr(b'\n', rest).or((!more && !rest.is_empty()).then_some(rest.len()))
         {
             line += 1;
-            let text = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]);
+            let text = rest[..until].strip_suffix(b"\r").unwrap_or(&rest[..until]);
+            let is_last = !more && until == rest.len();
+            rest = &rest[rest.len().min(until + 1)..];
+            if text.is_empty() {
+                end.lines += 1;
+                continue;
+            }
+            if is_last && text.iter().all(|&byte| byte == 0) {
+                end.zeros += text.len() as u64;
+                continue;
+            }
             let taken = match text.len() {
-                0 => Err("it is empty".to_owned()),
+                _ if end.zeros > 0 => Err(too_long()),
+                _ if end.lines > 0 => return Err(bad(line - end.lines, "it is empty")),
                 bytes if bytes > most_bytes => Err(too_long()),
                 _ => take(text),
             };
             taken.map_err(|reason| bad(line, &reason))?;
-            rest = &rest[rest.len().min(end + 1)..];
         }
         if rest.len() > most_bytes + 1 {
-            return Err(bad(line + 1, &too_long()));
+            if rest.iter().any(|&byte| byte != 0) {
+                return Err(bad(line + 1, &too_long()));
+            }
+            end.zeros += rest.len() as u64;
+            rest = &[];
         }
         if !more {
-            return Ok(());
+            return Ok(end.warning());
         }
         buffer = rest.to_vec();
         more = unpacked.fill(&mut buffer, CHUNK_BYTES)?;
     }
+}
+
+/// The first bytes as UTF-8, without a byte order mark, and whether the file may go on.
+fn begin(
+    unpacked: &mut Unpacked<'_>,
+    mut buffer: Vec<u8>,
+    mut more: bool,
+    encoding: Option<TextEncoding>,
+) -> Result<(Vec<u8>, bool), ModelError> {
+    if buffer.is_empty() && more {
+        more = unpacked.fill(&mut buffer, CHUNK_BYTES)?;
+    }
+    // Signatures are those of the file, not of decoded text.
+    if let Some(reason) = other_kind_reason(&buffer) {
+        return Err(unpacked.progress().bad(reason));
+    }
+    if let Some(encoding) = encoding.and_then(TextEncoding::other_than_utf8) {
+        unpacked.decode(encoding, mem::take(&mut buffer));
+        more = unpacked.fill(&mut buffer, CHUNK_BYTES)?;
+    }
+    if let Some(reason) = utf16_cure(&buffer) {
+        return Err(unpacked.progress().bad(reason));
+    }
+    if buffer.starts_with(BYTE_ORDER_MARK) {
+        buffer.drain(..BYTE_ORDER_MARK.len());
+    }
+    Ok((buffer, more))
 }

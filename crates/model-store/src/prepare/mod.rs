@@ -1,8 +1,9 @@
 //! Converts a vectors file into a model, complete or not at all.
 //!
-//! The steps: `input` opens, counts and hashes the file; `unpack` decompresses gzip, zstd, xz or
-//! zip; `formats` detects the format and how to parse it; `pipeline` parses on all cores; `writer`
-//! writes rows into the model's files; `folder` moves the finished folder into place.
+//! The steps: `input` opens, counts and hashes the file; `unpack` decompresses gzip, bzip2, zstd,
+//! xz or zip; `kind` names files that are something else; `encoding` decodes text that is not
+//! UTF-8; `formats` detects the format and how to parse it; `pipeline` parses on all cores;
+//! `writer` writes rows into the model's files; `folder` moves the finished folder into place.
 //!
 //! ```
 //! use model_store::ModelStore;
@@ -24,14 +25,20 @@
 
 mod array;
 mod biases;
+mod blank_end;
+mod encoding;
 mod folder;
 mod formats;
 mod input;
+mod kind;
 mod lines;
+mod members;
 mod options;
 mod pipeline;
 mod plain_text;
 mod rows;
+mod separator;
+mod signature;
 mod unpack;
 mod words_file;
 mod writer;
@@ -43,13 +50,17 @@ use std::path::Path;
 
 pub use array::{Array, read_array};
 use biases::Biases;
+pub use encoding::{NotEncoded, TextEncoding};
 pub(crate) use folder::ModelFolder;
 pub use formats::VectorsFormat;
-use formats::{Expected, MAX_RECORD_BYTES, Plan, plan};
+use formats::{Expected, MAX_RECORD_BYTES, Plan, encoding_of_text, plan};
 pub(crate) use formats::{MAX_WORD_BYTES, ends_in_a_number};
+pub use kind::FileKind;
 pub use options::{Input, PrepareOptions, Progress, Summary};
-pub use plain_text::{not_plain_reason, utf16_reason};
+pub use plain_text::{not_plain_reason, other_kind_reason, utf16_cure, utf16_reason};
 use rows::Rows;
+pub use separator::Separator;
+pub use signature::is_safetensors;
 pub use unpack::Unpacked;
 use words_file::WordList;
 pub use writer::ModelWriter;
@@ -139,7 +150,10 @@ fn read_rows<W: Write + Seek>(
         let reason = "biases are added to dot products; add --metric dot, or omit --bias".into();
         return Err(ModelError::BadInput { path: path.clone(), reason });
     }
-    let biases = options.biases.as_deref().map(Biases::read).transpose()?;
+    let biases = options.biases.as_deref();
+    let biases = biases.map(|path| Biases::read(path, options.encoding)).transpose()?;
+    let of_words = words.as_ref().and_then(WordList::warning);
+    let warnings = of_words.into_iter().chain(biases.as_ref().and_then(Biases::warning)).collect();
     unpack::read(input, options.member.as_deref(), |unpacked| {
         let so_far = unpacked.progress().clone();
         let (head, mut plan) = begin(unpacked, options, words)?;
@@ -153,11 +167,14 @@ fn read_rows<W: Write + Seek>(
             description: std::mem::take(&mut plan.description),
             unit: plan.records,
             column: plan.first_column.take(),
+            warnings,
+            first_rows: None,
             first_bad: None,
             bad: 0,
             repeated: 0,
         };
-        let records = pipeline::run(unpacked, head, plan, |position, parsed| {
+        let limit = options.limit.map(|limit| limit.get() as u64);
+        let (records, of_end) = pipeline::run(unpacked, head, plan, limit, |position, parsed| {
             rows.take(position, parsed, can_not_write)?;
             if on_progress(rows.progress()).is_break() {
                 Err(ModelError::Cancelled)
@@ -165,12 +182,25 @@ fn read_rows<W: Write + Seek>(
                 Ok(())
             }
         })?;
-        if let Some(Expected { rows: expected, said, cure }) = expected
-            && expected != records
-        {
-            return Err(rows.so_far.bad(format!("{said}, but it has {records}; {cure}")));
+        if limit == Some(records) {
+            rows.first_rows = limit;
+            // The size and the checksum are those of the whole file.
+            while unpacked.skip()? {
+                if on_progress(rows.progress()).is_break() {
+                    return Err(ModelError::Cancelled);
+                }
+            }
         }
-        if let Some(biases) = &rows.biases {
+        rows.warnings.extend(of_end);
+        // The first rows do not tell how many there are, unless they are too many.
+        let are_some = |expected: &Expected| limit == Some(records) && records <= expected.rows;
+        if let Some(expected) = expected.filter(|expected| !are_some(expected)) {
+            let of_count = expected.check(records).map_err(|reason| rows.so_far.bad(reason))?;
+            rows.warnings.extend(of_count);
+        }
+        if let Some(biases) = &rows.biases
+            && rows.first_rows.is_none()
+        {
             biases.check_end(records, &rows.so_far.path)?;
         }
         rows.finish()
@@ -185,6 +215,10 @@ fn begin(
 ) -> Result<(Vec<u8>, Plan), ModelError> {
     let mut head = Vec::with_capacity(MAX_RECORD_BYTES);
     unpacked.fill(&mut head, MAX_RECORD_BYTES)?;
+    if let Some(encoding) = encoding_of_text(&head, options, words.is_some()) {
+        unpacked.decode(encoding, std::mem::take(&mut head));
+        unpacked.fill(&mut head, MAX_RECORD_BYTES)?;
+    }
     let so_far = unpacked.progress();
     let bytes_total = so_far.bytes_total.filter(|_| so_far.packing.is_none());
     let plan = plan(&head, bytes_total, options, words).map_err(|reason| so_far.bad(reason))?;

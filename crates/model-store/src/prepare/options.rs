@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use contract::Metric;
 
 use super::VectorsFormat;
+use super::encoding::TextEncoding;
+use super::separator::Separator;
 use crate::format::Provenance;
 
 /// The source of the vectors.
@@ -43,8 +45,17 @@ pub struct PrepareOptions {
     /// Components per row; by default from the header, or the number of fields in the first line
     /// minus one. If it is given, the first column of a matrix is never an index of its rows.
     pub dim: Option<NonZeroUsize>,
+    /// Read only the first rows. Those that are bad or repeated count, too.
+    pub limit: Option<NonZeroUsize>,
+    /// The encoding of text, also in the files of the words and of the biases; by default UTF-8. A
+    /// byte order mark says more.
+    pub encoding: Option<TextEncoding>,
+    /// The sign between the fields of a line that begins with its word.
+    pub separator: Separator,
     /// Take the first field of each line for its word, even if all of them are numbers; and each
-    /// line of the file of the words for a word, even if all of them end in numbers.
+    /// line of the file of the words for a word, even if all of them end in numbers. Where the
+    /// dimension is known, from a header or from `dim`, words in text with spaces may end in a
+    /// number, too.
     pub allow_numeric_words: bool,
     /// Skip and count invalid rows, instead of stopping at the first.
     pub skip_bad_rows: bool,
@@ -72,6 +83,9 @@ pub struct Summary {
     pub dim: usize,
     /// The first row that was skipped because it was invalid, and what was wrong.
     pub first_bad_row: Option<String>,
+    /// What was unusual about the files, but no fault, such as empty lines at the end: a sentence
+    /// for each.
+    pub warnings: Vec<String>,
     /// The file's format and size, and how many rows were skipped.
     pub provenance: Provenance,
 }

@@ -37,15 +37,16 @@ pub(super) struct Position {
 }
 
 /// Reads `unpacked`, whose first bytes are already in `head`, according to `plan`, and passes the
-/// content to `deliver`. Stops if `deliver` fails.
+/// content to `deliver`: at most `limit` records. Stops if `deliver` fails.
 ///
-/// Returns the number of records.
+/// Returns the number of records, and what was unusual about the end of the file.
 pub(super) fn run(
     unpacked: &mut Unpacked<'_>,
     head: Vec<u8>,
     plan: Plan,
+    limit: Option<u64>,
     mut deliver: impl FnMut(Position, Parsed) -> Result<(), ModelError>,
-) -> Result<u64, ModelError> {
+) -> Result<(u64, Vec<String>), ModelError> {
     let in_flight = CHUNKS_PER_CORE * rayon::current_num_threads();
     let (chunks, arriving) = sync_channel(in_flight);
     let so_far = unpacked.progress().clone();
@@ -53,13 +54,16 @@ pub(super) fn run(
     thread::scope(|scope| {
         let reading =
             thread::Builder::new().name("kindred-read".into()).spawn_scoped(scope, || {
-                if let Err(fault) = read_chunks(unpacked, head, plan, &chunks) {
+                let warnings = read_chunks(unpacked, head, plan, limit, &chunks);
+                let warnings = warnings.unwrap_or_else(|fault| {
                     // Nobody waits for it if `deliver` has failed.
                     let _ = chunks.send(Err(fault));
-                }
+                    Vec::new()
+                });
                 drop(chunks);
+                warnings
             });
-        reading.map_err(ModelError::io("start a thread that reads", &so_far.path))?;
+        let reading = reading.map_err(ModelError::io("start a thread that reads", &so_far.path))?;
         // Moved in here, so that it is dropped when `deliver` fails, and the reader stops.
         let arriving: Receiver<Result<Chunk, Fault>> = arriving;
         let mut records = 0;
@@ -71,16 +75,19 @@ pub(super) fn run(
             records += parsed.records;
             deliver(position, parsed)?;
         }
-        Ok(records)
+        let warnings = reading.join().expect("the thread that reads does not panic");
+        Ok((records, warnings))
     })
 }
 
+/// Returns what was unusual about the end of the file.
 fn read_chunks(
     unpacked: &mut Unpacked<'_>,
     head: Vec<u8>,
     mut plan: Plan,
+    limit: Option<u64>,
     chunks: &SyncSender<Result<Chunk, Fault>>,
-) -> Result<(), Fault> {
+) -> Result<Vec<String>, Fault> {
     let mut at_end = head.len() < MAX_RECORD_BYTES;
     let mut buffer = head;
     // The buffer's offset in the decompressed bytes.
@@ -96,8 +103,17 @@ fn read_chunks(
     buffer.drain(..skipped as usize);
     start += skipped;
     loop {
-        let whole = plan.framing.whole(&buffer, at_end);
-        let (whole, found) = whole.map_err(|bad| Fault::Bytes { start, bad })?;
+        let wanted = limit.map(|limit| limit.saturating_sub(first));
+        let end = wanted.and_then(|wanted| Some((plan.framing.end_of(&buffer, wanted)?, wanted)));
+        let (whole, found) = match end {
+            Some(end) => end,
+            None => {
+                let whole = plan.framing.whole(&buffer, at_end);
+                whole.map_err(|bad| Fault::Bytes { start, bad })?
+            }
+        };
+        // Nothing after the records that are wanted is looked at.
+        at_end |= end.is_some();
         let rest = &buffer[whole..];
         // A record that does not fit in one chunk may fit in more.
         let room = if whole > 0 { CHUNK_BYTES } else { MAX_RECORD_BYTES };
@@ -115,11 +131,12 @@ fn read_chunks(
                 let _ = parsed.send(parser.parse(&buffer, first));
             });
             if chunks.send(Ok(Chunk { start, parsed: waiting })).is_err() {
-                return Ok(());
+                return Ok(Vec::new());
             }
         }
         if at_end {
-            return Ok(());
+            // The end of the file was seen only if the framing looked for it.
+            return Ok(if end.is_some() { Vec::new() } else { plan.framing.warnings() });
         }
         start += whole as u64;
         first += found;

@@ -1,28 +1,44 @@
 //! Files that are no plain text in UTF-8, and how to convert them.
 
-use super::input::Packing;
+use super::kind::FileKind;
+use super::signature::is_safetensors;
+use crate::npy;
 
 /// The fault of a text that begins like this, if it is UTF-16. Read as UTF-8, it would be
 /// letters with NUL characters between them.
 pub fn utf16_reason(start: &[u8]) -> Option<String> {
-    let name = match start {
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "UTF-16",
-        _ => utf16_without_mark(start)?,
-    };
+    let name = utf16_name(start)?;
     Some(format!("it is UTF-16 text; convert it first: iconv -f {name} -t UTF-8"))
 }
 
-/// The fault of a text file that begins like this, if it is compressed or UTF-16: for files
-/// that are read as they are.
+/// The same of a file whose encoding can be named.
+pub fn utf16_cure(start: &[u8]) -> Option<String> {
+    Some(format!("{}, or add --encoding {}", utf16_reason(start)?, utf16_name(start)?))
+}
+
+fn utf16_name(start: &[u8]) -> Option<&'static str> {
+    match start {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("UTF-16"),
+        _ => utf16_without_mark(start),
+    }
+}
+
+/// The fault of a text file that begins like this, if it is compressed, of another kind, or
+/// UTF-16: for files that are read as they are.
 pub fn not_plain_reason(start: &[u8]) -> Option<String> {
-    let Some(packing) = Packing::of(start) else { return utf16_reason(start) };
-    let unpack = match packing {
-        Packing::Gzip => "gunzip",
-        Packing::Zstd => "unzstd",
-        Packing::Xz => "unxz",
-        Packing::Zip => "unzip",
+    other_kind_reason(start).or_else(|| utf16_reason(start))
+}
+
+/// The fault of a text file that begins like this, if it is compressed or of another kind.
+pub fn other_kind_reason(start: &[u8]) -> Option<String> {
+    let name = match FileKind::of(start) {
+        Some(kind) if kind.is_container() => return Some(kind.reason()),
+        Some(kind) => kind.name().to_owned(),
+        None if npy::Numbers::begins(start) => "a NumPy file (.npy)".to_owned(),
+        None if is_safetensors(start) => "a safetensors file".to_owned(),
+        None => return None,
     };
-    Some(format!("it is compressed with {packing}; unpack it first: {unpack}"))
+    Some(format!("it is {name}, and text is needed here; save it as text in UTF-8"))
 }
 
 /// Which UTF-16 this is, if it has no byte order mark. The higher half of most characters is 0
@@ -107,6 +123,17 @@ mod tests {
             (b"\x28\xb5\x2f\xfd\0\0", "zstd; unpack it first: unzstd"),
             (b"\xfd7zXZ\0\0", "xz; unpack it first: unxz"),
             (b"PK\x03\x04\x14\0\0\0", "zip; unpack it first: unzip"),
+            (b"BZh91AY&SY\xa8\xd3", "bzip2; unpack it first: bunzip2"),
+        ] {
+            let said = not_plain_reason(start).unwrap();
+            assert!(said.contains(expected), "{said}");
+        }
+        for (start, expected) in [
+            (&b"\x93NUMPY\x01\0"[..], "it is a NumPy file (.npy), and text is needed here"),
+            (b"\x80\x02\0\0\0\0\0\0{\"a\"", "it is a safetensors file, and text is needed here"),
+            (b"PAR1\x15\x04\x15\0", "it is a Parquet file, and text is needed here"),
+            (b"7z\xbc\xaf\x27\x1c\0\x04", "it is a 7z archive; unpack it first"),
+            (b"version https://git-lfs.github.com/spec/v1\noid", "git lfs pull"),
         ] {
             let said = not_plain_reason(start).unwrap();
             assert!(said.contains(expected), "{said}");

@@ -3,9 +3,11 @@
 use std::io::{self, Seek, Write};
 
 use super::biases::Biases;
+use super::encoding::TextEncoding;
 use super::formats::{BadRecord, Parsed, RecordUnit, Watch};
 use super::input::ReadSoFar;
 use super::pipeline::{Position, byte_name};
+use super::separator::Separator;
 use super::unpack::file_name;
 use super::{ModelWriter, PrepareOptions, Progress, Summary};
 use crate::ModelError;
@@ -22,6 +24,10 @@ pub(super) struct Rows<'a, W> {
     pub(super) unit: RecordUnit,
     /// What the first column may be instead of what it is taken for.
     pub(super) column: Option<Watch>,
+    /// What was unusual, but no fault.
+    pub(super) warnings: Vec<String>,
+    /// The number of rows, if only the first ones were wanted.
+    pub(super) first_rows: Option<u64>,
     pub(super) first_bad: Option<(u64, String)>,
     pub(super) bad: u64,
     pub(super) repeated: u64,
@@ -78,8 +84,14 @@ impl<W: Write + Seek> Rows<'_, W> {
                 self.so_far.bad(format!("line {number}: {reason}"))
             }
             RecordUnit::Line { .. } => {
-                if number == 1 && self.options.dim.is_none() && reason.contains("not a number") {
-                    reason += "; if the first word contains spaces, give --dim";
+                if number == 1 && reason.contains("not a number") {
+                    reason += match (self.options.separator, self.options.dim) {
+                        (Separator::Space, None) => {
+                            "; if the first word contains spaces, give --dim"
+                        }
+                        (Separator::Space, Some(_)) => "",
+                        _ => "; if line 1 names the columns, remove it: tail -n +2 FILE",
+                    };
                 }
                 ModelError::BadLine { path, line: number, reason }
             }
@@ -95,7 +107,8 @@ impl<W: Write + Seek> Rows<'_, W> {
     }
 
     pub(super) fn finish(self) -> Result<(ModelWriter<W>, Summary), ModelError> {
-        let Self { writer, biases, options, so_far, column, first_bad, bad, repeated, .. } = self;
+        let Self { writer, biases, options, so_far, column, mut warnings, .. } = self;
+        let Self { first_rows, first_bad, bad, repeated, .. } = self;
         let unit = self.unit.name();
         if writer.rows() == 0 {
             return Err(so_far.bad(match first_bad {
@@ -125,8 +138,19 @@ impl<W: Write + Seek> Rows<'_, W> {
         if let Some(biases) = biases {
             format += &format!(" with biases in {}", biases.name());
         }
+        if let Some(encoding) = options.encoding.and_then(TextEncoding::other_than_utf8) {
+            format += &format!(", {encoding}");
+        }
         if let Some(packing) = so_far.packing {
             format += &format!(", {packing}");
+            let zeros = so_far.padding();
+            if zeros > 0 {
+                let after = format!("after its {packing} data ({zeros})");
+                warnings.push(format!("the zero bytes {after} were left out"));
+            }
+        }
+        if let Some(rows) = first_rows {
+            format += &format!(", first {rows} rows");
         }
         let provenance = Provenance {
             source_format: format,
@@ -138,6 +162,6 @@ impl<W: Write + Seek> Rows<'_, W> {
         };
         let first_bad_row = first_bad.map(|(number, reason)| format!("{unit} {number}: {reason}"));
         let (rows, dim) = (writer.rows(), writer.dim());
-        Ok((writer, Summary { rows, dim, first_bad_row, provenance }))
+        Ok((writer, Summary { rows, dim, first_bad_row, warnings, provenance }))
     }
 }

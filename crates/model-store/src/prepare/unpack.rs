@@ -1,16 +1,23 @@
-//! Decompresses input: gzip, zstd, xz and zip are detected by their first bytes.
+//! Decompresses input: gzip, bzip2, zstd, xz and zip are detected by their first bytes.
 
 use std::borrow::Cow;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Cursor, Read};
+use std::mem;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
-use flate2::read::MultiGzDecoder;
+use bzip2::bufread::BzDecoder;
+use flate2::bufread::GzDecoder;
 use liblzma::read::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
-use zip::ZipArchive;
+use zip::result::ZipError;
+use zip::{CompressionMethod, SUPPORTED_COMPRESSION_METHODS, ZipArchive};
 
 use super::Input;
+use super::encoding::TextEncoding;
 use super::input::{Packing, ReadSeek, ReadSoFar, open};
+use super::kind::FileKind;
+use super::members::Members;
 use super::zstd::ZstdReader;
 use crate::ModelError;
 use crate::error::because;
@@ -39,8 +46,20 @@ struct ExpandsTooMuch;
 /// A reader of decompressed bytes.
 pub struct Unpacked<'a> {
     reader: Box<dyn Read + Send + 'a>,
+    /// The file on disk, which `reader` reads from. None of an archive, which is hashed separately.
+    raw: Option<Shared<'a>>,
     progress: ReadSoFar,
     bytes: u64,
+}
+
+/// The file on disk, for its decompressor and for what nobody decompresses.
+#[derive(Clone)]
+struct Shared<'a>(Arc<Mutex<Box<dyn Read + Send + 'a>>>);
+
+impl Read for Shared<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.lock().map_err(|_| io::Error::other("a reader panicked"))?.read(buffer)
+    }
 }
 
 /// Opens and decompresses an input and lets `f` read it. `member` names one of several files in an
@@ -66,26 +85,34 @@ pub(super) fn read<T>(
             progress.bad(format!("it is not a zip archive, so it has no member `{member}`"))
         );
     }
-    let raw = raw.watched(&progress);
+    let raw = Shared(Arc::new(Mutex::new(raw.watched(&progress))));
+    let rest = Some(raw.clone());
     let buffered = |raw| BufReader::with_capacity(BUFFER_BYTES, raw);
+    let so_far = progress.clone();
+    let see_padding = move |bytes| so_far.see_padding(bytes);
     let reader: Box<dyn Read + Send + '_> = match progress.packing {
-        Some(Packing::Gzip) => Box::new(MultiGzDecoder::new(buffered(raw))),
+        Some(Packing::Gzip) => {
+            Box::new(Members::<GzDecoder<_>, _>::new(buffered(raw), see_padding))
+        }
+        Some(Packing::Bzip2) => {
+            Box::new(Members::<BzDecoder<_>, _>::new(buffered(raw), see_padding))
+        }
         Some(Packing::Zstd) => {
             let so_far = progress.clone();
             let allows = move |bytes| match bytes > allowed(so_far.bytes_read()) {
                 true => Err(io::Error::other(ExpandsTooMuch)),
                 false => Ok(()),
             };
-            Box::new(ZstdReader::new(buffered(raw), allows))
+            Box::new(ZstdReader::new(buffered(raw), allows, see_padding))
         }
         Some(Packing::Xz) => {
             let stream = Stream::new_stream_decoder(XZ_MEMORY, CONCATENATED);
             let stream = stream.map_err(|e| can_not_read(e.into()))?;
             Box::new(XzDecoder::new_stream(buffered(raw), stream))
         }
-        Some(Packing::Zip) | None => raw,
+        Some(Packing::Zip) | None => Box::new(raw),
     };
-    f(&mut Unpacked { reader, progress, bytes: 0 })
+    f(&mut Unpacked { reader, raw: rest, progress, bytes: 0 })
 }
 
 fn read_member<T>(
@@ -94,7 +121,7 @@ fn read_member<T>(
     progress: ReadSoFar,
     f: impl FnOnce(&mut Unpacked<'_>) -> Result<T, ModelError>,
 ) -> Result<T, ModelError> {
-    let damaged = |e: zip::result::ZipError| {
+    let damaged = |e: ZipError| {
         let text = format!(
             "the zip archive is cut off or damaged ({e}); download the file again (`unzip -t` checks it)"
         );
@@ -106,6 +133,11 @@ fn read_member<T>(
     let names = archive.file_names().map(|name| name.map(Cow::into_owned));
     let names: Vec<String> = names.collect::<Result<_, _>>().map_err(damaged)?;
     let names: Vec<String> = names.into_iter().filter(is_file).collect();
+    // PyTorch's archives have no file of vectors. Who names one of their files means it.
+    let kind = FileKind::of_archive(names.iter().map(String::as_str)).filter(|_| member.is_none());
+    if let Some(kind) = kind {
+        return Err(progress.bad(kind.reason()));
+    }
     let listed = || {
         let shown: Vec<String> = names.iter().take(20).map(|name| format!("`{name}`")).collect();
         let more = if names.len() > shown.len() { ", …" } else { "" };
@@ -128,11 +160,42 @@ fn read_member<T>(
         }
     };
     let file = archive.by_name(&name).map_err(|e| {
-        let text = format!("the member `{name}` of the zip archive can't be read: {e}");
+        let text = match e {
+            ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED) => {
+                not_read(&name, "encrypted")
+            }
+            _ => format!("the member `{name}` of the zip archive can't be read: {e}"),
+        };
         progress.bad(because(text, e))
     })?;
+    let method = file.compression();
+    if !SUPPORTED_COMPRESSION_METHODS.contains(&method) {
+        let how = format!("compressed with {}", method_name(method));
+        return Err(progress.bad(not_read(&name, &how)));
+    }
     let reader = Box::new(BufReader::with_capacity(BUFFER_BYTES, file));
-    f(&mut Unpacked { reader, progress: progress.clone(), bytes: 0 })
+    f(&mut Unpacked { reader, raw: None, progress: progress.clone(), bytes: 0 })
+}
+
+/// What is wrong with a member that is kept in a way that is not read.
+fn not_read(name: &str, how: &str) -> String {
+    format!(
+        "the member `{name}` of the zip archive is {how}, which is not read; unpack the archive \
+         first: 7z x FILE"
+    )
+}
+
+/// The usual name of a method of zip archives.
+fn method_name(method: CompressionMethod) -> String {
+    let names = [
+        (CompressionMethod::DEFLATE64, "Deflate64"),
+        (CompressionMethod::LZMA, "LZMA"),
+        (CompressionMethod::PPMD, "PPMd"),
+        (CompressionMethod::XZ, "xz"),
+        (CompressionMethod::ZSTD, "zstd"),
+    ];
+    let found = names.iter().find(|(known, _)| *known == method);
+    found.map_or_else(|| format!("another method ({method})"), |(_, name)| (*name).to_owned())
 }
 
 impl Unpacked<'_> {
@@ -163,6 +226,26 @@ impl Unpacked<'_> {
         Ok(read == bytes)
     }
 
+    /// From here on, reads text in this encoding as UTF-8. It begins with `start`, which was read.
+    pub(super) fn decode(&mut self, encoding: TextEncoding, start: Vec<u8>) {
+        self.bytes = self.bytes.saturating_sub(start.len() as u64);
+        let rest = mem::replace(&mut self.reader, Box::new(io::empty()));
+        self.reader = Box::new(encoding.reader(Cursor::new(start).chain(rest)));
+    }
+
+    /// Reads on in the file on disk without decompressing it, only for its size and checksum:
+    /// `false` at its end.
+    ///
+    /// # Errors
+    /// If the file can't be read.
+    pub(super) fn skip(&mut self) -> Result<bool, ModelError> {
+        const BYTES: usize = 1 << 20;
+        let Some(raw) = &mut self.raw else { return Ok(false) };
+        let mut skipped = Vec::with_capacity(BYTES);
+        let read = raw.take(BYTES as u64).read_to_end(&mut skipped);
+        Ok(read.map_err(ModelError::io("read", &self.progress.path))? == BYTES)
+    }
+
     fn read_error(&self, error: io::Error) -> ModelError {
         let ReadSoFar { path, packing, .. } = &self.progress;
         if error.get_ref().is_some_and(|error| error.is::<ExpandsTooMuch>()) {
@@ -188,12 +271,7 @@ impl Unpacked<'_> {
                 self.progress.bad(because(text, error))
             }
             Some(packing) if error.raw_os_error().is_none() => {
-                let test = match packing {
-                    Packing::Gzip => "gzip -t",
-                    Packing::Zstd => "zstd -t",
-                    Packing::Xz => "xz -t",
-                    Packing::Zip => "unzip -t",
-                };
+                let test = packing.tester();
                 let text = format!(
                     "the {packing} data is cut off or damaged, at or before byte {} ({error}); download the \
                      file again (`{test}` checks it)",

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use super::encoding::TextEncoding;
 use super::formats::{MAX_WORD_BYTES, utf8};
 use super::lines::for_each_line;
 use super::unpack::{self, file_name};
@@ -15,15 +16,21 @@ pub(super) struct WordList {
     name: String,
     text: String,
     ends: Vec<usize>,
+    /// What was left out.
+    warning: Option<String>,
 }
 
 impl WordList {
     /// Reads a file, compressed or not.
     pub(super) fn read(path: &Path, options: &PrepareOptions) -> Result<Self, ModelError> {
-        let mut list = Self { name: file_name(path), text: String::new(), ends: Vec::new() };
+        let (name, text, ends) = (file_name(path), String::new(), Vec::new());
+        let mut list = Self { name, text, ends, warning: None };
         unpack::read(Input::File(path), None, |unpacked| {
             let what = "a words file has one word per line";
-            for_each_line(unpacked, Vec::new(), true, MAX_WORD_BYTES, what, |line| list.add(line))?;
+            let encoding = options.encoding.and_then(TextEncoding::other_than_utf8);
+            let add = |line: &[u8]| list.add(line, encoding);
+            let (head, most) = (Vec::new(), MAX_WORD_BYTES);
+            list.warning = for_each_line(unpacked, head, true, encoding, most, what, add)?;
             match list.have_counts().filter(|_| !options.allow_numeric_words) {
                 Some(reason) => Err(unpacked.progress().bad(reason)),
                 None => Ok(()),
@@ -32,8 +39,8 @@ impl WordList {
         Ok(list)
     }
 
-    fn add(&mut self, line: &[u8]) -> Result<(), String> {
-        self.text.push_str(utf8(line)?);
+    fn add(&mut self, line: &[u8], encoding: Option<TextEncoding>) -> Result<(), String> {
+        self.text.push_str(utf8(line, encoding)?);
         self.ends.push(self.text.len());
         Ok(())
     }
@@ -57,6 +64,12 @@ impl WordList {
                  --allow-numeric-words"
             )
         })
+    }
+
+    /// What was left out of the file, if anything, with its name.
+    pub(super) fn warning(&self) -> Option<String> {
+        let warning = self.warning.as_ref()?;
+        Some(format!("{}: {warning}", self.name))
     }
 
     /// The file's name, for messages.

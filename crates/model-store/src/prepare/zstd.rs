@@ -9,6 +9,8 @@ use std::io::{self, BufRead, Read};
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
+use super::members::padding_at_end;
+
 /// The largest window: 2 GiB, as `zstd --long=31` makes it. Memory is taken only as far as a file
 /// fills it.
 const MAX_WINDOW: u64 = 1 << 31;
@@ -16,10 +18,13 @@ const MAX_WINDOW: u64 = 1 << 31;
 const STEP: usize = 256 << 10;
 
 /// Reads the frames of `source`, one after the other. `allows` says whether n bytes may have been
-/// decoded by now.
-pub(super) struct ZstdReader<R, F> {
+/// decoded by now; `see_padding` is told how many zero bytes follow the last frame.
+pub(super) struct ZstdReader<R, F, P> {
     source: R,
     allows: F,
+    see_padding: P,
+    /// Whether a frame was read.
+    has_begun: bool,
     frame: Option<Frame>,
     /// At least the bytes decoded from all frames.
     decoded: u64,
@@ -31,13 +36,20 @@ struct Frame {
     read: u64,
 }
 
-impl<R: BufRead, F: Fn(u64) -> io::Result<()>> ZstdReader<R, F> {
-    pub(super) fn new(source: R, allows: F) -> Self {
-        Self { source, allows, frame: None, decoded: 0 }
+impl<R: BufRead, F: Fn(u64) -> io::Result<()>, P: FnMut(u64)> ZstdReader<R, F, P> {
+    pub(super) fn new(source: R, allows: F, see_padding: P) -> Self {
+        Self { source, allows, see_padding, has_begun: false, frame: None, decoded: 0 }
     }
 
     /// Begins the next frame, if there is one.
     fn begin(&mut self) -> io::Result<()> {
+        if self.has_begun
+            && let Some(zeros) = padding_at_end(&mut self.source)?
+        {
+            (self.see_padding)(zeros);
+            return Ok(());
+        }
+        self.has_begun = true;
         while self.frame.is_none() && !self.source.fill_buf()?.is_empty() {
             // A new decoder for each frame: it takes memory as it decodes, but a reused one takes
             // the whole window immediately.
@@ -62,7 +74,7 @@ impl<R: BufRead, F: Fn(u64) -> io::Result<()>> ZstdReader<R, F> {
     }
 }
 
-impl<R: BufRead, F: Fn(u64) -> io::Result<()>> Read for ZstdReader<R, F> {
+impl<R: BufRead, F: Fn(u64) -> io::Result<()>, P: FnMut(u64)> Read for ZstdReader<R, F, P> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if buffer.is_empty() {
             return Ok(0);
@@ -156,7 +168,7 @@ mod tests {
     fn read(bytes: &[u8]) -> io::Result<Vec<u8>> {
         let mut read = Vec::new();
         let source = BufReader::with_capacity(3, Cursor::new(bytes));
-        ZstdReader::new(source, |_| Ok(())).read_to_end(&mut read).map(|_| read)
+        ZstdReader::new(source, |_| Ok(()), |_| ()).read_to_end(&mut read).map(|_| read)
     }
 
     #[test]
@@ -164,6 +176,10 @@ mod tests {
         let several = [FRAME, SKIPPED, UNCHECKED, SKIPPED, FRAME].concat();
         assert_eq!(read(&bytes(&several)).unwrap(), numbers().repeat(3));
         assert_eq!(read(b"").unwrap(), b"");
+        // Whole frames, and zero bytes up to the size of a block.
+        let mut padded = bytes(&several);
+        padded.extend([0; 99]);
+        assert_eq!(read(&padded).unwrap(), numbers().repeat(3));
         // `--long=31`.
         let mut long = bytes(FRAME);
         long[5] = 0xa8;
@@ -205,7 +221,7 @@ mod tests {
         bomb.extend(b"\x02\x00\x100".repeat(10_000));
         let source = BufReader::new(Cursor::new(bomb));
         let allows = |decoded| if decoded > 8 << 20 { Err(io::Error::other("no")) } else { Ok(()) };
-        let mut reader = ZstdReader::new(source, allows);
+        let mut reader = ZstdReader::new(source, allows, |_| ());
         assert_eq!(reader.read(&mut [0; 9]).unwrap_err().to_string(), "no");
         assert!(reader.decoded < 9 << 20);
     }
@@ -220,7 +236,8 @@ mod tests {
         }
         for at in [0, 3, 20] {
             let start = Cursor::new(bytes(FRAME)[..at].to_vec());
-            let mut reader = ZstdReader::new(BufReader::new(start.chain(Broken)), |_| Ok(()));
+            let mut reader =
+                ZstdReader::new(BufReader::new(start.chain(Broken)), |_| Ok(()), |_| ());
             assert_eq!(reader.read(&mut [0; 9]).unwrap_err().raw_os_error(), Some(5), "{at}");
         }
     }

@@ -32,6 +32,7 @@ fn truncated_packings() {
         (0..2000u32).map(|i| format!("w{i} {}\n", i.wrapping_mul(2_654_435_761))).collect();
     for (packing, name) in [
         (Packing::Gzip, "gzip"),
+        (Packing::Bzip2, "bzip2"),
         (Packing::Zstd, "zstd"),
         (Packing::Xz, "xz"),
         (Packing::Zip, "zip"),
@@ -63,6 +64,11 @@ fn bombs() {
         lines.truncate(600);
         Scratch::new().prepare(packing.pack(&lines), &PrepareOptions::default()).unwrap();
     }
+    // A block of bzip2 has 900 kB at most.
+    let blocks = |content: &[u8]| Packing::Bzip2.pack(content).repeat(100);
+    says(&refused(blocks(&[b'0'; 900_000])), &["line 1"]);
+    let said = refused(blocks(&b"a 1 1\n".repeat(150_000)));
+    says(&said, &["more than 100 times its size", "decompress it first"]);
     let scratch = Scratch::new();
     let lines = b"a\n".repeat(40 << 20);
     let options = scratch.with_words(Packing::Gzip.pack(&lines));
@@ -85,8 +91,9 @@ fn packed_twice() {
 #[test]
 fn headers_that_lie() {
     let lines = glove(" ", "\n");
-    says(&refused(format!("5 3\n{lines}")), &["its header announces 5 rows, but it has 4"]);
-    says(&refused(format!("3 3\n{lines}")), &["its header announces 3 rows, but it has 4"]);
+    let cure = "leave out the header: tail -n +2 FILE | kindred prepare - --format glove --dim 3";
+    says(&refused(format!("6 3\n{lines}")), &["its header announces 6 rows, but it has 4", cure]);
+    says(&refused(format!("2 3\n{lines}")), &["its header announces 2 rows, but it has 4", cure]);
     says(&refused("2 300\na 1\nb 2\n"), &["line 2: 1 components instead of 300", "--format glove"]);
     let dim = refused(format!("4 2\n{lines}"));
     says(&dim, &["line 2", "3 components instead of 2 (according to the header in line 1;"]);
@@ -97,10 +104,14 @@ fn headers_that_lie() {
     let binary = word2vec_binary(b"\n");
     let with = |header: &[u8]| [header, &binary[4..]].concat();
     says(
-        &refused(with(b"5 3\n")),
-        &["row 4, byte", "the file ends here, but its header announces 5 rows"],
+        &refused(with(b"6 3\n")),
+        &[
+            "row 4, byte",
+            "the file ends here, but its header announces 6 rows",
+            "(echo 4 3; tail -n +2 FILE) > WHOLE",
+        ],
     );
-    says(&refused(with(b"3 3\n")), &["byte", "more data after the 3 rows"]);
+    says(&refused(with(b"2 3\n")), &["byte", "more data after the 2 rows", "first line"]);
     for header in ["4 2\n", "4 4\n", "4 1\n", "1000000000000 1000\n", "4 65536\n"] {
         let said = refused(with(header.as_bytes()));
         says(&said, &["byte "]);
@@ -134,7 +145,10 @@ fn other_kinds_of_numbers() {
         &refused_with_words(npy("<f4", "True", "(4, 3)", &data)),
         &["Fortran", "ascontiguousarray"],
     );
-    for descr in [">f4", "<i4", "|u1", "<c8", "<U7"] {
+    for (descr, expected) in [("|O", "pickled"), ("<U7", "--words"), ("|S9", "fmt='%s'")] {
+        says(&refused_with_words(npy(descr, "False", "(4, 3)", &data)), &["its array", expected]);
+    }
+    for descr in [">f4", "<i4", "|u1", "<c8"] {
         says(
             &refused_with_words(npy(descr, "False", "(4, 3)", &data)),
             &["have the type", "astype"],
@@ -197,7 +211,7 @@ fn numbers_that_are_not_finite() {
 
 #[test]
 fn empty_files_and_only_headers() {
-    for packing in [Packing::Plain, Packing::Gzip, Packing::Zstd, Packing::Xz, Packing::Zip] {
+    for packing in Packing::ALL {
         says(&refused(packing.pack(b"")), &["the file is empty"]);
     }
     for format in VectorsFormat::ALL {
@@ -296,7 +310,13 @@ fn words_of_another_file() {
     says(&refused(&array), &["npy holds no words", "--words"]);
     let scratch = Scratch::new();
     let options = scratch.with_words("one\ntwo\n");
-    says(&scratch.refused(&array, &options), &["it has 4 rows, but words.any has 2 words"]);
+    says(
+        &scratch.refused(&array, &options),
+        &["it has 4 rows, but words.any has 2 words; give one word for each row"],
+    );
+    let options = scratch.with_words(format!("word\n{}", words_text()));
+    let said = scratch.refused(&array, &options);
+    says(&said, &["words.any has 5 words", "if its first line is a heading, leave it out: tail"]);
     let options = scratch.with_words("one\n\nthree\nfour\n");
     let said = scratch.refused(&array, &options);
     assert!(said.contains("words.any: line 2: it is empty"), "{said}");
@@ -321,7 +341,7 @@ fn what_is_something_else() {
         (&793_712_314_u32.to_le_bytes()[..], "fastText model"),
         (b"\x80\x04\x95", "Python pickle"),
         (b"\x89HDF\r\n\x1a\n", "HDF5"),
-        (b"BZh91AY&SY", "bunzip2"),
+        (b"BZh91AY&SY", "the bzip2 data is cut off or damaged"),
         (b"\x7fELF\x02\x01\x01", "--format"),
     ] {
         let content = [start, &[0u8; 100]].concat();

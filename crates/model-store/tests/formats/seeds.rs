@@ -1,10 +1,11 @@
 //! Runs the fuzz targets' seeds and findings through the same checks, without a fuzzer.
 
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use model_store::ModelStore;
-use model_store::prepare::{Input, PrepareOptions, VectorsFormat, prepare_in_memory};
+use model_store::prepare::{Input, PrepareOptions, Separator, VectorsFormat, prepare_in_memory};
 
 use super::support::Scratch;
 
@@ -42,13 +43,25 @@ fn every_seed_is_refused_or_becomes_a_whole_model() {
             for seed in fs::read_dir(target.path()).unwrap() {
                 let bytes = fs::read(seed.unwrap().path()).unwrap();
                 let words = words.clone().filter(|_| has_words);
-                let options = PrepareOptions { format, words, ..Default::default() };
-                match prepare_in_memory(Input::Bytes { name: "seed", bytes: &bytes }, &options) {
-                    Ok(files) => {
-                        ModelStore::from_memory("seed", &files).unwrap().verify(|_| ()).unwrap();
-                        models += 1;
+                let own = || PrepareOptions { format, words: words.clone(), ..Default::default() };
+                let encoding = |name: &str| Some(name.parse().unwrap());
+                let tabs = PrepareOptions { separator: Separator::Tab, ..own() };
+                let commas = PrepareOptions { separator: Separator::Comma, ..own() };
+                for options in [
+                    own(),
+                    PrepareOptions { limit: NonZeroUsize::new(2), ..tabs },
+                    PrepareOptions { encoding: encoding("shift_jis"), ..commas },
+                    PrepareOptions { encoding: encoding("utf-16le"), ..own() },
+                ] {
+                    let input = Input::Bytes { name: "seed", bytes: &bytes };
+                    match prepare_in_memory(input, &options) {
+                        Ok(files) => {
+                            let model = ModelStore::from_memory("seed", &files).unwrap();
+                            model.verify(|_| ()).unwrap();
+                            models += 1;
+                        }
+                        Err(_) => refused += 1,
                     }
-                    Err(_) => refused += 1,
                 }
             }
         }

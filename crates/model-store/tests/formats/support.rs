@@ -11,6 +11,7 @@ use model_store::prepare::{Input, PrepareOptions, Summary, prepare_folder};
 use model_store::{ModelError, ModelStore};
 use ruzstd::encoding::CompressionLevel;
 use tempfile::TempDir;
+use zip::CompressionMethod;
 use zip::write::SimpleFileOptions;
 
 /// The compressions of a file.
@@ -18,19 +19,27 @@ use zip::write::SimpleFileOptions;
 pub(crate) enum Packing {
     Plain,
     Gzip,
+    Bzip2,
     Zstd,
     Xz,
     Zip,
 }
 
 impl Packing {
-    pub(crate) const ALL: [Self; 5] = [Self::Plain, Self::Gzip, Self::Zstd, Self::Xz, Self::Zip];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Plain, Self::Gzip, Self::Bzip2, Self::Zstd, Self::Xz, Self::Zip];
 
     pub(crate) fn pack(self, content: &[u8]) -> Vec<u8> {
         match self {
             Self::Plain => content.to_vec(),
             Self::Gzip => {
                 let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+                encoder.write_all(content).unwrap();
+                encoder.finish().unwrap()
+            }
+            Self::Bzip2 => {
+                let mut encoder =
+                    bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::best());
                 encoder.write_all(content).unwrap();
                 encoder.finish().unwrap()
             }
@@ -47,9 +56,16 @@ impl Packing {
 
 /// An archive of these files.
 pub(crate) fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
+    zip_with(CompressionMethod::Deflated, files)
+}
+
+/// An archive of these files, each compressed by this method.
+pub(crate) fn zip_with(method: CompressionMethod, files: &[(&str, &[u8])]) -> Vec<u8> {
+    let level = (method != CompressionMethod::Stored).then_some(9);
+    let options = SimpleFileOptions::default().compression_method(method).compression_level(level);
     let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
     for (name, content) in files {
-        writer.start_file(*name, SimpleFileOptions::default().compression_level(Some(9))).unwrap();
+        writer.start_file(*name, options).unwrap();
         writer.write_all(content).unwrap();
     }
     writer.finish().unwrap().into_inner()

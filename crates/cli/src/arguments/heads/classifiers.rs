@@ -7,6 +7,7 @@ use clap::Args;
 use clap::builder::TypedValueParser;
 use jobs::bulk::WantedLabels;
 use kindred::heads::{Format, Padding, TrainingOptions};
+use kindred::prepare::TextEncoding;
 
 use super::{
     MOST_EPOCHS, ModelArguments, TokensArguments, model_folder, number, probability, up_to,
@@ -20,6 +21,7 @@ among other columns; or no names and two columns, the label first. Quotes are pl
   - CSV: the same names in its first line. Quotes are those of RFC 4180.
   - JSON lines with `label` and `text`.
   - fastText: `__label__x` anywhere in a line.
+  - A label, a space and the text: `1 a good film`. Labels that are words need --format space.
 The format is detected from the first line. Columns and fields with other names are given with --text-column and \
 --label-column.
 
@@ -32,6 +34,7 @@ Examples:
   kindred train classifier --model models/glove.6B.50d --data train.tsv --dev dev.tsv --out heads/sentiment
   kindred train classifier --data reviews.csv --out heads/reviews    # the built-in model
   kindred train classifier --data imdb.csv --text-column review --label-column sentiment --out heads/imdb
+  kindred train classifier --data avis.tsv --encoding latin1 --out heads/avis
   kindred train classifier --data topics.jsonl --balance --skip-bad-rows --out heads/topics
   kindred classify --head heads/reviews \"I don't like it.\"";
 
@@ -46,6 +49,10 @@ pub struct ColumnsArguments {
     /// labels]
     #[arg(long, value_name = "NAME")]
     pub label_column: Option<String>,
+    /// Encoding of files of texts with labels, by its WHATWG name, such as windows-1252 (latin1),
+    /// shift_jis or utf-16le; a byte order mark overrides it [default: utf-8]
+    #[arg(long, value_name = "NAME")]
+    pub encoding: Option<TextEncoding>,
 }
 
 #[derive(Debug, Clone, Args)]

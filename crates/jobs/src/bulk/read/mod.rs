@@ -11,7 +11,7 @@ mod parquet;
 use std::ops::{ControlFlow, Range};
 
 use heads::delimited::{self, Bytes as _, Dialect, MOST_ROW_BYTES, NotFound};
-use model_store::prepare::{Input, read_unpacked, utf16_reason};
+use model_store::prepare::{Input, not_plain_reason, read_unpacked};
 
 use super::formats::{BulkFormat, BulkInput};
 use super::source::{Position, Source};
@@ -124,7 +124,7 @@ impl Job<'_> {
         };
         read_unpacked(input, |unpacked| {
             let mut source = Source::new(unpacked)?;
-            if let Some(reason) = utf16_reason(source.rest()) {
+            if let Some(reason) = not_plain_reason(source.rest()) {
                 return Err(JobError::Refused(format!("{}: {reason}", self.input.name())));
             }
             let dialect = match self.format {

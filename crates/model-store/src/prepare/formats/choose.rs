@@ -3,15 +3,19 @@
 use std::sync::Arc;
 
 use super::column::first_column;
-use super::detect::{detect, first_line, without_mark};
+use super::detect::{detect, first_line, page, without_mark};
 use super::fixed::{FixedFraming, FixedRows};
 use super::header::{NumbersHeader, Word2vecHeader};
 use super::matrix::{is_numbers, matrix, no_words};
-use super::text::{LineFraming, Lines, spaces};
+use super::text::{LineFraming, Lines};
 use super::word2vec::{BinaryRows, RowFraming};
-use super::{Expected, Plan, RecordUnit, VectorsFormat, Watch};
+use super::{Expected, HEADER_TOLERANCE, Parser, Plan, RecordUnit, VectorsFormat, Watch};
 use crate::lfs;
 use crate::number::Number;
+use crate::prepare::blank_end::BlankEnd;
+use crate::prepare::encoding::TextEncoding;
+use crate::prepare::kind::FileKind;
+use crate::prepare::separator::Separator;
 use crate::prepare::words_file::WordList;
 use crate::prepare::{MAX_DIM, PrepareOptions};
 
@@ -28,9 +32,28 @@ pub(in crate::prepare) fn plan(
     }
     let format = match options.format {
         Some(_) if head.is_empty() => return Err("the file is empty".into()),
-        Some(format) => format,
-        None => detect(head, words.is_some())?,
+        Some(format) => {
+            // Bytes that are only numbers may be any.
+            let is_bare = format == VectorsFormat::GloveNorm && words.is_some();
+            if let Some(kind) = FileKind::of(head).filter(|_| !is_bare) {
+                return Err(kind.reason());
+            }
+            format
+        }
+        None => match detect(head, words.is_some())? {
+            VectorsFormat::Glove if words.is_none() && header_of(head, options).is_some() => {
+                VectorsFormat::Word2vec
+            }
+            format => format,
+        },
     };
+    let is_text = is_text(format, words.is_some());
+    if let Some(reason) = page(head, options.separator).filter(|_| is_text) {
+        return Err(reason);
+    }
+    if options.separator != Separator::Space && !is_text {
+        return Err(format!("--separator is for text; this is {format}"));
+    }
     if options.tensor.is_some() && format != VectorsFormat::Safetensors {
         return Err(format!("--tensor is for safetensors files; this is {format}"));
     }
@@ -50,7 +73,7 @@ pub(in crate::prepare) fn plan(
         (VectorsFormat::Glove, None) => glove(head, false, options)?,
         (VectorsFormat::GloveNorm, None) => glove(head, true, options)?,
         (VectorsFormat::Word2vec, None) => word2vec_text(head, options)?,
-        (VectorsFormat::Word2vecBinary, None) => word2vec_binary(head)?,
+        (VectorsFormat::Word2vecBinary, None) => word2vec_binary(head, options)?,
     };
     if plan.dim == 0 {
         return Err("its rows have no components".into());
@@ -67,50 +90,144 @@ pub(in crate::prepare) fn plan(
     Ok(plan)
 }
 
+/// Whether a format is text, with or without its words in another file.
+fn is_text(format: VectorsFormat, has_words: bool) -> bool {
+    match format {
+        VectorsFormat::Glove | VectorsFormat::Word2vec => true,
+        VectorsFormat::GloveNorm => !has_words,
+        VectorsFormat::Word2vecBinary | VectorsFormat::Npy | VectorsFormat::Safetensors => false,
+    }
+}
+
+/// The encoding of a file that starts with `head`, if it is text that is not UTF-8.
+pub(in crate::prepare) fn encoding_of_text(
+    head: &[u8],
+    options: &PrepareOptions,
+    has_words: bool,
+) -> Option<TextEncoding> {
+    /// Bytes that tell the format.
+    const ENOUGH: usize = 64 << 10;
+    let encoding = other_encoding(options)?;
+    // Decoded, such a file would not be known.
+    if FileKind::of(head).is_some() {
+        return None;
+    }
+    let is_decoded = || {
+        let start = encoding.to_utf8(&head[..head.len().min(ENOUGH)]);
+        detect(&start, has_words).is_ok_and(|format| is_text(format, has_words))
+    };
+    let is_text = match (options.format, detect(head, has_words)) {
+        (Some(format), _) => is_text(format, has_words),
+        (None, Ok(format)) if is_text(format, has_words) => true,
+        // In some encodings, text does not look like it.
+        (None, Ok(VectorsFormat::GloveNorm) | Err(_)) => is_decoded(),
+        (None, Ok(_)) => false,
+    };
+    is_text.then_some(encoding)
+}
+
+fn other_encoding(options: &PrepareOptions) -> Option<TextEncoding> {
+    options.encoding.and_then(TextEncoding::other_than_utf8)
+}
+
+/// The header of text that starts with `head`.
+fn header_of(head: &[u8], options: &PrepareOptions) -> Option<Word2vecHeader> {
+    Word2vecHeader::separated(without_mark(head).0, options.separator)
+}
+
+/// The separator with which this is a row, with as many components as it has or as are known, if
+/// it is none with spaces.
+fn other_separator(row: &[u8], with_norm: bool, dim: Option<usize>) -> Option<Separator> {
+    let others = if with_norm { 2 } else { 1 };
+    let is_row = |separator: Separator| {
+        let row = separator.trim_end(row.trim_ascii_end());
+        let dim = dim.or((separator.numbers(row) + 1).checked_sub(others)).unwrap_or(0);
+        let lines = Lines { dim, with_norm, separator, ..Lines::default() };
+        (1..=MAX_DIM).contains(&dim) && lines.parse(row, 0).first_bad.is_none()
+    };
+    let found = Separator::ALL.into_iter().find(|&separator| is_row(separator));
+    found.filter(|&separator| separator != Separator::Space)
+}
+
+/// Checks that spaces separate the fields of the first row, if they should.
+fn check_separator(row: &[u8], lines: &Lines, options: &PrepareOptions) -> Result<(), String> {
+    let is_checked = lines.separator == Separator::Space && !options.skip_bad_rows;
+    let known = Some(lines.dim).filter(|_| lines.has_known_dim);
+    let other = is_checked.then(|| other_separator(row, lines.with_norm, known)).flatten();
+    other.map_or(Ok(()), |other| {
+        Err(format!(
+            "its fields are separated by {other}s instead of single spaces; add --separator {other}"
+        ))
+    })
+}
+
 fn glove(head: &[u8], with_norm: bool, options: &PrepareOptions) -> Result<Plan, String> {
     let (text, skip) = without_mark(head);
+    let separator = options.separator;
     let mut hint = "";
     let dim = match options.dim {
         Some(dim) => dim.get(),
         None => {
-            let line = first_line(text).trim_ascii_end();
+            let line = separator.trim_end(first_line(text).trim_ascii_end());
             if line.is_empty() {
                 return Err("line 1 is empty; it should have a word and its components".into());
             }
-            let fields = spaces(line) + 1;
+            let other = match separator {
+                Separator::Space => other_separator(line, with_norm, None),
+                Separator::Tab | Separator::Comma => None,
+            };
+            let fields = separator.numbers(line) + 1;
             let has_no_spaces = fields == 1 || line.contains(&b',') || line.contains(&b'\t');
-            if has_no_spaces && is_numbers(line) {
-                return Err(no_words());
+            if separator == Separator::Space && has_no_spaces && is_numbers(line) {
+                return Err(match other {
+                    None => no_words(),
+                    Some(other) => format!(
+                        "{}; if the first column is the words, add --separator {other}",
+                        no_words()
+                    ),
+                });
             }
             let others = if with_norm { 2 } else { 1 };
             if fields <= others {
-                return Err(
-                    "line 1 has no space; it should have a word and its components, separated by single spaces"
-                        .into(),
-                );
+                let cure = other.map(|other| format!("; if by {other}s, add --separator {other}"));
+                return Err(format!(
+                    "line 1 has no {separator}; it should have a word and its components, separated \
+                     by single {separator}s{}",
+                    cure.unwrap_or_default()
+                ));
             }
-            if Word2vecHeader::read(text).is_some() {
+            if header_of(head, options).is_some() {
                 hint = "; line 1 looks like the header of --format word2vec";
             }
             fields - others
         }
     };
-    let lines = Lines { dim: dim.min(MAX_DIM), with_norm, hint };
+    let lines = Lines {
+        dim: dim.min(MAX_DIM),
+        with_norm,
+        hint,
+        separator,
+        encoding: other_encoding(options),
+        has_known_dim: options.dim.is_some(),
+        numeric_ends: options.allow_numeric_words,
+    };
+    check_separator(first_line(text), &lines, options)?;
+    let norms = if with_norm { " with norms" } else { "" };
     Ok(Plan {
         first_column: first_column(&lines, text, false, options)?.map(Watch::Words),
-        description: if with_norm { "glove text with norms" } else { "glove text" }.into(),
+        description: format!("glove text{norms}{}", separator.described()),
         dim,
         skip: skip as u64,
         records: RecordUnit::Line { first: 1 },
-        framing: Box::new(LineFraming),
+        framing: Box::new(LineFraming::default()),
         parser: Arc::new(lines),
         expected: None,
     })
 }
 
-fn word2vec_header(head: &[u8]) -> Result<(Word2vecHeader, u64), String> {
-    let (text, skip) = without_mark(head);
-    let header = Word2vecHeader::read(text).ok_or(
+fn word2vec_header(head: &[u8], options: &PrepareOptions) -> Result<(Word2vecHeader, u64), String> {
+    let (_, skip) = without_mark(head);
+    let header = header_of(head, options).ok_or(
         "line 1 is not a word2vec header; it should have two whole numbers, rows and components",
     )?;
     let skip = skip + header.bytes;
@@ -124,32 +241,47 @@ fn word2vec_header(head: &[u8]) -> Result<(Word2vecHeader, u64), String> {
 }
 
 fn word2vec_text(head: &[u8], options: &PrepareOptions) -> Result<Plan, String> {
-    let (Word2vecHeader { rows, dim, .. }, skip) = word2vec_header(head)?;
+    let (Word2vecHeader { rows, dim, .. }, skip) = word2vec_header(head, options)?;
     let hint = " (according to the header in line 1; if line 1 is a word and its number, use --format glove)";
-    let lines = Lines { dim: dim.clamp(1, MAX_DIM), with_norm: false, hint };
+    let separator = options.separator;
+    let lines = Lines {
+        dim: dim.clamp(1, MAX_DIM),
+        with_norm: false,
+        hint,
+        separator,
+        encoding: other_encoding(options),
+        has_known_dim: true,
+        numeric_ends: options.allow_numeric_words,
+    };
+    let rows_text = &head[skip as usize..];
+    check_separator(first_line(rows_text), &lines, options)?;
     // A table of two columns may begin like a header.
-    let first_column = first_column(&lines, &head[skip as usize..], dim > 1, options)?;
+    let first_column = first_column(&lines, rows_text, dim > 1, options)?;
     Ok(Plan {
         first_column: first_column.map(Watch::Words),
-        description: "word2vec text".into(),
+        description: format!("word2vec text{}", separator.described()),
         dim,
         skip,
         records: RecordUnit::Line { first: 2 },
-        framing: Box::new(LineFraming),
+        framing: Box::new(LineFraming::default()),
         parser: Arc::new(lines),
         expected: Some(Expected {
             rows,
+            tolerance: HEADER_TOLERANCE,
             said: format!("its header announces {rows} rows"),
-            cure: "the file is cut off, or its header is wrong",
+            cure: format!(
+                "the file is cut off, or its header is wrong: download it again, or leave out the \
+                 header: tail -n +2 FILE | kindred prepare - --format glove --dim {dim} --out DIR"
+            ),
         }),
     })
 }
 
-fn word2vec_binary(head: &[u8]) -> Result<Plan, String> {
-    let (Word2vecHeader { rows, dim, .. }, skip) = word2vec_header(head)?;
+fn word2vec_binary(head: &[u8], options: &PrepareOptions) -> Result<Plan, String> {
+    let (Word2vecHeader { rows, dim, .. }, skip) = word2vec_header(head, options)?;
     let dim_or_less = dim.min(MAX_DIM);
-    let framing = RowFraming { dim: dim_or_less, rows, found: 0 };
-    let parser = BinaryRows { dim: dim_or_less };
+    let framing = RowFraming::new(dim_or_less, rows);
+    let parser = BinaryRows::new(dim_or_less, &head[skip as usize..], other_encoding(options));
     Ok(Plan::of_rows("word2vec binary".into(), dim, skip, framing, parser))
 }
 
@@ -163,7 +295,8 @@ fn fixed_rows(
     let NumbersHeader { rows, dim, number, start, may_go_on } = header;
     let words = Arc::new(words);
     let parser = FixedRows { dim: dim.clamp(1, MAX_DIM), number, with_norm, words };
-    let framing = FixedFraming { row_bytes: parser.row_bytes(), rows, found: 0, may_go_on };
+    let (row_bytes, end) = (parser.row_bytes(), BlankEnd::default());
+    let framing = FixedFraming { row_bytes, rows, found: 0, may_go_on, end };
     Plan::of_rows(description, dim, start, framing, parser)
 }
 
@@ -178,8 +311,17 @@ fn table(
         )
     })?;
     let rows = header.rows;
-    if words.len() as u64 != rows {
-        return Err(format!("it has {rows} rows, but {} has {} words", words.name(), words.len()));
+    let count = words.len() as u64;
+    if count != rows {
+        let heading = match count.checked_sub(1) == Some(rows) {
+            true => "; if its first line is a heading, leave it out: tail -n +2 FILE",
+            false => "",
+        };
+        return Err(format!(
+            "it has {rows} rows, but {} has {count} words; give one word for each row, in row \
+             order{heading}",
+            words.name()
+        ));
     }
     let description = format!("{description} {}", header.number.name());
     Ok(fixed_rows(description, header, false, words))

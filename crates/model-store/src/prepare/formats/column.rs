@@ -4,7 +4,7 @@
 //! all numbers: whole ones, each once. A matrix has numbers only, and some of them are not whole,
 //! are negative, or are there twice.
 
-use super::text::Lines;
+use super::text::{Lines, ends_in_a_number};
 use super::{Parsed, Parser as _};
 use crate::prepare::PrepareOptions;
 
@@ -106,19 +106,39 @@ pub(super) fn first_column(
 ) -> Result<Option<FirstColumn>, String> {
     /// Lines that are looked at before everything is read.
     const SAMPLE: usize = 100;
-    if options.allow_numeric_words {
-        return Ok(None);
-    }
-    let column = FirstColumn::new(has_header);
-    let mut sample = column.clone();
     // The last line may go on.
     let end = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
     let end = end.take(SAMPLE).last().unwrap_or(text.len());
-    sample.see(&lines.parse(&text[..end], 0));
+    let parsed = lines.parse(&text[..end], 0);
+    if options.allow_numeric_words {
+        let reason =
+            all_end_in_fractions(&parsed, lines.dim).filter(|_| lines.may_end_in_numbers());
+        return reason.map_or(Ok(None), Err);
+    }
+    let column = FirstColumn::new(has_header);
+    let mut sample = column.clone();
+    sample.see(&parsed);
     match sample.is_surely_a_matrix() {
         None => Ok(Some(column)),
         Some(reason) => Err(reason),
     }
+}
+
+/// Why the dimension is wrong, if every word ends in a number that is no whole one, which is then
+/// rather a component.
+fn all_end_in_fractions(parsed: &Parsed, dim: usize) -> Option<String> {
+    /// Fewer words say nothing.
+    const FEWEST: usize = 2;
+    let ends_in_a_fraction = |word: &str| {
+        let tail = word.rsplit(' ').next().unwrap_or_default();
+        ends_in_a_number(word) && !tail.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let are_all = parsed.words().count() >= FEWEST && parsed.words().all(ends_in_a_fraction);
+    let first = parsed.words().next().filter(|_| are_all)?;
+    Some(format!(
+        "with {dim} components per row, every word would end in a number, from `{first}` on, so \
+         the rows have more components; correct the header, or give --dim"
+    ))
 }
 
 #[cfg(test)]
@@ -128,7 +148,7 @@ mod tests {
     fn seen(text: &str, dim: usize, has_header: bool) -> FirstColumn {
         let mut column = FirstColumn::new(has_header);
         for line in text.lines() {
-            column.see(&Lines { dim, with_norm: false, hint: "" }.parse(line.as_bytes(), 0));
+            column.see(&Lines { dim, ..Lines::default() }.parse(line.as_bytes(), 0));
         }
         column
     }

@@ -1,11 +1,15 @@
 //! Detects the format of a file by its first bytes.
 
 use super::header::Word2vecHeader;
-use super::text::{Lines, spaces};
-use super::{Parser, VectorsFormat};
+use super::text::Lines;
+use super::{Parser, VectorsFormat, is_padding};
+use crate::npy::Numbers;
 use crate::prepare::MAX_DIM;
 use crate::prepare::input::Packing;
-use crate::prepare::plain_text::utf16_reason;
+use crate::prepare::kind::FileKind;
+use crate::prepare::plain_text::utf16_cure;
+use crate::prepare::separator::Separator;
+use crate::prepare::signature::is_safetensors;
 
 /// The byte order mark that some Windows programs write at the start of text.
 pub(in crate::prepare) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -27,23 +31,24 @@ pub(super) fn detect(head: &[u8], has_words: bool) -> Result<VectorsFormat, Stri
     if head.is_empty() {
         return Err("the file is empty".into());
     }
-    if let Some(foreign) = foreign(head) {
-        return Err(foreign);
+    // The signatures of formats that are read come first: a safetensors file may begin like others.
+    if is_safetensors(head) {
+        return Ok(VectorsFormat::Safetensors);
     }
-    if head.starts_with(b"\x93NUMPY") {
+    if Numbers::begins(head) {
         return Ok(VectorsFormat::Npy);
     }
-    if head.len() > 9 && head[3..8] == [0; 5] && head[8] == b'{' {
-        return Ok(VectorsFormat::Safetensors);
+    if let Some(foreign) = foreign(head, has_words) {
+        return Err(foreign);
     }
     let (text, _) = without_mark(head);
     if let Some(header) = Word2vecHeader::read(text) {
         let rest = &text[header.bytes..];
-        let is_text = is_text(rest) || begins_with_a_line(rest, header.dim);
+        let is_text = is_text(rest) || begins_with_a_line(rest, header.dim, Separator::Space);
         return Ok(if is_text { VectorsFormat::Word2vec } else { VectorsFormat::Word2vecBinary });
     }
-    let is_text = is_text(head) || begins_with_a_line(text, spaces(first_line(text)));
-    if !is_text && let Some(reason) = utf16_reason(head) {
+    let is_text = is_text(head) || begins_with_a_row(text, Separator::Space);
+    if !is_text && let Some(reason) = utf16_cure(head) {
         return Err(reason);
     }
     if has_words && !is_text {
@@ -62,9 +67,14 @@ pub(super) fn detect(head: &[u8], has_words: bool) -> Result<VectorsFormat, Stri
 
 /// Whether the first line has a word and this many numbers: then it is text, whatever its words
 /// contain.
-fn begins_with_a_line(text: &[u8], dim: usize) -> bool {
-    let lines = Lines { dim: dim.clamp(1, MAX_DIM), with_norm: false, hint: "" };
+fn begins_with_a_line(text: &[u8], dim: usize, separator: Separator) -> bool {
+    let lines = Lines { dim: dim.clamp(1, MAX_DIM), separator, ..Lines::default() };
     lines.parse(first_line(text), 0).first_bad.is_none()
+}
+
+/// Whether the first line has a word and then only numbers.
+fn begins_with_a_row(text: &[u8], separator: Separator) -> bool {
+    begins_with_a_line(text, separator.numbers(first_line(text)), separator)
 }
 
 /// Without its line feed.
@@ -78,25 +88,27 @@ fn is_text(bytes: &[u8]) -> bool {
     !start.iter().any(|&b| b < b' ' && !matches!(b, b'\n' | b'\r' | b'\t'))
 }
 
-/// Common formats that this program does not read, and how to convert them.
-fn foreign(head: &[u8]) -> Option<String> {
-    if let Some(packing) = Packing::of(head) {
-        return Some(format!(
-            "it is compressed twice, inside as {packing}; decompress it once first"
-        ));
+/// Why a file is no file of vectors, if it is known to be something else.
+fn foreign(head: &[u8], has_words: bool) -> Option<String> {
+    if let Some(kind) = FileKind::of(head) {
+        return Some(match Packing::of(head).filter(|_| kind.is_container()) {
+            Some(packing) => {
+                format!("it is compressed twice, inside as {packing}; decompress it once first")
+            }
+            None => kind.reason(),
+        });
     }
-    let said = if head.starts_with(&793_712_314_u32.to_le_bytes()) {
-        "it is a fastText model (.bin); use the .vec file that fastText writes beside it, or convert it with \
-         fastText's python/doc/examples/bin_to_vec.py: bin_to_vec.py MODEL.bin > MODEL.vec"
-    } else if head.starts_with(b"\x80") && matches!(head.get(1), Some(2..=5)) {
-        "it is a Python pickle, as written by gensim's save; convert it in Python: \
-         KeyedVectors.load(path).save_word2vec_format('vectors.bin', binary=True)"
-    } else if head.starts_with(b"\x89HDF\r\n") {
-        "it is an HDF5 file; save its array with numpy.save and its words as text, one per line"
-    } else if head.starts_with(b"BZh") && head[3..].get(1..7) == Some(b"1AY&SY") {
-        "it is compressed with bzip2; decompress it first: bunzip2"
-    } else {
-        return None;
-    };
-    Some(said.into())
+    // With words they may be rows of zeros.
+    (!has_words && is_padding(head)).then(|| {
+        "it begins with nothing but zero bytes, as a download that was not finished; download the \
+         file again"
+            .to_owned()
+    })
+}
+
+/// What is wrong with a file that is a page, if so: its first line is no row.
+pub(super) fn page(head: &[u8], separator: Separator) -> Option<String> {
+    let (text, _) = without_mark(head);
+    let is_row = || begins_with_a_row(text, separator);
+    FileKind::of_page(text).filter(|_| !is_row()).map(|kind| kind.reason())
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{BadBytes, Framing, Parsed, Parser, check_finite, check_norm};
+use super::{BadBytes, Framing, Parsed, Parser, check_finite, check_norm, is_padding};
 use crate::number::Number;
+use crate::prepare::blank_end::BlankEnd;
 use crate::prepare::words_file::WordList;
 
 pub(super) struct FixedFraming {
@@ -12,6 +13,8 @@ pub(super) struct FixedFraming {
     pub(super) found: u64,
     /// Whether other data may follow the rows.
     pub(super) may_go_on: bool,
+    /// What was left out after the rows.
+    pub(super) end: BlankEnd,
 }
 
 impl Framing for FixedFraming {
@@ -22,8 +25,12 @@ impl Framing for FixedFraming {
         self.found += there;
         let fault = |record, reason| Err(BadBytes { record, byte: whole, reason });
         if self.found == self.rows {
-            if bytes.len() > whole && !self.may_go_on {
+            let rest = &bytes[whole..];
+            if !self.may_go_on && !is_padding(rest) {
                 return fault(None, format!("the file has more data after its {} rows", self.rows));
+            }
+            if !self.may_go_on {
+                self.end.zeros += rest.len() as u64;
             }
         } else if at_end {
             let reason = match bytes.len() - whole {
@@ -35,8 +42,17 @@ impl Framing for FixedFraming {
         Ok((whole, there))
     }
 
+    fn end_of(&self, bytes: &[u8], records: u64) -> Option<usize> {
+        let end = self.row_bytes.checked_mul(usize::try_from(records).ok()?)?;
+        (records <= self.rows - self.found && end <= bytes.len()).then_some(end)
+    }
+
     fn is_done(&self) -> bool {
         self.found == self.rows
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.end.warning().into_iter().collect()
     }
 }
 

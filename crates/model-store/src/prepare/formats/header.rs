@@ -4,6 +4,7 @@ use safetensors::tensor::Metadata;
 
 use crate::npy::Numbers;
 use crate::number::Number;
+use crate::prepare::separator::Separator;
 
 /// word2vec's first line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,11 +16,24 @@ pub(super) struct Word2vecHeader {
 }
 
 impl Word2vecHeader {
+    /// Two numbers of 20 digits, with separators.
+    const MOST_BYTES: usize = 64;
+
+    /// The same with this sign between the numbers, or white space.
+    pub(super) fn separated(head: &[u8], separator: Separator) -> Option<Self> {
+        match separator {
+            Separator::Space | Separator::Tab => Self::read(head),
+            Separator::Comma => {
+                let start = head.iter().take(Self::MOST_BYTES);
+                let spaced = start.map(|&byte| if byte == b',' { b' ' } else { byte });
+                Self::read(&spaced.collect::<Vec<u8>>())
+            }
+        }
+    }
+
     /// Two whole numbers on a separate line.
     pub(super) fn read(head: &[u8]) -> Option<Self> {
-        /// Two numbers of 20 digits, with separators.
-        const MOST_BYTES: usize = 64;
-        let end = head.iter().take(MOST_BYTES).position(|&b| b == b'\n')?;
+        let end = head.iter().take(Self::MOST_BYTES).position(|&b| b == b'\n')?;
         let line = std::str::from_utf8(&head[..end]).ok()?;
         let mut fields = line.split_ascii_whitespace();
         let mut number = || fields.next().filter(|f| f.bytes().all(|b| b.is_ascii_digit()));

@@ -8,7 +8,7 @@ use super::detect::{first_line, without_mark};
 use super::header::Word2vecHeader;
 use super::index::IndexColumn;
 use super::text::{LineFraming, parse_component};
-use super::{Expected, Parsed, Parser, Plan, RecordUnit, VectorsFormat, Watch};
+use super::{Expected, Parsed, Parser, Plan, RecordUnit, VectorsFormat, Watch, is_padding};
 use crate::prepare::words_file::WordList;
 use crate::prepare::{MAX_DIM, PrepareOptions};
 
@@ -62,7 +62,8 @@ pub(super) fn matrix(
     skip += before;
     let line = first_line(&text[before..]);
     // The first line may be a header.
-    let second = text.split(|&byte| byte == b'\n').nth(1).filter(|line| !line.is_empty());
+    let second = text.split(|&byte| byte == b'\n').nth(1);
+    let second = second.filter(|line| !line.trim_ascii().is_empty() && !is_padding(line));
     let is_matrix = is_numbers(line) && second.is_none_or(is_numbers);
     if format == VectorsFormat::Word2vecBinary || !is_matrix {
         return Err(format!(
@@ -83,9 +84,14 @@ pub(super) fn matrix(
         dim,
         skip: skip as u64,
         records: RecordUnit::Line { first: 1 + u64::from(header.is_some()) },
-        framing: Box::new(LineFraming),
+        framing: Box::new(LineFraming::default()),
         parser: Arc::new(NumberLines { dim: dim.min(MAX_DIM), words: Arc::new(words) }),
-        expected: Some(Expected { rows, said, cure: "give one word for each row" }),
+        expected: Some(Expected {
+            rows,
+            tolerance: 0,
+            said,
+            cure: "give one word for each row".to_owned(),
+        }),
         first_column: index.map(Watch::Index),
     })
 }

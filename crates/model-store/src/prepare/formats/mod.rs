@@ -16,7 +16,8 @@ use std::sync::Arc;
 
 use contract::score;
 
-pub(super) use choose::plan;
+use super::encoding::TextEncoding;
+pub(super) use choose::{encoding_of_text, plan};
 use column::FirstColumn;
 pub(super) use detect::BYTE_ORDER_MARK;
 use index::IndexColumn;
@@ -85,9 +86,18 @@ pub(super) trait Framing: Send {
     /// follows.
     fn whole(&mut self, bytes: &[u8], at_end: bool) -> Result<(usize, u64), BadBytes>;
 
+    /// The length of the first `records` records of `bytes`, which begin with a record; `None` if
+    /// they are not all there.
+    fn end_of(&self, bytes: &[u8], records: u64) -> Option<usize>;
+
     /// Whether all records have been found, so that anything that follows is other data.
     fn is_done(&self) -> bool {
         false
+    }
+
+    /// What was unusual about the end of the file, once all was read: a sentence for each.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
     }
 }
 
@@ -159,9 +169,33 @@ impl Watch {
 #[derive(Debug, Clone)]
 pub(super) struct Expected {
     pub(super) rows: u64,
+    /// By how many records a file may differ; then there is a warning.
+    pub(super) tolerance: u64,
     /// Where it is from, for a file that has another number.
     pub(super) said: String,
-    pub(super) cure: &'static str,
+    pub(super) cure: String,
+}
+
+impl Expected {
+    /// Checks the number of records of the file. Returns a warning if it differs a little, and the
+    /// fault if it differs more.
+    pub(super) fn check(self, records: u64) -> Result<Option<String>, String> {
+        let Self { rows, tolerance, said, cure } = self;
+        match rows.abs_diff(records) {
+            0 => Ok(None),
+            few if few <= tolerance => Ok(Some(format!("{said}, but it has {records}"))),
+            _ => Err(format!("{said}, but it has {records}; {cure}")),
+        }
+    }
+}
+
+/// How many rows more or fewer a header may announce than a file has: some programs count a line
+/// that they do not write, or write one that they do not count.
+const HEADER_TOLERANCE: u64 = 1;
+
+/// Whether bytes after the last row are only there to fill up a file.
+fn is_padding(bytes: &[u8]) -> bool {
+    bytes.iter().all(|&byte| byte == 0)
 }
 
 /// What messages call a record.
@@ -269,10 +303,19 @@ impl Parsed {
     }
 }
 
-/// Converts bytes to a word, if they are valid.
-pub(super) fn utf8(word: &[u8]) -> Result<&str, String> {
-    std::str::from_utf8(word)
-        .map_err(|e| format!("the word is not valid UTF-8 (byte {})", e.valid_up_to() + 1))
+/// Converts bytes to a word, if they are valid. Those of text in another encoding than UTF-8 were
+/// decoded from it.
+pub(super) fn utf8(word: &[u8], encoding: Option<TextEncoding>) -> Result<&str, String> {
+    match encoding {
+        Some(encoding) => encoding.word(word),
+        None => std::str::from_utf8(word).map_err(|e| not_utf8(e.valid_up_to(), "")),
+    }
+}
+
+/// Why a word is none whose byte `at`, from 0, is no UTF-8. `how` goes on after the place.
+fn not_utf8(at: usize, how: &str) -> String {
+    let byte = at + 1;
+    format!("the word is not valid UTF-8 (byte {byte}){how}; name its encoding with --encoding")
 }
 
 /// The tolerated relative difference between a stored and the computed norm. Components are often

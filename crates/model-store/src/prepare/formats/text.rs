@@ -1,36 +1,93 @@
 //! Text formats of GloVe, word2vec and fastText: one word per line, then its components.
 
+use std::borrow::Cow;
+
 use memchr::{memchr, memchr_iter, memrchr};
 
-use super::{BadBytes, Framing, MAX_RECORD_BYTES, Parsed, Parser, check_norm, utf8};
+use super::{BadBytes, Framing, MAX_RECORD_BYTES, Parsed, Parser, check_norm, is_padding, utf8};
+use crate::prepare::blank_end::BlankEnd;
+use crate::prepare::encoding::TextEncoding;
+use crate::prepare::separator::Separator;
 
-pub(super) struct LineFraming;
+/// Finds the ends of lines. Blank lines wait until another line follows: at the end of a file they
+/// are left out.
+#[derive(Default)]
+pub(super) struct LineFraming {
+    end: BlankEnd,
+}
 
 impl Framing for LineFraming {
     fn whole(&mut self, bytes: &[u8], at_end: bool) -> Result<(usize, u64), BadBytes> {
         // The last line may lack its line feed.
         let whole = if at_end { Some(bytes.len()) } else { memrchr(b'\n', bytes).map(|at| at + 1) };
-        if whole.is_none() && bytes.len() >= MAX_RECORD_BYTES {
-            let reason = format!(
-                "the line is longer than {} MiB; is this a text file with one word per line?",
-                MAX_RECORD_BYTES >> 20
-            );
+        let is_full = bytes.len() >= MAX_RECORD_BYTES;
+        if whole.is_none() && is_full {
+            let mib = MAX_RECORD_BYTES >> 20;
+            let reason = match is_padding(bytes) {
+                true => format!(
+                    "here are more than {mib} MiB of zero bytes, as in a download that was not \
+                     finished; download the file again"
+                ),
+                false => format!(
+                    "the line is longer than {mib} MiB; is this a text file with one word per line?"
+                ),
+            };
             return Err(BadBytes { record: None, byte: 0, reason });
         }
         let lines = &bytes[..whole.unwrap_or(0)];
-        let last = u64::from(!lines.is_empty() && !lines.ends_with(b"\n"));
-        Ok((lines.len(), memchr_iter(b'\n', lines).count() as u64 + last))
+        let lines = match before_blank_end(lines) {
+            // So many are no end.
+            0 if is_full && !at_end => lines,
+            until => &lines[..until],
+        };
+        let line_feeds = |lines: &[u8]| memchr_iter(b'\n', lines).count() as u64;
+        let unfinished = |lines: &[u8]| u64::from(!lines.is_empty() && !lines.ends_with(b"\n"));
+        if at_end {
+            let end = &bytes[lines.len()..];
+            let zeros = memchr_iter(0, end).count() as u64;
+            self.end = BlankEnd { lines: line_feeds(end) + unfinished(end), zeros };
+        }
+        Ok((lines.len(), line_feeds(lines) + unfinished(lines)))
+    }
+
+    fn end_of(&self, bytes: &[u8], records: u64) -> Option<usize> {
+        let Some(last) = records.checked_sub(1) else { return Some(0) };
+        let end = memchr_iter(b'\n', bytes).nth(usize::try_from(last).ok()?)? + 1;
+        match before_blank_end(bytes) {
+            0 if bytes.len() >= MAX_RECORD_BYTES => Some(end),
+            // Blank lines are records only if another line follows.
+            until => (end <= until).then_some(end),
+        }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.end.warning().into_iter().collect()
     }
 }
 
+/// The length of the lines up to the last one that is not blank.
+fn before_blank_end(lines: &[u8]) -> usize {
+    let is_blank = |byte: u8| byte.is_ascii_whitespace() || byte == 0;
+    let Some(last) = lines.iter().rposition(|&byte| !is_blank(byte)) else { return 0 };
+    memchr(b'\n', &lines[last..]).map_or(lines.len(), |at| last + at + 1)
+}
+
 /// The form of every line.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Lines {
     pub(super) dim: usize,
     /// Whether a norm precedes the components.
     pub(super) with_norm: bool,
     /// A hint for lines with another number of components.
     pub(super) hint: &'static str,
+    pub(super) separator: Separator,
+    /// The encoding that the text was decoded from, if it is not UTF-8.
+    pub(super) encoding: Option<TextEncoding>,
+    /// Whether the number of components is known from elsewhere than the first line.
+    pub(super) has_known_dim: bool,
+    /// Whether a word with spaces may end in a number, as `route 66` does, where the number of
+    /// components is known. One component too many would pass for that.
+    pub(super) numeric_ends: bool,
 }
 
 impl Parser for Lines {
@@ -43,7 +100,10 @@ impl Parser for Lines {
             memchr_iter(b'\n', bytes).chain((!bytes.ends_with(b"\n")).then_some(bytes.len()));
         for end in ends {
             let word = self.parse_line(&bytes[start..end], &mut parsed.components);
-            parsed.end_record(word, self.dim, start);
+            match word {
+                Ok(word) => parsed.end_record(Ok(&word), self.dim, start),
+                Err(reason) => parsed.end_record(Err(reason), self.dim, start),
+            }
             start = end + 1;
         }
         parsed
@@ -51,18 +111,27 @@ impl Parser for Lines {
 }
 
 impl Lines {
+    /// Whether words between spaces may end in a number.
+    pub(super) fn may_end_in_numbers(&self) -> bool {
+        self.numeric_ends && self.has_known_dim && self.separator == Separator::Space
+    }
+
     fn numbers(&self) -> usize {
         self.dim + usize::from(self.with_norm)
     }
 
     /// Returns the word of a line and appends its components. A bad line may leave some appended.
-    fn parse_line<'a>(&self, line: &'a [u8], components: &mut Vec<f32>) -> Result<&'a str, String> {
+    fn parse_line<'a>(
+        &self,
+        line: &'a [u8],
+        components: &mut Vec<f32>,
+    ) -> Result<Cow<'a, str>, String> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         // word2vec and fastText end each line with a space.
-        let line = trim_end_spaces(line);
+        let line = self.separator.trim_end(line);
         let start = components.len();
         let word = match self.split_plain(line, components) {
-            Some(word) => utf8(word)?,
+            Some(word) => Cow::Borrowed(utf8(word, self.encoding)?),
             None => {
                 components.truncate(start);
                 self.split_carefully(line, components)?
@@ -75,12 +144,13 @@ impl Lines {
         Ok(word)
     }
 
-    /// Parses a usual line: a word without spaces, then the right number of finite numbers. `None`
-    /// for any other line, good or bad.
+    /// Parses a usual line: a word without spaces and quotes, then the right number of finite
+    /// numbers. `None` for any other line, good or bad.
     fn split_plain<'a>(&self, line: &'a [u8], components: &mut Vec<f32>) -> Option<&'a [u8]> {
-        let (word, mut rest) = line.split_at(memchr(b' ', line)?);
+        let separator = self.separator.byte();
+        let (word, mut rest) = line.split_at(memchr(separator, line)?);
         for _ in 0..self.numbers() {
-            rest = rest.strip_prefix(b" ")?;
+            rest = rest.split_first().filter(|(sign, _)| **sign == separator)?.1;
             let (component, length) = fast_float2::parse_partial::<f32, _>(rest).ok()?;
             if !component.is_finite() {
                 return None;
@@ -88,7 +158,12 @@ impl Lines {
             components.push(component);
             rest = &rest[length..];
         }
-        (rest.is_empty() && !word.is_empty() && memchr(b'\t', word).is_none()).then_some(word)
+        let is_plain = match self.separator {
+            Separator::Space => memchr(b'\t', word).is_none(),
+            Separator::Tab => !word.starts_with(b" ") && !word.ends_with(b" "),
+            Separator::Comma => !matches!(word, [b' ' | b'"', ..] | [.., b' ']),
+        };
+        (rest.is_empty() && !word.is_empty() && is_plain).then_some(word)
     }
 
     /// Parses any line, from the right, so that words may contain spaces.
@@ -96,20 +171,21 @@ impl Lines {
         &self,
         line: &'a [u8],
         components: &mut Vec<f32>,
-    ) -> Result<&'a str, String> {
+    ) -> Result<Cow<'a, str>, String> {
         let numbers = self.numbers();
         if line.is_empty() {
             return Err("the line is empty".into());
         }
         let start = components.len();
-        let mut fields = line.rsplitn(numbers + 1, |&b| b == b' ');
+        let separator = self.separator.byte();
+        let mut fields = line.rsplitn(numbers + 1, |&b| b == separator);
         for (taken, field) in fields.by_ref().take(numbers).enumerate() {
-            match parse_component(field) {
+            match self.parse_number(field) {
                 Ok(component) => components.push(component),
                 Err(reason) => {
                     // With too few components, parsing reaches the word; report that instead of an
                     // invalid number.
-                    if spaces(line) < numbers {
+                    if self.separator.numbers(line) < numbers {
                         return Err(self.wrong_number_of_components(line));
                     }
                     let index = numbers - taken - usize::from(self.with_norm);
@@ -124,18 +200,31 @@ impl Lines {
         let Some(word) = fields.next() else {
             return Err(self.wrong_number_of_components(line));
         };
-        let word = utf8(word)?;
+        let Some(word) = self.separator.word(word) else {
+            return Err(self.wrong_number_of_components(line));
+        };
+        let word = match word {
+            Cow::Borrowed(word) => Cow::Borrowed(utf8(word, self.encoding)?),
+            Cow::Owned(word) => Cow::Owned(utf8(&word, self.encoding)?.to_owned()),
+        };
         if word.is_empty() {
             return Err("the word is empty".into());
         }
-        if word.starts_with(' ') || word.ends_with(' ') {
+        let is_spaced = word.starts_with(' ') || word.ends_with(' ');
+        if self.separator != Separator::Space {
+            return match is_spaced {
+                true => Err("the word begins or ends with a space".into()),
+                false => Ok(word),
+            };
+        }
+        if is_spaced {
             return Err(
                 "there is more than one space between two fields, or a space at the start".into()
             );
         }
         // When split from the right, an extra component would end up in the word.
-        if ends_in_a_number(word) {
-            return Err(self.wrong_number_of_components(line));
+        if !self.may_end_in_numbers() && ends_in_a_number(&word) {
+            return Err(self.wrong_number_of_components(line) + &self.numeric_end(&word));
         }
         if word.contains('\t') {
             return Err(TABS.into());
@@ -143,8 +232,31 @@ impl Lines {
         Ok(word)
     }
 
+    fn parse_number(&self, field: &[u8]) -> Result<f32, String> {
+        if self.separator == Separator::Space {
+            return parse_component(field);
+        }
+        let field = field.trim_ascii();
+        let bare = field.strip_prefix(b"\"").and_then(|field| field.strip_suffix(b"\""));
+        let field = bare.filter(|_| self.separator == Separator::Comma).unwrap_or(field);
+        if field.is_empty() {
+            return Err(format!("is empty; fields must be separated by a {}", self.separator));
+        }
+        parse_component(field)
+    }
+
+    /// How a word is read that ends in a whole number, and that is not rather a component.
+    fn numeric_end(&self, word: &str) -> String {
+        let tail = word.rsplit(' ').next().unwrap_or_default();
+        if !tail.bytes().all(|byte| byte.is_ascii_digit()) {
+            return String::new();
+        }
+        let (shown, dim) = (word.chars().take(40).collect::<String>(), self.dim);
+        format!("; if the word is `{shown}`, add --dim {dim} --allow-numeric-words")
+    }
+
     fn wrong_number_of_components(&self, line: &[u8]) -> String {
-        let found = spaces(line);
+        let found = self.separator.numbers(line);
         let mut reason = match self.with_norm {
             false => format!("{found} components instead of {}", self.dim),
             true => format!(
@@ -153,8 +265,14 @@ impl Lines {
                 self.dim
             ),
         };
-        if memchr(b'\t', line).is_some() {
-            reason = format!("{reason}; {TABS}");
+        match self.separator {
+            Separator::Space if memchr(b'\t', line).is_some() => {
+                reason = format!("{reason}; {TABS}");
+            }
+            Separator::Comma if found > self.numbers() => {
+                reason += "; a word with commas must be between quotes";
+            }
+            _ => {}
         }
         reason + self.hint
     }
@@ -166,16 +284,8 @@ pub(crate) fn ends_in_a_number(word: &str) -> bool {
     tail.is_some_and(|tail| tail.parse::<f64>().is_ok_and(f64::is_finite))
 }
 
-const TABS: &str = "the line has tabs; fields must be separated by single spaces";
-
-fn trim_end_spaces(line: &[u8]) -> &[u8] {
-    let end = line.iter().rposition(|&b| b != b' ').map_or(0, |last| last + 1);
-    &line[..end]
-}
-
-pub(super) fn spaces(line: &[u8]) -> usize {
-    memchr_iter(b' ', line).count()
-}
+const TABS: &str = "the line has tabs; fields must be separated by single spaces, or, with \
+                    --separator tab, all of them by tabs";
 
 /// To the nearest float32, directly.
 pub(in crate::prepare) fn parse_component(field: &[u8]) -> Result<f32, String> {
@@ -201,7 +311,7 @@ mod tests {
     use super::*;
 
     fn lines(dim: usize) -> Lines {
-        Lines { dim, with_norm: false, hint: "" }
+        Lines { dim, ..Lines::default() }
     }
 
     fn parse_with(lines: &Lines, line: &[u8]) -> Result<(String, Vec<f32>), String> {
@@ -240,7 +350,11 @@ mod tests {
     fn bad_lines_say_why() {
         let reason = |line: &str| parse_with(&lines(2), line.as_bytes()).unwrap_err();
         assert_eq!(reason("cat 1"), "1 components instead of 2");
-        assert_eq!(reason("cat 1 2 3"), "3 components instead of 2");
+        assert_eq!(
+            reason("cat 1 2 3"),
+            "3 components instead of 2; if the word is `cat 1`, add --dim 2 --allow-numeric-words"
+        );
+        assert_eq!(reason("cat 0.5 2 3"), "3 components instead of 2");
         assert_eq!(reason(""), "the line is empty");
         assert_eq!(reason("a cat 1 b"), "component 2 is not a number: `b`");
         assert_eq!(reason("cat 0x1 2"), "component 1 is not a number: `0x1`");
@@ -257,7 +371,7 @@ mod tests {
 
     #[test]
     fn stored_norms_are_held_against_the_components() {
-        let lines = Lines { dim: 2, with_norm: true, hint: "" };
+        let lines = Lines { dim: 2, with_norm: true, ..Lines::default() };
         let read = |line: &str| parse_with(&lines, line.as_bytes());
         assert_eq!(read("cat 5.00001 3 -4").unwrap(), ("cat".into(), vec![3.0, -4.0]));
         assert_eq!(read(". . 0 0 0").unwrap().0, ". .");
@@ -268,12 +382,47 @@ mod tests {
 
     #[test]
     fn lines_are_cut_at_their_ends_only() {
-        let whole = |bytes: &[u8], at_end| LineFraming.whole(bytes, at_end);
+        let whole = |bytes: &[u8], at_end| LineFraming::default().whole(bytes, at_end);
         assert_eq!(whole(b"a 1\nb 2\nc", false), Ok((8, 2)));
         assert_eq!(whole(b"a 1\nb 2\nc", true), Ok((9, 3)));
         assert_eq!(whole(b"a 1\nb 2\n", true), Ok((8, 2)));
         assert_eq!((whole(b"a 1", false), whole(b"", true)), (Ok((0, 0)), Ok((0, 0))));
         assert!(whole(&vec![b'x'; MAX_RECORD_BYTES], false).is_err());
+    }
+
+    #[test]
+    fn blank_lines_are_left_out_at_the_end_only() {
+        let end = |bytes: &[u8]| {
+            let mut framing = LineFraming::default();
+            let found = framing.whole(bytes, true).unwrap();
+            (found, framing.end.lines, framing.end.zeros)
+        };
+        assert_eq!(end(b"a 1\nb 2\n\n"), ((8, 2), 1, 0));
+        assert_eq!(end(b"a 1\nb 2\n\n \r\n\t"), ((8, 2), 3, 0));
+        assert_eq!(end(b"a 1\n\nb 2\n\0\0\0"), ((9, 3), 1, 3));
+        assert_eq!(end(b"a 1\nb 2 \r"), ((9, 2), 0, 0), "a line may end in spaces");
+        assert_eq!(end(b"a 1\nb 2\0\0"), ((9, 2), 0, 0), "the last number may be cut off");
+        assert_eq!(end(b"\n\n"), ((0, 0), 2, 0));
+        // Before more lines they wait, and then are lines like any other.
+        let mut framing = LineFraming::default();
+        assert_eq!(framing.whole(b"a 1\n\n\n", false), Ok((4, 1)));
+        assert_eq!(framing.whole(b"\n\n", false), Ok((0, 0)));
+        assert_eq!(framing.whole(b"\n\nb 2\n", true), Ok((6, 3)));
+        assert_eq!(framing.warnings(), Vec::<String>::new());
+        let many = vec![b'\n'; MAX_RECORD_BYTES];
+        assert_eq!(framing.whole(&many, false), Ok((many.len(), many.len() as u64)));
+        let said = framing.whole(&vec![0; MAX_RECORD_BYTES], false).unwrap_err().reason;
+        assert!(said.contains("zero bytes") && said.contains("download the file again"), "{said}");
+    }
+
+    #[test]
+    fn blank_lines_at_the_end_are_none_of_the_first_ones() {
+        let end = |bytes: &[u8], records| LineFraming::default().end_of(bytes, records);
+        assert_eq!((end(b"a 1\nb 2\n", 0), end(b"a 1\nb 2\n", 1)), (Some(0), Some(4)));
+        assert_eq!((end(b"a 1\nb 2\n", 2), end(b"a 1\nb 2", 2)), (Some(8), None));
+        assert_eq!((end(b"a 1\n\nb 2\n", 2), end(b"a 1\n\nb", 2)), (Some(5), Some(5)));
+        assert_eq!((end(b"a 1\n\n \n", 1), end(b"a 1\n\n \n", 2)), (Some(4), None));
+        assert_eq!((end(b"\n\n", 1), end(&vec![b'\n'; MAX_RECORD_BYTES], 1)), (None, Some(1)));
     }
 
     proptest! {
@@ -301,19 +450,25 @@ mod tests {
             line in "[ a0-9.e+-]{0,24}|[a ]{1,3}( -?[0-9]{1,3}(\\.[0-9]{1,9})?(e-?[0-9]{1,2})?){1,4} ?",
             dim in 1usize..5,
         ) {
-            let lines = lines(dim);
-            let (mut quick, mut careful) = (Vec::new(), Vec::new());
-            if let Some(word) = lines.split_plain(line.as_bytes(), &mut quick) {
-                let found = lines.split_carefully(line.as_bytes(), &mut careful);
-                prop_assert_eq!(found.unwrap().as_bytes(), word);
-                prop_assert_eq!(quick, careful);
+            for separator in Separator::ALL {
+                let line = line.replace(' ', std::str::from_utf8(&[separator.byte()]).unwrap());
+                let lines = Lines { separator, ..lines(dim) };
+                let (mut quick, mut careful) = (Vec::new(), Vec::new());
+                if let Some(word) = lines.split_plain(line.as_bytes(), &mut quick) {
+                    let found = lines.split_carefully(line.as_bytes(), &mut careful).unwrap();
+                    prop_assert_eq!(found.as_bytes(), word);
+                    prop_assert_eq!(quick, careful);
+                }
             }
         }
 
         #[test]
         fn no_line_panics(line in prop::collection::vec(any::<u8>(), 0..60), dim in 1usize..5) {
-            for with_norm in [false, true] {
-                let parsed = Lines { dim, with_norm, hint: "" }.parse(&line, 0);
+            for (with_norm, separator) in
+                [false, true].into_iter().flat_map(|norm| Separator::ALL.map(|sign| (norm, sign)))
+            {
+                let lines = Lines { dim, with_norm, separator, ..Lines::default() };
+                let parsed = lines.parse(&line, 0);
                 prop_assert_eq!(parsed.components.len(), parsed.norms.len() * dim);
                 prop_assert_eq!(parsed.records, parsed.norms.len() as u64 + parsed.bad.len() as u64);
             }
