@@ -203,7 +203,8 @@ fn an_expander_is_made_verified_served_and_asked() {
     assert!(!is_right && error.contains("kindred train expander"), "{error}");
     // A classifier's command refuses it.
     let (is_right, _, error) = run(&["classify", "--model", &model, "--head", &head, "w5"]);
-    assert!(!is_right && error.contains("it is not a classifier"), "{error}");
+    let expected = format!("{head} is an expander; choose a classifier, or make one with `kindred");
+    assert!(!is_right && error.contains(&expected), "{error}");
 }
 
 /// A NumPy file of float32.

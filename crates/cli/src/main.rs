@@ -2,12 +2,13 @@
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;
-use std::io::{ErrorKind, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
-use cli::{Cli, commands};
-use server::escape::{escaped, escaped_lines};
+use clap::error::ErrorKind;
+use cli::{Cli, commands, complaint};
+use server::escape::escaped_lines;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -16,23 +17,19 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // The message repeats what was typed, so escape control characters in it. That also
-            // removes colours, so do it only if needed.
-            let steers = |typed: OsString| {
-                let typed = typed.to_string_lossy();
-                escaped(&typed) != typed
-            };
-            if error.use_stderr() && std::env::args_os().any(steers) {
-                eprint!("{}", escaped_lines(&error.render().to_string()));
-                return ExitCode::from(2);
+            if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+                error.exit()
             }
             if error.use_stderr() {
-                error.exit()
+                let arguments: Vec<OsString> = std::env::args_os().collect();
+                // It repeats what was typed.
+                eprint!("{}", escaped_lines(&complaint(&error, &arguments)));
+                return ExitCode::from(2);
             }
             // Help and version are results: failing to write them is an error, unless the pipe was
             // closed.
-            return match error.print().and_then(|()| std::io::stdout().flush()) {
-                Err(e) if e.kind() != ErrorKind::BrokenPipe => {
+            return match error.print().and_then(|()| io::stdout().flush()) {
+                Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
                     eprintln!("kindred: can't write to standard output: {e}");
                     ExitCode::FAILURE
                 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
-use super::methods;
+use super::{methods, thread_counts};
 use kindred::device::Device;
 use kindred::method::Method;
 pub(crate) use options::QuestionOptions;
@@ -34,7 +34,7 @@ pub struct AnswerSource {
     #[arg(long)]
     pub device: Option<Device>,
     /// Number of CPU engine threads; 0 means one per core [default: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = thread_counts())]
     pub threads: Option<usize>,
     /// Cache the CPU engine's 8-bit copy of the vectors beside the model folder, for faster starts
     /// [default: true]

@@ -14,7 +14,7 @@ use super::classify::classifier_of;
 use super::expand::{expander_of, wanted_terms};
 use super::long_work::{LongWork, display, resumed};
 use super::progress::Pace;
-use super::{CommandError, heading, model_of_head, print};
+use super::{CommandError, heading, model_of, print};
 use crate::arguments::{BulkCommand, BulkEngine, BulkFiles};
 use server::models::OneModel;
 
@@ -76,7 +76,7 @@ fn run(
     };
     // Before the engine is made, which may take long.
     check_bulk_files(input, output, &options)?;
-    let one = model_of_head(&engine.model)?;
+    let one = model_of(&engine.model)?;
     let (head, asked) = work(&one)?;
     asked.check_output(output, &options)?;
     let work = LongWork::start(one.model, &engine.devices, SLOTS_PER_JOB, KEPT)?;

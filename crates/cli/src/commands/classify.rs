@@ -10,7 +10,7 @@ use kindred::heads::{
 use kindred::{Classified, Device, Error, Kindred, NamedLabel};
 use serde_json::{Value, json};
 
-use super::{CommandError, each_batch, heading, model_of_head, own_engine, print};
+use super::{CommandError, each_batch, heading, model_of, own_engine, print};
 use crate::arguments::ClassifyArguments;
 use crate::console::explanation_lines;
 use server::escape::escaped_lines;
@@ -27,7 +27,7 @@ const SHOWN: usize = 80;
 
 /// Prints the labels of texts.
 pub(super) fn classify(arguments: &ClassifyArguments) -> Result<(), CommandError> {
-    let one = model_of_head(&arguments.model)?;
+    let one = model_of(&arguments.model)?;
     let (name, head) = classifier_of(&one, arguments.labels.head.as_deref())?;
     let kindred = Kindred::start(one.model.into(), own_engine(&Device::Cpu, arguments.threads))?;
     let mut asked = Asked { arguments, kindred: &kindred, name, head, unanswered: 0 };

@@ -35,7 +35,7 @@ pub(super) fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
         .iter()
         .map(|path| Ok((name(path), read_texts(path, &how)?)))
         .collect::<Result<_, CommandError>>()?;
-    let model = model_of(arguments.model.as_deref(), None)?.model;
+    let model = model_of(&arguments.model.arguments())?.model;
     let mut verification = Some(Verification::start(&model)?);
     let mut finish = || verification.take().map_or(Ok(()), |own| own.finish(None));
     if let Some(folder) = &arguments.head {

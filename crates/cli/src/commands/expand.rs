@@ -9,7 +9,7 @@ use kindred::prepare::{Array, read_array};
 use kindred::{Device, ImpliedTerms, Kindred};
 use serde_json::{Value, json};
 
-use super::{CommandError, each_batch, heading, model_of_head, own_engine, print};
+use super::{CommandError, each_batch, heading, model_of, own_engine, print};
 use crate::arguments::{ExpandArguments, TermArguments};
 use server::escape::escaped_lines;
 use server::models::{OneModel, without_checksum};
@@ -20,7 +20,7 @@ const TOGETHER: usize = 256;
 /// Prints the terms that texts imply.
 pub(super) fn expand(arguments: &ExpandArguments) -> Result<(), CommandError> {
     let wanted = wanted_terms(&arguments.terms)?;
-    let one = model_of_head(&arguments.model)?;
+    let one = model_of(&arguments.model)?;
     let (name, expander) = expander_of(&one, arguments.terms.head.as_deref())?;
     let kindred = Kindred::start(one.model.into(), own_engine(&Device::Cpu, arguments.threads))?;
     let mut asked = Run { arguments, kindred: &kindred, name, expander, wanted, unanswered: 0 };

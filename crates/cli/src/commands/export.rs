@@ -1,16 +1,14 @@
 //! `kindred export`: writes a model in the formats of other programs.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use indicatif::HumanCount;
-use kindred::ModelStore;
 use kindred::export::{ExportOptions, export as write};
 
 use super::beside::Verification;
 use super::progress::bar;
 use super::signals::{Interrupt, REMOVED};
-use super::{CommandError, heading};
+use super::{CommandError, heading, model_of};
 use crate::arguments::ExportArguments;
 
 /// Writes a model in another format, and shows the progress.
@@ -28,7 +26,7 @@ pub(super) fn export(arguments: &ExportArguments) -> Result<(), CommandError> {
         }
         _ => {}
     }
-    let store = Arc::new(ModelStore::open(model)?);
+    let store = model_of(&model.arguments())?.model;
     let verification = Verification::start(&store)?;
     let to_stdout = out.as_os_str() == "-";
     let interrupt = Interrupt::watch(REMOVED)?;

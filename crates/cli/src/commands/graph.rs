@@ -20,7 +20,7 @@ const KEPT: &str =
 pub(super) fn graph(arguments: &GraphArguments) -> Result<(), CommandError> {
     // Before the engine is made, which may take long.
     check_file(&arguments.out, arguments.replace)?;
-    let model = model_of(arguments.model.as_deref(), None)?.model;
+    let model = model_of(&arguments.model)?.model;
     let options = GraphOptions {
         k: arguments.k,
         first_rows: arguments.first_rows.map(|rows| rows.get()),

@@ -59,7 +59,7 @@ pub fn run(cli: &Cli) -> Result<(), CommandError> {
         Some(Command::Prepare(arguments)) => prepare::prepare(arguments),
         Some(Command::Export(arguments)) => export::export(arguments),
         Some(Command::Synth(arguments)) => synth::synth(arguments),
-        Some(Command::Verify { model, head }) => verify::verify(model, head.as_deref()),
+        Some(Command::Verify(arguments)) => verify::verify(arguments),
         Some(Command::Train(TrainCommand::Classifier(arguments))) => {
             train::train_classifier(arguments)
         }
@@ -79,18 +79,10 @@ pub fn run(cli: &Cli) -> Result<(), CommandError> {
 
 /// The model that a command asks: that of its flags, or of the environment, of the settings file,
 /// or the built-in one.
-fn model_of(model: Option<&str>, cache_dir: Option<&Path>) -> Result<OneModel, CommandError> {
-    let flags = ServeFlags {
-        model: model.map(str::to_owned).into_iter().collect(),
-        cache_dir: cache_dir.map(Path::to_owned),
-        ..ServeFlags::default()
-    };
-    Ok(OneModel::open(&flags)?)
-}
-
-/// The model of a head.
-fn model_of_head(arguments: &ModelArguments) -> Result<OneModel, CommandError> {
-    model_of(arguments.model.as_deref(), arguments.cache_dir.as_deref())
+fn model_of(arguments: &ModelArguments) -> Result<OneModel, CommandError> {
+    let ModelArguments { model, cache_dir } = arguments.clone();
+    let model = model.into_iter().collect();
+    Ok(OneModel::open(&ServeFlags { model, cache_dir, ..ServeFlags::default() })?)
 }
 
 /// How texts become tokens of a head for this model: in lower case if the model has no capitals.

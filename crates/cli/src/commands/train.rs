@@ -12,7 +12,7 @@ use kindred::heads::{
 
 use super::beside::Verification;
 use super::signals::{Interrupt, REMOVED};
-use super::{CommandError, check_is_free, heading, model_of_head, progress, read_text, tokens};
+use super::{CommandError, check_is_free, heading, model_of, progress, read_text, tokens};
 use crate::arguments::{ColumnsArguments, TrainClassifierArguments, TrainExpanderArguments};
 
 /// Labels whose texts are counted on standard error.
@@ -29,7 +29,7 @@ pub(super) fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(
     let texts = read(&arguments.data)?;
     let dev = arguments.dev.as_deref().map(read).transpose()?;
     check_is_free(&arguments.out, arguments.replace)?;
-    let model = model_of_head(&arguments.model)?.model;
+    let model = model_of(&arguments.model)?.model;
     let options = options(arguments, &model);
     let verification = Verification::start(&model)?;
     let pool = threads(arguments.threads)
@@ -95,7 +95,7 @@ pub(super) fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(
 /// Makes an expander, and writes its folder.
 pub(super) fn train_expander(arguments: &TrainExpanderArguments) -> Result<(), CommandError> {
     check_is_free(&arguments.out, arguments.replace)?;
-    let model = model_of_head(&arguments.model)?.model;
+    let model = model_of(&arguments.model)?.model;
     let verification = Verification::start(&model)?;
     let tokens = tokens(&model, arguments.tokens);
     let terms = arguments.terms.map_or(TERMS, NonZeroUsize::get);

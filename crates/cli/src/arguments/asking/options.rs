@@ -1,11 +1,11 @@
 //! The query options as flags: all options that are declared with a flag ([`kindred::options`]).
 
-use std::ops::Bound;
-
 use clap::error::Error;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use kindred::options::{DECLARATIONS, Declaration, Flag, Values};
 use kindred::{Method, Options, Unknown, with_options};
+
+use crate::arguments::values::{number, value, within};
 
 /// The options that all questions of a command share.
 #[derive(Debug, Default, Clone)]
@@ -83,13 +83,13 @@ fn argument(declared: &'static Declaration, flag: Flag) -> Arg {
     match declared.values {
         Values::Switch => argument.action(ArgAction::SetTrue),
         Values::Whole { from, to } => {
-            let to = if to == u64::MAX { Bound::Unbounded } else { Bound::Included(to) };
-            let within = value_parser!(u64).range((Bound::Included(from), to));
-            argument.value_name(flag.value).value_parser(within)
+            let whole =
+                value(declared.must_be.to_owned(), move |text| within::<u64>(text, from, to));
+            argument.value_name(flag.value).value_parser(whole)
         }
         Values::Number => argument
             .value_name(flag.value)
-            .value_parser(value_parser!(f64))
+            .value_parser(number::<f64>(declared.must_be, |_| true))
             .allow_negative_numbers(true),
         Values::Words { .. } => argument
             .value_name(flag.value)

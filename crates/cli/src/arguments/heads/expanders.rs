@@ -4,11 +4,10 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
-use clap::builder::RangedU64ValueParser;
 use kindred::heads::{Form, WantedTerms};
 
 use super::{ModelArguments, TokensArguments, model_folder};
-use crate::arguments::thread_counts;
+use crate::arguments::values::{number, thread_counts, whole};
 
 const TRAIN_EXAMPLES: &str = "\
 The value of a word w for a token x is x · w − |w|² / 2 − reach, which grows as their distance falls. The reach is chosen so \
@@ -32,7 +31,7 @@ pub struct TrainExpanderArguments {
     #[arg(long)]
     pub replace: bool,
     /// Terms of a typical word [default: 20]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<NonZeroUsize>(1, u64::MAX))]
     pub terms: Option<NonZeroUsize>,
     #[command(flatten)]
     pub tokens: TokensArguments,
@@ -69,13 +68,15 @@ pub struct TermArguments {
     pub head: Option<PathBuf>,
     /// Give at most this number of terms
     #[arg(long, value_name = "N", default_value_t = WantedTerms::TOP)]
-    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=WantedTerms::MOST as u64))]
+    #[arg(value_parser = whole::<usize>(1, WantedTerms::MOST as u64))]
     pub top: usize,
     /// Give only terms of at least this weight
     #[arg(long, value_name = "W", default_value_t = 0.0)]
+    #[arg(value_parser = number::<f64>("a number of at least 0", |weight| weight >= 0.0))]
     pub min_weight: f64,
     /// Give only terms of at least this part of the largest weight
     #[arg(long, value_name = "X", default_value_t = 0.0)]
+    #[arg(value_parser = number::<f64>("a number from 0 to 1", |x| (0.0..=1.0).contains(&x)))]
     pub max_ratio: f64,
 }
 
