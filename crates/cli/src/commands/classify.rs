@@ -5,22 +5,20 @@ use std::sync::Arc;
 
 use kindred::heads::{
     BUILT_IN, Classification, Description, Explanation, Head, HeadKind, Judged, Probabilities,
-    Texts, Tokenised, Vocabulary, built_in,
+    REASONS, Texts, built_in,
 };
 use kindred::{Classified, Device, Error, Kindred, NamedLabel};
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{CommandError, each_batch, heading, model_of, own_engine, print};
+use super::texts::{Notes, Printer, Style};
+use super::{CommandError, each_batch, model_of, own_engine};
 use crate::arguments::ClassifyArguments;
-use crate::console::explanation_lines;
-use server::escape::escaped_lines;
+use crate::console::{explanation_lines, reasons};
 use server::models::{OneModel, without_checksum};
 
 /// Texts that are classified together.
 const TOGETHER: usize = 1024;
-
-/// N-grams that are named as reasons.
-const REASONS: usize = 5;
 
 /// Characters of a text that are shown in an error.
 const SHOWN: usize = 80;
@@ -30,11 +28,8 @@ pub(super) fn classify(arguments: &ClassifyArguments) -> Result<(), CommandError
     let one = model_of(&arguments.model)?;
     let (name, head) = classifier_of(&one, arguments.labels.head.as_deref())?;
     let kindred = Kindred::start(one.model.into(), own_engine(&Device::Cpu, arguments.threads))?;
-    let mut asked = Asked { arguments, kindred: &kindred, name, head, unanswered: 0 };
-    if !arguments.json {
-        let model = kindred.model();
-        eprintln!("{}", heading(Some(&asked.name), model.name(), model.version()));
-    }
+    let printer = Printer::new(arguments.json, &name, kindred.model());
+    let mut asked = Asked { arguments, kindred: &kindred, head, printer, unanswered: 0 };
     each_batch(&arguments.texts, TOGETHER, |some| asked.answer(some))?;
     match asked.unanswered {
         0 => Ok(()),
@@ -70,91 +65,98 @@ pub(super) fn classifier_of(
 struct Asked<'a> {
     arguments: &'a ClassifyArguments,
     kindred: &'a Kindred,
-    name: String,
     head: Arc<Head>,
+    printer: Printer,
     unanswered: usize,
+}
+
+/// The answer to a text, as over HTTP.
+#[derive(Serialize)]
+struct LabelsAnswer<'a> {
+    labels: Vec<LabelAnswer<'a>>,
+    #[serde(flatten)]
+    notes: Notes<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explanation: Option<Explanation<'a>>,
+}
+
+#[derive(Serialize)]
+struct LabelAnswer<'a> {
+    label: &'a str,
+    probability: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    score: Option<f64>,
 }
 
 impl Asked<'_> {
     fn answer(&mut self, texts: &[String]) -> Result<(), CommandError> {
         let answers = self.kindred.classify(&self.head, texts).wait()?;
         for (text, answer) in texts.iter().zip(answers) {
-            let line = match (answer, self.arguments.json) {
-                (Ok(found), true) => self.json(text, &found),
-                (Ok(found), false) => escaped_lines(&self.lines(text, &found)),
-                (Err(error), is_json) => {
+            let asked = json!({"text": text});
+            match answer {
+                Ok(found) => self.print(text, &asked, &found)?,
+                Err(error) => {
                     self.unanswered += 1;
-                    let model = self.kindred.model().store();
-                    let vocabulary = Vocabulary::of_head(&self.head, model);
-                    let Tokenised { tokens, unknown, .. } = vocabulary.tokenise(text);
-                    let error = match tokens.is_empty() {
-                        true => "the model has none of its words".to_owned(),
-                        false => error.to_string(),
-                    };
-                    match is_json {
-                        true => {
-                            let mut answer = self.object(text);
-                            answer["error"] = json!(error);
-                            answer["unknown"] = json!(unknown);
-                            answer.to_string()
-                        }
-                        false => escaped_lines(&format!("{text}\n  {error}")),
-                    }
+                    let error = error.with_suggestions(self.kindred.model().store());
+                    self.printer.failed(text, &asked, error)?;
                 }
-            };
-            print((line + "\n").as_bytes())?;
+            }
         }
         Ok(())
     }
 
-    /// Why the text has its most probable label, if that is wanted.
-    fn explanation<'l>(&'l self, text: &'l str, found: &Classified) -> Option<Explanation<'l>> {
-        let model = self.kindred.model().store();
-        match self.arguments.explain {
-            true => found.explanation(model, &self.head, text, REASONS),
+    fn print(&self, text: &str, asked: &Value, found: &Classified) -> Result<(), CommandError> {
+        let ClassifyArguments { labels, explain, scores, .. } = self.arguments;
+        let explanation = match *explain {
+            true => found.explanation(self.kindred.model().store(), &self.head, text, REASONS),
             false => None,
+        };
+        let wanted = labels.wanted().of(found);
+        let notes = Notes { unknown: &found.unknown, is_cut: found.is_cut };
+        match self.printer.style {
+            Style::Json => {
+                let labels = wanted.iter().map(|one| LabelAnswer {
+                    label: &one.name,
+                    probability: one.probability,
+                    score: scores.then_some(one.score),
+                });
+                let labels = labels.collect();
+                self.printer.json(asked, LabelsAnswer { labels, notes, explanation })
+            }
+            Style::Columns => {
+                let row = |one: &NamedLabel| {
+                    let mut row =
+                        vec![text.to_owned(), one.name.clone(), one.probability.to_string()];
+                    row.extend(scores.then(|| one.score.to_string()));
+                    row.extend(explanation.as_ref().map(|why| reasons(why, &one.name)));
+                    row
+                };
+                self.printer.columns(&wanted.iter().map(row).collect::<Vec<_>>())?;
+                self.printer.notes(text, &notes, &self.cut());
+                Ok(())
+            }
+            Style::People => {
+                let mut lines = vec![text.to_owned()];
+                for NamedLabel { name, probability, score, .. } in wanted {
+                    let score = if *scores { format!("  ({score:.4})") } else { String::new() };
+                    lines.push(format!("  {:5.1} %  {name}{score}", 100.0 * probability));
+                }
+                let why = explanation.iter().flat_map(explanation_lines);
+                lines.extend(why.map(|line| format!("  {line}")));
+                if !notes.unknown.is_empty() {
+                    lines.push(format!("  unknown: {}", notes.unknown.join(" ")));
+                }
+                if notes.is_cut {
+                    lines.push(format!("  {}", self.cut()));
+                }
+                self.printer.lines(&lines)
+            }
         }
     }
 
-    /// An answer to a text, with who gave it.
-    fn object(&self, text: &str) -> Value {
-        let model = self.kindred.model();
-        let (model, version) = (model.name(), model.version());
-        json!({"model": model, "version": version, "head": self.name, "text": text})
-    }
-
-    fn json(&self, text: &str, found: &Classified) -> String {
-        let mut answer = self.object(text);
-        answer["labels"] = json!(self.arguments.labels.wanted().of(found));
-        if !found.unknown.is_empty() {
-            answer["unknown"] = json!(found.unknown);
-        }
-        if found.is_cut {
-            answer["cut"] = json!(true);
-        }
-        if let Some(explanation) = self.explanation(text, found) {
-            answer["explanation"] = json!(explanation);
-        }
-        answer.to_string()
-    }
-
-    fn lines(&self, text: &str, found: &Classified) -> String {
-        let mut lines = vec![text.to_owned()];
-        for label in self.arguments.labels.wanted().of(found) {
-            lines.push(format!("  {:5.1} %  {}", 100.0 * label.probability, label.name));
-        }
-        if let Some(explanation) = self.explanation(text, found) {
-            let why = explanation_lines(&explanation);
-            lines.extend(why.into_iter().map(|line| format!("  {line}")));
-        }
-        if !found.unknown.is_empty() {
-            lines.push(format!("  unknown: {}", found.unknown.join(" ")));
-        }
-        if found.is_cut {
-            let limit = self.head.description().tokens.limit;
-            lines.push(format!("  only {limit} tokens were read"));
-        }
-        lines.join("\n")
+    /// What is said of a text that was too long.
+    fn cut(&self) -> String {
+        format!("only {} tokens were read", self.head.description().tokens.limit)
     }
 }
 

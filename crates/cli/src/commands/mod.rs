@@ -26,6 +26,7 @@ mod progress;
 mod serve;
 mod signals;
 mod synth;
+mod texts;
 mod train;
 mod verify;
 mod watch;

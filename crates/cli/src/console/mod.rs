@@ -8,6 +8,7 @@
 //! reference's.
 
 mod answer;
+mod columns;
 mod compare;
 mod compat;
 mod completion;
@@ -22,6 +23,7 @@ mod service;
 mod session;
 mod turn;
 
+pub(crate) use columns::{reasons, tab_separated};
 pub(crate) use interactive::talk;
 pub(crate) use pipe::{answer_lines, answer_one};
 pub(crate) use print::{Form, heading};

@@ -274,7 +274,10 @@ pub struct ClassifyArguments {
     /// Also print which n-grams decided
     #[arg(long)]
     pub explain: bool,
-    /// Print each answer as one JSON object
+    /// Also print the class scores
+    #[arg(long)]
+    pub scores: bool,
+    /// Print each answer as one JSON object: the text, then the fields of the HTTP answer
     #[arg(long)]
     pub json: bool,
     /// Number of threads; 0 means one per core

@@ -101,7 +101,8 @@ pub struct ExpandArguments {
     /// Also print which token gave each term
     #[arg(long)]
     pub explain: bool,
-    /// Print each answer as one JSON object; the same as `--format terms`
+    /// Print each answer as one JSON object: the text, then the fields of the HTTP answer. The same
+    /// as `--format terms`
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
     /// Number of threads; 0 means one per core
