@@ -326,6 +326,23 @@ fn completions_and_pages_mention_every_command() {
 }
 
 #[test]
+fn the_help_fits_on_a_screen_and_that_of_serve_has_the_settings() {
+    for flag in ["--help", "-h"] {
+        let mut command = kindred(&[flag]);
+        command.env("COLUMNS", "80");
+        let help = printed(command);
+        assert!((24..=40).contains(&help.lines().count()), "{help}");
+        assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
+        assert!(!help.contains("--http-threads") && help.contains("`kindred serve --help`"));
+    }
+    assert!(printed(kindred(&["serve", "--help"])).contains("--http-threads"));
+    // They are taken without a command all the same.
+    let cache = support::cache();
+    let output = run(&["--listen", "nowhere", "--cache-dir"], &cache);
+    assert!(said(&output).contains("can't listen on nowhere"), "{}", said(&output));
+}
+
+#[test]
 fn every_command_has_help_with_examples() {
     assert!(printed(kindred(&["--help"])).contains("Examples:"));
     for name in commands() {
