@@ -58,7 +58,7 @@ Commands:
 
 const EXAMPLES: &str = "\
 Examples:
-  kindred nearest frog                         # the built-in model, without a server
+  kindred nearest frog                         # the built-in model, no server
   kindred prepare glove.6B.50d.txt.gz --out models/glove.6B.50d
   kindred serve --model models/glove.6B.50d    # on 127.0.0.1:8080
   curl '127.0.0.1:8080/nearest?word=frog&k=5'
@@ -74,7 +74,7 @@ fn hidden(setting: clap::Arg) -> clap::Arg {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Serve queries over HTTP: what kindred does without a command
+    /// Serve queries over HTTP; the default command
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(Box<ServeFlags>),
     /// Query a model line by line: words and expressions
