@@ -1,5 +1,5 @@
-//! Command lines that can't be read: says why in the words of all other messages, with the argument,
-//! what it must be, and what would be right. clap finds the fault.
+//! Messages about command lines that can't be read, in the words of all other messages: the
+//! argument, its requirement, the cure. The fault itself is found by clap.
 
 use std::error::Error as _;
 use std::ffi::OsString;
@@ -10,11 +10,11 @@ use clap::{Command, CommandFactory, Error};
 
 use crate::arguments::{Cli, MustBe};
 
-/// The most examples that are shown to who left out an argument.
+/// The maximum number of examples after the message about a missing argument.
 const EXAMPLES: usize = 4;
 
-/// Says why these arguments can't be read, the program's name included, and what would be right.
-/// Several lines, which repeat what was typed: nothing is escaped yet.
+/// The message about these arguments, which can't be read: the program's name, the fault and the
+/// cure. It has several lines, which repeat what was typed: nothing is escaped yet.
 pub fn complaint(error: &Error, arguments: &[OsString]) -> String {
     let (name, command) = command_of(arguments);
     let reason = Fault { error, name: &name, command: &command }.reason();
@@ -36,7 +36,7 @@ fn command_of(arguments: &[OsString]) -> (String, Command) {
     (name, command)
 }
 
-/// What a command does, and its first examples.
+/// The purpose of a command, and its first examples.
 fn lesson(command: &Command) -> String {
     let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let examples = help.lines().skip_while(|line| !line.starts_with("Example"));
@@ -49,7 +49,7 @@ fn lesson(command: &Command) -> String {
     }
 }
 
-/// What clap found, in a command line of this command.
+/// The fault that clap found in a command line of this command.
 struct Fault<'a> {
     error: &'a Error,
     name: &'a str,
@@ -187,7 +187,7 @@ impl Fault<'_> {
     }
 }
 
-/// What a value must be, if the error of its parser says that.
+/// The requirement on a value, if the error of its parser has it.
 fn must_be(source: &(dyn std::error::Error + 'static)) -> Option<String> {
     if let Some(MustBe(words)) = source.downcast_ref::<MustBe>() {
         return Some(words.clone());
@@ -229,7 +229,7 @@ fn bare(value: &str) -> &str {
     inner('<', '>').or_else(|| inner('[', ']')).unwrap_or(value)
 }
 
-/// A missing argument, or each of a group of which one is needed: `<--a <X>|--b <Y>...>`.
+/// A missing argument, or each of a group of which one is missing: `<--a <X>|--b <Y>...>`.
 fn needed(shown: &str) -> String {
     let group = shown.strip_prefix('<').and_then(|group| group.strip_suffix('>'));
     match group.filter(|group| group.contains('|')) {

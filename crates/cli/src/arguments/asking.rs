@@ -65,7 +65,7 @@ const CONSOLE_EXAMPLES: &str = "\
 A line is a word or an expression: `frog`, `king - man + woman`, `0.5*(paris + \"new york\")`. A colon and a letter \
 start a command; `:help` lists them. On a terminal, arrow keys recall history and tab completes words and \
 commands. If the input is a pipe, each line is a question. Errors go to standard error; if there was one, the \
-exit code is 1.
+exit code is 1. If the output is a pipe, it has tab-separated columns: question, word, score, row.
 
 Examples:
   kindred console
@@ -98,11 +98,12 @@ pub struct ConsoleArguments {
 
 const NEAREST_EXAMPLES: &str = "\
 The word is looked up by its exact bytes. If the model does not have it, the command suggests similar words and \
-exits with 1.
+exits with 1. If standard output is not a terminal, each neighbour is a line of tab-separated columns: word, score, row.
 
 Examples:
   kindred nearest frog
   kindred nearest frog -k 5 --exclude frogs
+  kindred nearest frog | cut -f 1
   kindred nearest 'new york' --model models/phrases --json
   kindred nearest frog --url http://127.0.0.1:8080 --compare --model models/served";
 

@@ -7,7 +7,7 @@ use kindred::evaluation::results::Case;
 use kindred::method::Method;
 use server::config::MAX_THREADS;
 
-/// A value is not what it must be, such as “a whole number from 1 to 1000”.
+/// The requirement that a value does not meet, such as “a whole number from 1 to 1000”.
 #[derive(Debug, thiserror::Error)]
 #[error("it must be {0}")]
 pub(crate) struct MustBe(pub(crate) String);

@@ -154,7 +154,7 @@ impl Asked<'_> {
         }
     }
 
-    /// What is said of a text that was too long.
+    /// The note on a text that was too long.
     fn cut(&self) -> String {
         format!("only {} tokens were read", self.head.description().tokens.limit)
     }

@@ -1,5 +1,5 @@
-//! How `classify` and `expand` print what they find in texts: blocks for people on a terminal,
-//! tab-separated columns for other programs, or JSON as over HTTP.
+//! The output of `classify` and `expand`: blocks for people on a terminal, tab-separated columns for
+//! other programs, or JSON as over HTTP.
 
 use std::io::{self, IsTerminal as _};
 
@@ -12,7 +12,7 @@ use crate::console::tab_separated;
 use server::escape::{escaped, escaped_lines};
 use server::http::problem;
 
-/// How answers are printed.
+/// The form of answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     /// A block of lines for each text.
@@ -31,7 +31,7 @@ pub(super) struct Printer {
     head: String,
 }
 
-/// An answer in JSON. What was asked stands before the fields of an answer over HTTP.
+/// An answer in JSON. The question stands before the fields of an answer over HTTP.
 #[derive(Serialize)]
 struct Line<'a, A> {
     #[serde(flatten)]
@@ -92,7 +92,8 @@ impl Printer {
         print(rows.iter().map(line).collect::<String>().as_bytes())
     }
 
-    /// Says why a text has no answer: in JSON as over HTTP, otherwise on standard error.
+    /// Prints the error of a text without an answer: in JSON as over HTTP, otherwise to standard
+    /// error.
     pub(super) fn failed(
         &self,
         title: &str,
@@ -106,12 +107,12 @@ impl Printer {
         Ok(())
     }
 
-    /// Says on standard error what has no column.
+    /// Prints a note on a text to standard error.
     pub(super) fn note(&self, title: &str, said: &str) {
         eprintln!("{}", escaped(&format!("{title}: {said}")));
     }
 
-    /// What is to say of a text besides its answer.
+    /// Prints the notes on a text to standard error; `cut` is that on a text that was too long.
     pub(super) fn notes(&self, title: &str, Notes { unknown, is_cut }: &Notes<'_>, cut: &str) {
         if !unknown.is_empty() {
             self.note(title, &format!("unknown: {}", unknown.join(" ")));

@@ -1,5 +1,5 @@
 //! Prints answers as tab-separated columns, for other programs: where standard output is no
-//! terminal. What is no answer, such as times, goes to standard error.
+//! terminal. Everything else, such as times, goes to standard error.
 
 use std::io::{self, Write};
 

@@ -210,17 +210,17 @@ pub(super) fn padded(name: &str, wide: usize) -> String {
     format!("{name}{}", " ".repeat(wide - name.width()))
 }
 
-/// Says on standard error what is no part of an answer for other programs.
+/// Prints a note to standard error, beside an answer for other programs.
 pub(super) fn note(line: Option<u64>, said: &str) {
     let line = line.map_or_else(String::new, |line| format!("line {line}: "));
     // Nothing depends on it.
     let _ = writeln!(io::stderr(), "{line}{}", escaped(said));
 }
 
-/// What is said of a question without neighbours.
+/// The note on a question without neighbours.
 pub(super) const NO_NEIGHBORS: &str = "no neighbours: no row passes the filters";
 
-/// What each word contributes to a score.
+/// The contribution of each word to a score.
 pub(super) fn terms_in_words(terms: &[Term<'_>]) -> String {
     let in_words = |Term { word, part, .. }: &Term<'_>| match part {
         Part::Contribution(part) => format!("{} {part:+.4}", escaped(word)),
@@ -229,7 +229,7 @@ pub(super) fn terms_in_words(terms: &[Term<'_>]) -> String {
     terms.iter().map(in_words).collect::<Vec<_>>().join(", ")
 }
 
-/// Where a word of the question would stand.
+/// The rank that a word of the question would have.
 pub(super) fn placed_in_words(Placed { word, score, rank, .. }: &Placed<'_>) -> String {
     let word = escaped(word);
     match (rank, score) {

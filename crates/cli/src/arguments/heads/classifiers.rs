@@ -229,7 +229,8 @@ fn pair() -> impl TypedValueParser<Value = (String, String)> {
 
 const CLASSIFY_EXAMPLES: &str = "\
 Without texts, each line of standard input is one. A text that has no label (without a known word) is an error on \
-standard error; if there was one, the exit code is 1.
+standard error; if there was one, the exit code is 1. If standard output is not a terminal, each label is a line of \
+tab-separated columns: text, label, probability.
 
 Examples:
   kindred classify 'a moving and funny film'

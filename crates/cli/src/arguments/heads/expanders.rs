@@ -45,7 +45,7 @@ pub struct TrainExpanderArguments {
 
 const EXPAND_EXAMPLES: &str = "\
 Without texts, each line of standard input is one. A text without a known word is an error on standard error; if there was \
-one, the exit code is 1.
+one, the exit code is 1. If standard output is not a terminal, each term is a line of tab-separated columns: text, term, weight.
 
 With --vectors, the vectors of tokens come from an encoder of your own. Padding counts as tokens, so save texts of different \
 lengths in a file each. The answers are those of the same `vectors` in POST /expand.
