@@ -18,14 +18,15 @@ use kindred::contract::Metric;
 use kindred::prepare::{MAX_DIM, VectorsFormat};
 
 pub(crate) use asking::{
-    AnalogyArguments, AnswerSource, ConsoleArguments, NearestArguments, OutputOptions,
-    QuestionOptions,
+    AnalogyArguments, AnswerSource, ConsoleArguments, NearestArguments, OddOneOutArguments,
+    OutputOptions, QuestionOptions, RankArguments, SimilarityArguments,
 };
 pub(crate) use bulk::{BulkCommand, BulkEngine, BulkFiles};
 pub(crate) use graph::GraphArguments;
 pub(crate) use heads::{
     ClassifyArguments, ColumnsArguments, ExpandArguments, ImportHeadArguments, ModelArguments,
-    TermArguments, TokensArguments, TrainClassifierArguments, TrainCommand, TrainExpanderArguments,
+    ServiceArguments, TermArguments, TokensArguments, TrainClassifierArguments, TrainCommand,
+    TrainExpanderArguments,
 };
 
 use kindred::device::{Device, Placement};
@@ -65,10 +66,16 @@ pub enum Command {
     Serve(Box<ServeFlags>),
     /// Query a model line by line: words and expressions
     Console(Box<ConsoleArguments>),
-    /// Print the nearest neighbours of a word
+    /// Print the nearest neighbours of a word or a text
     Nearest(Box<NearestArguments>),
     /// Print the nearest neighbours of an expression such as `king - man + woman`
     Analogy(Box<AnalogyArguments>),
+    /// Print how similar two words or two sets of words are
+    Similarity(Box<SimilarityArguments>),
+    /// Print which of some words is least similar to all of them together
+    OddOneOut(Box<OddOneOutArguments>),
+    /// Print the ranks of words among the neighbours of a word, a text or an expression
+    Rank(Box<RankArguments>),
     /// Convert a file of word vectors into a model folder
     #[command(after_help = PREPARE_EXAMPLES)]
     Prepare(PrepareArguments),

@@ -1,5 +1,6 @@
 //! Commands that query a model.
 
+mod comparing;
 mod options;
 
 use std::path::PathBuf;
@@ -8,6 +9,7 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
 use super::methods;
+pub(crate) use comparing::{OddOneOutArguments, RankArguments, SimilarityArguments};
 use kindred::device::Device;
 use kindred::method::Method;
 pub(crate) use options::QuestionOptions;
@@ -98,10 +100,15 @@ pub struct ConsoleArguments {
 
 const NEAREST_EXAMPLES: &str = "\
 The word is looked up by its exact bytes. If the model does not have it, the command suggests similar words and \
-exits with 1.
+exits with 1. The vector of a text is the sum of its words; words that the model does not have are left out.
+
+On a terminal the answer is a table. Otherwise it is lines of rank, word, score and row with tabs between them. Times, and \
+all else there is to say, go to standard error.
 
 Examples:
   kindred nearest frog
+  kindred nearest frog | cut -f 2                                     # the words alone
+  kindred nearest --text 'a quick brown fox'
   kindred nearest frog -k 5 --exclude frogs
   kindred nearest 'new york' --model models/phrases --json
   kindred nearest frog --url http://127.0.0.1:8080 --compare --model models/served";
@@ -110,8 +117,11 @@ Examples:
 #[command(after_help = NEAREST_EXAMPLES)]
 pub struct NearestArguments {
     /// Word to look up
-    #[arg(allow_hyphen_values = true)]
-    pub word: String,
+    #[arg(allow_hyphen_values = true, required_unless_present = "text")]
+    pub word: Option<String>,
+    /// Look up the sum of the words of a text instead
+    #[arg(long, value_name = "TEXT", conflicts_with = "word", allow_hyphen_values = true)]
+    pub text: Option<String>,
     #[command(flatten)]
     pub source: AnswerSource,
     #[command(flatten)]

@@ -23,6 +23,9 @@ pub(crate) struct Form {
     /// as the same float64.
     pub(super) terminal: bool,
     colours: bool,
+    /// Whether there is a single answer. Then standard output has nothing else, and, if it is no
+    /// terminal, columns with tabs between them.
+    is_single: bool,
 }
 
 /// Length of the longest bar, in columns.
@@ -37,7 +40,12 @@ impl Form {
         let said = |name: &str| std::env::var_os(name).unwrap_or_default();
         let terminal = io::stdout().is_terminal();
         let colours = terminal && said("NO_COLOR").is_empty() && said("TERM") != "dumb";
-        Self { json, terminal, colours }
+        Self { json, terminal, colours, is_single: false }
+    }
+
+    /// The form of a single answer.
+    pub(super) fn single(json: bool) -> Self {
+        Self { is_single: true, ..Self::new(json) }
     }
 
     pub(super) fn coloured(self, colour: &str, text: &str) -> String {
@@ -58,7 +66,10 @@ impl Form {
         comparison: Option<&Comparison>,
     ) -> io::Result<()> {
         self.answer(out, asked, line, reply, comparison, |out| {
-            self.neighbors(out, &reply.answer.found)
+            match self.is_single && !self.terminal {
+                true => self.neighbor_columns(out, &reply.answer.found),
+                false => self.neighbors(out, &reply.answer.found),
+            }
         })
     }
 
@@ -84,7 +95,10 @@ impl Form {
         body(out)?;
         let times = times.as_ref().map(times_in_words);
         for measured in times.into_iter().chain(comparison.map(comparison_in_words)) {
-            writeln!(out, "{}", self.coloured(DIM, &measured))?;
+            match self.is_single {
+                true => eprintln!("{measured}"),
+                false => writeln!(out, "{}", self.coloured(DIM, &measured))?,
+            }
         }
         if line.is_some() {
             writeln!(out)?;
@@ -114,16 +128,42 @@ impl Form {
                 writeln!(out, "      {}", self.coloured(DIM, &terms.join(", ")))?;
             }
         }
-        for Placed { word, score, rank, .. } in answer.inputs.iter().flatten() {
-            let word = escaped(word);
-            match (rank, score) {
-                (Some(rank), Some(score)) => {
-                    writeln!(out, "   `{word}` itself would have rank {rank}: {score:.6}")?;
-                }
-                _ => writeln!(out, "   `{word}` itself is excluded by a filter")?,
-            }
+        for input in answer.inputs.iter().flatten() {
+            writeln!(out, "{}", input_in_words(input))?;
         }
+        self.left_out(answer.skipped.as_deref());
         Ok(())
+    }
+
+    /// Prints a line for each neighbour: its rank, word, score and row, and, if it is explained,
+    /// the parts of its score. Standard error has the rest.
+    fn neighbor_columns(self, out: &mut dyn Write, answer: &Answer<'_>) -> io::Result<()> {
+        for (index, neighbor) in answer.neighbors.iter().enumerate() {
+            let [rank, row] = [index + 1, neighbor.row as usize].map(|number| number.to_string());
+            let terms = neighbor
+                .terms
+                .as_ref()
+                .map(|terms| terms.iter().map(term_in_words).collect::<Vec<_>>().join(", "));
+            let score = neighbor.score.to_string();
+            let line =
+                [&*rank, &*neighbor.word, &*score, &*row].into_iter().chain(terms.as_deref());
+            writeln!(out, "{}", columns(line))?;
+        }
+        if answer.neighbors.is_empty() {
+            eprintln!("   no neighbours: no row passes the filters");
+        }
+        for input in answer.inputs.iter().flatten() {
+            eprintln!("{}", input_in_words(input));
+        }
+        self.left_out(answer.skipped.as_deref());
+        Ok(())
+    }
+
+    /// Names words that were left out, on standard error.
+    pub(super) fn left_out(self, skipped: Option<&[String]>) {
+        if let Some(skipped) = skipped.filter(|skipped| !skipped.is_empty()) {
+            eprintln!("   unknown: {}", escaped(&skipped.join(" ")));
+        }
     }
 
     /// The start of each line of a ranking, in columns: its place, its name, its score.
@@ -216,6 +256,23 @@ pub(super) fn padded(name: &str, wide: usize) -> String {
     format!("{name}{}", " ".repeat(wide - name.width()))
 }
 
+/// Fields of a line, with tabs between them. None has a tab or the end of a line in it: such
+/// characters are escaped.
+pub(super) fn columns<'a>(fields: impl IntoIterator<Item = &'a str>) -> String {
+    fields.into_iter().map(escaped).collect::<Vec<_>>().join("\t")
+}
+
+/// The rank that a word of the question itself would have.
+fn input_in_words(Placed { word, score, rank, .. }: &Placed<'_>) -> String {
+    let word = escaped(word);
+    match (rank, score) {
+        (Some(rank), Some(score)) => {
+            format!("   `{word}` itself would have rank {rank}: {score:.6}")
+        }
+        _ => format!("   `{word}` itself is excluded by a filter"),
+    }
+}
+
 fn term_in_words(term: &Term<'_>) -> String {
     let word = escaped(&term.word);
     match term.part {
@@ -297,7 +354,7 @@ mod tests {
     impl Form {
         /// Text for a terminal without colours, or for a pipe.
         pub(in crate::console) fn test(terminal: bool) -> Self {
-            Self { json: false, terminal, colours: false }
+            Self { json: false, terminal, colours: false, is_single: false }
         }
     }
 
@@ -353,8 +410,16 @@ mod tests {
     }
 
     #[test]
+    fn a_single_answer_for_a_program_is_columns_and_nothing_else() {
+        let form = Form { is_single: true, ..Form::test(false) };
+        let found = answered(&[("to\tad", 1.0 / 3.0), ("a\u{1b}", 0.5)]);
+        let text = text(form, "frog", None, &found, Some(&SAME));
+        assert_eq!(text, "1\tto\\u{9}ad\t0.3333333333333333\t7\n2\ta\\u{1b}\t0.5\t7\n");
+    }
+
+    #[test]
     fn json_is_the_answer_with_what_is_known_besides() {
-        let form = Form { json: true, terminal: true, colours: true };
+        let form = Form { json: true, ..Form::test(true) };
         let found = answered(&[("\"}", 0.1 + 0.2)]);
         let line = text(form, "a \"}}}", Some(3), &found, Some(&SAME));
         let object: Value = serde_json::from_str(&line).unwrap();
