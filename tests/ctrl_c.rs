@@ -1,5 +1,5 @@
-//! Ctrl-C in commands that keep no work: the exit code is 130, and a line says what is left and how to
-//! go on. Work that is kept is in `bulk.rs` and `graph.rs`, that which is removed in `cli.rs`.
+//! Ctrl-C in commands that keep no work: the exit code is 130, and a line says what is left and how
+//! to go on. Work that is kept is in `bulk.rs` and `graph.rs`, that which is removed in `cli.rs`.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};

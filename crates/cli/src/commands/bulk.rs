@@ -149,11 +149,14 @@ fn by_url(
     print_summary(done, (service.head(), service.engine()), None, files, output)
 }
 
+/// What became of work.
+type Done = Result<BulkSummary, JobError>;
+
 /// Shows the progress of work until it ends.
 fn shown(
     interrupt: &Interrupt,
-    work: impl FnOnce(&mut dyn FnMut(BulkProgress) -> ControlFlow<()>) -> Result<BulkSummary, JobError>,
-) -> Result<BulkSummary, JobError> {
+    work: impl FnOnce(&mut dyn FnMut(BulkProgress) -> ControlFlow<()>) -> Done,
+) -> Done {
     let (mut display, mut is_first) = (Display::new(), true);
     let done = work(&mut |progress| {
         let BulkProgress { rows, failed, resumed, read, total } = progress;
@@ -181,7 +184,7 @@ fn shown(
 
 /// Says what was done, by this head and on this engine.
 fn print_summary(
-    done: Result<BulkSummary, JobError>,
+    done: Done,
     (head, engine): (Option<&str>, &str),
     verification: Option<Verification>,
     files: &BulkFiles,

@@ -1,4 +1,4 @@
-//! `kindred classify` and `kindred expand` with `--url`: a service answers, many texts in a request.
+//! `kindred classify` and `kindred expand` with `--url`: a service answers, many texts at a time.
 
 use std::io::{self, IsTerminal as _};
 use std::ops::ControlFlow;

@@ -2,10 +2,10 @@
 //! another file, in order.
 //!
 //! One thread reads the input and cuts it into pieces; some threads ask an [`Answerer`] for the
-//! answers of a piece each, and write them as text, each beside its question; the thread that waits for them puts them in order, keeps the
-//! journal and shows the progress. A piece is read only when there is room for its answers, so
-//! memory does not grow with the input. What is done survives a kill: it is in a folder beside the
-//! output, from which the same call goes on.
+//! answers of a piece each, and write them as text, each beside its question; the thread that waits
+//! for them puts them in order, keeps the journal and shows the progress. A piece is read only when
+//! there is room for its answers, so memory does not grow with the input. What is done survives a
+//! kill: it is in a folder beside the output, from which the same call goes on.
 
 mod answerer;
 mod ask;

@@ -123,8 +123,8 @@ impl Job<'_> {
     }
 }
 
-/// A row's question with its answer or its error, as the line of a JSON object. Names and forms are those of the
-/// HTTP API.
+/// A row's question with its answer or its error, as the line of a JSON object. Names and forms are
+/// those of the HTTP API.
 #[derive(Serialize)]
 struct Line<'a> {
     id: Id<'a>,
