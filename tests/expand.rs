@@ -316,14 +316,19 @@ fn the_json_of_commands_is_that_of_http() {
     let service = Service::start(&[&["--device", "cpu"][..], &here].concat());
     let text = "not a bad film, xyzzyq";
     let printed = |arguments: &[&str]| {
-        let output = kindred(&[arguments, &here].concat()).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
+        String::from_utf8(kindred(arguments).output().unwrap().stdout).unwrap()
     };
+    let url = service.url("");
+    let there = ["--url", &url[..]];
     let compare = |arguments: &[&str], route: &str, body: Value| {
-        let (printed, served) = (printed(arguments), service.post(route, &body));
-        let answer = printed.find("\"model\"").map(|start| &printed[start..]);
-        let answer = answer.unwrap_or_else(|| panic!("{arguments:?}: {printed}"));
-        assert_eq!(answer.trim_end(), &served.text().trim_end()[1..], "{arguments:?}");
+        let served = service.post(route, &body);
+        let served = served.text().trim_end();
+        for who in [&here, &there] {
+            let printed = printed(&[arguments, &who[..]].concat());
+            let answer = printed.find("\"model\"").map(|start| &printed[start..]);
+            let answer = answer.unwrap_or_else(|| panic!("{arguments:?}: {printed}"));
+            assert_eq!(answer.trim_end(), &served[1..], "{arguments:?} {who:?}");
+        }
     };
     compare(&["nearest", "frog", "--json"], "/nearest", json!({"word": "frog"}));
     let expression = "king - man + woman";
@@ -340,11 +345,22 @@ fn the_json_of_commands_is_that_of_http() {
         let body = json!({"text": text, "format": form});
         compare(&["expand", "--format", form, text], "/expand", body);
     }
+    let pair = json!({"pairs": [["frog", "toad"]]});
+    compare(&["similarity", "frog", "toad", "--json"], "/similarity", pair);
+    let words = ["breakfast", "lunch", "piano"];
+    let odd = [&["odd-one-out", "--json"], &words[..]].concat();
+    compare(&odd, "/odd-one-out", json!({"words": words}));
+    let body = json!({"words": ["toad", "car"], "word": "frog"});
+    compare(&["rank", "toad", "car", "--word", "frog", "--json"], "/rank", body);
+    let body = json!({"text": text, "k": 3});
+    compare(&["nearest", "--text", text, "-k", "3", "--json"], "/nearest", body);
     for command in ["classify", "expand"] {
-        let printed: Value =
-            serde_json::from_str(&printed(&[command, "--json", "xyzzyq"])).unwrap();
         let served = service.post(&format!("/{command}"), &json!({"texts": ["xyzzyq"]})).json();
-        assert_eq!(printed["error"], served["results"][0]["error"], "{command}");
+        for who in [&here, &there] {
+            let printed = printed(&[&[command, "--json", "xyzzyq"][..], who].concat());
+            let printed: Value = serde_json::from_str(&printed).unwrap();
+            assert_eq!(printed["error"], served["results"][0]["error"], "{command} {who:?}");
+        }
     }
     let refused = kindred(&["expand", "--explain", "--format", "vespa", text]).output().unwrap();
     assert!(errors(&refused).contains("--explain needs --format terms, not vespa"));

@@ -68,7 +68,7 @@ struct Asks {
     has_head: bool,
 }
 
-const ASK: [Asks; 10] = [
+const ASK: [Asks; 12] = [
     Asks { arguments: &["nearest", "north"], flag: &["--model"], has_head: false },
     Asks { arguments: &["analogy", "north - south"], flag: &["--model"], has_head: false },
     Asks { arguments: &["expand", "north"], flag: &["--model"], has_head: true },
@@ -103,6 +103,8 @@ const ASK: [Asks; 10] = [
         flag: &["--model"],
         has_head: true,
     },
+    Asks { arguments: &["similarity", "north", "south"], flag: &["--model"], has_head: false },
+    Asks { arguments: &["rank", "south", "--word", "north"], flag: &["--model"], has_head: false },
 ];
 
 impl Asks {

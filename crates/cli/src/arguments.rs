@@ -15,15 +15,15 @@ use kindred::contract::Metric;
 use kindred::prepare::{MAX_DIM, VectorsFormat};
 
 pub(crate) use asking::{
-    AnalogyArguments, AnswerSource, ConsoleArguments, NearestArguments, OutputOptions,
-    QuestionOptions,
+    AnalogyArguments, AnswerSource, ConsoleArguments, NearestArguments, OddOneOutArguments,
+    OutputOptions, QuestionOptions, RankArguments, SimilarityArguments,
 };
 pub(crate) use bulk::{BulkCommand, BulkEngine, BulkFiles};
 pub(crate) use graph::GraphArguments;
 pub(crate) use heads::{
     ClassifyArguments, ColumnsArguments, ExpandArguments, ImportHeadArguments, ModelArguments,
-    ModelOrFolder, TermArguments, TokensArguments, TrainClassifierArguments, TrainCommand,
-    TrainExpanderArguments,
+    ModelOrFolder, ServiceArguments, TermArguments, TokensArguments, TrainClassifierArguments,
+    TrainCommand, TrainExpanderArguments,
 };
 pub(crate) use values::MustBe;
 use values::{cases, methods, one_of, thread_counts, whole};
@@ -79,10 +79,16 @@ pub enum Command {
     Serve(Box<ServeFlags>),
     /// Query a model line by line: words and expressions
     Console(Box<ConsoleArguments>),
-    /// Print the nearest neighbours of a word
+    /// Print the nearest neighbours of a word or a text
     Nearest(Box<NearestArguments>),
     /// Print the neighbours of an expression: `king - man + woman`
     Analogy(Box<AnalogyArguments>),
+    /// Print how similar two words or two sets of words are
+    Similarity(Box<SimilarityArguments>),
+    /// Print which of some words fits the others least
+    OddOneOut(Box<OddOneOutArguments>),
+    /// Print the ranks of words among the neighbours of another
+    Rank(Box<RankArguments>),
     /// Convert a file of word vectors into a model folder
     #[command(after_help = PREPARE_EXAMPLES)]
     Prepare(PrepareArguments),

@@ -88,6 +88,21 @@ pub enum CommandError {
     /// Some lines had no answer. An error was printed for each.
     #[error("{failed} of {asked} lines could not be answered")]
     LinesFailed { failed: u64, asked: u64 },
+    /// All rows of bulk work are errors.
+    #[error(
+        "none of the {rows} rows could be answered ({errors}); {output} has the error of each: check \
+         --column, and that the model is the one for these rows"
+    )]
+    NothingAnswered { rows: u64, errors: String, output: String },
+    /// A signal stopped the work, which says what it leaves.
+    #[error("{0}")]
+    Stopped(#[source] Box<CommandError>),
+    /// A signal stopped the training. Its head is written.
+    #[error(
+        "stopped; {} has the best weights so far, those of epoch {epoch}: with --replace the same \
+         command begins anew", out.display()
+    )]
+    StoppedTraining { epoch: usize, out: PathBuf },
     /// Arguments that are invalid, or that do not go together.
     #[error("{0}")]
     Usage(String),
@@ -127,11 +142,13 @@ parts!(
 );
 
 impl CommandError {
-    /// The program's exit code: 1, or 70 (`EX_SOFTWARE` of sysexits.h) if the engine was lost,
-    /// which tells a supervisor that a restart may help. 2 is for an invalid command line.
+    /// The program's exit code: 1, or 130 after a signal, as shells have it for Ctrl-C, or 70
+    /// (`EX_SOFTWARE` of sysexits.h) if the engine was lost, which tells a supervisor that a restart
+    /// may help. 2 is for an invalid command line.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::EngineLost(_) => 70,
+            Self::Stopped(_) => 130,
             _ => 1,
         }
     }

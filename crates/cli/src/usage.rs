@@ -100,6 +100,13 @@ impl Fault<'_> {
             ErrorKind::TooManyValues => {
                 format!("`{flag}` takes no value there; leave out `{value}`")
             }
+            ErrorKind::WrongNumberOfValues => {
+                let (wanted, given) = (
+                    self.number(ContextKind::ExpectedNumValues),
+                    self.number(ContextKind::ActualNumValues),
+                );
+                format!("`{name}` needs {wanted} values for `{flag}`, not {given}")
+            }
             ErrorKind::InvalidUtf8 => {
                 "an argument is not UTF-8; convert it, for example with iconv".to_owned()
             }
@@ -178,6 +185,13 @@ impl Fault<'_> {
         }
     }
 
+    fn number(&self, kind: ContextKind) -> isize {
+        match self.error.get(kind) {
+            Some(ContextValue::Number(number)) => *number,
+            _ => 0,
+        }
+    }
+
     fn texts(&self, kind: ContextKind) -> Vec<String> {
         match self.error.get(kind) {
             Some(ContextValue::Strings(texts)) => texts.clone(),
@@ -211,7 +225,7 @@ fn must_be(source: &(dyn std::error::Error + 'static)) -> Option<String> {
 /// The name of an argument: `--data` of `--data <FILE>...`.
 fn flag(shown: &str) -> &str {
     let name = shown.split(' ').next().unwrap_or_default();
-    if name.starts_with('-') { name } else { bare(shown) }
+    if name.starts_with('-') { name } else { bare(name) }
 }
 
 /// An argument as people type it: `--data FILE` of `--data <FILE>...`.
@@ -316,6 +330,7 @@ mod tests {
             (&["classify", "--threshold", "2"], "must be a number from 0 to 1, not `2`"),
             (&["classify", "--top", "0"], "must be a whole number of at least 1, not `0`"),
             (&["expand", "--format", "x"], "`--format`: unknown form `x`; forms: terms"),
+            (&["similarity", "a", "b", "--unknown", "x"], "must be error or skip, not `x`"),
             (&["completions", "tcsh"], "must be bash, elvish, fish, powershell or zsh, not `tcsh`"),
             (&["health", "--timeout-ms", "0"], "must be a whole number of at least 1, not `0`"),
         ] {
@@ -348,6 +363,11 @@ mod tests {
             ),
             (&["verify", "--model", "a", "b"], "`--model` can't be used with `[NAME=]DIR`"),
             (&["eval", "--head", "h", "--similarities", "s"], "needs `--classification FILE`"),
+            (&["similarity", "a"], "`kindred similarity` needs 2 values for `WORD`, not 1"),
+            (&["similarity", "a", "b", "c"], "needs 2 values for `WORD`, not 3"),
+            (&["similarity", "--left", "a"], "needs `--right WORD`"),
+            (&["classify", "a", "--api-key", "k"], "needs `--url URL`"),
+            (&["rank", "a", "--word", "b", "-k", "5"], "`kindred rank` has no option `-k`"),
         ] {
             let said = said(arguments);
             assert!(said.contains(expected), "{expected}: {said}");
@@ -363,7 +383,22 @@ mod tests {
                  `--classification FILE`\n",
                 "\n  kindred eval --model models/",
             ),
-            (&["nearest"], "`kindred nearest` needs `WORD`\n", "\n  kindred nearest frog\n"),
+            (
+                &["nearest"],
+                "`kindred nearest` needs `WORD` or `--text TEXT`\n",
+                "\n  kindred nearest frog\n",
+            ),
+            (
+                &["similarity"],
+                "`kindred similarity` needs `WORD` or `--left WORD`\n",
+                "\n  kindred similarity frog toad\n",
+            ),
+            (&["odd-one-out"], "needs `WORD`\n", "\n  kindred odd-one-out breakfast"),
+            (
+                &["rank", "toad"],
+                "needs `--word WORD`, `--text TEXT` or `--expression EXPRESSION`\n",
+                "\n  kindred rank toad",
+            ),
             (&["prepare", "in.txt"], "needs `--out DIR`\n", "\n  kindred prepare glove"),
             (
                 &["synth", "--rows", "1", "--dim", "1"],

@@ -1,13 +1,15 @@
 //! Commands that query a model.
 
+mod comparing;
 mod options;
 
 use std::path::PathBuf;
 
-use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
+use clap::{ArgGroup, Args};
 
 use super::{methods, thread_counts};
+pub(crate) use comparing::{OddOneOutArguments, RankArguments, SimilarityArguments};
 use kindred::device::Device;
 use kindred::method::Method;
 pub(crate) use options::QuestionOptions;
@@ -98,21 +100,27 @@ pub struct ConsoleArguments {
 
 const NEAREST_EXAMPLES: &str = "\
 The word is looked up by its exact bytes. If the model does not have it, the command suggests similar words and \
-exits with 1. If standard output is not a terminal, each neighbour is a line of tab-separated columns: word, score, row.
+exits with 1. The vector of a text is the sum of its words; words that the model does not have are left out. If standard \
+output is not a terminal, each neighbour is a line of tab-separated columns: word, score, row.
 
 Examples:
   kindred nearest frog
+  kindred nearest --text 'a quick brown fox'
   kindred nearest frog -k 5 --exclude frogs
-  kindred nearest frog | cut -f 1
+  kindred nearest frog | cut -f 1    # the words alone
   kindred nearest 'new york' --model models/phrases --json
   kindred nearest frog --url http://127.0.0.1:8080 --compare --model models/served";
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = NEAREST_EXAMPLES)]
+#[command(group(ArgGroup::new("asked").args(["word", "text"]).required(true).multiple(true)))]
 pub struct NearestArguments {
     /// Word to look up
     #[arg(allow_hyphen_values = true)]
-    pub word: String,
+    pub word: Option<String>,
+    /// Look up the sum of the words of a text instead
+    #[arg(long, value_name = "TEXT", conflicts_with = "word", allow_hyphen_values = true)]
+    pub text: Option<String>,
     #[command(flatten)]
     pub source: AnswerSource,
     #[command(flatten)]

@@ -62,6 +62,19 @@ impl ModelOrFolder {
     }
 }
 
+/// A running service that answers instead.
+#[derive(Debug, Default, Clone, Args)]
+pub struct ServiceArguments {
+    /// Query a running service: http(s)://HOST:PORT, or http(s)://HOST:PORT/models/NAME for one of
+    /// several models. --head is the name of one of its heads then
+    #[arg(long, conflicts_with_all = ["model", "cache_dir", "threads"])]
+    pub url: Option<String>,
+    /// API key of the service. Other users of this machine can see this flag; the variable
+    /// KINDRED_API_KEY is safer
+    #[arg(long, value_name = "KEY", requires = "url")]
+    pub api_key: Option<String>,
+}
+
 /// Describes `--model` as a folder `that` …
 pub(super) fn model_folder(that: &str) -> impl FnMut(Arg) -> Arg {
     let help = format!(

@@ -11,10 +11,10 @@ use kindred::{Classified, Device, Error, Kindred, NamedLabel};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::texts::{Notes, Printer, Style};
+use super::texts::{Notes, Printer, Row, Shown, Style};
 use super::{CommandError, each_batch, model_of, own_engine};
 use crate::arguments::ClassifyArguments;
-use crate::console::{explanation_lines, reasons};
+use server::http::problem;
 use server::models::{OneModel, without_checksum};
 
 /// Texts that are classified together.
@@ -28,15 +28,11 @@ pub(super) fn classify(arguments: &ClassifyArguments) -> Result<(), CommandError
     let one = model_of(&arguments.model)?;
     let (name, head) = classifier_of(&one, arguments.labels.head.as_deref())?;
     let kindred = Kindred::start(one.model.into(), own_engine(&Device::Cpu, arguments.threads))?;
-    let printer = Printer::new(arguments.json, &name, kindred.model());
-    let mut asked = Asked { arguments, kindred: &kindred, head, printer, unanswered: 0 };
+    let model = kindred.model();
+    let printer = Printer::new(arguments.json, &name, model.name(), model.version());
+    let mut asked = Asked { arguments, kindred: &kindred, head, printer };
     each_batch(&arguments.texts, TOGETHER, |some| asked.answer(some))?;
-    match asked.unanswered {
-        0 => Ok(()),
-        count => Err(CommandError::Usage(format!(
-            "{count} of the texts have no label; each has its error"
-        ))),
-    }
+    asked.printer.finish("label")
 }
 
 /// The classifier in this folder, or else that of the settings, or the model's own; and its name.
@@ -67,7 +63,6 @@ struct Asked<'a> {
     kindred: &'a Kindred,
     head: Arc<Head>,
     printer: Printer,
-    unanswered: usize,
 }
 
 /// The answer to a text, as over HTTP.
@@ -96,9 +91,9 @@ impl Asked<'_> {
             match answer {
                 Ok(found) => self.print(text, &asked, &found)?,
                 Err(error) => {
-                    self.unanswered += 1;
                     let error = error.with_suggestions(self.kindred.model().store());
-                    self.printer.failed(text, &asked, error)?;
+                    let detail = error.to_string();
+                    self.printer.failed(text, &asked, &detail, problem(error))?;
                 }
             }
         }
@@ -113,50 +108,22 @@ impl Asked<'_> {
         };
         let wanted = labels.wanted().of(found);
         let notes = Notes { unknown: &found.unknown, is_cut: found.is_cut };
-        match self.printer.style {
-            Style::Json => {
-                let labels = wanted.iter().map(|one| LabelAnswer {
-                    label: &one.name,
-                    probability: one.probability,
-                    score: scores.then_some(one.score),
-                });
-                let labels = labels.collect();
-                self.printer.json(asked, LabelsAnswer { labels, notes, explanation })
-            }
-            Style::Columns => {
-                let row = |one: &NamedLabel| {
-                    let mut row =
-                        vec![text.to_owned(), one.name.clone(), one.probability.to_string()];
-                    row.extend(scores.then(|| one.score.to_string()));
-                    row.extend(explanation.as_ref().map(|why| reasons(why, &one.name)));
-                    row
-                };
-                self.printer.columns(&wanted.iter().map(row).collect::<Vec<_>>())?;
-                self.printer.notes(text, &notes, &self.cut());
-                Ok(())
-            }
-            Style::People => {
-                let mut lines = vec![text.to_owned()];
-                for NamedLabel { name, probability, score, .. } in wanted {
-                    let score = if *scores { format!("  ({score:.4})") } else { String::new() };
-                    lines.push(format!("  {:5.1} %  {name}{score}", 100.0 * probability));
-                }
-                let why = explanation.iter().flat_map(explanation_lines);
-                lines.extend(why.map(|line| format!("  {line}")));
-                if !notes.unknown.is_empty() {
-                    lines.push(format!("  unknown: {}", notes.unknown.join(" ")));
-                }
-                if notes.is_cut {
-                    lines.push(format!("  {}", self.cut()));
-                }
-                self.printer.lines(&lines)
-            }
+        if self.printer.style == Style::Json {
+            let labels = wanted.iter().map(|one| LabelAnswer {
+                label: &one.name,
+                probability: one.probability,
+                score: scores.then_some(one.score),
+            });
+            let labels = labels.collect();
+            return self.printer.json(asked, LabelsAnswer { labels, notes, explanation });
         }
-    }
-
-    /// The note on a text that was too long.
-    fn cut(&self) -> String {
-        format!("only {} tokens were read", self.head.description().tokens.limit)
+        let explanation = explanation.as_ref();
+        let row = |NamedLabel { name, probability, score, .. }: &NamedLabel| {
+            Row::of_label(name, *probability, scores.then_some(*score), explanation)
+        };
+        let rows = wanted.iter().map(row).collect();
+        let limit = Some(self.head.description().tokens.limit as u64);
+        self.printer.shown(text, &Shown { rows, explanation, notes, limit })
     }
 }
 

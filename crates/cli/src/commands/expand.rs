@@ -11,9 +11,10 @@ use kindred::{Device, ImpliedTerm, ImpliedTerms, Kindred};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::texts::{Notes, Printer, Style};
+use super::texts::{Notes, Printer, Row, Shown, Style};
 use super::{CommandError, each_batch, model_of, own_engine};
 use crate::arguments::{ExpandArguments, TermArguments};
+use server::http::problem;
 use server::models::{OneModel, without_checksum};
 
 /// Texts that are expanded together.
@@ -21,28 +22,19 @@ const TOGETHER: usize = 256;
 
 /// Prints the terms that texts imply.
 pub(super) fn expand(arguments: &ExpandArguments) -> Result<(), CommandError> {
-    let wanted = wanted_terms(&arguments.terms)?;
-    if let Some(form) = arguments.format.filter(|form| arguments.explain && *form != Form::Terms) {
-        let name = form.name();
-        let message = format!("--explain needs --format terms, not {name}; leave one out");
-        return Err(CommandError::Usage(message));
-    }
+    let (wanted, form) = (wanted_terms(&arguments.terms)?, wanted_form(arguments)?);
     let one = model_of(&arguments.model)?;
     let (name, expander) = expander_of(&one, arguments.terms.head.as_deref())?;
     let kindred = Kindred::start(one.model.into(), own_engine(&Device::Cpu, arguments.threads))?;
     let is_json = arguments.json || arguments.format.is_some();
-    let printer = Printer::new(is_json, &name, kindred.model());
-    let mut asked = Run { arguments, kindred: &kindred, expander, wanted, printer, unanswered: 0 };
+    let model = kindred.model();
+    let printer = Printer::new(is_json, &name, model.name(), model.version());
+    let mut asked = Run { arguments, kindred: &kindred, expander, wanted, form, printer };
     if let Some(path) = &arguments.vectors {
         return asked.answer_vectors(path);
     }
     each_batch(&arguments.texts, TOGETHER, |some| asked.answer(some))?;
-    match asked.unanswered {
-        0 => Ok(()),
-        count => Err(CommandError::Usage(format!(
-            "{count} of the texts have no terms: the model has none of their words"
-        ))),
-    }
+    asked.printer.finish("terms")
 }
 
 /// The expander in this folder, or else that of the settings, or the model's own; and its name.
@@ -81,14 +73,25 @@ pub(super) fn wanted_terms(terms: &TermArguments) -> Result<WantedTerms, Command
     Ok(wanted)
 }
 
+/// The form of the terms. Refuses to explain one that has no tokens.
+pub(super) fn wanted_form(arguments: &ExpandArguments) -> Result<Form, CommandError> {
+    let form = arguments.format.unwrap_or(Form::Terms);
+    if arguments.explain && form != Form::Terms {
+        let name = form.name();
+        let message = format!("--explain needs --format terms, not {name}; leave one out");
+        return Err(CommandError::Usage(message));
+    }
+    Ok(form)
+}
+
 /// One run of the command.
 struct Run<'a> {
     arguments: &'a ExpandArguments,
     kindred: &'a Kindred,
     expander: Arc<Expander>,
     wanted: WantedTerms,
+    form: Form,
     printer: Printer,
-    unanswered: usize,
 }
 
 /// The answer to a text, as over HTTP: its terms have the name of their form.
@@ -116,9 +119,9 @@ impl Run<'_> {
             match answer {
                 Ok(terms) => self.print(text, &asked, &terms)?,
                 Err(error) => {
-                    self.unanswered += 1;
                     let error = error.with_suggestions(self.kindred.model().store());
-                    self.printer.failed(text, &asked, error)?;
+                    let detail = error.to_string();
+                    self.printer.failed(text, &asked, &detail, problem(error))?;
                 }
             }
         }
@@ -159,48 +162,26 @@ impl Run<'_> {
 
     /// Prints the terms of a text: below its title, or in JSON with what was asked.
     fn print(&self, title: &str, asked: &Value, found: &ImpliedTerms) -> Result<(), CommandError> {
-        const CUT: &str = "only a part of the text was read";
         let explain = self.arguments.explain;
         let notes = Notes { unknown: &found.unknown, is_cut: found.is_cut };
-        match self.printer.style {
-            Style::Json => {
-                let form = self.arguments.format.unwrap_or(Form::Terms);
-                let terms = BTreeMap::from([(form.name(), terms_in(form, found, explain))]);
-                self.printer.json(asked, TermsAnswer { terms, notes })
-            }
-            Style::Columns => {
-                let row = |term: &ImpliedTerm| {
-                    let mut row =
-                        vec![title.to_owned(), term.word.clone(), term.weight.to_string()];
-                    row.extend(explain.then(|| token(term)));
-                    row
-                };
-                self.printer.columns(&found.terms.iter().map(row).collect::<Vec<_>>())?;
-                self.printer.notes(title, &notes, CUT);
-                Ok(())
-            }
-            Style::People => {
-                let mut lines = vec![title.to_owned()];
-                for term in &found.terms {
-                    let why = if explain { format!("  ({})", token(term)) } else { String::new() };
-                    lines.push(format!("  {:7.4}  {}{why}", term.weight, term.word));
-                }
-                if !notes.unknown.is_empty() {
-                    lines.push(format!("  unknown: {}", notes.unknown.join(" ")));
-                }
-                if notes.is_cut {
-                    lines.push(format!("  {CUT}"));
-                }
-                self.printer.lines(&lines)
-            }
+        if self.printer.style == Style::Json {
+            let terms = terms_in(self.form, found, explain);
+            let terms = BTreeMap::from([(self.form.name(), terms)]);
+            return self.printer.json(asked, TermsAnswer { terms, notes });
         }
+        let row = |term: &ImpliedTerm| {
+            let token = explain.then(|| token(term.token.text.as_deref(), term.token.position));
+            Row::of_term(&term.word, term.weight, token)
+        };
+        let rows = found.terms.iter().map(row).collect();
+        let limit = self.expander.description().tokens.as_ref().map(|tokens| tokens.limit as u64);
+        self.printer.shown(title, &Shown { rows, explanation: None, notes, limit })
     }
 }
 
 /// The token that gave a term: its text, or else its position.
-fn token(term: &ImpliedTerm) -> String {
-    let of_vectors = || format!("token {}", term.token.position);
-    term.token.text.clone().unwrap_or_else(of_vectors)
+pub(super) fn token(text: Option<&str>, position: u32) -> String {
+    text.map_or_else(|| format!("token {position}"), str::to_owned)
 }
 
 /// Terms in a form; as `terms`, with their tokens if `explain` says so.

@@ -33,7 +33,7 @@ impl Form {
             note(line, NO_NEIGHBORS);
         }
         answer.inputs.iter().flatten().for_each(|placed| note(line, &placed_in_words(placed)));
-        Ok(())
+        self.left_out(out, line, answer.skipped.as_deref())
     }
 
     /// Prints a line for each label or term of a text: the text, if there may be several, the label

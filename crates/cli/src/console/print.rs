@@ -119,6 +119,22 @@ impl Form {
         for placed in answer.inputs.iter().flatten() {
             writeln!(out, "   {}", placed_in_words(placed))?;
         }
+        self.left_out(out, None, answer.skipped.as_deref())
+    }
+
+    /// Names words that were left out.
+    pub(super) fn left_out(
+        self,
+        out: &mut dyn Write,
+        line: Option<u64>,
+        skipped: Option<&[String]>,
+    ) -> io::Result<()> {
+        let Some(skipped) = skipped.filter(|skipped| !skipped.is_empty()) else { return Ok(()) };
+        let skipped = format!("unknown: {}", skipped.join(" "));
+        if self.terminal {
+            return writeln!(out, "   {}", escaped(&skipped));
+        }
+        note(line, &skipped);
         Ok(())
     }
 
@@ -368,8 +384,16 @@ mod tests {
     }
 
     #[test]
+    fn a_single_answer_for_a_program_is_columns_and_nothing_else() {
+        let form = Form::test(false);
+        let found = answered(&[("to\tad", 1.0 / 3.0), ("a\u{1b}", 0.5)]);
+        let text = text(form, "frog", None, &found, Some(&SAME));
+        assert_eq!(text, "to\\u{9}ad\t0.3333333333333333\t7\na\\u{1b}\t0.5\t7\n");
+    }
+
+    #[test]
     fn json_is_the_answer_with_what_is_known_besides() {
-        let form = Form { json: true, terminal: true, colours: true };
+        let form = Form { json: true, ..Form::test(true) };
         let found = answered(&[("\"}", 0.1 + 0.2)]);
         let line = text(form, "a \"}}}", Some(3), &found, Some(&SAME));
         let object: Value = serde_json::from_str(&line).unwrap();

@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args};
 use jobs::bulk::WantedLabels;
 use kindred::heads::{Format, Padding, TrainingOptions};
 
-use super::{MOST_EPOCHS, ModelArguments, TokensArguments, model_folder};
+use super::{MOST_EPOCHS, ModelArguments, ServiceArguments, TokensArguments, model_folder};
 use crate::arguments::values::{number, one_of, thread_counts, value, whole};
 
 const TRAIN_EXAMPLES: &str = "\
@@ -236,7 +236,8 @@ Examples:
   kindred classify 'a moving and funny film'
   kindred classify --head heads/reviews \"I don't like it.\"
   kindred classify --model models/glove.6B.50d --head heads/sentiment --explain 'a moving and funny film'
-  kindred classify --head heads/reviews --json < texts.txt | jq -r '.labels[0].label'";
+  kindred classify --head heads/reviews --json < texts.txt | jq -r '.labels[0].label'
+  kindred classify --url http://127.0.0.1:8080 --head sentiment --json < texts.txt";
 
 /// The head that classifies, and which of its labels are wanted.
 #[derive(Debug, Clone, Args)]
@@ -270,6 +271,8 @@ pub struct ClassifyArguments {
     pub texts: Vec<String>,
     #[command(flatten)]
     pub model: ModelArguments,
+    #[command(flatten)]
+    pub service: ServiceArguments,
     #[command(flatten)]
     pub labels: LabelArguments,
     /// Also print which n-grams decided

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use kindred::heads::{Form, WantedTerms};
 
-use super::{ModelArguments, TokensArguments, model_folder};
+use super::{ModelArguments, ServiceArguments, TokensArguments, model_folder};
 use crate::arguments::values::{number, thread_counts, whole};
 
 const TRAIN_EXAMPLES: &str = "\
@@ -55,6 +55,7 @@ Examples:
   kindred expand --top 10 --max-ratio 0.3 --explain 'cheap flights'
   kindred expand --model models/items --json < texts.txt    # a model under the metric dot: its own words
   kindred expand --format rank_features 'cheap flights'     # the field of a document of OpenSearch
+  kindred expand --url http://127.0.0.1:8080 --json < texts.txt
   python3 -c 'import numpy; numpy.save(\"tokens.npy\", encode(\"cheap flights\").astype(\"<f4\"))'
   kindred expand --model models/terms --vectors tokens.npy";
 
@@ -88,10 +89,12 @@ pub struct ExpandArguments {
     pub texts: Vec<String>,
     /// Expand vectors of tokens instead: a NumPy file (.npy) of float32, [tokens, components] for
     /// one text or [texts, tokens, components]
-    #[arg(long, value_name = "FILE", conflicts_with = "texts")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["texts", "url"])]
     pub vectors: Option<PathBuf>,
     #[command(flatten)]
     pub model: ModelArguments,
+    #[command(flatten)]
+    pub service: ServiceArguments,
     #[command(flatten)]
     pub terms: TermArguments,
     /// Print each answer as one JSON object: terms, impacts, rank_features, sparse_vector, qdrant
