@@ -96,6 +96,34 @@ fn interrupted_it_ends_cleanly_and_goes_on() {
 }
 
 #[test]
+fn work_without_a_single_answer_fails_and_its_file_has_the_errors() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (input, out) = (scratch.path().join("in.txt"), scratch.path().join("o.csv"));
+    let run = |text: &str, flags: &[&str]| {
+        fs::write(&input, text).unwrap();
+        let output = nearest(&input, &out, flags).output().unwrap();
+        (output.status.code(), said(&output))
+    };
+    let (code, told) = run("zzqqx\nqqzzx\n", &[]);
+    assert_eq!(code, Some(1), "{told}");
+    for part in [
+        "none of the 2 rows could be answered (unknown_word: 2)",
+        "o.csv has the error",
+        "--column",
+    ] {
+        assert!(told.contains(part), "{told}");
+    }
+    let written = fs::read_to_string(&out).unwrap();
+    assert!(written.lines().count() == 3 && written.contains(",zzqqx\n"), "{written}");
+    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 2, "it is complete");
+    // A single answer is enough, and no row needs none.
+    for text in ["zzqqx\nfrog\n", ""] {
+        let (code, told) = run(text, &["--replace"]);
+        assert_eq!(code, Some(0), "{told}");
+    }
+}
+
+#[test]
 fn pipes_are_answered_and_what_can_not_be_is_refused() {
     let classify = |flags: &[&str], input: &str| {
         let mut command = kindred(&["bulk", "classify", "--in", "-", "--out", "-"]);

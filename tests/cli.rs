@@ -222,6 +222,8 @@ fn a_result_that_can_not_be_written_is_an_error() {
         &["export", model, "--format", "glove", "--out", &text],
         &["nearest", "east", "--device", "cpu", "--model", model],
         &["analogy", "east + north", "--device", "cpu", "--model", model],
+        &["similarity", "east", "north", "--model", model],
+        &["rank", "west", "--word", "east", "--device", "cpu", "--model", model],
         &["eval", model, "--device", "cpu", "--similarities", &pairs],
         &["prepare", &vectors, "--out", &folder],
         &["synth", "--rows", "100", "--dim", "5", "--out", &folder, "--replace"],
@@ -360,6 +362,23 @@ fn completions_and_pages_mention_every_command() {
 }
 
 #[test]
+fn the_help_fits_on_a_screen_and_that_of_serve_has_the_settings() {
+    for flag in ["--help", "-h"] {
+        let mut command = kindred(&[flag]);
+        command.env("COLUMNS", "80");
+        let help = printed(command);
+        assert!((24..=40).contains(&help.lines().count()), "{help}");
+        assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
+        assert!(!help.contains("--http-threads") && help.contains("`kindred serve --help`"));
+    }
+    assert!(printed(kindred(&["serve", "--help"])).contains("--http-threads"));
+    // They are taken without a command all the same.
+    let cache = support::cache();
+    let output = run(&["--listen", "nowhere", "--cache-dir"], &cache);
+    assert!(said(&output).contains("can't listen on nowhere"), "{}", said(&output));
+}
+
+#[test]
 fn every_command_has_help_with_examples() {
     assert!(printed(kindred(&["--help"])).contains("Examples:"));
     for name in commands() {
@@ -400,8 +419,9 @@ fn a_signal_during_prepare_leaves_nothing() {
     assert!(Command::new("kill").args(["-s", "TERM", &id]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();
     writing.join().unwrap();
-    assert!(!output.status.success());
-    assert!(said(&output).contains("nothing was written"), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(130), "{}", said(&output));
+    let parts = ["nothing was written", "the same command begins anew"];
+    assert!(parts.iter().all(|part| said(&output).contains(part)), "{}", said(&output));
     let left: Vec<_> =
         fs::read_dir(scratch.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left, ["pipe"]);

@@ -187,7 +187,8 @@ fn what_can_not_be_evaluated_is_said_with_the_cure() {
 fn help_has_examples_and_names_the_forms() {
     let output = kindred(&["eval", "--help"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    for part in ["Examples:", "kindred eval models/", "--json", "SimLex-999", "BATS", "lower case"]
+    for part in
+        ["Examples:", "kindred eval --model models/", "--json", "SimLex-999", "BATS", "lower case"]
     {
         assert!(text.contains(part), "{part}:\n{text}");
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use ::kindred::heads;
 use serde_json::{Value, json};
 
-use crate::support::{Service, errors, kindred, page, top};
+use crate::support::{Service, cache, errors, kindred, page, top};
 
 /// Terms of a model under dot, `word x y`, with biases.
 const VECTORS: &str = "wing 2 0\nflow 0 2\nu.s. 3 3\nnoise -1 -1\nzero 0 0\n";
@@ -198,14 +198,16 @@ fn an_expander_is_made_verified_served_and_asked() {
     assert!(terms(&served).len() > 3 && terms(&served).iter().any(|(term, _)| *term == "w5"));
     let (is_right, said, error) =
         run(&[&ask[..], &["--explain", "--top", "2", "w5", "zz"]].concat());
-    assert!(!is_right && said.contains("(w5)"), "{said}{error}");
+    assert!(!is_right && said.matches("\tw5\n").count() == 2, "{said}{error}");
+    assert!(error.contains("zz: the model does not have `zz`"), "{error}");
     let (_, said, _) = run(&[&ask[..], &["--format", "qdrant", "w5"]].concat());
     assert!(said.contains("\"indices\":["), "{said}");
     let (is_right, _, error) = run(&["expand", "--model", &model, "w5"]);
     assert!(!is_right && error.contains("kindred train expander"), "{error}");
     // A classifier's command refuses it.
     let (is_right, _, error) = run(&["classify", "--model", &model, "--head", &head, "w5"]);
-    assert!(!is_right && error.contains("it is not a classifier"), "{error}");
+    let expected = format!("{head} is an expander; choose a classifier, or make one with `kindred");
+    assert!(!is_right && error.contains(&expected), "{error}");
 }
 
 /// A NumPy file of float32.
@@ -243,10 +245,12 @@ fn a_file_of_token_vectors_has_the_terms_that_the_route_gives() {
     assert_eq!((&answer["terms"], &answer["vectors"]), (&served["terms"], &json!(path("one.npy"))));
     assert!((terms(answer)[0].1 - 4f64.ln_1p()).abs() < 1e-15, "{said}");
     let (_, said, _) = expand("one.npy", &["--explain", "--top", "4"]);
-    assert!(
-        said.contains("  1.6094  wing  (token 0)\n") && said.contains("noise  (token 1)"),
-        "{said}"
-    );
+    let row = |term: &str| {
+        let mut rows = said.lines().map(|line| line.split('\t').collect::<Vec<_>>());
+        rows.find(|row| row[1] == term).unwrap_or_else(|| panic!("{said}"))
+    };
+    assert!(row("wing")[2].starts_with("1.6094") && row("wing")[3] == "token 0", "{said}");
+    assert_eq!((row("noise")[0], row("noise")[3]), (&path("one.npy")[..], "token 1"), "{said}");
     let (_, said, _) = expand("one.npy", &["--format", "impacts"]);
     let impacts = json!({"wing": 161, "u.s.": 161, "flow": 139, "noise": 139, "zero": 41});
     assert_eq!(lines(&said)[0]["impacts"], impacts);
@@ -266,7 +270,7 @@ fn a_file_of_token_vectors_has_the_terms_that_the_route_gives() {
         assert_eq!(answers[index]["terms"], served["terms"], "{index}");
     }
     let (_, said, _) = expand("many.npy", &[]);
-    assert!(said.starts_with(&format!("{}[0]\n", path("many.npy"))), "{said}");
+    assert!(said.starts_with(&format!("{}[0]\t", path("many.npy"))), "{said}");
 
     let good = [1.0; 4];
     for (bytes, parts) in [
@@ -303,7 +307,65 @@ fn a_file_of_token_vectors_has_the_terms_that_the_route_gives() {
         );
     }
     let (code, _, error) = expand("one.npy", &["wing"]);
-    assert!(code == Some(2) && error.contains("cannot be used with"), "{error}");
+    assert!(code == Some(2) && error.contains("can't be used with"), "{error}");
+}
+
+/// As text: also the order of fields, and the digits of numbers.
+#[test]
+fn the_json_of_commands_is_that_of_http() {
+    let cache = cache();
+    let here = ["--cache-dir", cache.to_str().unwrap()];
+    let service = Service::start(&[&["--device", "cpu"][..], &here].concat());
+    let text = "not a bad film, xyzzyq";
+    let printed = |arguments: &[&str]| {
+        String::from_utf8(kindred(arguments).output().unwrap().stdout).unwrap()
+    };
+    let url = service.url("");
+    let there = ["--url", &url[..]];
+    let compare = |arguments: &[&str], route: &str, body: Value| {
+        let served = service.post(route, &body);
+        let served = served.text().trim_end();
+        for who in [&here, &there] {
+            let printed = printed(&[arguments, &who[..]].concat());
+            let answer = printed.find("\"model\"").map(|start| &printed[start..]);
+            let answer = answer.unwrap_or_else(|| panic!("{arguments:?}: {printed}"));
+            assert_eq!(answer.trim_end(), &served[1..], "{arguments:?} {who:?}");
+        }
+    };
+    compare(&["nearest", "frog", "--json"], "/nearest", json!({"word": "frog"}));
+    let expression = "king - man + woman";
+    let body = json!({"expression": expression, "explain": true});
+    compare(&["analogy", expression, "--json", "--explain"], "/analogy", body);
+    compare(&["classify", "--json", text], "/classify", json!({"text": text}));
+    let body = json!({"text": text, "explain": true, "scores": true, "top": 1});
+    let flags = ["classify", "--json", "--explain", "--scores", "--top", "1", text];
+    compare(&flags, "/classify", body);
+    compare(&["expand", "--json", text], "/expand", json!({"text": text}));
+    let body = json!({"text": text, "explain": true, "top": 7});
+    compare(&["expand", "--json", "--explain", "--top", "7", text], "/expand", body);
+    for form in ["impacts", "rank_features", "sparse_vector", "qdrant", "vespa"] {
+        let body = json!({"text": text, "format": form});
+        compare(&["expand", "--format", form, text], "/expand", body);
+    }
+    let pair = json!({"pairs": [["frog", "toad"]]});
+    compare(&["similarity", "frog", "toad", "--json"], "/similarity", pair);
+    let words = ["breakfast", "lunch", "piano"];
+    let odd = [&["odd-one-out", "--json"], &words[..]].concat();
+    compare(&odd, "/odd-one-out", json!({"words": words}));
+    let body = json!({"words": ["toad", "car"], "word": "frog"});
+    compare(&["rank", "toad", "car", "--word", "frog", "--json"], "/rank", body);
+    let body = json!({"text": text, "k": 3});
+    compare(&["nearest", "--text", text, "-k", "3", "--json"], "/nearest", body);
+    for command in ["classify", "expand"] {
+        let served = service.post(&format!("/{command}"), &json!({"texts": ["xyzzyq"]})).json();
+        for who in [&here, &there] {
+            let printed = printed(&[&[command, "--json", "xyzzyq"][..], who].concat());
+            let printed: Value = serde_json::from_str(&printed).unwrap();
+            assert_eq!(printed["error"], served["results"][0]["error"], "{command} {who:?}");
+        }
+    }
+    let refused = kindred(&["expand", "--explain", "--format", "vespa", text]).output().unwrap();
+    assert!(errors(&refused).contains("--explain needs --format terms, not vespa"));
 }
 
 /// Also where a text has no known word.
@@ -313,11 +375,11 @@ fn texts_on_the_command_line_do_not_steer_a_terminal() {
         for (text, is_known) in [("a \u{1b}[31mgreat film\u{202e}", true), ("\u{1b}qqqzx", false)] {
             let output = kindred(&[command, text]).output().unwrap();
             assert_eq!(output.status.success(), is_known, "{}", errors(&output));
+            let said = errors(&output);
             let printed = String::from_utf8(output.stdout).unwrap();
-            assert!(
-                printed.contains("\\u{1b}") && !printed.contains(['\u{1b}', '\u{202e}']),
-                "{printed:?}"
-            );
+            assert_eq!(printed.contains("\\u{1b}"), is_known, "{printed:?}");
+            assert!((printed.clone() + &said).contains("\\u{1b}"), "{said:?}");
+            assert!(!(printed + &said).contains(['\u{1b}', '\u{202e}']), "{said:?}");
         }
     }
 }
@@ -376,7 +438,7 @@ fn a_state_dict_becomes_an_expander_that_is_served() {
     let (is_right, said) = import("first", &[]);
     assert!(is_right, "{said}");
     for (out, more, expected) in [
-        ("second", &["--labels", "a"][..], "cannot be used with"),
+        ("second", &["--labels", "a"][..], "can't be used with"),
         ("second", &["--map", "head=other"], "has no tensor other"),
         ("first", &["--ignore", "turn"], "exists"),
     ] {

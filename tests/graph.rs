@@ -102,7 +102,7 @@ fn what_it_made_is_told_and_what_can_not_be_is_refused() {
     };
     refused(&out, &[], "exists; choose another --out, or add --replace");
     refused(&scratch.path().join("g.csv"), &[], ".npz or .parquet");
-    refused(&out, &["--replace", "-k", "0"], "1..=1000");
+    refused(&out, &["--replace", "-k", "0"], "from 1 to 1000, not `0`");
     refused(&out, &["--replace", "--first-rows", "0"], "--first-rows");
     refused(&out, &["--replace", "--min-score", "NaN"], "`min_score` must be");
     let output =

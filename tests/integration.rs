@@ -8,10 +8,13 @@ mod access_log;
 mod api_docs;
 mod arrays;
 mod bulk;
+mod by_url;
 mod claims;
 mod classify;
 mod cli;
 mod console;
+#[cfg(unix)]
+mod ctrl_c;
 mod defaults;
 mod edge;
 mod eval;

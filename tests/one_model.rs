@@ -68,14 +68,14 @@ struct Asks {
     has_head: bool,
 }
 
-const ASK: [Asks; 10] = [
+const ASK: [Asks; 12] = [
     Asks { arguments: &["nearest", "north"], flag: &["--model"], has_head: false },
     Asks { arguments: &["analogy", "north - south"], flag: &["--model"], has_head: false },
     Asks { arguments: &["expand", "north"], flag: &["--model"], has_head: true },
     Asks { arguments: &["classify", "good"], flag: &["--model"], has_head: true },
     Asks {
         arguments: &["eval", "--similarities", "pairs.csv", "--case", "lower"],
-        flag: &[],
+        flag: &["--model"],
         has_head: false,
     },
     Asks {
@@ -103,6 +103,8 @@ const ASK: [Asks; 10] = [
         flag: &["--model"],
         has_head: true,
     },
+    Asks { arguments: &["similarity", "north", "south"], flag: &["--model"], has_head: false },
+    Asks { arguments: &["rank", "south", "--word", "north"], flag: &["--model"], has_head: false },
 ];
 
 impl Asks {
@@ -302,10 +304,12 @@ fn every_answer_names_who_gives_it() {
         }
         let output = models.run(command);
         let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert!(answer["error"].is_string() && answer["version"] == version.as_str(), "{answer}");
+        let error = &answer["error"];
+        assert!(error["code"].is_string() && error["detail"].is_string(), "{answer}");
+        assert_eq!(answer["version"], version.as_str(), "{answer}");
         assert!(answer["model"] == "first" && answer["head"].is_string(), "{answer}");
     }
-    let texts = ["eval", &model, "--head", &head, "--classification", "texts.tsv"];
+    let texts = ["eval", "--model", &model, "--head", &head, "--classification", "texts.tsv"];
     let (table, _) = models.done(kindred(&texts));
     assert!(table.starts_with(&format!("head-of-first over first ({version})\n")), "{table}");
     let (json, _) = models.done(kindred(&[&texts[..], &["--json"]].concat()));
@@ -325,7 +329,8 @@ fn the_console_says_who_answers_whenever_that_changes() {
     let (_, said) = models.done(command);
     let named = |head: &str| format!("{head}first ({version})");
     let expected = [named(""), named("terms over "), named("")];
-    assert_eq!(said.lines().collect::<Vec<_>>(), expected, "{said}");
+    let is_name = |line: &&str| !line.starts_with("line ");
+    assert_eq!(said.lines().filter(is_name).collect::<Vec<_>>(), expected, "{said}");
 }
 
 #[test]
@@ -341,6 +346,64 @@ fn a_model_without_a_name_is_refused() {
         command.env("KINDRED_MODEL", models.text("first"));
         let refused = command.output().unwrap();
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert!(!refused.status.success() && said.contains("a value is required"), "{said}");
+        assert!(!refused.status.success() && said.contains("needs a value"), "{said}");
+    }
+}
+
+/// These have no answers in JSON; and they took the model without its flag, as `eval` did.
+#[test]
+fn verify_and_export_take_the_model_that_others_take() {
+    let models = Models::new();
+    let pairs = ["eval", "--json", "--similarities", "pairs.csv"];
+    for command in [&["verify"][..], &["export", "--format", "glove", "--out", "-"], &pairs] {
+        let of = |model: &str, arguments: &[&str]| {
+            let mut asked = kindred(&[command, arguments].concat());
+            asked.env("KINDRED_MODEL", models.text("second"));
+            let (said, _) = models.done(asked);
+            let own = OWN.iter().find(|(name, _)| *name == model).unwrap().1;
+            let expected = match command[0] {
+                "export" => own.to_owned(),
+                _ => version(&models.path(model)),
+            };
+            assert!(said.contains(&expected), "{command:?} {arguments:?}: {said}");
+        };
+        let (first, third) = (models.text("first"), models.text("third"));
+        of("second", &[]);
+        of("first", &["--model", &first]);
+        of("third", &[&format!("--model=x={third}")[..]]);
+        // After a list of files, a model without its flag stands behind `--`.
+        of("first", &["--", &first]);
+        let twice = kindred(&[command, &["--model", &first, "--", &third]].concat());
+        let refused = models.run(twice);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(errors(&refused).contains("`--model` can't be used with"), "{}", errors(&refused));
+    }
+    let (said, _) = models.done(kindred(&["verify", &models.text("first")]));
+    assert!(said.contains(&version(&models.path("first"))), "{said}");
+    let (said, _) = models.done(kindred(&["verify"]));
+    assert!(said.contains("the built-in model: version 7fbc8351f31644a7"), "{said}");
+}
+
+/// A model, a classifier and an expander: each command asks the head of its kind.
+#[test]
+fn a_head_of_another_kind_is_named_with_its_kind() {
+    let models = Models::new();
+    let (model, classifier) = (models.text("first"), models.text("head-of-first"));
+    models.done(kindred(&["train", "expander", "--model", &model, "--out", "near"]));
+    let texts = ["--classification", "texts.tsv"];
+    let bulk = ["--in", "words.txt", "--out", "never.jsonl"];
+    for (command, more, head, kinds) in [
+        (&["classify", "good"][..], &[][..], "near", ["an expander", "a classifier"]),
+        (&["bulk", "classify"], &bulk, "near", ["an expander", "a classifier"]),
+        (&["eval"], &texts, "near", ["an expander", "a classifier"]),
+        (&["expand", "good"], &[], &classifier[..], ["a classifier", "an expander"]),
+        (&["bulk", "expand"], &bulk, &classifier[..], ["a classifier", "an expander"]),
+    ] {
+        let command = [command, &["--model", &model, "--head", head], more].concat();
+        let refused = models.run(kindred(&command));
+        let said = errors(&refused);
+        let [found, wanted] = kinds;
+        let expected = format!("{head} is {found}; choose {wanted}, or make one with `kindred");
+        assert!(!refused.status.success() && said.contains(&expected), "{command:?}: {said}");
     }
 }

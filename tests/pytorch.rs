@@ -95,7 +95,7 @@ fn compare(folder: &Path, name: &str, model: &Path) -> Result<(), Failed> {
 
     let cases = expected["cases"].as_array().ok_or("cases")?;
     let texts: Vec<&str> = cases.iter().filter_map(|case| case["text"].as_str()).collect();
-    let mut classify = kindred(&["classify", "--json", "--model"]);
+    let mut classify = kindred(&["classify", "--json", "--scores", "--model"]);
     let output = classify.arg(model).arg("--head").arg(&head).args(&texts).output()?;
     let answers = String::from_utf8(output.stdout)?;
     let position = arguments.iter().position(|argument| argument == "--labels").ok_or("labels")?;

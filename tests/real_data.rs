@@ -338,7 +338,7 @@ fn sentiment() -> Result<(), Failed> {
     let texts: String = texts.lines().map(|line| format!("{}\n", &line[2..])).collect();
     let input = folder.path().join("texts");
     fs::write(&input, texts)?;
-    let mut command = kindred(&["classify", "--json", "--explain", "--model"]);
+    let mut command = kindred(&["classify", "--json", "--scores", "--explain", "--model"]);
     command.arg(glove()).arg("--head").arg(&head).stdin(fs::File::open(&input)?);
     let output = command.output()?;
     let answers: Vec<Value> = String::from_utf8_lossy(&output.stdout)

@@ -22,6 +22,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("ctrl_c_clears_the_line_and_the_console_goes_on", clear),
         trial("colours_are_for_terminals_that_want_them", colours),
         trial("what_was_typed_is_repeated_without_what_steers_the_terminal", steers),
+        trial("progress_is_no_wider_than_the_terminal", progress),
         trial("the_recorded_session_of_the_docs_is_still_what_is_said", recorded),
     ];
     if missing {
@@ -204,6 +205,44 @@ fn steers() -> Result<(), Failed> {
         let said = refused.message().unwrap_or_default();
         assert!(said.contains("EVIL") && !said.contains(['\x1b', '\x07']), "{said:?}");
     }
+    Ok(())
+}
+
+fn progress() -> Result<(), Failed> {
+    const COLUMNS: usize = 120;
+    let scratch = tempfile::tempdir()?;
+    let [pipe, out] = ["pipe", "model"].map(|name| scratch.path().join(name));
+    assert!(Command::new("mkfifo").arg(&pipe).status()?.success());
+    // So long that the pace is known.
+    let writing = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || -> std::io::Result<()> {
+            let mut pipe = std::fs::File::options().write(true).open(pipe)?;
+            let until = std::time::Instant::now() + std::time::Duration::from_millis(1500);
+            for row in 0u64.. {
+                writeln!(pipe, "word{row} 1 2 3 4 5 6 7 8")?;
+                if row % 1000 == 0 && std::time::Instant::now() > until {
+                    break;
+                }
+            }
+            Ok(())
+        }
+    });
+    let [pipe, out] = [&pipe, &out].map(|path| path.to_str().expect("UTF-8"));
+    let said = Terminal::new()?.type_into(&["prepare", pipe, "--out", out], &[])?;
+    writing.join().expect("it ends")?;
+    assert!(said.contains(" rows/s, ") && said.contains(" read"), "{said}");
+    // Without what moves the cursor.
+    let mut plain = String::new();
+    for (index, piece) in said.split("\x1b[").enumerate() {
+        let ends = |c: char| c.is_ascii_alphabetic();
+        plain +=
+            if index == 0 { piece } else { piece.split_once(ends).map_or("", |(_, rest)| rest) };
+        plain.push('\r');
+    }
+    let bars = plain.split(['\r', '\n']).filter(|line| line.contains("rows/s"));
+    let wide = bars.map(|line| line.chars().count()).max();
+    assert!(wide <= Some(COLUMNS), "{wide:?}: {said}");
     Ok(())
 }
 

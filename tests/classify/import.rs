@@ -72,7 +72,7 @@ fn scores_that_are_not_finite_are_the_error_of_their_text_everywhere() {
     }
     let texts = ["frog", "music", "river", "king", "bread", "paris", "cold", "seven"];
     let classify = |head: &str| {
-        let mut command = kindred(&["classify", "--json", "--head", &path(head)]);
+        let mut command = kindred(&["classify", "--json", "--scores", "--head", &path(head)]);
         let output = command.args(texts).output().unwrap();
         (lines(&output), output.status.success())
     };
@@ -92,7 +92,7 @@ fn scores_that_are_not_finite_are_the_error_of_their_text_everywhere() {
     let (huge, is_right) = classify("huge");
     assert!(!is_right);
     for (one, &overflows) in huge.iter().zip(&overflows) {
-        let error = one["error"].as_str().unwrap_or_default();
+        let error = one["error"]["detail"].as_str().unwrap_or_default();
         assert_eq!(error.contains("the head's weights are too large"), overflows, "{one}");
         assert_eq!(one["labels"].is_array(), !overflows);
     }
@@ -145,7 +145,8 @@ fn a_state_dict_becomes_a_head_of_the_built_in_model() {
         said.contains("head: convs.0 (width 1, 2 channels, padding 0), fc (2 outputs)"),
         "{said}"
     );
-    let mut classify = kindred(&["classify", "--json", "--head", "head", "a moving film"]);
+    let classify = ["classify", "--json", "--scores", "--head", "head", "a moving film"];
+    let mut classify = kindred(&classify);
     let answer = &lines(&classify.current_dir(folder.path()).output().unwrap())[0];
     let labels = answer["labels"].as_array().unwrap();
     let of = |label: &str| {

@@ -76,7 +76,8 @@ fn a_head_from_data_to_answers() {
         (&answers[0]["labels"][0]["label"], output.status.code()),
         (&json!("delivery"), Some(1))
     );
-    assert_eq!(answers[1]["error"], "the model has none of its words");
+    assert_eq!(answers[1]["error"]["code"], "unknown_word");
+    assert_eq!(answers[1]["error"]["unknown"][0]["word"], "zzxqy");
     assert!(errors(&output).contains("1 of the texts have no label"));
 }
 
@@ -166,7 +167,7 @@ fn what_is_wrong_with_data_and_options_is_said() {
         refused(&["--dev", &other])
             .contains("the label \"sales\" is only in the texts that decide")
     );
-    assert!(refused(&["--static", "--add-words", "2"]).contains("cannot be used with"));
+    assert!(refused(&["--static", "--add-words", "2"]).contains("can't be used with"));
     assert!(refused(&["--dropout", "1"]).contains("at least 0 and less than 1"));
     assert!(refused(&["--other-words", "2"]).contains("a number from 0 to 1"));
     fs::write(scratch.path("latin.tsv"), b"a\tx\nb\t\xff\n").unwrap();
@@ -338,13 +339,13 @@ fn numbers_that_make_no_head_are_refused_before_they_cost_anything() {
     let scratch = Scratch::new();
     let large = "9223372036854775808";
     for (flag, values, expected) in [
-        ("--channels", &["0", "1000000000", large][..], "1..=10000"),
-        ("--channels", &["-1", "NaN", "inf"], "invalid digit"),
-        ("--widths", &["0", "3,1000000000", large], "1..=100"),
-        ("--batch", &["0", "1000000000", large], "1..=100000"),
-        ("--epochs", &["0", large], "1..=1000000"),
-        ("--patience", &["0", large], "1..=1000000"),
-        ("--limit", &["0", large], "1..="),
+        ("--channels", &["0", "1000000000", large][..], "from 1 to 10000, not"),
+        ("--channels", &["-1", "NaN", "inf"], "a whole number from 1 to 10000"),
+        ("--widths", &["0", "3,1000000000", large], "from 1 to 100, not"),
+        ("--batch", &["0", "1000000000", large], "from 1 to 100000, not"),
+        ("--epochs", &["0", large], "from 1 to 1000000, not"),
+        ("--patience", &["0", large], "from 1 to 1000000, not"),
+        ("--limit", &["0", large], "a whole number from 1 to"),
         ("--learning-rate", &["0", "-1", "NaN", "inf", "1e39"], "above 0"),
         ("--dropout", &["-0.1", "1", "NaN", "inf"], "less than 1"),
         ("--other-words", &["-1", "1.1", "NaN"], "from 0 to 1"),

@@ -123,8 +123,12 @@ fn texts_are_classified_here_and_by_url() {
     }
     let answers = [&local, &remote].map(|output| objects(output)[1]["labels"].clone());
     assert_eq!(answers[0], answers[1], "to the bit");
-    let text = out(&piped(here(&["console"]), ":explain\n:classify not bad, xyzzyq"));
-    assert!(text.contains("negative because of") && text.contains("unknown: xyzzyq"), "{text}");
+    let output = piped(here(&["console"]), ":explain\n:classify not bad, xyzzyq");
+    let text = out(&output);
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
+    assert!(rows.len() == 2 && rows[0][..2] == ["not bad, xyzzyq", "negative"], "{text}");
+    assert!(rows[0][3].contains("bad") && rows[1][3].is_empty(), "what decided: {text}");
+    assert!(err(&output).contains("line 2: unknown: xyzzyq\n"), "{}", err(&output));
 }
 
 #[test]
@@ -148,11 +152,14 @@ fn texts_are_expanded_here_and_by_url() {
         let said = err(output);
         assert!(said.contains("line 7: ") && said.contains("xyzzyq"), "{said}");
     }
-    let text = out(&piped(here(&["console"]), ":expand cheap flights xyzzyq"));
-    let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.iter().filter(|line| line.contains("  from ")).count(), 10, "k is 10: {text}");
-    assert!(lines[1].starts_with("   1  cheap ") && lines[1].ends_with("  from cheap"), "{text}");
-    assert!(text.contains("   unknown: xyzzyq\n") && text.contains("engine"), "{text}");
+    let output = piped(here(&["console"]), ":expand cheap flights xyzzyq");
+    let (text, said) = (out(&output), err(&output));
+    assert_eq!(text.lines().count(), 10, "k is 10: {text}");
+    let first: Vec<&str> = text.lines().next().unwrap().split('\t').collect();
+    assert_eq!([first[0], first[1], first[3]], ["cheap flights xyzzyq", "cheap", "cheap"]);
+    let weight = objects(&local)[0]["terms"][0]["weight"].as_f64().unwrap();
+    assert_eq!(first[2].parse::<f64>().unwrap(), weight, "it reads back as the same float64");
+    assert!(said.contains("unknown: xyzzyq\n") && said.contains("engine"), "{said}");
 }
 
 #[test]
@@ -172,17 +179,18 @@ fn comparing_finds_every_method_and_filter_identical() {
 fn the_lines_of_the_2020_report_are_answered() {
     let output = piped(here(&["console", "--compat"]), "bottle 0\r\nsnake 1\nking - queen ! 0\n");
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
-    let text = out(&output);
-    let blocks: Vec<&str> = text.split("\n\n").collect();
-    for (block, asked, compared) in [
-        (blocks[0], "bottle 0\n", false),
-        (blocks[1], "snake 1\n", true),
-        (blocks[2], "king - queen ! 0\n", false),
-    ] {
-        assert!(block.starts_with(asked), "{block}");
-        assert!(block.contains("\n  10  ") && !block.contains("\n  11  "), "ten words: {block}");
-        assert_eq!(block.contains("reference"), compared, "{block}");
-        assert_eq!(block.contains("identical: rows and score bits"), compared, "{block}");
+    let (text, said) = (out(&output), err(&output));
+    for (line, asked, compared) in
+        [(1, "bottle 0", false), (2, "snake 1", true), (3, "king - queen ! 0", false)]
+    {
+        let rows = text.lines().filter(|row| row.starts_with(&format!("{asked}\t")));
+        assert_eq!(rows.count(), 10, "ten words: {text}");
+        let line = format!("line {line}: ");
+        let notes: Vec<&str> = said.lines().filter(|note| note.starts_with(&line)).collect();
+        assert_eq!(notes.len(), 1 + usize::from(compared), "{said}");
+        let is_identical =
+            notes.iter().any(|note| note.ends_with("identical: rows and score bits"));
+        assert_eq!(is_identical, compared, "{said}");
     }
     // The same as the expression, to the bit.
     let ours =
@@ -197,16 +205,20 @@ fn the_lines_of_the_2020_report_are_answered() {
     for part in ["line 1: `bottle`: ", "`king - queen ! 0`", "line 2: ", "line 3: ", "3 of 4"] {
         assert!(err(&wrong).contains(part), "{part}: {}", err(&wrong));
     }
-    assert!(out(&wrong).starts_with("bottle 0\n"));
+    assert!(out(&wrong).starts_with("bottle 0\t"));
 }
 
 #[test]
 fn one_question_on_the_command_line() {
     let nearest = here(&["nearest", "frog", "-k", "3"]).output().unwrap();
     assert_eq!(nearest.status.code(), Some(0), "{}", err(&nearest));
-    let lines: Vec<String> = out(&nearest).lines().map(str::to_owned).collect();
-    assert_eq!(lines.len(), 4, "{lines:?}");
-    assert!(lines[0].starts_with("   1  ") && lines[3].contains("engine"), "{lines:?}");
+    let json = objects(&here(&["nearest", "frog", "-k", "3", "--json"]).output().unwrap());
+    let row = |(word, row, bits): (String, u64, u64)| {
+        format!("{word}\t{}\t{row}\n", f64::from_bits(bits))
+    };
+    let expected: String = neighbors(&json[0]).into_iter().map(row).collect();
+    assert_eq!(out(&nearest), expected, "word, score and row, and nothing else");
+    assert!(err(&nearest).contains("look-up ") && err(&nearest).contains("engine"));
 
     let unknown = here(&["nearest", "frogz"]).output().unwrap();
     assert_eq!((unknown.status.code(), out(&unknown)), (Some(1), String::new()));

@@ -1,8 +1,9 @@
-//! `kindred console`, `nearest` and `analogy`: through pipes, here and against a running service.
+//! `kindred console` and single questions: through pipes, here and against a running service.
 
 mod answers;
 mod faults;
 mod services;
+mod singles;
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};

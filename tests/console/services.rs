@@ -53,7 +53,7 @@ fn a_service_is_compared_with_the_reference_of_its_own_model_only() {
     assert!(err(&without).contains("--model DIR"), "{}", err(&without));
     let with = ask(&["--model", model]);
     assert_eq!(with.status.code(), Some(0), "{}", err(&with));
-    assert!(out(&with).contains("identical: rows and score bits"), "{}", out(&with));
+    assert!(err(&with).contains("identical: rows and score bits"), "{}", err(&with));
     let (_other, other) = prepared(&TINY.replace("north 0 1", "north 0 2"));
     let other = ask(&["--model", other.to_str().unwrap()]);
     assert_eq!(other.status.code(), Some(1));
@@ -61,7 +61,7 @@ fn a_service_is_compared_with_the_reference_of_its_own_model_only() {
     // A line of a console without a reference is wrong; the console goes on.
     let console = piped(kindred(&["console", "--url", &url]), ":compare\neast\n");
     assert!(err(&console).contains("line 1: --compare runs the reference"), "{}", err(&console));
-    assert!(out(&console).starts_with("east\n"));
+    assert!(out(&console).starts_with("east\t"), "{}", out(&console));
 }
 
 #[test]

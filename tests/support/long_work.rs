@@ -50,7 +50,7 @@ pub fn interrupted_it_goes_on(
     let id = child.id().to_string();
     assert!(Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(130), "{}", said(&output));
     for part in [rows_done, &folder, "the same command goes on from there"] {
         assert!(said(&output).contains(part), "{}", said(&output));
     }

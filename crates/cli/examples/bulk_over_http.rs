@@ -94,14 +94,16 @@ fn ask(
     for line in batch {
         texts.push(serde_json::from_str::<Row<'_>>(line)?.text);
     }
+    let asked_texts = texts.clone();
     let asked = serde_json::to_vec(&ClassifyBody { texts, scores: true })?;
     let mut response = agent.post(url).content_type("application/json").send(asked)?;
     let body = response.body_mut().with_config().limit(64 << 20).read_to_string()?;
     let answer: Answer<'_> = serde_json::from_str(&body)?;
     let mut lines = Vec::with_capacity(body.len());
-    for (index, result) in answer.results.iter().enumerate() {
-        let id = first + index + 1;
-        writeln!(lines, "{{\"id\":{id},{}", result.get().strip_prefix('{').unwrap_or_default())?;
+    for (index, (result, text)) in answer.results.iter().zip(&asked_texts).enumerate() {
+        let (id, asked) = (first + index + 1, serde_json::from_str::<String>(text.get())?);
+        let (asked, result) = (serde_json::to_string(&asked)?, result.get().strip_prefix('{'));
+        writeln!(lines, "{{\"id\":{id},\"asked\":{asked},{}", result.unwrap_or_default())?;
     }
     Ok(lines)
 }

@@ -4,44 +4,44 @@ mod asking;
 mod bulk;
 mod graph;
 mod heads;
+mod values;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::builder::{
-    NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, RangedU64ValueParser,
-    TypedValueParser,
-};
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgGroup, Args, Parser, Subcommand};
 use clap_complete::Shell;
 use kindred::contract::Metric;
 use kindred::prepare::{MAX_DIM, Separator, TextEncoding, VectorsFormat};
 
 pub(crate) use asking::{
-    AnalogyArguments, AnswerSource, ConsoleArguments, NearestArguments, OutputOptions,
-    QuestionOptions,
+    AnalogyArguments, AnswerSource, ConsoleArguments, NearestArguments, OddOneOutArguments,
+    OutputOptions, QuestionOptions, RankArguments, SimilarityArguments,
 };
 pub(crate) use bulk::{BulkCommand, BulkEngine, BulkFiles};
 pub(crate) use graph::GraphArguments;
 pub(crate) use heads::{
     ClassifyArguments, ColumnsArguments, ExpandArguments, ImportHeadArguments, ModelArguments,
-    TermArguments, TokensArguments, TrainClassifierArguments, TrainCommand, TrainExpanderArguments,
+    ModelOrFolder, ServiceArguments, TermArguments, TokensArguments, TrainClassifierArguments,
+    TrainCommand, TrainExpanderArguments,
 };
+pub(crate) use values::MustBe;
+use values::{cases, methods, one_of, thread_counts, whole};
 
 use kindred::device::{Device, Placement};
 use kindred::evaluation::results::Case;
 use kindred::method::Method;
-use server::config::{MAX_THREADS, ServeFlags};
+use server::config::ServeFlags;
 
 use crate::version;
 
 /// Kindred finds the exact nearest neighbours of words in a table of word vectors, and serves them
 /// over HTTP.
-///
-/// Without a command, kindred runs `serve`. Without `--model`, it serves the built-in model.
 #[derive(Debug, Parser)]
 #[command(name = "kindred", version, long_version = version::long())]
 #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
+#[command(help_template = TEMPLATE, override_usage = "kindred [COMMAND] [OPTIONS]")]
+#[command(mut_args(hidden))]
 pub struct Cli {
     /// The command to run [default: serve].
     #[command(subcommand)]
@@ -51,27 +51,47 @@ pub struct Cli {
     pub serve: ServeFlags,
 }
 
+/// The help of the program itself fits on a screen.
+const TEMPLATE: &str = "\
+{about-with-newline}
+{usage-heading} {usage}
+
+Commands:
+{subcommands}{after-help}";
+
 const EXAMPLES: &str = "\
 Examples:
-  kindred                                        # serve the built-in model on 127.0.0.1:8080
-  kindred console                                # query it here, line by line
-  kindred nearest frog
+  kindred nearest frog                         # the built-in model, no server
   kindred prepare glove.6B.zip --member glove.6B.50d.txt --out models/glove.6B.50d
-  kindred serve --model models/glove.6B.50d      # serve the prepared model
-  curl '127.0.0.1:8080/nearest?word=frog&k=5'    # query it";
+  kindred serve --model models/glove.6B.50d    # on 127.0.0.1:8080
+  curl '127.0.0.1:8080/nearest?word=frog&k=5'
+
+`kindred COMMAND --help` has options and examples. Without a command, kindred
+runs `serve`; its settings are under `kindred serve --help`.";
+
+/// The settings of `serve` are in the help of `serve`.
+fn hidden(setting: clap::Arg) -> clap::Arg {
+    setting.hide(true)
+}
 
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Serve queries over HTTP
+    /// Serve queries over HTTP; the default command
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(Box<ServeFlags>),
     /// Query a model line by line: words and expressions
     Console(Box<ConsoleArguments>),
-    /// Print the nearest neighbours of a word
+    /// Print the nearest neighbours of a word or a text
     Nearest(Box<NearestArguments>),
-    /// Print the nearest neighbours of an expression such as `king - man + woman`
+    /// Print the neighbours of an expression: `king - man + woman`
     Analogy(Box<AnalogyArguments>),
+    /// Print how similar two words or two sets of words are
+    Similarity(Box<SimilarityArguments>),
+    /// Print which of some words fits the others least
+    OddOneOut(Box<OddOneOutArguments>),
+    /// Print the ranks of words among the neighbours of another
+    Rank(Box<RankArguments>),
     /// Convert a file of word vectors into a model folder
     #[command(after_help = PREPARE_EXAMPLES)]
     Prepare(PrepareArguments),
@@ -83,29 +103,22 @@ pub enum Command {
     Synth(SynthArguments),
     /// Verify every checksum of a model folder or a head folder
     #[command(after_help = VERIFY_EXAMPLES)]
-    Verify {
-        /// Model folder to check
-        model: PathBuf,
-        /// Head folder to check, too
-        #[arg(long, value_name = "DIR")]
-        head: Option<PathBuf>,
-    },
+    Verify(VerifyArguments),
     /// Train a head: a small model over a model's rows
     #[command(subcommand)]
     Train(TrainCommand),
-    /// Make a head of a text classifier or a SPLADE head that was trained in PyTorch
+    /// Make a head of a classifier or SPLADE head trained in PyTorch
     ImportHead(Box<ImportHeadArguments>),
     /// Print the labels that a head gives to texts
     Classify(ClassifyArguments),
     /// Print the terms that texts imply, with weights
     Expand(ExpandArguments),
-    /// Measure the quality of a model on analogy and similarity sets, or of a head on texts with
-    /// labels
+    /// Measure the quality of a model, or of a head, on test sets
     #[command(after_help = EVAL_EXAMPLES)]
     Eval(Box<EvalArguments>),
     /// Write the exact graph of nearest neighbours of a whole model
     Graph(GraphArguments),
-    /// Answer each row of a file into another: labels, terms, neighbours or analogies
+    /// Answer each row of a file: labels, terms, neighbours, analogies
     #[command(subcommand)]
     Bulk(Box<BulkCommand>),
     /// Create an API key
@@ -126,7 +139,7 @@ pub enum Command {
         url: Option<String>,
         /// Timeout, in ms; should exceed the service's readiness_timeout_ms
         #[arg(long, value_name = "MS", default_value_t = 6000)]
-        #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+        #[arg(value_parser = whole::<u64>(1, u64::MAX))]
         timeout_ms: u64,
     },
     /// Print a completion script for a shell
@@ -216,7 +229,7 @@ pub struct PrepareArguments {
     #[arg(long, value_name = "NAME")]
     pub tensor: Option<String>,
     /// Components per row [default: from the file's header, or from its first line]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<NonZeroUsize>(1, u64::MAX))]
     pub dim: Option<NonZeroUsize>,
     /// Read only the first N rows; those that are skipped or repeated count, too. The rest of INPUT
     /// is read for its checksum only
@@ -248,32 +261,22 @@ pub struct PrepareArguments {
     pub if_missing: bool,
 }
 
-/// Parses one of these values by its name; `--help` lists the names.
-fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
-    all: [T; N],
-    name: fn(T) -> &'static str,
-) -> impl TypedValueParser<Value = T> {
-    PossibleValuesParser::new(all.map(name)).map(move |found| {
-        let is_found = |one: &T| name(*one) == found;
-        all.into_iter().find(is_found).expect("one of the possible values")
-    })
-}
-
 const EXPORT_EXAMPLES: &str = "\
 The output reads back bit for bit. npy and safetensors contain no words: give a file for them with --words. \
 No format contains biases: give a file for them with --bias.
 
 Examples:
-  kindred export models/mine --format word2vec-bin --out mine.bin
-  kindred export models/mine --format npy --out mine.npy --words mine.words.txt
-  kindred export models/mine --format glove --out - | gzip > mine.txt.gz
-  kindred export models/output --format npy --out out.npy --words words.txt --bias bias.npy
+  kindred export --model models/mine --format word2vec-bin --out mine.bin
+  kindred export --model models/mine --format npy --out mine.npy --words mine.words.txt
+  kindred export --model models/mine --format glove --out - | gzip > mine.txt.gz
+  kindred export --model models/output --format npy --out out.npy --words words.txt --bias bias.npy
   kindred prepare out.npy --words words.txt --metric dot --bias bias.npy --out models/again    # the same model";
 
 #[derive(Debug, Clone, Args)]
+#[command(mut_args(heads::model_folder("to export")))]
 pub struct ExportArguments {
-    /// Model folder to read
-    pub model: PathBuf,
+    #[command(flatten)]
+    pub model: ModelOrFolder,
     /// Output format
     #[arg(long, value_parser = one_of(VectorsFormat::WRITTEN, VectorsFormat::name))]
     pub format: VectorsFormat,
@@ -303,21 +306,22 @@ Examples:
   kindred synth --rows 400000 --dim 128 --metric dot --out models/synth-dot";
 
 #[derive(Debug, Clone, Args)]
+#[command(group(ArgGroup::new("output").args(["out", "text"]).required(true).multiple(true)))]
 pub struct SynthArguments {
     /// Number of rows
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1, u32::MAX.into()))]
     pub rows: u32,
     /// Components per row
-    #[arg(long, value_name = "D", value_parser = clap::value_parser!(u32).range(1..=MAX_DIM as i64))]
+    #[arg(long, value_name = "D", value_parser = whole::<u32>(1, MAX_DIM as u64))]
     pub dim: u32,
     /// Seed of the random numbers
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = whole::<u64>(0, u64::MAX))]
     pub seed: u64,
     /// Metric of the model
     #[arg(long, default_value = Metric::Cosine.name(), value_parser = one_of(Metric::ALL, Metric::name))]
     pub metric: Metric,
     /// Model folder to write; required without --text
-    #[arg(long, value_name = "DIR", required_unless_present = "text")]
+    #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// GloVe text file to write, with five significant digits per component; required without --out
     #[arg(long, value_name = "FILE")]
@@ -331,8 +335,18 @@ const VERIFY_EXAMPLES: &str = "\
 Reads the whole model. Exits with 0 if every checksum matches. A head is checked with the model that it was made for.
 
 Examples:
-  kindred verify models/glove.6B.50d
-  kindred verify models/glove.6B.50d --head heads/sentiment";
+  kindred verify --model models/glove.6B.50d
+  kindred verify --model models/glove.6B.50d --head heads/sentiment";
+
+#[derive(Debug, Clone, Args)]
+#[command(mut_args(heads::model_folder("to check")))]
+pub struct VerifyArguments {
+    #[command(flatten)]
+    pub model: ModelOrFolder,
+    /// Head folder to check, too
+    #[arg(long, value_name = "DIR")]
+    pub head: Option<PathBuf>,
+}
 
 const EVAL_EXAMPLES: &str = "\
 Analogies (a is to b as c is to d) are correct if d is the best word, not counting a, b and c. A question with \
@@ -346,24 +360,26 @@ with an optional header line.
 Texts with labels are classified by a head. Formats: those of `kindred train classifier`.
 
 Examples:
-  kindred eval models/glove.6B.50d --analogies questions-words.txt --similarities EN-RG-65.txt
-  kindred eval models/glove.6B.50d --analogies BATS_3.0 --methods 3cosadd,3cosmul
+  kindred eval --model models/glove.6B.50d --analogies questions-words.txt --similarities EN-RG-65.txt
+  kindred eval --model models/glove.6B.50d --analogies BATS_3.0 --methods 3cosadd,3cosmul
   kindred eval --head heads/reviews --classification test.tsv    # the built-in model
-  kindred eval models/mine --similarities SimLex-999.txt --json | jq '.similarities[0].spearman'
-  kindred eval models/glove.6B.50d --head heads/sentiment --classification test.tsv";
+  kindred eval --model models/mine --similarities SimLex-999.txt --json | jq '.similarities[0].spearman'
+  kindred eval --model models/glove.6B.50d --head heads/sentiment --classification test.tsv";
 
 #[derive(Debug, Clone, Args)]
 #[command(mut_args(of_classification))]
+#[command(group(
+    ArgGroup::new("sets").args(["analogies", "similarities", "classification"])
+        .required(true).multiple(true)
+))]
 pub struct EvalArguments {
-    /// Model folder written by `kindred prepare` [default: KINDRED_MODEL, or the model of the
-    /// settings file, or the built-in model]
-    #[arg(value_name = "[NAME=]DIR", value_parser = NonEmptyStringValueParser::new())]
-    pub model: Option<String>,
+    #[command(flatten)]
+    pub model: ModelOrFolder,
     /// Analogy sets: files, or folders of files
-    #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present_any = ["similarities", "classification"])]
+    #[arg(long, value_name = "FILE", num_args = 1..)]
     pub analogies: Vec<PathBuf>,
     /// Similarity sets: word pairs with human scores
-    #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present_any = ["analogies", "classification"])]
+    #[arg(long, value_name = "FILE", num_args = 1..)]
     pub similarities: Vec<PathBuf>,
     /// Files of texts with labels, for a head
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "head")]
@@ -447,36 +463,4 @@ pub struct DeviceArguments {
     /// Number of CPU engine threads; 0 means one per core
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = thread_counts())]
     pub threads: usize,
-}
-
-/// Parses a number of threads.
-fn thread_counts() -> impl TypedValueParser<Value = usize> {
-    RangedU64ValueParser::new().range(..=MAX_THREADS as u64)
-}
-
-/// Parses an analogy method by its short name.
-fn methods() -> impl TypedValueParser<Value = Method> {
-    let value = |method: Method| {
-        PossibleValue::new(method.short_name()).help(match method {
-            Method::ThreeCosAdd => "The word nearest to b - a + c",
-            Method::ThreeCosMul => {
-                "Similarity to b times similarity to c, divided by similarity to a"
-            }
-            Method::PairDirection => {
-                "The word whose offset from c is most parallel to the offset from a to b"
-            }
-        })
-    };
-    PossibleValuesParser::new(Method::ALL.map(value)).try_map(|name| name.parse::<Method>())
-}
-
-/// Parses how the words of test sets are looked up.
-fn cases() -> impl TypedValueParser<Value = Case> {
-    let value = |case: Case| {
-        PossibleValue::new(case.name()).help(match case {
-            Case::Lower => "As written, then in lower case",
-            Case::Exact => "As written only",
-        })
-    };
-    PossibleValuesParser::new(Case::ALL.map(value)).try_map(|name| name.parse::<Case>())
 }

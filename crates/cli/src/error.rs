@@ -88,6 +88,21 @@ pub enum CommandError {
     /// Some lines had no answer. An error was printed for each.
     #[error("{failed} of {asked} lines could not be answered")]
     LinesFailed { failed: u64, asked: u64 },
+    /// All rows of bulk work are errors.
+    #[error(
+        "none of the {rows} rows could be answered ({errors}); {output} has the error of each: check \
+         --column, and that the model is the one for these rows"
+    )]
+    NothingAnswered { rows: u64, errors: String, output: String },
+    /// A signal stopped the work, which says what it leaves.
+    #[error("{0}")]
+    Stopped(#[source] Box<CommandError>),
+    /// A signal stopped the training. Its head is written.
+    #[error(
+        "stopped; {} has the best weights so far, those of epoch {epoch}: with --replace the same \
+         command begins anew", out.display()
+    )]
+    StoppedTraining { epoch: usize, out: PathBuf },
     /// Arguments that are invalid, or that do not go together.
     #[error("{0}")]
     Usage(String),
@@ -129,10 +144,12 @@ parts!(
 impl CommandError {
     /// The program's exit code: 2 for a mistake in the settings, as for an invalid command line,
     /// because no restart mends it; 70 (`EX_SOFTWARE` of sysexits.h) if the engine was lost, which
-    /// tells a supervisor that a restart may help; otherwise 1.
+    /// tells a supervisor that a restart may help; 130 after a signal, as shells have it for Ctrl-C;
+    /// otherwise 1.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::EngineLost(_) => 70,
+            Self::Stopped(_) => 130,
             // What has an address now may leave it.
             Self::Listen { source, .. } if source.kind() != io::ErrorKind::AddrInUse => 2,
             Self::Part(part) if is_of_settings(&**part) => 2,

@@ -2,13 +2,14 @@
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;
-use std::io::{ErrorKind, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
-use cli::{Cli, commands};
+use cli::{Cli, commands, complaint};
 use server::config::{LogFormat, log_format};
-use server::escape::{escaped, escaped_lines};
+use server::escape::escaped_lines;
 use server::logging;
 
 #[global_allocator]
@@ -18,17 +19,20 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let arguments: Vec<OsString> = std::env::args_os().collect();
     if logs_json(&arguments) {
         logging::panics_in_json();
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
+        Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            error.exit()
+        }
         Err(error) if error.use_stderr() => return refuse(&error, &arguments),
         // Help and version are results: failing to write them is an error, unless the pipe was
         // closed.
-        Err(error) => match error.print().and_then(|()| std::io::stdout().flush()) {
-            Err(e) if e.kind() != ErrorKind::BrokenPipe => {
+        Err(error) => match error.print().and_then(|()| io::stdout().flush()) {
+            Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
                 eprintln!("kindred: can't write to standard output: {e}");
                 return ExitCode::FAILURE;
             }
@@ -45,28 +49,22 @@ fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Says why a command line is wrong.
+/// Says why a command line is wrong. The message repeats what was typed.
 fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+    let complaint = complaint(error, arguments);
     if logs_json(arguments) {
-        logging::error_in_json(error.render().to_string().trim_end(), Some(USAGE));
-        return ExitCode::from(USAGE);
+        let message = complaint.trim_end();
+        logging::error_in_json(message.strip_prefix("kindred: ").unwrap_or(message), Some(USAGE));
+    } else {
+        eprint!("{}", escaped_lines(&complaint));
     }
-    // The message repeats what was typed, so escape control characters in it. That also removes
-    // colours, so do it only if needed.
-    let steers = |typed: OsString| {
-        let typed = typed.to_string_lossy();
-        escaped(&typed) != typed
-    };
-    if std::env::args_os().any(steers) {
-        eprint!("{}", escaped_lines(&error.render().to_string()));
-        return ExitCode::from(USAGE);
-    }
-    error.exit()
+    ExitCode::from(USAGE)
 }
 
 /// Whether a command line is that of a service whose log is in JSON, as far as that is known
 /// without the settings. Then nothing else may be written.
 fn logs_json(arguments: &[OsString]) -> bool {
+    let arguments = arguments.get(1..).unwrap_or_default();
     let is_json = log_format(arguments, |name| std::env::var_os(name)) == LogFormat::Json;
     is_json && is_of_service(arguments.first())
 }

@@ -60,6 +60,9 @@ pub enum JobError {
     /// The engine did not answer.
     #[error("{0}; rows that are done are kept: the same command goes on from there")]
     NotAnswered(#[from] kindred::Error),
+    /// What answers instead of an engine did not answer.
+    #[error("{0}; rows that are done are kept: the same command goes on from there")]
+    Answerer(String),
     /// The caller stopped it.
     #[error(
         "stopped with {done} rows done; they are kept in {}: the same command goes on from there",

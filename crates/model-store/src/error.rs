@@ -132,7 +132,7 @@ pub enum ModelError {
         reason: &'static str,
     },
     /// The caller cancelled it. Nothing was left behind.
-    #[error("interrupted; nothing was written")]
+    #[error("stopped; nothing was written: the same command begins anew")]
     Cancelled,
 }
 

@@ -1,13 +1,15 @@
 //! Commands that query a model.
 
+mod comparing;
 mod options;
 
 use std::path::PathBuf;
 
-use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
+use clap::{ArgGroup, Args};
 
-use super::methods;
+use super::{methods, thread_counts};
+pub(crate) use comparing::{OddOneOutArguments, RankArguments, SimilarityArguments};
 use kindred::device::Device;
 use kindred::method::Method;
 pub(crate) use options::QuestionOptions;
@@ -34,7 +36,7 @@ pub struct AnswerSource {
     #[arg(long)]
     pub device: Option<Device>,
     /// Number of CPU engine threads; 0 means one per core [default: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = thread_counts())]
     pub threads: Option<usize>,
     /// Cache the CPU engine's 8-bit copy of the vectors beside the model folder, for faster starts
     /// [default: true]
@@ -65,7 +67,7 @@ const CONSOLE_EXAMPLES: &str = "\
 A line is a word or an expression: `frog`, `king - man + woman`, `0.5*(paris + \"new york\")`. A colon and a letter \
 start a command; `:help` lists them. On a terminal, arrow keys recall history and tab completes words and \
 commands. If the input is a pipe, each line is a question. Errors go to standard error; if there was one, the \
-exit code is 1.
+exit code is 1. If the output is a pipe, it has tab-separated columns: question, word, score, row.
 
 Examples:
   kindred console
@@ -98,20 +100,27 @@ pub struct ConsoleArguments {
 
 const NEAREST_EXAMPLES: &str = "\
 The word is looked up by its exact bytes. If the model does not have it, the command suggests similar words and \
-exits with 1.
+exits with 1. The vector of a text is the sum of its words; words that the model does not have are left out. If standard \
+output is not a terminal, each neighbour is a line of tab-separated columns: word, score, row.
 
 Examples:
   kindred nearest frog
+  kindred nearest --text 'a quick brown fox'
   kindred nearest frog -k 5 --exclude frogs
+  kindred nearest frog | cut -f 1    # the words alone
   kindred nearest 'new york' --model models/phrases --json
   kindred nearest frog --url http://127.0.0.1:8080 --compare --model models/served";
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = NEAREST_EXAMPLES)]
+#[command(group(ArgGroup::new("asked").args(["word", "text"]).required(true).multiple(true)))]
 pub struct NearestArguments {
     /// Word to look up
     #[arg(allow_hyphen_values = true)]
-    pub word: String,
+    pub word: Option<String>,
+    /// Look up the sum of the words of a text instead
+    #[arg(long, value_name = "TEXT", conflicts_with = "word", allow_hyphen_values = true)]
+    pub text: Option<String>,
     #[command(flatten)]
     pub source: AnswerSource,
     #[command(flatten)]

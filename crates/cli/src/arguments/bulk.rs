@@ -8,7 +8,7 @@ use kindred::heads::Form;
 use kindred::method::Method;
 
 use super::asking::QuestionOptions;
-use super::heads::{LabelArguments, ModelArguments, TermArguments};
+use super::heads::{LabelArguments, ModelArguments, ServiceArguments, TermArguments};
 use super::{DeviceArguments, methods, one_of};
 
 /// What is asked of each row.
@@ -68,8 +68,9 @@ pub enum BulkCommand {
 }
 
 const BULK_EXAMPLES: &str = "\
-Each row of --in has an answer in --out, in the same order, with the same bits as a single answer. A row that can't be answered \
-has an `error` with the code and the text that the HTTP API gives, and does not end the work; --strict ends it there.
+Each row of --in has an answer in --out, in the same order, with the same bits as a single answer, beside its question in `asked`. \
+A row that can't be answered has an `error` with the code and the text that the HTTP API gives, and does not end the work; \
+--strict ends it there. If no row can be answered, the exit code is 1.
 
 --in is .jsonl, .csv or .tsv with names in the first line, or .txt with a text in each line, \
 plain or compressed as \
@@ -85,7 +86,10 @@ Examples:
   kindred bulk classify --in reviews.jsonl --out labels.jsonl
   kindred bulk expand --in documents.csv --column body --id key --format rank_features --out terms.jsonl.gz
   kindred bulk nearest --in words.txt --out neighbours.csv
-  kindred bulk analogy --in questions.txt --out answers.jsonl";
+  kindred bulk analogy --in questions.txt --out answers.jsonl
+  kindred bulk classify --url http://127.0.0.1:8080 --in reviews.jsonl --out labels.jsonl    # a running service
+
+Exit codes: 0: rows are answered, perhaps some with errors; 1: none is, or the work failed; 2: invalid flags; 130: stopped.";
 
 const CLASSIFY_EXAMPLES: &str = "\
 Examples:
@@ -152,10 +156,20 @@ pub struct BulkFiles {
 
 /// The model and the engine.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Model and engine")]
+#[command(next_help_heading = "Model and engine", mut_args(here))]
 pub struct BulkEngine {
     #[command(flatten)]
     pub model: ModelArguments,
     #[command(flatten)]
+    pub service: ServiceArguments,
+    #[command(flatten)]
     pub devices: DeviceArguments,
+}
+
+/// Devices are those of this machine.
+fn here(argument: clap::Arg) -> clap::Arg {
+    match argument.get_id().as_str() {
+        "device" | "placement" => argument.conflicts_with("url"),
+        _ => argument,
+    }
 }

@@ -4,10 +4,11 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
-use clap::builder::{NonEmptyStringValueParser, RangedU64ValueParser};
 use kindred::options::{DEFAULT_K, MAX_K};
 
 use super::DeviceArguments;
+use super::heads::ModelArguments;
+use super::values::{number, whole};
 
 const EXAMPLES: &str = "\
 For each row of the model, its k nearest other rows, with the scores of `nearest`: exact, and the same bytes on every device. \
@@ -31,22 +32,21 @@ Examples:
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct GraphArguments {
-    /// Model folder written by `kindred prepare` [default: KINDRED_MODEL, or the model of the
-    /// settings file, or the built-in model]
-    #[arg(long, value_name = "[NAME=]DIR", value_parser = NonEmptyStringValueParser::new())]
-    pub model: Option<String>,
+    #[command(flatten)]
+    pub model: ModelArguments,
     /// Neighbours of each row
     #[arg(long, short = 'k', value_name = "N", default_value_t = DEFAULT_K as usize)]
-    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_K))]
+    #[arg(value_parser = whole::<usize>(1, MAX_K))]
     pub k: usize,
     /// File to write; its name ends in .npz or .parquet
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
     /// The graph of the first N rows, and among them: the most frequent words
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<NonZeroUsize>(1, u64::MAX))]
     pub first_rows: Option<NonZeroUsize>,
     /// Minimum score of a neighbour
     #[arg(long, value_name = "SCORE", allow_negative_numbers = true)]
+    #[arg(value_parser = number::<f64>("a finite number (cosines are from -1 to 1)", |_| true))]
     pub min_score: Option<f64>,
     /// Replace an existing file
     #[arg(long)]

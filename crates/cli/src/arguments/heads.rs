@@ -5,9 +5,7 @@ mod expanders;
 
 use std::path::PathBuf;
 
-use clap::builder::{
-    NonEmptyStringValueParser, RangedU64ValueParser, StringValueParser, TypedValueParser,
-};
+use clap::builder::{NonEmptyStringValueParser, TypedValueParser};
 use clap::{Arg, Args, Subcommand};
 use kindred::heads::{Cut, Tokeniser, Tokens};
 
@@ -17,7 +15,7 @@ pub(crate) use classifiers::{
 };
 pub(crate) use expanders::{ExpandArguments, TermArguments, TrainExpanderArguments};
 
-use super::one_of;
+use super::values::{one_of, whole};
 
 /// The kinds of head that can be trained.
 #[derive(Debug, Subcommand)]
@@ -33,7 +31,7 @@ const TRAIN_EXAMPLES: &str = "\
 Example:
   kindred train classifier --data reviews.csv --out heads/reviews";
 
-/// The model of a head.
+/// The model that a command asks.
 #[derive(Debug, Clone, Args)]
 pub struct ModelArguments {
     /// Model folder written by `kindred prepare` [default: KINDRED_MODEL, or the model of the
@@ -45,8 +43,40 @@ pub struct ModelArguments {
     pub cache_dir: Option<PathBuf>,
 }
 
+/// The model of commands that also take it without its flag.
+#[derive(Debug, Clone, Args)]
+pub struct ModelOrFolder {
+    #[command(flatten)]
+    given: ModelArguments,
+    /// The same as --model [NAME=]DIR
+    #[arg(value_name = "[NAME=]DIR", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(hide = true, conflicts_with = "model")]
+    folder: Option<String>,
+}
+
+impl ModelOrFolder {
+    /// The model, with its flag or without.
+    pub fn arguments(&self) -> ModelArguments {
+        let ModelArguments { model, cache_dir } = self.given.clone();
+        ModelArguments { model: model.or_else(|| self.folder.clone()), cache_dir }
+    }
+}
+
+/// A running service that answers instead.
+#[derive(Debug, Default, Clone, Args)]
+pub struct ServiceArguments {
+    /// Query a running service: http(s)://HOST:PORT, or http(s)://HOST:PORT/models/NAME for one of
+    /// several models. --head is the name of one of its heads then
+    #[arg(long, conflicts_with_all = ["model", "cache_dir", "threads"])]
+    pub url: Option<String>,
+    /// API key of the service. Other users of this machine can see this flag; the variable
+    /// KINDRED_API_KEY is safer
+    #[arg(long, value_name = "KEY", requires = "url")]
+    pub api_key: Option<String>,
+}
+
 /// Describes `--model` as a folder `that` …
-fn model_folder(that: &str) -> impl FnMut(Arg) -> Arg {
+pub(super) fn model_folder(that: &str) -> impl FnMut(Arg) -> Arg {
     let help = format!(
         "Model folder {that} [default: KINDRED_MODEL, or the model of the settings file, or the built-in model]"
     );
@@ -66,16 +96,11 @@ pub struct TokensArguments {
     pub tokeniser: Tokeniser,
     /// The most tokens of a text; longer texts are cut
     #[arg(long, value_name = "N", default_value_t = 512, help_heading = "Texts")]
-    #[arg(value_parser = up_to(Tokens::MOST as u64))]
+    #[arg(value_parser = whole::<usize>(1, Tokens::MOST as u64))]
     pub limit: usize,
     /// The end at which long texts are cut
     #[arg(long, value_parser = cuts(), default_value = "end", help_heading = "Texts")]
     pub cut: Cut,
-}
-
-/// Parses a whole number from 1 to `most`.
-fn up_to(most: u64) -> RangedU64ValueParser<usize> {
-    RangedU64ValueParser::new().range(1..=most)
 }
 
 /// Passes over the data that anyone waits for.
@@ -94,19 +119,4 @@ fn cuts() -> impl TypedValueParser<Value = Cut> {
         Cut::End => "end",
         Cut::Start => "start",
     })
-}
-
-/// Parses a finite number that is right.
-fn number(is_right: fn(f32) -> bool, must_be: &'static str) -> impl TypedValueParser<Value = f32> {
-    StringValueParser::new().try_map(move |text| {
-        let number =
-            text.parse::<f32>().ok().filter(|number| number.is_finite() && is_right(*number));
-        number.ok_or(must_be)
-    })
-}
-
-/// Parses a probability.
-fn probability(text: &str) -> Result<f64, &'static str> {
-    let number = text.parse().ok().filter(|number| (0.0..=1.0).contains(number));
-    number.ok_or("it must be a number from 0 to 1")
 }

@@ -1,26 +1,35 @@
 //! `kindred bulk`: answers each row of a file into another, with progress.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use indicatif::HumanCount;
 use jobs::JobError;
 use jobs::bulk::{
-    self, BulkInput, BulkOptions, BulkOutput, BulkProgress, BulkSummary, BulkWork, check_bulk_files,
+    self, BulkInput, BulkOptions, BulkOutput, BulkProgress, BulkQuestion, BulkSummary, BulkWork,
+    check_bulk_files,
 };
 use kindred::Options;
+use kindred::heads::HeadKind;
 use serde_json::json;
 
+use super::beside::Verification;
+use super::by_url::ByUrl;
 use super::classify::classifier_of;
 use super::expand::{expander_of, wanted_terms};
-use super::long_work::{LongWork, display, resumed};
-use super::progress::Pace;
-use super::{CommandError, heading, model_of_head, print};
+use super::long_work::{LongWork, report, resumed};
+use super::progress::{Display, Step};
+use super::signals::Interrupt;
+use super::{CommandError, heading, model_of, print};
 use crate::arguments::{BulkCommand, BulkEngine, BulkFiles};
 use server::models::OneModel;
 
 /// Slots of the queue for a job in flight, eight for each row: a caller gets half of the queue, and
 /// a long text or a large k takes more than one.
 const SLOTS_PER_JOB: u32 = 8 * 1024;
+
+/// Requests in flight to a service: more are shed by one with the usual limits.
+const REQUESTS: usize = 4;
 
 /// What is said if the work does not stop by itself after Ctrl-C.
 const KEPT: &str = "rows that are done are kept beside the output, unless they came from standard input or went to standard \
@@ -29,33 +38,54 @@ const KEPT: &str = "rows that are done are kept beside the output, unless they c
 /// Answers each row of a file.
 pub(super) fn bulk(command: &BulkCommand) -> Result<(), CommandError> {
     match command {
-        BulkCommand::Classify { labels, files, engine } => run(files, engine, |one| {
-            let (name, head) = classifier_of(one, labels.head.as_deref())?;
-            Ok((Some(name), BulkWork::Classify(head, labels.wanted())))
-        }),
-        BulkCommand::Expand { terms, format, files, engine } => {
-            let wanted = wanted_terms(terms)?;
+        BulkCommand::Classify { labels, files, engine } => {
+            let (head, wanted) = (labels.head.as_deref(), labels.wanted());
+            if engine.service.url.is_some() {
+                let question = |labels| BulkQuestion::Classify(wanted, labels);
+                return by_url(files, engine, Some((HeadKind::Classifier, head)), question);
+            }
             run(files, engine, |one| {
-                let (name, expander) = expander_of(one, terms.head.as_deref())?;
+                let (name, head) = classifier_of(one, head)?;
+                Ok((Some(name), BulkWork::Classify(head, wanted)))
+            })
+        }
+        BulkCommand::Expand { terms, format, files, engine } => {
+            let (head, wanted) = (terms.head.as_deref(), wanted_terms(terms)?);
+            if engine.service.url.is_some() {
+                let question = |_| BulkQuestion::Expand(wanted, *format);
+                return by_url(files, engine, Some((HeadKind::Expander, head)), question);
+            }
+            run(files, engine, |one| {
+                let (name, expander) = expander_of(one, head)?;
                 Ok((Some(name), BulkWork::Expand(expander, wanted, *format)))
             })
         }
         BulkCommand::Nearest { texts, options, files, engine } => {
             let work = if *texts { BulkWork::NearestOfTexts } else { BulkWork::Nearest };
-            run(files, engine, |_| Ok((None, work(options.0.clone()))))
+            without_head(files, engine, work(options.0.clone()))
         }
         BulkCommand::Analogy { options, method, files, engine } => {
             let options = Options { method: *method, ..options.0.clone() };
-            run(files, engine, |_| Ok((None, BulkWork::Analogy(options))))
+            without_head(files, engine, BulkWork::Analogy(options))
         }
     }
 }
 
-fn run(
+fn without_head(
     files: &BulkFiles,
     engine: &BulkEngine,
-    work: impl FnOnce(&OneModel) -> Result<(Option<String>, BulkWork), CommandError>,
+    work: BulkWork,
 ) -> Result<(), CommandError> {
+    match engine.service.url {
+        Some(_) => by_url(files, engine, None, |_| work.question()),
+        None => run(files, engine, |_| Ok((None, work))),
+    }
+}
+
+/// The files, and how they are read and written. Refuses those that can't be.
+fn checked(
+    files: &BulkFiles,
+) -> Result<(BulkInput<'_>, BulkOutput<'_>, BulkOptions), CommandError> {
     let is_stream = |path: &Path| path == Path::new("-");
     let input = match is_stream(&files.input) {
         true => BulkInput::Stdin,
@@ -74,63 +104,114 @@ fn run(
         replace: files.replace,
         ..BulkOptions::default()
     };
-    // Before the engine is made, which may take long.
     check_bulk_files(input, output, &options)?;
-    let one = model_of_head(&engine.model)?;
+    Ok((input, output, options))
+}
+
+/// An engine in this process answers.
+fn run(
+    files: &BulkFiles,
+    engine: &BulkEngine,
+    work: impl FnOnce(&OneModel) -> Result<(Option<String>, BulkWork), CommandError>,
+) -> Result<(), CommandError> {
+    // Before the engine is made, which may take long.
+    let (input, output, options) = checked(files)?;
+    let one = model_of(&engine.model)?;
     let (head, asked) = work(&one)?;
-    asked.check_output(output, &options)?;
-    let work = LongWork::start(one.model, &engine.devices, SLOTS_PER_JOB, KEPT)?;
-    let options = BulkOptions { jobs: work.jobs(options.jobs), ..options };
-    let (mut display, mut pace, mut is_first) = (display("read"), Pace::default(), true);
-    let done = bulk::run(&work.kindred, &asked, (input, output), &options, |progress| {
+    asked.question().check_output(output, &options)?;
+    let LongWork { kindred, interrupt, verification } =
+        LongWork::start(one.model, &engine.devices, SLOTS_PER_JOB, KEPT)?;
+    let options = BulkOptions { jobs: LongWork::jobs(&kindred, options.jobs), ..options };
+    let done = shown(&interrupt, |on_progress| {
+        bulk::run(&kindred, &asked, (input, output), &options, on_progress)
+    });
+    let by = (head.as_deref(), kindred.engine().name);
+    print_summary(done, by, Some(verification), files, output)
+}
+
+/// A service answers. `head` is the kind of head that is asked, and its name.
+fn by_url(
+    files: &BulkFiles,
+    engine: &BulkEngine,
+    head: Option<(HeadKind, Option<&Path>)>,
+    question: impl FnOnce(usize) -> BulkQuestion,
+) -> Result<(), CommandError> {
+    let (input, output, options) = checked(files)?;
+    let name = |name: &Path| name.to_string_lossy().into_owned();
+    let head = head.map(|(kind, head)| (kind, head.map(name)));
+    let head = head.as_ref().map(|(kind, name)| (*kind, name.as_deref()));
+    let service = ByUrl::new(&engine.service, head, question)?;
+    service.question().check_output(output, &options)?;
+    let (interrupt, options) = (Interrupt::watch(KEPT), BulkOptions { jobs: REQUESTS, ..options });
+    let done = shown(&interrupt, |on_progress| {
+        bulk::run_by(&service, service.question(), (input, output), &options, on_progress)
+    });
+    print_summary(done, (service.head(), service.engine()), None, files, output)
+}
+
+/// What became of work.
+type Done = Result<BulkSummary, JobError>;
+
+/// Shows the progress of work until it ends.
+fn shown(
+    interrupt: &Interrupt,
+    work: impl FnOnce(&mut dyn FnMut(BulkProgress) -> ControlFlow<()>) -> Done,
+) -> Done {
+    let (mut display, mut is_first) = (Display::new(), true);
+    let done = work(&mut |progress| {
         let BulkProgress { rows, failed, resumed, read, total } = progress;
         if is_first && resumed > 0 {
             display.say(&format!("resuming after {} rows", HumanCount(resumed)));
         }
         is_first = false;
-        let mut message = format!("{} rows", HumanCount(rows));
-        if failed > 0 {
-            message += &format!(", {} of them with an error", HumanCount(failed));
-        }
-        message += &pace.of(rows.saturating_sub(resumed), read, total);
-        display.show(read, total, message);
-        work.interrupt.go_on()
+        let errors = match failed {
+            0 => String::new(),
+            failed => format!("{} errors", HumanCount(failed)),
+        };
+        display.show(&Step {
+            things: "rows",
+            count: rows,
+            earlier: resumed,
+            note: &errors,
+            done: read,
+            length: total,
+        });
+        interrupt.go_on()
     });
-    display.finish();
-    match done {
-        // As in `kindred bulk … --out - | head`.
-        Err(JobError::Closed) => Ok(()),
-        Err(error) => Err(error.into()),
-        Ok(done) => print_summary(&done, head.as_deref(), work, files, output),
-    }
+    interrupt.end();
+    done
 }
 
+/// Says what was done, by this head and on this engine.
 fn print_summary(
-    done: &BulkSummary,
-    head: Option<&str>,
-    work: LongWork,
+    done: Done,
+    (head, engine): (Option<&str>, &str),
+    verification: Option<Verification>,
     files: &BulkFiles,
     output: BulkOutput<'_>,
 ) -> Result<(), CommandError> {
+    let done = match done {
+        // As in `kindred bulk … --out - | head`.
+        Err(JobError::Closed) => return Ok(()),
+        done => done?,
+    };
     let asked = done.rows - done.resumed_rows;
     let rate = asked as f64 / done.asking_seconds.max(1e-9);
-    let (mut report, engine) = (work.report(done, rate), work.kindred.engine().name);
-    work.verification.finish(Some(&files.out))?;
+    let mut report = report(&done, engine, rate);
+    if let Some(verification) = verification {
+        verification.finish(Some(&files.out))?;
+    }
+    let errors = done.errors.iter().map(|(code, count)| format!("{code}: {}", HumanCount(*count)));
+    let errors = errors.collect::<Vec<_>>().join(", ");
     let text = if files.json {
         if let Some(head) = head {
             report["head"] = json!(head);
         }
         serde_json::to_string_pretty(&report).expect("numbers and names are JSON")
     } else {
-        let errors =
-            done.errors.iter().map(|(code, count)| format!("{code}: {}", HumanCount(*count)));
         let errors = match done.failed {
             0 => String::new(),
-            failed => format!(
-                "\n{} rows have an error ({})",
-                HumanCount(failed),
-                errors.collect::<Vec<_>>().join(", ")
-            ),
+            failed => format!("\n{} rows have an error ({errors})", HumanCount(failed)),
         };
         format!(
             "{}: {} rows{}, {} answered, in {:.1} s{errors}\n{} rows asked for in {:.1} s, {} rows/s, \
@@ -146,9 +227,13 @@ fn print_summary(
             heading(head, &done.model, &done.version),
         )
     };
-    if output == BulkOutput::Stdout {
-        eprintln!("{text}");
-        return Ok(());
+    match output {
+        BulkOutput::Stdout => eprintln!("{text}"),
+        BulkOutput::File(_) => print((text + "\n").as_bytes())?,
     }
-    print((text + "\n").as_bytes())
+    if done.rows > 0 && done.answered == 0 {
+        let BulkSummary { rows, output, .. } = done;
+        return Err(CommandError::NothingAnswered { rows, errors, output });
+    }
+    Ok(())
 }

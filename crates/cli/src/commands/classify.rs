@@ -5,43 +5,34 @@ use std::sync::Arc;
 
 use kindred::heads::{
     BUILT_IN, Classification, Description, Explanation, Head, HeadKind, Judged, Probabilities,
-    Texts, Tokenised, Vocabulary, built_in,
+    REASONS, Texts, built_in,
 };
 use kindred::{Classified, Device, Error, Kindred, NamedLabel};
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{CommandError, each_batch, heading, model_of_head, own_engine, print};
+use super::texts::{Notes, Printer, Row, Shown, Style};
+use super::{CommandError, each_batch, model_of, own_engine};
 use crate::arguments::ClassifyArguments;
-use crate::console::explanation_lines;
-use server::escape::escaped_lines;
+use server::http::problem;
 use server::models::{OneModel, without_checksum};
 
 /// Texts that are classified together.
 const TOGETHER: usize = 1024;
-
-/// N-grams that are named as reasons.
-const REASONS: usize = 5;
 
 /// Characters of a text that are shown in an error.
 const SHOWN: usize = 80;
 
 /// Prints the labels of texts.
 pub(super) fn classify(arguments: &ClassifyArguments) -> Result<(), CommandError> {
-    let one = model_of_head(&arguments.model)?;
+    let one = model_of(&arguments.model)?;
     let (name, head) = classifier_of(&one, arguments.labels.head.as_deref())?;
     let kindred = Kindred::start(one.model.into(), own_engine(&Device::Cpu, arguments.threads))?;
-    let mut asked = Asked { arguments, kindred: &kindred, name, head, unanswered: 0 };
-    if !arguments.json {
-        let model = kindred.model();
-        eprintln!("{}", heading(Some(&asked.name), model.name(), model.version()));
-    }
+    let model = kindred.model();
+    let printer = Printer::new(arguments.json, &name, model.name(), model.version());
+    let mut asked = Asked { arguments, kindred: &kindred, head, printer };
     each_batch(&arguments.texts, TOGETHER, |some| asked.answer(some))?;
-    match asked.unanswered {
-        0 => Ok(()),
-        count => Err(CommandError::Usage(format!(
-            "{count} of the texts have no label; each has its error"
-        ))),
-    }
+    asked.printer.finish("label")
 }
 
 /// The classifier in this folder, or else that of the settings, or the model's own; and its name.
@@ -70,91 +61,69 @@ pub(super) fn classifier_of(
 struct Asked<'a> {
     arguments: &'a ClassifyArguments,
     kindred: &'a Kindred,
-    name: String,
     head: Arc<Head>,
-    unanswered: usize,
+    printer: Printer,
+}
+
+/// The answer to a text, as over HTTP.
+#[derive(Serialize)]
+struct LabelsAnswer<'a> {
+    labels: Vec<LabelAnswer<'a>>,
+    #[serde(flatten)]
+    notes: Notes<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explanation: Option<Explanation<'a>>,
+}
+
+#[derive(Serialize)]
+struct LabelAnswer<'a> {
+    label: &'a str,
+    probability: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    score: Option<f64>,
 }
 
 impl Asked<'_> {
     fn answer(&mut self, texts: &[String]) -> Result<(), CommandError> {
         let answers = self.kindred.classify(&self.head, texts).wait()?;
         for (text, answer) in texts.iter().zip(answers) {
-            let line = match (answer, self.arguments.json) {
-                (Ok(found), true) => self.json(text, &found),
-                (Ok(found), false) => escaped_lines(&self.lines(text, &found)),
-                (Err(error), is_json) => {
-                    self.unanswered += 1;
-                    let model = self.kindred.model().store();
-                    let vocabulary = Vocabulary::of_head(&self.head, model);
-                    let Tokenised { tokens, unknown, .. } = vocabulary.tokenise(text);
-                    let error = match tokens.is_empty() {
-                        true => "the model has none of its words".to_owned(),
-                        false => error.to_string(),
-                    };
-                    match is_json {
-                        true => {
-                            let mut answer = self.object(text);
-                            answer["error"] = json!(error);
-                            answer["unknown"] = json!(unknown);
-                            answer.to_string()
-                        }
-                        false => escaped_lines(&format!("{text}\n  {error}")),
-                    }
+            let asked = json!({"text": text});
+            match answer {
+                Ok(found) => self.print(text, &asked, &found)?,
+                Err(error) => {
+                    let error = error.with_suggestions(self.kindred.model().store());
+                    let detail = error.to_string();
+                    self.printer.failed(text, &asked, &detail, problem(error))?;
                 }
-            };
-            print((line + "\n").as_bytes())?;
+            }
         }
         Ok(())
     }
 
-    /// Why the text has its most probable label, if that is wanted.
-    fn explanation<'l>(&'l self, text: &'l str, found: &Classified) -> Option<Explanation<'l>> {
-        let model = self.kindred.model().store();
-        match self.arguments.explain {
-            true => found.explanation(model, &self.head, text, REASONS),
+    fn print(&self, text: &str, asked: &Value, found: &Classified) -> Result<(), CommandError> {
+        let ClassifyArguments { labels, explain, scores, .. } = self.arguments;
+        let explanation = match *explain {
+            true => found.explanation(self.kindred.model().store(), &self.head, text, REASONS),
             false => None,
+        };
+        let wanted = labels.wanted().of(found);
+        let notes = Notes { unknown: &found.unknown, is_cut: found.is_cut };
+        if self.printer.style == Style::Json {
+            let labels = wanted.iter().map(|one| LabelAnswer {
+                label: &one.name,
+                probability: one.probability,
+                score: scores.then_some(one.score),
+            });
+            let labels = labels.collect();
+            return self.printer.json(asked, LabelsAnswer { labels, notes, explanation });
         }
-    }
-
-    /// An answer to a text, with who gave it.
-    fn object(&self, text: &str) -> Value {
-        let model = self.kindred.model();
-        let (model, version) = (model.name(), model.version());
-        json!({"model": model, "version": version, "head": self.name, "text": text})
-    }
-
-    fn json(&self, text: &str, found: &Classified) -> String {
-        let mut answer = self.object(text);
-        answer["labels"] = json!(self.arguments.labels.wanted().of(found));
-        if !found.unknown.is_empty() {
-            answer["unknown"] = json!(found.unknown);
-        }
-        if found.is_cut {
-            answer["cut"] = json!(true);
-        }
-        if let Some(explanation) = self.explanation(text, found) {
-            answer["explanation"] = json!(explanation);
-        }
-        answer.to_string()
-    }
-
-    fn lines(&self, text: &str, found: &Classified) -> String {
-        let mut lines = vec![text.to_owned()];
-        for label in self.arguments.labels.wanted().of(found) {
-            lines.push(format!("  {:5.1} %  {}", 100.0 * label.probability, label.name));
-        }
-        if let Some(explanation) = self.explanation(text, found) {
-            let why = explanation_lines(&explanation);
-            lines.extend(why.into_iter().map(|line| format!("  {line}")));
-        }
-        if !found.unknown.is_empty() {
-            lines.push(format!("  unknown: {}", found.unknown.join(" ")));
-        }
-        if found.is_cut {
-            let limit = self.head.description().tokens.limit;
-            lines.push(format!("  only {limit} tokens were read"));
-        }
-        lines.join("\n")
+        let explanation = explanation.as_ref();
+        let row = |NamedLabel { name, probability, score, .. }: &NamedLabel| {
+            Row::of_label(name, *probability, scores.then_some(*score), explanation)
+        };
+        let rows = wanted.iter().map(row).collect();
+        let limit = Some(self.head.description().tokens.limit as u64);
+        self.printer.shown(text, &Shown { rows, explanation, notes, limit })
     }
 }
 

@@ -1,15 +1,16 @@
-//! `kindred console`, `nearest` and `analogy`: query a model.
+//! `kindred console`, and single questions: `nearest`, `analogy`, `similarity`, `odd-one-out` and
+//! `rank`.
 
 use std::io::{self, IsTerminal};
 
 use super::CommandError;
 use crate::arguments::{
-    AnalogyArguments, AnswerSource, ConsoleArguments, NearestArguments, OutputOptions,
-    QuestionOptions,
+    AnalogyArguments, AnswerSource, ConsoleArguments, NearestArguments, OddOneOutArguments,
+    OutputOptions, QuestionOptions, RankArguments, SimilarityArguments,
 };
 use crate::console::{self, Form, Session};
-use kindred::Target;
 use kindred::method::Method;
+use kindred::{Options, Side, Target, Unknown};
 use server::config::{Config, ConfigError};
 use server::logging;
 
@@ -29,9 +30,13 @@ pub(super) fn console(arguments: &ConsoleArguments) -> Result<(), CommandError> 
     Ok(())
 }
 
-/// Answers one word.
+/// Answers one word, or one text.
 pub(super) fn nearest(arguments: &NearestArguments) -> Result<(), CommandError> {
-    let NearestArguments { word, source, options, output } = arguments;
+    let NearestArguments { word, text, source, options, output } = arguments;
+    if let Some(text) = text {
+        return ask(source, options, None, *output, &Target::text(text), text);
+    }
+    let word = word.as_deref().unwrap_or_default();
     let answered = ask(source, options, None, *output, &Target::word(word), word);
     answered.map_err(|error| match error {
         CommandError::Refused(reason) if looks_like_an_expression(word) => {
@@ -66,7 +71,43 @@ fn ask(
 ) -> Result<(), CommandError> {
     start_log()?;
     let mut session = Session::new(source, &options.0, method, output.compare, output.compare)?;
-    console::answer_one(&mut session, Form::new(output.json), question, asked)
+    console::answer_one(&mut session, output.json, question, asked)
+}
+
+/// Says how similar two words or sets of words are.
+pub(super) fn similarity(arguments: &SimilarityArguments) -> Result<(), CommandError> {
+    let SimilarityArguments { words, left, right, unknown, json, source } = arguments;
+    let sides = match &words[..] {
+        [a, b] => [a, b].map(|word| Side::Word(word.clone())),
+        _ => [left, right].map(|words| Side::Set(words.clone())),
+    };
+    start_log()?;
+    let session = Session::without_search(source)?;
+    console::similarity(&session, *json, sides, unknown.unwrap_or(Unknown::Error))
+}
+
+/// Says which of some words is the odd one.
+pub(super) fn odd_one_out(arguments: &OddOneOutArguments) -> Result<(), CommandError> {
+    let OddOneOutArguments { words, unknown, json, source } = arguments;
+    start_log()?;
+    let session = Session::without_search(source)?;
+    console::odd_one_out(&session, *json, words, unknown.unwrap_or(Unknown::Error))
+}
+
+/// Says which ranks words have among the neighbours of a word, a text or an expression.
+pub(super) fn rank(arguments: &RankArguments) -> Result<(), CommandError> {
+    let RankArguments { words, word, text, expression, method, unknown, .. } = arguments;
+    let (target, asked) = match (word, text, expression) {
+        (Some(word), ..) => (Target::word(word), word),
+        (_, Some(text), _) => (Target::text(text), text),
+        (.., Some(expression)) => (Target::expression(expression)?, expression),
+        _ => return Err(CommandError::Usage("give --word, --text or --expression".to_owned())),
+    };
+    let RankArguments { options, json, source, .. } = arguments;
+    let options = Options { method: *method, unknown: *unknown, ..options.0.clone() };
+    start_log()?;
+    let session = Session::new(source, &Options::default(), None, false, false)?;
+    console::rank(&session, *json, words, (&target, asked), &options)
 }
 
 /// Logs only warnings and errors, so that the answers stay readable.

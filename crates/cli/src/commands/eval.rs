@@ -7,7 +7,7 @@ use indicatif::HumanCount;
 
 use super::beside::Verification;
 use super::classify::evaluate;
-use super::progress::bar;
+use super::progress::{Display, Step};
 use super::train::{read_texts, texts_options};
 use super::{CommandError, heading, model_of, own_engine};
 use crate::arguments::EvalArguments;
@@ -35,7 +35,7 @@ pub(super) fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
         .iter()
         .map(|path| Ok((name(path), read_texts(path, arguments.columns.encoding, &how)?)))
         .collect::<Result<_, CommandError>>()?;
-    let model = model_of(arguments.model.as_deref(), None)?.model;
+    let model = model_of(&arguments.model.arguments())?.model;
     let mut verification = Some(Verification::start(&model)?);
     let mut finish = || verification.take().map_or(Ok(()), |own| own.finish(None));
     if let Some(folder) = &arguments.head {
@@ -62,18 +62,22 @@ pub(super) fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
 
     let questions =
         analogies.iter().flat_map(|(_, sections)| sections).map(analogies::Section::len);
-    let bar = bar(questions.sum::<usize>() as u64 * methods.len() as u64, "questions");
+    let questions = questions.sum::<usize>() as u64 * methods.len() as u64;
+    let (mut display, mut done) = (Display::new(), 0);
     let case = arguments.case;
     let mut report = Report::new(&model, kindred.engine(), case);
     for (set, sections) in &analogies {
-        let show = |asked: usize| bar.inc(asked as u64);
+        let show = |asked: usize| {
+            done += asked as u64;
+            display.show(&Step::of("questions", done, questions));
+        };
         let asked = kindred.evaluate_analogies(set, sections, &methods, case, show);
         report.analogies.push(asked.wait()?);
     }
     for (set, pairs) in &pairs {
         report.similarities.push(kindred.evaluate_similarities(set, pairs, case));
     }
-    bar.finish_and_clear();
+    display.finish();
     finish()?;
     if arguments.json {
         say!("{}", serde_json::to_string_pretty(&report).expect("numbers and names are JSON"))

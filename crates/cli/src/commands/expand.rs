@@ -1,17 +1,20 @@
 //! `kindred expand`: the terms that texts imply, or vectors of their tokens.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use kindred::contract::TermExpander as _;
 use kindred::heads::{Expander, Form, Formed, HeadKind, WantedTerms, own_expander};
 use kindred::prepare::{Array, read_array};
-use kindred::{Device, ImpliedTerms, Kindred};
+use kindred::{Device, ImpliedTerm, ImpliedTerms, Kindred};
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{CommandError, each_batch, heading, model_of_head, own_engine, print};
+use super::texts::{Notes, Printer, Row, Shown, Style};
+use super::{CommandError, each_batch, model_of, own_engine};
 use crate::arguments::{ExpandArguments, TermArguments};
-use server::escape::escaped_lines;
+use server::http::problem;
 use server::models::{OneModel, without_checksum};
 
 /// Texts that are expanded together.
@@ -19,25 +22,19 @@ const TOGETHER: usize = 256;
 
 /// Prints the terms that texts imply.
 pub(super) fn expand(arguments: &ExpandArguments) -> Result<(), CommandError> {
-    let wanted = wanted_terms(&arguments.terms)?;
-    let one = model_of_head(&arguments.model)?;
+    let (wanted, form) = (wanted_terms(&arguments.terms)?, wanted_form(arguments)?);
+    let one = model_of(&arguments.model)?;
     let (name, expander) = expander_of(&one, arguments.terms.head.as_deref())?;
     let kindred = Kindred::start(one.model.into(), own_engine(&Device::Cpu, arguments.threads))?;
-    let mut asked = Run { arguments, kindred: &kindred, name, expander, wanted, unanswered: 0 };
-    if asked.form().is_none() {
-        let model = kindred.model();
-        eprintln!("{}", heading(Some(&asked.name), model.name(), model.version()));
-    }
+    let is_json = arguments.json || arguments.format.is_some();
+    let model = kindred.model();
+    let printer = Printer::new(is_json, &name, model.name(), model.version());
+    let mut asked = Run { arguments, kindred: &kindred, expander, wanted, form, printer };
     if let Some(path) = &arguments.vectors {
         return asked.answer_vectors(path);
     }
     each_batch(&arguments.texts, TOGETHER, |some| asked.answer(some))?;
-    match asked.unanswered {
-        0 => Ok(()),
-        count => Err(CommandError::Usage(format!(
-            "{count} of the texts have no terms: the model has none of their words"
-        ))),
-    }
+    asked.printer.finish("terms")
 }
 
 /// The expander in this folder, or else that of the settings, or the model's own; and its name.
@@ -76,14 +73,42 @@ pub(super) fn wanted_terms(terms: &TermArguments) -> Result<WantedTerms, Command
     Ok(wanted)
 }
 
+/// The form of the terms. Refuses to explain one that has no tokens.
+pub(super) fn wanted_form(arguments: &ExpandArguments) -> Result<Form, CommandError> {
+    let form = arguments.format.unwrap_or(Form::Terms);
+    if arguments.explain && form != Form::Terms {
+        let name = form.name();
+        let message = format!("--explain needs --format terms, not {name}; leave one out");
+        return Err(CommandError::Usage(message));
+    }
+    Ok(form)
+}
+
 /// One run of the command.
 struct Run<'a> {
     arguments: &'a ExpandArguments,
     kindred: &'a Kindred,
-    name: String,
     expander: Arc<Expander>,
     wanted: WantedTerms,
-    unanswered: usize,
+    form: Form,
+    printer: Printer,
+}
+
+/// The answer to a text, as over HTTP: its terms have the name of their form.
+#[derive(Serialize)]
+struct TermsAnswer<'a> {
+    #[serde(flatten)]
+    terms: BTreeMap<&'static str, Terms<'a>>,
+    #[serde(flatten)]
+    notes: Notes<'a>,
+}
+
+/// Not as a [`Value`], which has neither float32 nor the order of terms.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Terms<'a> {
+    WithTokens(&'a [ImpliedTerm]),
+    Formed(Formed<'a>),
 }
 
 impl Run<'_> {
@@ -92,18 +117,11 @@ impl Run<'_> {
         for (text, answer) in texts.iter().zip(answers) {
             let asked = json!({"text": text});
             match answer {
-                Ok(terms) => self.print(text, asked, &terms)?,
+                Ok(terms) => self.print(text, &asked, &terms)?,
                 Err(error) => {
-                    self.unanswered += 1;
-                    let line = match self.form() {
-                        Some(_) => {
-                            let mut answer = self.named(asked);
-                            answer["error"] = json!(error.to_string());
-                            answer.to_string()
-                        }
-                        None => escaped_lines(&format!("{text}\n  {error}")),
-                    };
-                    print((line + "\n").as_bytes())?;
+                    let error = error.with_suggestions(self.kindred.model().store());
+                    let detail = error.to_string();
+                    self.printer.failed(text, &asked, &detail, problem(error))?;
                 }
             }
         }
@@ -136,81 +154,44 @@ impl Run<'_> {
                     true => (name.clone(), json!({"vectors": name})),
                     false => (format!("{name}[{index}]"), json!({"vectors": name, "index": index})),
                 };
-                self.print(&title, asked, terms)?;
+                self.print(&title, &asked, terms)?;
             }
         }
         Ok(())
     }
 
-    /// The form of an answer in JSON; `None` for lines.
-    fn form(&self) -> Option<Form> {
-        if self.arguments.json { Some(Form::Terms) } else { self.arguments.format }
-    }
-
     /// Prints the terms of a text: below its title, or in JSON with what was asked.
-    fn print(&self, title: &str, asked: Value, found: &ImpliedTerms) -> Result<(), CommandError> {
-        let line = match self.form() {
-            Some(form) => self.json(self.named(asked), found, form),
-            None => escaped_lines(&self.lines(title, found)),
+    fn print(&self, title: &str, asked: &Value, found: &ImpliedTerms) -> Result<(), CommandError> {
+        let explain = self.arguments.explain;
+        let notes = Notes { unknown: &found.unknown, is_cut: found.is_cut };
+        if self.printer.style == Style::Json {
+            let terms = terms_in(self.form, found, explain);
+            let terms = BTreeMap::from([(self.form.name(), terms)]);
+            return self.printer.json(asked, TermsAnswer { terms, notes });
+        }
+        let row = |term: &ImpliedTerm| {
+            let token = explain.then(|| token(term.token.text.as_deref(), term.token.position));
+            Row::of_term(&term.word, term.weight, token)
         };
-        print((line + "\n").as_bytes())
+        let rows = found.terms.iter().map(row).collect();
+        let limit = self.expander.description().tokens.as_ref().map(|tokens| tokens.limit as u64);
+        self.printer.shown(title, &Shown { rows, explanation: None, notes, limit })
     }
+}
 
-    /// What was asked, with who answers.
-    fn named(&self, mut asked: Value) -> Value {
-        let model = self.kindred.model();
-        asked["model"] = json!(model.name());
-        asked["version"] = json!(model.version());
-        asked["head"] = json!(self.name);
-        asked
-    }
+/// The token that gave a term: its text, or else its position.
+pub(super) fn token(text: Option<&str>, position: u32) -> String {
+    text.map_or_else(|| format!("token {position}"), str::to_owned)
+}
 
-    fn json(&self, mut answer: Value, found: &ImpliedTerms, form: Form) -> String {
-        let terms = match form {
-            Form::Terms => {
-                let term = |term: &kindred::ImpliedTerm| {
-                    let mut json = json!({"term": term.word, "weight": term.weight});
-                    if self.arguments.explain {
-                        json["token"] = json!(term.token);
-                    }
-                    json
-                };
-                Value::Array(found.terms.iter().map(term).collect())
-            }
-            form => {
-                let terms = found.terms.iter();
-                let terms = terms.map(|term| (term.row, term.word.as_str(), term.weight));
-                json!(Formed { form, terms: terms.collect() })
-            }
-        };
-        answer[form.name()] = terms;
-        if !found.unknown.is_empty() {
-            answer["unknown"] = json!(found.unknown);
-        }
-        if found.is_cut {
-            answer["cut"] = json!(true);
-        }
-        answer.to_string()
+/// Terms in a form; as `terms`, with their tokens if `explain` says so.
+fn terms_in(form: Form, found: &ImpliedTerms, explain: bool) -> Terms<'_> {
+    if form == Form::Terms && explain {
+        return Terms::WithTokens(&found.terms);
     }
-
-    fn lines(&self, title: &str, found: &ImpliedTerms) -> String {
-        let mut lines = vec![title.to_owned()];
-        for term in &found.terms {
-            let why = match &term.token.text {
-                _ if !self.arguments.explain => String::new(),
-                Some(token) => format!("  ({token})"),
-                None => format!("  (token {})", term.token.position),
-            };
-            lines.push(format!("  {:7.4}  {}{why}", term.weight, term.word));
-        }
-        if !found.unknown.is_empty() {
-            lines.push(format!("  unknown: {}", found.unknown.join(" ")));
-        }
-        if found.is_cut {
-            lines.push("  only a part of the text was read".to_owned());
-        }
-        lines.join("\n")
-    }
+    let terms = found.terms.iter();
+    let terms = terms.map(|term| (term.row, term.word.as_str(), term.weight));
+    Terms::Formed(Formed { form, terms: terms.collect() })
 }
 
 /// Refuses shapes other than `[tokens, dim]` and `[texts, tokens, dim]`, and arrays without

@@ -1,16 +1,14 @@
 //! `kindred export`: writes a model in the formats of other programs.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use indicatif::HumanCount;
-use kindred::ModelStore;
 use kindred::export::{ExportOptions, export as write};
 
 use super::beside::Verification;
-use super::progress::bar;
+use super::progress::{Display, Step};
 use super::signals::{Interrupt, REMOVED};
-use super::{CommandError, heading};
+use super::{CommandError, heading, model_of};
 use crate::arguments::ExportArguments;
 
 /// Writes a model in another format, and shows the progress.
@@ -28,11 +26,10 @@ pub(super) fn export(arguments: &ExportArguments) -> Result<(), CommandError> {
         }
         _ => {}
     }
-    let store = Arc::new(ModelStore::open(model)?);
+    let store = model_of(&model.arguments())?.model;
     let verification = Verification::start(&store)?;
     let to_stdout = out.as_os_str() == "-";
-    let interrupt = Interrupt::watch(REMOVED)?;
-    let bar = bar(store.rows() as u64, "rows");
+    let (interrupt, mut display) = (Interrupt::watch(REMOVED), Display::new());
     let started = Instant::now();
     let options = ExportOptions {
         format: *format,
@@ -42,10 +39,10 @@ pub(super) fn export(arguments: &ExportArguments) -> Result<(), CommandError> {
         replace: *replace,
     };
     let result = write(&store, &options, &mut |rows| {
-        bar.set_position(rows as u64);
+        display.show(&Step::of("rows", rows as u64, store.rows() as u64));
         interrupt.go_on()
     });
-    bar.finish_and_clear();
+    display.finish();
     result?;
     verification.finish(Some(out))?;
     if store.table().biases().is_some() && bias.is_none() {

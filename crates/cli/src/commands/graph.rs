@@ -3,8 +3,8 @@
 use indicatif::HumanCount;
 use jobs::graph::{self, GraphOptions, GraphProgress, GraphSummary, check_file};
 
-use super::long_work::{LongWork, display, resumed};
-use super::progress::Pace;
+use super::long_work::{LongWork, report, resumed};
+use super::progress::{Display, Step};
 use super::{CommandError, heading, model_of};
 use crate::arguments::GraphArguments;
 
@@ -20,7 +20,7 @@ const KEPT: &str =
 pub(super) fn graph(arguments: &GraphArguments) -> Result<(), CommandError> {
     // Before the engine is made, which may take long.
     check_file(&arguments.out, arguments.replace)?;
-    let model = model_of(arguments.model.as_deref(), None)?.model;
+    let model = model_of(&arguments.model)?.model;
     let options = GraphOptions {
         k: arguments.k,
         first_rows: arguments.first_rows.map(|rows| rows.get()),
@@ -29,8 +29,8 @@ pub(super) fn graph(arguments: &GraphArguments) -> Result<(), CommandError> {
         ..GraphOptions::default()
     };
     let work = LongWork::start(model, &arguments.devices, SLOTS_PER_JOB, KEPT)?;
-    let options = GraphOptions { jobs: work.jobs(options.jobs), ..options };
-    let (mut display, mut pace, mut is_first) = (display("done"), Pace::default(), true);
+    let options = GraphOptions { jobs: LongWork::jobs(&work.kindred, options.jobs), ..options };
+    let (mut display, mut is_first) = (Display::new(), true);
     let made = graph::make(&work.kindred, &arguments.out, &options, |progress| {
         let GraphProgress { done, rows, resumed, first_open } = progress;
         if is_first && resumed > 0 {
@@ -38,11 +38,10 @@ pub(super) fn graph(arguments: &GraphArguments) -> Result<(), CommandError> {
             display.say(&format!("resuming at row {row}, {percent} % done"));
         }
         is_first = false;
-        let pace = pace.of(done - resumed, done, Some(rows));
-        let message = format!("{} of {} rows{pace}", HumanCount(done), HumanCount(rows));
-        display.show(done, Some(rows), message);
+        display.show(&Step { earlier: resumed, ..Step::of("rows", done, rows) });
         work.interrupt.go_on()
     });
+    work.interrupt.end();
     display.finish();
     print_summary(&made?, work, arguments)
 }
@@ -54,7 +53,8 @@ fn print_summary(
 ) -> Result<(), CommandError> {
     let asked = made.rows - made.resumed_rows;
     let rate = asked as f64 / made.asking_seconds.max(1e-9);
-    let (report, engine) = (work.report(made, rate), work.kindred.engine().name);
+    let engine = work.kindred.engine().name;
+    let report = report(made, engine, rate);
     work.verification.finish(Some(&arguments.out))?;
     if arguments.json {
         let text = serde_json::to_string_pretty(&report).expect("numbers and names are JSON");

@@ -8,7 +8,7 @@ use kindred::heads::{
 };
 
 use super::beside::Verification;
-use super::{CommandError, check_is_free, model_of_head, read_text, tokens};
+use super::{CommandError, check_is_free, model_of, read_text, tokens};
 use crate::arguments::ImportHeadArguments;
 
 /// Makes a head of a state dict, writes its folder, and prints what was read.
@@ -34,7 +34,7 @@ pub(super) fn import_head(arguments: &ImportHeadArguments) -> Result<(), Command
         }
         None => arguments.labels.clone(),
     };
-    let model = model_of_head(&arguments.model)?.model;
+    let model = model_of(&arguments.model)?.model;
     let verification = Verification::start(&model)?;
     let options = ImportOptions {
         file: file_name(weights),
@@ -65,7 +65,7 @@ fn expander(
     state: &[u8],
     vocabulary: Option<&str>,
 ) -> Result<(), CommandError> {
-    let model = model_of_head(&arguments.model)?.model;
+    let model = model_of(&arguments.model)?.model;
     let verification = Verification::start(&model)?;
     let options = ExpanderImportOptions {
         file: file_name(&arguments.weights),

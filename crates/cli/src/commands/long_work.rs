@@ -2,7 +2,6 @@
 //! verified meanwhile, until the work is done or somebody stops it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use indicatif::HumanCount;
 use kindred::queue::Limits;
@@ -11,7 +10,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::beside::Verification;
-use super::progress::Display;
 use super::signals::Interrupt;
 use super::{CommandError, own_engine};
 use crate::arguments::DeviceArguments;
@@ -40,30 +38,25 @@ impl LongWork {
         let own = own_engine(&devices.device, devices.threads);
         let limits = Limits { capacity_slots: slots_per_job * MOST_JOBS as u32, ..own.limits };
         let settings = Settings { placement: devices.placement, limits, ..own };
-        let interrupt = Interrupt::watch(kept)?;
+        let interrupt = Interrupt::watch(kept);
         let verification = Verification::start(&model)?;
         let kindred = Kindred::start(model.into(), settings)?;
         Ok(Self { kindred, interrupt, verification })
     }
 
     /// Jobs in flight, at least this number.
-    pub(super) fn jobs(&self, least: usize) -> usize {
-        let replicas = self.kindred.statistics().counted.replicas.len();
+    pub(super) fn jobs(kindred: &Kindred, least: usize) -> usize {
+        let replicas = kindred.statistics().counted.replicas.len();
         (JOBS_PER_REPLICA * replicas).clamp(least, MOST_JOBS)
-    }
-
-    /// A summary as JSON, with the engine and the pace.
-    pub(super) fn report(&self, summary: &impl Serialize, rows_per_second: f64) -> Value {
-        let mut report = json!(summary);
-        report["engine"] = json!(self.kindred.engine().name);
-        report["rows_per_second"] = json!(rows_per_second);
-        report
     }
 }
 
-/// The progress of long work.
-pub(super) fn display(verb: &'static str) -> Display {
-    Display::new("{bar:40} {percent:>3} %  {msg}", verb, Duration::from_secs(5))
+/// A summary as JSON, with the engine and the pace.
+pub(super) fn report(summary: &impl Serialize, engine: &str, rows_per_second: f64) -> Value {
+    let mut report = json!(summary);
+    report["engine"] = json!(engine);
+    report["rows_per_second"] = json!(rows_per_second);
+    report
 }
 
 /// The number of rows that earlier runs did, for a summary; nothing if there are none.

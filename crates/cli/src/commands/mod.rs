@@ -11,6 +11,7 @@ macro_rules! say {
 mod api_key;
 mod beside;
 mod bulk;
+mod by_url;
 mod classify;
 mod console;
 mod eval;
@@ -27,6 +28,8 @@ mod serve;
 mod service_manager;
 mod signals;
 mod synth;
+mod texts;
+mod texts_by_url;
 mod train;
 mod verify;
 mod watch;
@@ -51,22 +54,46 @@ use server::models::OneModel;
 /// # Errors
 /// If it can't do all of its work.
 pub fn run(cli: &Cli) -> Result<(), CommandError> {
+    let left = match &cli.command {
+        // It drains what is in flight.
+        None | Some(Command::Serve(_)) => return dispatch(cli),
+        Some(Command::Classify(_) | Command::Expand(_) | Command::Console(_)) => signals::LINES,
+        Some(Command::Train(_) | Command::ImportHead(_)) => signals::REMOVED,
+        Some(_) => signals::NOTHING,
+    };
+    signals::handle(left)?;
+    match dispatch(cli) {
+        Err(error) if signals::is_stopped() => Err(CommandError::Stopped(Box::new(error))),
+        done => done,
+    }
+}
+
+fn dispatch(cli: &Cli) -> Result<(), CommandError> {
     match &cli.command {
         None => serve::serve(&cli.serve),
         Some(Command::Serve(flags)) => serve::serve(flags),
         Some(Command::Console(arguments)) => console::console(arguments),
         Some(Command::Nearest(arguments)) => console::nearest(arguments),
         Some(Command::Analogy(arguments)) => console::analogy(arguments),
+        Some(Command::Similarity(arguments)) => console::similarity(arguments),
+        Some(Command::OddOneOut(arguments)) => console::odd_one_out(arguments),
+        Some(Command::Rank(arguments)) => console::rank(arguments),
         Some(Command::Prepare(arguments)) => prepare::prepare(arguments),
         Some(Command::Export(arguments)) => export::export(arguments),
         Some(Command::Synth(arguments)) => synth::synth(arguments),
-        Some(Command::Verify { model, head }) => verify::verify(model, head.as_deref()),
+        Some(Command::Verify(arguments)) => verify::verify(arguments),
         Some(Command::Train(TrainCommand::Classifier(arguments))) => {
             train::train_classifier(arguments)
         }
         Some(Command::Train(TrainCommand::Expander(arguments))) => train::train_expander(arguments),
+        Some(Command::Expand(arguments)) if arguments.service.url.is_some() => {
+            texts_by_url::expand(arguments)
+        }
         Some(Command::Expand(arguments)) => expand::expand(arguments),
         Some(Command::ImportHead(arguments)) => import_head::import_head(arguments),
+        Some(Command::Classify(arguments)) if arguments.service.url.is_some() => {
+            texts_by_url::classify(arguments)
+        }
         Some(Command::Classify(arguments)) => classify::classify(arguments),
         Some(Command::Eval(arguments)) => eval::eval(arguments),
         Some(Command::Bulk(command)) => bulk::bulk(command),
@@ -80,18 +107,10 @@ pub fn run(cli: &Cli) -> Result<(), CommandError> {
 
 /// The model that a command asks: that of its flags, or of the environment, of the settings file,
 /// or the built-in one.
-fn model_of(model: Option<&str>, cache_dir: Option<&Path>) -> Result<OneModel, CommandError> {
-    let flags = ServeFlags {
-        model: model.map(str::to_owned).into_iter().collect(),
-        cache_dir: cache_dir.map(Path::to_owned),
-        ..ServeFlags::default()
-    };
-    Ok(OneModel::open(&flags)?)
-}
-
-/// The model of a head.
-fn model_of_head(arguments: &ModelArguments) -> Result<OneModel, CommandError> {
-    model_of(arguments.model.as_deref(), arguments.cache_dir.as_deref())
+fn model_of(arguments: &ModelArguments) -> Result<OneModel, CommandError> {
+    let ModelArguments { model, cache_dir } = arguments.clone();
+    let model = model.into_iter().collect();
+    Ok(OneModel::open(&ServeFlags { model, cache_dir, ..ServeFlags::default() })?)
 }
 
 /// How texts become tokens of a head for this model: in lower case if the model has no capitals.

@@ -9,7 +9,7 @@ use kindred::contract::Metric;
 use kindred::prepare::{Input, PrepareOptions, Progress, Summary, prepare_folder};
 
 use super::CommandError;
-use super::progress::Display;
+use super::progress::{Display, Step};
 use super::signals::{Interrupt, REMOVED};
 use crate::arguments::PrepareArguments;
 
@@ -36,15 +36,18 @@ pub(super) fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> 
         skip_bad_rows: arguments.skip_bad_rows,
         replace: arguments.replace,
     };
-    let interrupt = Interrupt::watch(REMOVED)?;
-    let bar = "{bar:40} {percent:>3} %  {decimal_bytes_per_sec}  {msg}  {eta} left";
-    let mut display = Display::new(bar, "read", Duration::from_secs(2));
+    let (interrupt, mut display) = (Interrupt::watch(REMOVED), Display::new());
     let started = Instant::now();
     let from_stdin = arguments.input.as_os_str() == "-";
     let input = if from_stdin { Input::Stdin } else { Input::File(&arguments.input) };
     let result = prepare_folder(input, &arguments.out, &options, &mut |progress: Progress| {
-        let rows = format!("{} rows", HumanCount(progress.rows as u64));
-        display.show(progress.bytes_read, progress.bytes_total, rows);
+        display.show(&Step {
+            things: "rows",
+            count: progress.rows as u64,
+            done: progress.bytes_read,
+            length: progress.bytes_total,
+            ..Step::default()
+        });
         interrupt.go_on()
     });
     display.finish();

@@ -1,67 +1,89 @@
-//! Progress of long work, on standard error.
+//! Progress of long work, on standard error: the same for all commands, and never wider than a
+//! terminal of 80 columns.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use indicatif::{
-    HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle,
-};
+use indicatif::{HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressStyle};
 
-/// A bar that counts up to `length`; `things` names what it counts. It is drawn only on a terminal.
-pub(super) fn bar(length: u64, things: &str) -> ProgressBar {
-    let style =
-        format!("{{bar:40}} {{percent:>3}} %  {{human_pos}} {things}  {{eta}} left  {{msg}}");
-    let style = ProgressStyle::with_template(&style).expect("checked by use");
-    let bar = ProgressBar::new(length).with_style(style);
-    if !std::io::stderr().is_terminal() {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
+/// The bar takes 24 columns with the percentage; the message has the others, and is cut there.
+const BAR: &str = "{bar:16} {percent:>3} %  {wide_msg}";
+/// Of work whose length is unknown.
+const NO_BAR: &str = "{spinner} {wide_msg}";
+
+/// A bar is drawn anew this often, at most.
+const BETWEEN_BARS: Duration = Duration::from_millis(100);
+/// Without a terminal, the time from line to line.
+const BETWEEN_LINES: Duration = Duration::from_secs(5);
+
+/// How far work is.
+#[derive(Debug, Default)]
+pub(super) struct Step<'a> {
+    /// The things that are done, by their name: `rows`.
+    pub(super) things: &'a str,
+    /// How many, those of earlier runs included.
+    pub(super) count: u64,
+    /// How many earlier runs did.
+    pub(super) earlier: u64,
+    /// What else there is to say: `12 errors`.
+    pub(super) note: &'a str,
+    /// How far the work is, and how far it goes, if that is known: in things, or in bytes.
+    pub(super) done: u64,
+    pub(super) length: Option<u64>,
+}
+
+impl<'a> Step<'a> {
+    /// Work that is as far as things are done.
+    pub(super) fn of(things: &'a str, count: u64, length: u64) -> Self {
+        Self { things, count, done: count, length: Some(length), ..Self::default() }
     }
-    bar
 }
 
 /// A bar on a terminal, otherwise a line now and then.
 pub(super) struct Display {
     bar: Option<ProgressBar>,
-    /// Of what is counted, in lines: "read" or "done".
-    verb: &'static str,
-    between_lines: Duration,
+    has_length: bool,
+    pace: Pace,
     last: Instant,
 }
 
 impl Display {
-    /// `template` is that of the bar.
-    pub(super) fn new(template: &str, verb: &'static str, between_lines: Duration) -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let style = ProgressStyle::with_template(template).expect("checked by use");
-            ProgressBar::new(0).with_style(style)
-        });
-        Self { bar, verb, between_lines, last: Instant::now() }
+    pub(super) fn new() -> Self {
+        let bar =
+            std::io::stderr().is_terminal().then(|| ProgressBar::new(0).with_style(style(BAR)));
+        Self { bar, has_length: true, pace: Pace::default(), last: Instant::now() }
     }
 
-    /// Shows that `done` of `length` is done; if the length is unknown, they are bytes.
-    pub(super) fn show(&mut self, done: u64, length: Option<u64>, message: String) {
-        match &self.bar {
-            Some(bar) => {
-                match length {
-                    Some(length) => bar.set_length(length),
-                    None => bar.unset_length(),
-                }
-                bar.set_position(done);
-                bar.set_message(message);
-            }
-            None if self.last.elapsed() >= self.between_lines => {
-                self.last = Instant::now();
-                let verb = self.verb;
-                match length {
-                    Some(length) => eprintln!("{} % {verb}, {message}", done * 100 / length.max(1)),
-                    None => eprintln!("{} {verb}, {message}", HumanBytes(done)),
-                }
-            }
-            None => {}
+    /// Shows how far the work is, if it is time to.
+    pub(super) fn show(&mut self, step: &Step<'_>) {
+        let now = Instant::now();
+        self.pace.see(now, step);
+        let between = if self.bar.is_some() { BETWEEN_BARS } else { BETWEEN_LINES };
+        if now.duration_since(self.last) < between {
+            return;
         }
+        self.last = now;
+        let message = message(step, &self.pace.text(now, step));
+        let Some(bar) = &self.bar else {
+            match step.length {
+                Some(length) => eprintln!("{} % done, {message}", step.done * 100 / length.max(1)),
+                None => eprintln!("{message}"),
+            }
+            return;
+        };
+        if self.has_length != step.length.is_some() {
+            self.has_length = step.length.is_some();
+            bar.set_style(style(if self.has_length { BAR } else { NO_BAR }));
+        }
+        match step.length {
+            Some(length) => bar.set_length(length),
+            None => bar.unset_length(),
+        }
+        bar.set_position(step.done);
+        bar.set_message(message);
     }
 
-    /// Says something besides.
+    /// Says something else.
     pub(super) fn say(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.println(line),
@@ -77,42 +99,72 @@ impl Display {
     }
 }
 
+/// An error that ends the work is not written behind a bar.
+impl Drop for Display {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("checked by use")
+}
+
+/// What is done, at which pace, and how long it will take. The least important is last, because a
+/// terminal may have no room for it.
+fn message(step: &Step<'_>, pace: &str) -> String {
+    let Step { things, count, note, done, length, .. } = step;
+    let mut message = format!("{} {things}{pace}", HumanCount(*count));
+    if length.is_none() {
+        message += &format!(", {} read", HumanBytes(*done));
+    }
+    if !note.is_empty() {
+        message += &format!(", {note}");
+    }
+    message
+}
+
 /// The pace of a run.
 #[derive(Default)]
-pub(super) struct Pace {
-    /// When its progress was first told, and how many rows were done then.
+struct Pace {
+    /// When its progress was first told, and how many things were done then.
     began: Option<(Instant, u64)>,
-    /// When its first rows were done, and how far the work was then: what earlier runs did may be
+    /// When its first things were done, and how far the work was then: what earlier runs did may be
     /// read again before that.
     first: Option<(Instant, u64)>,
 }
 
 impl Pace {
-    /// Rows a second in this run, and the time that is left if `length` is known; nothing at first.
-    /// The work is at `done` of `length`. The first call begins the count, also without rows.
-    pub(super) fn of(&mut self, rows: u64, done: u64, length: Option<u64>) -> String {
-        self.at(Instant::now(), rows, done, length)
+    /// Takes note of a step. The first begins the count, also if nothing is done.
+    fn see(&mut self, now: Instant, step: &Step<'_>) {
+        let own = step.count.saturating_sub(step.earlier);
+        self.began.get_or_insert((now, own));
+        if own > 0 {
+            self.first.get_or_insert((now, step.done));
+        }
     }
 
-    fn at(&mut self, now: Instant, rows: u64, done: u64, length: Option<u64>) -> String {
-        let (began, rows_then) = *self.began.get_or_insert((now, rows));
-        if rows == 0 {
+    /// Things a second in this run, and the time that is left if the length is known; nothing at
+    /// first.
+    fn text(&self, now: Instant, step: &Step<'_>) -> String {
+        let (Some((began, own_then)), Some((first, done_then))) = (self.began, self.first) else {
             return String::new();
-        }
-        let (first, done_then) = *self.first.get_or_insert((now, done));
+        };
+        let own = step.count.saturating_sub(step.earlier);
         let seconds = |since| now.duration_since(since).as_secs_f64();
-        if rows <= rows_then || seconds(began) < 0.5 {
+        if own <= own_then || seconds(began) < 0.5 {
             return String::new();
         }
-        let rate = HumanCount(((rows - rows_then) as f64 / seconds(began)) as u64);
-        match length.filter(|_| done > done_then && seconds(first) >= 0.5) {
+        let rate = HumanCount(((own - own_then) as f64 / seconds(began)) as u64);
+        let pace = format!(", {rate} {}/s", step.things);
+        match step.length.filter(|_| step.done > done_then && seconds(first) >= 0.5) {
             Some(length) => {
-                let a_second = (done - done_then) as f64 / seconds(first);
-                let left = length.saturating_sub(done) as f64 / a_second;
+                let a_second = (step.done - done_then) as f64 / seconds(first);
+                let left = length.saturating_sub(step.done) as f64 / a_second;
                 let left = HumanDuration(Duration::from_secs_f64(left));
-                format!(", {rate} rows/s, {left} left")
+                format!("{pace}, {left:#} left")
             }
-            None => format!(", {rate} rows/s"),
+            None => pace,
         }
     }
 }
@@ -121,26 +173,62 @@ impl Pace {
 mod tests {
     use super::*;
 
+    fn step(count: u64, earlier: u64, done: u64, length: Option<u64>) -> Step<'static> {
+        Step { things: "rows", count, earlier, done, length, ..Step::default() }
+    }
+
     #[test]
     fn rows_a_second_count_from_before_the_first_rows() {
         let (mut pace, start) = (Pace::default(), Instant::now());
         let mut at = |seconds, rows, done| {
-            pace.at(start + Duration::from_secs(seconds), rows, done, Some(100))
+            let (now, step) =
+                (start + Duration::from_secs(seconds), step(rows, 0, done, Some(100)));
+            pace.see(now, &step);
+            pace.text(now, &step)
         };
         assert_eq!(at(0, 0, 0), "");
         // It was resumed at 40.
         assert_eq!(at(10, 1000, 50), ", 100 rows/s");
-        assert_eq!(at(20, 2000, 60), ", 100 rows/s, 40 seconds left");
-        assert_eq!(at(40, 3000, 80), ", 75 rows/s, 20 seconds left");
+        assert_eq!(at(20, 2000, 60), ", 100 rows/s, 40s left");
+        assert_eq!(at(40, 3000, 80), ", 75 rows/s, 20s left");
     }
 
     #[test]
-    fn rows_that_were_there_at_the_first_call_do_not_count() {
+    fn rows_that_were_there_at_the_first_call_and_those_of_earlier_runs_do_not_count() {
         let (mut pace, start) = (Pace::default(), Instant::now());
-        let mut at =
-            |seconds, rows| pace.at(start + Duration::from_secs(seconds), rows, rows, None);
-        assert_eq!(at(0, 1000), "");
-        assert_eq!(at(10, 1000), "");
-        assert_eq!(at(20, 3000), ", 100 rows/s");
+        let mut at = |seconds, rows| {
+            let (now, step) = (start + Duration::from_secs(seconds), step(rows, 500, rows, None));
+            pace.see(now, &step);
+            pace.text(now, &step)
+        };
+        assert_eq!(at(0, 1500), "");
+        assert_eq!(at(10, 1500), "");
+        assert_eq!(at(20, 3500), ", 100 rows/s");
+    }
+
+    #[test]
+    fn a_bar_of_large_work_fits_80_columns() {
+        let start = Instant::now();
+        let large = |count: u64, note: &'static str| Step {
+            note,
+            ..step(count, 1000, count / 10 * 9, Some(2_196_016_000))
+        };
+        let mut pace = Pace::default();
+        pace.see(start, &large(1000, ""));
+        pace.see(start + Duration::from_secs(1), &large(2000, ""));
+        let (now, last) =
+            (start + Duration::from_secs(7000), large(2_100_000_000, "12,345 errors"));
+        let message = message(&last, &pace.text(now, &last));
+        assert_eq!(message, "2,100,000,000 rows, 299,999 rows/s, 19m left, 12,345 errors");
+        // The bar, the percentage and the spaces between them take 24 columns. Only the note may
+        // be cut.
+        let needed = message.strip_suffix(", 12,345 errors").unwrap();
+        assert!(BAR.starts_with("{bar:16} {percent:>3} %  {wide_msg}") && needed.len() <= 56);
+    }
+
+    #[test]
+    fn work_of_unknown_length_says_what_was_read() {
+        let piped = step(3, 0, 1_500_000, None);
+        assert_eq!(message(&piped, ""), "3 rows, 1.43 MiB read");
     }
 }

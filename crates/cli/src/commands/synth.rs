@@ -1,15 +1,18 @@
 //! `kindred synth`: generates a synthetic model of any size.
 
+use std::ops::ControlFlow;
+use std::path::Path;
 use std::time::Instant;
 
 use indicatif::HumanCount;
+use kindred::ModelError;
 use kindred::contract::Metric;
 use kindred::export::check_free;
 use kindred::synth::{SynthOptions, synth_folder, synth_text};
 
 use super::CommandError;
 use super::prepare::under;
-use super::progress::bar;
+use super::progress::{Display, Step};
 use super::signals::{Interrupt, REMOVED};
 use crate::arguments::SynthArguments;
 
@@ -26,15 +29,9 @@ pub(super) fn synth(arguments: &SynthArguments) -> Result<(), CommandError> {
     if let Some(text) = text {
         check_free(text, *replace)?;
     }
-    let interrupt = Interrupt::watch(REMOVED)?;
-    let bar = bar(u64::from(*rows), "rows");
-    let on_progress = &mut |rows| {
-        bar.set_position(u64::from(rows));
-        interrupt.go_on()
-    };
+    let interrupt = Interrupt::watch(REMOVED);
     let mut started = Instant::now();
-    let mut made = |path: &std::path::Path| {
-        bar.finish_and_clear();
+    let mut made = |path: &Path| {
         say!(
             "{}: {} synthetic rows × {dim} dimensions{}, seed {seed}, in {:.1} s",
             path.display(),
@@ -46,14 +43,27 @@ pub(super) fn synth(arguments: &SynthArguments) -> Result<(), CommandError> {
         Ok::<(), CommandError>(())
     };
     if let Some(out) = out {
-        synth_folder(options, out, *replace, on_progress)?;
+        shown(&interrupt, *rows, |on_progress| synth_folder(options, out, *replace, on_progress))?;
         made(out)?;
         say!("to serve it: kindred serve --model {}", out.display())?;
     }
     if let Some(text) = text {
-        synth_text(options, text, *replace, on_progress)?;
+        shown(&interrupt, *rows, |on_progress| synth_text(options, text, *replace, on_progress))?;
         made(text)?;
         say!("to convert it into a model: kindred prepare {} --out DIR", text.display())?;
     }
     Ok(())
+}
+
+/// Shows the progress of work that makes this number of rows.
+fn shown(
+    interrupt: &Interrupt,
+    rows: u32,
+    work: impl FnOnce(&mut dyn FnMut(u32) -> ControlFlow<()>) -> Result<(), ModelError>,
+) -> Result<(), ModelError> {
+    let mut display = Display::new();
+    work(&mut |done| {
+        display.show(&Step::of("rows", u64::from(done), u64::from(rows)));
+        interrupt.go_on()
+    })
 }

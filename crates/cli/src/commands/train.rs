@@ -13,10 +13,9 @@ use kindred::heads::{
 use kindred::prepare::TextEncoding;
 
 use super::beside::Verification;
-use super::signals::{Interrupt, REMOVED};
-use super::{
-    CommandError, check_is_free, heading, model_of_head, progress, read_encoded_text, tokens,
-};
+use super::progress::{Display, Step};
+use super::signals::{Interrupt, NOTHING, REMOVED, is_stopped};
+use super::{CommandError, check_is_free, heading, model_of, read_encoded_text, tokens};
 use crate::arguments::{ColumnsArguments, TrainClassifierArguments, TrainExpanderArguments};
 
 /// Labels whose texts are counted on standard error.
@@ -33,7 +32,7 @@ pub(super) fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(
     let texts = read(&arguments.data)?;
     let dev = arguments.dev.as_deref().map(read).transpose()?;
     check_is_free(&arguments.out, arguments.replace)?;
-    let model = model_of_head(&arguments.model)?.model;
+    let model = model_of(&arguments.model)?.model;
     let options = options(arguments, &model);
     let verification = Verification::start(&model)?;
     let pool = threads(arguments.threads)
@@ -56,28 +55,25 @@ pub(super) fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(
         eprintln!("{} bad lines skipped", texts.skipped);
     }
 
-    let interrupt = Interrupt::watch(REMOVED)?;
-    let bar = progress::bar((texts.texts.len() * options.settings.epochs) as u64, "texts");
-    let mut of_epoch = 0;
+    let (interrupt, mut display) = (Interrupt::watch(REMOVED), Display::new());
+    let (all, mut of_epoch) = ((texts.texts.len() * options.settings.epochs) as u64, 0);
     let mut on_progress = |Progress { epoch, texts, loss, quality }: Progress| {
         of_epoch = of_epoch.max(texts);
-        bar.set_position(((epoch - 1) * of_epoch + texts) as u64);
-        match quality {
-            Some(quality) => {
-                let line =
-                    format!("epoch {epoch}: loss {loss:.4}, {measure} {:.2} %", 100.0 * quality);
-                // Without a terminal the bar says nothing.
-                if bar.is_hidden() { eprintln!("{line}") } else { bar.println(line) }
-            }
-            None => bar.set_message(format!("loss {loss:.4}")),
+        let done = ((epoch - 1) * of_epoch + texts) as u64;
+        let note = format!("loss {loss:.4}");
+        display.show(&Step { note: &note, ..Step::of("texts", done, all) });
+        if let Some(quality) = quality {
+            let quality = 100.0 * quality;
+            display.say(&format!("epoch {epoch}: loss {loss:.4}, {measure} {quality:.2} %"));
         }
         interrupt.go_on()
     };
     let made = train(&model, &texts, dev.as_ref(), &options, &pool, &mut on_progress)?;
-    bar.finish_and_clear();
+    interrupt.end();
+    display.finish();
     let Some(made) = made else {
-        let message = "stopped before the first epoch was complete; nothing was written";
-        return Err(CommandError::Usage(message.to_owned()));
+        let message = format!("stopped before the first epoch was complete; {NOTHING}");
+        return Err(CommandError::Usage(message));
     };
     // Before the head is written: one learnt from a damaged model would look like any other.
     verification.finish(None)?;
@@ -93,13 +89,18 @@ pub(super) fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(
         heading(None, model.name(), model.version()),
         100.0 * quality,
         started.elapsed().as_secs_f64()
-    )
+    )?;
+    if is_stopped() {
+        let out = arguments.out.clone();
+        return Err(CommandError::StoppedTraining { epoch: *epoch, out });
+    }
+    Ok(())
 }
 
 /// Makes an expander, and writes its folder.
 pub(super) fn train_expander(arguments: &TrainExpanderArguments) -> Result<(), CommandError> {
     check_is_free(&arguments.out, arguments.replace)?;
-    let model = model_of_head(&arguments.model)?.model;
+    let model = model_of(&arguments.model)?.model;
     let verification = Verification::start(&model)?;
     let tokens = tokens(&model, arguments.tokens);
     let terms = arguments.terms.map_or(TERMS, NonZeroUsize::get);

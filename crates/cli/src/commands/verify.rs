@@ -1,23 +1,23 @@
 //! `kindred verify`: checks every checksum of a model folder, and of a head's.
 
-use std::path::Path;
-use std::sync::Arc;
-
-use kindred::ModelStore;
 use kindred::heads::{AnyHead, about};
 
-use super::CommandError;
+use super::{CommandError, model_of};
+use crate::arguments::VerifyArguments;
 
 /// Checks every checksum of a model folder, and prints what the model is.
-pub(super) fn verify(folder: &Path, head: Option<&Path>) -> Result<(), CommandError> {
-    let model = Arc::new(ModelStore::open(folder)?);
+pub(super) fn verify(arguments: &VerifyArguments) -> Result<(), CommandError> {
+    let one = model_of(&arguments.model.arguments())?;
+    let model = one.model;
+    let folder = one.config.model.first().and_then(|source| source.folder.as_ref());
+    let name = folder
+        .map_or_else(|| "the built-in model".to_owned(), |folder| folder.display().to_string());
     // Steps only show progress. If standard output can't be written, printing the last line fails.
     model.verify(|step| drop(say!("checking {step}")))?;
     let (header, from) = (model.header(), &model.header().provenance);
     say!(
-        "{}: version {}, {} rows × {} dimensions, metric {}{}, prepared from {} by {} at {}; all \
+        "{name}: version {}, {} rows × {} dimensions, metric {}{}, prepared from {} by {} at {}; all \
          checksums match",
-        folder.display(),
         model.version(),
         header.rows,
         header.dim,
@@ -27,7 +27,7 @@ pub(super) fn verify(folder: &Path, head: Option<&Path>) -> Result<(), CommandEr
         from.prepared_by,
         from.prepared_at
     )?;
-    if let Some(folder) = head {
+    if let Some(folder) = &arguments.head {
         let head = AnyHead::open(folder, about(folder)?.kind, &model)?;
         // Opening it checks everything but the folder of terms, if there is one.
         if let Some(terms) = head.terms_folder() {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use kindred::heads::Explanation;
-use kindred::{Answer, Error, ImpliedTerm, UnknownWord};
+use kindred::{Answer, Error, ImpliedTerm, Neighbor, Placed, UnknownWord};
 use serde::{Deserialize, Serialize};
 
 use crate::error::CommandError;
@@ -18,6 +18,47 @@ pub(super) struct ModelAnswer<'a> {
     pub(super) version: Cow<'a, str>,
     #[serde(flatten)]
     pub(super) found: Answer<'a>,
+}
+
+/// An answer to `/similarity`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct SimilarityAnswer<'a> {
+    pub(super) model: Cow<'a, str>,
+    pub(super) version: Cow<'a, str>,
+    /// One for each pair.
+    pub(super) results: Vec<PairScore>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct PairScore {
+    pub(super) score: f64,
+    /// The words that were left out, if words may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) skipped: Option<Vec<String>>,
+}
+
+/// An answer to `/odd-one-out`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct OddAnswer<'a> {
+    pub(super) model: Cow<'a, str>,
+    pub(super) version: Cow<'a, str>,
+    pub(super) odd_one_out: Cow<'a, str>,
+    /// The words by their cosine to the sum of all, highest first.
+    pub(super) ranked: Vec<Neighbor<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) skipped: Option<Vec<String>>,
+}
+
+/// An answer to `/rank`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct RankAnswer<'a> {
+    pub(super) model: Cow<'a, str>,
+    pub(super) version: Cow<'a, str>,
+    pub(super) ranked: Vec<Placed<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) used: Option<Vec<Cow<'a, str>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) skipped: Option<Vec<String>>,
 }
 
 /// An answer to `/classify` or `/expand`.

@@ -5,12 +5,15 @@ use std::time::{Duration, Instant};
 use kindred::ReferenceEngine;
 use kindred::heads::{AnyHead, HeadKind, REASONS, WantedTerms};
 use kindred::options::DEFAULT_K;
+use kindred::question::{odd_one_out, similarity};
 use kindred::{
-    Classified, Error, ImpliedTerms, Kindred, Limits, ModelDescription, ModelStore, Options,
-    Settings, Target,
+    Classified, Error, ImpliedTerms, Kindred, Limits, ModelDescription, ModelStore, Neighbor,
+    Options, Ranks, Settings, Side, Target, Unknown,
 };
 
-use super::answer::{Found, Label, ModelAnswer, TextAnswer};
+use super::answer::{
+    Found, Label, ModelAnswer, OddAnswer, PairScore, RankAnswer, SimilarityAnswer, TextAnswer,
+};
 use super::service::{ListedHead, MAX_OFFERED, Outcome, Reply, Service, Times, no_command};
 use crate::arguments::AnswerSource;
 use crate::error::CommandError;
@@ -100,6 +103,52 @@ impl Service for Local {
         let (model, times) = (self.kindred.model(), times(found.times, asked));
         let (model, version) = (model.name().into(), model.version().into());
         Ok(Reply { answer: ModelAnswer { model, version, found }, times })
+    }
+
+    fn similarity(
+        &self,
+        sides: [Side; 2],
+        unknown: Unknown,
+    ) -> Outcome<Reply<SimilarityAnswer<'_>>> {
+        let model = self.kindred.model().store();
+        let found = similarity(model, sides, unknown);
+        let found = found.map_err(|error| error.with_suggestions(model))?;
+        let results = vec![PairScore { score: found.score, skipped: found.skipped }];
+        let (model, version) = (model.name().into(), model.version().into());
+        Ok(Reply { answer: SimilarityAnswer { model, version, results }, times: None })
+    }
+
+    fn odd_one_out(&self, words: Vec<String>, unknown: Unknown) -> Outcome<Reply<OddAnswer<'_>>> {
+        let model = self.kindred.model().store();
+        let found = odd_one_out(model, words, unknown);
+        let found = found.map_err(|error| error.with_suggestions(model))?;
+        let ranked = found.ranked.iter().map(|hit| Neighbor {
+            word: model.words().word(hit.row).into(),
+            score: hit.score,
+            row: hit.row.0,
+            vector: None,
+            terms: None,
+        });
+        let ranked: Vec<Neighbor<'_>> = ranked.collect();
+        let odd_one_out = ranked.last().ok_or(Error::Internal)?.word.clone();
+        let (skipped, version) = (found.notes.skipped, model.version().into());
+        let model = model.name().into();
+        let answer = OddAnswer { model, version, odd_one_out, ranked, skipped };
+        Ok(Reply { answer, times: None })
+    }
+
+    fn rank(
+        &self,
+        words: Vec<String>,
+        target: &Target,
+        options: &Options,
+    ) -> Outcome<Reply<RankAnswer<'_>>> {
+        let asked = Instant::now();
+        let found = self.kindred.rank(words, target.clone(), options.clone()).wait()?;
+        let (model, times) = (self.kindred.model(), times(found.times, asked));
+        let (model, version) = (model.name().into(), model.version().into());
+        let Ranks { ranked, used, skipped, .. } = found;
+        Ok(Reply { answer: RankAnswer { model, version, ranked, used, skipped }, times })
     }
 
     fn ask_head<'a>(

@@ -8,6 +8,7 @@
 //! reference's.
 
 mod answer;
+mod columns;
 mod compare;
 mod compat;
 mod completion;
@@ -17,13 +18,18 @@ mod local;
 mod pipe;
 mod print;
 mod print_text;
+mod print_words;
 mod remote;
 mod service;
 mod session;
+mod single;
 mod turn;
 
+pub(crate) use columns::{reasons, tab_separated};
 pub(crate) use interactive::talk;
-pub(crate) use pipe::{answer_lines, answer_one};
+pub(crate) use pipe::answer_lines;
 pub(crate) use print::{Form, heading};
 pub(crate) use print_text::explanation_lines;
+pub(crate) use remote::Remote;
 pub(crate) use session::Session;
+pub(crate) use single::{answer_one, odd_one_out, rank, similarity};

@@ -6,7 +6,6 @@ use std::ops::ControlFlow;
 use super::turn::Turn;
 use super::{Form, Session};
 use crate::error::CommandError;
-use kindred::Target;
 use server::escape::escaped;
 
 /// Size limit of a line. An expression with the maximum number of words is far shorter.
@@ -94,20 +93,6 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Read> {
         return Ok(Read::TooLong);
     }
     Ok(Read::Line)
-}
-
-/// Answers one question.
-pub(crate) fn answer_one(
-    session: &mut Session,
-    form: Form,
-    question: &Target,
-    asked: &str,
-) -> Result<(), CommandError> {
-    let mut turn = Turn { session, form, out: &mut io::stdout().lock(), number: None };
-    match turn.question(question, asked) {
-        Err(CommandError::Output(e)) => unread(e),
-        answered => answered,
-    }
 }
 
 /// Shortens what an error echoes of a line: the text between its backticks.

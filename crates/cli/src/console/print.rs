@@ -1,4 +1,4 @@
-//! Prints answers: columns for people, JSON for scripts.
+//! Prints answers: aligned columns for people, JSON or tab-separated columns for scripts.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -19,8 +19,8 @@ use server::escape::escaped;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Form {
     pub(super) json: bool,
-    /// If true, print bars, and scores with few digits. If false, print all digits, which read back
-    /// as the same float64.
+    /// If true, print for people: bars, and scores with few digits. If false, print tab-separated
+    /// columns, with all digits, which read back as the same float64.
     pub(super) terminal: bool,
     colours: bool,
 }
@@ -58,12 +58,16 @@ impl Form {
         comparison: Option<&Comparison>,
     ) -> io::Result<()> {
         self.answer(out, asked, line, reply, comparison, |out| {
-            self.neighbors(out, &reply.answer.found)
+            let found = &reply.answer.found;
+            match self.terminal {
+                true => self.neighbors(out, found),
+                false => self.columns_of_neighbors(out, (asked, line), found),
+            }
         })
     }
 
-    /// Prints an answer, for people by `body`. For a line from a pipe, prints a block with the
-    /// question first: a terminal already shows the question.
+    /// Prints an answer, but for JSON by `body`. For people, a line from a pipe gets a block with
+    /// the question first: where it was typed, the terminal already shows it.
     pub(super) fn answer(
         self,
         out: &mut dyn Write,
@@ -78,15 +82,20 @@ impl Form {
             let times_ms = times.as_ref().map(times_as_json);
             return json_line(out, &JsonLine { asked, compare, line, times_ms, answer });
         }
-        if line.is_some() {
+        let is_block = self.terminal && line.is_some();
+        if is_block {
             writeln!(out, "{}", escaped(asked))?;
         }
         body(out)?;
         let times = times.as_ref().map(times_in_words);
         for measured in times.into_iter().chain(comparison.map(comparison_in_words)) {
-            writeln!(out, "{}", self.coloured(DIM, &measured))?;
+            if self.terminal {
+                writeln!(out, "   {}", self.coloured(DIM, &measured))?;
+            } else {
+                note(line, &measured);
+            }
         }
-        if line.is_some() {
+        if is_block {
             writeln!(out)?;
         }
         out.flush()
@@ -94,44 +103,45 @@ impl Form {
 
     fn neighbors(self, out: &mut dyn Write, answer: &Answer<'_>) -> io::Result<()> {
         if answer.neighbors.is_empty() {
-            writeln!(out, "   no neighbours: no row passes the filters")?;
+            writeln!(out, "   {NO_NEIGHBORS}")?;
         }
         let scored = answer.neighbors.iter().map(|n| (&*n.word, n.score));
         let ranking = self.ranking(scored);
         // Scores of 3CosMul and PairDirection may be larger than 1.
         let longest = answer.neighbors.iter().map(|n| n.score).fold(1.0, f64::max);
         for (start, neighbor) in ranking.iter().zip(&answer.neighbors) {
-            let row = neighbor.row;
-            write!(out, "{start}")?;
-            if self.terminal {
-                let bar = bar(neighbor.score / longest);
-                writeln!(out, "  row {row:<7}  {}", self.coloured(CYAN, &bar))?;
-            } else {
-                writeln!(out, "  row {row}")?;
-            }
+            let (row, bar) = (neighbor.row, bar(neighbor.score / longest));
+            writeln!(out, "{start}  row {row:<7}  {}", self.coloured(CYAN, &bar))?;
             if let Some(terms) = &neighbor.terms {
-                let terms: Vec<String> = terms.iter().map(term_in_words).collect();
-                writeln!(out, "      {}", self.coloured(DIM, &terms.join(", ")))?;
+                writeln!(out, "      {}", self.coloured(DIM, &terms_in_words(terms)))?;
             }
         }
-        for Placed { word, score, rank, .. } in answer.inputs.iter().flatten() {
-            let word = escaped(word);
-            match (rank, score) {
-                (Some(rank), Some(score)) => {
-                    writeln!(out, "   `{word}` itself would have rank {rank}: {score:.6}")?;
-                }
-                _ => writeln!(out, "   `{word}` itself is excluded by a filter")?,
-            }
+        for placed in answer.inputs.iter().flatten() {
+            writeln!(out, "   {}", placed_in_words(placed))?;
         }
+        self.left_out(out, None, answer.skipped.as_deref())
+    }
+
+    /// Names words that were left out.
+    pub(super) fn left_out(
+        self,
+        out: &mut dyn Write,
+        line: Option<u64>,
+        skipped: Option<&[String]>,
+    ) -> io::Result<()> {
+        let Some(skipped) = skipped.filter(|skipped| !skipped.is_empty()) else { return Ok(()) };
+        let skipped = format!("unknown: {}", skipped.join(" "));
+        if self.terminal {
+            return writeln!(out, "   {}", escaped(&skipped));
+        }
+        note(line, &skipped);
         Ok(())
     }
 
-    /// The start of each line of a ranking, in columns: its place, its name, its score.
+    /// The start of each line of a ranking for people: its place, its name, its score.
     pub(super) fn ranking<'n>(self, scored: impl Iterator<Item = (&'n str, f64)>) -> Vec<String> {
-        let score =
-            |score: f64| if self.terminal { format!("{score:.6}") } else { score.to_string() };
         let (names, scores): (Vec<String>, Vec<String>) =
-            scored.map(|(name, of)| (escaped(name), score(of))).unzip();
+            scored.map(|(name, score)| (escaped(name), format!("{score:.6}"))).unzip();
         let wide = widest(&names);
         let score_wide = scores.iter().map(String::len).max().unwrap_or_default();
         let line = |(index, (name, score)): (usize, (&String, &String))| {
@@ -216,18 +226,40 @@ pub(super) fn padded(name: &str, wide: usize) -> String {
     format!("{name}{}", " ".repeat(wide - name.width()))
 }
 
-fn term_in_words(term: &Term<'_>) -> String {
-    let word = escaped(&term.word);
-    match term.part {
-        Part::Contribution(part) => format!("{word} {part:+.4}"),
-        Part::Factor(factor) => format!("{word} ×{factor:.4}"),
+/// Prints a note to standard error, beside an answer for other programs.
+pub(super) fn note(line: Option<u64>, said: &str) {
+    let line = line.map_or_else(String::new, |line| format!("line {line}: "));
+    // Nothing depends on it.
+    let _ = writeln!(io::stderr(), "{line}{}", escaped(said));
+}
+
+/// The note on a question without neighbours.
+pub(super) const NO_NEIGHBORS: &str = "no neighbours: no row passes the filters";
+
+/// The contribution of each word to a score.
+pub(super) fn terms_in_words(terms: &[Term<'_>]) -> String {
+    let in_words = |Term { word, part, .. }: &Term<'_>| match part {
+        Part::Contribution(part) => format!("{} {part:+.4}", escaped(word)),
+        Part::Factor(factor) => format!("{} ×{factor:.4}", escaped(word)),
+    };
+    terms.iter().map(in_words).collect::<Vec<_>>().join(", ")
+}
+
+/// The rank that a word of the question would have.
+pub(super) fn placed_in_words(Placed { word, score, rank, .. }: &Placed<'_>) -> String {
+    let word = escaped(word);
+    match (rank, score) {
+        (Some(rank), Some(score)) => {
+            format!("`{word}` itself would have rank {rank}: {score:.6}")
+        }
+        _ => format!("`{word}` itself is excluded by a filter"),
     }
 }
 
 fn times_in_words(times: &Times) -> String {
     let Times { queue, engine, total, round_trip } = times;
     let mut text = format!(
-        "   look-up {:.3} ms, queue {queue:.3} ms, engine {engine:.3} ms, total {total:.3} ms",
+        "look-up {:.3} ms, queue {queue:.3} ms, engine {engine:.3} ms, total {total:.3} ms",
         times.look_up()
     );
     if let Some(round_trip) = round_trip {
@@ -245,7 +277,7 @@ fn comparison_in_words(comparison: &Comparison) -> String {
         || "identical: rows and score bits".to_owned(),
         |difference| format!("DIFFERENT: {}", escaped(difference)),
     );
-    format!("   engine {engine_ms:.3} ms, reference {reference_ms:.3} ms{ratio}; {verdict}")
+    format!("engine {engine_ms:.3} ms, reference {reference_ms:.3} ms{ratio}; {verdict}")
 }
 
 /// A line of JSON: the fields of the answer, and before them what is known besides.
@@ -348,13 +380,20 @@ mod tests {
         let form = Form::test(false);
         let found = answered(&[("toad", 1.0 / 3.0)]);
         let text = text(form, "frog", Some(1), &found, Some(&SAME));
-        assert!(text.starts_with("frog\n") && text.contains("0.3333333333333333 "), "{text}");
-        assert!(!text.contains('█'));
+        assert_eq!(text, "frog\ttoad\t0.3333333333333333\t7\n", "times go to standard error");
+    }
+
+    #[test]
+    fn a_single_answer_for_a_program_is_columns_and_nothing_else() {
+        let form = Form::test(false);
+        let found = answered(&[("to\tad", 1.0 / 3.0), ("a\u{1b}", 0.5)]);
+        let text = text(form, "frog", None, &found, Some(&SAME));
+        assert_eq!(text, "to\\u{9}ad\t0.3333333333333333\t7\na\\u{1b}\t0.5\t7\n");
     }
 
     #[test]
     fn json_is_the_answer_with_what_is_known_besides() {
-        let form = Form { json: true, terminal: true, colours: true };
+        let form = Form { json: true, ..Form::test(true) };
         let found = answered(&[("\"}", 0.1 + 0.2)]);
         let line = text(form, "a \"}}}", Some(3), &found, Some(&SAME));
         let object: Value = serde_json::from_str(&line).unwrap();

@@ -19,7 +19,10 @@ impl Form {
         line: Option<u64>,
         reply: &Reply<TextAnswer<'_>>,
     ) -> io::Result<()> {
-        self.answer(out, asked, line, reply, None, |out| self.found(out, &reply.answer))
+        self.answer(out, asked, line, reply, None, |out| match self.terminal {
+            true => self.found(out, &reply.answer),
+            false => self.columns_of_text(out, (asked, line), &reply.answer),
+        })
     }
 
     fn found(self, out: &mut dyn Write, answer: &TextAnswer<'_>) -> io::Result<()> {
@@ -46,12 +49,8 @@ impl Form {
         let names: Vec<String> = labels.iter().map(|one| escaped(&one.label)).collect();
         let wide = widest(&names);
         for (name, Label { probability, .. }) in names.iter().zip(labels) {
-            if self.terminal {
-                let (name, bar) = (padded(name, wide), self.coloured(CYAN, &bar(*probability)));
-                writeln!(out, "   {name}  {:5.1} %  {bar}", 100.0 * probability)?;
-            } else {
-                writeln!(out, "   {name}  {probability}")?;
-            }
+            let (name, bar) = (padded(name, wide), self.coloured(CYAN, &bar(*probability)));
+            writeln!(out, "   {name}  {:5.1} %  {bar}", 100.0 * probability)?;
         }
         for line in explanation.into_iter().flat_map(explanation_lines) {
             writeln!(out, "   {}", escaped(&line))?;
@@ -69,12 +68,8 @@ impl Form {
         let tokens: Vec<String> = tokens.map(escaped).collect();
         let (wide, largest) = (widest(&tokens), terms.first().map_or(1.0, |first| first.weight));
         for ((start, token), ImpliedTerm { weight, .. }) in starts.iter().zip(&tokens).zip(terms) {
-            if self.terminal {
-                let (token, bar) = (padded(token, wide), bar(weight / largest));
-                writeln!(out, "{start}  from {token}  {}", self.coloured(CYAN, &bar))?;
-            } else {
-                writeln!(out, "{start}  from {token}")?;
-            }
+            let (token, bar) = (padded(token, wide), bar(weight / largest));
+            writeln!(out, "{start}  from {token}  {}", self.coloured(CYAN, &bar))?;
         }
         Ok(())
     }
@@ -127,16 +122,13 @@ mod tests {
         }
         assert!(text.contains("unknown: q") && text.contains("too long"), "{text}");
         let text = print(pipe, Some(1));
-        assert!(
-            text.starts_with("frog\n   1  ") && text.contains("0.3333333333333333  from frog\n"),
-            "{text}"
-        );
+        assert!(text.contains("frog\ttoad\t0.3333333333333333\tfrog\n"), "{text}");
         let none =
             serde_json::from_str(r#"{"model": "m", "version": "v", "head": "h", "terms": []}"#)
                 .unwrap();
         let mut out = Vec::new();
         let none = Reply { answer: none, times: None };
-        pipe.of_text(&mut out, "frog", None, &none).unwrap();
+        terminal.of_text(&mut out, "frog", None, &none).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "   no terms: none has a weight above 0\n");
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use kindred::heads::HeadKind;
 use kindred::options::DEFAULT_K;
-use kindred::{ModelDescription, Options, Target};
+use kindred::{ModelDescription, Options, Side, Target, Unknown};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -16,9 +16,10 @@ use serde_json::{Value, json};
 use tokio_rustls::rustls::{self, CertificateError};
 use ureq::Agent;
 
-use super::answer::{ModelAnswer, Problem, TextAnswer};
+use super::answer::{
+    ModelAnswer, OddAnswer, PairScore, Problem, RankAnswer, SimilarityAnswer, TextAnswer,
+};
 use super::service::{ListedHead, MAX_OFFERED, Outcome, Reply, Service, Times, no_command};
-use crate::arguments::AnswerSource;
 use crate::error::CommandError;
 use server::client;
 use server::config::check_variables;
@@ -51,8 +52,17 @@ struct Heads {
     heads: Vec<ListedHead>,
 }
 
+/// What a service answered, whatever its status.
+pub(crate) struct Received {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
+    /// When to ask again, if the service says so.
+    pub(crate) retry_after: Option<Duration>,
+    times: Option<Times>,
+}
+
 /// A running service, or one of its models.
-pub(super) struct Remote {
+pub(crate) struct Remote {
     agent: Agent,
     /// Without a slash at its end.
     url: String,
@@ -129,13 +139,13 @@ fn cure(why: &CertificateError, url: &str) -> String {
 }
 
 impl Remote {
-    /// Sends no request yet.
-    pub(super) fn new(url: &str, source: &AnswerSource) -> Result<Self, CommandError> {
+    /// Sends no request yet. `api_key` overrides that of the environment.
+    pub(crate) fn new(url: &str, api_key: Option<&str>) -> Result<Self, CommandError> {
         check_variables()?;
         let bad =
             |(url, reason): (String, &str)| CommandError::BadUrl { url, reason: reason.into() };
         let parsed = client::service_url(url).map_err(bad)?;
-        let api_key = client::api_key(source.api_key.as_deref())?;
+        let api_key = client::api_key(api_key)?;
         let agent = client::agent(&parsed, client::REQUEST)?;
         let proxy = client::proxy_name(&parsed);
         Ok(Self {
@@ -179,6 +189,17 @@ impl Remote {
         body: Option<&Value>,
         timeout: Option<Duration>,
     ) -> Outcome<Reply<T>> {
+        let received = self.send(path, body, timeout)?;
+        Ok(Reply { answer: self.read(received.status, &received.body)?, times: received.times })
+    }
+
+    /// As `exchange`, but leaves the answer as it is.
+    pub(crate) fn send(
+        &self,
+        path: &str,
+        body: Option<&Value>,
+        timeout: Option<Duration>,
+    ) -> Outcome<Received> {
         let mut request = ureq::http::Request::builder().uri(format!("{}{path}", self.url));
         if let Some(key) = &self.api_key {
             request = request.header("Authorization", format!("Bearer {key}"));
@@ -202,12 +223,14 @@ impl Remote {
         let mut response = answer.map_err(|e| self.unreachable(e))?;
         self.has_answered.store(true, Ordering::Relaxed);
         let status = response.status().as_u16();
-        let timing = response.headers().get("server-timing").cloned();
+        let header = |name: &str| Some(response.headers().get(name)?.to_str().ok()?.to_owned());
+        let (timing, retry_after) = (header("server-timing"), header("retry-after"));
         let body = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec();
         let body = body.map_err(|e| self.unreachable(e))?;
         let round_trip = asked.elapsed().as_secs_f64() * 1e3;
-        let times = timing.and_then(|timing| read_times(timing.to_str().ok()?, round_trip));
-        Ok(Reply { answer: self.read(status, &body)?, times })
+        let times = timing.and_then(|timing| read_times(&timing, round_trip));
+        let retry_after = retry_after.and_then(|seconds| seconds.parse().ok());
+        Ok(Received { status, body, retry_after: retry_after.map(Duration::from_secs), times })
     }
 
     /// The most frequent words with this prefix.
@@ -221,12 +244,14 @@ impl Remote {
         Ok(words.into_iter().map(|listed| listed.word).collect())
     }
 
+    /// The error of an answer that is none of Kindred's.
+    pub(crate) fn strange(&self, reason: impl Into<Box<dyn Error + Send + Sync>>) -> CommandError {
+        CommandError::NotKindred { url: self.url.clone(), reason: reason.into() }
+    }
+
     /// Parses an answer, or returns the error that the service sent instead.
-    fn read<T: DeserializeOwned>(&self, status: u16, body: &[u8]) -> Outcome<T> {
-        let strange = |reason: Box<dyn Error + Send + Sync>| CommandError::NotKindred {
-            url: self.url.clone(),
-            reason,
-        };
+    pub(crate) fn read<T: DeserializeOwned>(&self, status: u16, body: &[u8]) -> Outcome<T> {
+        let strange = |reason: Box<dyn Error + Send + Sync>| self.strange(reason);
         if status != 200 {
             return Err(match serde_json::from_slice::<Problem>(body) {
                 Ok(problem) if status == 401 => CommandError::NoKey(problem.message()),
@@ -258,27 +283,86 @@ fn read_times(header: &str, round_trip: f64) -> Option<Times> {
 
 /// The route that answers a question about words, and the body of the request.
 fn request(target: &Target, options: &Options) -> (&'static str, Value) {
+    let (path, options) = match target {
+        Target::Words(_) => ("/analogy", options.clone()),
+        _ => ("/nearest", Options { method: None, ..options.clone() }),
+    };
+    let mut body = options.to_json();
+    put_target(&mut body, target);
+    (path, body)
+}
+
+/// Puts the field that says what is looked for into the body of a request.
+fn put_target(body: &mut Value, target: &Target) {
     match target {
         Target::Words(words) => {
-            let mut body = options.to_json();
             // All words are in one list, so that they are summed in this order.
             let words = words.iter().map(|one| json!({"word": one.word, "weight": one.weight}));
             body["positive"] = words.collect();
-            ("/analogy", body)
         }
-        Target::Word(word) => {
-            let mut body = Options { method: None, ..options.clone() }.to_json();
-            body["word"] = json!(word);
-            ("/nearest", body)
-        }
-        _ => unreachable!("lines and arguments are words"),
+        Target::Word(word) => body["word"] = json!(word),
+        Target::Text(text) => body["text"] = json!(text),
+        _ => unreachable!("lines and arguments are words or texts"),
     }
+}
+
+/// An answer to `/similarity`: each pair has a score, or an error of its own.
+#[derive(Deserialize)]
+struct Compared {
+    model: String,
+    version: String,
+    results: Vec<ComparedPair>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum ComparedPair {
+    Found(PairScore),
+    Failed { error: Problem },
 }
 
 impl Service for Remote {
     fn ask(&self, target: &Target, options: &Options) -> Outcome<Reply<ModelAnswer<'_>>> {
         let (path, body) = request(target, options);
         self.exchange(path, Some(&body), None)
+    }
+
+    fn similarity(
+        &self,
+        sides: [Side; 2],
+        unknown: Unknown,
+    ) -> Outcome<Reply<SimilarityAnswer<'_>>> {
+        let sides = sides.map(|side| match side {
+            Side::Word(word) => json!(word),
+            Side::Set(words) => json!(words),
+        });
+        let body = json!({"pairs": [sides], "unknown": unknown});
+        let Reply { answer: Compared { model, version, results }, times } =
+            self.exchange("/similarity", Some(&body), None)?;
+        let results = results.into_iter().map(|pair| match pair {
+            ComparedPair::Found(score) => Ok(score),
+            ComparedPair::Failed { error } => Err(CommandError::Refused(error.message())),
+        });
+        let results = results.collect::<Result<_, _>>()?;
+        let (model, version) = (model.into(), version.into());
+        Ok(Reply { answer: SimilarityAnswer { model, version, results }, times })
+    }
+
+    fn odd_one_out(&self, words: Vec<String>, unknown: Unknown) -> Outcome<Reply<OddAnswer<'_>>> {
+        let body = json!({"words": words, "unknown": unknown});
+        self.exchange("/odd-one-out", Some(&body), None)
+    }
+
+    fn rank(
+        &self,
+        words: Vec<String>,
+        target: &Target,
+        options: &Options,
+    ) -> Outcome<Reply<RankAnswer<'_>>> {
+        let mut body = options.to_json();
+        body["words"] = json!(words);
+        put_target(&mut body, target);
+        self.exchange("/rank", Some(&body), None)
     }
 
     fn ask_head<'a>(
@@ -370,6 +454,8 @@ mod tests {
         let expected = json!({"positive": words, "k": 3, "exclude": ["a"], "min_score": -0.5,
             "explain": true, "method": "3cosmul"});
         assert_eq!(asked, ("/analogy", expected));
+        let text = request(&Target::text("a b"), &Options::new().method(Method::ThreeCosMul));
+        assert_eq!(text, ("/nearest", json!({"text": "a b"})));
     }
 
     #[test]
@@ -393,12 +479,11 @@ mod tests {
             }
         });
         let ask = |remote: &Remote| remote.exchange::<Value>("/model", None, None);
-        let source = AnswerSource::default();
-        let remote = Remote::new(&url, &source).unwrap();
+        let remote = Remote::new(&url, None).unwrap();
         assert_eq!(ask(&remote).unwrap().answer, json!({}));
         let said = ask(&remote).err().unwrap().to_string();
         assert!(said.contains("is the service running there"), "{said}");
-        let said = ask(&Remote::new(&url, &source).unwrap()).err().unwrap().to_string();
+        let said = ask(&Remote::new(&url, None).unwrap()).err().unwrap().to_string();
         assert!(said.contains("if it uses HTTPS"), "{said}");
         service.join().unwrap();
     }

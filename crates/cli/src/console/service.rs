@@ -1,10 +1,10 @@
 //! What answers: a model in this process, or a service behind a URL.
 
 use kindred::heads::HeadKind;
-use kindred::{ModelDescription, Options, Target};
+use kindred::{ModelDescription, Options, Side, Target, Unknown};
 use serde::Deserialize;
 
-use super::answer::{ModelAnswer, TextAnswer};
+use super::answer::{ModelAnswer, OddAnswer, RankAnswer, SimilarityAnswer, TextAnswer};
 use crate::error::CommandError;
 
 /// The most words that are offered to complete a prefix.
@@ -55,6 +55,24 @@ pub(super) fn no_command(kind: HeadKind) -> CommandError {
 pub(super) trait Service {
     /// The neighbours that a question asks for.
     fn ask(&self, target: &Target, options: &Options) -> Outcome<Reply<ModelAnswer<'_>>>;
+
+    /// How similar two words or sets of words are.
+    fn similarity(
+        &self,
+        sides: [Side; 2],
+        unknown: Unknown,
+    ) -> Outcome<Reply<SimilarityAnswer<'_>>>;
+
+    /// Which of some words is the odd one.
+    fn odd_one_out(&self, words: Vec<String>, unknown: Unknown) -> Outcome<Reply<OddAnswer<'_>>>;
+
+    /// The ranks of some words among the neighbours of a target.
+    fn rank(
+        &self,
+        words: Vec<String>,
+        target: &Target,
+        options: &Options,
+    ) -> Outcome<Reply<RankAnswer<'_>>>;
 
     /// The labels of a text, or its terms with their tokens. The head has this name and kind, or is
     /// the only one of this kind.

@@ -45,7 +45,7 @@ impl Session {
             return Err(CommandError::ModelElsewhere);
         }
         let service: Rc<dyn Service> = match &source.url {
-            Some(url) => Rc::new(Remote::new(url, source)?),
+            Some(url) => Rc::new(Remote::new(url, source.api_key.as_deref())?),
             None => {
                 if std::env::var_os(URL_VARIABLE).is_some() {
                     eprintln!(
@@ -67,6 +67,24 @@ impl Session {
         };
         session.set_compare(compare)?;
         Ok(session)
+    }
+
+    /// A session for questions that need no search: without a URL, no engine is made for it.
+    pub(crate) fn without_search(source: &AnswerSource) -> Result<Self, CommandError> {
+        if source.url.is_some() {
+            return Self::new(source, &Options::default(), None, false, false);
+        }
+        let service = Rc::new(Local::with_reference(source)?);
+        Ok(Self {
+            service,
+            has_reference: false,
+            reference: None,
+            source: source.clone(),
+            options: Options::default(),
+            compare: false,
+            heads: HashMap::new(),
+            named: None,
+        })
     }
 
     /// Turns the comparison with the reference on or off.

@@ -54,7 +54,7 @@ impl Keep<Written> for Keeper<'_> {
         }
         self.output.write(&bytes)?;
         for (_, fault) in faults {
-            *self.checkpoint.errors.entry(fault.code.to_owned()).or_default() += 1;
+            *self.checkpoint.errors.entry(fault.code.into_owned()).or_default() += 1;
         }
         (self.checkpoint.input, self.read) = (end, bytes_read);
         self.pieces += 1;

@@ -1,16 +1,19 @@
 //! Bulk work: each row of a file is a text, a word or an expression, and each gets its answer in
 //! another file, in order.
 //!
-//! One thread reads the input and cuts it into pieces; some threads ask for the answers of a piece
-//! each, and write them as text; the thread that waits for them puts them in order, keeps the
-//! journal and shows the progress. A piece is read only when there is room for its answers, so
-//! memory does not grow with the input. What is done survives a kill: it is in a folder beside the
-//! output, from which the same call goes on.
+//! One thread reads the input and cuts it into pieces; some threads ask an [`Answerer`] for the
+//! answers of a piece each, and write them as text, each beside its question; the thread that waits
+//! for them puts them in order, keeps the journal and shows the progress. A piece is read only when
+//! there is room for its answers, so memory does not grow with the input. What is done survives a
+//! kill: it is in a folder beside the output, from which the same call goes on.
 
+mod answerer;
 mod ask;
 mod formats;
 mod journal;
+mod json_answer;
 mod keep;
+mod local;
 mod output;
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -23,16 +26,18 @@ mod schema;
 mod source;
 mod work;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use kindred::heads::Form;
-use kindred::{Answer, Classified, Error, ImpliedTerms, Kindred};
+use kindred::Error;
 use serde::Serialize;
 
+pub use answerer::{Answerer, RowAnswer};
 pub use formats::{BulkFormat, BulkInput, BulkOutput};
-pub use run::run;
-pub use work::{BulkWork, WantedLabels};
+pub use json_answer::JsonAnswer;
+pub use run::{run, run_by};
+pub use work::{BulkQuestion, BulkWork, WantedLabels};
 
 use crate::error::JobError;
 use crate::journal::check_free;
@@ -68,29 +73,21 @@ impl Default for BulkOptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The code that the HTTP API has for it; also `row_too_large` and `not_csv`.
-    pub code: &'static str,
+    pub code: Cow<'static, str>,
     /// What is wrong, and what would be right.
     pub detail: String,
 }
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
-        Self { code: error.code(), detail: error.to_string() }
+        Self { code: error.code().into(), detail: error.to_string() }
     }
-}
-
-/// The answer to a row.
-#[derive(Debug)]
-enum RowAnswer<'a> {
-    Labels(Classified, WantedLabels),
-    Terms(ImpliedTerms, Form),
-    Neighbors(Answer<'a>),
 }
 
 /// What is read, asked and written, as all threads know it.
 struct Job<'a> {
-    kindred: Kindred,
-    work: &'a BulkWork,
+    answerer: &'a dyn Answerer,
+    question: &'a BulkQuestion,
     input: BulkInput<'a>,
     /// The format of the input.
     format: BulkFormat,

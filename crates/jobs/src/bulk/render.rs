@@ -12,9 +12,11 @@ use kindred::{Answer, NamedLabel};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::answerer::RowAnswer;
 use super::formats::BulkFormat;
+use super::json_answer::{JsonAnswer, number};
 use super::rows::{Id, Row};
-use super::{Fault, Job, RowAnswer};
+use super::{Fault, Job};
 
 impl Job<'_> {
     /// What comes before all rows.
@@ -23,8 +25,10 @@ impl Job<'_> {
             return Ok(Vec::new());
         }
         let mut names = vec!["id", "rank"];
-        names.extend(self.work.columns());
-        names.extend(["error", "detail"]);
+        names.extend(self.question.columns());
+        // The question is last, so that the other columns stay where they were before it was
+        // written.
+        names.extend(["error", "detail", "asked"]);
         let mut bytes = Vec::new();
         csv::Writer::from_writer(&mut bytes).write_record(names)?;
         self.pack(bytes)
@@ -73,13 +77,15 @@ impl Job<'_> {
         row: &Row<'_>,
         answer: &Result<RowAnswer<'_>, Fault>,
     ) -> io::Result<()> {
-        let (id, columns) = (row.id.text(), self.work.columns());
+        let (id, columns) = (row.id.text(), self.question.columns());
+        let asked = row.text.as_deref().unwrap_or_default();
         let mut rank = 0;
         let mut line = |values: [&str; 3]| {
             rank += 1;
+            let asked = if rank == 1 || self.question.is_in_each_line() { asked } else { "" };
             let (rank, values) = (rank.to_string(), &values[..columns.len()]);
-            let line = [&id, &rank[..]].into_iter().chain(values.iter().copied()).chain(["", ""]);
-            csv.write_record(line)
+            let start = [&id, &rank[..]].into_iter().chain(values.iter().copied());
+            csv.write_record(start.chain(["", "", asked]))
         };
         match answer {
             Ok(RowAnswer::Labels(found, wanted)) => {
@@ -97,6 +103,11 @@ impl Job<'_> {
                     line([&near.word, &number(near.score), &near.row.to_string()])?;
                 }
             }
+            Ok(RowAnswer::Json(found)) => {
+                for [first, second, third] in &found.table(self.question)? {
+                    line([first, second, third])?;
+                }
+            }
             Err(_) => {}
         }
         if rank > 0 {
@@ -104,23 +115,22 @@ impl Job<'_> {
         }
         let (code, detail) = match answer {
             Ok(_) => ("", String::new()),
-            Err(fault) => (fault.code, format!("line {}: {}", row.line, fault.detail)),
+            Err(fault) => (&*fault.code, format!("line {}: {}", row.line, fault.detail)),
         };
         let empty = columns.iter().map(|_| "");
-        Ok(csv.write_record([&id[..], ""].into_iter().chain(empty).chain([code, &detail]))?)
+        let line = [&id[..], ""].into_iter().chain(empty).chain([code, &detail, asked]);
+        Ok(csv.write_record(line)?)
     }
 }
 
-/// In the shortest form that reads back as the same float64.
-fn number(number: f64) -> String {
-    format!("{number:?}")
-}
-
-/// A row's answer, or its error, as the line of a JSON object. Names and forms are those of the
-/// HTTP API.
+/// A row's question with its answer or its error, as the line of a JSON object. Names and forms are
+/// those of the HTTP API.
 #[derive(Serialize)]
 struct Line<'a> {
     id: Id<'a>,
+    /// The question, if it could be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked: Option<&'a str>,
     #[serde(flatten)]
     fields: Fields<'a>,
 }
@@ -141,6 +151,7 @@ enum Fields<'a> {
         notes: Notes<'a>,
     },
     Neighbors(&'a Answer<'a>),
+    Json(&'a JsonAnswer),
     Error {
         error: Value,
     },
@@ -176,10 +187,11 @@ impl<'a> Line<'a> {
                 }
             }
             Ok(RowAnswer::Neighbors(found)) => Fields::Neighbors(found),
+            Ok(RowAnswer::Json(found)) => Fields::Json(found),
             Err(Fault { code, detail }) => {
                 Fields::Error { error: json!({"code": code, "detail": detail, "line": row.line}) }
             }
         };
-        Self { id, fields }
+        Self { id, asked: row.text.as_deref().ok(), fields }
     }
 }

@@ -84,7 +84,7 @@ fn plain<'a>(raw: &RawRow, bytes: &'a [u8], piece: &'a Piece, has_id: bool) -> R
 fn utf8(bytes: &[u8]) -> Result<&str, Fault> {
     std::str::from_utf8(bytes).map_err(|error| {
         let detail = format!("it is not UTF-8 at byte {}; convert the file", error.valid_up_to());
-        Fault { code: "not_utf8", detail }
+        Fault { code: "not_utf8".into(), detail }
     })
 }
 
@@ -107,7 +107,7 @@ fn of_json<'a>(line: u64, bytes: &'a [u8], column: &str, id: Option<&str>) -> Ro
 }
 
 fn missing(field: &str) -> Fault {
-    Fault { code: "invalid_request", detail: format!("it has no field `{field}`") }
+    Fault { code: "invalid_request".into(), detail: format!("it has no field `{field}`") }
 }
 
 fn text_of<'a>(found: Option<&'a RawValue>, column: &str) -> Result<Cow<'a, str>, Fault> {
@@ -117,7 +117,7 @@ fn text_of<'a>(found: Option<&'a RawValue>, column: &str) -> Result<Cow<'a, str>
     let raw = found.ok_or_else(|| missing(column))?;
     let text = serde_json::from_str::<Text<'a>>(raw.get());
     text.map(|Text(text)| text).map_err(|_| Fault {
-        code: "invalid_value",
+        code: "invalid_value".into(),
         detail: format!("`{column}` must be a string"),
     })
 }
@@ -128,7 +128,7 @@ type Field<'a> = (Cow<'a, str>, &'a RawValue);
 /// The value of the field with this name; of one whose name differs in case, if none has exactly
 /// this.
 fn value<'a>(fields: &[Field<'a>], wanted: &str) -> Result<Option<&'a RawValue>, Fault> {
-    let wrong = |detail: String| Err(Fault { code: "invalid_request", detail });
+    let wrong = |detail: String| Err(Fault { code: "invalid_request".into(), detail });
     let mut exact = fields.iter().filter(|(name, _)| name == wanted);
     let mut alike = fields.iter().filter(|(name, _)| same_in_any_case(name, wanted));
     match (exact.next(), exact.next(), alike.next(), alike.next()) {
@@ -178,7 +178,7 @@ fn fields<'a>(line: &'a str, column: &str, id: Option<&str>) -> Result<Vec<Field
     read.map_err(|error| {
         // A line has one line.
         let detail = error.to_string().replace(" at line 1 column ", " at column ");
-        Fault { code: "not_json", detail: format!("it is not JSON: {detail}") }
+        Fault { code: "not_json".into(), detail: format!("it is not JSON: {detail}") }
     })
 }
 
@@ -186,7 +186,7 @@ fn fields<'a>(line: &'a str, column: &str, id: Option<&str>) -> Result<Vec<Field
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> (String, Result<String, (&'static str, String)>) {
+    fn read(line: &str) -> (String, Result<String, (Cow<'static, str>, String)>) {
         let row = of_json(7, line.as_bytes(), "text", Some("id"));
         let id = serde_json::to_string(&row.id).unwrap();
         let text = row.text.map(Cow::into_owned).map_err(|fault| (fault.code, fault.detail));
@@ -237,7 +237,7 @@ mod tests {
         ] {
             let (found, text) = read(line);
             let (found_code, detail) = text.unwrap_err();
-            assert_eq!((found.as_str(), found_code), (id, code), "{line}: {detail}");
+            assert_eq!((&*found, &*found_code), (id, code), "{line}: {detail}");
             assert!(detail.contains(part), "{line}: {detail}");
         }
         let fault = of_json(1, b"{\"text\": \"\xff\"}", "text", None).text.unwrap_err();

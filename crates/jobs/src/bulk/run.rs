@@ -8,12 +8,14 @@ use kindred::{Error, Kindred};
 use model_store::ModelError;
 use serde_json::Value;
 
+use super::answerer::Answerer;
 use super::formats::{BulkFormat, BulkInput, BulkOutput};
 use super::journal::Checkpoint;
 use super::keep::Keeper;
+use super::local::Local;
 use super::output::Output;
 use super::source::Position;
-use super::work::BulkWork;
+use super::work::{BulkQuestion, BulkWork};
 use super::{BulkOptions, BulkProgress, BulkSummary, Job, check_bulk_files};
 use crate::error::JobError;
 use crate::journal::{Description, Journal};
@@ -48,15 +50,32 @@ use crate::journal::{Description, Journal};
 pub fn run(
     kindred: &Kindred,
     work: &BulkWork,
+    files: (BulkInput<'_>, BulkOutput<'_>),
+    options: &BulkOptions,
+    on_progress: impl FnMut(BulkProgress) -> ControlFlow<()>,
+) -> Result<BulkSummary, JobError> {
+    let question = work.question();
+    question.check_output(files.1, options)?;
+    let model = kindred.model().store();
+    work.check(model)?;
+    // A look-up of a word then takes a fraction of the time.
+    model.words().make_table();
+    let local = Local { kindred: kindred.for_long_work(), work };
+    run_by(&local, &question, files, options, on_progress)
+}
+
+/// As [`run`], answered by anything else than an engine in this process.
+///
+/// # Errors
+/// See [`JobError`].
+pub fn run_by(
+    answerer: &dyn Answerer,
+    question: &BulkQuestion,
     (input, output): (BulkInput<'_>, BulkOutput<'_>),
     options: &BulkOptions,
     mut on_progress: impl FnMut(BulkProgress) -> ControlFlow<()>,
 ) -> Result<BulkSummary, JobError> {
-    work.check_output(output, options)?;
-    let model = kindred.model();
-    work.check(model.store())?;
-    // A look-up of a word then takes a fraction of the time.
-    model.store().words().make_table();
+    question.check_output(output, options)?;
     let started = Instant::now();
     check_bulk_files(input, output, options)?;
     let (from, (to, is_packed)) = (input.format(options.from)?, output.format(options.to)?);
@@ -65,11 +84,11 @@ pub fn run(
         BulkInput::Stdin => None,
     };
     let job = Job {
-        kindred: kindred.for_long_work(),
-        work,
+        answerer,
+        question,
         input,
         format: from,
-        column: options.column.as_deref().unwrap_or(work.column()),
+        column: options.column.as_deref().unwrap_or(question.column()),
         id: options.id.as_deref(),
         strict: options.strict,
         to,
@@ -126,12 +145,13 @@ pub fn run(
     }
     let Checkpoint { input: Position { rows, .. }, errors, .. } = checkpoint;
     let failed = errors.values().sum();
+    let (model, version) = answerer.model();
     Ok(BulkSummary {
         input: input.name(),
         output: output.name(),
-        work: work.name(),
-        model: model.name().to_owned(),
-        version: model.version().to_owned(),
+        work: question.name(),
+        model: model.to_owned(),
+        version: version.to_owned(),
         rows,
         answered: rows - failed,
         failed,
@@ -145,13 +165,13 @@ pub fn run(
 /// A kill meanwhile costs nothing but this: the rows stay until it is done.
 #[cfg(feature = "parquet")]
 fn finish_as_parquet(journal: Journal, file: &Path, job: &Job<'_>) -> Result<(), JobError> {
-    let model = job.kindred.model();
+    let (model, version) = job.answerer.model();
     let about = [
-        ("kindred.work", job.work.name()),
-        ("kindred.model", model.name()),
-        ("kindred.version", model.version()),
+        ("kindred.work", job.question.name()),
+        ("kindred.model", model),
+        ("kindred.version", version),
     ];
-    let (made, schema) = (journal.made("parquet"), job.work.schema(job.id.is_some()));
+    let (made, schema) = (journal.made("parquet"), job.question.schema(job.id.is_some()));
     super::parquet::write(&made, &journal.data, &schema, &about)
         .map_err(JobError::io("write", &made))?;
     journal.finish(file, Some(&made))
@@ -174,16 +194,17 @@ fn file_length(path: &Path) -> Result<Option<u64>, JobError> {
 
 /// What decides every byte of the output.
 fn description(job: &Job<'_>, input_bytes: Option<u64>) -> Description {
-    /// Of the folder of work.
-    const FORMAT: u32 = 1;
-    let (model, from, to) = (job.kindred.model(), job.format, job.to);
+    /// Of the folder of work. Rows of format 1 had no `asked`.
+    const FORMAT: u32 = 2;
+    let ((model, version), from, to) = (job.answerer.model(), job.format, job.to);
     let mut description = Description::new();
     let mut put = |name: &str, value: Value| description.insert(name.to_owned(), value);
     put("format", FORMAT.into());
-    put("work", job.work.name().into());
-    put("model", model.name().into());
-    put("version", model.version().into());
-    put("options", job.work.options(job.kindred.engine().name));
+    put("work", job.question.name().into());
+    put("model", model.into());
+    put("version", version.into());
+    put("options", job.question.options());
+    put("answerer", job.answerer.about());
     put("from", from.name().into());
     put("to", to.name().into());
     put("gzip", job.is_packed.then_some(true).into());

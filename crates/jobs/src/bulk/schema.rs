@@ -3,9 +3,9 @@
 use kindred::heads::Form;
 use kindred::{Options, Unknown};
 
-use super::work::BulkWork;
+use super::work::BulkQuestion;
 
-impl BulkWork {
+impl BulkQuestion {
     /// The schema of Parquet: the names of JSON lines, each with one type. What a line of JSON may
     /// leave out is optional.
     pub(super) fn schema(&self, has_ids: bool) -> String {
@@ -13,6 +13,7 @@ impl BulkWork {
             true => string("OPTIONAL", "id"),
             false => "REQUIRED INT64 id;".to_owned(),
         };
+        columns += &string("OPTIONAL", "asked");
         match self {
             Self::Classify(..) => {
                 let label = string("REQUIRED", "label");
@@ -20,7 +21,7 @@ impl BulkWork {
                 columns += &list("labels", &group("REQUIRED", "element", &label));
                 columns += &notes();
             }
-            Self::Expand(.., form) => columns += &(terms(*form) + &notes()),
+            Self::Expand(_, form) => columns += &(terms(*form) + &notes()),
             Self::Nearest(options) | Self::Analogy(options) => {
                 columns += &neighbors(options, false);
             }

@@ -1,4 +1,4 @@
-//! What is asked of each row.
+//! The question of each row, and the heads that answer it here.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::BulkOptions;
 use super::formats::{BulkFormat, BulkOutput};
 use crate::error::JobError;
 
-/// What is asked of each row.
+/// The question of each row, with the head that answers it in this process.
 #[derive(Debug, Clone)]
 pub enum BulkWork {
     /// The nearest neighbours of a word.
@@ -27,6 +27,21 @@ pub enum BulkWork {
     Classify(Arc<Head>, WantedLabels),
     /// The terms that a text implies.
     Expand(Arc<Expander>, WantedTerms, Form),
+}
+
+/// The question of each row, wherever it is answered.
+#[derive(Debug, Clone)]
+pub enum BulkQuestion {
+    /// The nearest neighbours of a word.
+    Nearest(Options),
+    /// The nearest neighbours of a text: of the sum of its words.
+    NearestOfTexts(Options),
+    /// The words nearest to an expression.
+    Analogy(Options),
+    /// The labels of a text, of a head that has this number of them.
+    Classify(WantedLabels, usize),
+    /// The terms that a text implies.
+    Expand(WantedTerms, Form),
 }
 
 /// Which labels of a text are wanted.
@@ -49,6 +64,45 @@ impl WantedLabels {
 }
 
 impl BulkWork {
+    /// The question, without the head.
+    pub fn question(&self) -> BulkQuestion {
+        match self {
+            Self::Nearest(options) => BulkQuestion::Nearest(options.clone()),
+            Self::NearestOfTexts(options) => BulkQuestion::NearestOfTexts(options.clone()),
+            Self::Analogy(options) => BulkQuestion::Analogy(options.clone()),
+            Self::Classify(head, wanted) => {
+                BulkQuestion::Classify(*wanted, head.description().labels.len())
+            }
+            Self::Expand(_, wanted, form) => BulkQuestion::Expand(*wanted, *form),
+        }
+    }
+
+    /// Refuses options that no row could be asked with.
+    pub(super) fn check(&self, model: &ModelStore) -> Result<(), JobError> {
+        match self {
+            Self::Nearest(options) | Self::NearestOfTexts(options) | Self::Analogy(options) => {
+                let checked = Checked::new(model, options.clone(), None);
+                checked.map(drop).map_err(|error| JobError::Refused(error.to_string()))
+            }
+            Self::Classify(..) | Self::Expand(..) => Ok(()),
+        }
+    }
+
+    /// What decides the answers besides the model and the question: the head, and the engine if
+    /// scores depend on it.
+    pub(super) fn about(&self, engine: &str) -> Value {
+        match self {
+            Self::Nearest(_) | Self::NearestOfTexts(_) | Self::Analogy(_) => json!({}),
+            // Class scores have the same bits on one kind of engine.
+            Self::Classify(head, _) => {
+                json!({"head": version(head.description()), "engine": engine})
+            }
+            Self::Expand(expander, ..) => json!({"head": version(expander.description())}),
+        }
+    }
+}
+
+impl BulkQuestion {
     /// Refuses an output that can't have the form of the terms.
     ///
     /// # Errors
@@ -61,7 +115,7 @@ impl BulkWork {
     ) -> Result<(), JobError> {
         let (format, _) = output.format(options.to)?;
         match self {
-            Self::Expand(.., form) if *form != Form::default() && format == BulkFormat::Csv => {
+            Self::Expand(_, form) if *form != Form::default() && format == BulkFormat::Csv => {
                 Err(JobError::Refused(format!(
                     "{}: CSV has no place for the form {}; write .jsonl or .parquet, or leave out the \
                      form: then each term has its columns",
@@ -70,17 +124,6 @@ impl BulkWork {
                 )))
             }
             _ => Ok(()),
-        }
-    }
-
-    /// Refuses options that no row could be asked with.
-    pub(super) fn check(&self, model: &ModelStore) -> Result<(), JobError> {
-        match self {
-            Self::Nearest(options) | Self::NearestOfTexts(options) | Self::Analogy(options) => {
-                let checked = Checked::new(model, options.clone(), None);
-                checked.map(drop).map_err(|error| JobError::Refused(error.to_string()))
-            }
-            Self::Classify(..) | Self::Expand(..) => Ok(()),
         }
     }
 
@@ -113,24 +156,35 @@ impl BulkWork {
         }
     }
 
+    /// The field of JSON with the labels, terms or neighbours.
+    pub fn field(&self) -> &'static str {
+        match self {
+            Self::Classify(..) => "labels",
+            Self::Expand(_, form) => form.name(),
+            Self::Nearest(_) | Self::NearestOfTexts(_) | Self::Analogy(_) => "neighbors",
+        }
+    }
+
+    /// Whether each line of CSV has the question. A word that has neighbours is short. A text or an
+    /// expression may have megabytes, so it stands once.
+    pub(super) fn is_in_each_line(&self) -> bool {
+        matches!(self, Self::Nearest(_))
+    }
+
     /// Rows that are answered together. Their answers take a few megabytes.
     pub(super) fn rows_per_piece(&self) -> usize {
         let most_per_row = match self {
             Self::Nearest(options) | Self::NearestOfTexts(options) | Self::Analogy(options) => {
                 options.k.unwrap_or(DEFAULT_K) as usize
             }
-            Self::Classify(head, wanted) => {
-                let all = head.description().labels.len();
-                wanted.top.map_or(all, |top| top.min(all))
-            }
-            Self::Expand(_, wanted, _) => wanted.top,
+            Self::Classify(wanted, labels) => wanted.top.map_or(*labels, |top| top.min(*labels)),
+            Self::Expand(wanted, _) => wanted.top,
         };
         (65_536 / most_per_row.max(1)).clamp(64, 1024)
     }
 
-    /// What decides the answers besides the model: options, the head, and the engine if scores
-    /// depend on it.
-    pub(super) fn options(&self, engine: &str) -> Value {
+    /// The options, which decide the answers.
+    pub(super) fn options(&self) -> Value {
         match self {
             Self::Nearest(options) | Self::Analogy(options) => options.to_json(),
             Self::NearestOfTexts(options) => {
@@ -138,14 +192,12 @@ impl BulkWork {
                 json["texts"] = true.into();
                 json
             }
-            // Class scores have the same bits on one kind of engine.
-            Self::Classify(head, wanted) => json!({
-                "top": wanted.top, "threshold": wanted.threshold,
-                "head": version(head.description()), "engine": engine,
-            }),
-            Self::Expand(expander, wanted, form) => json!({
+            Self::Classify(wanted, _) => {
+                json!({"top": wanted.top, "threshold": wanted.threshold})
+            }
+            Self::Expand(wanted, form) => json!({
                 "top": wanted.top, "min_weight": wanted.min_weight, "max_ratio": wanted.max_ratio,
-                "form": form.name(), "head": version(expander.description()),
+                "form": form.name(),
             }),
         }
     }

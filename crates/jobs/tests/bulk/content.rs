@@ -298,7 +298,7 @@ fn columns_ids_and_compression() {
     MultiGzDecoder::new(fs::File::open(&packed_out).unwrap()).read_to_string(&mut text).unwrap();
     assert_eq!(text, plain);
     let lines: Vec<&str> = plain.lines().collect();
-    assert_eq!(lines[0], "id,rank,label,probability,score,error,detail");
+    assert_eq!(lines[0], "id,rank,label,probability,score,error,detail,asked");
     assert!(lines[1].starts_with("a,1,positive,0."), "{plain}");
     assert!(lines[3].starts_with("\"b,1\",,,,,unknown_word,line 3: the model does not"), "{plain}");
     // The same numbers as in JSON, bit by bit.

@@ -1,6 +1,7 @@
 //! Bulk work: its answers have the bits of single ones, odd inputs lose no row, and what stops and
 //! tears it changes no byte.
 
+mod asked;
 mod content;
 #[cfg(feature = "parquet")]
 mod parquet;

@@ -243,13 +243,24 @@ pub(super) fn parse<T: DeserializeOwned>(path: &Path, json: &[u8]) -> Result<T, 
     Ok(read)
 }
 
+/// Refuses the description of a head of another kind. Otherwise only its first field that the
+/// wanted kind does not have would be named.
+pub(super) fn check_kind(path: &Path, json: &[u8], wanted: HeadKind) -> Result<(), HeadError> {
+    match parse::<About>(path, json) {
+        Ok(About { kind, .. }) if kind != wanted => Err(HeadError::OtherKind {
+            path: path.parent().unwrap_or(path).to_owned(),
+            found: kind.with_article(),
+            wanted: wanted.with_article(),
+            how: wanted.how_to_make(),
+        }),
+        // Reading it as the wanted kind names any other fault.
+        _ => Ok(()),
+    }
+}
+
 impl Description {
     pub(super) fn parse(path: &Path, json: &[u8]) -> Result<Self, HeadError> {
-        // Otherwise only its first field that no classifier has would be named.
-        if parse(path, json).is_ok_and(|about: About| about.kind != HeadKind::Classifier) {
-            let (path, reason) = (path.to_owned(), "it is not a classifier".into());
-            return Err(HeadError::Description { path, reason });
-        }
+        check_kind(path, json, HeadKind::Classifier)?;
         parse(path, json)
     }
 

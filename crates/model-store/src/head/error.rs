@@ -23,6 +23,18 @@ pub enum HeadError {
         /// What was found instead.
         reason: String,
     },
+    /// The head is of another kind.
+    #[error("{} is {found}; choose {wanted}, or make one {how}", path.display())]
+    OtherKind {
+        /// The head's folder.
+        path: PathBuf,
+        /// Its kind, with an article.
+        found: String,
+        /// The kind that is asked, with an article.
+        wanted: String,
+        /// How people make one of that kind.
+        how: &'static str,
+    },
     /// The description can't be read.
     #[error(
         "{}: {reason}; copy the head's folder again, or train it again", path.display()

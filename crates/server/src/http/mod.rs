@@ -15,6 +15,8 @@ mod render;
 mod routes;
 pub mod transport;
 
+use serde::Serialize;
+
 use error::ApiError;
 
 pub use front::Front;
@@ -25,3 +27,8 @@ pub use parse::limits::{
 pub use routes::MAX_LISTED;
 pub use routes::all as routes;
 pub(crate) use routes::{LABELS as ROUTE_LABELS, check_public_routes};
+
+/// A question's error as the problem document that stands in an answer to several questions.
+pub fn problem(error: kindred::Error) -> impl Serialize {
+    ApiError::from(error)
+}

@@ -125,7 +125,7 @@ pub(super) fn open(model: &Arc<ModelStore>, config: &Config) -> Result<Vec<Serve
 pub fn without_checksum(folder: &Path) -> String {
     format!(
         "{0}: its head.json has no checksum, as those of earlier versions, so changed labels or \
-         settings are not noticed; `kindred verify MODEL --head {0}` prints the checksum to add",
+         settings are not noticed; `kindred verify --model MODEL --head {0}` prints the checksum to add",
         folder.display()
     )
 }

@@ -1,11 +1,11 @@
 //! The query options as flags: all options that are declared with a flag ([`kindred::options`]).
 
-use std::ops::Bound;
-
 use clap::error::Error;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use kindred::options::{DECLARATIONS, Declaration, Flag, Values};
 use kindred::{Method, Options, Unknown, with_options};
+
+use crate::arguments::values::{number, value, within};
 
 /// The options that all questions of a command share.
 #[derive(Debug, Default, Clone)]
@@ -63,15 +63,52 @@ impl FromArgMatches for QuestionOptions {
 
 impl Args for QuestionOptions {
     fn augment_args(command: Command) -> Command {
-        let flags = DECLARATIONS.iter().filter_map(|declared| Some((declared, declared.flag?)));
-        flags
-            .map(|(declared, flag)| argument(declared, flag))
-            .fold(command.next_help_heading("Query"), |command, argument| command.arg(argument))
+        augment(command, |_| true)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
         Self::augment_args(command)
     }
+}
+
+macro_rules! names {
+    (options { $($option:ident: $type:ty { $($about:tt)* })+ }) => { &[$(stringify!($option)),+] };
+}
+
+/// The names of the options that a question for ranks takes.
+const OF_RANKS: &[&str] = with_options! { rank: names! {} };
+
+/// Those of the options that a question for ranks takes.
+#[derive(Debug, Default, Clone)]
+pub struct RankOptions(pub Options);
+
+impl FromArgMatches for RankOptions {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        QuestionOptions::from_arg_matches(matches).map(|QuestionOptions(options)| Self(options))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        self.0 = Self::from_arg_matches(matches)?.0.or(&self.0);
+        Ok(())
+    }
+}
+
+impl Args for RankOptions {
+    fn augment_args(command: Command) -> Command {
+        augment(command, |name| OF_RANKS.contains(&name))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+/// Adds the flags of the options that are wanted.
+fn augment(command: Command, is_wanted: impl Fn(&str) -> bool) -> Command {
+    let flags = DECLARATIONS.iter().filter(|declared| is_wanted(declared.name));
+    flags
+        .filter_map(|declared| Some(argument(declared, declared.flag?)))
+        .fold(command.next_help_heading("Query"), |command, argument| command.arg(argument))
 }
 
 fn argument(declared: &'static Declaration, flag: Flag) -> Arg {
@@ -83,13 +120,13 @@ fn argument(declared: &'static Declaration, flag: Flag) -> Arg {
     match declared.values {
         Values::Switch => argument.action(ArgAction::SetTrue),
         Values::Whole { from, to } => {
-            let to = if to == u64::MAX { Bound::Unbounded } else { Bound::Included(to) };
-            let within = value_parser!(u64).range((Bound::Included(from), to));
-            argument.value_name(flag.value).value_parser(within)
+            let whole =
+                value(declared.must_be.to_owned(), move |text| within::<u64>(text, from, to));
+            argument.value_name(flag.value).value_parser(whole)
         }
         Values::Number => argument
             .value_name(flag.value)
-            .value_parser(value_parser!(f64))
+            .value_parser(number::<f64>(declared.must_be, |_| true))
             .allow_negative_numbers(true),
         Values::Words { .. } => argument
             .value_name(flag.value)

@@ -3,16 +3,14 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::Args;
 use clap::builder::TypedValueParser;
+use clap::{ArgGroup, Args};
 use jobs::bulk::WantedLabels;
 use kindred::heads::{Format, Padding, TrainingOptions};
 use kindred::prepare::TextEncoding;
 
-use super::{
-    MOST_EPOCHS, ModelArguments, TokensArguments, model_folder, number, probability, up_to,
-};
-use crate::arguments::{one_of, thread_counts};
+use super::{MOST_EPOCHS, ModelArguments, ServiceArguments, TokensArguments, model_folder};
+use crate::arguments::values::{number, one_of, thread_counts, value, whole};
 
 const TRAIN_EXAMPLES: &str = "\
 FILE has a text and its label in each line:
@@ -96,11 +94,12 @@ pub struct TrainClassifierArguments {
     /// Factor for the vectors of words that are not in the data, from 0 to 1; without effect with
     /// --static
     #[arg(long, value_name = "X", default_value_t = TrainingOptions::OTHER_WORDS, help_heading = "Training")]
-    #[arg(value_parser = number(|x| (0.0..=1.0).contains(&x), "it must be a number from 0 to 1"))]
+    #[arg(value_parser = number::<f32>("a number from 0 to 1", |x| (0.0..=1.0).contains(&x)))]
     pub other_words: f32,
     /// Give words that the model does not have vectors of their own, if at least N texts have them
     /// [default: they are left out]
     #[arg(long, value_name = "N", conflicts_with = "is_static", help_heading = "Training")]
+    #[arg(value_parser = whole::<NonZeroUsize>(1, u64::MAX))]
     pub add_words: Option<NonZeroUsize>,
     /// Widths of the filters, in words, comma-separated
     #[arg(
@@ -109,37 +108,38 @@ pub struct TrainClassifierArguments {
         value_delimiter = ',',
         default_value = "3,4,5",
         help_heading = "Training",
-        value_parser = up_to(100)
+        value_parser = whole::<usize>(1, 100)
     )]
     pub widths: Vec<usize>,
     /// Channels of each width
     #[arg(long, value_name = "N", default_value_t = 100, help_heading = "Training")]
-    #[arg(value_parser = up_to(10_000))]
+    #[arg(value_parser = whole::<usize>(1, 10_000))]
     pub channels: usize,
     /// The part of the features that each step leaves out
     #[arg(long, value_name = "X", default_value_t = 0.5, help_heading = "Training")]
-    #[arg(value_parser = number(
-        |x| (0.0..1.0).contains(&x), "it must be at least 0 and less than 1"
+    #[arg(value_parser = number::<f32>(
+        "a number of at least 0 and less than 1", |x| (0.0..1.0).contains(&x)
     ))]
     pub dropout: f32,
     /// Texts of a step
     #[arg(long, value_name = "N", default_value_t = 50, help_heading = "Training")]
-    #[arg(value_parser = up_to(100_000))]
+    #[arg(value_parser = whole::<usize>(1, 100_000))]
     pub batch: usize,
     /// The size of steps
     #[arg(long, value_name = "X", default_value_t = 1e-3, help_heading = "Training")]
-    #[arg(value_parser = number(|x| x > 0.0, "it must be above 0"))]
+    #[arg(value_parser = number::<f32>("a number above 0", |x| x > 0.0))]
     pub learning_rate: f32,
     /// The most passes over the data
     #[arg(long, value_name = "N", default_value_t = 12, help_heading = "Training")]
-    #[arg(value_parser = up_to(MOST_EPOCHS))]
+    #[arg(value_parser = whole::<usize>(1, MOST_EPOCHS))]
     pub epochs: usize,
     /// Stop after this number of epochs without a better result
     #[arg(long, value_name = "N", default_value_t = 4, help_heading = "Training")]
-    #[arg(value_parser = up_to(MOST_EPOCHS))]
+    #[arg(value_parser = whole::<usize>(1, MOST_EPOCHS))]
     pub patience: usize,
     /// Seed of the random numbers
     #[arg(long, value_name = "S", default_value_t = 1, help_heading = "Training")]
+    #[arg(value_parser = whole::<u64>(0, u64::MAX))]
     pub seed: u64,
     /// Number of threads; 0 means one per core. The weights do not depend on it
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = thread_counts())]
@@ -175,6 +175,10 @@ Examples:
 #[derive(Debug, Clone, Args)]
 #[command(after_help = IMPORT_HEAD_EXAMPLES)]
 #[command(mut_args(model_folder("whose vectors the head was trained with")))]
+#[command(group(
+    ArgGroup::new("classes").args(["labels", "labels_file", "expander"])
+        .required(true).multiple(true)
+))]
 pub struct ImportHeadArguments {
     #[command(flatten)]
     pub model: ModelArguments,
@@ -188,12 +192,7 @@ pub struct ImportHeadArguments {
     #[arg(long)]
     pub replace: bool,
     /// Names of the classes, in the order of the last layer's outputs, comma-separated
-    #[arg(
-        long,
-        value_name = "NAME",
-        value_delimiter = ',',
-        required_unless_present_any = ["labels_file", "expander"]
-    )]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub labels: Vec<String>,
     /// File of the classes' names, one per line
     #[arg(long, value_name = "FILE", conflicts_with = "labels")]
@@ -228,23 +227,24 @@ pub struct ImportHeadArguments {
 
 /// Parses `NAME=NAME`.
 fn pair() -> impl TypedValueParser<Value = (String, String)> {
-    |text: &str| match text.split_once('=') {
-        Some((known, name)) if !known.is_empty() && !name.is_empty() => {
-            Ok((known.to_owned(), name.to_owned()))
-        }
-        _ => Err("it must be two names, such as convs.0=encoder.conv_a"),
-    }
+    value("two names, such as convs.0=encoder.conv_a".to_owned(), |text| {
+        let (known, name) = text.split_once('=')?;
+        let is_whole = !known.is_empty() && !name.is_empty();
+        is_whole.then(|| (known.to_owned(), name.to_owned()))
+    })
 }
 
 const CLASSIFY_EXAMPLES: &str = "\
 Without texts, each line of standard input is one. A text that has no label (without a known word) is an error on \
-standard error; if there was one, the exit code is 1.
+standard error; if there was one, the exit code is 1. If standard output is not a terminal, each label is a line of \
+tab-separated columns: text, label, probability.
 
 Examples:
   kindred classify 'a moving and funny film'
   kindred classify --head heads/reviews \"I don't like it.\"
   kindred classify --model models/glove.6B.50d --head heads/sentiment --explain 'a moving and funny film'
-  kindred classify --head heads/reviews --json < texts.txt | jq -r '.labels[0].label'";
+  kindred classify --head heads/reviews --json < texts.txt | jq -r '.labels[0].label'
+  kindred classify --url http://127.0.0.1:8080 --head sentiment --json < texts.txt";
 
 /// The head that classifies, and which of its labels are wanted.
 #[derive(Debug, Clone, Args)]
@@ -255,10 +255,11 @@ pub struct LabelArguments {
     #[arg(long, value_name = "DIR")]
     pub head: Option<PathBuf>,
     /// Give at most this number of labels [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<NonZeroUsize>(1, u64::MAX))]
     pub top: Option<NonZeroUsize>,
     /// Give only labels of at least this probability
-    #[arg(long, value_name = "P", value_parser = probability)]
+    #[arg(long, value_name = "P")]
+    #[arg(value_parser = number::<f64>("a number from 0 to 1", |p| (0.0..=1.0).contains(&p)))]
     pub threshold: Option<f64>,
 }
 
@@ -278,11 +279,16 @@ pub struct ClassifyArguments {
     #[command(flatten)]
     pub model: ModelArguments,
     #[command(flatten)]
+    pub service: ServiceArguments,
+    #[command(flatten)]
     pub labels: LabelArguments,
     /// Also print which n-grams decided
     #[arg(long)]
     pub explain: bool,
-    /// Print each answer as one JSON object
+    /// Also print the class scores
+    #[arg(long)]
+    pub scores: bool,
+    /// Print each answer as one JSON object: the text, then the fields of the HTTP answer
     #[arg(long)]
     pub json: bool,
     /// Number of threads; 0 means one per core

@@ -4,11 +4,10 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
-use clap::builder::RangedU64ValueParser;
 use kindred::heads::{Form, WantedTerms};
 
-use super::{ModelArguments, TokensArguments, model_folder};
-use crate::arguments::thread_counts;
+use super::{ModelArguments, ServiceArguments, TokensArguments, model_folder};
+use crate::arguments::values::{number, thread_counts, whole};
 
 const TRAIN_EXAMPLES: &str = "\
 The value of a word w for a token x is x · w − |w|² / 2 − reach, which grows as their distance falls. The reach is chosen so \
@@ -34,7 +33,7 @@ pub struct TrainExpanderArguments {
     #[arg(long)]
     pub replace: bool,
     /// Terms of a typical word [default: 20]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<NonZeroUsize>(1, u64::MAX))]
     pub terms: Option<NonZeroUsize>,
     #[command(flatten)]
     pub tokens: TokensArguments,
@@ -51,7 +50,8 @@ pub struct TrainExpanderArguments {
 
 const EXPAND_EXAMPLES: &str = "\
 Without texts, each line of standard input is one. A text without a known word is an error on standard error; if there was \
-one, the exit code is 1. Words near a text's are terms, and so are opposites (good: bad), which stand in the same contexts.
+one, the exit code is 1. If standard output is not a terminal, each term is a line of tab-separated columns: text, term, weight. \
+Words near a text's are terms, and so are opposites (good: bad), which stand in the same contexts.
 
 With --vectors, the vectors of tokens come from an encoder of your own. Padding counts as tokens, so save texts of different \
 lengths in a file each. The answers are those of the same `vectors` in POST /expand.
@@ -61,6 +61,7 @@ Examples:
   kindred expand --top 10 --max-ratio 0.3 --explain 'cheap flights'
   kindred expand --model models/items --json < texts.txt    # a model under the metric dot: its own words
   kindred expand --format rank_features 'cheap flights'     # the field of a document of OpenSearch
+  kindred expand --url http://127.0.0.1:8080 --json < texts.txt
   python3 -c 'import numpy; numpy.save(\"tokens.npy\", encode(\"cheap flights\").astype(\"<f4\"))'
   kindred expand --model models/terms --vectors tokens.npy";
 
@@ -74,13 +75,15 @@ pub struct TermArguments {
     pub head: Option<PathBuf>,
     /// Give at most this number of terms
     #[arg(long, value_name = "N", default_value_t = WantedTerms::TOP)]
-    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=WantedTerms::MOST as u64))]
+    #[arg(value_parser = whole::<usize>(1, WantedTerms::MOST as u64))]
     pub top: usize,
     /// Give only terms of at least this weight
     #[arg(long, value_name = "W", default_value_t = 0.0)]
+    #[arg(value_parser = number::<f64>("a number of at least 0", |weight| weight >= 0.0))]
     pub min_weight: f64,
     /// Give only terms of at least this part of the largest weight
     #[arg(long, value_name = "X", default_value_t = 0.0)]
+    #[arg(value_parser = number::<f64>("a number from 0 to 1", |x| (0.0..=1.0).contains(&x)))]
     pub max_ratio: f64,
 }
 
@@ -92,10 +95,12 @@ pub struct ExpandArguments {
     pub texts: Vec<String>,
     /// Expand vectors of tokens instead: a NumPy file (.npy) of float32, [tokens, components] for
     /// one text or [texts, tokens, components]
-    #[arg(long, value_name = "FILE", conflicts_with = "texts")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["texts", "url"])]
     pub vectors: Option<PathBuf>,
     #[command(flatten)]
     pub model: ModelArguments,
+    #[command(flatten)]
+    pub service: ServiceArguments,
     #[command(flatten)]
     pub terms: TermArguments,
     /// Print each answer as one JSON object: terms, impacts, rank_features, sparse_vector, qdrant
@@ -105,7 +110,8 @@ pub struct ExpandArguments {
     /// Also print which token gave each term
     #[arg(long)]
     pub explain: bool,
-    /// Print each answer as one JSON object; the same as `--format terms`
+    /// Print each answer as one JSON object: the text, then the fields of the HTTP answer. The same
+    /// as `--format terms`
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
     /// Number of threads; 0 means one per core

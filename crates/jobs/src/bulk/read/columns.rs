@@ -52,15 +52,15 @@ impl Columns {
             Problem::TooLarge => (too_large(), false),
             Problem::OpenQuote => {
                 let detail = "it has a quote that is opened and not closed".to_owned();
-                (Fault { code: "not_csv", detail }, false)
+                (Fault { code: "not_csv".into(), detail }, false)
             }
             Problem::TextAfterQuote => {
-                (Fault { code: "not_csv", detail: TEXT_AFTER_QUOTE.to_owned() }, false)
+                (Fault { code: "not_csv".into(), detail: TEXT_AFTER_QUOTE.to_owned() }, false)
             }
             Problem::Columns { found, expected } => {
                 let detail = self.reader.dialect().other_width(found, expected);
                 // Before one column too many, the id may be a piece of another.
-                (Fault { code: "invalid_request", detail }, found < expected)
+                (Fault { code: "invalid_request".into(), detail }, found < expected)
             }
         };
         let id = self.id.filter(|&id| has_id && id < columns).map(|id| self.reader.field(id));

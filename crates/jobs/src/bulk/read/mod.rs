@@ -154,7 +154,7 @@ impl Job<'_> {
             return Ok(ReadingEnd::Changed);
         }
         let (mut rows, most_rows) =
-            (from.map_or(0, |place| place.rows), self.work.rows_per_piece());
+            (from.map_or(0, |place| place.rows), self.question.rows_per_piece());
         loop {
             let mut piece = Piece::default();
             let mut goes_on = true;
@@ -194,5 +194,5 @@ impl Job<'_> {
 
 fn too_large() -> Fault {
     let detail = format!("it has more than {} MiB; split it", MOST_ROW_BYTES >> 20);
-    Fault { code: "row_too_large", detail }
+    Fault { code: "row_too_large".into(), detail }
 }

@@ -148,7 +148,7 @@ impl Rows for Columns {
             Some(text) => piece.push(line, text, id, None),
             None => {
                 let detail = "it is null; give it a string".to_owned();
-                let fault = Fault { code: "invalid_value", detail };
+                let fault = Fault { code: "invalid_value".into(), detail };
                 piece.push(line, b"", id, Some(fault));
             }
         }

@@ -60,10 +60,8 @@ pub enum TermsFrom {
 impl ExpanderDescription {
     pub(super) fn parse(path: &Path, json: &[u8]) -> Result<Self, HeadError> {
         let damaged = |reason: Reason| HeadError::Description { path: path.to_owned(), reason };
+        description::check_kind(path, json, HeadKind::Expander)?;
         let read: Self = description::parse(path, json)?;
-        if read.kind != HeadKind::Expander {
-            return Err(damaged("it is not an expander".into()));
-        }
         let checked = read.tokens.as_ref().map_or(Ok(()), Tokens::check);
         checked.map_err(|reason| damaged(reason.into()))?;
         Ok(read)

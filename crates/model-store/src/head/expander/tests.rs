@@ -65,7 +65,7 @@ fn an_expander_comes_back_as_it_was_written() {
     let taken = write_expander(&out, false, &description(&model), &weights, &model).unwrap_err();
     assert!(taken.to_string().contains("already holds a head"), "{taken}");
     let error = Head::open(&out, &model).unwrap_err().to_string();
-    assert!(error.contains("it is not a classifier"), "{error}");
+    assert!(error.contains("head is an expander; choose a classifier, or make one"), "{error}");
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn what_does_not_fit_is_refused_with_the_cure() {
     assert!(error.contains("head.json is damaged: its checksum is"), "{error}");
     let json = without_checksum(&sealed);
     for (from, to, expected) in [
-        ("\"expander\"", "\"classifier\"", "it is not an expander"),
+        ("\"expander\"", "\"classifier\"", "head is a classifier; choose an expander"),
         ("\"expander\"", "\"ranker\"", "unknown variant `ranker`"),
         ("\"version\": 1", "\"version\": 9", "head format 9, but this kindred reads format 1"),
         ("\"limit\": 512", "\"limit\": 0", "its limit is 0 tokens; it must be from 1 to 65536"),
