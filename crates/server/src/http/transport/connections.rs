@@ -23,6 +23,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_rustls::TlsAcceptor;
+use tokio_util::either::Either;
 use tower::{Service, ServiceExt};
 use tracing::{debug, trace};
 
@@ -96,29 +97,32 @@ async fn serve_one<S>(
     let activity = Activity::new();
     let mut watch = Watch::new(activity.clone(), transport.timeouts);
     let io = RecordingIo::new(io, activity.clone());
-    let Some(tls) = transport.tls.as_ref().map(|tls| tls.config()) else {
-        return serve_requests(io, transport, service, activity, watch, closing).await;
+    // One type for both: everything behind it is compiled once.
+    let io = match transport.tls.as_ref().map(|tls| tls.config()) {
+        None => Either::Left(io),
+        Some(tls) => {
+            let handshake = tokio::select! {
+                handshake = watch.until(TlsAcceptor::from(tls).accept(io)) => handshake,
+                _ = &mut closing => return,
+            };
+            match handshake {
+                Ok(Ok(io)) => Either::Right(Box::new(io)),
+                Ok(Err(e)) => return debug!("a TLS handshake failed: {e}"),
+                Err(waiting) => return log_timeout(waiting),
+            }
+        }
     };
-    let handshake = tokio::select! {
-        handshake = watch.until(TlsAcceptor::from(tls).accept(io)) => handshake,
-        _ = &mut closing => return,
-    };
-    match handshake {
-        Ok(Ok(io)) => serve_requests(io, transport, service, activity, watch, closing).await,
-        Ok(Err(e)) => debug!("a TLS handshake failed: {e}"),
-        Err(waiting) => log_timeout(waiting),
-    }
+    serve_requests(io, transport, service, activity, watch, closing).await;
 }
 
-async fn serve_requests<I, S>(
-    io: I,
+async fn serve_requests<S>(
+    io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     transport: &Transport,
     service: S,
     activity: Arc<Activity>,
     mut watch: Watch,
     mut closing: oneshot::Receiver<Infallible>,
 ) where
-    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     S: Service<Request, Response = Response, Error = Infallible, Future: Send>
         + Clone
         + Send
