@@ -60,7 +60,7 @@ fn bulk_work_has_the_bytes_of_an_engine_here() {
             };
             let (here, here_report) = run("here", &["--device", "cpu"]);
             let (there, there_report) = run("there", &["--url", &service.url("")]);
-            assert!(here == there, "{work}, {form}: {:.999}\n{:.999}", here, there);
+            assert!(here == there, "{work}, {form}: {here:.999}\n{there:.999}");
             for field in ["model", "version", "rows", "answered", "errors", "head"] {
                 assert_eq!(here_report[field], there_report[field], "{work}: {field}");
             }

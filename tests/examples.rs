@@ -42,6 +42,7 @@ const EXAMPLES: [Example; 2] = [
 const SYNONYMS: &str = "synonyms.py";
 
 type TestOf = fn(Example) -> Result<(), Failed>;
+type Test = fn() -> Result<(), Failed>;
 
 pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = vec![
@@ -49,7 +50,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         Trial::test("examples::they_have_the_stop_words_of_the_built_in_expander", same_stop_words),
     ];
     let no_python = EXAMPLES[0].runner().is_none();
-    let tests: [(&str, fn() -> Result<(), Failed>); 2] = [
+    let tests: [(&str, Test); 2] = [
         ("prints_what_the_document_shows", synonyms_as_shown),
         ("escapes_what_separates_terms", synonyms_are_escaped),
     ];

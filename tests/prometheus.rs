@@ -29,7 +29,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("every_rule_and_panel_can_be_asked_of_a_scraped_service", rules_and_panels),
     ];
     // These need no Prometheus.
-    let tests: [(&str, fn() -> Result<(), Failed>); 2] = [
+    let tests: [(&str, Test); 2] = [
         ("every_rule_has_a_summary_and_a_description", rules_have_annotations),
         ("the_dashboard_asks_the_data_source_that_is_chosen", data_source),
     ];
@@ -40,6 +40,8 @@ pub(crate) fn trials() -> Vec<Trial> {
     }
     trials
 }
+
+type Test = fn() -> Result<(), Failed>;
 
 /// A program of Prometheus's.
 fn tool(name: &str) -> Option<PathBuf> {

@@ -48,7 +48,6 @@ fn is_whole_number(label: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::{DataError, Format, Texts, TextsOptions};
-    use super::*;
 
     fn options(format: Option<Format>, skip_bad_rows: bool) -> TextsOptions {
         TextsOptions { format, skip_bad_rows, ..TextsOptions::default() }

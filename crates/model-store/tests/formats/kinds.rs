@@ -142,7 +142,7 @@ fn archives_that_are_not_read_say_how_they_are_packed() {
         let parts = ["the member `v.txt`", name, "which is not read", "7z x FILE"];
         refused(archive, &PrepareOptions::default(), &parts);
     }
-    let mut encrypted = plain.clone();
+    let mut encrypted = plain;
     for at in [6, directory + 8] {
         encrypted[at] |= 1;
     }
