@@ -131,7 +131,8 @@ mod tests {
     #[test]
     fn members_are_read_to_the_last_and_zero_bytes_after_it_are_counted() {
         type Pack = fn(&[u8]) -> Vec<u8>;
-        let both: [(Pack, fn(Vec<u8>) -> Result); 2] =
+        type Read = fn(Vec<u8>) -> Result;
+        let both: [(Pack, Read); 2] =
             [(gzip, read::<GzDecoder<Source>>), (bzip2, read::<BzDecoder<Source>>)];
         for (pack, read) in both {
             let two = [pack(b"the 1 0\n"), pack(b""), pack(b"of 0 1\n")].concat();
