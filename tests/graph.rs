@@ -104,7 +104,7 @@ fn what_it_made_is_told_and_what_can_not_be_is_refused() {
     refused(&scratch.path().join("g.csv"), &[], ".npz or .parquet");
     refused(&out, &["--replace", "-k", "0"], "from 1 to 1000, not `0`");
     refused(&out, &["--replace", "--first-rows", "0"], "--first-rows");
-    refused(&out, &["--replace", "--min-score", "NaN"], "`min_score` must be");
+    refused(&out, &["--replace", "--min-score", "NaN"], "`--min-score` must be");
     let output =
         graph(&model, &out, &["--replace", "-k", "2", "--first-rows", "3"]).output().unwrap();
     assert!(said(&output).contains("6 neighbours of 3 rows of "), "{}", said(&output));

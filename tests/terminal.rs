@@ -218,7 +218,7 @@ fn progress() -> Result<(), Failed> {
         let pipe = pipe.clone();
         move || -> std::io::Result<()> {
             let mut pipe = std::fs::File::options().write(true).open(pipe)?;
-            let until = std::time::Instant::now() + std::time::Duration::from_millis(1500);
+            let until = std::time::Instant::now() + std::time::Duration::from_secs(3);
             for row in 0u64.. {
                 writeln!(pipe, "word{row} 1 2 3 4 5 6 7 8")?;
                 if row % 1000 == 0 && std::time::Instant::now() > until {

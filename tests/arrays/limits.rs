@@ -21,7 +21,7 @@ fn what_is_no_array_of_vectors_is_refused_with_the_reason_and_the_cure() {
         (file(1, fortran, &f4(&some_queries(2))), 400, "not_npy", "numpy.ascontiguousarray"),
         (array(">f4", "(2, 3)", &[0; 24]), 400, "not_npy", ">f4; save it as little-endian"),
         (array("<i8", "(2, 3)", &[0; 48]), 400, "not_npy", "<i8; save it as"),
-        (array("|O", "(2, 3)", &[0; 48]), 400, "not_npy", "|O"),
+        (array("|O", "(2, 3)", &[0; 48]), 400, "not_npy", "Python objects"),
         (cut(1), 400, "not_npy", "announces 2 × 3 numbers of 4 bytes, but 23 bytes follow"),
         (cut(24), 400, "not_npy", "but 0 bytes follow"),
         ([&right[..], b"\n"].concat(), 400, "not_npy", "but 25 bytes follow"),

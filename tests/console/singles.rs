@@ -111,7 +111,7 @@ fn what_can_not_be_compared_is_said_with_the_cure() {
         (&["similarity", "frogz", "toad"][..], 1, "`frogz`; did you mean frog"),
         (&["similarity", "frogz", "toad", "--unknown", "skip"], 1, "`frogz`"),
         (&["odd-one-out", "frog", "toad"], 1, "`words` must be"),
-        (&["odd-one-out", "frog", "toadz", "newt"], 1, "`toadz`; did you mean toad"),
+        (&["odd-one-out", "frog", "toadz", "king"], 1, "`toadz`; did you mean toad"),
         (&["rank", "toadz", "--word", "frog"], 1, "`toadz`; did you mean toad"),
         (&["rank", "toad", "--expression", "king +"], 1, "column 7"),
         (&["nearest", "--text", "xyzzyq"], 1, "xyzzyq"),

@@ -27,10 +27,10 @@ pub fn commands(page: &str, heading: &str) -> Vec<String> {
     commands
 }
 
-/// Runs commands in a folder, which has the data. The last `kindred serve` answers the `curl`
-/// commands after it; returns their replies.
+/// Runs commands in a folder, which has the data. The last `kindred serve` answers the commands
+/// with `curl` or `--url` after it; returns the replies of the former.
 pub fn run(commands: &[String], folder: &Path) -> Vec<Reply> {
-    let (mut service, mut replies) = (None, Vec::new());
+    let (mut service, mut replies) = (None::<Service>, Vec::new());
     for line in commands {
         if let Some(arguments) = line.strip_prefix("kindred serve ") {
             let mut command = kindred(&["serve", "--listen", "127.0.0.1:0", "--log-level", "warn"]);
@@ -43,6 +43,11 @@ pub fn run(commands: &[String], folder: &Path) -> Vec<Reply> {
             let service = service.as_ref().expect("it is served before");
             replies.push(service.post(path, &body));
         } else {
+            let served = service.as_ref().map(|service| service.url(""));
+            let line = match served {
+                Some(url) => &line.replace("http://127.0.0.1:8080", url.trim_end_matches('/')),
+                None => line,
+            };
             let mut shell = Command::new("sh");
             let functions = "kindred() { \"$KINDRED\" \"$@\"; }\n\
                              command -v jq > /dev/null || jq() { cat; }\n";

@@ -230,7 +230,7 @@ fn the_parts_of_a_text_are_cheap_requests_with_its_terms() {
         let device: &mut dyn Engine = &mut engine;
         let single = parts.len() == tokens.max(1) as usize;
         assert!(parts.iter().all(|part| workload.cost(device, part) <= 8 || single));
-        for batch in parts.rchunks(3).chain([&parts[..1]]) {
+        for batch in parts.rchunks(3).chain(parts.chunks(1).take(1)) {
             let (mut pass, batch) = (Default::default(), batch.iter().collect::<Vec<_>>());
             let mut slices = 0;
             loop {
