@@ -40,6 +40,7 @@ mod replicas;
 mod requests;
 mod restarts;
 mod settings;
+mod stop_words;
 mod structure;
 mod supervision;
 mod support;

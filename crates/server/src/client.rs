@@ -125,13 +125,13 @@ pub fn api_key(given: Option<&str>) -> Result<Option<String>, ClientError> {
 
 /// A client that treats every status as an answer, not as an error, with a time limit for a whole
 /// request. For HTTPS it trusts the system's certificates, or those in the file that SSL_CERT_FILE
-/// names, which may be the service's own. Reading them takes a while, so they are not read for plain
-/// HTTP.
+/// names, which may be the service's own. Reading them takes a while, so they are not read for
+/// plain HTTP.
 ///
 /// # Errors
 /// If SSL_CERT_FILE names a file without certificates.
 pub fn agent(url: &Uri, timeout: Duration) -> Result<Agent, ClientError> {
-    // Of a proxy behind HTTPS, no certificate is trusted.
+    // For plain HTTP, no certificate is trusted: not that of an HTTPS proxy either.
     let tls = TlsConfig::builder()
         .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()))
         .root_certs(RootCerts::Specific(Arc::default()));

@@ -20,7 +20,7 @@ pub struct ServedHead {
     pub name: String,
     /// The head.
     pub head: AnyHead,
-    /// A hash of its name and its content, on which its answers depend besides the model.
+    /// A hash of its name and its content: its answers depend on these and on the model.
     pub(crate) digest: u64,
     /// Of a classifier. An expander is searched like the model itself.
     probe: Option<Arc<Probe>>,

@@ -20,7 +20,7 @@ pub struct Timeouts {
     pub body_read: Duration,
 }
 
-/// The build of the program that serves, besides its version.
+/// The build of the program that serves: commit and features.
 #[derive(Debug, Clone, Copy)]
 pub struct BuildInfo {
     /// The commit that it was built from, or `unknown`.

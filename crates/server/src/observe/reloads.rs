@@ -30,7 +30,7 @@ impl Reloadable {
     }
 }
 
-/// What is in place of a time where there is no certificate.
+/// Stands for a time where there is no certificate.
 const NONE: i64 = i64::MIN;
 
 /// The figures of reloads, by SIGHUP, over HTTP, or because a watched file changed.

@@ -71,9 +71,21 @@ fn whole_seconds(duration: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use kindred::UnknownWord;
     use scheduler::SubmitError;
 
     use super::*;
+
+    /// Memory for an answer is counted by what its errors repeat.
+    #[test]
+    fn the_size_of_an_error_counts_words_and_expressions() {
+        let bytes = |expression: Option<String>| {
+            let unknown = UnknownWord { expression, ..UnknownWord::new("a-b+c".to_owned()) };
+            ApiError::from(Error::UnknownWord { unknown: vec![unknown] }).bytes()
+        };
+        let expression = "a - b + c".repeat(20);
+        assert!(bytes(Some(expression.clone())) >= bytes(None) + 2 * expression.len());
+    }
 
     /// Answers in bulk have no `ApiError`, and the same codes.
     #[test]

@@ -6,7 +6,7 @@ mod from;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use kindred::Error;
+use kindred::{Error, UnknownWord};
 
 use super::parse::other_names::did_you_mean;
 
@@ -65,7 +65,7 @@ pub(in crate::http) enum ApiError {
     #[error(
         "the Content-Encoding of the body is {found}, and only bodies without one are read; send \
          the body as it is, and leave the header Content-Encoding out (a character set belongs \
-         into Content-Type)"
+         in Content-Type)"
     )]
     EncodedBody { found: String },
     #[error(
@@ -212,9 +212,13 @@ impl ApiError {
     /// About how many bytes of the request this error repeats to the client.
     pub(in crate::http) fn bytes(&self) -> usize {
         match self {
-            // Each word appears in `unknown` and in `detail`, with its suggestions.
+            // Each word appears in `unknown` and in `detail`, with its suggestions and expression.
             Self::Question(Error::UnknownWord { unknown }) => {
-                unknown.iter().map(|unknown| 3 * unknown.word.len() + 128).sum()
+                let of_word = |unknown: &UnknownWord| {
+                    let expression = unknown.expression.as_ref().map_or(0, String::len);
+                    3 * (unknown.word.len() + expression) + 128
+                };
+                unknown.iter().map(of_word).sum()
             }
             Self::InQuery { error, .. } => error.bytes(),
             _ => 0,

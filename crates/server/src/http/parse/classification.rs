@@ -3,9 +3,9 @@
 use serde_json::value::RawValue;
 
 use super::at_most::AtMost;
-use super::invalid;
 use super::limits::{MAX_EXPLAINED_TEXTS, MAX_TEXTS, at_most};
 use super::texts::{TextsRequest, UnreadText, text_or_texts, texts_body};
+use super::{found, invalid};
 use crate::http::ApiError;
 
 texts_body! {
@@ -61,7 +61,7 @@ impl<'a> ClassifyBody<'a> {
         };
         let threshold = self.threshold.unwrap_or(0.0);
         if !(0.0..=1.0).contains(&threshold) {
-            return Err(invalid("threshold").with_found(Some(threshold.to_string())));
+            return Err(invalid("threshold").with_found(Some(found::of_number(threshold))));
         }
         let top = match self.top {
             None => usize::MAX,

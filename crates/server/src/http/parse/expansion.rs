@@ -121,10 +121,10 @@ impl<'a> ExpandBody<'a> {
         let Self { min_weight, max_ratio, .. } = self;
         let (min_weight, max_ratio) = (min_weight.unwrap_or(0.0), max_ratio.unwrap_or(0.0));
         if !(0.0..=f64::MAX).contains(&min_weight) {
-            return Err(invalid("min_weight").with_found(Some(min_weight.to_string())));
+            return Err(invalid("min_weight").with_found(Some(found::of_number(min_weight))));
         }
         if !(0.0..=1.0).contains(&max_ratio) {
-            return Err(invalid("max_ratio").with_found(Some(max_ratio.to_string())));
+            return Err(invalid("max_ratio").with_found(Some(found::of_number(max_ratio))));
         }
         let most = WantedTerms::MOST as u64;
         let top = self.top.unwrap_or(WantedTerms::TOP as u64);

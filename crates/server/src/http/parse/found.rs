@@ -38,6 +38,12 @@ pub(super) fn of_parameter(value: &str) -> Option<String> {
     }
 }
 
+/// A number; one that would be long has an exponent.
+pub(super) fn of_number(value: f64) -> String {
+    let written = value.to_string();
+    if written.len() > LONGEST { format!("{value:e}") } else { written }
+}
+
 /// The part of a JSON text that a segment leads to.
 fn step<'a>(json: &'a str, segment: &Segment) -> Option<&'a str> {
     let mut reader = serde_json::Deserializer::from_str(json);
@@ -137,6 +143,16 @@ mod tests {
             ("1".repeat(100), "a number of so many digits"),
         ] {
             assert_eq!(of_json(&json), words);
+        }
+        for (value, words) in [
+            (2.0, "2"),
+            (-0.5, "-0.5"),
+            (f64::NAN, "NaN"),
+            (f64::INFINITY, "inf"),
+            (-1e300, "-1e300"),
+            (1e-300, "1e-300"),
+        ] {
+            assert_eq!(of_number(value), words);
         }
         assert_eq!(of_parameter("ten").as_deref(), Some("`ten`"));
         assert_eq!(of_parameter("").as_deref(), Some("empty"));

@@ -5,7 +5,8 @@ use super::table::ROUTES;
 use super::{index, split_model_name};
 use crate::config::likest;
 
-/// Routes, and what others call them: the first part of a path, in small letters and with dashes.
+/// Routes, and other services' names for them: the first part of a path, in small letters and with
+/// dashes.
 const OTHERS: &[(&str, &[&str])] = &[
     (
         "/nearest",
