@@ -56,7 +56,10 @@ pub(crate) fn query_strings() -> Vec<Case> {
         words("top is a word", "/classify?text=east&top=all", "top").detail("not `all`"),
         words("top is 0", "/classify?text=east&top=0", "top"),
         words("threshold is 2", "/classify?text=east&threshold=2", "threshold").detail("not 2"),
-        words("a format that does not exist", "/expand?text=east&format=xml", "format"),
+        words("a format that does not exist", "/expand?text=east&format=xml", "format")
+            .detail("not `xml`"),
+        words("a huge threshold", "/classify?text=east&threshold=1e300", "threshold")
+            .detail("not 1e300"),
         words("top is 1001", "/expand?text=east&top=1001", "top").detail("not 1001"),
         words("no time to classify", "/classify?text=east&timeout_ms=0", "timeout_ms"),
         unknown("a parameter without a name", "/nearest?word=east&=3", ""),

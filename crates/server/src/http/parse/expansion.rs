@@ -138,8 +138,11 @@ impl<'a> ExpandBody<'a> {
             at_most(results, MAX_RESULTS, |found| format!("`top` × texts is {found}"))?;
         }
         let top = (top as usize).min(MAX_RESULTS / texts.len());
-        let form = self.format.as_deref().map(str::parse).transpose();
-        let form = form.map_err(|_| invalid("format"))?.unwrap_or_default();
+        let read = |form: &str| {
+            let wrong = || invalid("format").with_found(found::of_parameter(form));
+            form.parse::<Form>().map_err(|_| wrong())
+        };
+        let form = self.format.as_deref().map(read).transpose()?.unwrap_or_default();
         let explain = self.explain.unwrap_or(false);
         if explain && form != Form::Terms {
             let reason = format!("`explain` needs the format `terms`, not `{form}`");
