@@ -141,7 +141,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * Labels of a text
+         * @description The labels that a head gives to a text, the most probable first, as by `POST /classify`. For
+         *     several texts, or a text as a list of words, use POST. The same request has the same answer as
+         *     long as the entity tag stays: it changes with the model and with the head.
+         */
+        get: operations["getClassify"];
         put?: never;
         /**
          * Labels of texts
@@ -166,7 +172,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * Terms that a text implies
+         * @description The terms that a text implies, with weights, the largest first, as by `POST /expand`. For
+         *     several texts, a text as a list of words, or vectors of tokens, use POST. The same request has
+         *     the same answer as long as the entity tag stays: it changes with the model and with the head.
+         */
+        get: operations["getExpand"];
         put?: never;
         /**
          * Terms that texts imply
@@ -335,6 +347,26 @@ export interface paths {
          * @description The models, the default model first, each as in `/model`.
          */
         get: operations["getModels"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/version": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Build of the program
+         * @description The version of the program that answers, and from what it was built.
+         */
+        get: operations["getVersion"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1362,6 +1394,11 @@ export interface components {
             /** @description The word, as written. */
             word: string;
             suggestions: components["schemas"]["Suggestions"];
+            /**
+             * @description The expression that the word may stand for, if all words of that are known: `king - man +
+             *     woman` of `king-man+woman`.
+             */
+            expression?: string;
         };
     };
     responses: {
@@ -1372,6 +1409,14 @@ export interface components {
         NotModified: {
             headers: {
                 ETag: components["headers"]["ETag"];
+                [name: string]: unknown;
+            };
+            content?: never;
+        };
+        /** @description `If-None-Match` names the current model and head, so the caller has the answer already. */
+        HeadNotModified: {
+            headers: {
+                ETag: components["headers"]["HeadETag"];
                 [name: string]: unknown;
             };
             content?: never;
@@ -1656,7 +1701,7 @@ export interface components {
                 /**
                  * @example {
                  *       "code": "invalid_value",
-                 *       "detail": "`with_vector` must be true or false",
+                 *       "detail": "`with_vector` must be true or false, not `1`",
                  *       "expected": "true or false",
                  *       "field": "with_vector",
                  *       "status": 422,
@@ -1819,7 +1864,8 @@ export interface components {
             };
         };
         /**
-         * @description The `Content-Type` is neither JSON nor, where vectors are taken, `application/x-npy` (code
+         * @description The `Content-Type` is neither JSON nor, where vectors are taken, `application/x-npy`; or the body has
+         *     a `Content-Encoding`, such as gzip: then the answer has the header `Accept-Encoding: identity` (code
          *     `unsupported_media_type`).
          */
         UnsupportedMediaType: {
@@ -1993,6 +2039,11 @@ export interface components {
          * @example W/"799db1a51f7cfa2e"
          */
         ETag: string;
+        /**
+         * @description Hashes of the model's name and version, and of the head's name and content, as a weak entity tag.
+         * @example W/"799db1a51f7cfa2e-0a1b2c3d4e5f6071"
+         */
+        HeadETag: string;
         /**
          * @description A hash of the answer's content, as a weak entity tag.
          * @example W/"67fd54b9155fb9f1"
@@ -2419,6 +2470,64 @@ export interface operations {
             504: components["responses"]["DeadlinePassed"];
         };
     };
+    getClassify: {
+        parameters: {
+            query: {
+                /**
+                 * @description The text. Given once.
+                 * @example a moving and funny film
+                 */
+                text: string;
+                /** @description The name of the classifier. The default is the only one. */
+                head?: components["schemas"]["HeadName"];
+                /** @description Whether to name the n-grams that decided. */
+                explain?: boolean;
+                /** @description The label to explain, if not the most probable one. */
+                explain_label?: string;
+                /** @description Whether to give the class score beside each probability. */
+                scores?: boolean;
+                /** @description Only labels of at least this probability. */
+                threshold?: number;
+                /** @description Maximum number of labels, in decimal digits. */
+                top?: number;
+                /** @description Timeout of the request, in milliseconds. Decimal digits. */
+                timeout_ms?: components["parameters"]["TimeoutMs"];
+            };
+            header?: {
+                /** @description Timeout of the request, in milliseconds. Decimal digits. */
+                "Request-Timeout-Ms"?: components["parameters"]["Request-Timeout-Ms"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The labels of the text. */
+            200: {
+                headers: {
+                    "Server-Timing": components["headers"]["Server-Timing"];
+                    ETag: components["headers"]["HeadETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClassifyAnswer"];
+                };
+            };
+            304: components["responses"]["HeadNotModified"];
+            400: components["responses"]["SearchNotUtf8"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NoSuchHead"];
+            405: components["responses"]["SearchMethodNotAllowed"];
+            406: components["responses"]["SearchNotAcceptable"];
+            414: components["responses"]["UriTooLong"];
+            422: components["responses"]["SearchUnprocessable"];
+            429: components["responses"]["QueueFull"];
+            431: components["responses"]["HeadersTooLarge"];
+            501: components["responses"]["UnknownTransferCoding"];
+            503: components["responses"]["SearchUnavailable"];
+            504: components["responses"]["DeadlinePassed"];
+        };
+    };
     postClassify: {
         parameters: {
             query?: never;
@@ -2448,12 +2557,70 @@ export interface operations {
             400: components["responses"]["NearestBadBody"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NoSuchHead"];
-            405: components["responses"]["PostMethodNotAllowed"];
+            405: components["responses"]["SearchMethodNotAllowed"];
             406: components["responses"]["SearchNotAcceptable"];
             408: components["responses"]["BodyTimeout"];
             413: components["responses"]["BodyTooLarge"];
             414: components["responses"]["UriTooLong"];
             415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["SearchUnprocessable"];
+            429: components["responses"]["QueueFull"];
+            431: components["responses"]["HeadersTooLarge"];
+            501: components["responses"]["UnknownTransferCoding"];
+            503: components["responses"]["SearchUnavailable"];
+            504: components["responses"]["DeadlinePassed"];
+        };
+    };
+    getExpand: {
+        parameters: {
+            query: {
+                /**
+                 * @description The text. Given once.
+                 * @example cheap flights
+                 */
+                text: string;
+                /** @description The name of the expander. The default is the only one. */
+                head?: components["schemas"]["HeadName"];
+                /** @description Maximum number of terms, in decimal digits. */
+                top?: number;
+                /** @description The minimum weight of a term. */
+                min_weight?: number;
+                /** @description The minimum weight of a term, as a part of the largest weight. */
+                max_ratio?: number;
+                /** @description The form of the answer. */
+                format?: "terms" | "impacts" | "rank_features" | "sparse_vector" | "qdrant" | "vespa";
+                /** @description Whether each term names its token. */
+                explain?: boolean;
+                /** @description Timeout of the request, in milliseconds. Decimal digits. */
+                timeout_ms?: components["parameters"]["TimeoutMs"];
+            };
+            header?: {
+                /** @description Timeout of the request, in milliseconds. Decimal digits. */
+                "Request-Timeout-Ms"?: components["parameters"]["Request-Timeout-Ms"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The terms of the text. */
+            200: {
+                headers: {
+                    "Server-Timing": components["headers"]["Server-Timing"];
+                    ETag: components["headers"]["HeadETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExpandAnswer"];
+                };
+            };
+            304: components["responses"]["HeadNotModified"];
+            400: components["responses"]["SearchNotUtf8"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NoSuchHead"];
+            405: components["responses"]["SearchMethodNotAllowed"];
+            406: components["responses"]["SearchNotAcceptable"];
+            414: components["responses"]["UriTooLong"];
             422: components["responses"]["SearchUnprocessable"];
             429: components["responses"]["QueueFull"];
             431: components["responses"]["HeadersTooLarge"];
@@ -2507,7 +2674,7 @@ export interface operations {
             400: components["responses"]["NearestBadBody"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NoSuchHead"];
-            405: components["responses"]["PostMethodNotAllowed"];
+            405: components["responses"]["SearchMethodNotAllowed"];
             406: components["responses"]["SearchNotAcceptable"];
             408: components["responses"]["BodyTimeout"];
             413: components["responses"]["BodyTooLarge"];
@@ -2798,6 +2965,56 @@ export interface operations {
                         default: components["schemas"]["ModelName"];
                         /** @description All of them. */
                         models: components["schemas"]["Model"][];
+                    };
+                };
+            };
+            304: components["responses"]["FileNotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["UriTooLong"];
+            422: components["responses"]["NoParameters"];
+            429: components["responses"]["OverLimit"];
+            431: components["responses"]["HeadersTooLarge"];
+            501: components["responses"]["UnknownTransferCoding"];
+        };
+    };
+    getVersion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The build. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["FileETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "version": "0.1.0",
+                     *       "commit": "3dba6cf2d8fdc2b0a1f0b4a2f0d87a2ce1f0a9c4",
+                     *       "features": [
+                     *         "traces"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        /** @description The version of the program. */
+                        version: string;
+                        /**
+                         * @description The commit that it was built from, or `unknown`: in builds for development, and
+                         *     in those from an archive whose builder did not name it.
+                         */
+                        commit: string;
+                        /** @description The optional features that it was built with (`cuda`, `parquet`, `traces`). */
+                        features: string[];
                     };
                 };
             };
