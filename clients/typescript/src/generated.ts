@@ -143,7 +143,7 @@ export interface paths {
         };
         /**
          * Labels of a text
-         * @description The labels that a head gives to a text, the most probable first, as by `POST /classify`. For
+         * @description The labels of a text, by a head, the most probable first, as by `POST /classify`. For
          *     several texts, or a text as a list of words, use POST. The same request has the same answer as
          *     long as the entity tag stays: it changes with the model and with the head.
          */
@@ -906,12 +906,12 @@ export interface components {
              */
             explain_label?: string;
             /**
-             * @description Whether to give the class score beside each probability.
+             * @description Whether to return the class score with each probability.
              * @default false
              */
             scores?: boolean;
             /**
-             * @description Only labels of at least this probability.
+             * @description The minimum probability of a label.
              * @default 0
              */
             threshold?: number;
@@ -2484,9 +2484,9 @@ export interface operations {
                 explain?: boolean;
                 /** @description The label to explain, if not the most probable one. */
                 explain_label?: string;
-                /** @description Whether to give the class score beside each probability. */
+                /** @description Whether to return the class score with each probability. */
                 scores?: boolean;
-                /** @description Only labels of at least this probability. */
+                /** @description The minimum probability of a label. */
                 threshold?: number;
                 /** @description Maximum number of labels, in decimal digits. */
                 top?: number;
@@ -2585,7 +2585,7 @@ export interface operations {
                 top?: number;
                 /** @description The minimum weight of a term. */
                 min_weight?: number;
-                /** @description The minimum weight of a term, as a part of the largest weight. */
+                /** @description The minimum ratio of a term's weight to the largest weight. */
                 max_ratio?: number;
                 /** @description The form of the answer. */
                 format?: "terms" | "impacts" | "rank_features" | "sparse_vector" | "qdrant" | "vespa";
@@ -2638,7 +2638,7 @@ export interface operations {
                 top?: number;
                 /** @description The minimum weight of a term. */
                 min_weight?: number;
-                /** @description The minimum weight of a term, as a part of the largest weight of its text. */
+                /** @description The minimum ratio of a term's weight to the largest weight of its text. */
                 max_ratio?: number;
                 /** @description The form of the answer. */
                 format?: "terms" | "impacts" | "rank_features" | "sparse_vector" | "qdrant" | "vespa";
