@@ -114,10 +114,11 @@ pub fn run_by(
         total,
         read: 0,
         pieces: 0,
+        padding: 0,
         on_progress: &mut on_progress,
     };
     let result = keeper.run((resumed > 0).then_some(&begun.input), options.jobs.max(1));
-    let Keeper { checkpoint, output: mut written, .. } = keeper;
+    let Keeper { checkpoint, output: mut written, padding, .. } = keeper;
     let asking_seconds = asked.elapsed().as_secs_f64();
     if let Err(error) = result {
         // Nothing to go on from, or no way to; another command may be right.
@@ -146,6 +147,10 @@ pub fn run_by(
     let Checkpoint { input: Position { rows, .. }, errors, .. } = checkpoint;
     let failed = errors.values().sum();
     let (model, version) = answerer.model();
+    let warnings = match padding {
+        0 => Vec::new(),
+        zeros => vec![format!("the zero bytes at its end ({zeros}) were left out")],
+    };
     Ok(BulkSummary {
         input: input.name(),
         output: output.name(),
@@ -156,6 +161,7 @@ pub fn run_by(
         answered: rows - failed,
         failed,
         errors,
+        warnings,
         resumed_rows: resumed,
         asking_seconds,
         seconds: started.elapsed().as_secs_f64(),
