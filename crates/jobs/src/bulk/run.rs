@@ -123,10 +123,14 @@ pub fn run_by(
     if let Err(error) = result {
         // Nothing to go on from, or no way to; another command may be right.
         let goes_on = total.is_some() && checkpoint.input.rows > 0;
+        let is_kept = goes_on && written.journal.is_some();
         if let Some(journal) = written.journal.filter(|_| !goes_on) {
             journal.remove();
         }
-        return Err(error);
+        return Err(match error {
+            JobError::Answerer(reason) if !is_kept => JobError::AnswererForGood(reason),
+            error => error,
+        });
     }
     if let BulkOutput::File(file) = output {
         if written.is_empty() {
