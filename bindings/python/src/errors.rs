@@ -45,8 +45,11 @@ pub(crate) fn model(error: impl ToString) -> PyErr {
     plain("ModelError", &of_python(&error.to_string()))
 }
 
-/// A message with options as Python names them: `--skip-bad-rows` is `skip_bad_rows`.
+/// A message with options as Python names them: `--skip-bad-rows` is `skip_bad_rows`. A command for
+/// a terminal, at the end, keeps its own.
 fn of_python(message: &str) -> String {
+    let command = message.find("| kindred ").unwrap_or(message.len());
+    let (message, command) = message.split_at(command);
     let mut pieces = message.split("--");
     let mut written = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
@@ -60,7 +63,7 @@ fn of_python(message: &str) -> String {
         }
         written += rest;
     }
-    written
+    written + command
 }
 
 /// A value that is not what it must be.

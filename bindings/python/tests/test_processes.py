@@ -61,6 +61,9 @@ def test_prepare_tells_what_it_left_out(tmp_path):
     source.write_text("3 2\na 1 2\nb 1 2\n\n")
     warnings = kindred.prepare(source, tmp_path / "model")["warnings"]
     assert [part in " ".join(warnings) for part in ("empty lines at its end (1)", "announces 3 rows")] == [True, True]
+    source.write_text("9 2\na 1 2\nb 1 2\n")
+    with pytest.raises(kindred.ModelError, match=r"tail .* \| kindred prepare - --format glove --dim 2 --out DIR"):
+        kindred.prepare(source, tmp_path / "other")
 
 
 def test_prepare_takes_numbers_for_words_only_if_it_is_told_to(tmp_path):

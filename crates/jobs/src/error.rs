@@ -63,6 +63,9 @@ pub enum JobError {
     /// What answers instead of an engine did not answer.
     #[error("{0}; rows that are done are kept: the same command goes on from there")]
     Answerer(String),
+    /// The same, and the work can't go on.
+    #[error("{0}; there is nothing to go on from: the same command begins anew")]
+    AnswererForGood(String),
     /// The caller stopped it.
     #[error(
         "stopped with {done} rows done; they are kept in {}: the same command goes on from there",

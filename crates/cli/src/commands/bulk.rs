@@ -201,6 +201,9 @@ fn print_summary(
     if let Some(verification) = verification {
         verification.finish(Some(&files.out))?;
     }
+    for warning in &done.warnings {
+        eprintln!("warning: {}: {warning}", done.input);
+    }
     let errors = done.errors.iter().map(|(code, count)| format!("{code}: {}", HumanCount(*count)));
     let errors = errors.collect::<Vec<_>>().join(", ");
     let text = if files.json {

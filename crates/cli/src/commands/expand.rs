@@ -132,7 +132,11 @@ impl Run<'_> {
     fn answer_vectors(&self, path: &Path) -> Result<(), CommandError> {
         let name = path.display().to_string();
         let dim = self.expander.token_dim();
-        let Array { shape, numbers } = read_array(path, |shape| check_shape(shape, dim as u64))?;
+        let read = read_array(path, |shape| check_shape(shape, dim as u64))?;
+        let Array { shape, numbers, warning } = read;
+        if let Some(warning) = warning {
+            eprintln!("warning: {name}: {warning}");
+        }
         let tokens = shape[shape.len() - 2];
         let is_single = shape.len() == 2;
         if let Some(place) = numbers.iter().position(|number| !number.is_finite()) {

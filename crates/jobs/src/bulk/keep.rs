@@ -29,6 +29,8 @@ pub(super) struct Keeper<'a> {
     pub(super) read: u64,
     /// Pieces that are done.
     pub(super) pieces: u64,
+    /// Zero bytes at the end of the input that were left out.
+    pub(super) padding: u64,
     pub(super) on_progress: &'a mut dyn FnMut(BulkProgress) -> ControlFlow<()>,
 }
 
@@ -108,7 +110,13 @@ impl Keeper<'_> {
         if let Ok((ReadingEnd::Changed, _)) = read {
             return Err(self.changed());
         }
-        let is_complete = matches!(read, Ok((ReadingEnd::AtTheEnd, given)) if given == self.pieces);
+        let is_complete = match read {
+            Ok((ReadingEnd::AtTheEnd { padding }, given)) => {
+                self.padding = padding;
+                given == self.pieces
+            }
+            _ => false,
+        };
         // Where the last piece was not written, the checkpoint is that of the piece before. If all
         // is written, it becomes the file at once.
         let kept = match is_complete || matches!(read, Err(JobError::Io { .. })) {

@@ -140,6 +140,8 @@ pub struct BulkSummary {
     pub failed: u64,
     /// How many, by its code.
     pub errors: BTreeMap<String, u64>,
+    /// What was unusual about the input, but no fault: a sentence for each.
+    pub warnings: Vec<String>,
     /// Rows that earlier runs had done.
     pub resumed_rows: u64,
     /// In which the other rows were read, asked for and written, in seconds.

@@ -114,18 +114,23 @@ pub fn run_by(
         total,
         read: 0,
         pieces: 0,
+        padding: 0,
         on_progress: &mut on_progress,
     };
     let result = keeper.run((resumed > 0).then_some(&begun.input), options.jobs.max(1));
-    let Keeper { checkpoint, output: mut written, .. } = keeper;
+    let Keeper { checkpoint, output: mut written, padding, .. } = keeper;
     let asking_seconds = asked.elapsed().as_secs_f64();
     if let Err(error) = result {
         // Nothing to go on from, or no way to; another command may be right.
         let goes_on = total.is_some() && checkpoint.input.rows > 0;
+        let is_kept = goes_on && written.journal.is_some();
         if let Some(journal) = written.journal.filter(|_| !goes_on) {
             journal.remove();
         }
-        return Err(error);
+        return Err(match error {
+            JobError::Answerer(reason) if !is_kept => JobError::AnswererForGood(reason),
+            error => error,
+        });
     }
     if let BulkOutput::File(file) = output {
         if written.is_empty() {
@@ -146,6 +151,10 @@ pub fn run_by(
     let Checkpoint { input: Position { rows, .. }, errors, .. } = checkpoint;
     let failed = errors.values().sum();
     let (model, version) = answerer.model();
+    let warnings = match padding {
+        0 => Vec::new(),
+        zeros => vec![format!("the zero bytes at its end ({zeros}) were left out")],
+    };
     Ok(BulkSummary {
         input: input.name(),
         output: output.name(),
@@ -156,6 +165,7 @@ pub fn run_by(
         answered: rows - failed,
         failed,
         errors,
+        warnings,
         resumed_rows: resumed,
         asking_seconds,
         seconds: started.elapsed().as_secs_f64(),

@@ -1,6 +1,6 @@
 //! The bytes of an input, from where work goes on, with a hash of all that was used.
 
-use heads::delimited::{Bytes, count_lines};
+use heads::delimited::{Bytes, MOST_ROW_BYTES, count_lines};
 use model_store::prepare::Unpacked;
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +37,8 @@ pub(super) struct Source<'r, 'i> {
     /// Lines that were used.
     pub(super) lines: u64,
     after_return: bool,
+    /// Zero bytes at the end, which only fill the file up.
+    pub(super) padding: u64,
 }
 
 impl<'r, 'i> Source<'r, 'i> {
@@ -51,6 +53,7 @@ impl<'r, 'i> Source<'r, 'i> {
             used: 0,
             lines: 0,
             after_return: false,
+            padding: 0,
         };
         source.more()?;
         if source.rest().starts_with("\u{feff}".as_bytes()) {
@@ -90,6 +93,29 @@ impl<'r, 'i> Source<'r, 'i> {
         // What follows a `\r` ends no line again, if it is a `\n`.
         self.after_return = self.at > 0 && self.buffer[self.at - 1] == b'\r';
         Ok(self.position(place.rows) == *place)
+    }
+
+    /// Whether nothing but ends of lines and then zero bytes is left, at most as many as a row may
+    /// have. Counts the zero bytes.
+    pub(super) fn is_filled_up(&mut self) -> Result<bool, JobError> {
+        let (mut seen, mut zeros) = (0, 0);
+        loop {
+            for &byte in &self.rest()[seen..] {
+                match byte {
+                    0 => zeros += 1,
+                    b'\n' | b'\r' if zeros == 0 => {}
+                    _ => return Ok(false),
+                }
+            }
+            seen = self.rest().len();
+            if seen > MOST_ROW_BYTES {
+                return Ok(false);
+            }
+            if !self.more()? {
+                self.padding = zeros;
+                return Ok(true);
+            }
+        }
     }
 
     /// Bytes of the file that were read, before decompression.

@@ -85,6 +85,9 @@ impl Answerer for Service {
             if *text == "lost" {
                 return Err(JobError::Refused("it is lost".to_owned()));
             }
+            if *text == "gone" {
+                return Err(JobError::Answerer("it is gone".to_owned()));
+            }
             let found = self.kindred.nearest(*text, self.options.clone()).wait();
             Ok(found.map_err(Fault::from).map(|found| {
                 let text = serde_json::to_string(&found).unwrap();
@@ -110,6 +113,23 @@ fn the_answers_of_a_service_have_the_bytes_of_those_of_an_engine() {
         let done = bulk::run_by(&service, &work.question(), files, &default, on).unwrap();
         assert_eq!((done.rows, done.answered, &*done.model), (3, 2, "demo"));
         assert!(fs::read(&out).unwrap() == fs::read(&expected).unwrap(), "{name}");
+    }
+}
+
+#[test]
+fn an_answerer_that_is_gone_promises_no_more_than_is_kept() {
+    let scratch = Scratch::new();
+    let service = Service { kindred: demo(), options: Options::new(), head: "a" };
+    let question = BulkWork::Nearest(Options::new()).question();
+    let options = BulkOptions { jobs: 1, ..BulkOptions::default() };
+    // The first piece has 1024 rows.
+    for (rows, part) in [(0, "it is gone; there is nothing to go on from"), (1024, "are kept")] {
+        let input = scratch.file("in.txt", "frog\n".repeat(rows) + "gone\n");
+        let out = scratch.path("o.jsonl");
+        let files = (BulkInput::File(&input), BulkOutput::File(&out));
+        let error = bulk::run_by(&service, &question, files, &options, on).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+        assert_eq!(scratch.path("o.jsonl.partial").exists(), rows > 0);
     }
 }
 

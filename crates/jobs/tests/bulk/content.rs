@@ -250,19 +250,40 @@ fn zero_bytes_at_the_end_are_no_row() {
     let (kindred, scratch) = (demo(), Scratch::new());
     let work = labels(&kindred);
     let options = BulkOptions::default();
-    for (name, rows) in
-        [("a.txt", "good\nbad\n"), ("a.jsonl", "{\"text\": \"good\"}\n\n{\"text\": \"bad\"}\n")]
-    {
+    for (name, rows) in [
+        ("a.txt", "good\nbad\n"),
+        ("a.jsonl", "{\"text\": \"good\"}\n\n{\"text\": \"bad\"}\n"),
+        ("a.csv", "text,id\r\ngood,1\r\n\r\nbad,2\r\n\r\n"),
+        ("b.csv", "text\ngood\n\"bad\"\n"),
+        ("a.tsv", "id\ttext\n1\tgood\n2\tbad\n"),
+    ] {
         for zeros in [0, 1, 9000] {
             let input = scratch.file(name, format!("{rows}{}", "\0".repeat(zeros)));
             let (found, done) = scratch.answers(&kindred, &work, &input, &options);
             assert_eq!((found.len(), done.rows), (2, 2), "{name}, {zeros}");
             assert!(found.iter().all(|row| row["error"].is_null()), "{found:?}");
+            let warning = format!("the zero bytes at its end ({zeros}) were left out");
+            assert_eq!(done.warnings, Vec::from_iter((zeros > 0).then_some(warning)), "{name}");
         }
     }
-    // A line that may be cut off is one.
-    let input = scratch.file("a.txt", "good\nbad\0\0");
-    assert_eq!(scratch.answers(&kindred, &work, &input, &options).1.rows, 2);
+    // A line that may be cut off is one, and so are zero bytes before another row.
+    for (name, content, rows) in [
+        ("a.txt", "good\nbad\0\0", 2),
+        ("a.csv", "text\ngood\nbad\0\0", 2),
+        ("a.csv", "text\ngood\n\0\0\nbad\n", 3),
+        ("a.csv", "text\ngood\n\0\0bad\n", 2),
+    ] {
+        let (_, done) = scratch.answers(&kindred, &work, &scratch.file(name, content), &options);
+        assert_eq!((done.rows, done.warnings.len()), (rows, 0), "{content:?}");
+    }
+    // More than a row may have are no end.
+    for (name, rows) in [("a.txt", "good\n"), ("a.csv", "text\ngood\n")] {
+        let content = [rows.as_bytes(), &vec![0; (16 << 20) + 1]].concat();
+        let input = scratch.file(name, content);
+        let (found, done) = scratch.answers(&kindred, &work, &input, &options);
+        assert_eq!((done.rows, done.warnings.len()), (2, 0), "{name}");
+        assert_eq!(found[1]["error"]["code"], "row_too_large", "{name}");
+    }
 }
 
 #[test]

@@ -83,17 +83,28 @@ impl Numbers {
     pub fn bytes<'a>(&self, file: &'a [u8]) -> Result<&'a [u8], String> {
         let found = usize::try_from(self.start).ok().and_then(|start| file.get(start..));
         let found = found.unwrap_or_default();
-        let size = self.number.bytes() as u64;
-        let count = self.shape.iter().try_fold(1u64, |count, &length| count.checked_mul(length));
-        if count.and_then(|count| count.checked_mul(size)) == Some(found.len() as u64) {
+        if self.size() == Some(found.len() as u64) {
             return Ok(found);
         }
+        let size = self.number.bytes();
         let announced = self.shape.iter().map(u64::to_string).collect::<Vec<_>>().join(" × ");
         Err(format!(
             "its header announces {announced} numbers of {size} bytes, but {} bytes follow; the file is cut off, or its header \
              is wrong",
             found.len()
         ))
+    }
+
+    /// The length of the file up to its last number, in bytes; `None` if no file is so long.
+    pub fn end(&self) -> Option<u64> {
+        self.start.checked_add(self.size()?)
+    }
+
+    /// The length of all numbers, in bytes.
+    fn size(&self) -> Option<u64> {
+        let size = self.number.bytes() as u64;
+        let count = self.shape.iter().try_fold(1u64, |count, &length| count.checked_mul(length));
+        count?.checked_mul(size)
     }
 }
 
@@ -151,6 +162,14 @@ mod tests {
             numbers.bytes(&file).map(<[u8]>::len)
         };
         assert_eq!(bytes(&[2, 3], 24), Ok(24));
+        let end = |start, shape: &[u64]| {
+            Numbers { shape: shape.to_vec(), number: Number::F32, start }.end()
+        };
+        assert_eq!(
+            (end(128, &[2, 3]), end(128, &[]), end(9, &[0, 7])),
+            (Some(152), Some(132), Some(9))
+        );
+        assert_eq!((end(128, &[u64::MAX]), end(u64::MAX, &[1])), (None, None));
         assert_eq!(bytes(&[], 4), Ok(4));
         assert_eq!(bytes(&[0, u64::MAX], 0), Ok(0));
         for (shape, found) in [(&[2, 3][..], 23), (&[2, 3], 25), (&[u64::MAX, 2], 0), (&[1], 0)] {

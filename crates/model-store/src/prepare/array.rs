@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use super::Input;
-use super::formats::MAX_RECORD_BYTES;
+use super::blank_end::BlankEnd;
+use super::formats::{MAX_RECORD_BYTES, is_padding};
 use super::kind::FileKind;
 use super::lines::CHUNK_BYTES;
 use super::unpack::{self, Unpacked};
@@ -17,6 +18,8 @@ pub struct Array {
     pub shape: Vec<usize>,
     /// Its numbers, each the nearest float32; those out of range are infinite.
     pub numbers: Vec<f32>,
+    /// What was left out of the file: zero bytes after the last number.
+    pub warning: Option<String>,
 }
 
 /// Reads a NumPy file (.npy) of float32, float64 or float16, compressed or not, of a shape that
@@ -57,10 +60,17 @@ pub(super) fn read_npy(
     while more {
         more = unpacked.fill(&mut bytes, CHUNK_BYTES)?;
     }
+    let mut left_out = BlankEnd::default();
+    let end = header.end().and_then(|end| usize::try_from(end).ok());
+    if let Some(end) = end.filter(|&end| bytes.get(end..).is_some_and(is_padding)) {
+        left_out.zeros = (bytes.len() - end) as u64;
+        bytes.truncate(end);
+    }
     let found = header.bytes(&bytes).map_err(|reason| so_far.bad(reason))?;
     let mut numbers = Vec::new();
     header.number.read(found, &mut numbers);
     // An array with a length of 0 may have others of any size.
     let length = |&length: &u64| usize::try_from(length).unwrap_or(usize::MAX);
-    Ok(Array { shape: header.shape.iter().map(length).collect(), numbers })
+    let shape = header.shape.iter().map(length).collect();
+    Ok(Array { shape, numbers, warning: left_out.warning() })
 }

@@ -31,7 +31,7 @@ impl Biases {
             let mut head = Vec::new();
             let more = unpacked.fill(&mut head, MAX_RECORD_BYTES)?;
             let (unit, (biases, warning)) = if npy::Numbers::begins(&head) {
-                (("row", 0), (read_npy(unpacked, head, more)?, None))
+                (("row", 0), read_npy(unpacked, head, more)?)
             } else {
                 (("line", 1), read_text(unpacked, head, more, encoding)?)
             };
@@ -91,13 +91,14 @@ impl Biases {
     }
 }
 
+/// Numbers, and what was left out at the end.
 fn read_npy(
     unpacked: &mut Unpacked<'_>,
     bytes: Vec<u8>,
     more: bool,
-) -> Result<Vec<f32>, ModelError> {
+) -> Result<(Vec<f32>, Option<String>), ModelError> {
     let so_far = unpacked.progress().clone();
-    let Array { numbers: biases, .. } = array::read_npy(unpacked, bytes, more, |shape| {
+    let Array { numbers: biases, warning, .. } = array::read_npy(unpacked, bytes, more, |shape| {
         let found = shape.len();
         if found == 1 {
             return Ok(());
@@ -108,7 +109,7 @@ fn read_npy(
         ))
     })?;
     match biases.iter().position(|bias| !bias.is_finite()) {
-        None => Ok(biases),
+        None => Ok((biases, warning)),
         Some(row) => Err(so_far.bad(format!(
             "row {row}: the bias is not a finite float32: {}; every bias is a finite number",
             biases[row]

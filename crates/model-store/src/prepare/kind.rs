@@ -34,7 +34,7 @@ const CONTAINERS: [(&[u8], &str, &str); 5] = [
 ];
 
 /// Signatures of other files.
-const OTHERS: [(&[u8], &str, &str); 8] = [
+const OTHERS: [(&[u8], &str, &str); 7] = [
     (
         b"\xba\x16\x4f\x2f",
         "a fastText model (.bin)",
@@ -56,12 +56,6 @@ const OTHERS: [(&[u8], &str, &str); 8] = [
         "an SQLite database, such as a .magnitude file",
         "in Python, save its vectors with numpy.save and its keys as text, one per line",
     ),
-    (
-        b"MATLAB 5.0 MAT-file",
-        "a MATLAB file",
-        "in Python, save its array with numpy.save('vectors.npy', scipy.io.loadmat(path)['NAME']) \
-         and its words as text, one per line",
-    ),
     (b"ARROW1\0\0", ARROW, ARROW_CURE),
     (b"FEA1\0", ARROW, ARROW_CURE),
     (b"Obj\x01", "an Avro file", "convert it to text, with a word and its components in each line"),
@@ -74,6 +68,8 @@ const ARROW: &str = "an Arrow file (Feather)";
 const ARROW_CURE: &str = "in Python, table = pandas.read_feather(path): save its vectors with \
                           numpy.save('vectors.npy', numpy.stack(table['vector'])) and its words \
                           as text, one per line";
+const MATLAB_CURE: &str = "in Python, save its array with numpy.save('vectors.npy', \
+                           scipy.io.loadmat(path)['NAME']) and its words as text, one per line";
 const PARQUET_CURE: &str = "in Python, table = pandas.read_parquet(path): save its vectors with \
                             numpy.save('vectors.npy', numpy.stack(table['vector'])) and its words \
                             as text, one per line";
@@ -192,7 +188,14 @@ impl FileKind {
 
 /// Kinds whose signature is a word, and then numbers that no text has.
 fn by_numbers(start: &[u8]) -> Option<(&'static str, &'static str)> {
+    /// The version and the order of bytes after MATLAB's text.
+    const MATLAB: [&[u8]; 2] = [b"\0\x01IM", b"\x01\0MI"];
     match start {
+        [b'M', b'A', b'T', b'L', b'A', b'B', b' ', ..]
+            if start.get(124..128).is_some_and(|end| MATLAB.contains(&end)) =>
+        {
+            Some(("a MATLAB file", MATLAB_CURE))
+        }
         // The first field of a page or of the file's description.
         [b'P', b'A', b'R', b'1' | b'E', 0x15, ..] => Some(("a Parquet file", PARQUET_CURE)),
         // A version.

@@ -1,10 +1,13 @@
 //! Files that are whole, but for their ends: empty lines, zero bytes, a header that counts one row
 //! more or less.
 
+use std::fs;
+
+use contract::Metric;
 use model_store::prepare::{PrepareOptions, Summary, VectorsFormat};
 
 use super::files::{glove, npy, word2vec_binary};
-use super::support::{Packing, ROWS, Scratch, components, words_text};
+use super::support::{Packing, ROWS, Scratch, WORDS, components, words_text};
 
 /// Prepares a file of the example rows, and checks that all are there.
 #[track_caller]
@@ -157,6 +160,42 @@ fn a_words_file_may_end_in_empty_lines() {
     let summary = scratch.prepare("0.5 1\n2 3\n\n", &options).unwrap();
     let of_words = "words.any: the empty lines at its end (1) were left out";
     assert_eq!(summary.warnings, [of_words, "the empty lines at its end (1) were left out"]);
+}
+
+#[test]
+fn biases_may_be_followed_by_zero_bytes() {
+    let biases = [0.5f32, -1.0, 0.0, 2.0].map(f32::to_le_bytes).concat();
+    let array = npy("<f4", "False", "(4,)", &biases);
+    for (content, expected) in [
+        (array.clone(), None),
+        (
+            [&array[..], &[0; 9]].concat(),
+            Some("words.any: the zero bytes at its end (9) were left out"),
+        ),
+        (
+            b"0.5\n-1\n0\n2\n\0".to_vec(),
+            Some("words.any: the zero bytes at its end (1) were left out"),
+        ),
+    ] {
+        for packing in [Packing::Plain, Packing::Zstd] {
+            let scratch = Scratch::new();
+            fs::write(scratch.path(WORDS), packing.pack(&content)).unwrap();
+            let biases = Some(scratch.path(WORDS));
+            let options = PrepareOptions { metric: Metric::Dot, biases, ..Default::default() };
+            let summary = whole(glove(" ", "\n"), &scratch, &options);
+            assert_eq!(summary.warnings, Vec::from_iter(expected));
+            assert_eq!(scratch.open().table().biases(), Some(&[0.5, -1.0, 0.0, 2.0][..]));
+        }
+    }
+    // What is no zero byte may be a number, and a number too few is none of zero bytes.
+    for content in [[&array[..], b"\0x"].concat(), array[..array.len() - 1].to_vec()] {
+        let scratch = Scratch::new();
+        fs::write(scratch.path(WORDS), content).unwrap();
+        let biases = Some(scratch.path(WORDS));
+        let options = PrepareOptions { metric: Metric::Dot, biases, ..Default::default() };
+        let said = scratch.refused(glove(" ", "\n"), &options);
+        assert!(said.contains("bytes follow"), "{said}");
+    }
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn arrays_that_are_no_biases_are_refused() {
         (npy("<i4", "(3,)", &good), ["the type <i4", "array.astype('<f4')"]),
         (npy(">f4", "(3,)", &good), ["the type >f4", "little-endian"]),
         (npy("<f4", "(3,)", &good[..11]), ["announces 3 numbers of 4 bytes", "11 bytes follow"]),
-        (npy("<f4", "(3,)", &[&good[..], &[0]].concat()), ["13 bytes follow", "cut off"]),
+        (npy("<f4", "(3,)", &[&good[..], &[1]].concat()), ["13 bytes follow", "cut off"]),
         (npy("<f8", "(9223372036854775808,)", &good), ["of 8 bytes", "12 bytes follow"]),
         (npy("<f4", "(3,)", &bytes([1.0, f32::NAN, 3.0])), ["row 1: the bias", "NaN"]),
         (npy("<f4", "(3,)", &bytes([1.0, 2.0, f32::INFINITY])), ["row 2: the bias", "inf"]),

@@ -40,6 +40,9 @@ impl Columns {
         source: &mut Source<'_, '_>,
         piece: &mut Piece,
     ) -> Result<bool, JobError> {
+        if source.is_filled_up()? {
+            return Ok(false);
+        }
         let Some(Row { line, columns, problem }) = self.reader.next(source)? else {
             return Ok(false);
         };

@@ -30,6 +30,7 @@ pub(super) fn next(
             // fill the file up.
             let is_filled_up = source.lines > 0 && source.rest().iter().all(|&byte| byte == 0);
             if (source.rest().is_empty() || is_filled_up) && !is_too_large {
+                source.padding = source.rest().len() as u64;
                 return Ok(false);
             }
         }

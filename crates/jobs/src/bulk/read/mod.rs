@@ -47,7 +47,10 @@ pub(super) struct RawRow {
 /// Why reading ended: it is over, the caller has enough, or what was read before has changed.
 #[derive(Debug, PartialEq)]
 pub(super) enum ReadingEnd {
-    AtTheEnd,
+    AtTheEnd {
+        /// Zero bytes that were left out.
+        padding: u64,
+    },
     Enough,
     Changed,
 }
@@ -77,6 +80,11 @@ trait Rows {
 
     /// Bytes of the file that were read, before decompression.
     fn bytes_read(&self) -> u64;
+
+    /// Zero bytes at the end that were left out, once the end was seen.
+    fn padding(&self) -> u64 {
+        0
+    }
 }
 
 /// Rows of text: of CSV or TSV if there are columns, otherwise lines.
@@ -104,6 +112,10 @@ impl Rows for OfText<'_, '_> {
 
     fn bytes_read(&self) -> u64 {
         self.source.bytes_read()
+    }
+
+    fn padding(&self) -> u64 {
+        self.source.padding
     }
 }
 
@@ -134,7 +146,7 @@ impl Job<'_> {
             };
             let columns = dialect.map(|dialect| columns::Columns::new(dialect, &mut source, self));
             let columns = match columns.transpose()? {
-                Some(None) => return Ok(ReadingEnd::AtTheEnd),
+                Some(None) => return Ok(ReadingEnd::AtTheEnd { padding: 0 }),
                 columns => columns.flatten(),
             };
             let skips_blank = self.format == BulkFormat::JsonLines;
@@ -162,7 +174,7 @@ impl Job<'_> {
                 goes_on = input.next(&mut piece)?;
             }
             if piece.rows.is_empty() {
-                return Ok(ReadingEnd::AtTheEnd);
+                return Ok(ReadingEnd::AtTheEnd { padding: input.padding() });
             }
             rows += piece.rows.len() as u64;
             (piece.end, piece.bytes_read) = (input.position(rows), input.bytes_read());

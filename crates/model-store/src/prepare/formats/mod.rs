@@ -194,7 +194,7 @@ impl Expected {
 const HEADER_TOLERANCE: u64 = 1;
 
 /// Whether bytes after the last row are only there to fill up a file.
-fn is_padding(bytes: &[u8]) -> bool {
+pub(super) fn is_padding(bytes: &[u8]) -> bool {
     bytes.iter().all(|&byte| byte == 0)
 }
 
