@@ -19,14 +19,14 @@ use super::CommandError;
 use crate::arguments::ServiceArguments;
 use crate::console::Remote;
 
-/// How long a service may be busy or restart before the work ends.
+/// The time that a service may be busy, or its engine restart, before the work ends.
 const BUSY: Duration = Duration::from_secs(120);
-/// How often a request is made again after the engine failed: it may be what makes it fail, and
-/// others ask that engine, too.
+/// The number of times that a request is made again after the engine failed: it may be the cause,
+/// and others ask that engine, too.
 const TRIES: usize = 5;
 /// Fewer questions than these are not cut because the service is busy.
 const FEWEST: usize = 64;
-/// How often a thread that waits asks whether to go on.
+/// The time from question to question whether a thread that waits should go on.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// A service, and the question that it answers.
@@ -76,7 +76,7 @@ type GoOn<'a> = &'a dyn Fn() -> ControlFlow<()>;
 /// An answer or an error for each question, in order.
 pub(super) type Answers = Vec<Result<JsonAnswer, Problem>>;
 
-/// What became of a request.
+/// The outcome of a request.
 enum Outcome {
     Answered(Answers),
     /// It asks for too much: of fewer questions, or of one that has this error.

@@ -25,7 +25,7 @@ pub(super) struct Step<'a> {
     pub(super) count: u64,
     /// How many earlier runs did.
     pub(super) earlier: u64,
-    /// What else there is to say: `12 errors`.
+    /// Anything else to say: `12 errors`.
     pub(super) note: &'a str,
     /// How far the work is, and how far it goes, if that is known: in things, or in bytes.
     pub(super) done: u64,
@@ -111,8 +111,8 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("checked by use")
 }
 
-/// What is done, at which pace, and how long it will take. The least important is last, because a
-/// terminal may have no room for it.
+/// The things that are done, the pace, and the time that is left. The least important is last,
+/// because a terminal may have no room for it.
 fn message(step: &Step<'_>, pace: &str) -> String {
     let Step { things, count, note, done, length, .. } = step;
     let mut message = format!("{} {things}{pace}", HumanCount(*count));
