@@ -24,6 +24,7 @@ mod files;
 mod fold_case;
 mod graph;
 mod heads_by_get;
+mod health;
 mod http;
 #[cfg(unix)]
 mod kubernetes;

@@ -366,6 +366,10 @@ mod tests {
             (&["similarity", "a"], "`kindred similarity` needs 2 values for `WORD`, not 1"),
             (&["similarity", "a", "b", "c"], "needs 2 values for `WORD`, not 3"),
             (&["similarity", "--left", "a"], "needs `--right WORD`"),
+            (
+                &["similarity", "a", "b", "--url", "u", "--model", "m"],
+                "`--url` can't be used with `--model`; leave one out",
+            ),
             (&["classify", "a", "--api-key", "k"], "needs `--url URL`"),
             (&["rank", "a", "--word", "b", "-k", "5"], "`kindred rank` has no option `-k`"),
         ] {

@@ -15,7 +15,7 @@ export const KINDS = {
 /** The tab of a kind of query: texts are typed where words are. */
 export const tabOf = (kind) => (kind === "text" ? "word" : kind);
 
-/** What an address of this kind may also have: the method; the head, and the label that is explained. */
+/** Further fields of an address of this kind: the method; the head, and the label that is explained. */
 const ALSO = { analogy: ["method"], classify: ["head", "label"], expand: ["head"] };
 
 /** The methods that are not the default. */

@@ -149,7 +149,7 @@ fn by_url(
     print_summary(done, (service.head(), service.engine()), None, files, output)
 }
 
-/// What became of work.
+/// The outcome of work.
 type Done = Result<BulkSummary, JobError>;
 
 /// Shows the progress of work until it ends.

@@ -19,11 +19,14 @@ use super::CommandError;
 use crate::arguments::ServiceArguments;
 use crate::console::Remote;
 
-/// How long a service may be busy or restart before the work ends.
+/// The time that a service may be busy, or its engine restart, before the work ends.
 const BUSY: Duration = Duration::from_secs(120);
+/// The number of times that a request is made again after the engine failed: it may be the cause,
+/// and others ask that engine, too.
+const TRIES: usize = 5;
 /// Fewer questions than these are not cut because the service is busy.
 const FEWEST: usize = 64;
-/// How often a thread that waits asks whether to go on.
+/// The time from question to question whether a thread that waits should go on.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// A service, and the question that it answers.
@@ -73,13 +76,15 @@ type GoOn<'a> = &'a dyn Fn() -> ControlFlow<()>;
 /// An answer or an error for each question, in order.
 pub(super) type Answers = Vec<Result<JsonAnswer, Problem>>;
 
-/// What became of a request.
+/// The outcome of a request.
 enum Outcome {
     Answered(Answers),
     /// It asks for too much: of fewer questions, or of one that has this error.
     TooMuch(Problem),
-    /// The service is busy, or restarts.
+    /// The service is busy, or its engine restarts.
     Later(Duration, CommandError),
+    /// The engine failed.
+    Failed(Duration, CommandError),
 }
 
 impl ByUrl {
@@ -141,7 +146,8 @@ impl ByUrl {
         texts: &[&str],
         go_on: GoOn<'_>,
     ) -> Result<Option<Answers>, CommandError> {
-        let (mut all, mut busy_since) = (Answers::with_capacity(texts.len()), None);
+        let mut all = Answers::with_capacity(texts.len());
+        let (mut busy_since, mut failures) = (None, 0);
         // The first is the last.
         let mut to_ask = vec![texts];
         while let Some(some) = to_ask.pop() {
@@ -152,7 +158,7 @@ impl ByUrl {
             match self.request(some)? {
                 Outcome::Answered(answers) => {
                     all.extend(answers);
-                    busy_since = None;
+                    (busy_since, failures) = (None, 0);
                 }
                 Outcome::TooMuch(problem) if some.len() == 1 => all.push(Err(problem)),
                 Outcome::TooMuch(_) => to_ask.extend([halves.1, halves.0]),
@@ -168,6 +174,16 @@ impl ByUrl {
                         true => to_ask.extend([halves.1, halves.0]),
                         false => to_ask.push(some),
                     }
+                }
+                Outcome::Failed(delay, error) => {
+                    failures += 1;
+                    if failures > TRIES {
+                        return Err(error);
+                    }
+                    if pause(delay, go_on).is_break() {
+                        return Ok(None);
+                    }
+                    to_ask.push(some);
                 }
             }
         }
@@ -186,14 +202,21 @@ impl ByUrl {
             && let Some(problem) =
                 serde_json::from_slice(&received.body).ok().and_then(Problem::new)
         {
+            let delay = received.retry_after.unwrap_or(Duration::from_secs(1));
+            let refused = |problem: Problem| CommandError::Refused(problem.fault.detail);
             match &*problem.fault.code {
+                // One question has time enough once the service has: that is no error of its own,
+                // which bulk work would keep.
+                "deadline_passed" if texts.len() == 1 => {
+                    return Ok(Outcome::Later(delay, refused(problem)));
+                }
                 "too_many_results" | "body_too_large" | "deadline_passed" => {
                     return Ok(Outcome::TooMuch(problem));
                 }
-                "queue_full" | "over_limit" | "engine_failed" | "engine_restarting" => {
-                    let delay = received.retry_after.unwrap_or(Duration::from_secs(1));
-                    return Ok(Outcome::Later(delay, CommandError::Refused(problem.fault.detail)));
+                "queue_full" | "over_limit" | "engine_restarting" => {
+                    return Ok(Outcome::Later(delay, refused(problem)));
                 }
+                "engine_failed" => return Ok(Outcome::Failed(delay, refused(problem))),
                 _ => {}
             }
         }
@@ -351,131 +374,4 @@ fn pause(delay: Duration, go_on: GoOn<'_>) -> ControlFlow<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::{Read as _, Write as _};
-    use std::net::TcpListener;
-    use std::sync::Mutex;
-    use std::thread;
-
-    use kindred::Options;
-
-    use super::*;
-
-    /// A service that answers `/model`, and of each request as many words as it takes.
-    fn service(takes: usize, busy: usize) -> (String, thread::JoinHandle<Vec<usize>>) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let serve = move || {
-            let (mut sizes, mut busy) = (Vec::new(), busy);
-            loop {
-                let (mut stream, _) = listener.accept().unwrap();
-                let (mut head, mut byte) = (Vec::new(), [0]);
-                while !head.ends_with(b"\r\n\r\n") {
-                    stream.read_exact(&mut byte).unwrap();
-                    head.push(byte[0]);
-                }
-                let head = String::from_utf8(head).unwrap().to_lowercase();
-                let length = head
-                    .split("content-length: ")
-                    .nth(1)
-                    .and_then(|rest| rest.lines().next().unwrap().parse::<usize>().ok());
-                let mut body = vec![0; length.unwrap_or(0)];
-                stream.read_exact(&mut body).unwrap();
-                let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-                let words = body["queries"].as_array().map_or(0, Vec::len);
-                let problem = |code: &str| json!({"code": code, "detail": "no"}).to_string();
-                let (status, more, answer) = if head.starts_with("get /model ") {
-                    let model = kindred::Model::from_rows("m", &[("a", [1.0, 0.0])]).unwrap();
-                    let engine = |model: &std::sync::Arc<kindred::ModelStore>| {
-                        let engine = kindred::ReferenceEngine::new(model.clone());
-                        Ok(Box::new(engine) as Box<dyn kindred::contract::Engine>)
-                    };
-                    let settings = kindred::Settings::default();
-                    let kindred = kindred::Kindred::with_engine(model, settings, engine).unwrap();
-                    let mut about = serde_json::to_value(kindred.description()).unwrap();
-                    about["version"] = json!("v");
-                    ("200 OK", "", about.to_string())
-                } else if head.starts_with("get /end ") {
-                    return sizes;
-                } else if busy > 0 {
-                    busy -= 1;
-                    ("429 T", "Retry-After: 0\r\n", problem("queue_full"))
-                } else if words > takes {
-                    ("422 U", "", problem("too_many_results"))
-                } else {
-                    sizes.push(words);
-                    let one = |query: &Value| match query["word"].as_str().unwrap() {
-                        "b" => json!({"error": {"code": "unknown_word", "detail": "no `b`"}}),
-                        word => json!({"neighbors": [{"word": word}]}),
-                    };
-                    let results: Vec<Value> =
-                        body["queries"].as_array().unwrap().iter().map(one).collect();
-                    let answer = json!({"model": "m", "version": "v", "results": results});
-                    ("200 OK", "", answer.to_string())
-                };
-                let length = answer.len();
-                let head = format!(
-                    "HTTP/1.1 {status}\r\n{more}Connection: close\r\nContent-Length: {length}\r\n\r\n"
-                );
-                stream.write_all((head + &answer).as_bytes()).unwrap();
-            }
-        };
-        (url, thread::spawn(serve))
-    }
-
-    fn by_url(url: &str) -> ByUrl {
-        let service = ServiceArguments { url: Some(url.to_owned()), api_key: None };
-        ByUrl::new(&service, None, |_| BulkQuestion::Nearest(Options::new())).unwrap()
-    }
-
-    fn end(url: &str) {
-        let mut stream =
-            std::net::TcpStream::connect(url.strip_prefix("http://").unwrap()).unwrap();
-        stream.write_all(b"GET /end HTTP/1.1\r\n\r\n").unwrap();
-    }
-
-    #[test]
-    fn requests_are_cut_until_the_service_takes_them_and_keep_their_order() {
-        let (url, served) = service(3, 2);
-        let words: Vec<String> = (0..10).map(|n| format!("w{n}")).collect();
-        let words: Vec<&str> = words.iter().map(String::as_str).chain(["b"]).collect();
-        let go_on = || ControlFlow::Continue(());
-        let answers = by_url(&url).ask(&words, &go_on).unwrap().unwrap();
-        let found = answers.iter().map(|answer| match answer {
-            Ok(found) => found.field::<Value>("neighbors").unwrap()[0]["word"].to_string(),
-            Err(Problem { fault: Fault { code, detail }, .. }) => format!("{code}: {detail}"),
-        });
-        let expected = words[..10].iter().map(|word| format!("\"{word}\""));
-        let expected = expected.chain(["unknown_word: no `b`".to_owned()]);
-        assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
-        end(&url);
-        assert_eq!(served.join().unwrap(), [2, 3, 3, 3]);
-    }
-
-    #[test]
-    fn a_question_that_is_too_much_by_itself_is_its_error() {
-        let (url, served) = service(0, 0);
-        let go_on = || ControlFlow::Continue(());
-        let answers = by_url(&url).ask(&["a", "c"], &go_on).unwrap().unwrap();
-        let codes = answers.iter().map(|one| one.as_ref().err().map(|one| &*one.fault.code));
-        assert_eq!(codes.collect::<Vec<_>>(), [Some("too_many_results"); 2]);
-        end(&url);
-        assert!(served.join().unwrap().is_empty());
-    }
-
-    #[test]
-    fn who_does_not_go_on_gets_nothing() {
-        let (url, served) = service(1, usize::MAX);
-        let calls = Mutex::new(0);
-        let go_on = || {
-            *calls.lock().unwrap() += 1;
-            match *calls.lock().unwrap() > 3 {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
-        };
-        assert!(by_url(&url).ask(&["a"], &go_on).unwrap().is_none());
-        end(&url);
-        served.join().unwrap();
-    }
-}
+mod tests;

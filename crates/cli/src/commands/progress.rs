@@ -25,7 +25,7 @@ pub(super) struct Step<'a> {
     pub(super) count: u64,
     /// How many earlier runs did.
     pub(super) earlier: u64,
-    /// What else there is to say: `12 errors`.
+    /// Anything else to say: `12 errors`.
     pub(super) note: &'a str,
     /// How far the work is, and how far it goes, if that is known: in things, or in bytes.
     pub(super) done: u64,
@@ -51,7 +51,8 @@ impl Display {
     pub(super) fn new() -> Self {
         let bar =
             std::io::stderr().is_terminal().then(|| ProgressBar::new(0).with_style(style(BAR)));
-        Self { bar, has_length: true, pace: Pace::default(), last: Instant::now() }
+        let now = Instant::now();
+        Self { bar, has_length: true, pace: Pace::since(now), last: now }
     }
 
     /// Shows how far the work is, if it is time to.
@@ -110,8 +111,8 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("checked by use")
 }
 
-/// What is done, at which pace, and how long it will take. The least important is last, because a
-/// terminal may have no room for it.
+/// The things that are done, the pace, and the time that is left. The least important is last,
+/// because a terminal may have no room for it.
 fn message(step: &Step<'_>, pace: &str) -> String {
     let Step { things, count, note, done, length, .. } = step;
     let mut message = format!("{} {things}{pace}", HumanCount(*count));
@@ -125,9 +126,11 @@ fn message(step: &Step<'_>, pace: &str) -> String {
 }
 
 /// The pace of a run.
-#[derive(Default)]
 struct Pace {
-    /// When its progress was first told, and how many things were done then.
+    /// When it began with nothing done, unless it goes on from earlier runs.
+    created: Instant,
+    /// When its count began, and how many things were done then: at its creation, or, after earlier
+    /// runs, when its progress was first told.
     began: Option<(Instant, u64)>,
     /// When its first things were done, and how far the work was then: what earlier runs did may be
     /// read again before that.
@@ -135,12 +138,18 @@ struct Pace {
 }
 
 impl Pace {
-    /// Takes note of a step. The first begins the count, also if nothing is done.
+    fn since(created: Instant) -> Self {
+        Self { created, began: None, first: None }
+    }
+
+    /// Takes note of a step. Of work that begins anew, the first step was in work since the
+    /// creation: where steps are few and large, the pace is known after it.
     fn see(&mut self, now: Instant, step: &Step<'_>) {
         let own = step.count.saturating_sub(step.earlier);
-        self.began.get_or_insert((now, own));
+        let anew = (step.earlier == 0).then_some((self.created, 0));
+        self.began.get_or_insert(anew.unwrap_or((now, own)));
         if own > 0 {
-            self.first.get_or_insert((now, step.done));
+            self.first.get_or_insert(anew.unwrap_or((now, step.done)));
         }
     }
 
@@ -179,23 +188,39 @@ mod tests {
 
     #[test]
     fn rows_a_second_count_from_before_the_first_rows() {
-        let (mut pace, start) = (Pace::default(), Instant::now());
+        let start = Instant::now();
+        let mut pace = Pace::since(start);
+        let mut at = |seconds, rows, done| {
+            let (now, step) =
+                (start + Duration::from_secs(seconds), step(rows, 7, done, Some(100)));
+            pace.see(now, &step);
+            pace.text(now, &step)
+        };
+        assert_eq!(at(0, 7, 0), "");
+        // It was resumed at 40.
+        assert_eq!(at(10, 1007, 50), ", 100 rows/s");
+        assert_eq!(at(20, 2007, 60), ", 100 rows/s, 40s left");
+        assert_eq!(at(40, 3007, 80), ", 75 rows/s, 20s left");
+    }
+
+    #[test]
+    fn the_first_step_of_work_that_begins_anew_has_its_pace() {
+        let start = Instant::now();
+        let mut pace = Pace::since(start);
         let mut at = |seconds, rows, done| {
             let (now, step) =
                 (start + Duration::from_secs(seconds), step(rows, 0, done, Some(100)));
             pace.see(now, &step);
             pace.text(now, &step)
         };
-        assert_eq!(at(0, 0, 0), "");
-        // It was resumed at 40.
-        assert_eq!(at(10, 1000, 50), ", 100 rows/s");
-        assert_eq!(at(20, 2000, 60), ", 100 rows/s, 40s left");
-        assert_eq!(at(40, 3000, 80), ", 75 rows/s, 20s left");
+        assert_eq!(at(10, 1000, 20), ", 100 rows/s, 40s left");
+        assert_eq!(at(50, 2000, 50), ", 40 rows/s, 50s left");
     }
 
     #[test]
     fn rows_that_were_there_at_the_first_call_and_those_of_earlier_runs_do_not_count() {
-        let (mut pace, start) = (Pace::default(), Instant::now());
+        let start = Instant::now();
+        let mut pace = Pace::since(start);
         let mut at = |seconds, rows| {
             let (now, step) = (start + Duration::from_secs(seconds), step(rows, 500, rows, None));
             pace.see(now, &step);
@@ -213,7 +238,7 @@ mod tests {
             note,
             ..step(count, 1000, count / 10 * 9, Some(2_196_016_000))
         };
-        let mut pace = Pace::default();
+        let mut pace = Pace::since(start);
         pace.see(start, &large(1000, ""));
         pace.see(start + Duration::from_secs(1), &large(2000, ""));
         let (now, last) =

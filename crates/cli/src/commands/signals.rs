@@ -14,10 +14,10 @@ use super::CommandError;
 /// How long the work may take to stop by itself after a signal.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a command leaves that writes no file, or has not begun to.
+/// The remains of a command that writes no file, or has not begun to.
 pub(super) const NOTHING: &str = "nothing was written: the same command begins anew";
 
-/// What a command leaves that answers line by line.
+/// The remains of a command that answers line by line.
 pub(super) const LINES: &str = "the lines that were printed are right, and the others are not \
                                 answered: the same command begins anew";
 
@@ -29,7 +29,7 @@ pub(super) const REMOVED: &str = "a temporary .kindred-* may be left beside the 
 static IS_STOPPED: AtomicBool = AtomicBool::new(false);
 /// Whether work that was told to stop has stopped, and only its end is to come.
 static IS_OVER: AtomicBool = AtomicBool::new(false);
-/// What the work leaves if it does not stop by itself; `None` if it can't.
+/// The remains of work that does not stop by itself; `None` if there is none to stop.
 static WORK: Mutex<Option<&'static str>> = Mutex::new(None);
 
 /// From now on, Ctrl-C and SIGTERM end this process with the exit code 130, after a line that says

@@ -151,7 +151,7 @@ impl Form {
         names.iter().zip(&scores).enumerate().map(line).collect()
     }
 
-    /// Prints what is known about the model: JSON as over HTTP, or text for people.
+    /// Prints what is known about the model: JSON as over HTTP, text for people, or columns.
     pub(super) fn facts(
         self,
         out: &mut dyn Write,
@@ -175,7 +175,10 @@ impl Form {
             ("source", format!("{} ({})", from.source, from.source_format)),
             ("prepared", prepared),
         ] {
-            writeln!(out, "   {what:<12}{}", escaped(&said))?;
+            match self.terminal {
+                true => writeln!(out, "   {what:<12}{}", escaped(&said))?,
+                false => writeln!(out, "{what}\t{}", escaped(&said))?,
+            }
         }
         out.flush()
     }

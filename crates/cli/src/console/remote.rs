@@ -52,7 +52,7 @@ struct Heads {
     heads: Vec<ListedHead>,
 }
 
-/// What a service answered, whatever its status.
+/// The answer of a service, whatever its status.
 pub(crate) struct Received {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
@@ -102,7 +102,7 @@ fn trouble(error: &ureq::Error) -> FailureKind {
     }
 }
 
-/// What to do about the certificate of the service at this URL.
+/// The cure for the certificate of the service at this URL.
 fn cure(why: &CertificateError, url: &str) -> String {
     use CertificateError::{
         Expired, ExpiredContext, NotValidForName, NotValidForNameContext, NotValidYet,

@@ -68,7 +68,7 @@ impl Turn<'_> {
                 self.form.facts(self.out, self.number, &facts)?;
             }
             // To standard error, because a script reads the answers on standard output.
-            Line::Help if self.form.json => help(&mut io::stderr())?,
+            Line::Help if self.form.json || !self.form.terminal => help(&mut io::stderr())?,
             Line::Help => help(self.out)?,
             Line::Quit => return Ok(ControlFlow::Break(())),
         }

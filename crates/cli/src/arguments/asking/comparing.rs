@@ -1,13 +1,14 @@
 //! Commands that compare words that are given: `similarity`, `odd-one-out` and `rank`.
 
 use clap::builder::TypedValueParser;
-use clap::{ArgGroup, Args};
+use clap::{Arg, ArgGroup, Args};
 use kindred::Unknown;
 use kindred::method::Method;
 use kindred::question::{MAX_COMPARED_WORDS, MAX_RANKED, MAX_SET_WORDS, MIN_COMPARED_WORDS};
 
 use super::AnswerSource;
 use super::options::RankOptions;
+use crate::arguments::heads::model_folder;
 use crate::arguments::values::{methods, one_of};
 
 /// The form of what these commands print where standard output is no terminal.
@@ -22,6 +23,15 @@ fn unknown() -> impl TypedValueParser<Value = Unknown> {
         Unknown::Error => "error",
         Unknown::Skip => "skip",
     })
+}
+
+/// A model beside a service is for `--compare`, which these commands do not have.
+fn here_or_there(argument: Arg) -> Arg {
+    match argument.get_id().as_str() {
+        "model" => model_folder("written by `kindred prepare`")(argument),
+        "url" => argument.conflicts_with("model"),
+        _ => argument,
+    }
 }
 
 fn similarity_help() -> String {
@@ -39,7 +49,7 @@ Examples:
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = similarity_help())]
+#[command(after_help = similarity_help(), mut_args(here_or_there))]
 #[command(group(ArgGroup::new("sides").args(["words", "left"]).required(true).multiple(true)))]
 pub struct SimilarityArguments {
     /// The two words
@@ -75,7 +85,7 @@ Examples:
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = odd_one_out_help())]
+#[command(after_help = odd_one_out_help(), mut_args(here_or_there))]
 pub struct OddOneOutArguments {
     /// The words, at least 3
     #[arg(value_name = "WORD", required = true, num_args = 1..)]
@@ -105,7 +115,7 @@ Examples:
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = rank_help())]
+#[command(after_help = rank_help(), mut_args(here_or_there))]
 #[command(group(
     ArgGroup::new("among").args(["word", "text", "expression"]).required(true).multiple(true)
 ))]
