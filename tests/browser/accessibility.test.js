@@ -110,6 +110,7 @@ test("/docs: axe-core finds nothing, all text is there to read, and the keyboard
   await becomes(() => new URL(page.url()).hash, "#/search/getNearest");
   assert.deepEqual(await findings(page), [], "open");
   await word.focus();
+  await page.keyboard.press("Control+A");
   await page.keyboard.type("ocean");
   await first.getByRole("button", { name: "Execute" }).focus();
   await page.keyboard.press("Enter");

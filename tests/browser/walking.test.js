@@ -161,7 +161,7 @@ test("an answer that has not changed is said to be unchanged", async () => {
   const big = page.locator("#timings .big");
   assert.match(await big.textContent(), /in the service$/);
   const statuses = [];
-  page.on("response", (response) => /nearest\?word=ocean/.test(response.url()) && statuses.push(response.status()));
+  page.on("response", (response) => /nearest\?word=ocean(&|$)/.test(response.url()) && statuses.push(response.status()));
   await page.click("#answer li a >> nth=0");
   await becomes(async () => (await page.locator("#answer-title").textContent()) === "Nearest to “ocean”", false);
   await settled(page);

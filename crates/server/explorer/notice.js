@@ -43,7 +43,7 @@ export function showNotice(error, question, again) {
 /** A model without heads: the form says already what to do, in more words than the service. */
 function showWayToHead() {
   clearNotice();
-  const heading = byId("no-head").querySelector("div:not([hidden]) h2");
+  const heading = byId("no-head").querySelector(":scope > div:not([hidden]) > h2");
   heading.scrollIntoView({ block: "nearest" });
   if (byId("search").contains(document.activeElement)) heading.focus();
 }
