@@ -43,6 +43,11 @@ fn health_is_what_the_service_says_of_itself() {
         (other(stranger), "is not Kindred"),
         (other("HTTP/1.1 401 U\r\nContent-Length: 0\r\n\r\n"), "401"),
         (other(""), "no answer within 300 ms"),
+        // An alert of TLS.
+        (
+            other("\x15\x03\x03\0\x02\x02\x46"),
+            "if it uses HTTPS, set --url or KINDRED_URL to https://",
+        ),
         (health("http://127.0.0.1:9"), "refused"),
         (health("https://example.org"), "another machine"),
         (health(&service.url("/nearest")), "404"),

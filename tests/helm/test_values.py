@@ -21,6 +21,8 @@ DERIVED = SETTINGS.keys() - SCHEMA["properties"]["config"]["properties"].keys()
     [
         ({"replicas": 3}, "replicas"),
         ({"replicaCount": "3"}, "/replicaCount"),
+        ({"nameOverride": "Words"}, "/nameOverride"),
+        ({"fullnameOverride": "my_words"}, "/fullnameOverride"),
         ({"config": {"thread": 3}}, "thread"),
         ({"config": {"listen": "0.0.0.0:1"}}, "listen"),
         ({"config": {"threads": "3"}}, "/config/threads"),

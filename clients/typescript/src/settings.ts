@@ -56,6 +56,9 @@ export interface Settings {
  * @throws {RangeError} a number that is out of range
  */
 export function checked(options: ClientOptions): Settings {
+  if (typeof options !== "object" || options === null || options instanceof URL) {
+    throw new TypeError('a client takes its options as an object: new Kindred({ baseUrl: "http://127.0.0.1:8080" })');
+  }
   const { model, apiKey, timeoutMs = 30_000, retries = 2, maxRetryAfterMs = 10_000 } = options;
   if (apiKey !== undefined) checkVisible("apiKey", apiKey, Infinity);
   checkModel(model);

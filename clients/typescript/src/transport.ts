@@ -177,7 +177,8 @@ function reasons(error: unknown): string {
   const said: string[] = [];
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     const { code } = cause as { code?: unknown };
-    said.push(cause.message || String(code ?? cause.name));
+    // OpenSSL's messages end with a line break.
+    said.push(cause.message.trim() || String(code ?? cause.name));
   }
   return said.join(": ") || String(error);
 }

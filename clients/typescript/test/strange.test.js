@@ -207,6 +207,9 @@ test("options that can't be sent fail at once, by name", async () => {
         (error) => !error.message.includes(options.apiKey),
       );
   }
+  for (const options of [undefined, null, baseUrl, new URL(baseUrl)]) {
+    assert.throws(() => new Kindred(options), /takes its options as an object: new Kindred\(\{ baseUrl/, String(options));
+  }
   assert.throws(() => new Kindred({ baseUrl }).withModel("."), /model/);
   const kindred = new Kindred({ baseUrl });
   for (const options of [

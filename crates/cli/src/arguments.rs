@@ -427,8 +427,8 @@ Examples:
   kindred serve --api-keys-file keys.txt";
 
 const HEALTH_EXAMPLES: &str = "\
-Exits with 0 if /health/ready reports ready, otherwise with 1 and the reason; with 2 for invalid flags or \
-variables. Useful in containers without curl. \
+Exits with 0 if /health/ready reports ready, otherwise with 1 and the reason, also for an address or a key \
+that can't be used; with 2 for flags that can't be read and misspelt variables. Useful in containers without curl. \
 If KINDRED_API_KEY is set, its key is sent.
 
 Examples:

@@ -23,8 +23,8 @@ pub enum CommandError {
     #[error(transparent)]
     Part(Box<dyn Error + Send + Sync>),
     #[error(
-        "can't listen on {address}: {source}; choose another address with --listen ADDR:PORT (port 0 selects \
-         a free port)"
+        "can't listen on {address}: {source}; choose another address with --listen ADDR:PORT, such as \
+         127.0.0.1:8080, or 0.0.0.0:8080 for other machines too (port 0 selects a free port)"
     )]
     Listen { address: String, source: io::Error },
     /// Anything else that the system refused.

@@ -128,11 +128,12 @@ impl Fault<'_> {
         if self.command.has_subcommands() {
             return self.no_command(argument);
         }
-        format!(
-            "`{argument}` is an argument too many for `{name}`; put what has spaces into quotes, \
-             as in 'new york'{}",
-            self.suggested()
-        )
+        let cure = if self.command.get_positionals().next().is_some() {
+            "; put what has spaces into quotes, as in 'new york'"
+        } else {
+            ", which takes only options"
+        };
+        format!("`{argument}` is an argument too many for `{name}`{cure}{}", self.suggested())
     }
 
     fn no_command(&self, typed: &str) -> String {
@@ -348,6 +349,10 @@ mod tests {
                 "`kindred nearest` has no option `--jsn`; did you mean --json?",
             ),
             (&["nearest", "new", "york"], "`york` is an argument too many for `kindred nearest`"),
+            (
+                &["health", "http://127.0.0.1:8080"],
+                "is an argument too many for `kindred health`, which takes only options",
+            ),
             (&["nearst", "a"], "`kindred` has no command `nearst`; did you mean nearest?"),
             (&["frog"], "`kindred` has no command `frog`"),
             (&["bulk", "count"], "`kindred bulk` has no command `count`"),

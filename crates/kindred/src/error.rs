@@ -117,11 +117,12 @@ pub fn unknown_words_message(unknown: &[UnknownWord]) -> String {
     detail
 }
 
-/// The message for a value that is not what it must be. A `null` often stands for nothing.
+/// The message for a value that is not what it must be. A `null` often stands for nothing, but in
+/// a list for a number that JSON does not have.
 fn invalid_value_message(field: &str, expected: &str, found: Option<&str>) -> String {
     match found {
         None => format!("`{field}` must be {expected}"),
-        Some("null") => {
+        Some("null") if !field.ends_with(']') => {
             format!("`{field}` must be {expected}, not null; leave it out if it has no value")
         }
         Some(found) => format!("`{field}` must be {expected}, not {found}"),
@@ -259,5 +260,18 @@ impl From<QueryError> for Error {
             // Rows come from the model's own words, never from a caller.
             QueryError::NoSuchRow { .. } => Self::Internal,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_field_of_its_own_is_left_out_for_null() {
+        let message = |field| invalid_value_message(field, "a finite number", Some("null"));
+        assert!(message("min_score").ends_with("not null; leave it out if it has no value"));
+        // In a list it stands for NaN, and the others would move up.
+        assert_eq!(message("vector[0]"), "`vector[0]` must be a finite number, not null");
     }
 }

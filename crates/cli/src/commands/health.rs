@@ -68,6 +68,10 @@ fn ask(url: &str, key: Option<String>, within: Duration) -> Result<(), CommandEr
     }
     let mut answer = request.call().map_err(|e| match e {
         ureq::Error::Timeout(_) => not_ready(format!("no answer within {} ms", within.as_millis())),
+        ureq::Error::Protocol(e) if url.starts_with("http://") => not_ready(format!(
+            "it does not speak HTTP ({e}); if it uses HTTPS, set --url or {URL_VARIABLE} to {}",
+            url.replacen("http", "https", 1)
+        )),
         e => not_ready(format!(
             "{e}; is the service running there? set its address with --url or {URL_VARIABLE}"
         )),

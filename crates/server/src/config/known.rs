@@ -33,18 +33,24 @@ impl Known {
         self.0.iter().filter(|(_, default)| default.is_array()).map(|(key, _)| key.as_str())
     }
 
-    /// Checks a key, and the kind of its value. Texts and lists are checked later.
+    /// Checks a key, and the kind of its value. Texts are checked later.
     pub(super) fn check(&self, origin: &str, key: &str, value: &Value) -> Result<(), ConfigError> {
         const SWITCHES: [&str; 8] = ["true", "false", "1", "0", "yes", "no", "on", "off"];
         let Some(default) = self.0.get(key) else {
-            let hint = did_you_mean(key, self.0.keys().map(String::as_str));
+            let hint = if value.is_table() {
+                format!("; settings have no sections, so leave out `[{key}]`")
+            } else {
+                did_you_mean(key, self.0.keys().map(String::as_str))
+            };
             return Err(self.unknown(origin.to_owned(), key, &hint));
         };
+        let whole = |number: Option<i64>| match number {
+            Some(number) if number < 0 => (false, "a whole number of at least 0"),
+            number => (number.is_some(), "a whole number"),
+        };
         let (is_right, expected) = match (default, value) {
-            (Value::Integer(_), Value::String(text)) => {
-                (text.parse::<i64>().is_ok(), "a whole number")
-            }
-            (Value::Integer(_), value) => (value.is_integer(), "a whole number"),
+            (Value::Integer(_), Value::String(text)) => whole(text.parse().ok()),
+            (Value::Integer(_), value) => whole(value.as_integer()),
             (Value::Float(_), Value::String(text)) => (text.parse::<f64>().is_ok(), "a number"),
             (Value::Float(_), value) => (value.is_integer() || value.is_float(), "a number"),
             (Value::Boolean(_), Value::String(text)) => {
@@ -52,6 +58,10 @@ impl Known {
                 (SWITCHES.into_iter().any(is_text), "true or false")
             }
             (Value::Boolean(_), value) => (value.is_bool(), "true or false"),
+            (Value::Array(_), value) => {
+                let is_texts = |list: &Vec<Value>| list.iter().all(Value::is_str);
+                (value.as_array().is_some_and(is_texts), "a list of texts, as in [\"A\", \"B\"]")
+            }
             _ => return Ok(()),
         };
         if is_right {
@@ -73,6 +83,9 @@ impl Known {
         let key = key_of(variable);
         if !self.0.contains_key(&key) {
             return Err(self.unknown_variable(variable));
+        }
+        if self.lists().any(|list| list == key) {
+            return Ok(());
         }
         self.check(&origin_of(variable), &key, &Value::String(text))
     }

@@ -124,7 +124,7 @@ pub(super) mod listed {
         T: FromStr<Err = String>,
     {
         #[derive(Deserialize)]
-        #[serde(untagged)]
+        #[serde(untagged, expecting = "it must be a text or a list of texts,")]
         enum OneOrMany {
             One(String),
             Many(Vec<String>),

@@ -257,7 +257,14 @@ fn values_of_another_kind_are_not_converted() {
         ("access_log_query = 0.0", "it must be true or false"),
         ("traces_sample_ratio = true", "it must be a number"),
         ("traces_sample_ratio = '1%'", "the setting `traces_sample_ratio` is `1%`"),
-        ("[server]\nthreads = 3", "unknown setting `server`"),
+        ("threads = -1", "the setting `threads` is -1; it must be a whole number of at least 0"),
+        ("threads = '-1'", "the setting `threads` is `-1`; it must be a whole number of at least"),
+        ("cors_origins = 'https://a.b'", "is `https://a.b`; it must be a list of texts, as in"),
+        ("public_routes = [5]", "the setting `public_routes` is array; it must be a list of texts"),
+        (
+            "[server]\nthreads = 3",
+            "unknown setting `server`; settings have no sections, so leave out `[server]`",
+        ),
     ] {
         let (file, flags) = file(content);
         let said = load(&flags, &[]).unwrap_err();
@@ -339,6 +346,8 @@ fn bad_values_are_errors_that_name_the_key() {
         ("threads = 1025", "`threads`"),
         ("http_threads = 99999", "http_threads"),
         ("cors_origins = 5", "cors_origins"),
+        ("model = {en = '/m'}", "it must be a text or a list of texts, for key `model`"),
+        ("placement = 5", "it must be a text or a list of texts, for key `placement`"),
     ] {
         let (_file, flags) = file(content);
         let said = load(&flags, &[]).unwrap_err();

@@ -110,6 +110,17 @@ pub enum Outcome {
     Removed,
 }
 
+impl Outcome {
+    /// Its name in the log, which is that of the answer.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Unchanged => "unchanged",
+            Self::Loaded => "loaded",
+            Self::Removed => "removed",
+        }
+    }
+}
+
 /// Time limit of a reload's wait for the memory of a version that it has replaced.
 const FREES_MEMORY: Duration = Duration::from_secs(5);
 
@@ -182,7 +193,12 @@ impl Reloader {
             match &result {
                 Ok(Reloaded { models, .. }) => {
                     for one in models {
-                        info!(model = one.name, version = one.version, outcome = ?one.outcome, "reloaded");
+                        info!(
+                            model = one.name,
+                            version = one.version,
+                            outcome = one.outcome.name(),
+                            "reloaded"
+                        );
                     }
                 }
                 Err(e) => {
@@ -322,4 +338,16 @@ fn open(sources: &[ModelSource], config: &Config) -> Result<Vec<Opened>, ReloadE
     let models = opened.iter().map(|model| &**model);
     heads::check_models(config, models).map_err(|why| failed(why.into()))?;
     Ok(opened.into_iter().map(Ok).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_and_the_answer_have_the_same_names_of_outcomes() {
+        for outcome in [Outcome::Unchanged, Outcome::Loaded, Outcome::Removed] {
+            assert_eq!(serde_json::to_value(outcome).unwrap(), outcome.name());
+        }
+    }
 }

@@ -173,6 +173,8 @@ pub(in crate::http) fn covers(route: &str, path: &str) -> bool {
 /// Parses the keys of a file. The error is the number of the wrong line, and why it is wrong.
 fn parse(text: &str) -> Result<Vec<Key>, (usize, &'static str)> {
     let mut keys: Vec<Key> = Vec::new();
+    // Some editors write a byte order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (number, line) in text.lines().enumerate() {
         let line = line.split('#').next().unwrap_or_default();
         let mut fields = line.split_whitespace();
@@ -290,6 +292,13 @@ mod tests {
         assert!(keys.check(&mut request("/nearest", None)).is_err());
         assert!(keys.check(&mut request("/health/live?x=1", None)).is_ok());
         assert!(keys.check(&mut request("/health/live/", None)).is_err());
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_not_part_of_the_first_line() {
+        let (key, line) = make("one", false).unwrap();
+        let (_file, keys) = keys_of(&format!("\u{feff}{line}\r\n"));
+        assert!(keys.check(&mut request("/nearest", Some(&format!("Bearer {key}")))).is_ok());
     }
 
     #[test]

@@ -1,14 +1,15 @@
 //! TLS: the certificate in force, and its replacement while the service runs.
 
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
-use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{self, ServerConfig};
 use tracing::warn;
 
 use crate::certificate::Certificate;
@@ -92,49 +93,108 @@ impl Tls {
 }
 
 fn read(certificate: &Path, private_key: &Path) -> Result<InForce, ConfigError> {
-    let bad = |setting: &str, path: &Path, reason: String, source| ConfigError::BadFile {
-        file: format!("{}, which the setting `{setting}` names", path.display()),
-        reason,
-        source,
-    };
-    let unreadable = |setting, path: &Path, error: pem::Error| match error {
-        pem::Error::Io(source) => {
-            ConfigError::UnreadableFile { setting, path: path.to_owned(), source }
-        }
-        pem::Error::NoItemsFound if setting == "tls_private_key" => bad(
-            setting,
-            path,
-            "it has no `-----BEGIN PRIVATE KEY-----` (PKCS #8, PKCS #1 or SEC 1, not encrypted)"
-                .into(),
-            None,
-        ),
-        other => bad(setting, path, format!("it is not PEM: {other:?}"), Some(other.into())),
-    };
-    let chain = CertificateDer::pem_file_iter(certificate)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|e| unreadable("tls_certificate", certificate, e))?;
+    const CERTIFICATE: &str = "tls_certificate";
+    const KEY: &str = "tls_private_key";
+    let text = content(CERTIFICATE, certificate)?;
+    let chain = CertificateDer::pem_slice_iter(&text)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|e| bad(CERTIFICATE, certificate, not_pem(&e), None))?;
     if chain.is_empty() {
         let reason = "it has no `-----BEGIN CERTIFICATE-----`; give the certificate, then those that vouch for it";
-        return Err(bad("tls_certificate", certificate, reason.into(), None));
+        return Err(bad(CERTIFICATE, certificate, reason.into(), None));
     }
-    let key = PrivateKeyDer::from_pem_file(private_key)
-        .map_err(|e| unreadable("tls_private_key", private_key, e))?;
+    let text = content(KEY, private_key)?;
+    let key = PrivateKeyDer::from_pem_slice(&text).map_err(|e| {
+        let is_encrypted = text.windows(9).any(|part| part == b"ENCRYPTED");
+        let reason = match &e {
+            _ if is_encrypted => {
+                let file = private_key.display();
+                format!("it is encrypted; decrypt it: openssl pkey -in {file} -out NEW")
+            }
+            pem::Error::NoItemsFound => {
+                "it has no `-----BEGIN PRIVATE KEY-----` (PKCS #8, PKCS #1 or SEC 1, not encrypted)"
+                    .to_owned()
+            }
+            e => not_pem(e),
+        };
+        // Not with its source, which may have the key.
+        bad(KEY, private_key, reason, None)
+    })?;
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain.clone(), key))
         .map_err(|e| {
+            // Only a key that can't be parsed is so general an error.
+            if matches!(e, rustls::Error::General(_)) {
+                let reason = "it is damaged, or of a kind that can't be used: take RSA of \
+                              2048 to 4096 bits, ECDSA over P-256 or P-384, or Ed25519";
+                return bad(KEY, private_key, reason.into(), Some(e.into()));
+            }
             let with = private_key.display();
-            // webpki's error, which rustls does not name.
-            let cure = match format!("{e:?}").contains("UnsupportedCertVersion") {
-                true => "; it is of version 1: make one of version 3, as `openssl req -x509` does",
-                false => "",
+            let reason = match &e {
+                rustls::Error::InconsistentKeys(_) => format!(
+                    "its first certificate is not that of the key in {with}; give the certificate \
+                     of this key first, then those that vouch for it"
+                ),
+                // webpki's error, which rustls does not name.
+                e if format!("{e:?}").contains("UnsupportedCertVersion") => format!(
+                    "it can't be used with the key in {with}: {e}; it is of version 1: make one of \
+                     version 3, as `openssl req -x509` does"
+                ),
+                e => format!("it can't be used with the key in {with}: {e}"),
             };
-            let reason = format!("it can't be used with the key in {with}: {e}{cure}");
-            bad("tls_certificate", certificate, reason, Some(e.into()))
+            bad(CERTIFICATE, certificate, reason, Some(e.into()))
         })?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let expiry = Certificate::read(&chain[0]).map(|certificate| certificate.not_after);
     Ok(InForce { chain, config: Arc::new(config), expiry })
+}
+
+/// The content of a file, without the byte order mark that some editors write before it.
+fn content(setting: &'static str, path: &Path) -> Result<Vec<u8>, ConfigError> {
+    let mut content = std::fs::read(path).map_err(|source| ConfigError::UnreadableFile {
+        setting,
+        path: path.to_owned(),
+        source,
+    })?;
+    if content.starts_with(b"\xef\xbb\xbf") {
+        content.drain(..3);
+    }
+    Ok(content)
+}
+
+/// The fault of a text that is not PEM. It repeats no line, which may have the key.
+fn not_pem(error: &pem::Error) -> String {
+    match error {
+        pem::Error::MissingSectionEnd { end_marker } if is_label(end_marker) => {
+            let label = String::from_utf8_lossy(end_marker);
+            format!("it is not whole PEM: `-----END {label}-----` is missing; copy it again")
+        }
+        pem::Error::MissingSectionEnd { .. } | pem::Error::IllegalSectionStart { .. } => {
+            "it is not PEM: BEGIN and END must stand in lines of their own; copy it line by line"
+                .to_owned()
+        }
+        pem::Error::Base64Decode(_) => {
+            "it is not PEM: the lines between BEGIN and END are not base64; copy it again"
+                .to_owned()
+        }
+        other => format!("it is not PEM: {other}"),
+    }
+}
+
+/// Whether these bytes are a label such as `PRIVATE KEY`, rather than a whole file in one line.
+fn is_label(bytes: &[u8]) -> bool {
+    bytes.len() < 40 && bytes.iter().all(|byte| byte.is_ascii_uppercase() || *byte == b' ')
+}
+
+fn bad(
+    setting: &str,
+    path: &Path,
+    reason: String,
+    source: Option<Box<dyn Error + Send + Sync>>,
+) -> ConfigError {
+    let file = format!("{}, which the setting `{setting}` names", path.display());
+    ConfigError::BadFile { file, reason, source }
 }
 
 #[cfg(test)]
@@ -212,7 +272,34 @@ mod tests {
             (&good.1, &good.1, "cert.pem", "BEGIN CERTIFICATE"),
             (&good.0, &b""[..], "key.pem", "BEGIN PRIVATE KEY"),
             (&good.0, &good.0, "key.pem", "BEGIN PRIVATE KEY"),
+            (&good.0, &other_key, "cert.pem", "not that of the key in"),
             (&good.0, &other_key, "cert.pem", "key.pem"),
+            (
+                &b"-----BEGIN CERTIFICATE-----\nAAAA\n"[..],
+                &good.1,
+                "cert.pem",
+                "`-----END CERTIFICATE-----` is missing",
+            ),
+            (
+                &good.0,
+                &b"-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n\
+                  -----END ENCRYPTED PRIVATE KEY-----\n"[..],
+                "key.pem",
+                "it is encrypted; decrypt it: openssl pkey -in",
+            ),
+            (
+                &good.0,
+                &b"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nAAAA\n\
+                  -----END RSA PRIVATE KEY-----\n"[..],
+                "key.pem",
+                "it is encrypted",
+            ),
+            (
+                &good.0,
+                &b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"[..],
+                "key.pem",
+                "take RSA of 2048 to 4096 bits",
+            ),
         ] {
             std::fs::write(&files.certificate, certificate).unwrap();
             std::fs::write(&files.private_key, key).unwrap();
@@ -220,6 +307,20 @@ mod tests {
             assert!(error.contains(named) && error.contains(said), "{error}");
             assert!(Arc::ptr_eq(&tls.config(), &config), "{error}");
         }
+        // A key whose line breaks are lost is not repeated, neither as text nor as numbers.
+        std::fs::write(&files.certificate, &good.0).unwrap();
+        let whole = String::from_utf8(good.1.clone()).unwrap();
+        let whole = &whole[whole.find("-----BEGIN").unwrap()..];
+        for line in [whole.replace('\n', " "), whole.replacen("-----\n", "-----", 1)] {
+            std::fs::write(&files.private_key, line).unwrap();
+            let error = tls.reload().err().unwrap().to_string();
+            assert!(error.contains("must stand in lines of their own"), "{error}");
+            assert!(error.len() < 400, "{error}");
+        }
+        for (path, content) in [(&files.certificate, &good.0), (&files.private_key, &good.1)] {
+            std::fs::write(path, [&b"\xef\xbb\xbf"[..], &content[..]].concat()).unwrap();
+        }
+        assert!(tls.reload().is_ok(), "a byte order mark is no fault");
         std::fs::remove_file(&files.private_key).unwrap();
         assert!(tls.reload().err().unwrap().to_string().contains("key.pem"));
         files.write("second");
