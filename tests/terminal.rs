@@ -23,6 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("colours_are_for_terminals_that_want_them", colours),
         trial("what_was_typed_is_repeated_without_what_steers_the_terminal", steers),
         trial("progress_is_no_wider_than_the_terminal", progress),
+        trial("each_text_is_answered_before_the_next_is_typed", texts),
         trial("the_recorded_session_of_the_docs_is_still_what_is_said", recorded),
     ];
     if missing {
@@ -162,6 +163,23 @@ fn talk_by_url() -> Result<(), Failed> {
     // Nor does a console begin then.
     let refused = Terminal::new()?.type_into(&arguments, &[]);
     assert!(format!("{refused:?}").contains(gone), "{refused:?}");
+    Ok(())
+}
+
+fn texts() -> Result<(), Failed> {
+    let cache = cache();
+    let cache = ["--cache-dir", cache.to_str().expect("UTF-8")];
+    for (command, answer) in [("classify", "positive"), ("expand", "movie")] {
+        let steps = [
+            wait("Ctrl-D ends"),
+            keys("a funny film\r"),
+            wait(answer),
+            keys("a dull film\r"),
+            wait(answer),
+            keys(CTRL_D),
+        ];
+        Terminal::new()?.type_into(&[&[command][..], &cache].concat(), &steps)?;
+    }
     Ok(())
 }
 

@@ -119,3 +119,22 @@ fn the_commands_of_the_page_run() {
         assert!(page.contains(&accuracy), "docs/classify.md does not say {accuracy} of {file}");
     }
 }
+
+#[test]
+fn the_head_of_an_evaluation_is_that_of_the_settings_or_else_the_models_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = folder.path().join("set.tsv");
+    fs::write(&set, "positive\ta moving and funny film\nnegative\ta dull film\n").unwrap();
+    let eval = || {
+        let mut eval = kindred(&["eval", "--json", "--classification"]);
+        eval.arg(&set);
+        eval
+    };
+    let output = eval().output().unwrap();
+    assert!(output.status.success(), "{}", errors(&output));
+    let measured: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(measured["head"], "sentiment", "{measured}");
+
+    let output = eval().env("KINDRED_HEAD", folder.path().join("absent")).output().unwrap();
+    assert!(!output.status.success() && errors(&output).contains("absent is not a head"));
+}

@@ -65,12 +65,14 @@ fn a_head_from_data_to_answers() {
     assert!((sum - why["score"].as_f64().unwrap()).abs() < 1e-9, "{why}");
 
     // Lines from a pipe; one has no known word.
-    let mut child = scratch.classify(&head);
-    let child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = child.spawn().unwrap();
-    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"where is my package\nzzxqy\n")
-        .unwrap();
-    let output = child.wait_with_output().unwrap();
+    let piped = |texts: &[u8]| {
+        let mut child = scratch.classify(&head);
+        let child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = child.spawn().unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), texts).unwrap();
+        child.wait_with_output().unwrap()
+    };
+    let output = piped(b"where is my package\nzzxqy\n");
     let answers = lines(&output);
     assert_eq!(
         (&answers[0]["labels"][0]["label"], output.status.code()),
@@ -79,6 +81,11 @@ fn a_head_from_data_to_answers() {
     assert_eq!(answers[1]["error"]["code"], "unknown_word");
     assert_eq!(answers[1]["error"]["unknown"][0]["word"], "zzxqy");
     assert!(errors(&output).contains("1 of the texts have no label"));
+
+    // What stands before a line that can't be read is answered.
+    let output = piped(b"where is my package\n\xff\nzzxqy\n");
+    assert_eq!((lines(&output).len(), output.status.code()), (1, Some(1)));
+    assert!(errors(&output).contains("standard input, line 2: it is not UTF-8"));
 }
 
 #[test]

@@ -351,7 +351,8 @@ pub struct VerifyArguments {
 const EVAL_EXAMPLES: &str = "\
 Analogies (a is to b as c is to d) are correct if d is the best word, not counting a, b and c. A question with \
 an unknown word counts as wrong. Formats: Google's questions-words; four words per line, with or without a tag, \
-as in MSR; BATS: each line is a pair `a b1/b2`; every two pairs form questions; a folder is one set.
+as in MSR; BATS: each line is a pair `a b1/b2`; every two pairs form questions; a folder is one set. Lines that \
+begin with `# ` or `// ` are comments.
 
 Similarities (word, word, score) are compared with the model's cosines by Spearman's rank correlation. Formats: \
 WordSim-353, SimLex-999, MEN, RG-65 and similar: fields separated by tabs, semicolons, commas or white space, \
@@ -382,9 +383,10 @@ pub struct EvalArguments {
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub similarities: Vec<PathBuf>,
     /// Files of texts with labels, for a head
-    #[arg(long, value_name = "FILE", num_args = 1.., requires = "head")]
+    #[arg(long, value_name = "FILE", num_args = 1..)]
     pub classification: Vec<PathBuf>,
-    /// Head folder written by `kindred train classifier`
+    /// Head folder written by `kindred train classifier` [default: KINDRED_HEAD, or the head of the
+    /// settings file, or the built-in head, with the built-in model]
     #[arg(long, value_name = "DIR", requires = "classification")]
     pub head: Option<PathBuf>,
     #[command(flatten)]

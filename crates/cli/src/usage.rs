@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Command, CommandFactory, Error};
+use clap::{ArgAction, Command, CommandFactory, Error, Parser as _};
 
 use crate::arguments::{Cli, MustBe};
 
@@ -17,7 +17,8 @@ const EXAMPLES: usize = 4;
 /// cure. It has several lines, which repeat what was typed: nothing is escaped yet.
 pub fn complaint(error: &Error, arguments: &[OsString]) -> String {
     let (name, command) = command_of(arguments);
-    let reason = Fault { error, name: &name, command: &command }.reason();
+    let fault = Fault { error, name: &name, command: &command, arguments };
+    let reason = fault.of_value().unwrap_or_else(|| fault.reason());
     let lesson = match error.kind() {
         ErrorKind::MissingRequiredArgument | ErrorKind::MissingSubcommand => lesson(&command),
         _ => String::new(),
@@ -54,9 +55,57 @@ struct Fault<'a> {
     error: &'a Error,
     name: &'a str,
     command: &'a Command,
+    /// All that was typed, from the program's name on.
+    arguments: &'a [OsString],
 }
 
 impl Fault<'_> {
+    /// The fault of a value that was taken for an option, because it begins with `-`: `--k -1`.
+    fn of_value(&self) -> Option<String> {
+        if self.error.kind() != ErrorKind::UnknownArgument {
+            return None;
+        }
+        let at = self.place_of(&self.text(ContextKind::InvalidArg))?;
+        let before = at.checked_sub(1)?;
+        let (option, value) = (self.arguments[before].to_str()?, self.arguments[at].to_str()?);
+        if value.starts_with("--") || !self.takes_value(option) {
+            return None;
+        }
+        let mut joined = self.arguments.to_vec();
+        joined.splice(before..=at, [OsString::from(format!("{option}={value}"))]);
+        match Cli::try_parse_from(&joined) {
+            Err(error)
+                if matches!(error.kind(), ErrorKind::ValueValidation | ErrorKind::InvalidValue) =>
+            {
+                let (name, command) = (self.name, self.command);
+                Some(Fault { error: &error, name, command, arguments: &joined }.reason())
+            }
+            _ => Some(format!(
+                "`{option}` needs a value; if that is `{value}`, write `{option}={value}`"
+            )),
+        }
+    }
+
+    /// The place of an argument that was typed. clap takes `-12` for several options and names `-1`.
+    fn place_of(&self, argument: &str) -> Option<usize> {
+        let place = |is: &dyn Fn(&str) -> bool| {
+            self.arguments.iter().position(|typed| typed.to_str().is_some_and(is))
+        };
+        let is_short = argument.chars().count() == 2 && argument != "--";
+        place(&|typed| typed == argument)
+            .or_else(|| place(&|typed| is_short && typed.starts_with(argument)))
+    }
+
+    /// Whether this is an option that takes a value.
+    fn takes_value(&self, typed: &str) -> bool {
+        self.command.get_arguments().any(|one| {
+            let is_long = typed.strip_prefix("--").is_some_and(|name| one.get_long() == Some(name));
+            let short = typed.strip_prefix('-').zip(one.get_short());
+            let is_short = short.is_some_and(|(typed, short)| typed.chars().eq([short]));
+            one.get_action().takes_values() && (is_long || is_short)
+        })
+    }
+
     fn reason(&self) -> String {
         let (error, name) = (self.error, self.name);
         let (argument, value) =
@@ -121,19 +170,61 @@ impl Fault<'_> {
 
     fn unknown(&self, argument: &str) -> String {
         let (name, meant) = (self.name, self.meant(ContextKind::SuggestedArg));
+        let takes = |id: &str| self.command.get_positionals().any(|one| one.get_id() == id);
+        if takes("expression") && (argument == "-" || !argument.starts_with('-')) {
+            return format!(
+                "`{argument}` is an argument too many for `{name}`; put the whole expression into \
+                 quotes, as in 'king - man + woman'"
+            );
+        }
         if argument.starts_with('-') {
-            let advice = if meant.is_empty() { self.suggested() } else { meant };
+            let end = self.arguments.iter().position(|typed| typed == "--");
+            if end.is_some_and(|end| self.place_of(argument) > Some(end)) {
+                return format!(
+                    "`{argument}` stands behind `--`, where nothing is an option; put options \
+                     before it"
+                );
+            }
+            let mut positionals = self.command.get_positionals();
+            let takes_more = positionals.any(|one| matches!(one.get_action(), ArgAction::Append));
+            let advice = match meant.is_empty() && takes_more {
+                true => self.suggested(),
+                false => meant,
+            };
             return format!("`{name}` has no option `{argument}`{advice}");
         }
         if self.command.has_subcommands() {
             return self.no_command(argument);
         }
-        let cure = if self.command.get_positionals().next().is_some() {
-            "; put what has spaces into quotes, as in 'new york'"
-        } else {
-            ", which takes only options"
+        if let Some(option) = self.option_as_word(argument) {
+            return format!("`{name}` has no option `{option}`");
+        }
+        if self.command.get_positionals().next().is_none() {
+            return format!(
+                "`{argument}` is an argument too many for `{name}`, which takes options only; put \
+                 the name of its option before it"
+            );
+        }
+        format!(
+            "`{argument}` is an argument too many for `{name}`; put what has spaces into quotes, \
+             as in 'new york'{}",
+            self.suggested()
+        )
+    }
+
+    /// An option before this argument that the command does not have, and that was taken for a word:
+    /// words may begin with `-`.
+    fn option_as_word(&self, argument: &str) -> Option<&str> {
+        let before = &self.arguments[..self.place_of(argument)?];
+        let words: Vec<&str> = before.iter().map_while(|typed| typed.to_str()).collect();
+        let end = words.iter().position(|word| *word == "--").unwrap_or(words.len());
+        let is_unknown = |at: &usize| {
+            let Some(rest) = words[*at].strip_prefix("--") else { return false };
+            let name = rest.split('=').next();
+            let is_known = self.command.get_arguments().any(|one| one.get_long() == name);
+            !is_known && !self.takes_value(words[*at - 1])
         };
-        format!("`{argument}` is an argument too many for `{name}`{cure}{}", self.suggested())
+        (1..end).find(is_unknown).map(|at| words[at])
     }
 
     fn no_command(&self, typed: &str) -> String {
@@ -163,7 +254,9 @@ impl Fault<'_> {
 
     /// A question at the end of a message: `; did you mean x?`, or nothing.
     fn meant(&self, kind: ContextKind) -> String {
-        match either(&self.texts(kind)) {
+        // clap puts the likest last.
+        let likest: Vec<String> = self.texts(kind).into_iter().rev().collect();
+        match either(&likest) {
             none if none.is_empty() => none,
             likest => format!("; did you mean {likest}?"),
         }
@@ -271,158 +364,4 @@ fn listed(words: &[String], last: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::Parser as _;
-
-    use super::*;
-
-    fn said(arguments: &[&str]) -> String {
-        let arguments = [&["kindred"], arguments].concat();
-        let error = Cli::try_parse_from(&arguments).expect_err("it can't be read");
-        let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
-        complaint(&error, &arguments)
-    }
-
-    #[test]
-    fn each_kind_of_value_says_what_it_must_be() {
-        for (arguments, expected) in [
-            (
-                &["nearest", "a", "-k", "0"][..],
-                "`--k` must be a whole number from 1 to 1000, not `0`",
-            ),
-            (&["nearest", "a", "-k", "x"], "`--k` must be a whole number from 1 to 1000, not `x`"),
-            (&["nearest", "a", "-k", "2.5"], "from 1 to 1000, not `2.5`"),
-            (
-                &["nearest", "a", "--vocab-limit", "0"],
-                "`--vocab-limit` must be a whole number of at least 1 (the number of rows to search)",
-            ),
-            (&["nearest", "a", "--min-score", "x"], "`--min-score` must be a finite number"),
-            (&["nearest", "a", "--min-score", "inf"], "not `inf`"),
-            (
-                &["nearest", "a", "--threads", "9999"],
-                "`--threads` must be a whole number from 0 to 1024, not `9999`",
-            ),
-            (
-                &["nearest", "a", "--keep-tables", "maybe"],
-                "`--keep-tables` must be true or false, not `maybe`",
-            ),
-            (&["nearest", "a", "--device", "tpu"], "`--device`: unknown device `tpu`; use auto"),
-            (
-                &["analogy", "a", "--method", "best"],
-                "`--method` must be 3cosadd, 3cosmul or pairdirection, not `best`",
-            ),
-            (&["analogy", "a", "--method", "3cosad"], "did you mean 3cosadd?"),
-            (&["serve", "--model", ""], "`--model` needs a value, as in `--model [NAME=]DIR`"),
-            (&["serve", "--model"], "`--model` needs a value, as in `--model [NAME=]DIR`"),
-            (&["analogy", "a", "--method"], "needs a value: 3cosadd, 3cosmul or pairdirection"),
-            (&["serve", "--http-threads", "x"], "`--http-threads` must be a whole number, not `x`"),
-            (
-                &["serve", "--memory-reserve-mb", "99999999999999999999"],
-                "must be a smaller whole number",
-            ),
-            (
-                &["serve", "--engine-max-restarts", "4294967296"],
-                "must be a whole number from 0 to 4294967295, not `4294967296`",
-            ),
-            (&["serve", "--traces-sample-ratio", "x"], "must be a number, not `x`"),
-            (&["serve", "--log-format", "xml"], "must be text or json, not `xml`"),
-            (&["graph", "--out", "g.npz", "--min-score", "NaN"], "must be a finite number"),
-            (&["graph", "--out", "g.npz", "--first-rows", "0"], "a whole number of at least 1"),
-            (&["classify", "--threshold", "2"], "must be a number from 0 to 1, not `2`"),
-            (&["classify", "--top", "0"], "must be a whole number of at least 1, not `0`"),
-            (&["expand", "--format", "x"], "`--format`: unknown form `x`; forms: terms"),
-            (&["similarity", "a", "b", "--unknown", "x"], "must be error or skip, not `x`"),
-            (&["completions", "tcsh"], "must be bash, elvish, fish, powershell or zsh, not `tcsh`"),
-            (&["health", "--timeout-ms", "0"], "must be a whole number of at least 1, not `0`"),
-        ] {
-            let said = said(arguments);
-            assert!(said.starts_with("kindred: ") && said.contains(expected), "{said}");
-            assert!(said.lines().count() == 2 && !said.contains("invalid"), "{said}");
-        }
-    }
-
-    #[test]
-    fn other_faults_name_the_argument_and_the_cure() {
-        for (arguments, expected) in [
-            (
-                &["nearest", "a", "--jsn"][..],
-                "`kindred nearest` has no option `--jsn`; did you mean --json?",
-            ),
-            (&["nearest", "new", "york"], "`york` is an argument too many for `kindred nearest`"),
-            (
-                &["health", "http://127.0.0.1:8080"],
-                "is an argument too many for `kindred health`, which takes only options",
-            ),
-            (&["nearst", "a"], "`kindred` has no command `nearst`; did you mean nearest?"),
-            (&["frog"], "`kindred` has no command `frog`"),
-            (&["bulk", "count"], "`kindred bulk` has no command `count`"),
-            (
-                &["console", "--compat", "--compare"],
-                "`--compat` can't be used with `--compare`; leave one out",
-            ),
-            (&["nearest", "a", "--device", "cpu", "--device", "cpu"], "`--device` is there twice"),
-            (&["nearest", "a", "--json=yes"], "`--json` takes no value there; leave out `yes`"),
-            (
-                &["--listen", "127.0.0.1:0", "nearest", "a"],
-                "`kindred nearest …`; `--listen` before it is for `kindred serve`",
-            ),
-            (&["verify", "--model", "a", "b"], "`--model` can't be used with `[NAME=]DIR`"),
-            (&["eval", "--head", "h", "--similarities", "s"], "needs `--classification FILE`"),
-            (&["similarity", "a"], "`kindred similarity` needs 2 values for `WORD`, not 1"),
-            (&["similarity", "a", "b", "c"], "needs 2 values for `WORD`, not 3"),
-            (&["similarity", "--left", "a"], "needs `--right WORD`"),
-            (
-                &["similarity", "a", "b", "--url", "u", "--model", "m"],
-                "`--url` can't be used with `--model`; leave one out",
-            ),
-            (&["classify", "a", "--api-key", "k"], "needs `--url URL`"),
-            (&["rank", "a", "--word", "b", "-k", "5"], "`kindred rank` has no option `-k`"),
-        ] {
-            let said = said(arguments);
-            assert!(said.contains(expected), "{expected}: {said}");
-        }
-    }
-
-    #[test]
-    fn missing_arguments_are_taught_by_examples() {
-        for (arguments, expected, example) in [
-            (
-                &["eval"][..],
-                "`kindred eval` needs `--analogies FILE`, `--similarities FILE` or \
-                 `--classification FILE`\n",
-                "\n  kindred eval --model models/",
-            ),
-            (
-                &["nearest"],
-                "`kindred nearest` needs `WORD` or `--text TEXT`\n",
-                "\n  kindred nearest frog\n",
-            ),
-            (
-                &["similarity"],
-                "`kindred similarity` needs `WORD` or `--left WORD`\n",
-                "\n  kindred similarity frog toad\n",
-            ),
-            (&["odd-one-out"], "needs `WORD`\n", "\n  kindred odd-one-out breakfast"),
-            (
-                &["rank", "toad"],
-                "needs `--word WORD`, `--text TEXT` or `--expression EXPRESSION`\n",
-                "\n  kindred rank toad",
-            ),
-            (&["prepare", "in.txt"], "needs `--out DIR`\n", "\n  kindred prepare glove"),
-            (
-                &["synth", "--rows", "1", "--dim", "1"],
-                "needs `--out DIR` or `--text FILE`\n",
-                "\n  kindred synth --rows",
-            ),
-            (
-                &["import-head", "--weights", "w", "--out", "h"],
-                "needs `--labels NAME`, `--labels-file FILE` or `--expander`\n",
-                "\n  kindred import-head --weights",
-            ),
-        ] {
-            let said = said(arguments);
-            assert!(said.contains(expected) && said.contains(example), "{said}");
-            assert!(said.ends_with(" --help\n") && said.lines().count() <= 10, "{said}");
-        }
-    }
-}
+mod tests;

@@ -300,7 +300,8 @@ fn head_of(
 ) -> Result<(String, Value), CommandError> {
     let Heads { heads } = get(remote, "/heads")?;
     let names = |heads: &[&Value]| {
-        heads.iter().filter_map(|head| head["name"].as_str()).collect::<Vec<_>>().join(", ")
+        let names: Vec<&str> = heads.iter().filter_map(|head| head["name"].as_str()).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     };
     let fits: Vec<&Value> = heads.iter().filter(|head| head["kind"] == json!(kind)).collect();
     let named = |head: &&&Value| name.is_none_or(|name| head["name"] == name);

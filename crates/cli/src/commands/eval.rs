@@ -1,12 +1,11 @@
 //! `kindred eval`: measures how good a model or a head is, by test sets.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use indicatif::HumanCount;
 
 use super::beside::Verification;
-use super::classify::evaluate;
+use super::classify::{classifier_of, evaluate};
 use super::progress::{Display, Step};
 use super::train::{read_texts, texts_options};
 use super::{CommandError, heading, model_of, own_engine};
@@ -16,11 +15,10 @@ use kindred::evaluation::results::{
 };
 use kindred::evaluation::source::{Source, name};
 use kindred::evaluation::{EvaluationError, analogies, similarities};
-use kindred::heads::{Classification, Head, OfLabel};
+use kindred::heads::{Classification, OfLabel};
 use kindred::method::Method;
 use kindred::{Device, Kindred, ModelStore};
 use serde_json::json;
-use server::config::ModelSource;
 
 /// Asks a model the questions of test sets, and prints how many it answers right.
 pub(super) fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
@@ -35,16 +33,16 @@ pub(super) fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
         .iter()
         .map(|path| Ok((name(path), read_texts(path, arguments.columns.encoding, &how)?)))
         .collect::<Result<_, CommandError>>()?;
-    let model = model_of(&arguments.model.arguments())?.model;
+    let one = model_of(&arguments.model.arguments())?;
+    let model = one.model.clone();
     let mut verification = Some(Verification::start(&model)?);
     let mut finish = || verification.take().map_or(Ok(()), |own| own.finish(None));
-    if let Some(folder) = &arguments.head {
-        let head = Arc::new(Head::open(folder, &model)?);
+    if !texts.is_empty() {
+        let (name, head) = classifier_of(&one, arguments.head.as_deref())?;
         let settings = own_engine(&Device::Cpu, arguments.threads);
         let kindred = Kindred::start(model.clone().into(), settings)?;
         let results = texts.iter().map(|(set, texts)| evaluate(&kindred, &head, set, texts));
         let results: Vec<Classification> = results.collect::<Result<_, _>>()?;
-        let name = ModelSource::folder(folder).expected_name();
         finish()?;
         print_classifications(&results, &name, &model, arguments.json)?;
         if arguments.analogies.is_empty() && arguments.similarities.is_empty() {

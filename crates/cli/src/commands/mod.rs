@@ -34,7 +34,7 @@ mod train;
 mod verify;
 mod watch;
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, IsTerminal as _, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -187,7 +187,8 @@ fn utf8(path: &Path, content: Vec<u8>, cure: &str) -> Result<String, CommandErro
     })
 }
 
-/// Has these texts answered, or without any the lines of standard input, `together` at a time.
+/// Has these texts answered, or without any the lines of standard input, `together` at a time; on a
+/// terminal, each line at once.
 fn each_batch(
     texts: &[String],
     together: usize,
@@ -196,17 +197,42 @@ fn each_batch(
     if !texts.is_empty() {
         return answer(texts);
     }
-    let mut lines = io::stdin().lock().lines();
+    let is_terminal = io::stdin().is_terminal();
+    if is_terminal {
+        eprintln!("each line is a text; Ctrl-D ends");
+    }
+    let together = if is_terminal { 1 } else { together };
+    let mut lines = (1_u64..).zip(io::stdin().lock().lines());
     loop {
-        let some = lines.by_ref().take(together).collect::<Result<Vec<String>, _>>();
-        let some = some.map_err(|source| CommandError::System {
-            doing: "can't read standard input",
-            source,
-        })?;
-        if some.is_empty() {
-            return Ok(());
+        let (mut some, mut fault) = (Vec::new(), None);
+        for (number, line) in lines.by_ref().take(together) {
+            match line {
+                Ok(line) => some.push(line),
+                Err(error) => {
+                    fault = Some(unreadable(number, error));
+                    break;
+                }
+            }
         }
-        answer(&some)?;
+        // What stands before a line that can't be read is answered.
+        if !some.is_empty() {
+            answer(&some)?;
+        }
+        match fault {
+            Some(fault) => return Err(fault),
+            None if some.is_empty() => return Ok(()),
+            None => {}
+        }
+    }
+}
+
+/// The error of a line of standard input, by its number.
+fn unreadable(number: u64, source: io::Error) -> CommandError {
+    match source.kind() {
+        io::ErrorKind::InvalidData => CommandError::Usage(format!(
+            "standard input, line {number}: it is not UTF-8; convert it, for example with iconv"
+        )),
+        _ => CommandError::System { doing: "can't read standard input", source },
     }
 }
 

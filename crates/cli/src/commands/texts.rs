@@ -182,6 +182,7 @@ impl Printer {
 
 /// Prints a note on a text to standard error.
 fn note(title: &str, said: &str) {
+    let title = if title.trim().is_empty() { "an empty text" } else { title };
     eprintln!("{}", escaped(&format!("{title}: {said}")));
 }
 

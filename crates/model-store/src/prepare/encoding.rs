@@ -89,8 +89,8 @@ impl FromStr for TextEncoding {
         let meant = [name.replace('_', "-"), plain].into_iter().find(|name| find(name).is_some());
         let meant = meant.map(|meant| format!("do you mean `{meant}`? ")).unwrap_or_default();
         Err(format!(
-            "{meant}it must be a name of the WHATWG's Encoding Standard, such as windows-1252 \
-             (also latin1), windows-1251, shift_jis, gbk, euc-kr or utf-16le"
+            "unknown encoding `{name}`; {meant}it must be a name of the WHATWG's Encoding Standard, such \
+             as windows-1252 (also latin1), windows-1251, shift_jis, gbk, euc-kr or utf-16le"
         ))
     }
 }

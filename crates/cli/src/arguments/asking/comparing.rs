@@ -61,7 +61,8 @@ pub struct SimilarityArguments {
     /// The words of the other set
     #[arg(long, value_name = "WORD", num_args = 1.., requires = "left")]
     pub right: Vec<String>,
-    /// Whether words that the model does not have fail the question or are left out
+    /// Whether words that the model does not have fail the question or are left
+    /// out [default: error]
     #[arg(long, value_parser = unknown(), help_heading = "Query")]
     pub unknown: Option<Unknown>,
     /// Print the answer as one JSON object: the HTTP answer with the question
@@ -90,7 +91,8 @@ pub struct OddOneOutArguments {
     /// The words, at least 3
     #[arg(value_name = "WORD", required = true, num_args = 1..)]
     pub words: Vec<String>,
-    /// Whether words that the model does not have fail the question or are left out
+    /// Whether words that the model does not have fail the question or are left
+    /// out [default: error]
     #[arg(long, value_parser = unknown(), help_heading = "Query")]
     pub unknown: Option<Unknown>,
     /// Print the answer as one JSON object: the HTTP answer with the question
