@@ -34,11 +34,12 @@ pub(super) struct Line {
     pub(super) fields: Vec<String>,
 }
 
-/// The lines of a text that are neither blank nor comments: `#` and a space. A byte order mark at
-/// its beginning is no part of it.
+/// The lines of a text that are neither blank nor comments: `#` or `//`, and a space. A byte order
+/// mark at its beginning is no part of it.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = (u64, &str)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let says_something = |line: &str| !line.trim().is_empty() && !line.starts_with("# ");
+    let is_comment = |line: &str| line.starts_with("# ") || line.starts_with("// ");
+    let says_something = move |line: &str| !line.trim().is_empty() && !is_comment(line);
     (1..).zip(text.lines()).filter(move |(_, line)| says_something(line))
 }
 
@@ -127,9 +128,9 @@ mod tests {
 
     #[test]
     fn blank_lines_comments_and_a_byte_order_mark_are_no_lines_but_count() {
-        let lines = split("\u{feff}a b\r\n# note\r\n  \nc d\n", Separator::WhiteSpace);
+        let lines = split("\u{feff}a b\r\n# note\r\n  \n// note\nc d\n", Separator::WhiteSpace);
         let numbers: Vec<u64> = lines.iter().map(|line| line.number).collect();
-        assert_eq!(numbers, [1, 4]);
+        assert_eq!(numbers, [1, 5]);
         assert_eq!(lines[0].fields, ["a", "b"]);
     }
 }
