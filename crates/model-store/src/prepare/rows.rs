@@ -84,14 +84,9 @@ impl<W: Write + Seek> Rows<'_, W> {
                 self.so_far.bad(format!("line {number}: {reason}"))
             }
             RecordUnit::Line { .. } => {
-                if number == 1 && reason.contains("not a number") {
-                    reason += match (self.options.separator, self.options.dim) {
-                        (Separator::Space, None) => {
-                            "; if the first word contains spaces, give --dim"
-                        }
-                        (Separator::Space, Some(_)) => "",
-                        _ => "; if line 1 names the columns, remove it: tail -n +2 FILE",
-                    };
+                if number == 1 {
+                    let about = self.about_line_1(&reason);
+                    reason += about;
                 }
                 ModelError::BadLine { path, line: number, reason }
             }
@@ -103,6 +98,25 @@ impl<W: Write + Seek> Rows<'_, W> {
                     self.so_far.bad(format!("row {number}, {byte}: {reason}"))
                 }
             }
+        }
+    }
+
+    /// What else the first line may be, beside a row with this fault.
+    fn about_line_1(&self, reason: &str) -> &'static str {
+        let is_no_number = reason.contains("not a number");
+        match (self.options.separator, self.options.dim) {
+            _ if is_no_number && reason.contains('\r') => {
+                "; if the lines end in carriage returns alone, convert them: tr '\\r' '\\n' < FILE"
+            }
+            (Separator::Space, None) if is_no_number => {
+                "; if the first word contains spaces, give --dim; if line 1 names the columns, \
+                 remove it: tail -n +2 FILE"
+            }
+            (Separator::Space, _) if !is_no_number => "",
+            _ if is_no_number || reason == "the word is empty" => {
+                "; if line 1 names the columns, remove it: tail -n +2 FILE"
+            }
+            _ => "",
         }
     }
 
