@@ -56,6 +56,13 @@ impl<W: Write + Seek> Rows<'_, W> {
             let number = self.number(position.records + first.record);
             self.first_bad.get_or_insert((number, first.reason.clone()));
         }
+        if position.records == 0 && self.begins_with_numbers_of_columns(&parsed) {
+            let line = self.number(0);
+            self.warnings.push(format!(
+                "line {line} was read as a row, but its numbers count the columns; if it names \
+                 them, remove it"
+            ));
+        }
         if let Some(column) = &mut self.column {
             column.see(&parsed);
         }
@@ -65,6 +72,20 @@ impl<W: Write + Seek> Rows<'_, W> {
         })?;
         self.repeated += self.writer.add_parsed(&parsed, &biases).map_err(can_not_write)?;
         Ok(())
+    }
+
+    /// Whether the components of the first line are 0, 1, 2 and so on, or 1, 2, 3, as the names of
+    /// columns that pandas and R give.
+    fn begins_with_numbers_of_columns(&self, parsed: &Parsed) -> bool {
+        /// Fewer say nothing.
+        const FEWEST: usize = 8;
+        let is_text_with_words =
+            matches!(self.unit, RecordUnit::Line { .. }) && self.options.words.is_none();
+        let is_good = parsed.first_bad.as_ref().is_none_or(|bad| bad.record != 0);
+        let first = parsed.components.get(..self.writer.dim()).unwrap_or_default();
+        let counts =
+            |from: u32| first.iter().zip(from..).all(|(x, n)| f64::from(*x) == f64::from(n));
+        is_text_with_words && is_good && first.len() >= FEWEST && (counts(0) || counts(1))
     }
 
     /// The number in messages: lines count from 1, rows from 0.

@@ -412,6 +412,19 @@ fn a_first_line_of_names_or_of_the_whole_file_is_named() {
     ] {
         refused(content, options, &["line 1: ", names]);
     }
+    let header: Vec<String> = (0..8).map(|column| column.to_string()).collect();
+    let row = ["0.5"; 8].join(",");
+    for (first, warnings) in [
+        (format!("word,{}", header.join(",")), 1),
+        ("word,1,2,3,4,5,6,7,8".to_owned(), 1),
+        ("word,0,1,2,3,4,5,6,8".to_owned(), 0),
+        (format!("of,{row}"), 0),
+    ] {
+        let content = format!("{first}\nking,{row}\n");
+        let summary = Scratch::new().prepare(&content, &commas).unwrap();
+        assert_eq!(summary.warnings.len(), warnings, "{first}: {:?}", summary.warnings);
+        assert!(summary.warnings.iter().all(|said| said.starts_with("line 1 ")));
+    }
     let cure = "convert them: tr '\\r' '\\n' < FILE";
     refused("king 0.5 1\rof 0.25 1\r", &spaces, &["line 1: ", cure]);
     for content in ["king 0.5 1\nword d1 d2\n", "king 0.5 x\n"] {
