@@ -159,13 +159,19 @@ fn of_names(names: &[String], dialect: Dialect, options: &TextsOptions) -> Resul
                 .to_owned(),
         );
     }
-    // With a tab, the first line may be a text.
-    let or_numbers = |what: String| match dialect {
-        Dialect::Tsv => format!(
+    let or_numbers = |what: String| match names {
+        // The one line that spreadsheets read as the separator.
+        [first, ..] if dialect == Dialect::Csv && first.starts_with("sep=") => {
+            format!("{what}; its first line names no columns; remove it: tail -n +2 FILE")
+        }
+        [one] if dialect == Dialect::Csv && one.contains(';') => {
+            format!("{what}; if semicolons separate its columns, save it with commas")
+        }
+        [_] if dialect == Dialect::Csv => what,
+        _ => format!(
             "{what} (if its first line is a text, give the numbers of the columns, such as \
              --text-column 2 --label-column 1)"
         ),
-        Dialect::Csv => what,
     };
     match (text.place(names)?, label.place(names)?) {
         (Some(text), Some(label)) => Ok(Places { text, label, first_line: FirstLine::Names }),

@@ -10,6 +10,12 @@ pub(super) fn read(line: &str) -> Result<Labelled, String> {
     let (mut labels, mut words) = (Vec::new(), Vec::new());
     for word in line.split_whitespace() {
         match word.strip_prefix(PREFIX) {
+            Some(label) if label.contains(&format!(",{PREFIX}")) => {
+                return Err(format!(
+                    "commas separate its labels `{word}`; write spaces instead: \
+                     `{PREFIX}x {PREFIX}y`"
+                ));
+            }
             Some(label) => labels.push(label.to_owned()),
             None => words.push(word),
         }

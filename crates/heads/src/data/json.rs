@@ -38,8 +38,16 @@ impl<'de> Deserialize<'de> for Fields {
 
 /// Reads a line.
 pub(super) fn read(line: &str, options: &TextsOptions) -> Result<Labelled, String> {
-    let Fields { names, values } = serde_json::from_str(line)
-        .map_err(|why| format!("{why}; a line is {{\"text\": \"…\", \"label\": \"…\"}}"))?;
+    let Fields { names, values } = serde_json::from_str(line).map_err(|why| {
+        let goes_on = why.is_eof() || !line.trim_start().starts_with('{');
+        // A line has one line, and its number is said.
+        let why = why.to_string().replace(" at line 1 column ", " at column ");
+        let cure = match goes_on {
+            true => "; if an object takes several lines, write each in one: jq -c . FILE",
+            false => "",
+        };
+        format!("{why}; a line is {{\"text\": \"…\", \"label\": \"…\"}}{cure}")
+    })?;
     let [own_text, own_label] = [&options.text, &options.label].map(Option::as_deref);
     let (text_names, label_names) = (own_text.as_slice(), own_label.as_slice());
     let text_names = if own_text.is_some() { text_names } else { TEXT };

@@ -446,3 +446,24 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn files_of_other_programs_are_named_with_a_cure() {
+    for (file, content, said) in [
+        ("a.csv", "label;text\ngood;a film\n", "if semicolons separate its columns, save it with"),
+        ("a.csv", "sep=,\nlabel,text\ngood,a film\n", "remove it: tail -n +2 FILE"),
+        // Sentiment140 has no names.
+        ("a.csv", "\"0\",\"1467810369\",\"a film\"\n", "--text-column 2 --label-column 1"),
+        ("a.jsonl", "{\n \"text\": \"a\"\n}\n", "write each in one: jq -c . FILE"),
+        ("a.txt", "__label__a,__label__b a film\n", "line 1: commas separate its labels"),
+    ] {
+        let error = refused(file, content, &TextsOptions::default());
+        assert!(error.contains(said), "{content}: {error}");
+    }
+    let error = refused("a", "{\"text\": \"a\", \"label\": NaN}\n", &TextsOptions::default());
+    assert!(error.contains("line 1: expected value at column "), "{error}");
+    assert!(!error.contains("jq"), "{error}");
+    // fastText's own labels may have commas.
+    let found = pairs("a", "__label__a,b a film\n__label__c dull\n", &TextsOptions::default());
+    assert_eq!(found[0].0, "a,b");
+}

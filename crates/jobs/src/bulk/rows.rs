@@ -178,7 +178,11 @@ fn fields<'a>(line: &'a str, column: &str, id: Option<&str>) -> Result<Vec<Field
     read.map_err(|error| {
         // A line has one line.
         let detail = error.to_string().replace(" at line 1 column ", " at column ");
-        Fault { code: "not_json".into(), detail: format!("it is not JSON: {detail}") }
+        let cure = match line.trim_start().starts_with('[') {
+            true => "; if the file is one array, write an object in each line: jq -c '.[]' FILE",
+            false => "",
+        };
+        Fault { code: "not_json".into(), detail: format!("it is not JSON: {detail}{cure}") }
     })
 }
 
@@ -222,6 +226,7 @@ mod tests {
                 "trailing characters at column 24",
             ),
             ("\"a\"", "null", "not_json", "an object with the field `text`"),
+            ("[{\"text\": \"a\"}]", "null", "not_json", "in each line: jq -c '.[]' FILE"),
             ("{\"id\": 1}", "1", "invalid_request", "it has no field `text`"),
             (
                 "{\"id\": 1, \"text\": \"a\", \"text\": \"b\"}",

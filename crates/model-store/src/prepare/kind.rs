@@ -21,10 +21,12 @@ pub struct FileKind {
 }
 
 /// Signatures of files that contain others, with names and cures.
-const CONTAINERS: [(&[u8], &str, &str); 5] = [
+const CONTAINERS: [(&[u8], &str, &str); 6] = [
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive", "unpack it first: 7z x FILE"),
     (b"Rar!\x1a\x07", "a RAR archive", "unpack it first: unrar x FILE"),
     (b"\x04\x22\x4d\x18", "compressed with LZ4", "unpack it first: unlz4 FILE"),
+    // Compress as it writes by default: up to 16 bits.
+    (b"\x1f\x9d\x90", "compressed with compress (.Z)", "unpack it first: gunzip < FILE"),
     (b"LZIP\x01", "compressed with lzip", "unpack it first: lzip -d FILE"),
     (
         b"\x5d\0\0\x80\0\xff\xff\xff\xff\xff\xff\xff\xff",

@@ -56,6 +56,13 @@ impl<W: Write + Seek> Rows<'_, W> {
             let number = self.number(position.records + first.record);
             self.first_bad.get_or_insert((number, first.reason.clone()));
         }
+        if position.records == 0 && self.begins_with_numbers_of_columns(&parsed) {
+            let line = self.number(0);
+            self.warnings.push(format!(
+                "line {line} was read as a row, but its numbers count the columns; if it names \
+                 them, remove it"
+            ));
+        }
         if let Some(column) = &mut self.column {
             column.see(&parsed);
         }
@@ -65,6 +72,20 @@ impl<W: Write + Seek> Rows<'_, W> {
         })?;
         self.repeated += self.writer.add_parsed(&parsed, &biases).map_err(can_not_write)?;
         Ok(())
+    }
+
+    /// Whether the components of the first line are 0, 1, 2 and so on, or 1, 2, 3, as the names of
+    /// columns that pandas and R give.
+    fn begins_with_numbers_of_columns(&self, parsed: &Parsed) -> bool {
+        /// Fewer say nothing.
+        const FEWEST: usize = 8;
+        let is_text_with_words =
+            matches!(self.unit, RecordUnit::Line { .. }) && self.options.words.is_none();
+        let is_good = parsed.first_bad.as_ref().is_none_or(|bad| bad.record != 0);
+        let first = parsed.components.get(..self.writer.dim()).unwrap_or_default();
+        let counts =
+            |from: u32| first.iter().zip(from..).all(|(x, n)| f64::from(*x) == f64::from(n));
+        is_text_with_words && is_good && first.len() >= FEWEST && (counts(0) || counts(1))
     }
 
     /// The number in messages: lines count from 1, rows from 0.
@@ -84,14 +105,9 @@ impl<W: Write + Seek> Rows<'_, W> {
                 self.so_far.bad(format!("line {number}: {reason}"))
             }
             RecordUnit::Line { .. } => {
-                if number == 1 && reason.contains("not a number") {
-                    reason += match (self.options.separator, self.options.dim) {
-                        (Separator::Space, None) => {
-                            "; if the first word contains spaces, give --dim"
-                        }
-                        (Separator::Space, Some(_)) => "",
-                        _ => "; if line 1 names the columns, remove it: tail -n +2 FILE",
-                    };
+                if number == 1 {
+                    let about = self.about_line_1(&reason);
+                    reason += about;
                 }
                 ModelError::BadLine { path, line: number, reason }
             }
@@ -103,6 +119,25 @@ impl<W: Write + Seek> Rows<'_, W> {
                     self.so_far.bad(format!("row {number}, {byte}: {reason}"))
                 }
             }
+        }
+    }
+
+    /// What else the first line may be, beside a row with this fault.
+    fn about_line_1(&self, reason: &str) -> &'static str {
+        let is_no_number = reason.contains("not a number");
+        match (self.options.separator, self.options.dim) {
+            _ if is_no_number && reason.contains('\r') => {
+                "; if the lines end in carriage returns alone, convert them: tr '\\r' '\\n' < FILE"
+            }
+            (Separator::Space, None) if is_no_number => {
+                "; if the first word contains spaces, give --dim; if line 1 names the columns, \
+                 remove it: tail -n +2 FILE"
+            }
+            (Separator::Space, _) if !is_no_number => "",
+            _ if is_no_number || reason == "the word is empty" => {
+                "; if line 1 names the columns, remove it: tail -n +2 FILE"
+            }
+            _ => "",
         }
     }
 

@@ -45,8 +45,9 @@ impl WordList {
         Ok(())
     }
 
-    /// Why the lines are words with their counts, if so, as in the `vocab.txt` of GloVe. Words that
-    /// are the same but for their numbers, such as `item 1` and `item 2`, are no such lines.
+    /// Why the lines are words with their counts, if so, as in the `vocab.txt` of GloVe, or with
+    /// their scores after a tab, as in the `.vocab` of SentencePiece. Words that are the same but
+    /// for their numbers, such as `item 1` and `item 2`, are no such lines.
     fn have_counts(&self) -> Option<String> {
         /// Fewer lines say nothing.
         const FEWEST: usize = 3;
@@ -57,11 +58,18 @@ impl WordList {
         // Ends at the first line without a count.
         let words: HashSet<&str> = words.collect::<Option<_>>()?;
         let cut = if self.get(0).contains('\t') { "cut -f1" } else { "cut -d' ' -f1" };
+        let are_counts = (0..self.len()).all(|row| {
+            let tail = self.get(row).rsplit(['\t', ' ']).find(|part| !part.trim().is_empty());
+            tail.is_some_and(|tail| is_whole(tail.trim_ascii()))
+        });
+        let number = match are_counts {
+            true => "a whole number, such as its count",
+            false => "a number, such as its score",
+        };
         (words.len() == self.len()).then(|| {
             format!(
-                "each line is a word and a whole number, such as its count, but a words file has \
-                 one word per line; drop the numbers: {cut} FILE; if they belong to the words, add \
-                 --allow-numeric-words"
+                "each line is a word and {number}, but a words file has one word per line; drop \
+                 the numbers: {cut} FILE; if they belong to the words, add --allow-numeric-words"
             )
         })
     }
@@ -87,18 +95,19 @@ impl WordList {
     }
 }
 
-/// The word of a line that has a whole number after it. Only before a tab may it have spaces:
-/// titles with their years are words as they are.
+/// The word of a line that has a whole number after it, or any number after a tab. Only before a
+/// tab may it have spaces: titles with their years are words as they are.
 fn before_count(line: &str) -> Option<&str> {
-    let (word, count) = match line.rsplit_once('\t') {
-        Some((word, count)) => (word.trim_ascii_end(), count),
-        None => {
-            let (word, count) = line.trim_ascii_end().rsplit_once(' ')?;
-            let word = word.trim_ascii_end();
-            (!word.contains(' ')).then_some((word, count))?
-        }
-    };
-    let count = count.trim_ascii();
-    let is_whole = !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit());
-    (is_whole && !word.is_empty()).then_some(word)
+    if let Some((word, number)) = line.rsplit_once('\t') {
+        let is_number = number.trim_ascii().parse::<f64>().is_ok_and(f64::is_finite);
+        let word = word.trim_ascii_end();
+        return (is_number && !word.is_empty()).then_some(word);
+    }
+    let (word, count) = line.trim_ascii_end().rsplit_once(' ')?;
+    let word = word.trim_ascii_end();
+    (is_whole(count) && !word.contains(' ') && !word.is_empty()).then_some(word)
+}
+
+fn is_whole(number: &str) -> bool {
+    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }

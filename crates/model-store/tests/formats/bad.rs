@@ -121,8 +121,8 @@ fn headers_that_lie() {
     let data = components();
     for (shape, said) in [
         ("(5, 3)", "it has 5 rows, but words.any has 4 words"),
-        ("(12,)", "1 dimensions"),
-        ("(2, 2, 3)", "3 dimensions"),
+        ("(12,)", "1 dimensions instead of 2 (rows × components); save it with numpy.save"),
+        ("(2, 2, 3)", "numpy.save(path, array.reshape(len(array), -1))"),
         ("(4, 4)", "row 3, byte 176: the file ends here"),
         ("(4, 2)", "byte 160: the file has more data after its 4 rows"),
         ("(4, 0)", "no components"),

@@ -55,6 +55,10 @@ fn a_matrix_without_words_is_refused_with_the_cure() {
     {
         refused(matrix, &plain(), &["its lines have numbers and no words", "--words FILE"]);
     }
+    for header in ["2", "2,2", "2, 2"] {
+        let content = format!("{header}\nthe 0.5 1\nof 1 2\n");
+        refused(content, &plain(), &["line 1 has numbers only", "tail -n +2 FILE"]);
+    }
 }
 
 #[test]
@@ -218,8 +222,17 @@ fn words_with_their_counts_are_no_words() {
             assert_eq!(scratch.prepare(matrix, &allowed).unwrap().rows, 3);
         }
     }
+    // As SentencePiece writes them: an error names scores.
+    let scores = "<unk>\t0\n\u{2581}the\t-3.2\n\u{2581}of\t-3.5e0\n";
+    let scratch = Scratch::new();
+    let error = scratch.refused(matrix, &scratch.with_words(scores));
+    for part in ["each line is a word and a number, such as its score", "cut -f1 FILE"] {
+        assert!(error.contains(part), "{part:?} is missing: {error}");
+    }
     for words in [
         "the 1061396\nof 593677\nand\n",
+        "the\t0.5\nof\t-1\nand\tx\n",
+        "the\tnan\nof\tnan\nand\tinf\n",
         "the\nof 593677\nand 416629\n",
         "the 5\nof 3.5\nand 1\n",
         "the 5\nof -3\nand 1\n",

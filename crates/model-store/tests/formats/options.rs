@@ -397,6 +397,43 @@ fn other_separators_are_named_with_the_option() {
 }
 
 #[test]
+fn a_first_line_of_names_or_of_the_whole_file_is_named() {
+    let spaces = PrepareOptions::default();
+    let (tabs, commas) = (separated(Separator::Tab), separated(Separator::Comma));
+    let dim = PrepareOptions { dim: NonZeroUsize::new(2), ..spaces.clone() };
+    let names = "if line 1 names the columns, remove it: tail -n +2 FILE";
+    for (content, options) in [
+        ("word d1 d2\nking 0.5 1\n", &spaces),
+        ("word d1 d2\nking 0.5 1\n", &dim),
+        ("word\td1\td2\nking\t0.5\t1\n", &tabs),
+        // As pandas writes an index and numbers of columns.
+        (",0,1\nking,0.5,1\n", &commas),
+        (",word,d1\n0,king,0.5\n", &commas),
+    ] {
+        refused(content, options, &["line 1: ", names]);
+    }
+    let header: Vec<String> = (0..8).map(|column| column.to_string()).collect();
+    let row = ["0.5"; 8].join(",");
+    for (first, warnings) in [
+        (format!("word,{}", header.join(",")), 1),
+        ("word,1,2,3,4,5,6,7,8".to_owned(), 1),
+        ("word,0,1,2,3,4,5,6,8".to_owned(), 0),
+        (format!("of,{row}"), 0),
+    ] {
+        let content = format!("{first}\nking,{row}\n");
+        let summary = Scratch::new().prepare(&content, &commas).unwrap();
+        assert_eq!(summary.warnings.len(), warnings, "{first}: {:?}", summary.warnings);
+        assert!(summary.warnings.iter().all(|said| said.starts_with("line 1 ")));
+    }
+    let cure = "convert them: tr '\\r' '\\n' < FILE";
+    refused("king 0.5 1\rof 0.25 1\r", &spaces, &["line 1: ", cure]);
+    for content in ["king 0.5 1\nword d1 d2\n", "king 0.5 x\n"] {
+        let error = Scratch::new().refused(content, &dim);
+        assert!(!error.contains("carriage"), "{content}: {error}");
+    }
+}
+
+#[test]
 fn words_may_end_in_numbers_where_the_dimension_is_known() {
     let allowed = PrepareOptions { allow_numeric_words: true, ..Default::default() };
     let known = PrepareOptions { dim: NonZeroUsize::new(3), ..allowed.clone() };

@@ -38,6 +38,10 @@ fn googles_form_has_sections() {
     ];
     assert_eq!(read(text), expected);
     assert_eq!(read(&format!("// Copyright 2013 : the authors\n{text}")), expected);
+    assert_eq!(
+        read("// Copyright, all rights reserved\n: s\na b c d\n"),
+        [section("s", &["a b c d"])]
+    );
     for (text, part) in [
         (": a\nx y z\n", "set.txt, line 2: 3 words instead of four"),
         ("x y z w\n: a\n", "line 1: there is a question before the first section"),

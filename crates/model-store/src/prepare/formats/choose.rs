@@ -178,6 +178,14 @@ fn glove(head: &[u8], with_norm: bool, options: &PrepareOptions) -> Result<Plan,
             };
             let fields = separator.numbers(line) + 1;
             let has_no_spaces = fields == 1 || line.contains(&b',') || line.contains(&b'\t');
+            if separator == Separator::Space && has_no_spaces && is_a_wrong_header(line, text) {
+                return Err(
+                    "line 1 has numbers only, and line 2 has fields separated by spaces; a \
+                            header is two whole numbers with a space between them, rows and \
+                            components: correct it, or leave it out: tail -n +2 FILE"
+                        .into(),
+                );
+            }
             if separator == Separator::Space && has_no_spaces && is_numbers(line) {
                 return Err(match other {
                     None => no_words(),
@@ -223,6 +231,16 @@ fn glove(head: &[u8], with_norm: bool, options: &PrepareOptions) -> Result<Plan,
         parser: Arc::new(lines),
         expected: None,
     })
+}
+
+/// Whether the first line of a text is one whole number or two with another sign between them than
+/// a space, unlike the second.
+fn is_a_wrong_header(line: &[u8], text: &[u8]) -> bool {
+    let second = text.split(|&byte| byte == b'\n').nth(1).unwrap_or_default().trim_ascii();
+    line.iter().all(|byte| byte.is_ascii_digit() || b", \t".contains(byte))
+        && line.iter().filter(|byte| b",\t".contains(byte)).count() <= 1
+        && !is_numbers(second)
+        && second.contains(&b' ')
 }
 
 fn word2vec_header(head: &[u8], options: &PrepareOptions) -> Result<(Word2vecHeader, u64), String> {

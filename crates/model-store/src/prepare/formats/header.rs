@@ -59,8 +59,12 @@ impl NumbersHeader {
     pub(super) fn npy(head: &[u8]) -> Result<Self, String> {
         let Numbers { shape, number, start } = Numbers::read(head)?;
         let &[rows, dim] = shape.as_slice() else {
+            let cure = match shape.len() {
+                0 | 1 => "numpy.save(path, array.reshape(ROWS, -1))",
+                _ => "numpy.save(path, array.reshape(len(array), -1))",
+            };
             return Err(format!(
-                "its array has {} dimensions instead of 2 (rows × components)",
+                "its array has {} dimensions instead of 2 (rows × components); save it with {cure}",
                 shape.len()
             ));
         };

@@ -32,6 +32,7 @@ fn every_kind_is_named_by_its_first_bytes() {
         (b"7z\xbc\xaf\x27\x1c\0\x04", "a 7z archive"),
         (b"Rar!\x1a\x07\x01\0", "a RAR archive"),
         (b"\x04\x22\x4d\x18\x64\x40", "compressed with LZ4"),
+        (b"\x1f\x9d\x90\x61", "compressed with compress (.Z)"),
         (b"LZIP\x01\x0c", "compressed with lzip"),
         (b"\x5d\0\0\x80\0\xff\xff\xff\xff\xff\xff\xff\xff\0", "compressed with LZMA"),
         (b"\x1f\x8b\x08\0\0\0\0\0\0\x03", "compressed with gzip"),
