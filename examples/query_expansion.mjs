@@ -3,7 +3,7 @@ const stop = new Set(("a an and are as at be but by for if in into is it no not 
   "they this to was will with").split(" ")); // Lucene's
 // Kindred's terms for all words, in one request; retries if the service is busy and says when.
 async function ask(words, tries = 3) {
-  const url = (process.env.WORDS_URL ?? "http://127.0.0.1:8080") + "/expand";
+  const url = (process.env.WORDS_URL ?? "http://127.0.0.1:8080").replace(/\/+$/, "") + "/expand";
   const body = JSON.stringify({ top: 3, max_ratio: 0.35, texts: words });
   const headers = { "Content-Type": "application/json" };
   const answer = await fetch(url, { method: "POST", headers, body, signal: AbortSignal.timeout(2000) });

@@ -6,7 +6,7 @@ was will with""".split()  # Lucene's
 
 def ask(words, tries=3):
     """Kindred's terms for all words, in one request; retries if the service is busy and says when."""
-    url = os.environ.get("WORDS_URL", "http://127.0.0.1:8080") + "/expand"
+    url = os.environ.get("WORDS_URL", "http://127.0.0.1:8080").rstrip("/") + "/expand"
     body = {"top": 3, "max_ratio": 0.35, "texts": words}
     request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
     try:

@@ -48,6 +48,21 @@ test("an unknown word is replaced wherever it stands, and only there", async () 
   }
 });
 
+test("a word that is an expression without spaces comes with that expression", async () => {
+  const page = await open("#analogy=king-man%2Bwoman", { failing });
+  await page.click("#notice .chip:text-is('king - man + woman')");
+  await shows(page, "king - man + woman ≈");
+  assert.equal(await notice(page), "");
+  await goTo(page, "#word=king-man%2Bwoman");
+  await page.click("#notice .chip:text-is('king - man + woman')");
+  await becomes(() => page.inputValue("#analogy"), "king - man + woman");
+  await shows(page, "king - man + woman ≈");
+  // A part of an expression is named, and is no link: how its sign goes with the others is not certain.
+  await goTo(page, `#${new URLSearchParams({ analogy: "paris - king-man+woman" })}`);
+  await becomes(async () => (await notice(page)).includes("the expression king - man + woman?"), true);
+  assert.equal(await page.locator("#notice a").count(), 0);
+});
+
 test("unknown words of a comparison", async () => {
   const page = await open("#compare=coffe&with=zzzzqqq", { failing });
   await becomes(() => page.locator("#notice h2").textContent(), "Unknown words");

@@ -61,7 +61,8 @@ pub(crate) fn query_strings() -> Vec<Case> {
         words("a huge threshold", "/classify?text=east&threshold=1e300", "threshold")
             .detail("not 1e300"),
         words("top is 1001", "/expand?text=east&top=1001", "top").detail("not 1001"),
-        words("no time to classify", "/classify?text=east&timeout_ms=0", "timeout_ms"),
+        words("no time to classify", "/classify?text=east&timeout_ms=0", "timeout_ms")
+            .detail("not 0"),
         unknown("a parameter without a name", "/nearest?word=east&=3", ""),
         unknown("a parameter of the other route", "/nearest?expression=east", "expression"),
         unknown("a parameter in brackets", "/nearest?word=east&exclude[]=west", "exclude[]"),
@@ -116,7 +117,7 @@ pub(crate) fn query_strings() -> Vec<Case> {
         request("a limit for one word", "/words?word=east&limit=1").detail("`limit`"),
         request("a vector for many words", "/words?prefix=e&with_vector=true")
             .detail("`with_vector`"),
-        words("limit is 0", "/words?prefix=e&limit=0", "limit").detail("1 to 1000"),
+        words("limit is 0", "/words?prefix=e&limit=0", "limit").detail("1 to 1000, not 0"),
         words("limit is 1001", "/words?prefix=e&limit=1001", "limit"),
         words("limit is a word", "/words?prefix=e&limit=all", "limit"),
         words("with_vector is 1", "/words?word=east&with_vector=1", "with_vector"),

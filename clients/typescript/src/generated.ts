@@ -1236,8 +1236,8 @@ export interface components {
         OwnVector: number[];
         /**
          * @description Similarly spelt words of the model: first those that differ only in case, then words one
-         *     edit away and, from five letters on, two edits away; more frequent ones first. Words of
-         *     more than 32 characters have none.
+         *     edit away and, from five letters on, two edits away; more frequent ones first. Letters that
+         *     change places (`kign` for `king`) are one edit. Words of more than 32 characters have none.
          */
         Suggestions: string[];
         /**
@@ -1475,7 +1475,7 @@ export interface components {
                 /**
                  * @example {
                  *       "code": "method_not_allowed",
-                 *       "detail": "this route does not support POST; the Allow header lists the methods",
+                 *       "detail": "this route does not support POST; send GET or HEAD",
                  *       "status": 405,
                  *       "title": "Method not allowed",
                  *       "type": "urn:kindred:problem:method_not_allowed"
@@ -1615,7 +1615,7 @@ export interface components {
                 /**
                  * @example {
                  *       "code": "method_not_allowed",
-                 *       "detail": "this route does not support DELETE; the Allow header lists the methods",
+                 *       "detail": "this route does not support DELETE; send GET or HEAD or POST",
                  *       "status": 405,
                  *       "title": "Method not allowed",
                  *       "type": "urn:kindred:problem:method_not_allowed"
@@ -1636,7 +1636,7 @@ export interface components {
                  *       "type": "urn:kindred:problem:method_not_allowed",
                  *       "title": "Method not allowed",
                  *       "status": 405,
-                 *       "detail": "this route does not support DELETE; the Allow header lists the methods",
+                 *       "detail": "this route does not support DELETE; send POST",
                  *       "code": "method_not_allowed"
                  *     }
                  */
@@ -1654,7 +1654,7 @@ export interface components {
                 /**
                  * @example {
                  *       "code": "method_not_allowed",
-                 *       "detail": "this route does not support GET; the Allow header lists the methods",
+                 *       "detail": "this route does not support GET; send POST",
                  *       "status": 405,
                  *       "title": "Method not allowed",
                  *       "type": "urn:kindred:problem:method_not_allowed"

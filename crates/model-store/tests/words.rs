@@ -15,6 +15,17 @@ fn case_variants_come_first_then_one_edit_then_two_each_by_frequency() {
 }
 
 #[test]
+fn neighbours_that_change_places_are_one_edit() {
+    let model = model(&["sign", "king", "women", "woman", "日本語"]);
+    // Words of four letters have no suggestions two edits away.
+    assert_eq!(model.words().suggestions("kign"), ["sign", "king"]);
+    assert!(model.words().suggestions("ignk").is_empty());
+    // Two edits from `women`, which is more frequent.
+    assert_eq!(model.words().suggestions("womna"), ["woman", "women"]);
+    assert_eq!(model.words().suggestions("本日語"), ["日本語"]);
+}
+
+#[test]
 fn two_edits_only_from_five_letters_on() {
     let model = model(&["abxy", "abcdxy"]);
     assert!(model.words().suggestions("abcd").is_empty());

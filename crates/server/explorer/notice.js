@@ -86,11 +86,12 @@ function lookAgain(again) {
 function unknown(all, question) {
   const isText = question.kind === "text" || question.kind in KIND_OF_HEAD;
   const words = isText && all.some(({ word }) => isWord(word)) ? all.filter(({ word }) => isWord(word)) : all;
-  const lines = words.flatMap(({ word, suggestions = [] }) => {
+  const lines = words.flatMap(({ word, suggestions = [], expression }) => {
     const links = suggestions.map((other) => make("a", { class: "chip", href: instead(question, word, other) }, other));
     return [
       make("p", {}, "The model does not have ", make("b", {}, word), suggestions.length ? ". Did you mean one of these?" : "."),
       links.length ? make("p", { class: "chips" }, links) : null,
+      expression ? asExpression(question, word, expression) : null,
     ];
   });
   if (question.kind === "word" && /\s/.test(question.word.trim())) {
@@ -98,6 +99,14 @@ function unknown(all, question) {
     lines.push(make("p", {}, make("a", { href }, "Search for it as a text: the sum of its words")));
   }
   return [make("h2", {}, words.length === 1 ? "Unknown word" : "Unknown words"), lines];
+}
+
+/** The expression that a word without spaces may stand for: a link if the word is the whole query. */
+function asExpression(question, word, expression) {
+  const isWhole = (question[question.kind] ?? "").trim() === word && ["word", "analogy"].includes(question.kind);
+  const href = isWhole && write({ ...question, kind: "analogy", analogy: expression });
+  const shown = isWhole ? make("a", { class: "chip", href }, expression) : make("b", {}, expression);
+  return make("p", {}, "Signs inside a word belong to it. Did you mean the expression ", shown, "?");
 }
 
 /** The same query with one word replaced. */

@@ -124,10 +124,10 @@ impl Automaton for CaseVariants {
 }
 
 /// Accepts words at most this many edits (1 or 2) away from a word: characters inserted, deleted or
-/// replaced.
+/// replaced, or two neighbours that change places.
 fn close_words(word: &str, edits: u8) -> DFA {
     // These tables depend only on the number of edits, and take a moment to build.
     static BUILDERS: LazyLock<[LevenshteinAutomatonBuilder; 2]> =
-        LazyLock::new(|| [1, 2].map(|edits| LevenshteinAutomatonBuilder::new(edits, false)));
+        LazyLock::new(|| [1, 2].map(|edits| LevenshteinAutomatonBuilder::new(edits, true)));
     BUILDERS[usize::from(edits) - 1].build_dfa(word)
 }

@@ -33,7 +33,8 @@ impl From<Full> for ApiError {
 
 impl From<NotMilliseconds> for ApiError {
     fn from(NotMilliseconds(field): NotMilliseconds) -> Self {
-        invalid(field)
+        // Of a header's value nothing is kept; a field is a number that is too small.
+        invalid(field).with_found((field == "timeout_ms").then(|| "0".to_owned()))
     }
 }
 

@@ -94,7 +94,7 @@ pub(in crate::http) enum ApiError {
     #[error("another reload is in progress; GET /models shows what is served")]
     ReloadInProgress,
     /// `allowed` is the `Allow` header.
-    #[error("this route does not support {method}; the Allow header lists the methods")]
+    #[error("this route does not support {method}; send {}", allowed.replace(',', " or "))]
     MethodNotAllowed { method: String, allowed: &'static str },
     #[error("the answer is {offered}, which the Accept header excludes")]
     NotAcceptable { offered: String },

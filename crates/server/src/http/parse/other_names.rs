@@ -10,12 +10,15 @@ const OTHERS: &[(&str, &[&str])] = &[
     ("top", COUNTS),
     ("limit", COUNTS),
     ("word", &["q", "query", "w", "term", "token", "key", "name", "input"]),
-    ("text", &["q", "query", "sentence", "phrase", "document", "content", "input", "prompt"]),
-    ("expression", &["q", "query", "expr", "formula", "analogy", "input"]),
+    (
+        "text",
+        &["q", "query", "word", "sentence", "phrase", "document", "content", "input", "prompt"],
+    ),
+    ("expression", &["q", "query", "word", "text", "expr", "formula", "analogy", "input"]),
     ("prefix", &["q", "query", "startswith", "beginswith", "start", "search"]),
     ("vector", &["embedding", "vec", "queryvector"]),
     ("vectors", &["embeddings", "vecs"]),
-    ("texts", &["documents", "sentences", "inputs", "instances", "batch"]),
+    ("texts", &["queries", "documents", "sentences", "inputs", "instances", "batch"]),
     ("queries", &["batch", "words", "texts", "vectors", "items", "inputs"]),
     ("words", &["candidates", "targets", "terms", "items"]),
     ("pairs", &["words", "items"]),
@@ -34,6 +37,7 @@ const OTHERS: &[(&str, &[&str])] = &[
     ("timeout_ms", &["timeout", "deadline"]),
     ("fold_case", &["ignorecase", "caseinsensitive", "lowercase", "lower"]),
     ("explain", &["explanation", "debug"]),
+    ("explain_label", &["label"]),
     ("head", &["model", "classifier", "expander"]),
     ("format", &["form", "output", "type"]),
     ("method", &["formula", "mode"]),
@@ -139,6 +143,9 @@ mod tests {
         assert_eq!(of("positive[0].Weight", &["word", "weight"]), " (did you mean `weight`?)");
         assert_eq!(of("k", &["prefix", "limit", "word"]), " (did you mean `limit`?)");
         assert_eq!(of("limit", &["text", "head", "top"]), " (did you mean `top`?)");
+        assert_eq!(of("word", &["text", "head", "top"]), " (did you mean `text`?)");
+        assert_eq!(of("queries", &["text", "texts", "head"]), " (did you mean `texts`?)");
+        assert_eq!(of("text", &["expression", "positive"]), " (did you mean `expression`?)");
         assert_eq!(of(&"k".repeat(1000), &nearest), "");
     }
 

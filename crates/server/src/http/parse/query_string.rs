@@ -10,7 +10,7 @@ use percent_encoding::percent_decode;
 
 use super::bodies::Parts;
 use super::targets::{RawTarget, WeightedWord};
-use super::{found, invalid};
+use super::{found, invalid, not_exactly_one};
 use crate::http::ApiError;
 
 /// The names of the options that a kind of question has.
@@ -64,6 +64,9 @@ pub(in crate::http) fn nearest(query: &str) -> Result<Parts<'static>, ApiError> 
     let text = parameters.take_one("text")?;
     let options = parameters.options_of_nearest()?;
     parameters.refuse_others(&["word", "text"], with_options! { nearest: names! {} })?;
+    if word.is_some() && text.is_some() {
+        return Err(not_exactly_one("`word` and `text`"));
+    }
     let target = RawTarget::Nearest { word, vector: None, text };
     if !target.is_given() {
         let reason = "a parameter is missing: `word` or `text`, as in /nearest?word=frog";
@@ -251,7 +254,7 @@ impl<'a> Parameters<'a> {
 
 /// The error for a field that is no parameter.
 pub(super) fn only_with_post(field: &str) -> ApiError {
-    let reason = format!("`{field}` is possible with POST and a JSON body only");
+    let reason = format!("`{field}` is no parameter: send it in the body of a POST");
     ApiError::invalid_request(reason)
 }
 

@@ -73,6 +73,9 @@ const LONGEST: usize = 128;
 /// Shorter names are like many others.
 const SHORTEST: usize = 3;
 
+/// How much a name must be like one of [`OTHERS`]: more than a route's own, because there are many.
+const ALIKE: f64 = 0.9;
+
 /// The route, or the routes, that may be meant by a path that is none.
 pub(super) fn meant(path: &str) -> Option<String> {
     if path.len() > LONGEST {
@@ -86,10 +89,42 @@ pub(super) fn meant(path: &str) -> Option<String> {
     let parts: Vec<&str> = rest.split('/').filter(|part| !part.is_empty()).collect();
     let is_before = |part: &&&str| BEFORE.contains(&&*part.to_ascii_lowercase());
     let before = parts.iter().take_while(is_before).count();
-    let route = route(&parts[before..])?;
+    let parts = &parts[before..];
+    if model.is_empty()
+        && let Some(meant) = behind_a_name(parts)
+    {
+        return Some(meant);
+    }
+    let route = route(parts)?;
     let is_of_a_model = ROUTES.get(index(&route)).is_some_and(|route| route.is_of_a_model());
     let meant = if is_of_a_model { format!("{model}{route}") } else { route };
     (meant != path).then_some(meant)
+}
+
+/// The route behind a name that is part of no path. It may be a model's, as in `/demo/nearest`, or
+/// the prefix that a proxy should have removed.
+fn behind_a_name(parts: &[&str]) -> Option<String> {
+    let (first, others) = parts.split_first()?;
+    let plain = first.to_lowercase().replace('_', "-");
+    let (is_of_model, name, others) = match others {
+        [name, others @ ..] if plain == "model" || plain == "models" => (true, name, others),
+        _ => (false, first, others),
+    };
+    let is_of_others =
+        OTHERS.iter().any(|(route, names)| *route != "/" && names.contains(&&plain[..]));
+    if !is_of_model && (is_of_others || index(&format!("/{plain}")) < ROUTES.len()) {
+        return None;
+    }
+    if others.is_empty() {
+        return None;
+    }
+    let rest: String = others.iter().map(|part| format!("/{part}")).collect();
+    let route = ROUTES.get(index(&rest))?;
+    if !route.is_of_a_model() || split_model_name(&rest).is_some() {
+        return Some(rest);
+    }
+    let of_model = format!("/models/{name}{rest}");
+    Some(if is_of_model { of_model } else { format!("{rest} or {of_model}") })
 }
 
 /// The route for the parts of a path.
@@ -113,7 +148,15 @@ fn route(parts: &[&str]) -> Option<String> {
     }
     let whole = ROUTES.iter().filter(|route| !route.path[1..].contains(['/', '{']));
     let names = whole.map(|route| &route.path[1..]).filter(|name| !name.is_empty());
-    likest(&plain, names).map(|name| format!("/{name}"))
+    likest(&plain, names).map(|name| format!("/{name}")).or_else(|| misspelt(&plain))
+}
+
+/// The route that others call nearly so.
+fn misspelt(plain: &str) -> Option<String> {
+    let names = OTHERS.iter().flat_map(|(_, names)| names.iter().copied());
+    let name = likest(plain, names).filter(|name| strsim::jaro(plain, name) > ALIKE)?;
+    let (route, _) = OTHERS.iter().find(|(_, names)| names.contains(&name))?;
+    Some((*route).to_owned())
 }
 
 #[cfg(test)]
@@ -135,6 +178,15 @@ mod tests {
             ("//nearest", "/nearest"),
             ("/nearest/frog", "/nearest"),
             ("/nearst", "/nearest"),
+            ("/neigbors", "/nearest"),
+            ("/synonims", "/nearest"),
+            ("/helthcheck", "/health/live or /health/ready"),
+            ("/demo/nearest", "/nearest or /models/demo/nearest"),
+            ("/kindred/words/King", "/words/King or /models/kindred/words/King"),
+            ("/kindred/models/en/nearest", "/models/en/nearest"),
+            ("/kindred/metrics", "/metrics"),
+            ("/model/demo/nearest", "/models/demo/nearest"),
+            ("/Models/demo/nearest", "/models/demo/nearest"),
             ("nearest", "/nearest"),
             ("/odd_one_out", "/odd-one-out"),
             ("/healthz", "/health/live"),

@@ -56,7 +56,7 @@ pub(super) async fn get_words(call: Call, headers: HeaderMap, uri: Uri) -> Answe
         WordsRequest::Prefix { prefix, limit } => {
             let limit = limit.unwrap_or(DEFAULT_LISTED);
             if !(1..=MAX_LISTED).contains(&limit) {
-                return Err(invalid("limit"));
+                return Err(invalid("limit").with_found(Some(limit.to_string())));
             }
             negotiation::check(&headers, &negotiation::JSON)?;
             if let Some(known) = caching::not_modified(&headers, &call, Format::Json) {
