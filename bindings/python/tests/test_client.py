@@ -147,8 +147,8 @@ def test_the_same_code_has_the_same_error(demo, client, ask):
         ask(client)
     found, expected = found.value, expected.value
     assert type(found) is type(expected)
-    # The service also says what it got: `k` must be a whole number from 1 to 1000, not 0.
-    assert str(found) == str(expected) or str(found).startswith(f"{expected}, not ")
+    # A model also says what it got: `k` must be a whole number from 1 to 1000, not 0.
+    assert str(found) == str(expected) or str(expected).startswith(f"{found}, not ")
     for name, value in vars(expected).items():
         assert getattr(found, name) == value, name
     if isinstance(found, kindred.KindredError) and found.status is not None:

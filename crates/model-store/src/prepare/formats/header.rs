@@ -23,6 +23,8 @@ impl Word2vecHeader {
     pub(super) fn separated(head: &[u8], separator: Separator) -> Option<Self> {
         match separator {
             Separator::Space | Separator::Tab => Self::read(head),
+            // Nothing is before the comma in a row of names that begins with an index.
+            Separator::Comma if head.starts_with(b",") => None,
             Separator::Comma => {
                 let start = head.iter().take(Self::MOST_BYTES);
                 let spaced = start.map(|&byte| if byte == b',' { b' ' } else { byte });
