@@ -95,7 +95,7 @@ fn a_model_with_a_flipped_bit_is_not_ready_until_it_is_loaded_anew() {
         assert_eq!(service.get("/health/ready").status, 503);
         copy();
         service.signal("HUP");
-        wait_for(&log, "outcome=loaded");
+        wait_for(&log, "outcome=\"loaded\"");
         assert_eq!(service.get("/health/ready").status, 200);
         assert_eq!(damaged_files(&service, "m"), 0.0);
         service.signal("TERM");
@@ -173,7 +173,7 @@ fn every_file_of_a_head_is_verified() {
     wait_for(&log, "the reload failed");
     flip(&vectors, norm, 3);
     service.signal("HUP");
-    wait_for(&log, "outcome=loaded");
+    wait_for(&log, "outcome=\"loaded\"");
     assert_eq!((service.get("/health/ready").status, damaged_files(&service, "tiny")), (200, 0.0));
     // Damage that comes later is found by the next reload, although the model is the same.
     flip(&vectors, norm, 3);
@@ -241,7 +241,7 @@ fn a_stop_or_a_reload_does_not_wait_for_the_verification() {
     let before = service.get("/model").json()["version"].clone();
     synth("2");
     service.signal("HUP");
-    wait_for(&log, "outcome=loaded");
+    wait_for(&log, "outcome=\"loaded\"");
     assert_ne!(service.get("/model").json()["version"], before);
     assert_eq!((service.get("/health/ready").status, damaged_files(&service, "m")), (200, 0.0));
 }
