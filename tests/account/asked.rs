@@ -86,7 +86,9 @@ impl Asked {
 }
 
 /// Routes without anything to choose.
-pub(crate) const PLAIN: [(&str, &str); 12] = [
+pub(crate) const PLAIN: [(&str, &str); 15] = [
+    ("/classify", "/classify?text=a+great+film&scores=true"),
+    ("/expand", "/expand?text=cheap+flights&top=100"),
     ("/heads", "/heads"),
     ("/", "/"),
     ("/explorer/{file}", "/explorer/main.js"),
@@ -99,4 +101,5 @@ pub(crate) const PLAIN: [(&str, &str); 12] = [
     ("/health/ready", "/health/ready"),
     ("/metrics", "/metrics"),
     ("/openapi.yaml", "/openapi.yaml"),
+    ("/version", "/version"),
 ];
