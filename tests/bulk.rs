@@ -2,15 +2,14 @@
 //! the cure.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use crate::support::kindred;
 #[cfg(unix)]
 use crate::support::long_work::interrupted_it_goes_on;
 use crate::support::long_work::{said, start, wait_for_journal};
+use crate::support::{kindred, objects, piped};
 use serde_json::Value;
 
 /// `kindred bulk nearest` of these words, which takes some seconds.
@@ -127,14 +126,11 @@ fn work_without_a_single_answer_fails_and_its_file_has_the_errors() {
 fn pipes_are_answered_and_what_can_not_be_is_refused() {
     let classify = |flags: &[&str], input: &str| {
         let mut command = kindred(&["bulk", "classify", "--in", "-", "--out", "-"]);
-        command.args(flags).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-        child.wait_with_output().unwrap()
+        command.args(flags);
+        piped(command, input)
     };
     let output = classify(&["--json"], "a moving and funny film\n?!\n");
-    let lines = String::from_utf8(output.stdout.clone()).unwrap();
-    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines = objects(&output);
     assert_eq!(lines[0]["labels"][0]["label"], "positive");
     assert_eq!(lines[1]["error"]["code"], "unknown_word");
     let report: Value = serde_json::from_slice(&output.stderr).unwrap();

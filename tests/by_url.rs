@@ -1,25 +1,13 @@
 //! `bulk`, `classify` and `expand` with `--url`: a service gives the answers of an engine here.
 
 use std::fs;
-use std::io::Write as _;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
-use crate::support::{Service, errors, kindred};
+use crate::support::{Service, errors, kindred, objects, piped};
 use serde_json::{Value, json};
-
-fn piped(mut command: Command, input: &str) -> Output {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    child.wait_with_output().unwrap()
-}
 
 fn text(output: &Output) -> &str {
     std::str::from_utf8(&output.stdout).unwrap()
-}
-
-fn objects(output: &Output) -> Vec<Value> {
-    text(output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 const TEXTS: [&str; 5] = [

@@ -4,8 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::lines;
-use crate::support::{Service, errors, kindred};
+use crate::support::{Service, errors, kindred, objects};
 
 /// A state dict for the built-in model's 100 components: one filter for each of two words.
 fn state_dict(dim: usize) -> Vec<u8> {
@@ -74,7 +73,7 @@ fn scores_that_are_not_finite_are_the_error_of_their_text_everywhere() {
     let classify = |head: &str| {
         let mut command = kindred(&["classify", "--json", "--scores", "--head", &path(head)]);
         let output = command.args(texts).output().unwrap();
-        (lines(&output), output.status.success())
+        (objects(&output), output.status.success())
     };
     let (plain, _) = classify("plain");
     let overflows: Vec<bool> = plain
@@ -147,7 +146,7 @@ fn a_state_dict_becomes_a_head_of_the_built_in_model() {
     );
     let classify = ["classify", "--json", "--scores", "--head", "head", "a moving film"];
     let mut classify = kindred(&classify);
-    let answer = &lines(&classify.current_dir(folder.path()).output().unwrap())[0];
+    let answer = &objects(&classify.current_dir(folder.path()).output().unwrap())[0];
     let labels = answer["labels"].as_array().unwrap();
     let of = |label: &str| {
         let found = labels.iter().find(|found| found["label"] == label).unwrap();

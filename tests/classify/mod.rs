@@ -87,11 +87,6 @@ fn data() -> PathBuf {
     top().join("examples/requests.tsv")
 }
 
-fn lines(output: &Output) -> Vec<Value> {
-    let text = String::from_utf8_lossy(&output.stdout);
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
 #[test]
 fn the_commands_of_the_page_run() {
     let commands = page::commands("docs/classify.md", "## Bring a head from PyTorch");

@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
-use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use super::{Scratch, data, lines};
-use crate::support::{errors, kindred};
+use super::{Scratch, data};
+use crate::support::{errors, kindred, objects, piped};
 
 #[test]
 fn a_head_from_data_to_answers() {
@@ -52,11 +51,11 @@ fn a_head_from_data_to_answers() {
     let output = scratch.train_from(&file, "new", &["--add-words", "2"]);
     assert!(output.status.success(), "{}", errors(&output));
     let output = scratch.classify(&scratch.path("new")).arg("zzxqy").output().unwrap();
-    assert_eq!(lines(&output)[0]["labels"][0]["label"], "technical");
+    assert_eq!(objects(&output)[0]["labels"][0]["label"], "technical");
 
     let text = "I can't log in to my zzxqy account.";
     let output = scratch.classify(&head).args(["--explain", text]).output().unwrap();
-    let answer = &lines(&output)[0];
+    let answer = &objects(&output)[0];
     assert_eq!(answer["labels"][0]["label"], "technical", "{answer}");
     assert_eq!(answer["unknown"], json!(["zzxqy"]));
     let why = &answer["explanation"];
@@ -65,15 +64,8 @@ fn a_head_from_data_to_answers() {
     assert!((sum - why["score"].as_f64().unwrap()).abs() < 1e-9, "{why}");
 
     // Lines from a pipe; one has no known word.
-    let piped = |texts: &[u8]| {
-        let mut child = scratch.classify(&head);
-        let child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = child.spawn().unwrap();
-        std::io::Write::write_all(&mut child.stdin.take().unwrap(), texts).unwrap();
-        child.wait_with_output().unwrap()
-    };
-    let output = piped(b"where is my package\nzzxqy\n");
-    let answers = lines(&output);
+    let output = piped(scratch.classify(&head), "where is my package\nzzxqy\n");
+    let answers = objects(&output);
     assert_eq!(
         (&answers[0]["labels"][0]["label"], output.status.code()),
         (&json!("delivery"), Some(1))
@@ -82,9 +74,9 @@ fn a_head_from_data_to_answers() {
     assert_eq!(answers[1]["error"]["unknown"][0]["word"], "zzxqy");
     assert!(errors(&output).contains("1 of the texts have no label"));
 
-    // What stands before a line that can't be read is answered.
-    let output = piped(b"where is my package\n\xff\nzzxqy\n");
-    assert_eq!((lines(&output).len(), output.status.code()), (1, Some(1)));
+    // The lines before one that can't be read are answered.
+    let output = piped(scratch.classify(&head), b"where is my package\n\xff\nzzxqy\n");
+    assert_eq!((objects(&output).len(), output.status.code()), (1, Some(1)));
     assert!(errors(&output).contains("standard input, line 2: it is not UTF-8"));
 }
 
@@ -119,7 +111,7 @@ fn texts_with_several_labels_or_none() {
 
     let output =
         scratch.classify(&head).arg("Why is my invoice higher than last month").output().unwrap();
-    let labels = &lines(&output)[0]["labels"];
+    let labels = &objects(&output)[0]["labels"];
     let (first, second) = (&labels[0], &labels[1]);
     let names =
         BTreeSet::from([&first["label"], &second["label"]].map(|name| name.as_str().unwrap()));

@@ -5,10 +5,9 @@ mod faults;
 mod services;
 mod singles;
 
-use std::io::Write;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
-use crate::support::{cache, kindred};
+use crate::support::{cache, kindred, objects, piped};
 use serde_json::Value;
 
 /// A command over the built-in model, in the cache that the tests share.
@@ -18,29 +17,12 @@ fn here(arguments: &[&str]) -> Command {
     command
 }
 
-fn piped(mut command: Command, input: &str) -> Output {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let input = input.to_owned();
-    // Who ends before the input does has not read all of it.
-    let writing = std::thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
-    let output = child.wait_with_output().unwrap();
-    writing.join().unwrap();
-    output
-}
-
 fn out(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
 fn err(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
-}
-
-/// The objects of `--json`, one a line.
-fn objects(output: &Output) -> Vec<Value> {
-    out(output).lines().map(|line| serde_json::from_str(line).expect(line)).collect()
 }
 
 /// Words, rows and score bits.
