@@ -137,9 +137,6 @@ fn by_url(
     question: impl FnOnce(usize) -> BulkQuestion,
 ) -> Result<(), CommandError> {
     let (input, output, options) = checked(files)?;
-    let name = |name: &Path| name.to_string_lossy().into_owned();
-    let head = head.map(|(kind, head)| (kind, head.map(name)));
-    let head = head.as_ref().map(|(kind, name)| (*kind, name.as_deref()));
     let service = ByUrl::new(&engine.service, head, question)?;
     service.question().check_output(output, &options)?;
     let (interrupt, options) = (Interrupt::watch(KEPT), BulkOptions { jobs: REQUESTS, ..options });

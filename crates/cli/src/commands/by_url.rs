@@ -5,6 +5,7 @@
 //! room for comes again later.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use jobs::JobError;
@@ -95,7 +96,7 @@ impl ByUrl {
     /// If there is no such service.
     pub(super) fn new(
         service: &ServiceArguments,
-        head: Option<(HeadKind, Option<&str>)>,
+        head: Option<(HeadKind, Option<&Path>)>,
         question: impl FnOnce(usize) -> BulkQuestion,
     ) -> Result<Self, CommandError> {
         let url = service.url.as_deref().unwrap_or_default();
@@ -103,7 +104,10 @@ impl ByUrl {
         let about: ModelDescription<'_> = get(&remote, "/model")?;
         let head = match head {
             None => None,
-            Some((kind, name)) => Some(head_of(&remote, kind, name)?),
+            Some((kind, name)) => {
+                let name = name.map(Path::to_string_lossy);
+                Some(head_of(&remote, kind, name.as_deref())?)
+            }
         };
         let labels = head.as_ref().and_then(|(_, facts)| Some(facts["labels"].as_array()?.len()));
         let question = question(labels.unwrap_or(1));
