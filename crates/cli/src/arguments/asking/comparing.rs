@@ -34,6 +34,20 @@ fn here_or_there(argument: Arg) -> Arg {
     }
 }
 
+/// The options that `similarity` and `odd-one-out` share.
+#[derive(Debug, Clone, Args)]
+pub struct ComparisonOptions {
+    /// Whether words that the model does not have fail the question or are left
+    /// out [default: error]
+    #[arg(long, value_parser = unknown(), help_heading = "Query")]
+    pub unknown: Option<Unknown>,
+    /// Print the answer as one JSON object: the HTTP answer with the question
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+    #[command(flatten)]
+    pub source: AnswerSource,
+}
+
 fn similarity_help() -> String {
     format!(
         "\
@@ -61,15 +75,8 @@ pub struct SimilarityArguments {
     /// The words of the other set
     #[arg(long, value_name = "WORD", num_args = 1.., requires = "left")]
     pub right: Vec<String>,
-    /// Whether words that the model does not have fail the question or are left
-    /// out [default: error]
-    #[arg(long, value_parser = unknown(), help_heading = "Query")]
-    pub unknown: Option<Unknown>,
-    /// Print the answer as one JSON object: the HTTP answer with the question
-    #[arg(long, help_heading = "Output")]
-    pub json: bool,
     #[command(flatten)]
-    pub source: AnswerSource,
+    pub comparison: ComparisonOptions,
 }
 
 fn odd_one_out_help() -> String {
@@ -91,15 +98,8 @@ pub struct OddOneOutArguments {
     /// The words, at least 3
     #[arg(value_name = "WORD", required = true, num_args = 1..)]
     pub words: Vec<String>,
-    /// Whether words that the model does not have fail the question or are left
-    /// out [default: error]
-    #[arg(long, value_parser = unknown(), help_heading = "Query")]
-    pub unknown: Option<Unknown>,
-    /// Print the answer as one JSON object: the HTTP answer with the question
-    #[arg(long, help_heading = "Output")]
-    pub json: bool,
     #[command(flatten)]
-    pub source: AnswerSource,
+    pub comparison: ComparisonOptions,
 }
 
 fn rank_help() -> String {
