@@ -42,7 +42,6 @@ impl<'a> Step<'a> {
 /// A bar on a terminal, otherwise a line now and then.
 pub(super) struct Display {
     bar: Option<ProgressBar>,
-    has_length: bool,
     pace: Pace,
     last: Instant,
 }
@@ -52,7 +51,7 @@ impl Display {
         let bar =
             std::io::stderr().is_terminal().then(|| ProgressBar::new(0).with_style(style(BAR)));
         let now = Instant::now();
-        Self { bar, has_length: true, pace: Pace::since(now), last: now }
+        Self { bar, pace: Pace::since(now), last: now }
     }
 
     /// Shows how far the work is, if it is time to.
@@ -72,9 +71,8 @@ impl Display {
             }
             return;
         };
-        if self.has_length != step.length.is_some() {
-            self.has_length = step.length.is_some();
-            bar.set_style(style(if self.has_length { BAR } else { NO_BAR }));
+        if bar.length().is_some() != step.length.is_some() {
+            bar.set_style(style(if step.length.is_some() { BAR } else { NO_BAR }));
         }
         match step.length {
             Some(length) => bar.set_length(length),
