@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use jobs::JobError;
-use jobs::bulk::{Answerer, BulkQuestion, Fault, JsonAnswer, RowAnswer};
+use jobs::bulk::{Answerer, BulkQuestion, Fault, GoOn, JsonAnswer, RowAnswer, RowAnswers};
 use kindred::ModelDescription;
 use kindred::heads::HeadKind;
 use serde::Deserialize;
@@ -70,9 +70,6 @@ impl Problem {
         Some(Self { fault: Fault { code: code.into(), detail }, json })
     }
 }
-
-/// Whether a thread that waits goes on.
-type GoOn<'a> = &'a dyn Fn() -> ControlFlow<()>;
 
 /// An answer or an error for each question, in order.
 pub(super) type Answers = Vec<Result<JsonAnswer, Problem>>;
@@ -274,11 +271,7 @@ impl Answerer for ByUrl {
         about
     }
 
-    fn answers(
-        &self,
-        texts: &[&str],
-        go_on: GoOn<'_>,
-    ) -> Result<Option<Vec<Result<RowAnswer<'_>, Fault>>>, JobError> {
+    fn answers(&self, texts: &[&str], go_on: GoOn<'_>) -> Result<RowAnswers<'_>, JobError> {
         let answers = self.ask(texts, go_on).map_err(|error| match error {
             CommandError::Refused(reason) => JobError::Refused(reason),
             error => JobError::Answerer(error.to_string()),

@@ -12,6 +12,12 @@ use super::json_answer::JsonAnswer;
 use super::work::WantedLabels;
 use crate::error::JobError;
 
+/// Whether a thread that waits goes on.
+pub type GoOn<'a> = &'a dyn Fn() -> ControlFlow<()>;
+
+/// An answer or an error for each text, in order; `None` if the caller does not go on.
+pub type RowAnswers<'a> = Option<Vec<Result<RowAnswer<'a>, Fault>>>;
+
 /// What answers the rows. Several threads ask it at the same time.
 pub trait Answerer: Sync {
     /// The model's name, and the version of its content, which must not change during the work.
@@ -26,11 +32,7 @@ pub trait Answerer: Sync {
     /// # Errors
     /// If there are no answers to any of them. [`JobError::NotAnswered`] for a full queue and a
     /// failed pass: then the same is asked again, with fewer texts at once if need be.
-    fn answers(
-        &self,
-        texts: &[&str],
-        go_on: &dyn Fn() -> ControlFlow<()>,
-    ) -> Result<Option<Vec<Result<RowAnswer<'_>, Fault>>>, JobError>;
+    fn answers(&self, texts: &[&str], go_on: GoOn<'_>) -> Result<RowAnswers<'_>, JobError>;
 }
 
 /// The answer to a row.

@@ -33,7 +33,7 @@ use std::path::Path;
 use kindred::Error;
 use serde::Serialize;
 
-pub use answerer::{Answerer, RowAnswer};
+pub use answerer::{Answerer, GoOn, RowAnswer, RowAnswers};
 pub use formats::{BulkFormat, BulkInput, BulkOutput};
 pub use json_answer::JsonAnswer;
 pub use run::{run, run_by};
