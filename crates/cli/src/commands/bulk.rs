@@ -28,7 +28,7 @@ use server::models::OneModel;
 /// a long text or a large k takes more than one.
 const SLOTS_PER_JOB: u32 = 8 * 1024;
 
-/// Requests in flight to a service: more are shed by one with the usual limits.
+/// Requests in flight to a service. With the default limits, it sheds more.
 const REQUESTS: usize = 4;
 
 /// What is said if the work does not stop by itself after Ctrl-C.
@@ -82,7 +82,7 @@ fn without_head(
     }
 }
 
-/// The files, and how they are read and written. Refuses those that can't be.
+/// The files, with the options. Refuses files that can't be read or written.
 fn checked(
     files: &BulkFiles,
 ) -> Result<(BulkInput<'_>, BulkOutput<'_>, BulkOptions), CommandError> {

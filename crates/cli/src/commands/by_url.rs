@@ -1,5 +1,5 @@
-//! Many questions to a running service, in few requests: what answers `bulk`, `classify` and
-//! `expand` with `--url`.
+//! Many questions to a running service, in few requests: `bulk`, `classify` and `expand` with
+//! `--url`.
 //!
 //! A request that is too large for the service is cut in halves, and one that the service has no
 //! room for comes again later.
@@ -22,12 +22,12 @@ use crate::console::Remote;
 
 /// The time that a service may be busy, or its engine restart, before the work ends.
 const BUSY: Duration = Duration::from_secs(120);
-/// The number of times that a request is made again after the engine failed: it may be the cause,
-/// and others ask that engine, too.
+/// The maximum number of retries after the engine failed: the request may be the cause, and others
+/// use that engine, too.
 const TRIES: usize = 5;
-/// Fewer questions than these are not cut because the service is busy.
+/// A request of at most this many questions is not cut when the service is busy.
 const FEWEST: usize = 64;
-/// The time from question to question whether a thread that waits should go on.
+/// The interval at which a thread that waits checks whether to go on.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// A service, and the question that it answers.
@@ -77,7 +77,7 @@ pub(super) type Answers = Vec<Result<JsonAnswer, Problem>>;
 /// The outcome of a request.
 enum Outcome {
     Answered(Answers),
-    /// It asks for too much: of fewer questions, or of one that has this error.
+    /// It is too large: its questions are asked in two halves. A single question has this error.
     TooMuch(Problem),
     /// The service is busy, or its engine restarts.
     Later(Duration, CommandError),
@@ -86,8 +86,8 @@ enum Outcome {
 }
 
 impl ByUrl {
-    /// Asks the service who answers. `head` is the kind of head that is needed and its name; the
-    /// question gets the number of its labels.
+    /// Asks the service for its model and its head. `head` is the kind of head that is needed, and
+    /// its name; `question` gets the number of its labels.
     ///
     /// # Errors
     /// If there is no such service.
@@ -256,8 +256,8 @@ impl Answerer for ByUrl {
         (&self.model.0, &self.model.1)
     }
 
-    /// Its errors have suggestions, which those of an engine in this process have not, so that work
-    /// goes on where it was begun: here, or at a service.
+    /// Errors of a service have suggestions, and those of an engine in this process do not. So work
+    /// goes on only where it was begun: here, or at a service.
     fn about(&self) -> Value {
         let mut about = json!({"service": true});
         if let Some((name, facts)) = &self.head {

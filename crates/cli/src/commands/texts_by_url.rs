@@ -13,9 +13,9 @@ use super::texts::{Notes, Printer, Row, Shown, Style};
 use super::{CommandError, each_batch};
 use crate::arguments::{ClassifyArguments, ExpandArguments};
 
-/// Texts that are asked for together.
+/// The maximum number of texts in a request.
 const TOGETHER: usize = 1024;
-/// The most that a service explains together.
+/// The same, with explanations.
 const EXPLAINED_TOGETHER: usize = 16;
 
 /// Reads the labels or terms of an answer; `None` if it has none of the usual form.
@@ -78,7 +78,7 @@ pub(super) fn expand(arguments: &ExpandArguments) -> Result<(), CommandError> {
     print_all(&service, (texts, TOGETHER), *json || format.is_some(), rows)?.finish("terms")
 }
 
-/// Prints the answers to all texts, asked for so many `together`.
+/// Prints the answers to all texts. A request has at most `together` of them.
 fn print_all(
     service: &ByUrl,
     (texts, together): (&[String], usize),

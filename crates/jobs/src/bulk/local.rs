@@ -10,7 +10,7 @@ use super::answerer::{Answerer, GoOn, RowAnswer, RowAnswers};
 use super::work::BulkWork;
 use crate::error::JobError;
 
-/// How often a thread that waits asks whether to go on.
+/// The interval at which a thread that waits checks whether to go on.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// An engine in this process, and the head that it is asked for.

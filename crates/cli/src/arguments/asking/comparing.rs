@@ -11,13 +11,13 @@ use super::options::RankOptions;
 use crate::arguments::heads::model_folder;
 use crate::arguments::values::{methods, one_of};
 
-/// The form of what these commands print where standard output is no terminal.
+/// The form of the output of these commands if it is not a terminal.
 const FORM: &str = "If standard output is not a terminal, it has lines of tab-separated columns:";
 
-/// How words are given that would be read as flags.
+/// The rule for words that would be read as flags.
 const HYPHENS: &str = "Words that begin with `-` follow `--`.";
 
-/// Parses what becomes of words that the model does not have.
+/// Parses the treatment of words that the model does not have.
 fn unknown() -> impl TypedValueParser<Value = Unknown> {
     one_of([Unknown::Error, Unknown::Skip], |unknown| match unknown {
         Unknown::Error => "error",
