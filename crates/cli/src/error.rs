@@ -144,13 +144,13 @@ parts!(
 impl CommandError {
     /// The program's exit code: 2 for a mistake in the settings, as for an invalid command line,
     /// because no restart mends it; 70 (`EX_SOFTWARE` of sysexits.h) if the engine was lost, which
-    /// tells a supervisor that a restart may help; 130 after a signal, as shells have it for Ctrl-C;
-    /// otherwise 1.
+    /// tells a supervisor that a restart may help; 130 after a signal, as shells have it for
+    /// Ctrl-C; otherwise 1.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::EngineLost(_) => 70,
             Self::Stopped(_) => 130,
-            // What has an address now may leave it.
+            // Another program uses the address, and may release it.
             Self::Listen { source, .. } if source.kind() != io::ErrorKind::AddrInUse => 2,
             Self::Part(part) if is_of_settings(&**part) => 2,
             _ => 1,

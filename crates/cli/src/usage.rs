@@ -86,7 +86,8 @@ impl Fault<'_> {
         }
     }
 
-    /// The place of an argument that was typed. clap takes `-12` for several options and names `-1`.
+    /// The place of an argument that was typed. clap takes `-12` for several options, and names
+    /// `-1`.
     fn place_of(&self, argument: &str) -> Option<usize> {
         let place = |is: &dyn Fn(&str) -> bool| {
             self.arguments.iter().position(|typed| typed.to_str().is_some_and(is))
@@ -212,8 +213,8 @@ impl Fault<'_> {
         )
     }
 
-    /// An option before this argument that the command does not have, and that was taken for a word:
-    /// words may begin with `-`.
+    /// An option before this argument that the command does not have, and that was taken for a
+    /// word: words may begin with `-`.
     fn option_as_word(&self, argument: &str) -> Option<&str> {
         let before = &self.arguments[..self.place_of(argument)?];
         let words: Vec<&str> = before.iter().map_while(|typed| typed.to_str()).collect();

@@ -1,4 +1,4 @@
-//! Which build of the program this is: its version, commit and features.
+//! The build of the program: its version, commit and features.
 
 use std::sync::LazyLock;
 

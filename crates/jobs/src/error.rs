@@ -60,7 +60,7 @@ pub enum JobError {
     /// The engine did not answer.
     #[error("{0}; rows that are done are kept: the same command goes on from there")]
     NotAnswered(#[from] kindred::Error),
-    /// What answers instead of an engine did not answer.
+    /// The service, or whatever answers instead of an engine, did not answer.
     #[error("{0}; rows that are done are kept: the same command goes on from there")]
     Answerer(String),
     /// The same, and the work can't go on.

@@ -28,7 +28,7 @@ use server::models::OneModel;
 /// a long text or a large k takes more than one.
 const SLOTS_PER_JOB: u32 = 8 * 1024;
 
-/// Requests in flight to a service: more are shed by one with the usual limits.
+/// Requests in flight to a service. With the default limits, it sheds more.
 const REQUESTS: usize = 4;
 
 /// What is said if the work does not stop by itself after Ctrl-C.
@@ -82,7 +82,7 @@ fn without_head(
     }
 }
 
-/// The files, and how they are read and written. Refuses those that can't be.
+/// The files, with the options. Refuses files that can't be read or written.
 fn checked(
     files: &BulkFiles,
 ) -> Result<(BulkInput<'_>, BulkOutput<'_>, BulkOptions), CommandError> {
@@ -137,9 +137,6 @@ fn by_url(
     question: impl FnOnce(usize) -> BulkQuestion,
 ) -> Result<(), CommandError> {
     let (input, output, options) = checked(files)?;
-    let name = |name: &Path| name.to_string_lossy().into_owned();
-    let head = head.map(|(kind, head)| (kind, head.map(name)));
-    let head = head.as_ref().map(|(kind, name)| (*kind, name.as_deref()));
     let service = ByUrl::new(&engine.service, head, question)?;
     service.question().check_output(output, &options)?;
     let (interrupt, options) = (Interrupt::watch(KEPT), BulkOptions { jobs: REQUESTS, ..options });

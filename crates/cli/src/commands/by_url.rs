@@ -1,14 +1,15 @@
-//! Many questions to a running service, in few requests: what answers `bulk`, `classify` and
-//! `expand` with `--url`.
+//! Many questions to a running service, in few requests: `bulk`, `classify` and `expand` with
+//! `--url`.
 //!
 //! A request that is too large for the service is cut in halves, and one that the service has no
 //! room for comes again later.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use jobs::JobError;
-use jobs::bulk::{Answerer, BulkQuestion, Fault, JsonAnswer, RowAnswer};
+use jobs::bulk::{Answerer, BulkQuestion, Fault, GoOn, JsonAnswer, RowAnswer, RowAnswers};
 use kindred::ModelDescription;
 use kindred::heads::HeadKind;
 use serde::Deserialize;
@@ -21,12 +22,12 @@ use crate::console::Remote;
 
 /// The time that a service may be busy, or its engine restart, before the work ends.
 const BUSY: Duration = Duration::from_secs(120);
-/// The number of times that a request is made again after the engine failed: it may be the cause,
-/// and others ask that engine, too.
+/// The maximum number of retries after the engine failed: the request may be the cause, and others
+/// use that engine, too.
 const TRIES: usize = 5;
-/// Fewer questions than these are not cut because the service is busy.
+/// A request of at most this many questions is not cut when the service is busy.
 const FEWEST: usize = 64;
-/// The time from question to question whether a thread that waits should go on.
+/// The interval at which a thread that waits checks whether to go on.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// A service, and the question that it answers.
@@ -70,16 +71,13 @@ impl Problem {
     }
 }
 
-/// Whether a thread that waits goes on.
-type GoOn<'a> = &'a dyn Fn() -> ControlFlow<()>;
-
 /// An answer or an error for each question, in order.
 pub(super) type Answers = Vec<Result<JsonAnswer, Problem>>;
 
 /// The outcome of a request.
 enum Outcome {
     Answered(Answers),
-    /// It asks for too much: of fewer questions, or of one that has this error.
+    /// It is too large: its questions are asked in two halves. A single question has this error.
     TooMuch(Problem),
     /// The service is busy, or its engine restarts.
     Later(Duration, CommandError),
@@ -88,14 +86,14 @@ enum Outcome {
 }
 
 impl ByUrl {
-    /// Asks the service who answers. `head` is the kind of head that is needed and its name; the
-    /// question gets the number of its labels.
+    /// Asks the service for its model and its head. `head` is the kind of head that is needed, and
+    /// its name; `question` gets the number of its labels.
     ///
     /// # Errors
     /// If there is no such service.
     pub(super) fn new(
         service: &ServiceArguments,
-        head: Option<(HeadKind, Option<&str>)>,
+        head: Option<(HeadKind, Option<&Path>)>,
         question: impl FnOnce(usize) -> BulkQuestion,
     ) -> Result<Self, CommandError> {
         let url = service.url.as_deref().unwrap_or_default();
@@ -103,7 +101,10 @@ impl ByUrl {
         let about: ModelDescription<'_> = get(&remote, "/model")?;
         let head = match head {
             None => None,
-            Some((kind, name)) => Some(head_of(&remote, kind, name)?),
+            Some((kind, name)) => {
+                let name = name.map(Path::to_string_lossy);
+                Some(head_of(&remote, kind, name.as_deref())?)
+            }
         };
         let labels = head.as_ref().and_then(|(_, facts)| Some(facts["labels"].as_array()?.len()));
         let question = question(labels.unwrap_or(1));
@@ -255,8 +256,8 @@ impl Answerer for ByUrl {
         (&self.model.0, &self.model.1)
     }
 
-    /// Its errors have suggestions, which those of an engine in this process have not, so that work
-    /// goes on where it was begun: here, or at a service.
+    /// Errors of a service have suggestions, and those of an engine in this process do not. So work
+    /// goes on only where it was begun: here, or at a service.
     fn about(&self) -> Value {
         let mut about = json!({"service": true});
         if let Some((name, facts)) = &self.head {
@@ -270,11 +271,7 @@ impl Answerer for ByUrl {
         about
     }
 
-    fn answers(
-        &self,
-        texts: &[&str],
-        go_on: GoOn<'_>,
-    ) -> Result<Option<Vec<Result<RowAnswer<'_>, Fault>>>, JobError> {
+    fn answers(&self, texts: &[&str], go_on: GoOn<'_>) -> Result<RowAnswers<'_>, JobError> {
         let answers = self.ask(texts, go_on).map_err(|error| match error {
             CommandError::Refused(reason) => JobError::Refused(reason),
             error => JobError::Answerer(error.to_string()),

@@ -76,22 +76,24 @@ fn ask(
 
 /// Says how similar two words or sets of words are.
 pub(super) fn similarity(arguments: &SimilarityArguments) -> Result<(), CommandError> {
-    let SimilarityArguments { words, left, right, unknown, json, source } = arguments;
+    let SimilarityArguments { words, left, right, comparison } = arguments;
     let sides = match &words[..] {
         [a, b] => [a, b].map(|word| Side::Word(word.clone())),
         _ => [left, right].map(|words| Side::Set(words.clone())),
     };
     start_log()?;
-    let session = Session::without_search(source)?;
-    console::similarity(&session, *json, sides, unknown.unwrap_or(Unknown::Error))
+    let session = Session::without_search(&comparison.source)?;
+    let unknown = comparison.unknown.unwrap_or(Unknown::Error);
+    console::similarity(&session, comparison.json, sides, unknown)
 }
 
 /// Says which of some words is the odd one.
 pub(super) fn odd_one_out(arguments: &OddOneOutArguments) -> Result<(), CommandError> {
-    let OddOneOutArguments { words, unknown, json, source } = arguments;
+    let OddOneOutArguments { words, comparison } = arguments;
     start_log()?;
-    let session = Session::without_search(source)?;
-    console::odd_one_out(&session, *json, words, unknown.unwrap_or(Unknown::Error))
+    let session = Session::without_search(&comparison.source)?;
+    let unknown = comparison.unknown.unwrap_or(Unknown::Error);
+    console::odd_one_out(&session, comparison.json, words, unknown)
 }
 
 /// Says which ranks words have among the neighbours of a word, a text or an expression.

@@ -166,8 +166,8 @@ fn check_plain(path: &Path, reason: Option<String>) -> Result<(), CommandError> 
         .map_or(Ok(()), |reason| Err(CommandError::Usage(format!("{}: {reason}", path.display()))))
 }
 
-/// The text without zero bytes at its end, with which some programs fill a file up. Only after a
-/// whole line they can't hide that it was cut off.
+/// The text without zero bytes at its end, with which some programs fill a file up. They stay if
+/// the last line has no end: it may have been cut off.
 fn without_padding(path: &Path, mut text: String) -> String {
     let end = text.trim_end_matches('\0').len();
     if end < text.len() && text[..end].ends_with('\n') {
@@ -214,7 +214,7 @@ fn each_batch(
                 }
             }
         }
-        // What stands before a line that can't be read is answered.
+        // The lines before one that can't be read are answered.
         if !some.is_empty() {
             answer(&some)?;
         }

@@ -16,24 +16,24 @@ const BETWEEN_BARS: Duration = Duration::from_millis(100);
 /// Without a terminal, the time from line to line.
 const BETWEEN_LINES: Duration = Duration::from_secs(5);
 
-/// How far work is.
+/// The progress of work.
 #[derive(Debug, Default)]
 pub(super) struct Step<'a> {
     /// The things that are done, by their name: `rows`.
     pub(super) things: &'a str,
-    /// How many, those of earlier runs included.
+    /// Their number, with those of earlier runs.
     pub(super) count: u64,
-    /// How many earlier runs did.
+    /// The number that earlier runs did.
     pub(super) earlier: u64,
     /// Anything else to say: `12 errors`.
     pub(super) note: &'a str,
-    /// How far the work is, and how far it goes, if that is known: in things, or in bytes.
+    /// The progress and, if it is known, the end: in things, or in bytes.
     pub(super) done: u64,
     pub(super) length: Option<u64>,
 }
 
 impl<'a> Step<'a> {
-    /// Work that is as far as things are done.
+    /// Work whose progress is counted in things.
     pub(super) fn of(things: &'a str, count: u64, length: u64) -> Self {
         Self { things, count, done: count, length: Some(length), ..Self::default() }
     }
@@ -42,7 +42,6 @@ impl<'a> Step<'a> {
 /// A bar on a terminal, otherwise a line now and then.
 pub(super) struct Display {
     bar: Option<ProgressBar>,
-    has_length: bool,
     pace: Pace,
     last: Instant,
 }
@@ -52,10 +51,10 @@ impl Display {
         let bar =
             std::io::stderr().is_terminal().then(|| ProgressBar::new(0).with_style(style(BAR)));
         let now = Instant::now();
-        Self { bar, has_length: true, pace: Pace::since(now), last: now }
+        Self { bar, pace: Pace::since(now), last: now }
     }
 
-    /// Shows how far the work is, if it is time to.
+    /// Shows the progress, if it is time to.
     pub(super) fn show(&mut self, step: &Step<'_>) {
         let now = Instant::now();
         self.pace.see(now, step);
@@ -72,9 +71,8 @@ impl Display {
             }
             return;
         };
-        if self.has_length != step.length.is_some() {
-            self.has_length = step.length.is_some();
-            bar.set_style(style(if self.has_length { BAR } else { NO_BAR }));
+        if bar.length().is_some() != step.length.is_some() {
+            bar.set_style(style(if step.length.is_some() { BAR } else { NO_BAR }));
         }
         match step.length {
             Some(length) => bar.set_length(length),
@@ -127,13 +125,13 @@ fn message(step: &Step<'_>, pace: &str) -> String {
 
 /// The pace of a run.
 struct Pace {
-    /// When it began with nothing done, unless it goes on from earlier runs.
+    /// The start of work that does not go on from earlier runs.
     created: Instant,
-    /// When its count began, and how many things were done then: at its creation, or, after earlier
-    /// runs, when its progress was first told.
+    /// The start of the count, with the number of things that were done then: at the creation, or,
+    /// after earlier runs, at the first step.
     began: Option<(Instant, u64)>,
-    /// When its first things were done, and how far the work was then: what earlier runs did may be
-    /// read again before that.
+    /// The step with the first things of this run, with the progress then. Before it, the things of
+    /// earlier runs may be read again.
     first: Option<(Instant, u64)>,
 }
 
@@ -142,8 +140,8 @@ impl Pace {
         Self { created, began: None, first: None }
     }
 
-    /// Takes note of a step. Of work that begins anew, the first step was in work since the
-    /// creation: where steps are few and large, the pace is known after it.
+    /// Takes note of a step. The first step of work that begins anew took the time since the
+    /// creation: if steps are few and large, the pace is known after it.
     fn see(&mut self, now: Instant, step: &Step<'_>) {
         let own = step.count.saturating_sub(step.earlier);
         let anew = (step.earlier == 0).then_some((self.created, 0));

@@ -28,7 +28,7 @@ impl ServiceManager {
 
     /// Says that a reload begins. Must be followed by [`ready`](Self::ready), whatever comes of it.
     pub(super) fn reloading(&self) {
-        // By this time systemd tells the next `ready` from one that was sent before its signal.
+        // With this time, systemd can tell the next `ready` from one before its signal.
         match monotonic_microseconds() {
             Some(now) => self.tell(&format!("RELOADING=1\nMONOTONIC_USEC={now}")),
             None => self.tell("RELOADING=1"),

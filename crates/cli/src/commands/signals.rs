@@ -27,14 +27,14 @@ pub(super) const REMOVED: &str = "a temporary .kindred-* may be left beside the 
 
 /// Whether a signal came.
 static IS_STOPPED: AtomicBool = AtomicBool::new(false);
-/// Whether work that was told to stop has stopped, and only its end is to come.
+/// Whether work that was told to stop has stopped, and only its end is left.
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 /// The remains of work that does not stop by itself; `None` if there is none to stop.
 static WORK: Mutex<Option<&'static str>> = Mutex::new(None);
 
 /// From now on, Ctrl-C and SIGTERM end this process with the exit code 130, after a line that says
-/// what it leaves and how to go on: at once with `left`, or, once work is [watched](Interrupt), when
-/// that has stopped.
+/// what it leaves and how to go on: at once with `left`, or, once work is [watched](Interrupt),
+/// when that has stopped.
 pub(super) fn handle(left: &'static str) -> Result<(), CommandError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(no_signals)?;

@@ -40,7 +40,7 @@ pub(super) struct Row {
     columns: Vec<String>,
 }
 
-/// The answer to a text, but for JSON.
+/// The answer to a text, for styles other than JSON.
 pub(super) struct Shown<'a> {
     pub(super) rows: Vec<Row>,
     /// Why the text has its most probable label, if that is wanted.
@@ -67,7 +67,7 @@ struct Failed<P> {
     error: P,
 }
 
-/// Words that were left out, and whether more of the text was, as over HTTP.
+/// Words that were left out, and whether the text was cut, as over HTTP.
 #[derive(Serialize)]
 pub(super) struct Notes<'a> {
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
@@ -77,8 +77,8 @@ pub(super) struct Notes<'a> {
 }
 
 impl Row {
-    /// A label, with its class score if that is wanted, and the n-grams that decided for it if there
-    /// is an explanation.
+    /// A label, with its class score if that is wanted, and the n-grams that decided for it if
+    /// there is an explanation.
     pub(super) fn of_label(
         label: &str,
         probability: f64,
@@ -152,8 +152,8 @@ impl Printer {
         Ok(())
     }
 
-    /// Prints the error of a text without an answer: in JSON as over HTTP, otherwise its `detail` to
-    /// standard error.
+    /// Prints the error of a text without an answer: in JSON as over HTTP, otherwise its `detail`
+    /// to standard error.
     pub(super) fn failed(
         &mut self,
         title: &str,

@@ -1,7 +1,6 @@
 //! `kindred classify` and `kindred expand` with `--url`: a service answers, many texts at a time.
 
 use std::ops::ControlFlow;
-use std::path::Path;
 
 use jobs::bulk::{Answerer as _, BulkQuestion, JsonAnswer};
 use kindred::heads::{Explanation, HeadKind};
@@ -14,9 +13,9 @@ use super::texts::{Notes, Printer, Row, Shown, Style};
 use super::{CommandError, each_batch};
 use crate::arguments::{ClassifyArguments, ExpandArguments};
 
-/// Texts that are asked for together.
+/// The maximum number of texts in a request.
 const TOGETHER: usize = 1024;
-/// The most that a service explains together.
+/// The same, with explanations.
 const EXPLAINED_TOGETHER: usize = 16;
 
 /// Reads the labels or terms of an answer; `None` if it has none of the usual form.
@@ -37,8 +36,8 @@ pub(super) fn classify(arguments: &ClassifyArguments) -> Result<(), CommandError
         Some(found.field::<Vec<Label>>("labels")?.into_iter().map(row).collect())
     }
     let ClassifyArguments { texts, service, labels, explain, scores, json, .. } = arguments;
-    let (head, wanted) = (labels.head.as_deref().map(Path::to_string_lossy), labels.wanted());
-    let head = Some((HeadKind::Classifier, head.as_deref()));
+    let (head, wanted) = (labels.head.as_deref(), labels.wanted());
+    let head = Some((HeadKind::Classifier, head));
     let service = ByUrl::new(service, head, |labels| BulkQuestion::Classify(wanted, labels))?;
     let service = service.with("scores", json!(scores));
     let (service, together) = match *explain {
@@ -70,8 +69,7 @@ pub(super) fn expand(arguments: &ExpandArguments) -> Result<(), CommandError> {
     }
     let ExpandArguments { texts, service, terms, format, explain, json, .. } = arguments;
     let (wanted, form) = (wanted_terms(terms)?, wanted_form(arguments)?);
-    let head = terms.head.as_deref().map(Path::to_string_lossy);
-    let head = Some((HeadKind::Expander, head.as_deref()));
+    let head = Some((HeadKind::Expander, terms.head.as_deref()));
     let service = ByUrl::new(service, head, |_| BulkQuestion::Expand(wanted, form))?;
     let service = match *explain {
         true => service.with("explain", json!(true)),
@@ -80,7 +78,7 @@ pub(super) fn expand(arguments: &ExpandArguments) -> Result<(), CommandError> {
     print_all(&service, (texts, TOGETHER), *json || format.is_some(), rows)?.finish("terms")
 }
 
-/// Prints the answers to all texts, asked for so many `together`.
+/// Prints the answers to all texts. A request has at most `together` of them.
 fn print_all(
     service: &ByUrl,
     (texts, together): (&[String], usize),

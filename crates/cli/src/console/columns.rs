@@ -63,9 +63,7 @@ impl Form {
             }
         }
         let (_, line) = question;
-        if !answer.unknown.is_empty() {
-            note(line, &format!("unknown: {}", answer.unknown.join(" ")));
-        }
+        self.left_out(out, line, Some(&answer.unknown))?;
         if answer.cut {
             note(line, "the text was too long; a part of it was left out");
         }

@@ -66,8 +66,8 @@ impl Form {
         })
     }
 
-    /// Prints an answer, but for JSON by `body`. For people, a line from a pipe gets a block with
-    /// the question first: where it was typed, the terminal already shows it.
+    /// Prints an answer as JSON, or otherwise by `body`. For people, a line from a pipe gets a
+    /// block with the question first: if it was typed, the terminal already shows it.
     pub(super) fn answer(
         self,
         out: &mut dyn Write,

@@ -31,9 +31,7 @@ impl Form {
             Found::Labels(labels) => self.labels(out, labels, explanation.as_ref())?,
             Found::Terms(terms) => self.terms(out, terms)?,
         }
-        if !unknown.is_empty() {
-            writeln!(out, "   unknown: {}", escaped(&unknown.join(" ")))?;
-        }
+        self.left_out(out, None, Some(unknown))?;
         if *cut {
             writeln!(out, "   the text was too long; a part of it was left out")?;
         }

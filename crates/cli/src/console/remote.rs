@@ -56,7 +56,7 @@ struct Heads {
 pub(crate) struct Received {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
-    /// When to ask again, if the service says so.
+    /// The delay before another request, if the service names one.
     pub(crate) retry_after: Option<Duration>,
     times: Option<Times>,
 }
@@ -292,7 +292,7 @@ fn request(target: &Target, options: &Options) -> (&'static str, Value) {
     (path, body)
 }
 
-/// Puts the field that says what is looked for into the body of a request.
+/// Adds the target to the body of a request.
 fn put_target(body: &mut Value, target: &Target) {
     match target {
         Target::Words(words) => {

@@ -56,14 +56,14 @@ pub(super) trait Service {
     /// The neighbours that a question asks for.
     fn ask(&self, target: &Target, options: &Options) -> Outcome<Reply<ModelAnswer<'_>>>;
 
-    /// How similar two words or sets of words are.
+    /// The similarity of two words or sets of words.
     fn similarity(
         &self,
         sides: [Side; 2],
         unknown: Unknown,
     ) -> Outcome<Reply<SimilarityAnswer<'_>>>;
 
-    /// Which of some words is the odd one.
+    /// The odd one of some words.
     fn odd_one_out(&self, words: Vec<String>, unknown: Unknown) -> Outcome<Reply<OddAnswer<'_>>>;
 
     /// The ranks of some words among the neighbours of a target.

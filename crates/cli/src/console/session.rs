@@ -55,16 +55,7 @@ impl Session {
                 Rc::new(Local::with_engine(source)?)
             }
         };
-        let mut session = Self {
-            service,
-            has_reference: source.url.is_none() || source.model.is_some(),
-            reference: None,
-            source: source.clone(),
-            options: Options { method, ..options.clone() },
-            compare: false,
-            heads: HashMap::new(),
-            named: None,
-        };
+        let mut session = Self::with(service, source, Options { method, ..options.clone() });
         session.set_compare(compare)?;
         Ok(session)
     }
@@ -75,16 +66,20 @@ impl Session {
             return Self::new(source, &Options::default(), None, false, false);
         }
         let service = Rc::new(Local::with_reference(source)?);
-        Ok(Self {
+        Ok(Self::with(service, source, Options::default()))
+    }
+
+    fn with(service: Rc<dyn Service>, source: &AnswerSource, options: Options) -> Self {
+        Self {
             service,
-            has_reference: false,
+            has_reference: source.url.is_none() || source.model.is_some(),
             reference: None,
             source: source.clone(),
-            options: Options::default(),
+            options,
             compare: false,
             heads: HashMap::new(),
             named: None,
-        })
+        }
     }
 
     /// Turns the comparison with the reference on or off.

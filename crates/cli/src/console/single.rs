@@ -84,7 +84,7 @@ fn print(
     read(form.answer(out, asked, None, reply, None, body).map_err(CommandError::from))
 }
 
-/// That nobody reads the answer is no error.
+/// It is no error if nobody reads the answer.
 fn read(answered: Result<(), CommandError>) -> Result<(), CommandError> {
     match answered {
         Err(CommandError::Output(error)) => unread(error),

@@ -1,17 +1,16 @@
 //! The engine in this process answers.
 
-use std::ops::ControlFlow;
 use std::time::Duration;
 
 use kindred::{Answering, Error, Kindred, Options, Target};
 use serde_json::Value;
 
 use super::Fault;
-use super::answerer::{Answerer, RowAnswer};
+use super::answerer::{Answerer, GoOn, RowAnswer, RowAnswers};
 use super::work::BulkWork;
 use crate::error::JobError;
 
-/// How often a thread that waits asks whether to go on.
+/// The interval at which a thread that waits checks whether to go on.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// An engine in this process, and the head that it is asked for.
@@ -19,12 +18,6 @@ pub(super) struct Local<'a> {
     pub(super) kindred: Kindred,
     pub(super) work: &'a BulkWork,
 }
-
-/// Whether a thread that waits goes on.
-type GoOn<'a> = &'a dyn Fn() -> ControlFlow<()>;
-
-/// An answer or an error for each text, in order; `None` if the caller does not go on.
-type Answers<'a> = Result<Option<Vec<Result<RowAnswer<'a>, Fault>>>, JobError>;
 
 impl Answerer for Local<'_> {
     fn model(&self) -> (&str, &str) {
@@ -36,7 +29,7 @@ impl Answerer for Local<'_> {
         self.work.about(self.kindred.engine().name)
     }
 
-    fn answers(&self, texts: &[&str], go_on: GoOn<'_>) -> Answers<'_> {
+    fn answers(&self, texts: &[&str], go_on: GoOn<'_>) -> Result<RowAnswers<'_>, JobError> {
         match self.work {
             BulkWork::Nearest(options) => {
                 self.neighbors(texts, options, |text| Ok(Target::word(text)), go_on)
@@ -64,7 +57,7 @@ impl Local<'_> {
         options: &Options,
         target: fn(&str) -> Result<Target, Error>,
         go_on: GoOn<'_>,
-    ) -> Answers<'_> {
+    ) -> Result<RowAnswers<'_>, JobError> {
         // Long work has no time limit.
         let options = Options { timeout_ms: None, ..options.clone() };
         let mut asked = Vec::with_capacity(texts.len());
@@ -86,7 +79,7 @@ impl Local<'_> {
 fn each<'a, T>(
     found: Option<Vec<Result<T, Error>>>,
     answer: impl Fn(T) -> RowAnswer<'a>,
-) -> Option<Vec<Result<RowAnswer<'a>, Fault>>> {
+) -> RowAnswers<'a> {
     let one = |one: Result<T, Error>| one.map(&answer).map_err(Fault::from);
     Some(found?.into_iter().map(one).collect())
 }

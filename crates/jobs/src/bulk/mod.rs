@@ -33,7 +33,7 @@ use std::path::Path;
 use kindred::Error;
 use serde::Serialize;
 
-pub use answerer::{Answerer, RowAnswer};
+pub use answerer::{Answerer, GoOn, RowAnswer, RowAnswers};
 pub use formats::{BulkFormat, BulkInput, BulkOutput};
 pub use json_answer::JsonAnswer;
 pub use run::{run, run_by};
@@ -140,7 +140,7 @@ pub struct BulkSummary {
     pub failed: u64,
     /// How many, by its code.
     pub errors: BTreeMap<String, u64>,
-    /// What was unusual about the input, but no fault: a sentence for each.
+    /// Unusual things about the input that are no faults: a sentence for each.
     pub warnings: Vec<String>,
     /// Rows that earlier runs had done.
     pub resumed_rows: u64,

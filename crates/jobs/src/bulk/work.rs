@@ -88,8 +88,8 @@ impl BulkWork {
         }
     }
 
-    /// What decides the answers besides the model and the question: the head, and the engine if
-    /// scores depend on it.
+    /// An object with all that decides the answers, except the model and the question: the head,
+    /// and the engine if scores depend on it.
     pub(super) fn about(&self, engine: &str) -> Value {
         match self {
             Self::Nearest(_) | Self::NearestOfTexts(_) | Self::Analogy(_) => json!({}),

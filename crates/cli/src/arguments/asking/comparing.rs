@@ -11,13 +11,13 @@ use super::options::RankOptions;
 use crate::arguments::heads::model_folder;
 use crate::arguments::values::{methods, one_of};
 
-/// The form of what these commands print where standard output is no terminal.
+/// The form of the output of these commands if it is not a terminal.
 const FORM: &str = "If standard output is not a terminal, it has lines of tab-separated columns:";
 
-/// How words are given that would be read as flags.
+/// The rule for words that would be read as flags.
 const HYPHENS: &str = "Words that begin with `-` follow `--`.";
 
-/// Parses what becomes of words that the model does not have.
+/// Parses the treatment of words that the model does not have.
 fn unknown() -> impl TypedValueParser<Value = Unknown> {
     one_of([Unknown::Error, Unknown::Skip], |unknown| match unknown {
         Unknown::Error => "error",
@@ -32,6 +32,20 @@ fn here_or_there(argument: Arg) -> Arg {
         "url" => argument.conflicts_with("model"),
         _ => argument,
     }
+}
+
+/// The options that `similarity` and `odd-one-out` share.
+#[derive(Debug, Clone, Args)]
+pub struct ComparisonOptions {
+    /// Whether words that the model does not have fail the question or are left
+    /// out [default: error]
+    #[arg(long, value_parser = unknown(), help_heading = "Query")]
+    pub unknown: Option<Unknown>,
+    /// Print the answer as one JSON object: the HTTP answer with the question
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+    #[command(flatten)]
+    pub source: AnswerSource,
 }
 
 fn similarity_help() -> String {
@@ -61,15 +75,8 @@ pub struct SimilarityArguments {
     /// The words of the other set
     #[arg(long, value_name = "WORD", num_args = 1.., requires = "left")]
     pub right: Vec<String>,
-    /// Whether words that the model does not have fail the question or are left
-    /// out [default: error]
-    #[arg(long, value_parser = unknown(), help_heading = "Query")]
-    pub unknown: Option<Unknown>,
-    /// Print the answer as one JSON object: the HTTP answer with the question
-    #[arg(long, help_heading = "Output")]
-    pub json: bool,
     #[command(flatten)]
-    pub source: AnswerSource,
+    pub comparison: ComparisonOptions,
 }
 
 fn odd_one_out_help() -> String {
@@ -91,15 +98,8 @@ pub struct OddOneOutArguments {
     /// The words, at least 3
     #[arg(value_name = "WORD", required = true, num_args = 1..)]
     pub words: Vec<String>,
-    /// Whether words that the model does not have fail the question or are left
-    /// out [default: error]
-    #[arg(long, value_parser = unknown(), help_heading = "Query")]
-    pub unknown: Option<Unknown>,
-    /// Print the answer as one JSON object: the HTTP answer with the question
-    #[arg(long, help_heading = "Output")]
-    pub json: bool,
     #[command(flatten)]
-    pub source: AnswerSource,
+    pub comparison: ComparisonOptions,
 }
 
 fn rank_help() -> String {

@@ -26,8 +26,8 @@ pub(super) fn next(
                 searched = if is_too_large { 0 } else { searched };
                 continue;
             }
-            // The end of the input ends its last line, if there is one. Zero bytes after a line only
-            // fill the file up.
+            // The end of the input ends its last line, if there is one. Zero bytes after a line
+            // only fill the file up.
             let is_filled_up = source.lines > 0 && source.rest().iter().all(|&byte| byte == 0);
             if (source.rest().is_empty() || is_filled_up) && !is_too_large {
                 source.padding = source.rest().len() as u64;
