@@ -48,6 +48,11 @@ impl TextEncoding {
 
     /// These bytes as UTF-8, but for bytes that the encoding does not have.
     pub(super) fn to_utf8(self, bytes: &[u8]) -> Vec<u8> {
+        // A reader has large buffers, and most of these bytes are single words.
+        let (text, _, is_broken) = self.0.decode(bytes);
+        if !is_broken {
+            return text.into_owned().into_bytes();
+        }
         let mut text = Vec::new();
         self.reader(bytes).read_to_end(&mut text).expect("bytes in memory can be read");
         text
