@@ -5,6 +5,7 @@
 
 use memchr::memmem;
 
+use super::formats::BYTE_ORDER_MARK;
 use super::input::Packing;
 use super::signature::is_safetensors;
 use crate::{lfs, npy};
@@ -139,7 +140,7 @@ impl FileKind {
     pub fn of_page(text: &[u8]) -> Option<Self> {
         /// Characters of a title that are shown.
         const MOST: usize = 80;
-        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
+        let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text).trim_ascii_start();
         let begins = |with: &str| {
             let start = text.get(..with.len());
             start.is_some_and(|start| start.eq_ignore_ascii_case(with.as_bytes()))
