@@ -44,11 +44,7 @@ const OTHERS: [(&[u8], &str, &str); 7] = [
         "use the .vec file that fastText writes beside it, or convert it with fastText's \
          python/doc/examples/bin_to_vec.py: bin_to_vec.py MODEL.bin > MODEL.vec",
     ),
-    (
-        b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19",
-        "a PyTorch file (torch.save)",
-        TORCH_CURE,
-    ),
+    (b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", TORCH, TORCH_CURE),
     (
         b"\x89HDF\r\n",
         "an HDF5 file",
@@ -64,6 +60,7 @@ const OTHERS: [(&[u8], &str, &str); 7] = [
     (b"Obj\x01", "an Avro file", "convert it to text, with a word and its components in each line"),
 ];
 
+const TORCH: &str = "a PyTorch file (torch.save)";
 const TORCH_CURE: &str = "in Python, write its tensors with \
                           safetensors.torch.save_file(torch.load(path), 'state.safetensors'); \
                           --tensor names the one with the vectors, --words a file of its words";
@@ -114,13 +111,13 @@ impl FileKind {
         }
         let found = OTHERS.iter().find(is_it).map(|(_, name, cure)| (*name, *cure));
         let (name, cure) = found.or_else(|| by_numbers(start)).or_else(|| pickle(start))?;
-        Some(Self { name: name.to_owned(), cure: cure.to_owned(), is_container: false })
+        Some(Self::other(name, cure))
     }
 
     /// The kind of a zip archive with these files, if it is one of some program's own.
     pub(super) fn of_archive<'a>(mut files: impl Iterator<Item = &'a str>) -> Option<Self> {
         let (name, cure) = files.find_map(|file| match file.rsplit('/').next()? {
-            "data.pkl" => Some(("a PyTorch file (torch.save)", TORCH_CURE)),
+            "data.pkl" => Some((TORCH, TORCH_CURE)),
             "[Content_Types].xml" => Some((
                 "a document of an office program",
                 "save it as text, with a word and its components in each line",
@@ -132,7 +129,7 @@ impl FileKind {
             )),
             _ => None,
         })?;
-        Some(Self { name: name.to_owned(), cure: cure.to_owned(), is_container: false })
+        Some(Self::other(name, cure))
     }
 
     /// The kind of a text that is a page, of the web or of data, instead of rows. A row may begin
@@ -153,8 +150,7 @@ impl FileKind {
         } else if ["{\"", "{\n", "{\r", "[[", "[{"].iter().any(|sign| begins(sign)) {
             let cure = "convert it to text, with a word and its components in each line, \
                         separated by single spaces";
-            let (name, cure) = ("JSON".to_owned(), cure.to_owned());
-            return Some(Self { name, cure, is_container: false });
+            return Some(Self::other("JSON", cure));
         } else {
             return None;
         };
@@ -171,6 +167,10 @@ impl FileKind {
 
     fn container(name: impl Into<String>, cure: impl Into<String>) -> Self {
         Self { name: name.into(), cure: cure.into(), is_container: true }
+    }
+
+    fn other(name: &str, cure: &str) -> Self {
+        Self { name: name.to_owned(), cure: cure.to_owned(), is_container: false }
     }
 
     /// What it is: goes on after "it is".
