@@ -197,10 +197,7 @@ impl Lines {
             }
         }
         components[start..].reverse();
-        let Some(word) = fields.next() else {
-            return Err(self.wrong_number_of_components(line));
-        };
-        let Some(word) = self.separator.word(word) else {
+        let Some(word) = fields.next().and_then(|word| self.separator.word(word)) else {
             return Err(self.wrong_number_of_components(line));
         };
         let word = match word {
