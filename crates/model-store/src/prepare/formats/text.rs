@@ -244,8 +244,7 @@ impl Lines {
 
     /// How a word is read that ends in a whole number, and that is not rather a component.
     fn numeric_end(&self, word: &str) -> String {
-        let tail = word.rsplit(' ').next().unwrap_or_default();
-        if !tail.bytes().all(|byte| byte.is_ascii_digit()) {
+        if !ends_in_digits(word) {
             return String::new();
         }
         let (shown, dim) = (word.chars().take(40).collect::<String>(), self.dim);
@@ -279,6 +278,12 @@ impl Lines {
 pub(crate) fn ends_in_a_number(word: &str) -> bool {
     let tail = word.rsplit_once(' ').map(|(_, tail)| tail);
     tail.is_some_and(|tail| tail.parse::<f64>().is_ok_and(f64::is_finite))
+}
+
+/// Whether the last part of a word with spaces has digits only.
+pub(super) fn ends_in_digits(word: &str) -> bool {
+    let tail = word.rsplit(' ').next().unwrap_or_default();
+    tail.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 const TABS: &str = "the line has tabs; fields must be separated by single spaces, or, with \
