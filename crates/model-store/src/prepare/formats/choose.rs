@@ -177,8 +177,9 @@ fn glove(head: &[u8], with_norm: bool, options: &PrepareOptions) -> Result<Plan,
                 Separator::Tab | Separator::Comma => None,
             };
             let fields = separator.numbers(line) + 1;
-            let has_no_spaces = fields == 1 || line.contains(&b',') || line.contains(&b'\t');
-            if separator == Separator::Space && has_no_spaces && is_a_wrong_header(line, text) {
+            let lacks_spaces = separator == Separator::Space
+                && (fields == 1 || line.contains(&b',') || line.contains(&b'\t'));
+            if lacks_spaces && is_a_wrong_header(line, text) {
                 return Err(
                     "line 1 has numbers only, and line 2 has fields separated by spaces; a \
                             header is two whole numbers with a space between them, rows and \
@@ -186,7 +187,7 @@ fn glove(head: &[u8], with_norm: bool, options: &PrepareOptions) -> Result<Plan,
                         .into(),
                 );
             }
-            if separator == Separator::Space && has_no_spaces && is_numbers(line) {
+            if lacks_spaces && is_numbers(line) {
                 return Err(match other {
                     None => no_words(),
                     Some(other) => format!(
