@@ -10,7 +10,7 @@ use super::input::Packing;
 use super::signature::is_safetensors;
 use crate::{lfs, npy};
 
-/// What a file is, if it is of a kind that is not read.
+/// A kind of file that is not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileKind {
     /// Goes on after "it is".
@@ -173,7 +173,7 @@ impl FileKind {
         Self { name: name.to_owned(), cure: cure.to_owned(), is_container: false }
     }
 
-    /// What it is: goes on after "it is".
+    /// Its name, which goes on after "it is".
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -183,7 +183,7 @@ impl FileKind {
         self.is_container
     }
 
-    /// What is wrong with it as a file of vectors, and the cure.
+    /// Its fault as a file of vectors, and the cure.
     pub fn reason(&self) -> String {
         format!("it is {}; {}", self.name, self.cure)
     }

@@ -242,7 +242,7 @@ impl Lines {
         parse_component(field)
     }
 
-    /// How a word is read that ends in a whole number, and that is not rather a component.
+    /// The cure if the word ends in a whole number; empty if the number is rather a component.
     fn numeric_end(&self, word: &str) -> String {
         if !ends_in_digits(word) {
             return String::new();
