@@ -4,8 +4,8 @@
 //! `(|x|² − |x − w|²) / 2 − reach`: it grows as the distance of the two vectors falls. Without
 //! `|w|²`, long vectors would be terms of everything.
 //!
-//! Stop words are neither tokens nor terms: their biases are so low that no word of the model brings
-//! them above zero.
+//! Stop words are neither tokens nor terms: their biases are so low that no word of the model
+//! brings them above zero.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub const STOP_WORDS: [&str; 33] = [
     "they", "this", "to", "was", "will", "with",
 ];
 
-/// More than the roundings of a dot product and of a bias, as a part of the product of the norms.
+/// More than the roundings of a dot product and of a bias, as a fraction of the norms' product.
 const ROUNDINGS: f64 = 1e-6;
 
 /// The description and the weights of a plain expander. `stop_words`, in lower case, are left out

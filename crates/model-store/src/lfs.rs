@@ -6,7 +6,7 @@ const POINTER: &[u8] = b"version https://git-lfs.github.com/spec/v1";
 /// The bytes that tell a pointer from any other file.
 pub(crate) const POINTER_BYTES: usize = POINTER.len();
 
-/// What such a text is, and the cure.
+/// The name of such a text, and the cure.
 pub(crate) const NAME: &str = "a Git LFS pointer, not the file itself";
 pub(crate) const CURE: &str = "fetch the file with `git lfs pull`";
 

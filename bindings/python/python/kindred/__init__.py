@@ -158,14 +158,15 @@ def prepare(
         allow_numeric_words: whether the first field of each line is its word, even if all of these are numbers; with ``words``,
             each line of that file, even if all of these end in numbers. If ``dim`` or a header gives the components per row, words
             may also end in a number after a space.
-        limit: the first rows that are read; those that are left out or repeated count, too. The rest is read for its checksum only.
+        limit: maximum rows that are read, from the first; invalid and repeated rows count, too. The rest of the file is read for
+            its checksum only.
         encoding: of text in ``source``, ``words`` and ``biases``: a WHATWG name such as ``latin1``, ``shift_jis`` or ``utf-16le``;
             by default UTF-8. A byte order mark overrides it.
-        separator: the sign between the fields of text that contains its words: ``space``, ``tab`` or ``comma``.
+        separator: the character between the fields of text that contains its words: ``space``, ``tab`` or ``comma``.
 
     Returns:
-        What was read: ``format``, ``rows``, ``dim``, ``bad_rows_skipped``, ``first_bad_row``, ``duplicate_words_dropped``, and
-        ``warnings``, such as that empty lines at the end were left out.
+        A dictionary of ``format``, ``rows``, ``dim``, ``bad_rows_skipped``, ``first_bad_row``, ``duplicate_words_dropped`` and
+        ``warnings``, such as one about empty lines at the end.
 
     Raises:
         ModelError: with the line that can't be read, and the cure.

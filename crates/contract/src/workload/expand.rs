@@ -53,9 +53,9 @@ impl Expand {
         let mut left = self.costs.most_of_texts();
         for text in texts {
             let found = Arc::new(Mutex::new(BestTerms::new(text.top())));
+            terms.push(TermsOfText(found.clone()));
             // A text without tokens implies nothing, so no engine is asked.
             if text.tokens() == 0 {
-                terms.push(TermsOfText(found));
                 continue;
             }
             let of_token = self.costs.token(&text);
@@ -67,7 +67,6 @@ impl Expand {
                 parts.push(PartOfText { tokens, first, slots, found: found.clone() });
                 first += count as u32;
             }
-            terms.push(TermsOfText(found));
         }
         (parts, terms)
     }

@@ -18,7 +18,7 @@ pub enum Format {
     JsonLines,
     /// A line for each text, with labels such as `__label__x` among its words.
     FastText,
-    /// A label, a space and the text. A first line says so only with all others, whose labels are
+    /// A label, a space and the text. Detected only if nearly all lines begin with labels that are
     /// whole numbers.
     Space,
 }

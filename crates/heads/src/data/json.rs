@@ -40,7 +40,7 @@ impl<'de> Deserialize<'de> for Fields {
 pub(super) fn read(line: &str, options: &TextsOptions) -> Result<Labelled, String> {
     let Fields { names, values } = serde_json::from_str(line).map_err(|why| {
         let goes_on = why.is_eof() || !line.trim_start().starts_with('{');
-        // A line has one line, and its number is said.
+        // The caller names the line of the file.
         let why = why.to_string().replace(" at line 1 column ", " at column ");
         let cure = match goes_on {
             true => "; if an object takes several lines, write each in one: jq -c . FILE",

@@ -388,7 +388,7 @@ fn what_does_not_fit_is_refused_with_the_cure() {
         |bytes: &[u8]| import_head(&model(), bytes, None, &options()).unwrap_err().to_string();
     has(&unreadable(b"PK\x03\x04"), &["torch.save", "safetensors.torch.save_file"]);
     has(&unreadable(b"hello"), &["not a safetensors file"]);
-    // What `torch.save` writes is named, as is anything else.
+    // Files of `torch.save` are named, as are all others.
     let mut torch = b"PK\x03\x04".to_vec();
     torch.resize(26, 0);
     torch.extend(16_u16.to_le_bytes().into_iter().chain([0, 0]));

@@ -32,7 +32,7 @@ pub enum HeadError {
         found: String,
         /// The kind that is asked, with an article.
         wanted: String,
-        /// How people make one of that kind.
+        /// The way to make one of that kind.
         how: &'static str,
     },
     /// The description can't be read.

@@ -18,7 +18,7 @@ pub struct Array {
     pub shape: Vec<usize>,
     /// Its numbers, each the nearest float32; those out of range are infinite.
     pub numbers: Vec<f32>,
-    /// What was left out of the file: zero bytes after the last number.
+    /// A warning if zero bytes after the last number were left out.
     pub warning: Option<String>,
 }
 

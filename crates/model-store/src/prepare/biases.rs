@@ -20,7 +20,7 @@ pub(super) struct Biases {
     /// What messages call a number's place, and the place of the first.
     unit: (&'static str, usize),
     biases: Vec<f32>,
-    /// What was left out.
+    /// A warning if the end of the file was left out.
     warning: Option<String>,
 }
 
@@ -44,7 +44,7 @@ impl Biases {
         file_name(&self.path)
     }
 
-    /// What was left out of the file, if anything, with its name.
+    /// The warning, with the file's name.
     pub(super) fn warning(&self) -> Option<String> {
         let warning = self.warning.as_ref()?;
         Some(format!("{}: {warning}", self.name()))

@@ -10,7 +10,7 @@ pub(super) struct BlankEnd {
 }
 
 impl BlankEnd {
-    /// What was left out, if anything.
+    /// A sentence about the end, if there is one.
     pub(super) fn warning(self) -> Option<String> {
         let Self { lines, zeros } = self;
         match (lines, zeros) {

@@ -1,6 +1,6 @@
 //! Text in other encodings than UTF-8, by the names of the WHATWG's Encoding Standard.
 //!
-//! A byte order mark says more than a name: text that begins with one is read as it says.
+//! A byte order mark overrides the name.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,8 +13,8 @@ use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextEncoding(&'static Encoding);
 
-/// Takes the place of bytes that an encoding does not have. No UTF-8 has it, so the word that it is
-/// in is refused as one that is not UTF-8 would be.
+/// Replaces bytes that an encoding does not have. UTF-8 does not have it either, so its word is
+/// refused.
 const BROKEN: u8 = 0xff;
 
 /// Why a text can't be decoded.
@@ -48,6 +48,11 @@ impl TextEncoding {
 
     /// These bytes as UTF-8, but for bytes that the encoding does not have.
     pub(super) fn to_utf8(self, bytes: &[u8]) -> Vec<u8> {
+        // A reader has large buffers, and most of these bytes are single words.
+        let (text, _, is_broken) = self.0.decode(bytes);
+        if !is_broken {
+            return text.into_owned().into_bytes();
+        }
         let mut text = Vec::new();
         self.reader(bytes).read_to_end(&mut text).expect("bytes in memory can be read");
         text

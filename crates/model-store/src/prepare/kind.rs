@@ -5,11 +5,12 @@
 
 use memchr::memmem;
 
+use super::formats::BYTE_ORDER_MARK;
 use super::input::Packing;
 use super::signature::is_safetensors;
 use crate::{lfs, npy};
 
-/// What a file is, if it is of a kind that is not read.
+/// A kind of file that is not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileKind {
     /// Goes on after "it is".
@@ -43,11 +44,7 @@ const OTHERS: [(&[u8], &str, &str); 7] = [
         "use the .vec file that fastText writes beside it, or convert it with fastText's \
          python/doc/examples/bin_to_vec.py: bin_to_vec.py MODEL.bin > MODEL.vec",
     ),
-    (
-        b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19",
-        "a PyTorch file (torch.save)",
-        TORCH_CURE,
-    ),
+    (b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", TORCH, TORCH_CURE),
     (
         b"\x89HDF\r\n",
         "an HDF5 file",
@@ -63,6 +60,7 @@ const OTHERS: [(&[u8], &str, &str); 7] = [
     (b"Obj\x01", "an Avro file", "convert it to text, with a word and its components in each line"),
 ];
 
+const TORCH: &str = "a PyTorch file (torch.save)";
 const TORCH_CURE: &str = "in Python, write its tensors with \
                           safetensors.torch.save_file(torch.load(path), 'state.safetensors'); \
                           --tensor names the one with the vectors, --words a file of its words";
@@ -113,13 +111,13 @@ impl FileKind {
         }
         let found = OTHERS.iter().find(is_it).map(|(_, name, cure)| (*name, *cure));
         let (name, cure) = found.or_else(|| by_numbers(start)).or_else(|| pickle(start))?;
-        Some(Self { name: name.to_owned(), cure: cure.to_owned(), is_container: false })
+        Some(Self::other(name, cure))
     }
 
     /// The kind of a zip archive with these files, if it is one of some program's own.
     pub(super) fn of_archive<'a>(mut files: impl Iterator<Item = &'a str>) -> Option<Self> {
         let (name, cure) = files.find_map(|file| match file.rsplit('/').next()? {
-            "data.pkl" => Some(("a PyTorch file (torch.save)", TORCH_CURE)),
+            "data.pkl" => Some((TORCH, TORCH_CURE)),
             "[Content_Types].xml" => Some((
                 "a document of an office program",
                 "save it as text, with a word and its components in each line",
@@ -131,7 +129,7 @@ impl FileKind {
             )),
             _ => None,
         })?;
-        Some(Self { name: name.to_owned(), cure: cure.to_owned(), is_container: false })
+        Some(Self::other(name, cure))
     }
 
     /// The kind of a text that is a page, of the web or of data, instead of rows. A row may begin
@@ -139,7 +137,7 @@ impl FileKind {
     pub fn of_page(text: &[u8]) -> Option<Self> {
         /// Characters of a title that are shown.
         const MOST: usize = 80;
-        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
+        let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text).trim_ascii_start();
         let begins = |with: &str| {
             let start = text.get(..with.len());
             start.is_some_and(|start| start.eq_ignore_ascii_case(with.as_bytes()))
@@ -152,8 +150,7 @@ impl FileKind {
         } else if ["{\"", "{\n", "{\r", "[[", "[{"].iter().any(|sign| begins(sign)) {
             let cure = "convert it to text, with a word and its components in each line, \
                         separated by single spaces";
-            let (name, cure) = ("JSON".to_owned(), cure.to_owned());
-            return Some(Self { name, cure, is_container: false });
+            return Some(Self::other("JSON", cure));
         } else {
             return None;
         };
@@ -172,7 +169,11 @@ impl FileKind {
         Self { name: name.into(), cure: cure.into(), is_container: true }
     }
 
-    /// What it is: goes on after "it is".
+    fn other(name: &str, cure: &str) -> Self {
+        Self { name: name.to_owned(), cure: cure.to_owned(), is_container: false }
+    }
+
+    /// Its name, which goes on after "it is".
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -182,7 +183,7 @@ impl FileKind {
         self.is_container
     }
 
-    /// What is wrong with it as a file of vectors, and the cure.
+    /// Its fault as a file of vectors, and the cure.
     pub fn reason(&self) -> String {
         format!("it is {}; {}", self.name, self.cure)
     }

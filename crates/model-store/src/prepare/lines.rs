@@ -6,7 +6,7 @@ use memchr::memchr;
 
 use super::blank_end::BlankEnd;
 use super::encoding::TextEncoding;
-use super::formats::BYTE_ORDER_MARK;
+use super::formats::{BYTE_ORDER_MARK, is_padding};
 use super::plain_text::{other_kind_reason, utf16_cure};
 use super::unpack::Unpacked;
 use crate::ModelError;
@@ -48,7 +48,7 @@ pub(super) fn for_each_line(
                 end.lines += 1;
                 continue;
             }
-            if is_last && text.iter().all(|&byte| byte == 0) {
+            if is_last && is_padding(text) {
                 end.zeros += text.len() as u64;
                 continue;
             }
@@ -61,7 +61,7 @@ pub(super) fn for_each_line(
             taken.map_err(|reason| bad(line, &reason))?;
         }
         if rest.len() > most_bytes + 1 {
-            if rest.iter().any(|&byte| byte != 0) {
+            if !is_padding(rest) {
                 return Err(bad(line + 1, &too_long()));
             }
             end.zeros += rest.len() as u64;

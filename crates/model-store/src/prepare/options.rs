@@ -48,7 +48,7 @@ pub struct PrepareOptions {
     /// Read only the first rows. Those that are bad or repeated count, too.
     pub limit: Option<NonZeroUsize>,
     /// The encoding of text, also in the files of the words and of the biases; by default UTF-8. A
-    /// byte order mark says more.
+    /// byte order mark overrides it.
     pub encoding: Option<TextEncoding>,
     /// The sign between the fields of a line that begins with its word.
     pub separator: Separator,
@@ -83,8 +83,7 @@ pub struct Summary {
     pub dim: usize,
     /// The first row that was skipped because it was invalid, and what was wrong.
     pub first_bad_row: Option<String>,
-    /// What was unusual about the files, but no fault, such as empty lines at the end: a sentence
-    /// for each.
+    /// Warnings, such as one about empty lines at the end of a file: a sentence for each.
     pub warnings: Vec<String>,
     /// The file's format and size, and how many rows were skipped.
     pub provenance: Provenance,

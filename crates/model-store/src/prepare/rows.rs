@@ -24,7 +24,7 @@ pub(super) struct Rows<'a, W> {
     pub(super) unit: RecordUnit,
     /// What the first column may be instead of what it is taken for.
     pub(super) column: Option<Watch>,
-    /// What was unusual, but no fault.
+    /// Warnings: a sentence for each.
     pub(super) warnings: Vec<String>,
     /// The number of rows, if only the first ones were wanted.
     pub(super) first_rows: Option<u64>,
@@ -122,7 +122,7 @@ impl<W: Write + Seek> Rows<'_, W> {
         }
     }
 
-    /// What else the first line may be, beside a row with this fault.
+    /// Another explanation of a first line with this fault.
     fn about_line_1(&self, reason: &str) -> &'static str {
         let is_no_number = reason.contains("not a number");
         match (self.options.separator, self.options.dim) {

@@ -28,7 +28,7 @@ impl Separator {
         }
     }
 
-    /// How the text is described, after its format.
+    /// The part of a description that follows the format.
     pub(super) fn described(self) -> &'static str {
         match self {
             Self::Space => "",

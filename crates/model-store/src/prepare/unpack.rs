@@ -177,7 +177,7 @@ fn read_member<T>(
     f(&mut Unpacked { reader, raw: None, progress: progress.clone(), bytes: 0 })
 }
 
-/// What is wrong with a member that is kept in a way that is not read.
+/// The fault of a member that is compressed or encrypted in a way that is not read.
 fn not_read(name: &str, how: &str) -> String {
     format!(
         "the member `{name}` of the zip archive is {how}, which is not read; unpack the archive \

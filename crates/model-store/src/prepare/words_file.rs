@@ -16,7 +16,7 @@ pub(super) struct WordList {
     name: String,
     text: String,
     ends: Vec<usize>,
-    /// What was left out.
+    /// A warning if the end of the file was left out.
     warning: Option<String>,
 }
 
@@ -74,7 +74,7 @@ impl WordList {
         })
     }
 
-    /// What was left out of the file, if anything, with its name.
+    /// The warning, with the file's name.
     pub(super) fn warning(&self) -> Option<String> {
         let warning = self.warning.as_ref()?;
         Some(format!("{}: {warning}", self.name))

@@ -187,7 +187,7 @@ fn biases_may_be_followed_by_zero_bytes() {
             assert_eq!(scratch.open().table().biases(), Some(&[0.5, -1.0, 0.0, 2.0][..]));
         }
     }
-    // What is no zero byte may be a number, and a number too few is none of zero bytes.
+    // Other bytes may be numbers, and zero bytes do not stand for a number that is missing.
     for content in [[&array[..], b"\0x"].concat(), array[..array.len() - 1].to_vec()] {
         let scratch = Scratch::new();
         fs::write(scratch.path(WORDS), content).unwrap();

@@ -1,4 +1,4 @@
-//! How much of a file is read, in which encoding, between which separators, and with which words.
+//! The options of a file that name its first rows, its encoding, its separator and its words.
 
 use std::fs;
 use std::num::NonZeroUsize;

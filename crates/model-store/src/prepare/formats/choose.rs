@@ -33,7 +33,7 @@ pub(in crate::prepare) fn plan(
     let format = match options.format {
         Some(_) if head.is_empty() => return Err("the file is empty".into()),
         Some(format) => {
-            // Bytes that are only numbers may be any.
+            // The bytes of bare numbers may look like any kind.
             let is_bare = format == VectorsFormat::GloveNorm && words.is_some();
             if let Some(kind) = FileKind::of(head).filter(|_| !is_bare) {
                 return Err(kind.reason());
@@ -135,8 +135,8 @@ fn header_of(head: &[u8], options: &PrepareOptions) -> Option<Word2vecHeader> {
     Word2vecHeader::separated(without_mark(head).0, options.separator)
 }
 
-/// The separator with which this is a row, with as many components as it has or as are known, if
-/// it is none with spaces.
+/// The separator other than a space with which this is a row, of `dim` components if they are
+/// known. `None` if it is a row with spaces.
 fn other_separator(row: &[u8], with_norm: bool, dim: Option<usize>) -> Option<Separator> {
     let others = if with_norm { 2 } else { 1 };
     let is_row = |separator: Separator| {
@@ -177,8 +177,9 @@ fn glove(head: &[u8], with_norm: bool, options: &PrepareOptions) -> Result<Plan,
                 Separator::Tab | Separator::Comma => None,
             };
             let fields = separator.numbers(line) + 1;
-            let has_no_spaces = fields == 1 || line.contains(&b',') || line.contains(&b'\t');
-            if separator == Separator::Space && has_no_spaces && is_a_wrong_header(line, text) {
+            let lacks_spaces = separator == Separator::Space
+                && (fields == 1 || line.contains(&b',') || line.contains(&b'\t'));
+            if lacks_spaces && is_a_wrong_header(line, text) {
                 return Err(
                     "line 1 has numbers only, and line 2 has fields separated by spaces; a \
                             header is two whole numbers with a space between them, rows and \
@@ -186,7 +187,7 @@ fn glove(head: &[u8], with_norm: bool, options: &PrepareOptions) -> Result<Plan,
                         .into(),
                 );
             }
-            if separator == Separator::Space && has_no_spaces && is_numbers(line) {
+            if lacks_spaces && is_numbers(line) {
                 return Err(match other {
                     None => no_words(),
                     Some(other) => format!(
@@ -233,8 +234,8 @@ fn glove(head: &[u8], with_norm: bool, options: &PrepareOptions) -> Result<Plan,
     })
 }
 
-/// Whether the first line of a text is one whole number or two with another sign between them than
-/// a space, unlike the second.
+/// Whether the first line of a text is one whole number, or two with a comma or a tab between them,
+/// and the second is a row with spaces.
 fn is_a_wrong_header(line: &[u8], text: &[u8]) -> bool {
     let second = text.split(|&byte| byte == b'\n').nth(1).unwrap_or_default().trim_ascii();
     line.iter().all(|byte| byte.is_ascii_digit() || b", \t".contains(byte))

@@ -4,7 +4,7 @@
 //! all numbers: whole ones, each once. A matrix has numbers only, and some of them are not whole,
 //! are negative, or are there twice.
 
-use super::text::{Lines, ends_in_a_number};
+use super::text::{Lines, ends_in_a_number, ends_in_digits};
 use super::{Parsed, Parser as _};
 use crate::prepare::PrepareOptions;
 
@@ -129,10 +129,7 @@ pub(super) fn first_column(
 fn all_end_in_fractions(parsed: &Parsed, dim: usize) -> Option<String> {
     /// Fewer words say nothing.
     const FEWEST: usize = 2;
-    let ends_in_a_fraction = |word: &str| {
-        let tail = word.rsplit(' ').next().unwrap_or_default();
-        ends_in_a_number(word) && !tail.bytes().all(|byte| byte.is_ascii_digit())
-    };
+    let ends_in_a_fraction = |word: &str| ends_in_a_number(word) && !ends_in_digits(word);
     let are_all = parsed.words().count() >= FEWEST && parsed.words().all(ends_in_a_fraction);
     let first = parsed.words().next().filter(|_| are_all)?;
     Some(format!(

@@ -106,7 +106,7 @@ fn foreign(head: &[u8], has_words: bool) -> Option<String> {
     })
 }
 
-/// What is wrong with a file that is a page, if so: its first line is no row.
+/// The fault of a file that is a page: its first line is no row.
 pub(super) fn page(head: &[u8], separator: Separator) -> Option<String> {
     let (text, _) = without_mark(head);
     let is_row = || begins_with_a_row(text, separator);

@@ -13,7 +13,7 @@ pub(super) struct FixedFraming {
     pub(super) found: u64,
     /// Whether other data may follow the rows.
     pub(super) may_go_on: bool,
-    /// What was left out after the rows.
+    /// The end after the rows, which is left out.
     pub(super) end: BlankEnd,
 }
 

@@ -95,7 +95,7 @@ pub(super) trait Framing: Send {
         false
     }
 
-    /// What was unusual about the end of the file, once all was read: a sentence for each.
+    /// Warnings about the end of the file, once all was read: a sentence for each.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }
@@ -189,8 +189,8 @@ impl Expected {
     }
 }
 
-/// How many rows more or fewer a header may announce than a file has: some programs count a line
-/// that they do not write, or write one that they do not count.
+/// The maximum difference between the rows that a header announces and those of the file: some
+/// programs count a line that they do not write, or write one that they do not count.
 const HEADER_TOLERANCE: u64 = 1;
 
 /// Whether bytes after the last row are only there to fill up a file.
@@ -312,7 +312,7 @@ pub(super) fn utf8(word: &[u8], encoding: Option<TextEncoding>) -> Result<&str, 
     }
 }
 
-/// Why a word is none whose byte `at`, from 0, is no UTF-8. `how` goes on after the place.
+/// The fault of a word whose byte `at`, from 0, is not UTF-8. `how` follows the place.
 fn not_utf8(at: usize, how: &str) -> String {
     let byte = at + 1;
     format!("the word is not valid UTF-8 (byte {byte}){how}; name its encoding with --encoding")

@@ -197,10 +197,7 @@ impl Lines {
             }
         }
         components[start..].reverse();
-        let Some(word) = fields.next() else {
-            return Err(self.wrong_number_of_components(line));
-        };
-        let Some(word) = self.separator.word(word) else {
+        let Some(word) = fields.next().and_then(|word| self.separator.word(word)) else {
             return Err(self.wrong_number_of_components(line));
         };
         let word = match word {
@@ -245,10 +242,9 @@ impl Lines {
         parse_component(field)
     }
 
-    /// How a word is read that ends in a whole number, and that is not rather a component.
+    /// The cure if the word ends in a whole number; empty if the number is rather a component.
     fn numeric_end(&self, word: &str) -> String {
-        let tail = word.rsplit(' ').next().unwrap_or_default();
-        if !tail.bytes().all(|byte| byte.is_ascii_digit()) {
+        if !ends_in_digits(word) {
             return String::new();
         }
         let (shown, dim) = (word.chars().take(40).collect::<String>(), self.dim);
@@ -282,6 +278,12 @@ impl Lines {
 pub(crate) fn ends_in_a_number(word: &str) -> bool {
     let tail = word.rsplit_once(' ').map(|(_, tail)| tail);
     tail.is_some_and(|tail| tail.parse::<f64>().is_ok_and(f64::is_finite))
+}
+
+/// Whether the last part of a word with spaces has digits only.
+pub(super) fn ends_in_digits(word: &str) -> bool {
+    let tail = word.rsplit(' ').next().unwrap_or_default();
+    tail.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 const TABS: &str = "the line has tabs; fields must be separated by single spaces, or, with \

@@ -159,7 +159,7 @@ impl BinaryRows {
 
     /// Whether whole rows follow, or fewer than can tell.
     fn goes_on(&self, mut after: &[u8]) -> bool {
-        /// Words may be bad in a row, but rows that are misplaced have hardly a good one.
+        /// Several words one after the other may be bad, but misplaced rows hardly have a good one.
         const LOOKED_AT: usize = 3;
         for _ in 0..LOOKED_AT {
             let Ok(Some((word, components, end))) = split(after, self.dim) else {
@@ -183,7 +183,7 @@ impl BinaryRows {
     }
 }
 
-/// What comes before a row.
+/// The bytes before a row.
 #[derive(Clone, Copy)]
 enum Before<'a> {
     /// It is the first of the file.
@@ -246,7 +246,7 @@ fn check_word(word: &[u8], encoding: Option<TextEncoding>) -> Result<&str, Strin
 }
 
 /// The bytes before the last character of a word that lacks only the end of that character. In
-/// other encodings than UTF-8, a sign that is no UTF-8 has its place.
+/// other encodings than UTF-8, a byte that is not UTF-8 replaces it.
 fn cut_at(word: &[u8], encoding: Option<TextEncoding>) -> Option<usize> {
     let error = std::str::from_utf8(word).err()?;
     let at = error.valid_up_to();
@@ -257,7 +257,7 @@ fn cut_at(word: &[u8], encoding: Option<TextEncoding>) -> Option<usize> {
     is_cut.then_some(at)
 }
 
-/// Whether a word was cut inside a character, and has too many others for bytes of a number.
+/// Whether a word was cut inside a character, and is too long to be the bytes of numbers.
 fn is_long_and_cut(word: &[u8], encoding: Option<TextEncoding>) -> bool {
     const LONG: usize = 32;
     let has_controls = word.iter().any(u8::is_ascii_control);

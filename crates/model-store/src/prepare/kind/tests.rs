@@ -111,7 +111,7 @@ fn a_tar_archive_is_known_by_its_checksum_and_its_first_file_is_named() {
         (file.clone(), "small.txt"),
         ([&folder[..], &of_macos, &file].concat(), "small.txt"),
         (old, "old.txt"),
-        // What comes first may be larger than what was read.
+        // The first file may be larger than the bytes that were read.
         (entry("vectors/._a.txt", b'0', 99_999), "vectors/._a.txt"),
     ] {
         let kind = FileKind::of(&archive).unwrap();
