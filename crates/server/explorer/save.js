@@ -30,7 +30,7 @@ export function savePicture(title, id) {
 }
 
 /** The properties that make a drawing look the same without this page's style sheets. */
-const LENGTHS = ["stroke-width", "font-size", "font-weight", "font-family", "text-anchor", "dominant-baseline", "paint-order", "visibility"];
+const OF_TEXT = ["stroke-width", "font-size", "font-weight", "font-family", "text-anchor", "dominant-baseline", "paint-order", "visibility"];
 const COLOURS = ["fill", "stroke"];
 
 /** Characters that XML does not allow. */
@@ -50,7 +50,7 @@ function standalone(chart) {
     if (!element.matches("circle, line, rect, text")) return;
     for (const name of COLOURS) to.setAttribute(name, plain(style.getPropertyValue(name)));
     if (!element.matches("text")) return to.setAttribute("stroke-width", style.strokeWidth);
-    for (const name of LENGTHS) to.setAttribute(name, style.getPropertyValue(name));
+    for (const name of OF_TEXT) to.setAttribute(name, style.getPropertyValue(name));
   });
   for (const link of copy.querySelectorAll("a")) {
     const group = draw("g", { transform: link.getAttribute("transform") });
