@@ -2,7 +2,7 @@
 
 import { byId, draw, make } from "./dom.js";
 
-/** How long the browser may take to begin reading the file. */
+/** The time limit for the browser to begin reading the file. */
 const KEPT_MS = 60_000;
 
 /** Numbers as they are, so that they are read as the same numbers; texts in quotes. */

@@ -73,7 +73,8 @@ const LONGEST: usize = 128;
 /// Shorter names are like many others.
 const SHORTEST: usize = 3;
 
-/// How much a name must be like one of [`OTHERS`]: more than a route's own, because there are many.
+/// The minimum similarity to one of [`OTHERS`]: higher than to a route's own name, because there
+/// are many of them.
 const ALIKE: f64 = 0.9;
 
 /// The route, or the routes, that may be meant by a path that is none.
