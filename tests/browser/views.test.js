@@ -33,7 +33,7 @@ async function take(page, name) {
   assert.ok(picture.length > 10_000, `${name}: ${picture.length} bytes`);
 }
 
-/** How wide the page is, and what sticks out of a window of this width. */
+/** The width of the page, and the elements that stick out of a window of this width. */
 const wide = (page, width) =>
   page.evaluate((width) => ({
     document: document.documentElement.scrollWidth,

@@ -99,7 +99,7 @@ test("each tab keeps its own answer, and stands in the address", async () => {
   await page.click("#tab-analogy");
   await shows(page, "king - man + woman ≈");
   assert.equal(hash(), "#analogy=king+-+man+%2B+woman");
-  // What was typed there is still there.
+  // The text that was typed there is still there.
   await page.click("#tab-compare");
   await settled(page);
   assert.equal(await page.inputValue("#compare"), "half a wo");

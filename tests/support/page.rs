@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::{Reply, Service, errors, kindred, program, top};
 
-/// How the pages send JSON, up to its quote.
+/// The command that sends JSON on the pages, up to its quote.
 const POST: &str = "curl -H 'Content-Type: application/json' -d '";
 
 /// The commands of a page before a heading: its indented lines, joined where one goes on in the

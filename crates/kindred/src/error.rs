@@ -117,8 +117,8 @@ pub fn unknown_words_message(unknown: &[UnknownWord]) -> String {
     detail
 }
 
-/// The message for a value that is not what it must be. A `null` often stands for nothing, but in
-/// a list for a number that JSON does not have.
+/// The message for a value that is not what it must be. A field that is `null` should be left out;
+/// in a list, `null` stands for a number that JSON does not have.
 fn invalid_value_message(field: &str, expected: &str, found: Option<&str>) -> String {
     match found {
         None => format!("`{field}` must be {expected}"),

@@ -38,7 +38,7 @@ export async function find(question, signal) {
   };
 }
 
-/** How a term looks: its colour, solid or striped. */
+/** The look of a term: its colour, solid or striped. */
 function look(index) {
   if (index >= DISTINCT) return "term-rest";
   return `term-${index % COLOURS}${index < COLOURS ? "" : " striped"}`;

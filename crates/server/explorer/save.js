@@ -2,7 +2,7 @@
 
 import { byId, draw, make } from "./dom.js";
 
-/** How long the browser may take to begin reading the file. */
+/** The time limit for the browser to begin reading the file. */
 const KEPT_MS = 60_000;
 
 /** Numbers as they are, so that they are read as the same numbers; texts in quotes. */
@@ -30,7 +30,7 @@ export function savePicture(title, id) {
 }
 
 /** The properties that make a drawing look the same without this page's style sheets. */
-const LENGTHS = ["stroke-width", "font-size", "font-weight", "font-family", "text-anchor", "dominant-baseline", "paint-order", "visibility"];
+const OF_TEXT = ["stroke-width", "font-size", "font-weight", "font-family", "text-anchor", "dominant-baseline", "paint-order", "visibility"];
 const COLOURS = ["fill", "stroke"];
 
 /** Characters that XML does not allow. */
@@ -50,7 +50,7 @@ function standalone(chart) {
     if (!element.matches("circle, line, rect, text")) return;
     for (const name of COLOURS) to.setAttribute(name, plain(style.getPropertyValue(name)));
     if (!element.matches("text")) return to.setAttribute("stroke-width", style.strokeWidth);
-    for (const name of LENGTHS) to.setAttribute(name, style.getPropertyValue(name));
+    for (const name of OF_TEXT) to.setAttribute(name, style.getPropertyValue(name));
   });
   for (const link of copy.querySelectorAll("a")) {
     const group = draw("g", { transform: link.getAttribute("transform") });

@@ -67,11 +67,16 @@ impl AssemblyError {
 /// # Errors
 /// If keys, certificates, the collector's address, a model or a head can't be used.
 pub fn check(config: &Config) -> Result<(), AssemblyError> {
-    check_device(&config.device)?;
-    let _edge = Edge::new(config)?;
-    check_public_routes(&config.public_routes)?;
-    let _traces = Traces::start(config)?;
+    let _started = start_without_models(config)?;
     Ok(models::check(config)?)
+}
+
+/// Checks and applies all settings but those of models and engines.
+fn start_without_models(config: &Config) -> Result<(Arc<Edge>, Traces), ConfigError> {
+    check_device(&config.device)?;
+    let edge = Edge::new(config)?;
+    check_public_routes(&config.public_routes)?;
+    Ok((edge, Traces::start(config)?))
 }
 
 /// Checks that this program can have an engine on this device.
@@ -101,10 +106,7 @@ impl Assembly {
         timer: runtime::Handle,
         build: BuildInfo,
     ) -> Result<Self, AssemblyError> {
-        check_device(&config.device)?;
-        let edge = Edge::new(config)?;
-        check_public_routes(&config.public_routes)?;
-        let traces = Traces::start(config)?;
+        let (edge, traces) = start_without_models(config)?;
         let loader = Loader::new(make_engines, timer);
         let models = loader.load(config)?;
         let timeouts = Timeouts {

@@ -1,4 +1,4 @@
-/** What the page can show: each is tried in light and dark, on a phone, and by the accessibility checker (views.test.js). */
+/** The views of the page: each is tried in light and dark, on a phone, and by the accessibility checker (views.test.js). */
 
 /** `ready` is on the page when the view is complete. */
 export const VIEWS = [

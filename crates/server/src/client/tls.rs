@@ -11,7 +11,7 @@ use tokio_rustls::rustls::client::danger::{
 };
 use tokio_rustls::rustls::client::{WebPkiServerVerifier, verify_server_name};
 use tokio_rustls::rustls::crypto::{
-    WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature,
+    CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature,
 };
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::server::ParsedCertificate;
@@ -36,13 +36,7 @@ impl TlsConnector {
     /// Trusts these certificates: as those of authorities, and as a service's own.
     pub(super) fn new(trusted: Vec<CertificateDer<'static>>) -> Result<Self, Error> {
         let provider = Arc::new(ring::default_provider());
-        let algorithms = provider.signature_verification_algorithms;
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(trusted.iter().cloned());
-        // Fails only without any.
-        let authorities =
-            WebPkiServerVerifier::builder_with_provider(roots.into(), provider.clone()).build();
-        let verifier = Verifier { authorities: authorities.ok(), trusted, algorithms };
+        let verifier = Verifier::new(trusted, provider.clone());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .dangerous()
@@ -62,6 +56,16 @@ struct Verifier {
 }
 
 impl Verifier {
+    fn new(trusted: Vec<CertificateDer<'static>>, provider: Arc<CryptoProvider>) -> Self {
+        let algorithms = provider.signature_verification_algorithms;
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(trusted.iter().cloned());
+        // Fails only without any.
+        let authorities =
+            WebPkiServerVerifier::builder_with_provider(roots.into(), provider).build();
+        Self { authorities: authorities.ok(), trusted, algorithms }
+    }
+
     /// Checks the time and the name of a certificate that is trusted itself.
     fn check(
         certificate: &CertificateDer<'_>,
@@ -220,14 +224,8 @@ mod tests {
     }
 
     fn verify(trusted: &[&str], shown: &str, host: &str, now: u64) -> Result<(), Error> {
-        let provider = Arc::new(ring::default_provider());
-        let algorithms = provider.signature_verification_algorithms;
-        let trusted: Vec<_> = trusted.iter().map(|name| certificate(name)).collect();
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(trusted.iter().cloned());
-        let authorities =
-            WebPkiServerVerifier::builder_with_provider(roots.into(), provider).build().ok();
-        let verifier = Verifier { authorities, trusted, algorithms };
+        let trusted = trusted.iter().map(|name| certificate(name)).collect();
+        let verifier = Verifier::new(trusted, Arc::new(ring::default_provider()));
         let host = ServerName::try_from(host).unwrap();
         let now = UnixTime::since_unix_epoch(Duration::from_secs(now));
         verifier.verify_server_cert(&certificate(shown), &[], &host, &[], now).map(drop)

@@ -23,7 +23,7 @@ pub(crate) struct Call {
     allowed: Option<Result<u64, NotMilliseconds>>,
     /// Where the times of its jobs are noted, if it is traced.
     timeline: Option<Arc<Timeline>>,
-    /// Where it is noted what it asks, if there is an access log.
+    /// Its entry for the access log, if there is one.
     log: Option<Arc<LoggedRequest>>,
 }
 
@@ -56,7 +56,7 @@ impl Call {
         Self { timeline: Some(timeline), ..self }
     }
 
-    /// Notes for the access log what it asks.
+    /// Notes its model, its head and the number of its queries in this entry of the access log.
     pub(crate) fn logged_in(self, log: Arc<LoggedRequest>) -> Self {
         Self { log: Some(log), ..self }
     }

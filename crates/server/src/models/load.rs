@@ -116,7 +116,7 @@ pub enum LoadError {
 
 impl LoadError {
     /// Whether it is a mistake in the settings: they are invalid, or name a folder that does not
-    /// exist or is not the right one. What is damaged is none.
+    /// exist or is not the right one. A damaged file is no such mistake.
     pub fn is_of_settings(&self) -> bool {
         use HeadError::{NotAHead, OtherModel};
         matches!(

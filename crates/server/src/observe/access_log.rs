@@ -39,8 +39,8 @@ impl AccessLog {
     }
 }
 
-/// The parts of a request for the log, kept until it is answered. The last ones become known
-/// meanwhile, and are noted once each.
+/// The parts of a request for the log, kept until it is answered. Those in a `OnceLock` become
+/// known later, and are noted once each.
 #[derive(Debug)]
 pub(crate) struct LoggedRequest {
     settings: AccessLog,

@@ -65,10 +65,10 @@ fn to_text(open_metrics: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use kindred::{Kindred, ModelStore, ReferenceEngine, Settings};
     use scheduler::account::Memory;
-
-    use std::sync::Arc;
 
     use super::super::{AccessLog, ReloadFigures, Reloadable};
     use super::*;

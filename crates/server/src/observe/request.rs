@@ -72,7 +72,7 @@ pub(crate) struct Observed<'a> {
 }
 
 impl Observed<'_> {
-    /// Where the access log's parts are noted that are not known yet; `None` if there is no such
+    /// The entry for the access log, in which later parts are noted; `None` if there is no such
     /// log.
     #[inline]
     pub(crate) fn logged(&self) -> Option<&Arc<LoggedRequest>> {

@@ -332,7 +332,7 @@ impl Connection {
         let answered = match routes::find(route, is_named, method, uri) {
             Err(error) => Err(error),
             Ok((found, way)) => {
-                if matches!(found.kind, Kind::Search | Kind::Model) {
+                if found.is_of_a_model() {
                     call.log_model();
                 }
                 match way {

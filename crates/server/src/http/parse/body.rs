@@ -43,7 +43,7 @@ fn body_limit(served: &ServedModel) -> usize {
 }
 
 /// A POST request that has arrived completely, with a query string that can be decoded; or a GET
-/// request for an answer of a POST.
+/// request to a route that also has a POST.
 pub(in crate::http) struct Received {
     pub(in crate::http) headers: HeaderMap,
     uri: Uri,

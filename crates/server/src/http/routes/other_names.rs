@@ -73,7 +73,8 @@ const LONGEST: usize = 128;
 /// Shorter names are like many others.
 const SHORTEST: usize = 3;
 
-/// How much a name must be like one of [`OTHERS`]: more than a route's own, because there are many.
+/// The minimum similarity to one of [`OTHERS`]: higher than to a route's own name, because there
+/// are many of them.
 const ALIKE: f64 = 0.9;
 
 /// The route, or the routes, that may be meant by a path that is none.
@@ -105,7 +106,7 @@ pub(super) fn meant(path: &str) -> Option<String> {
 /// the prefix that a proxy should have removed.
 fn behind_a_name(parts: &[&str]) -> Option<String> {
     let (first, others) = parts.split_first()?;
-    let plain = first.to_lowercase().replace('_', "-");
+    let plain = plain(first);
     let (is_of_model, name, others) = match others {
         [name, others @ ..] if plain == "model" || plain == "models" => (true, name, others),
         _ => (false, first, others),
@@ -118,7 +119,7 @@ fn behind_a_name(parts: &[&str]) -> Option<String> {
     if others.is_empty() {
         return None;
     }
-    let rest: String = others.iter().map(|part| format!("/{part}")).collect();
+    let rest = joined(others);
     let route = ROUTES.get(index(&rest))?;
     if !route.is_of_a_model() || split_model_name(&rest).is_some() {
         return Some(rest);
@@ -130,9 +131,9 @@ fn behind_a_name(parts: &[&str]) -> Option<String> {
 /// The route for the parts of a path.
 fn route(parts: &[&str]) -> Option<String> {
     let (first, others) = parts.split_first()?;
-    let plain = first.to_lowercase().replace('_', "-");
+    let plain = plain(first);
     // In another spelling. A word keeps its capitals.
-    let others: String = others.iter().map(|part| format!("/{part}")).collect();
+    let others = joined(others);
     let spellings = [format!("/{plain}{others}"), format!("/{plain}{}", others.to_lowercase())];
     let is_route = |path: &String| index(path) < ROUTES.len() && path != "/docs/";
     if let Some(same) = spellings.into_iter().find(is_route) {
@@ -157,6 +158,16 @@ fn misspelt(plain: &str) -> Option<String> {
     let name = likest(plain, names).filter(|name| strsim::jaro(plain, name) > ALIKE)?;
     let (route, _) = OTHERS.iter().find(|(_, names)| names.contains(&name))?;
     Some((*route).to_owned())
+}
+
+/// A part of a path as those of [`OTHERS`] are written.
+fn plain(part: &str) -> String {
+    part.to_lowercase().replace('_', "-")
+}
+
+/// The path of these parts.
+fn joined(parts: &[&str]) -> String {
+    parts.iter().map(|part| format!("/{part}")).collect()
 }
 
 #[cfg(test)]

@@ -136,7 +136,7 @@ impl Route {
     }
 
     /// Whether it queries one model, so that it also exists behind `/models/NAME`.
-    pub(super) fn is_of_a_model(&self) -> bool {
+    pub(in crate::http) fn is_of_a_model(&self) -> bool {
         matches!(self.kind, Kind::Search | Kind::Model)
     }
 }
