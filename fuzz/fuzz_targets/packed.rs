@@ -1,4 +1,4 @@
-//! gzip, bzip2, zstd, xz and zip: the seeds are files of each, and bytes that are nothing are no use
+//! gzip, bzip2, zstd, xz and zip: the seeds are files of each, and bytes of no format are no use
 //! here.
 #![no_main]
 

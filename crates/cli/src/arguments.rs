@@ -235,8 +235,9 @@ pub struct PrepareArguments {
     /// is read for its checksum only
     #[arg(long, value_name = "N")]
     pub limit: Option<NonZeroUsize>,
-    /// Encoding of text in INPUT and in the files of --words and --bias, by its WHATWG name, such as
-    /// windows-1252 (latin1), shift_jis or utf-16le; a byte order mark overrides it [default: utf-8]
+    /// Encoding of text in INPUT and in the files of --words and --bias, by its WHATWG name, such
+    /// as windows-1252 (latin1), shift_jis or utf-16le; a byte order mark overrides it [default:
+    /// utf-8]
     #[arg(long, value_name = "NAME")]
     pub encoding: Option<TextEncoding>,
     /// Sign between the fields of text that contains its words; with commas, words may be between
@@ -249,8 +250,8 @@ pub struct PrepareArguments {
     #[arg(long)]
     pub skip_bad_rows: bool,
     /// Take the first field of each line for its word, even if all of these are numbers; with
-    /// --words, each line of that file, even if all of these end in numbers. With --dim or a header,
-    /// words may also end in a number after a space
+    /// --words, each line of that file, even if all of these end in numbers. With --dim or a
+    /// header, words may also end in a number after a space
     #[arg(long)]
     pub allow_numeric_words: bool,
     /// Replace an existing model in DIR
