@@ -38,7 +38,7 @@ fn bad_lines_are_said_with_their_numbers_and_the_others_answered() {
 fn a_line_of_any_length_is_answered_or_said_to_be_wrong() {
     let long = format!("frog + {}", "x".repeat(100_000));
     let sum = vec!["frog"; 256].join(" + ");
-    let output = piped(here(&["console", "-k", "1", "--json"]), &format!("{long}\n{sum}\n"));
+    let output = piped(here(&["console", "-k", "1", "--json"]), format!("{long}\n{sum}\n"));
     assert_eq!(objects(&output).len(), 1, "{}", err(&output));
     let said = err(&output);
     assert!(said.contains("line 1: the model does not have `xxx") && said.len() < 1000, "{said}");
