@@ -28,7 +28,7 @@ export function showTimings({ queue = 0, engine = 0, total = 0, roundTrip, isUnc
   const sum = make("tr", { class: "sum" }, make("th", { scope: "row" }, "total"), make("td", {}, time(roundTrip)));
   byId("timings").replaceChildren(
     isUnchanged
-      ? make("p", { class: "big" }, "Unchanged", make("small", {}, " (304): the service confirmed the answer that this page had"))
+      ? make("p", { class: "big unchanged" }, "Unchanged", make("small", {}, " (304): the service confirmed the answer that this page had"))
       : make("p", { class: "big" }, time(total), make("small", {}, " in the service")),
     make("table", {}, make("caption", { class: "hidden" }, "The last answer"), body, make("tfoot", {}, sum)),
     chart(),
