@@ -103,7 +103,14 @@ impl UnknownWord {
 
 /// The message for words that the model does not have.
 pub fn unknown_words_message(unknown: &[UnknownWord]) -> String {
-    let words: Vec<_> = unknown.iter().map(|unknown| format!("`{}`", unknown.word)).collect();
+    let named = |UnknownWord { word, .. }: &UnknownWord| match &word[..] {
+        "" => "an empty word".to_owned(),
+        word => format!("`{word}`"),
+    };
+    let words: Vec<_> = unknown.iter().map(named).collect();
+    if words == ["an empty word"] {
+        return "the word is empty; give a word that the model has".to_owned();
+    }
     let mut detail = format!("the model does not have {}", words.join(", "));
     let [UnknownWord { suggestions, expression, .. }] = unknown else { return detail };
     if !suggestions.is_empty() {
@@ -266,6 +273,16 @@ impl From<QueryError> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_empty_word_is_called_so() {
+        let message = |words: &[&str]| {
+            let unknown = words.iter().map(|&word| UnknownWord::new(word.to_owned()));
+            unknown_words_message(&unknown.collect::<Vec<_>>())
+        };
+        assert_eq!(message(&[""]), "the word is empty; give a word that the model has");
+        assert_eq!(message(&["x", ""]), "the model does not have `x`, an empty word");
+    }
 
     #[test]
     fn only_a_field_of_its_own_is_left_out_for_null() {
