@@ -112,9 +112,12 @@ pub fn unknown_words_message(unknown: &[UnknownWord]) -> String {
         return "the word is empty; give a word that the model has".to_owned();
     }
     let mut detail = format!("the model does not have {}", words.join(", "));
-    let [UnknownWord { suggestions, expression, .. }] = unknown else { return detail };
+    let [UnknownWord { word, suggestions, expression }] = unknown else { return detail };
     if !suggestions.is_empty() {
         detail += &format!("; did you mean {}?", suggestions.join(", "));
+    }
+    if word.ends_with(' ') {
+        detail += "; in a URL a plus is written %2B, because + is a space there";
     }
     if let Some(expression) = expression {
         detail += &format!(
@@ -275,12 +278,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_word_is_called_so() {
+    fn words_that_are_empty_or_end_with_a_space_are_explained() {
         let message = |words: &[&str]| {
             let unknown = words.iter().map(|&word| UnknownWord::new(word.to_owned()));
             unknown_words_message(&unknown.collect::<Vec<_>>())
         };
         assert_eq!(message(&[""]), "the word is empty; give a word that the model has");
+        assert!(
+            message(&["c  "])
+                .ends_with("`c  `; in a URL a plus is written %2B, because + is a space there")
+        );
         assert_eq!(message(&["x", ""]), "the model does not have `x`, an empty word");
     }
 
