@@ -31,7 +31,7 @@ fn prepare_ends_with_a_summary_and_verify_agrees() {
     let stopped = prepare(&[]);
     assert!(!stopped.status.success());
     assert!(
-        said(&stopped).contains("in.txt, line 3: 1 components instead of 2"),
+        said(&stopped).contains("in.txt, line 3: 1 component instead of 2"),
         "{}",
         said(&stopped)
     );
