@@ -16,8 +16,7 @@ async function ask(words, tries = 3) {
 
 const typed = process.argv.slice(2).join(" ").split(/\s+/).filter(Boolean);
 if (!typed.length) throw new Error("give a query: node query_expansion.mjs 'a frog in the pond'");
-const kept = typed.filter((word) => !stop.has(word.toLowerCase()));
-const words = kept.length ? kept : typed;
+const kept = typed.filter((word) => !stop.has(word.toLowerCase())), words = kept.length ? kept : typed;
 const results = await ask(words).catch((error) => { // down, slow or busy: search as typed
   console.error("not expanded:", error.cause?.message ?? error.message);
   return words.map(() => ({}));
@@ -28,7 +27,8 @@ results.forEach(({ error }, i) => {
 });
 const quoted = (word) => (/^(?!(AND|OR|NOT)$)[\p{L}\p{N}]+$/u.test(word) ? word : JSON.stringify(word));
 const groups = results.map(({ terms = [] }, i) => { // a typed word counts 1, a term its part of the largest weight
-  const isNew = ({ term }) => ![words[i], words[i].toLowerCase()].includes(term) && !stop.has(term) && /[\p{L}\p{N}]/u.test(term);
+  const own = [words[i], words[i].toLowerCase(), ...words[i].toLowerCase().split(/[^\p{L}\p{N}]+/u)];
+  const isNew = ({ term }) => !own.includes(term) && !stop.has(term) && /[\p{L}\p{N}]/u.test(term);
   const boosted = ({ term, weight }) => `${quoted(term)}^${(weight / terms[0].weight).toFixed(2)}`;
   return [quoted(words[i]), ...terms.filter(isNew).map(boosted)];
 });

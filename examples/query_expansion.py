@@ -1,5 +1,5 @@
 """Expands a search query by weighted terms: python3 query_expansion.py 'a frog in the pond'"""
-import json, os, sys, time, urllib.error, urllib.request
+import json, os, re, sys, time, urllib.error, urllib.request
 
 STOP = """a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to
 was will with""".split()  # Lucene's
@@ -27,9 +27,9 @@ for word, result in zip(words, results):
     for unknown in result.get("error", {}).get("unknown", []):
         print(word, "is unknown; did you mean", " or ".join(unknown["suggestions"]) or "another word", file=sys.stderr)
 quoted = lambda w: w if w.isalnum() and w not in ("AND", "OR", "NOT") else json.dumps(w, ensure_ascii=False)
-def group(word, terms):
-    """A typed word counts 1, a term its part of the largest weight."""
-    added = [t for t in terms if t["term"] not in (word, word.lower(), *STOP) and any(map(str.isalnum, t["term"]))]
+def group(word, terms):  # a typed word counts 1, a term its part of the largest weight
+    own = (word, word.lower(), *re.findall(r"\w+", word.lower()), *STOP)  # also the parts of "children's"
+    added = [t for t in terms if t["term"] not in own and any(map(str.isalnum, t["term"]))]
     return [quoted(word)] + [f"{quoted(t['term'])}^{t['weight'] / terms[0]['weight']:.2f}" for t in added]
 groups = [group(word, result.get("terms", [])) for word, result in zip(words, results)]
 print(" AND ".join(f"({' OR '.join(group)})" if len(group) > 1 else group[0] for group in groups))

@@ -31,7 +31,7 @@ fn prepare_ends_with_a_summary_and_verify_agrees() {
     let stopped = prepare(&[]);
     assert!(!stopped.status.success());
     assert!(
-        said(&stopped).contains("in.txt, line 3: 1 components instead of 2"),
+        said(&stopped).contains("in.txt, line 3: 1 component instead of 2"),
         "{}",
         said(&stopped)
     );
@@ -39,7 +39,7 @@ fn prepare_ends_with_a_summary_and_verify_agrees() {
 
     let done = prepare(&["--skip-bad-rows"]);
     assert!(done.status.success(), "{}", said(&done));
-    for part in ["2 rows × 2 dimensions", " s\n", "1 invalid rows and 1 repeated words", "line 3"]
+    for part in ["2 rows × 2 dimensions", " s\n", "1 invalid row and 1 repeated word\n", "line 3"]
     {
         assert!(said(&done).contains(part), "{}", said(&done));
     }

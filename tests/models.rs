@@ -187,6 +187,13 @@ fn a_reload_serves_what_is_new_and_keeps_what_can_not_be_replaced() {
     several(&["m"]);
     assert_eq!(outcomes(&reload(&service)), expected(&[("m", "unchanged"), ("n", "removed")]));
     assert_eq!(service.get("/models/n").status, 404);
+
+    // Other settings need a restart, and the answer says which.
+    let others = format!("model = [{:?}]\nqueue_capacity_queries = 77\n", folder.text("m"));
+    std::fs::write(&settings, others).unwrap();
+    assert_eq!(ok(&reload(&service))["needs_restart"], json!(["queue_capacity_queries"]));
+    several(&["m"]);
+    assert!(ok(&reload(&service)).get("needs_restart").is_none());
 }
 
 #[test]

@@ -11,6 +11,7 @@ fn what_is_no_array_of_vectors_is_refused_with_the_reason_and_the_cure() {
     let (_scratch, service) = some_rows();
     let right = array("<f4", "(2, 3)", &f4(&some_queries(2)));
     let fortran = "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }";
+    let without_line_feeds = right.iter().copied().filter(|&byte| byte != b'\n').collect();
     let cut = |bytes: usize| right[..right.len() - bytes].to_vec();
     for (body, status, code, says) in [
         (b"".to_vec(), 400, "not_npy", "it is empty"),
@@ -24,6 +25,7 @@ fn what_is_no_array_of_vectors_is_refused_with_the_reason_and_the_cure() {
         (array("|O", "(2, 3)", &[0; 48]), 400, "not_npy", "Python objects"),
         (cut(1), 400, "not_npy", "announces 2 × 3 numbers of 4 bytes, but 23 bytes follow"),
         (cut(24), 400, "not_npy", "but 0 bytes follow"),
+        (without_line_feeds, 400, "not_npy", "(curl: --data-binary, not -d)"),
         ([&right[..], b"\n"].concat(), 400, "not_npy", "but 25 bytes follow"),
         (array("<f4", "(99999999999, 3)", &[0; 12]), 400, "not_npy", "99999999999 × 3"),
         (array("<f4", "()", &[0; 4]), 422, "invalid_request", "the shape []; send [dim]"),

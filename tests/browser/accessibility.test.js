@@ -116,6 +116,15 @@ test("/docs: axe-core finds nothing, all text is there to read, and the keyboard
   await page.keyboard.press("Enter");
   await first.locator(".live-responses-table .microlight", { hasText: "oceans" }).first().waitFor();
   assert.deepEqual(await findings(page), [], "answered");
+  await page.locator("#operations-search-postNearest .opblock-summary-control").click();
+  await page.locator("#operations-search-postNearest textarea").waitFor();
+  assert.deepEqual(await findings(page), [], "two requests open");
+  await page.emulateMedia({ colorScheme: "dark" });
+  assert.deepEqual(await findings(page, OF_COLOURS), [], "dark");
+  await page.getByRole("button", { name: "Authorize" }).click();
+  await page.locator(".close-modal").waitFor();
+  assert.deepEqual(await findings(page), [], "a key is asked for");
+  await page.getByRole("button", { name: "Close", exact: true }).first().click();
   assert.deepEqual(await hidden(page), { boxes: [], tooWide: false });
   for (const width of [390, 360]) {
     await page.setViewportSize({ width, height: 800 });

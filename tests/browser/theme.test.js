@@ -38,6 +38,19 @@ test("the button goes from system to light to dark, and what was chosen stays", 
   assert.ok((await brightness(page)) > 200);
 });
 
+test("/docs is as light or dark as the system, or as the explorer's button says", async () => {
+  const ground = (page) => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+  const [light, dark] = ["rgb(255, 255, 255)", "rgb(28, 32, 34)"];
+  assert.equal(await ground(await open("docs", { colorScheme: "light" })), light);
+  const page = await open("docs", { colorScheme: "dark" });
+  assert.equal(await ground(page), dark);
+  await page.emulateMedia({ colorScheme: "light" });
+  assert.equal(await ground(page), light);
+  await page.evaluate(() => localStorage.setItem("kindred-theme", "dark"));
+  await page.reload();
+  assert.equal(await ground(page), dark);
+});
+
 test("nothing moves for who wants no motion", async () => {
   const moving = (page) =>
     page.evaluate(() => {

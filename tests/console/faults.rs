@@ -83,6 +83,7 @@ fn what_can_not_be_asked_is_said_with_the_cure() {
         (&other.url("").replace("http:", "https:"), "try --url http://127.0.0.1:"),
         (&other.url("/models/none"), "there is no model `none`; models: demo"),
         (&other.url("/nowhere"), "no route /nowhere/nearest"),
+        (&other.url("/nearest"), "give it as http://HOST:PORT or http://HOST:PORT/models/NAME"),
     ] {
         let output = kindred(&["nearest", "frog", "--url", url]).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{url}");

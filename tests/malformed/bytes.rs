@@ -64,6 +64,9 @@ pub(crate) fn json_syntax() -> Vec<Case> {
         not_json("a byte order mark behind a space", " \u{feff}{\"word\": \"east\"}"),
         not_json("a form", "word=east&k=3"),
         not_json("XML", "<word>east</word>"),
+        not_json("a form", "word=east&k=3")
+            .declared_as("application/x-www-form-urlencoded")
+            .detail("the Content-Type is application/x-www-form-urlencoded: send JSON with"),
         not_json("a broken envelope", r#"{"queries": [{"word": "east"}, {"word": ]}"#),
         post("a truncated analogy", "/analogy", r#"{"expression": "east"#, 400, "not_json"),
     ]
@@ -87,6 +90,8 @@ pub(crate) fn not_utf8() -> Vec<Case> {
         body("UTF-16", b"\xff\xfe{\0\"\0w\0o\0r\0d\0\"\0"),
         body("a compressed body that is not declared", COMPRESSED),
         body("declared as text too", b"\xff").declared_as("text/plain"),
+        post("an array that is not declared", "/nearest", b"\x93NUMPY\x01\0", 400, "not_utf8")
+            .detail("without the header Content-Type: application/x-npy"),
         target("a byte in a word", "/nearest?word=%FF").detail("`word`"),
         target("Latin-1 in a word", "/nearest?word=na%EFve").detail("`word`"),
         target("an overlong slash in a word", "/nearest?word=%C0%AF").detail("`word`"),

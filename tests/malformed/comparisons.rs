@@ -44,8 +44,8 @@ pub(crate) fn comparisons() -> Vec<Case> {
             .detail("exactly one of `word`, `vector`, `text`, `expression`"),
         post("a rank as a list", "/rank", "[]", 422, "invalid_request").detail("JSON object"),
         words("no words to compare", "{}"),
-        words("two words", r#"{"words": ["east", "west"]}"#),
-        words("257 words to compare", &many_words),
+        words("two words", r#"{"words": ["east", "west"]}"#).detail("to compare, not 2"),
+        words("257 words to compare", &many_words).detail("not 257"),
         words("words that are a word", r#"{"words": "east"}"#),
         invalid(
             "a word that is a number",

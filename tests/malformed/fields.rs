@@ -19,8 +19,8 @@ pub(crate) fn wrong_shapes() -> Vec<Case> {
         not_an_object("null", "null"),
         not_an_object("true", "true"),
         not_an_object("a number", "42"),
-        not_an_object("a string", "\"east\""),
-        not_an_object("an empty list", "[]"),
+        not_an_object("a string", "\"east\"").detail("not the string \"east\""),
+        not_an_object("an empty list", "[]").detail("not []"),
         // A list is no object, even if its elements happen to have the types of the fields.
         not_an_object("a list of a word", r#"["east"]"#),
         not_an_object("a list of an object", r#"[{"word": "east"}]"#),

@@ -27,6 +27,8 @@ pub(crate) fn query_strings() -> Vec<Case> {
             .detail("`include_query`"),
         request("a vector", "/nearest?vector=1,0").detail("`vector`").detail("POST"),
         request("a vector beside a word", "/nearest?word=east&vector=[1,0]").detail("`vector`"),
+        request("a list to exclude in one word", "/nearest?word=east&exclude=west,north")
+            .detail("exclude=west&exclude=north"),
         request("queries", "/nearest?queries=[]").detail("`queries`").detail("POST"),
         request("no parameter of an analogy", "/analogy").detail("`expression`"),
         request("an expression twice", "/analogy?expression=east&expression=west")

@@ -389,7 +389,8 @@ export interface paths {
          * @description Reads the API keys, the certificates and the settings `model` and `head` again, and loads
          *     new models and versions while the old ones keep serving. The signal SIGHUP does the same.
          *     Needs an admin key; a service without API keys only takes the signal. If a model can't be
-         *     loaded, its old version stays. No body; the answer comes when everything is done.
+         *     loaded, its old version stays. Other settings need a restart. No body; the answer comes when
+         *     everything is done.
          */
         post: operations["postReload"];
         delete?: never;
@@ -1615,7 +1616,7 @@ export interface components {
                 /**
                  * @example {
                  *       "code": "method_not_allowed",
-                 *       "detail": "this route does not support DELETE; send GET or HEAD or POST",
+                 *       "detail": "this route does not support DELETE; send GET, HEAD or POST",
                  *       "status": 405,
                  *       "title": "Method not allowed",
                  *       "type": "urn:kindred:problem:method_not_allowed"
@@ -1993,7 +1994,7 @@ export interface components {
     parameters: {
         /** @description Number of neighbours, in decimal digits. */
         K: components["schemas"]["K"];
-        /** @description A word to exclude from the answer. Repeat it for several words. Unknown words are ignored. */
+        /** @description A word to exclude from the answer. Repeat it for several words (not with commas). Unknown words are ignored. */
         Exclude: components["schemas"]["Exclude"];
         /** @description Whether the words of the query can be neighbours. */
         IncludeQuery: components["schemas"]["IncludeQuery"];
@@ -2177,7 +2178,7 @@ export interface operations {
                 text?: components["schemas"]["Text"];
                 /** @description Number of neighbours, in decimal digits. */
                 k?: components["parameters"]["K"];
-                /** @description A word to exclude from the answer. Repeat it for several words. Unknown words are ignored. */
+                /** @description A word to exclude from the answer. Repeat it for several words (not with commas). Unknown words are ignored. */
                 exclude?: components["parameters"]["Exclude"];
                 /** @description Whether the words of the query can be neighbours. */
                 include_query?: components["parameters"]["IncludeQuery"];
@@ -2238,7 +2239,7 @@ export interface operations {
             query?: {
                 /** @description Number of neighbours, in decimal digits. */
                 k?: components["parameters"]["K"];
-                /** @description A word to exclude from the answer. Repeat it for several words. Unknown words are ignored. */
+                /** @description A word to exclude from the answer. Repeat it for several words (not with commas). Unknown words are ignored. */
                 exclude?: components["parameters"]["Exclude"];
                 /** @description Whether the words of the query can be neighbours. */
                 include_query?: components["parameters"]["IncludeQuery"];
@@ -2327,7 +2328,7 @@ export interface operations {
                 method?: components["parameters"]["Method"];
                 /** @description Number of neighbours, in decimal digits. */
                 k?: components["parameters"]["K"];
-                /** @description A word to exclude from the answer. Repeat it for several words. Unknown words are ignored. */
+                /** @description A word to exclude from the answer. Repeat it for several words (not with commas). Unknown words are ignored. */
                 exclude?: components["parameters"]["Exclude"];
                 /** @description Whether the words of the query can be neighbours. */
                 include_query?: components["parameters"]["IncludeQuery"];
@@ -3061,6 +3062,11 @@ export interface operations {
                     "application/json": {
                         /** @description The API key and certificate files, and what is valid now. */
                         files: string[];
+                        /**
+                         * @description Settings that have changed since the service started and that a reload does not put in force.
+                         *     Absent if there are none.
+                         */
+                        needs_restart?: string[];
                         /** @description The models of the settings, and models that are no longer served. */
                         models: components["schemas"]["Reloaded"][];
                     };

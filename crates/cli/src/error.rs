@@ -90,8 +90,9 @@ pub enum CommandError {
     LinesFailed { failed: u64, asked: u64 },
     /// All rows of bulk work are errors.
     #[error(
-        "none of the {rows} rows could be answered ({errors}); {output} has the error of each: check \
-         --column, and that the model is the one for these rows"
+        "{} answered ({errors}); {output} has the error of each: check --column, and that the model is \
+         the one for these rows",
+        none_of(*rows)
     )]
     NothingAnswered { rows: u64, errors: String, output: String },
     /// A signal stopped the work, which says what it leaves.
@@ -140,6 +141,14 @@ parts!(
     ReachError,
     TrainError,
 );
+
+/// That none of so many rows were answered, in words.
+fn none_of(rows: u64) -> String {
+    match rows {
+        1 => "the only row was not".to_owned(),
+        rows => format!("none of the {rows} rows could be"),
+    }
+}
 
 impl CommandError {
     /// The program's exit code: 2 for a mistake in the settings, as for an invalid command line,

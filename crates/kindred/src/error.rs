@@ -103,11 +103,21 @@ impl UnknownWord {
 
 /// The message for words that the model does not have.
 pub fn unknown_words_message(unknown: &[UnknownWord]) -> String {
-    let words: Vec<_> = unknown.iter().map(|unknown| format!("`{}`", unknown.word)).collect();
+    let named = |UnknownWord { word, .. }: &UnknownWord| match &word[..] {
+        "" => "an empty word".to_owned(),
+        word => format!("`{word}`"),
+    };
+    let words: Vec<_> = unknown.iter().map(named).collect();
+    if words == ["an empty word"] {
+        return "the word is empty; give a word that the model has".to_owned();
+    }
     let mut detail = format!("the model does not have {}", words.join(", "));
-    let [UnknownWord { suggestions, expression, .. }] = unknown else { return detail };
+    let [UnknownWord { word, suggestions, expression }] = unknown else { return detail };
     if !suggestions.is_empty() {
         detail += &format!("; did you mean {}?", suggestions.join(", "));
+    }
+    if word.ends_with(' ') {
+        detail += "; in a URL a plus is written %2B, because + is a space there";
     }
     if let Some(expression) = expression {
         detail += &format!(
@@ -266,6 +276,20 @@ impl From<QueryError> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_that_are_empty_or_end_with_a_space_are_explained() {
+        let message = |words: &[&str]| {
+            let unknown = words.iter().map(|&word| UnknownWord::new(word.to_owned()));
+            unknown_words_message(&unknown.collect::<Vec<_>>())
+        };
+        assert_eq!(message(&[""]), "the word is empty; give a word that the model has");
+        assert!(
+            message(&["c  "])
+                .ends_with("`c  `; in a URL a plus is written %2B, because + is a space there")
+        );
+        assert_eq!(message(&["x", ""]), "the model does not have `x`, an empty word");
+    }
 
     #[test]
     fn only_a_field_of_its_own_is_left_out_for_null() {

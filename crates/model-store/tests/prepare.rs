@@ -163,7 +163,7 @@ fn zero_rows_are_kept() {
 #[test]
 fn bad_lines_stop_and_leave_nothing_or_are_skipped_and_counted() {
     for (line, reason) in [
-        (&b"bad 1"[..], "1 components instead of 2"),
+        (&b"bad 1"[..], "1 component instead of 2"),
         (b"bad 0.5 2 3", "3 components instead of 2"),
         (
             b"bad 1 2 3",

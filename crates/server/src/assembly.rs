@@ -124,7 +124,8 @@ impl Assembly {
         let models = Models::new(models, service);
         let files = edge.clone();
         let reload_files = Box::new(move || files.reload());
-        let reloader = Arc::new(Reloader::new(models, loader, read_settings, reload_files));
+        let reloader = Reloader::new(models, loader, config.clone(), read_settings, reload_files);
+        let reloader = Arc::new(reloader);
         let front = Front { edge: edge.clone(), reloader: reloader.clone() };
         Ok(Self { front, edge, reloader })
     }

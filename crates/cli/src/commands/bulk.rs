@@ -18,7 +18,7 @@ use super::by_url::ByUrl;
 use super::classify::classifier_of;
 use super::expand::{expander_of, wanted_terms};
 use super::long_work::{LongWork, report, resumed};
-use super::progress::{Display, Step};
+use super::progress::{Display, Step, counted};
 use super::signals::Interrupt;
 use super::{CommandError, heading, model_of, print};
 use crate::arguments::{BulkCommand, BulkEngine, BulkFiles};
@@ -158,12 +158,12 @@ fn shown(
     let done = work(&mut |progress| {
         let BulkProgress { rows, failed, resumed, read, total } = progress;
         if is_first && resumed > 0 {
-            display.say(&format!("resuming after {} rows", HumanCount(resumed)));
+            display.say(&format!("resuming after {}", counted(resumed, "row")));
         }
         is_first = false;
         let errors = match failed {
             0 => String::new(),
-            failed => format!("{} errors", HumanCount(failed)),
+            failed => counted(failed, "error"),
         };
         display.show(&Step {
             things: "rows",
@@ -211,17 +211,18 @@ fn print_summary(
     } else {
         let errors = match done.failed {
             0 => String::new(),
+            1 => format!("\n1 row has an error ({errors})"),
             failed => format!("\n{} rows have an error ({errors})", HumanCount(failed)),
         };
         format!(
-            "{}: {} rows{}, {} answered, in {:.1} s{errors}\n{} rows asked for in {:.1} s, {} rows/s, \
-             by {} on the engine {engine}",
+            "{}: {}{}, {} answered, in {:.1} s{errors}\n{} asked for in {:.1} s, {} rows/s, by {} on \
+             the engine {engine}",
             done.output,
-            HumanCount(done.rows),
+            counted(done.rows, "row"),
             resumed(done.resumed_rows),
             HumanCount(done.answered),
             done.seconds,
-            HumanCount(asked),
+            counted(asked, "row"),
             done.asking_seconds,
             HumanCount(rate as u64),
             heading(head, &done.model, &done.version),

@@ -4,7 +4,7 @@ use indicatif::HumanCount;
 use jobs::graph::{self, GraphOptions, GraphProgress, GraphSummary, check_file};
 
 use super::long_work::{LongWork, report, resumed};
-use super::progress::{Display, Step};
+use super::progress::{Display, Step, counted};
 use super::{CommandError, heading, model_of};
 use crate::arguments::GraphArguments;
 
@@ -62,13 +62,13 @@ fn print_summary(
     }
     let GraphSummary { file, rows, k, edges, resumed_rows, asking_seconds, seconds, .. } = made;
     say!(
-        "{}: {} neighbours of {} rows{} of {}, k = {k}, in {seconds:.1} s",
+        "{}: {} of {}{} of {}, k = {k}, in {seconds:.1} s",
         file.display(),
-        HumanCount(*edges),
-        HumanCount(*rows),
+        counted(*edges, "neighbour"),
+        counted(*rows, "row"),
         resumed(*resumed_rows),
         heading(None, &made.model, &made.version),
     )?;
-    let (asked, rate) = (HumanCount(asked), HumanCount(rate as u64));
-    say!("{asked} rows asked for in {asking_seconds:.1} s, {rate} rows/s, by the engine {engine}")
+    let (asked, rate) = (counted(asked, "row"), HumanCount(rate as u64));
+    say!("{asked} asked for in {asking_seconds:.1} s, {rate} rows/s, by the engine {engine}")
 }

@@ -9,7 +9,7 @@ use kindred::contract::Metric;
 use kindred::prepare::{Input, PrepareOptions, Progress, Summary, prepare_folder};
 
 use super::CommandError;
-use super::progress::{Display, Step};
+use super::progress::{Display, Step, counted};
 use super::signals::{Interrupt, REMOVED};
 use crate::arguments::PrepareArguments;
 
@@ -83,9 +83,9 @@ fn print_summary(
         summary.provenance.source_format,
     )?;
     say!(
-        "skipped {} invalid rows and {} repeated words",
-        summary.provenance.bad_rows_skipped,
-        summary.provenance.duplicate_words_dropped
+        "skipped {} and {}",
+        counted(summary.provenance.bad_rows_skipped, "invalid row"),
+        counted(summary.provenance.duplicate_words_dropped, "repeated word")
     )?;
     if let Some(first) = &summary.first_bad_row {
         say!("the first invalid row is {first}")?;

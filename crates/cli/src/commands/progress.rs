@@ -105,6 +105,14 @@ impl Drop for Display {
     }
 }
 
+/// A number of things: `1 row`, `3,000 rows`.
+pub(super) fn counted(number: u64, thing: &str) -> String {
+    match number {
+        1 => format!("1 {thing}"),
+        number => format!("{} {thing}s", HumanCount(number)),
+    }
+}
+
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("checked by use")
 }

@@ -97,6 +97,8 @@ pub(super) struct Label {
 /// A problem document: the fields that are shown.
 #[derive(Debug, Deserialize)]
 pub(super) struct Problem {
+    #[serde(default)]
+    pub(super) code: String,
     detail: String,
     #[serde(default)]
     unknown: Vec<UnknownWord>,
@@ -109,7 +111,7 @@ impl From<Error> for CommandError {
             Error::UnknownWord { unknown } => unknown,
             _ => Vec::new(),
         };
-        Self::Refused(Problem { detail, unknown }.message())
+        Self::Refused(Problem { code: String::new(), detail, unknown }.message())
     }
 }
 

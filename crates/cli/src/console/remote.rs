@@ -255,6 +255,11 @@ impl Remote {
         if status != 200 {
             return Err(match serde_json::from_slice::<Problem>(body) {
                 Ok(problem) if status == 401 => CommandError::NoKey(problem.message()),
+                Ok(problem) if problem.code == "no_such_route" => CommandError::Refused(format!(
+                    "--url {}: {}; give it as http://HOST:PORT or http://HOST:PORT/models/NAME",
+                    self.url,
+                    problem.message()
+                )),
                 Ok(problem) => CommandError::Refused(problem.message()),
                 Err(_) if status == 401 => {
                     CommandError::NoKey(format!("{} answers with status 401", self.url))

@@ -94,7 +94,7 @@ fn headers_that_lie() {
     let cure = "leave out the header: tail -n +2 FILE | kindred prepare - --format glove --dim 3";
     says(&refused(format!("6 3\n{lines}")), &["its header announces 6 rows, but it has 4", cure]);
     says(&refused(format!("2 3\n{lines}")), &["its header announces 2 rows, but it has 4", cure]);
-    says(&refused("2 300\na 1\nb 2\n"), &["line 2: 1 components instead of 300", "--format glove"]);
+    says(&refused("2 300\na 1\nb 2\n"), &["line 2: 1 component instead of 300", "--format glove"]);
     let dim = refused(format!("4 2\n{lines}"));
     says(&dim, &["line 2", "3 components instead of 2 (according to the header in line 1;"]);
     says(&refused(format!("4 4\n{lines}")), &["line 2", "3 components instead of 4"]);

@@ -258,7 +258,7 @@ fn words_and_rows_that_do_not_agree_are_refused() {
         ("1 2\n3 4\n5 6\n", "line 3: words.any has only 2 words; give one word for each row"),
         ("0.5 2\n", "words.any has 2 words, one for each row, but it has 1"),
         ("2 3\n1 2 3\n", "words.any has 2 words, one for each row, but it has 1"),
-        ("0.5 2\n0.5\n", "line 2: 1 components instead of 2"),
+        ("0.5 2\n0.5\n", "line 2: 1 component instead of 2"),
         ("0.5 2\n0.5 1 2\n", "line 2: 3 components instead of 2"),
         ("0.5,2\n0.5,\n", "the file itself contains the words"),
         ("the 0.5 2\nof 1 2\n", "the file itself contains the words"),
@@ -315,7 +315,7 @@ fn a_file_of_which_most_rows_are_bad_does_not_become_a_model() {
     for (content, expected) in [
         ("# Vectors\nThere are 3 of them.\nhits 3\n", "2 of 3 lines are invalid"),
         ("request not found\n(denied)\n<a> 1 2\n", "2 of 3 lines are invalid"),
-        ("the 1 2\nof 1\nto 2\nin 3\nis 1 2\n", "the first, line 2: 1 components instead of 2"),
+        ("the 1 2\nof 1\nto 2\nin 3\nis 1 2\n", "the first, line 2: 1 component instead of 2"),
     ] {
         refused(
             content,

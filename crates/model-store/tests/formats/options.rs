@@ -135,7 +135,7 @@ fn the_end_of_a_file_is_unusual_only_if_it_is_read() {
         (lines("3 2\n", ""), 2, 2, ""),
         (lines("3 2\n", ""), 3, 2, "its header announces 3 rows, but it has 2"),
         (lines("1 2\n", ""), 1, 1, ""),
-        (lines("1 2\n", ""), 2, 2, "its header announces 1 rows, but it has 2"),
+        (lines("1 2\n", ""), 2, 2, "its header announces 1 row, but it has 2"),
         (binary.clone(), 3, 3, ""),
         (
             binary,
@@ -354,7 +354,7 @@ fn words_between_separators_are_what_they_are() {
         words(Separator::Comma, "\"new york, ny\",1\n\",\",2\n\"\"\"\",3\nroute 66,4\n1.5,5\n");
     assert_eq!(found, ["new york, ny", ",", "\"", "route 66", "1.5"]);
     for (separator, content, expected) in [
-        (Separator::Tab, "a\t1\t2\nb\t1\n", "line 2: 1 components instead of 2"),
+        (Separator::Tab, "a\t1\t2\nb\t1\n", "line 2: 1 component instead of 2"),
         (Separator::Tab, "a\t1\t2\nb\tc\t1\t2\n", "line 2: 3 components instead of 2"),
         (Separator::Tab, "a\t1\t2\nb 1 2\n", "line 2: 0 components instead of 2"),
         (Separator::Tab, "a\t1\t2\nb\t\t2\n", "component 1 is empty"),

@@ -121,6 +121,17 @@ macro_rules! settings {
                 )?)*)*
                 Ok(())
             }
+
+            /// The names of the settings that have other values in `other`.
+            pub(crate) fn differing(&self, other: &Self) -> Vec<&'static str> {
+                let mut names = Vec::new();
+                $($(
+                    if self.$name != other.$name {
+                        names.push(stringify!($name));
+                    }
+                )*)*
+                names
+            }
         }
     };
 }

@@ -28,6 +28,8 @@ pub type ReloadFiles = Box<dyn Fn() -> Result<Vec<String>, ConfigError> + Send +
 pub struct Reloader {
     models: Models,
     loader: Loader,
+    /// The settings that the service has started with.
+    started: Config,
     read_settings: ReadSettings,
     reload_files: ReloadFiles,
     /// Held during a reload, so that there is only one at a time.
@@ -82,6 +84,10 @@ pub struct Reloaded {
     pub models: Vec<ReloadedModel>,
     /// The keys and certificates in force now: a line for each file of keys or certificates.
     pub files: Vec<String>,
+    /// Settings that have changed since the service started, and that a reload does not put in
+    /// force.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub needs_restart: Vec<&'static str>,
 }
 
 /// The result for one model.
@@ -121,20 +127,24 @@ impl Outcome {
     }
 }
 
+/// The settings that a reload puts in force.
+const RELOADED: [&str; 5] = ["model", "head", "name", "cache_dir", "memory_reserve_mb"];
+
 /// Time limit of a reload's wait for the memory of a version that it has replaced.
 const FREES_MEMORY: Duration = Duration::from_secs(5);
 
 impl Reloader {
     /// Reloads these models, which `loader` has loaded. A reload begins with `reload_files`; then
-    /// `read_settings` returns which models to serve.
+    /// `read_settings` returns which models to serve. `started` are the settings in force.
     pub fn new(
         models: Models,
         loader: Loader,
+        started: Config,
         read_settings: ReadSettings,
         reload_files: ReloadFiles,
     ) -> Self {
         let (turn, stopped) = Default::default();
-        Self { models, loader, read_settings, reload_files, turn, stopped }
+        Self { models, loader, started, read_settings, reload_files, turn, stopped }
     }
 
     /// The models.
@@ -242,6 +252,10 @@ impl Reloader {
         let files = (self.reload_files)().map_err(ReloadError::Files)?;
         files.iter().for_each(|line| info!("reloaded: {line}"));
         let config = (self.read_settings)()?;
+        let needs_restart = needing_restart(&self.started, &config);
+        if !needs_restart.is_empty() {
+            warn!("changed settings need a restart to take effect: {}", needs_restart.join(", "));
+        }
         let sources = config.sources();
         let opened = open(&sources, &config)?;
         let mut reloaded = Vec::new();
@@ -283,7 +297,7 @@ impl Reloader {
             }
         }
         self.models.replace(ModelSet::new(wanted));
-        Ok(Reloaded { models: reloaded, files })
+        Ok(Reloaded { models: reloaded, files, needs_restart })
     }
 
     /// Loads a model and serves it immediately, so that the model it replaces can be freed.
@@ -323,6 +337,13 @@ impl Reloader {
     }
 }
 
+/// The settings that differ, but for those that a reload puts in force.
+fn needing_restart(started: &Config, now: &Config) -> Vec<&'static str> {
+    let mut names = started.differing(now);
+    names.retain(|name| !RELOADED.contains(name));
+    names
+}
+
 type Opened = Result<Arc<ModelStore>, ModelError>;
 
 /// Opens models, and checks that each head of the settings was made for one of them: otherwise a
@@ -343,6 +364,23 @@ fn open(sources: &[ModelSource], config: &Config) -> Result<Vec<Opened>, ReloadE
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_that_a_reload_leaves_alone_are_named() {
+        let started = Config::defaults();
+        assert!(needing_restart(&started, &started).is_empty());
+        let now = Config {
+            model: vec![ModelSource::folder("m")],
+            name: "n".to_owned(),
+            memory_reserve_mb: 1,
+            listen: "127.0.0.1:1".to_owned(),
+            cors_origins: vec!["*".to_owned()],
+            ..Config::defaults()
+        };
+        assert_eq!(needing_restart(&started, &now), ["listen", "cors_origins"]);
+        let all = started.differing(&now);
+        assert!(["model", "name", "memory_reserve_mb"].iter().all(|name| all.contains(name)));
+    }
 
     #[test]
     fn the_log_and_the_answer_have_the_same_names_of_outcomes() {

@@ -9,7 +9,7 @@ use super::header::{NumbersHeader, Word2vecHeader};
 use super::matrix::{is_numbers, matrix, no_words};
 use super::text::{LineFraming, Lines};
 use super::word2vec::{BinaryRows, RowFraming};
-use super::{Expected, HEADER_TOLERANCE, Parser, Plan, RecordUnit, VectorsFormat, Watch};
+use super::{Expected, HEADER_TOLERANCE, Parser, Plan, RecordUnit, VectorsFormat, Watch, counted};
 use crate::lfs;
 use crate::number::Number;
 use crate::prepare::blank_end::BlankEnd;
@@ -287,7 +287,7 @@ fn word2vec_text(head: &[u8], options: &PrepareOptions) -> Result<Plan, String> 
         expected: Some(Expected {
             rows,
             tolerance: HEADER_TOLERANCE,
-            said: format!("its header announces {rows} rows"),
+            said: format!("its header announces {}", counted(rows, "row")),
             cure: format!(
                 "the file is cut off, or its header is wrong: download it again, or leave out the \
                  header: tail -n +2 FILE | kindred prepare - --format glove --dim {dim} --out DIR"

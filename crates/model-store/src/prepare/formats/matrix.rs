@@ -8,7 +8,9 @@ use super::detect::{first_line, without_mark};
 use super::header::Word2vecHeader;
 use super::index::IndexColumn;
 use super::text::{LineFraming, parse_component};
-use super::{Expected, Parsed, Parser, Plan, RecordUnit, VectorsFormat, Watch, is_padding};
+use super::{
+    Expected, Parsed, Parser, Plan, RecordUnit, VectorsFormat, Watch, counted, is_padding,
+};
 use crate::prepare::words_file::WordList;
 use crate::prepare::{MAX_DIM, PrepareOptions};
 
@@ -116,7 +118,7 @@ impl NumberLines {
         match components.len() - before {
             0 => Err("the line is empty".to_owned()),
             found if found != self.dim => {
-                Err(format!("{found} components instead of {}", self.dim))
+                Err(format!("{} instead of {}", counted(found as u64, "component"), self.dim))
             }
             _ => Ok(()),
         }

@@ -332,6 +332,11 @@ fn check_finite(components: &[f32]) -> Result<(), String> {
     }
 }
 
+/// A number of things: `1 row`, `2 rows`.
+fn counted(number: u64, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
 /// Checks a stored norm against the components.
 fn check_norm(stored: f32, components: &[f32]) -> Result<(), String> {
     let computed = score::norm(components);

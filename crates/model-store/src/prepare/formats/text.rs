@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use super::{BadBytes, Framing, MAX_RECORD_BYTES, Parsed, Parser, check_norm, is_padding, utf8};
+use super::{
+    BadBytes, Framing, MAX_RECORD_BYTES, Parsed, Parser, check_norm, counted, is_padding, utf8,
+};
 use crate::prepare::blank_end::BlankEnd;
 use crate::prepare::encoding::TextEncoding;
 use crate::prepare::separator::Separator;
@@ -254,7 +256,9 @@ impl Lines {
     fn wrong_number_of_components(&self, line: &[u8]) -> String {
         let found = self.separator.numbers(line);
         let mut reason = match self.with_norm {
-            false => format!("{found} components instead of {}", self.dim),
+            false => {
+                format!("{} instead of {}", counted(found as u64, "component"), self.dim)
+            }
             true => format!(
                 "{found} numbers instead of {}: a norm and {} components",
                 self.numbers(),
@@ -351,7 +355,7 @@ mod tests {
     #[test]
     fn bad_lines_say_why() {
         let reason = |line: &str| parse_with(&lines(2), line.as_bytes()).unwrap_err();
-        assert_eq!(reason("cat 1"), "1 components instead of 2");
+        assert_eq!(reason("cat 1"), "1 component instead of 2");
         assert_eq!(
             reason("cat 1 2 3"),
             "3 components instead of 2; if the word is `cat 1`, add --dim 2 --allow-numeric-words"

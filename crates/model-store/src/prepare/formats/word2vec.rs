@@ -4,8 +4,8 @@
 use memchr::memchr;
 
 use super::{
-    BadBytes, Framing, HEADER_TOLERANCE, MAX_WORD_BYTES, Parsed, Parser, check_finite, is_padding,
-    not_utf8, utf8,
+    BadBytes, Framing, HEADER_TOLERANCE, MAX_WORD_BYTES, Parsed, Parser, check_finite, counted,
+    is_padding, not_utf8, utf8,
 };
 use crate::number::Number;
 use crate::prepare::blank_end::BlankEnd;
@@ -86,9 +86,10 @@ impl Framing for RowFraming {
                              {dim} components)"
                         ),
                         Ok(_) if whole + 1 >= bytes.len() => format!(
-                            "the file ends here, but its header announces {rows} rows of {dim} \
+                            "the file ends here, but its header announces {} of {dim} \
                              components; download it again, or write the right number into its \
-                             first line: (echo {found} {dim}; tail -n +2 FILE) > WHOLE"
+                             first line: (echo {found} {dim}; tail -n +2 FILE) > WHOLE",
+                            counted(*rows, "row")
                         ),
                         Ok(_) => format!(
                             "the file ends inside this row of {dim} components (the file is cut \
@@ -103,8 +104,9 @@ impl Framing for RowFraming {
 
     fn warnings(&self) -> Vec<String> {
         let other = self.found != self.rows;
+        let announced = || counted(self.rows, "row");
         let count = other
-            .then(|| format!("its header announces {} rows, but it has {}", self.rows, self.found));
+            .then(|| format!("its header announces {}, but it has {}", announced(), self.found));
         count.into_iter().chain(self.end.warning()).collect()
     }
 

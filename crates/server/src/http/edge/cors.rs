@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, RETRY_AFTER};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, IF_NONE_MATCH, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue, Method, Uri};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
@@ -30,6 +30,7 @@ pub(super) fn layer(origins: &[String]) -> Result<Option<CorsLayer>, ConfigError
             .allow_headers([
                 CONTENT_TYPE,
                 AUTHORIZATION,
+                IF_NONE_MATCH,
                 ours("request-timeout-ms"),
                 request_id.clone(),
             ])
@@ -48,10 +49,10 @@ fn check(origin: &str) -> Result<HeaderValue, ConfigError> {
         let scheme = uri.scheme_str()?;
         Some(format!("{scheme}://{}", uri.authority()?).to_lowercase())
     });
-    if as_sent.is_none_or(|as_sent| as_sent != origin || origin.contains('@')) {
+    if as_sent.is_none_or(|as_sent| as_sent != origin || origin.contains(['@', '*'])) {
         return Err(wrong(
             "an origin has a scheme, a host in lower case and optionally a port, such as \
-             https://example.org:8443",
+             https://example.org:8443; it is no pattern, but * alone allows every origin",
         ));
     }
     HeaderValue::from_str(origin).map_err(|_| wrong("it must be ASCII"))
@@ -81,6 +82,7 @@ mod tests {
             "",
             "null",
             "a b",
+            "https://*.a.org",
         ] {
             let said = of(&["https://b.org", wrong]).unwrap_err();
             assert!(

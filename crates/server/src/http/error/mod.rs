@@ -94,7 +94,7 @@ pub(in crate::http) enum ApiError {
     #[error("another reload is in progress; GET /models shows what is served")]
     ReloadInProgress,
     /// `allowed` is the `Allow` header.
-    #[error("this route does not support {method}; send {}", allowed.replace(',', " or "))]
+    #[error("this route does not support {method}; send {}", one_of(allowed))]
     MethodNotAllowed { method: String, allowed: &'static str },
     #[error("the answer is {offered}, which the Accept header excludes")]
     NotAcceptable { offered: String },
@@ -223,5 +223,13 @@ impl ApiError {
             Self::InQuery { error, .. } => error.bytes(),
             _ => 0,
         }
+    }
+}
+
+/// The methods of an `Allow` header, in words.
+fn one_of(allowed: &str) -> String {
+    match allowed.rsplit_once(',') {
+        Some((others, last)) => format!("{} or {last}", others.replace(',', ", ")),
+        None => allowed.to_owned(),
     }
 }

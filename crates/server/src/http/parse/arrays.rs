@@ -52,8 +52,13 @@ impl<'a> Array<'a> {
             };
             return Err(not_npy(reason.to_owned()));
         }
-        let numbers = Numbers::read(body).map_err(not_npy)?;
-        let bytes = numbers.bytes(body).map_err(not_npy)?;
+        let damaged = |reason| match body.contains(&b'\n') {
+            true => not_npy(reason),
+            // A header ends with a line feed, and curl's -d leaves line feeds out of a file.
+            false => not_npy(format!("{reason}; send it as it is (curl: --data-binary, not -d)")),
+        };
+        let numbers = Numbers::read(body).map_err(damaged)?;
+        let bytes = numbers.bytes(body).map_err(damaged)?;
         Ok(Self { shape: numbers.shape, number: numbers.number, bytes })
     }
 

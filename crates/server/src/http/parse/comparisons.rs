@@ -53,9 +53,14 @@ json_body! {
 impl OddOneOutBody {
     /// Checks its form. Returns its words, and what to do about unknown words.
     pub(in crate::http) fn check(self) -> Result<(Vec<String>, Unknown), ApiError> {
+        let found = self.words.as_ref().map(|words| words.found);
         let words = self.words.and_then(AtMost::all);
         let words = words.filter(|words| words.len() >= MIN_COMPARED_WORDS);
-        let words = words.ok_or_else(|| invalid("words"))?;
+        let words = words.ok_or_else(|| {
+            let must_be =
+                format!("a list of {MIN_COMPARED_WORDS} to {MAX_COMPARED_WORDS} words to compare");
+            ApiError::invalid_value("words", must_be).with_found(found.map(|n| n.to_string()))
+        })?;
         Ok((words, self.unknown.unwrap_or(Unknown::Error)))
     }
 }

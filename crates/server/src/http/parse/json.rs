@@ -1,6 +1,7 @@
 //! JSON bodies: parses them into fields, and finds the error that says what is wrong with them.
 
 use axum::http::{HeaderMap, header};
+use kindred::npy::Numbers;
 use kindred::text::cut;
 use kindred::{Error, expression};
 use mediatype::names;
@@ -60,14 +61,13 @@ pub(super) fn parse<'a, B: JsonBody<'a>>(
     headers: &HeaderMap,
     body: &'a [u8],
 ) -> Result<B, ApiError> {
-    let text =
-        std::str::from_utf8(body).map_err(|_| ApiError::NotUtf8 { what: "the body".to_owned() })?;
+    let text = std::str::from_utf8(body).map_err(|_| not_utf8(body))?;
     // Some programs put a byte order mark before UTF-8; readers may skip it (RFC 8259, 8.1).
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let read = read_object::<B>(text);
     // The rest looks for faults; a valid request passes through quickly.
     if let Err(e) = &read {
-        check_syntax(text, e)?;
+        check_syntax(text, e).map_err(|error| naming_the_type(error, headers))?;
     }
     let expression = match &read {
         Ok(body) => body.expression().map(expression::parse),
@@ -77,7 +77,7 @@ pub(super) fn parse<'a, B: JsonBody<'a>>(
         return Err(Error::BadExpression(e).into());
     }
     check_media_type(headers)?;
-    read.map_err(|_| shape_fault::<B>(text))
+    read.map_err(|_| shape_fault::<B>("a request", text))
 }
 
 /// Parses one item of `queries`. The whole body is JSON, so the item is, too.
@@ -87,7 +87,7 @@ pub(in crate::http) fn parse_item<'a, B: JsonBody<'a>>(item: &'a RawValue) -> Re
         Ok(body) => Ok(body),
         Err(_) => match expression_of(text).map(|text| expression::parse(&text)) {
             Some(Err(e)) => Err(Error::BadExpression(e).into()),
-            _ => Err(shape_fault::<B>(text)),
+            _ => Err(shape_fault::<B>("a query", text)),
         },
     }
 }
@@ -138,6 +138,28 @@ fn expression_of(text: &str) -> Option<String> {
     serde_json::from_str::<OnlyExpression>(text).ok().map(|only| only.expression)
 }
 
+/// The error for a body that is not UTF-8. Arrays are no text, and their type is easily forgotten.
+fn not_utf8(body: &[u8]) -> ApiError {
+    let what = match Numbers::begins(body) {
+        true => "the body, a NumPy file without the header Content-Type: application/x-npy,",
+        false => "the body",
+    };
+    ApiError::NotUtf8 { what: what.to_owned() }
+}
+
+/// The same error. One about the syntax of a body that is not declared as JSON, such as a form, has
+/// the declared type.
+fn naming_the_type(error: ApiError, headers: &HeaderMap) -> ApiError {
+    match (error, check_media_type(headers)) {
+        (ApiError::NotJson { reason }, Err(ApiError::UnsupportedMediaType { found })) => {
+            let cure = "send JSON with the header Content-Type: application/json (curl: -H \
+                        'Content-Type: application/json'), or parameters in the URL of a GET";
+            ApiError::NotJson { reason: format!("{reason}; the Content-Type is {found}: {cure}") }
+        }
+        (error, _) => error,
+    }
+}
+
 fn check_media_type(headers: &HeaderMap) -> Result<(), ApiError> {
     if !headers.contains_key(header::CONTENT_TYPE) {
         // Without a declared type, only JSON can be meant.
@@ -155,14 +177,15 @@ pub(super) fn unsupported(headers: &HeaderMap) -> ApiError {
     ApiError::UnsupportedMediaType { found: String::from_utf8_lossy(declared).into_owned() }
 }
 
-/// Why JSON does not have the form of `B`: which field, and what it must be. Slow, so it is used
-/// only for bodies that have already failed.
-fn shape_fault<'a, B: JsonBody<'a>>(text: &'a str) -> ApiError {
-    let not_an_object =
-        || ApiError::invalid_request("a request is a JSON object with the documented fields");
+/// Why JSON, which is `what`, does not have the form of `B`: which field, and what it must be. Slow,
+/// so it is used only for bodies that have already failed.
+fn shape_fault<'a, B: JsonBody<'a>>(what: &str, text: &'a str) -> ApiError {
+    let must_be = format!("{what} is a JSON object with the documented fields");
     if !is_object(text) {
-        return not_an_object();
+        let found = found::of_json(text.trim());
+        return ApiError::invalid_request(format!("{must_be}, not {found}"));
     }
+    let not_an_object = || ApiError::invalid_request(must_be);
     let mut json = serde_json::Deserializer::from_str(text);
     let Err(error) = serde_path_to_error::deserialize::<_, B>(&mut json) else {
         return not_an_object();

@@ -73,8 +73,13 @@ fn choose(headers: &HeaderMap, offered: &[&MediaType<'_>]) -> Result<usize, ApiE
         Some((.., index)) => Ok(index),
         None if accepted(headers).next().is_none() => Ok(0),
         None => {
+            let wants_npy = accepted(headers).any(|range| range.essence() == NPY);
+            let elsewhere = match wants_npy && !offered.contains(&&NPY) {
+                true => " (POST /nearest and GET /words/WORD have application/x-npy)",
+                false => "",
+            };
             let offered: Vec<String> = offered.iter().map(ToString::to_string).collect();
-            Err(ApiError::NotAcceptable { offered: offered.join(" or ") })
+            Err(ApiError::NotAcceptable { offered: offered.join(" or ") + elsewhere })
         }
     }
 }

@@ -97,7 +97,8 @@ pub(super) fn meant(path: &str) -> Option<String> {
         return Some(meant);
     }
     let route = route(parts)?;
-    let is_of_a_model = ROUTES.get(index(&route)).is_some_and(|route| route.is_of_a_model());
+    let path_of_route = route.split('?').next().unwrap_or(&route);
+    let is_of_a_model = ROUTES.get(index(path_of_route)).is_some_and(|route| route.is_of_a_model());
     let meant = if is_of_a_model { format!("{model}{route}") } else { route };
     (meant != path).then_some(meant)
 }
@@ -143,6 +144,9 @@ fn route(parts: &[&str]) -> Option<String> {
         // `/word/king`: the word stays.
         let is_word = *route == "/words" && index(&format!("{route}{others}")) < ROUTES.len();
         return Some(if is_word { format!("{route}{others}") } else { (*route).to_owned() });
+    }
+    if plain == "words" && others.matches('/').count() > 1 {
+        return Some("/words?word=WORD".to_owned());
     }
     if plain.len() < SHORTEST {
         return None;
@@ -212,6 +216,9 @@ mod tests {
             ("/Words/King", "/words/King"),
             ("/word/King", "/words/King"),
             ("/words/", "/words"),
+            ("/words/and/or", "/words?word=WORD"),
+            ("/words/and%2For/x", "/words?word=WORD"),
+            ("/models/en/words/and/or", "/models/en/words?word=WORD"),
             ("/embedding", "/words/WORD?with_vector=true"),
             ("/index.html", "/"),
             ("/version/", "/version"),

@@ -3,6 +3,25 @@
 
 const root = document.getElementById("api");
 
+// Light or dark as the explorer is: by the choice that its button stores, otherwise as the system.
+const systemIsDark = matchMedia("(prefers-color-scheme: dark)");
+
+function showTheme() {
+  let chosen = null;
+  try {
+    chosen = localStorage.getItem("kindred-theme");
+  } catch {
+    // Storage is not allowed.
+  }
+  const isDark = chosen === "dark" || (chosen !== "light" && systemIsDark.matches);
+  document.documentElement.classList.toggle("dark-mode", isDark);
+  document.documentElement.classList.toggle("light-mode", !isDark);
+}
+
+showTheme();
+systemIsDark.addEventListener("change", showTheme);
+addEventListener("storage", showTheme);
+
 // A link within a button can't be used from the keyboard. The button opens the request and changes the address itself.
 const withoutLinksInButtons = () => ({
   wrapComponents: {
@@ -11,7 +30,7 @@ const withoutLinksInButtons = () => ({
   },
 });
 
-// Names for the fields and buttons that Swagger UI leaves without one.
+// Names for the fields, tables and buttons that Swagger UI leaves without one.
 function nameAll() {
   for (const field of root.querySelectorAll(":is(input, select, textarea):not([aria-label])")) {
     const parameter = field.closest("tr[data-param-name]")?.dataset.paramName;
@@ -19,6 +38,12 @@ function nameAll() {
     if (name !== null) field.setAttribute("aria-label", name);
   }
   root.querySelector("#servers:not([aria-label])")?.setAttribute("aria-label", "Server");
+  root.querySelector(".close-modal:not([aria-label])")?.setAttribute("aria-label", "Close");
+  // Their text says what they do; their labels say something else.
+  for (const button of root.querySelectorAll(".modal-btn[aria-label]")) button.removeAttribute("aria-label");
+  for (const table of root.querySelectorAll("table.responses-table[role=region]:not([aria-label])")) {
+    table.setAttribute("aria-label", `Responses of ${table.closest(".opblock")?.id.split("-").pop() ?? table.id}`);
+  }
   for (const button of root.querySelectorAll(".copy-to-clipboard button:not([aria-label])")) button.setAttribute("aria-label", "Copy");
 }
 
