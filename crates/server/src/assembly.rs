@@ -16,6 +16,7 @@ use crate::config::{Config, ConfigError, HeadPrecision, invalid};
 use crate::http::edge::Edge;
 use crate::http::transport::{self, HttpThreads};
 use crate::http::{Front, ROUTE_LABELS, check_public_routes};
+use crate::logging;
 use crate::models::{
     self, BuildInfo, LoadError, Loader, MakeEngines, Models, ReadSettings, Reloader, Service,
     Timeouts,
@@ -124,6 +125,10 @@ impl Assembly {
         let models = Models::new(models, service);
         let files = edge.clone();
         let reload_files = Box::new(move || files.reload());
+        let started = config.clone();
+        let read_settings = Box::new(move || {
+            read_settings().inspect(|now| logging::warn_of_later_settings(&started, now))
+        });
         let reloader = Arc::new(Reloader::new(models, loader, read_settings, reload_files));
         let front = Front { edge: edge.clone(), reloader: reloader.clone() };
         Ok(Self { front, edge, reloader })

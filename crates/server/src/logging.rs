@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use serde_json::Value;
-use tracing::{Subscriber, error, info};
+use tracing::{Subscriber, error, info, warn};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -153,19 +153,42 @@ pub fn log_settings(config: &Config) {
     info!(
         version = env!("CARGO_PKG_VERSION"),
         features = features(),
-        settings = changed(config).join(", "),
+        settings = changed(config, &Config::defaults()).join(", "),
         "starting kindred"
     );
 }
 
-/// The settings that differ from the defaults, as `key = value`. The values of secrets are hidden.
-fn changed(config: &Config) -> Vec<String> {
+/// Logs a warning if settings changed since the start that a reload does not put in force.
+pub(crate) fn warn_of_later_settings(started: &Config, now: &Config) {
+    let later = later(started, now);
+    if !later.is_empty() {
+        warn!(settings = later.join(", "), "changed settings take effect with the next start");
+    }
+}
+
+/// The settings that changed since the start, without those that a reload puts in force.
+fn later(started: &Config, now: &Config) -> Vec<String> {
+    let reloaded = Config {
+        model: now.model.clone(),
+        head: now.head.clone(),
+        name: now.name.clone(),
+        placement: now.placement.clone(),
+        cache_dir: now.cache_dir.clone(),
+        memory_reserve_mb: now.memory_reserve_mb,
+        ..started.clone()
+    };
+    changed(now, &reloaded)
+}
+
+/// The settings that differ from those of `base`, as `key = value`. The values of secrets are
+/// hidden.
+fn changed(config: &Config, base: &Config) -> Vec<String> {
     let fields = |config: &Config| match serde_json::to_value(config) {
         Ok(Value::Object(fields)) => fields,
         _ => serde_json::Map::new(),
     };
-    let defaults = fields(&Config::defaults());
-    let differs = |(key, value): &(String, Value)| defaults.get(key) != Some(value);
+    let base = fields(base);
+    let differs = |(key, value): &(String, Value)| base.get(key) != Some(value);
     let shown = |(key, value): (String, Value)| {
         if is_secret(&key, &value) {
             format!("{key} = (hidden)")
@@ -254,17 +277,30 @@ mod tests {
 
     #[test]
     fn what_differs_from_the_defaults_is_said_and_nothing_else() {
-        let mut config = Config::defaults();
-        assert_eq!(changed(&config), [""; 0]);
+        let (defaults, mut config) = (Config::defaults(), Config::defaults());
+        assert_eq!(changed(&config, &defaults), [""; 0]);
         config.listen = "0.0.0.0:80".into();
         config.max_batch_queries = 7;
         config.keep_tables = false;
-        let mut said = changed(&config);
+        let mut said = changed(&config, &defaults);
         said.sort();
         assert_eq!(
             said,
             [r#"keep_tables = false"#, r#"listen = "0.0.0.0:80""#, "max_batch_queries = 7"]
         );
+    }
+
+    #[test]
+    fn a_reload_says_which_changed_settings_it_does_not_put_in_force() {
+        let started = Config { listen: "0.0.0.0:80".into(), ..Config::defaults() };
+        assert_eq!(later(&started, &started), [""; 0]);
+        let model = vec![crate::config::ModelSource::folder("/m")];
+        let mut now = Config { model, memory_reserve_mb: 1, ..started.clone() };
+        assert_eq!(later(&started, &now), [""; 0]);
+        (now.listen, now.api_keys_file) = ("0.0.0.0:81".into(), "/keys".into());
+        let mut said = later(&started, &now);
+        said.sort();
+        assert_eq!(said, ["api_keys_file = (hidden)", r#"listen = "0.0.0.0:81""#]);
     }
 
     #[test]

@@ -153,7 +153,7 @@ async fn listen_and_drain(
     let (stop, told_to_stop) = oneshot::channel();
     let service = reloader.models().service().clone();
     let server = assembly.serve(listener, threads, told_to_stop);
-    let drain_too_long = async {
+    let not_drained = async {
         stop_signals.next().await;
         manager.stopping();
         service.start_draining();
@@ -168,8 +168,11 @@ async fn listen_and_drain(
             tokio::time::sleep(Duration::from_millis(config.drain_timeout_ms)).await;
         };
         tokio::select! {
-            () = drain => {}
-            () = stop_signals.next() => warn!("second stop signal received: stopping without draining"),
+            () = drain => CommandError::DrainTimeout(config.drain_timeout_ms),
+            () = stop_signals.next() => {
+                warn!("second stop signal received: stopping without draining");
+                CommandError::NotDrained
+            }
         }
     };
     let lost = async {
@@ -186,7 +189,7 @@ async fn listen_and_drain(
         never = reload_when_told(reloader, hangup, &manager) => match never {},
         never = watch_files(config, edge) => match never {},
         lost = lost => Err(CommandError::EngineLost(lost)),
-        () = drain_too_long => Err(CommandError::DrainTimeout(config.drain_timeout_ms)),
+        why = not_drained => Err(why),
     }
 }
 
