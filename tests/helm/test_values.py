@@ -51,6 +51,9 @@ DERIVED = SETTINGS.keys() - SCHEMA["properties"]["config"]["properties"].keys()
         (joined(KEYS, {"config": {"public_routes": []}}), "lacks /health/live"),
         ({"extraEnv": [{"name": "KINDRED_REQUEST_TIMEOUT_MS", "value": "60000"}]}, "extraEnv KINDRED_REQUEST_TIMEOUT_MS (60000)"),
         ({"extraEnv": [{"name": "KINDRED_BODY_MEMORY_MB", "value": "4096"}]}, "below 4416Mi: extraEnv KINDRED_BODY_MEMORY_MB (4096)"),
+        # Kubernetes takes texts only.
+        ({"extraEnv": [{"name": "KINDRED_BODY_MEMORY_MB", "value": 64}]}, "/extraEnv/0/value"),
+        ({"extraEnv": [{"nmae": "TZ", "value": "UTC"}]}, "/extraEnv/0"),
         ({"extraEnv": [{"name": "KINDRED_LISTEN", "value": "[::]:8080"}]}, "set listenAddress instead"),
         ({"extraEnv": [{"name": "KINDRED_DRAIN_DELAY_MS", "value": "0"}]}, "set drain.delaySeconds instead"),
         ({"config": {"device": "cuda:all"}}, "set gpu.count"),
