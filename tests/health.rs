@@ -48,6 +48,7 @@ fn health_is_what_the_service_says_of_itself() {
             other("\x15\x03\x03\0\x02\x02\x46"),
             "if it uses HTTPS, set --url or KINDRED_URL to https://",
         ),
+        (health(&service.url("").replacen("http", "https", 1)), "it does not speak HTTPS"),
         (health("http://127.0.0.1:9"), "refused"),
         (health("https://example.org"), "another machine"),
         (health(&service.url("/nearest")), "404"),

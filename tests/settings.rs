@@ -2,7 +2,7 @@
 //! log in JSON is all that it writes; and what it tells the service manager.
 
 use std::fs;
-use std::io::{BufReader, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
@@ -211,6 +211,50 @@ fn stopped(mut child: std::process::Child, mut log: impl Read) -> (Option<i32>, 
     log.read_to_string(&mut rest).unwrap();
     child.stdout.take().unwrap().read_to_string(&mut output).unwrap();
     (child.wait().unwrap().code(), output, rest)
+}
+
+/// Reads a log to the end of the first line that has this part.
+fn until(log: &mut impl BufRead, part: &str) -> String {
+    let (mut text, mut begin) = (String::new(), 0);
+    while !text[begin..].contains(part) {
+        begin = text.len();
+        assert!(log.read_line(&mut text).unwrap() > 0, "it ended without {part}:\n{text}");
+    }
+    text
+}
+
+#[test]
+fn a_second_stop_signal_ends_the_drain_and_is_named_as_the_cause() {
+    let place = Place::new();
+    let (child, _, _, log) = started(place.serve(&["--drain-delay-ms", "60000"]));
+    let mut log = BufReader::new(log);
+    tell(&child, "TERM");
+    until(&mut log, "accepting requests for drain_delay_ms");
+    let (code, _, rest) = stopped(child, log);
+    assert_eq!(code, Some(1), "{rest}");
+    assert!(rest.contains("stopped without draining, because of a second stop signal"), "{rest}");
+    assert!(!rest.contains("took longer"), "{rest}");
+}
+
+#[test]
+fn a_reload_warns_of_settings_that_it_does_not_put_in_force() {
+    let place = Place::new();
+    let set = |text: &str| fs::write(place.path("kindred.toml"), text).unwrap();
+    set("access_log_one_in = 7");
+    let (child, _, _, log) = started(place.serve(&["--config", "@kindred.toml"]));
+    let mut log = BufReader::new(log);
+    for (text, is_said) in [
+        ("access_log_one_in = 7\nmemory_reserve_mb = 1", false),
+        ("access_log_one_in = 8", true),
+        ("access_log_one_in = 7", false),
+    ] {
+        set(text);
+        tell(&child, "HUP");
+        let said = until(&mut log, "unchanged");
+        let warning = "changed settings need a restart to take effect: access_log_one_in";
+        assert_eq!(said.contains(warning), is_said, "{text}: {said}");
+    }
+    assert_eq!(stopped(child, log).0, Some(0));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 /** The client: a method for each route. */
 
-import { checked, type CallOptions, type ClientOptions, type Settings } from "./settings.js";
+import { checked, checkModel, type CallOptions, type ClientOptions, type Settings } from "./settings.js";
 import { type Metadata, parse, type Request, send } from "./transport.js";
 import type * as Types from "./types.js";
 
@@ -29,7 +29,7 @@ export class Kindred {
   readonly #settings: Settings;
 
   /**
-   * @throws {TypeError} for a URL, a model's name or a key that can't be sent
+   * @throws {TypeError} for an unknown option, or a URL, a model's name or a key that can't be sent
    * @throws {RangeError} for a number that is out of range
    */
   constructor(options: ClientOptions) {
@@ -46,6 +46,8 @@ export class Kindred {
    * console.log(`${name}: ${rows} × ${dim}`); // demo: 30000 × 100
    */
   withModel(model: string): Kindred {
+    // Without a name, the default model would answer.
+    checkModel(model);
     return new Kindred({ ...this.#options, model });
   }
 

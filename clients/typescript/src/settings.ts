@@ -40,6 +40,18 @@ export interface CallOptions {
   requestId?: string;
 }
 
+/** Their names. */
+const CLIENT_OPTIONS: Readonly<Record<keyof ClientOptions, true>> = {
+  baseUrl: true,
+  model: true,
+  apiKey: true,
+  timeoutMs: true,
+  retries: true,
+  maxRetryAfterMs: true,
+  fetch: true,
+};
+const CALL_OPTIONS: Readonly<Record<keyof CallOptions, true>> = { signal: true, timeoutMs: true, retries: true, requestId: true };
+
 /** The options of a client, checked. */
 export interface Settings {
   readonly base: URL;
@@ -52,16 +64,18 @@ export interface Settings {
 }
 
 /**
- * @throws {TypeError} a URL, a model's name, a key or an id that can't be sent
+ * @throws {TypeError} an unknown option, or a URL, a model's name, a key or an id that can't be sent
  * @throws {RangeError} a number that is out of range
  */
 export function checked(options: ClientOptions): Settings {
   if (typeof options !== "object" || options === null || options instanceof URL) {
     throw new TypeError('a client takes its options as an object: new Kindred({ baseUrl: "http://127.0.0.1:8080" })');
   }
+  checkNames(options, CLIENT_OPTIONS, "a client");
   const { model, apiKey, timeoutMs = 30_000, retries = 2, maxRetryAfterMs = 10_000 } = options;
   if (apiKey !== undefined) checkVisible("apiKey", apiKey, Infinity);
-  checkModel(model);
+  if (model !== undefined) checkModel(model);
+  if (options.fetch !== undefined && typeof options.fetch !== "function") throw new TypeError("fetch must be a function");
   checkTimeout(timeoutMs);
   checkRetries(retries);
   checkRetryAfter(maxRetryAfterMs);
@@ -71,16 +85,48 @@ export function checked(options: ClientOptions): Settings {
 }
 
 /** @throws {TypeError | RangeError} as `checked` */
-export function checkCall({ timeoutMs, retries, requestId }: CallOptions): void {
+export function checkCall(options: CallOptions): void {
+  if (typeof options !== "object" || options === null) {
+    throw new TypeError(`a call takes its options as an object, such as { timeoutMs: 500 }, not ${shown(options)}`);
+  }
+  checkNames(options, CALL_OPTIONS, "a call");
+  const { signal, timeoutMs, retries, requestId } = options;
+  // Not `instanceof`, because another realm has another class.
+  if (signal && typeof signal.addEventListener !== "function") {
+    throw new TypeError("signal must be an AbortSignal, such as the `signal` of an AbortController");
+  }
   if (timeoutMs !== undefined) checkTimeout(timeoutMs);
   if (retries !== undefined) checkRetries(retries);
   if (requestId !== undefined) checkVisible("requestId", requestId, 128);
 }
 
+/** Types see a misspelt option; plain JavaScript would go on without it. */
+function checkNames(options: object, known: Readonly<Record<string, true>>, of: string): void {
+  const names = Object.keys(known);
+  const unknown = Object.keys(options).find((name) => !names.includes(name));
+  if (unknown === undefined) return;
+  const likest = names.find((name) => areAlike(name, unknown));
+  const hint =
+    likest !== undefined
+      ? ` (did you mean \`${likest}\`?)`
+      : Object.hasOwn(CLIENT_OPTIONS, unknown)
+        ? ": it is one of the client"
+        : "";
+  throw new TypeError(`${of} has no option \`${unknown}\`${hint}; its options are ${names.join(", ")}`);
+}
+
+/** Whether one name is a part of the other, as `timeout` of `timeoutMs`. */
+function areAlike(a: string, b: string): boolean {
+  const [short = "", long = ""] = [a, b]
+    .map((name) => name.toLowerCase().replace(/[^a-z]/g, ""))
+    .sort((one, other) => one.length - other.length);
+  return short.length >= 3 && long.includes(short);
+}
+
 /** @throws {TypeError} if a path can't have it: URLs take `.` and `..` for folders */
-function checkModel(model: string | undefined): void {
-  if (model !== undefined && ["", ".", ".."].includes(model)) {
-    throw new TypeError(`model must be a model's name, not \`${model}\`: models() lists them`);
+export function checkModel(model: string): void {
+  if (typeof model !== "string" || ["", ".", ".."].includes(model)) {
+    throw new TypeError(`model must be a model's name, not \`${String(model)}\`: models() lists them`);
   }
 }
 
@@ -101,23 +147,29 @@ function baseOf(baseUrl: string | URL): URL {
 }
 
 function checkTimeout(timeoutMs: number): void {
-  const isRight = timeoutMs === Infinity || (timeoutMs >= 1 && timeoutMs <= LONGEST_TIMEOUT_MS);
-  if (!isRight) throw new RangeError(`timeoutMs must be from 1 to ${LONGEST_TIMEOUT_MS}, or Infinity, not ${timeoutMs}`);
+  const isRight = timeoutMs === Infinity || (isNumber(timeoutMs) && timeoutMs >= 1 && timeoutMs <= LONGEST_TIMEOUT_MS);
+  if (!isRight) throw new RangeError(`timeoutMs must be from 1 to ${LONGEST_TIMEOUT_MS}, or Infinity, not ${shown(timeoutMs)}`);
 }
 
 function checkRetryAfter(maxRetryAfterMs: number): void {
-  const isRight = maxRetryAfterMs >= 0 && maxRetryAfterMs <= HOUR_MS;
-  if (!isRight) throw new RangeError(`maxRetryAfterMs must be from 0 to ${HOUR_MS}, not ${maxRetryAfterMs}`);
+  const isRight = isNumber(maxRetryAfterMs) && maxRetryAfterMs >= 0 && maxRetryAfterMs <= HOUR_MS;
+  if (!isRight) throw new RangeError(`maxRetryAfterMs must be from 0 to ${HOUR_MS}, not ${shown(maxRetryAfterMs)}`);
 }
 
 function checkRetries(retries: number): void {
   const isRight = Number.isInteger(retries) && retries >= 0 && retries <= 10;
-  if (!isRight) throw new RangeError(`retries must be a whole number from 0 to 10, not ${retries}`);
+  if (!isRight) throw new RangeError(`retries must be a whole number from 0 to 10, not ${shown(retries)}`);
 }
+
+/** `"500"` would be compared as a number, and added as a text. */
+const isNumber = (value: unknown): boolean => typeof value === "number";
+
+/** A value in a message: texts have quotes. */
+const shown = (value: unknown): string => (typeof value === "string" ? JSON.stringify(value) : String(value));
 
 /** A header's value; it is not repeated in the message, since it may be secret. */
 function checkVisible(name: string, value: string, longest: number): void {
-  const isRight = /^[\x21-\x7e]+$/.test(value) && value.length <= longest;
+  const isRight = typeof value === "string" && /^[\x21-\x7e]+$/.test(value) && value.length <= longest;
   const number = longest < Infinity ? `1 to ${longest} ` : "";
   if (!isRight) throw new TypeError(`${name} must be ${number}visible ASCII characters, without spaces`);
 }

@@ -198,6 +198,17 @@ test("options that can't be sent fail at once, by name", async () => {
     [{ retries: Infinity }, /retries must be a whole number from 0 to 10, not Infinity/],
     [{ maxRetryAfterMs: -1 }, /maxRetryAfterMs/],
     [{ maxRetryAfterMs: Infinity }, /maxRetryAfterMs/],
+    // Without types, as from a file or the environment.
+    [{ timeoutMs: "500" }, /timeoutMs must be from 1 to 2147483647, or Infinity, not "500"$/],
+    [{ maxRetryAfterMs: "500" }, /maxRetryAfterMs must be from 0 to 3600000, not "500"$/],
+    [{ retries: null }, /retries must be a whole number from 0 to 10, not null$/],
+    [{ apiKey: null }, /apiKey must be visible ASCII characters/],
+    [{ model: null }, /model must be a model's name, not `null`/],
+    [{ fetch: "node-fetch" }, /fetch must be a function/],
+    [{ timeout: 500 }, /^TypeError: a client has no option `timeout` \(did you mean `timeoutMs`\?\); its options are baseUrl, model/],
+    [{ baseURL: "http://x" }, /no option `baseURL` \(did you mean `baseUrl`\?\)/],
+    [{ api_key: "secret" }, /no option `api_key` \(did you mean `apiKey`\?\)/],
+    [{ headers: {} }, /no option `headers`; its options are/],
   ]) {
     assert.throws(() => new Kindred({ baseUrl, ...options }), says, JSON.stringify(options));
     // A key is not repeated.
@@ -210,7 +221,9 @@ test("options that can't be sent fail at once, by name", async () => {
   for (const options of [undefined, null, baseUrl, new URL(baseUrl)]) {
     assert.throws(() => new Kindred(options), /takes its options as an object: new Kindred\(\{ baseUrl/, String(options));
   }
-  assert.throws(() => new Kindred({ baseUrl }).withModel("."), /model/);
+  for (const model of [".", undefined, { model: "glove" }]) {
+    assert.throws(() => new Kindred({ baseUrl }).withModel(model), /model must be a model's name/);
+  }
   const kindred = new Kindred({ baseUrl });
   for (const options of [
     { timeoutMs: 0 },
@@ -218,10 +231,21 @@ test("options that can't be sent fail at once, by name", async () => {
     { requestId: "" },
     { requestId: "a b" },
     { requestId: "x".repeat(129) },
+    { signal: new AbortController() },
+    { timeout: 500 },
+    { model: "glove" },
   ]) {
     const error = await rejection(kindred.nearest(frog, options));
     assert.ok(error instanceof TypeError || error instanceof RangeError);
     assert.match(error.message, new RegExp(Object.keys(options)[0]));
+  }
+  const elsewhere = await rejection(kindred.nearest(frog, { model: "glove" }));
+  assert.match(elsewhere.message, /^a call has no option `model`: it is one of the client; its options are signal, timeoutMs/);
+  for (const [options, says] of [
+    [null, /a call takes its options as an object, such as \{ timeoutMs: 500 \}, not null$/],
+    [500, /not 500$/],
+  ]) {
+    assert.match((await rejection(kindred.nearest(frog, options))).message, says);
   }
 });
 

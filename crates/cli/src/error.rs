@@ -114,6 +114,8 @@ pub enum CommandError {
         "stopped with requests in flight, because they took longer than drain_timeout_ms ({0} ms)"
     )]
     DrainTimeout(u64),
+    #[error("stopped without draining, because of a second stop signal")]
+    NotDrained,
 }
 
 macro_rules! parts {
@@ -201,6 +203,7 @@ mod tests {
             (listen(io::ErrorKind::PermissionDenied), 2),
             (listen(io::ErrorKind::AddrInUse), 1),
             (CommandError::DrainTimeout(1), 1),
+            (CommandError::NotDrained, 1),
         ] {
             assert_eq!(error.exit_code(), code, "{error}");
         }

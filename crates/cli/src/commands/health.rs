@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::{self, crypto::ring};
 use ureq::Agent;
 use ureq::tls::TlsConfig;
 
@@ -72,6 +72,10 @@ fn ask(url: &str, key: Option<String>, within: Duration) -> Result<(), CommandEr
             "it does not speak HTTP ({e}); if it uses HTTPS, set --url or {URL_VARIABLE} to {}",
             url.replacen("http", "https", 1)
         )),
+        e if speaks_no_tls(&e) => not_ready(format!(
+            "it does not speak HTTPS ({e}); set --url or {URL_VARIABLE} to {}",
+            url.replacen("https", "http", 1)
+        )),
         e => not_ready(format!(
             "{e}; is the service running there? set its address with --url or {URL_VARIABLE}"
         )),
@@ -85,6 +89,16 @@ fn ask(url: &str, key: Option<String>, within: Duration) -> Result<(), CommandEr
         (_, _, Some(detail)) => Err(not_ready(format!("{}: {detail}", status.as_u16()))),
         _ => Err(not_ready(format!("it answered with {status}"))),
     }
+}
+
+/// Whether the beginning of TLS was answered with something else.
+fn speaks_no_tls(error: &ureq::Error) -> bool {
+    let of_tls: Option<&rustls::Error> = match error {
+        ureq::Error::Rustls(error) => Some(error),
+        ureq::Error::Io(error) => error.get_ref().and_then(|e| e.downcast_ref()),
+        _ => None,
+    };
+    matches!(of_tls, Some(rustls::Error::InvalidMessage(_)))
 }
 
 #[cfg(test)]

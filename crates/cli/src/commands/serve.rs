@@ -144,7 +144,9 @@ async fn listen_and_drain(
     // Where the log is in JSON, nothing else is written.
     if config.log_format == LogFormat::Text {
         // The service continues even if its welcome can't be written: the log has the address, too.
-        let _ = print_welcome(&reloader.models().current(), edge.transport().scheme(), address);
+        let has_keys = !config.api_keys_file.as_os_str().is_empty();
+        let models = reloader.models().current();
+        let _ = print_welcome(&models, edge.transport().scheme(), address, has_keys);
     }
     info!(%address, scheme = edge.transport().scheme(), "listening");
     let manager = ServiceManager::of_environment();
@@ -153,7 +155,7 @@ async fn listen_and_drain(
     let (stop, told_to_stop) = oneshot::channel();
     let service = reloader.models().service().clone();
     let server = assembly.serve(listener, threads, told_to_stop);
-    let drain_too_long = async {
+    let not_drained = async {
         stop_signals.next().await;
         manager.stopping();
         service.start_draining();
@@ -168,8 +170,11 @@ async fn listen_and_drain(
             tokio::time::sleep(Duration::from_millis(config.drain_timeout_ms)).await;
         };
         tokio::select! {
-            () = drain => {}
-            () = stop_signals.next() => warn!("second stop signal received: stopping without draining"),
+            () = drain => CommandError::DrainTimeout(config.drain_timeout_ms),
+            () = stop_signals.next() => {
+                warn!("second stop signal received: stopping without draining");
+                CommandError::NotDrained
+            }
         }
     };
     let lost = async {
@@ -186,7 +191,7 @@ async fn listen_and_drain(
         never = reload_when_told(reloader, hangup, &manager) => match never {},
         never = watch_files(config, edge) => match never {},
         lost = lost => Err(CommandError::EngineLost(lost)),
-        () = drain_too_long => Err(CommandError::DrainTimeout(config.drain_timeout_ms)),
+        why = not_drained => Err(why),
     }
 }
 
@@ -207,14 +212,20 @@ async fn reload_when_told(
 }
 
 /// Prints what is served, at which address, and which commands to try.
-fn print_welcome(models: &ModelSet, scheme: &str, address: SocketAddr) -> Result<(), CommandError> {
+fn print_welcome(
+    models: &ModelSet,
+    scheme: &str,
+    address: SocketAddr,
+    has_keys: bool,
+) -> Result<(), CommandError> {
     let [served, others @ ..] = models.models() else { return Ok(()) };
     let (model, engine) = (&served.model, &served.engine);
     let word = |preferred: &'static str, row: u32| {
         if model.words().row(preferred).is_some() {
             preferred.to_owned()
         } else {
-            let word = model.words().word(Row(row.min(model.rows() as u32 - 1)));
+            // So that even a few rows give different words.
+            let word = model.words().word(Row(row % model.rows() as u32));
             utf8_percent_encode(word, NON_ALPHANUMERIC).to_string()
         }
     };
@@ -237,9 +248,10 @@ fn print_welcome(models: &ModelSet, scheme: &str, address: SocketAddr) -> Result
         )?;
     }
     say!("Listening on {scheme}://{address}\n\nOpen this address in a browser, or try:")?;
-    say!("  curl '{scheme}://{address}/nearest?word={}&k=5'", word("frog", 100))?;
+    let key = if has_keys { " -H \"Authorization: Bearer $KEY\"" } else { "" };
+    say!("  curl{key} '{scheme}://{address}/nearest?word={}&k=5'", word("frog", 100))?;
     say!(
-        "  curl '{scheme}://{address}/analogy?expression={}+-+{}+%2B+{}'",
+        "  curl{key} '{scheme}://{address}/analogy?expression={}+-+{}+%2B+{}'",
         word("king", 100),
         word("man", 101),
         word("woman", 102)

@@ -16,7 +16,7 @@ pub enum ConfigError {
         source: std::io::Error,
     },
     /// The settings file is not TOML.
-    #[error("the settings file {} is not TOML: {source}", path.display())]
+    #[error("the settings file {} is not TOML: {}", path.display(), source.to_string().trim_end())]
     NotToml {
         /// The file.
         path: PathBuf,

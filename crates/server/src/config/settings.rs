@@ -16,7 +16,7 @@ use kindred::device::Device;
 
 /// Number format of the tables derived from heads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "lowercase", try_from = "String")]
 pub enum HeadPrecision {
     /// float16 on a GPU, float32 for the CPU engine
     Auto,
@@ -28,12 +28,37 @@ pub enum HeadPrecision {
 
 /// Format of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "lowercase", try_from = "String")]
 pub enum LogFormat {
     /// Plain lines
     Text,
     /// One JSON object per line
     Json,
+}
+
+impl TryFrom<String> for HeadPrecision {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        one_of(&text)
+    }
+}
+
+impl TryFrom<String> for LogFormat {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        one_of(&text)
+    }
+}
+
+/// The value of this name. The error lists the names.
+fn one_of<T: ValueEnum>(text: &str) -> Result<T, String> {
+    T::from_str(text, false).map_err(|_| {
+        let values = T::value_variants().iter().filter_map(|value| value.to_possible_value());
+        let names: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
+        format!("`{text}` is none of its values; use {}", names.join(" or "))
+    })
 }
 
 /// Maximum number of threads that a setting may ask for: more than any machine can use. A typing

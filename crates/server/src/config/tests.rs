@@ -348,6 +348,8 @@ fn bad_values_are_errors_that_name_the_key() {
         ("cors_origins = 5", "cors_origins"),
         ("model = {en = '/m'}", "it must be a text or a list of texts, for key `model`"),
         ("placement = 5", "it must be a text or a list of texts, for key `placement`"),
+        ("head_precision = 'float8'", "use auto or float16 or float32 for key `head_precision`"),
+        ("log_format = 'xml'", "`xml` is none of its values; use text or json"),
     ] {
         let (_file, flags) = file(content);
         let said = load(&flags, &[]).unwrap_err();

@@ -381,7 +381,7 @@ pub(super) fn open(source: &ModelSource, config: &Config) -> Result<ModelStore, 
         version = model.version(),
         rows = model.rows(),
         dim = model.dim(),
-        milliseconds = started.elapsed().as_secs_f64() * 1e3,
+        milliseconds = started.elapsed().as_micros() as f64 / 1e3,
         "opened the model"
     );
     Ok(model)

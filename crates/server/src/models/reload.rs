@@ -128,7 +128,8 @@ impl Outcome {
 }
 
 /// The settings that a reload puts in force.
-const RELOADED: [&str; 5] = ["model", "head", "name", "cache_dir", "memory_reserve_mb"];
+const RELOADED: [&str; 6] =
+    ["model", "head", "name", "placement", "cache_dir", "memory_reserve_mb"];
 
 /// Time limit of a reload's wait for the memory of a version that it has replaced.
 const FREES_MEMORY: Duration = Duration::from_secs(5);

@@ -44,6 +44,26 @@
 {{- end -}}
 {{- end }}
 
+{{/* The value in force of the setting `key`, and where it is from: a variable of extraEnv comes before config. A variable
+     whose value is elsewhere is not known here. */}}
+{{- define "kindred.setting" -}}
+{{- $found := dict "from" (printf "config.%s" .key) "value" (index .root.Values.config .key | default .default) -}}
+{{- $variable := printf "KINDRED_%s" (upper .key) -}}
+{{- range .root.Values.extraEnv -}}
+{{- if and (eq (toString .name) $variable) (hasKey . "value") -}}
+{{- $found = dict "from" (printf "extraEnv %s" $variable) "value" .value -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $found -}}
+{{- end }}
+
+{{/* "true" if one of `routes` covers `path`, as the setting public_routes does. */}}
+{{- define "kindred.covers" -}}
+{{- range .routes -}}
+{{- if or (eq . $.path) (and (hasSuffix "/*" .) (hasPrefix (trimSuffix "*" .) $.path)) }}true{{ break }}{{ end -}}
+{{- end -}}
+{{- end }}
+
 {{/* What can't work, with the cure. The schema checks each value by itself. */}}
 {{- define "kindred.check" -}}
 {{- $v := .Values -}}
@@ -59,20 +79,31 @@
 {{- if and (has $surge (list "0" "0%")) (has (include "kindred.maxUnavailable" .) (list "0" "0%")) -}}
 {{- fail "strategy.maxSurge and strategy.maxUnavailable are both 0, so no pod could be replaced: raise one of them" -}}
 {{- end -}}
-{{- $slowest := int (index $v.config "request_timeout_ms" | default 30000) -}}
-{{- if lt (mul 1000 $v.drain.timeoutSeconds | int) $slowest -}}
-{{- fail (printf "drain.timeoutSeconds (%v) is shorter than config.request_timeout_ms (%d), so requests could be cut off: raise the first, or lower the second" $v.drain.timeoutSeconds $slowest) -}}
+{{- $slowest := include "kindred.setting" (dict "root" . "key" "request_timeout_ms" "default" 30000) | fromJson -}}
+{{- if lt (mul 1000 $v.drain.timeoutSeconds | int) ($slowest.value | float64 | int) -}}
+{{- fail (printf "drain.timeoutSeconds (%v) is shorter than %s (%d), so requests could be cut off: raise the first, or lower the second" $v.drain.timeoutSeconds $slowest.from ($slowest.value | float64 | int)) -}}
+{{- end -}}
+{{- $instead := dict "KINDRED_CONFIG" "config" "KINDRED_LISTEN" "listenAddress" "KINDRED_TLS_CERTIFICATE" "tls.existingSecret" "KINDRED_TLS_PRIVATE_KEY" "tls.existingSecret" "KINDRED_DRAIN_DELAY_MS" "drain.delaySeconds" "KINDRED_DRAIN_TIMEOUT_MS" "drain.timeoutSeconds" -}}
+{{- range $v.extraEnv -}}
+{{- $name := toString .name -}}
+{{- with get $instead $name -}}
+{{- fail (printf "extraEnv has %s, on which other parts of the pod depend: set %s instead" $name .) -}}
+{{- end -}}
+{{- end -}}
+{{- $device := index $v.config "device" | default "" -}}
+{{- if and (hasPrefix "cuda" $device) (eq (int $v.gpu.count) 0) (not $v.image.tag) (not $v.image.digest) -}}
+{{- fail (printf "config.device is %s, but gpu.count is 0, for which the image has no CUDA engine: set gpu.count" $device) -}}
 {{- end -}}
 {{- with ($v.resources.limits | default dict).memory -}}
 {{- $limit := include "kindred.megabytes" . -}}
 {{- if not $limit -}}
 {{- fail (printf "resources.limits.memory (%v) is no quantity: write it like 1536Mi or 2G" .) -}}
 {{- end -}}
-{{- $body := int (index $v.config "body_memory_mb" | default 1024) -}}
-{{- $answer := int (index $v.config "answer_memory_mb" | default 1024) -}}
-{{- $needed := add $body $answer 64 -}}
+{{- $body := include "kindred.setting" (dict "root" $ "key" "body_memory_mb" "default" 1024) | fromJson -}}
+{{- $answer := include "kindred.setting" (dict "root" $ "key" "answer_memory_mb" "default" 1024) | fromJson -}}
+{{- $needed := add ($body.value | float64 | int) ($answer.value | float64 | int) 64 -}}
 {{- if lt (float64 $limit) (float64 $needed) -}}
-{{- fail (printf "resources.limits.memory (%v) is below %dMi: config.body_memory_mb (%d), config.answer_memory_mb (%d) and 64 for the program; raise the limit, or lower the settings (docs/operating.md, Memory, has the rest of the sum)" . $needed $body $answer) -}}
+{{- fail (printf "resources.limits.memory (%v) is below %dMi: %s (%v), %s (%v) and 64 for the program; raise the limit, or lower the settings (docs/operating.md, Memory, has the rest of the sum)" . $needed $body.from $body.value $answer.from $answer.value) -}}
 {{- end -}}
 {{- end -}}
 {{- with index $v.config "traces_endpoint" -}}
@@ -80,18 +111,19 @@
 {{- fail (printf "config.traces_endpoint (%v) is no address: write it like http://collector:4318" .) -}}
 {{- end -}}
 {{- end -}}
-{{- with index $v.config "public_routes" -}}
+{{- $routes := index $v.config "public_routes" -}}
+{{- if not (kindIs "invalid" $routes) -}}
 {{- range $needed := list "/health/live" "/health/ready" -}}
-{{- if and $v.apiKeys.existingSecret (not (has $needed $v.config.public_routes)) -}}
+{{- if and $v.apiKeys.existingSecret (not (include "kindred.covers" (dict "routes" $routes "path" $needed))) -}}
 {{- fail (printf "config.public_routes lacks %s, which the probes call without a key: add it" $needed) -}}
 {{- end -}}
 {{- end -}}
-{{- if and $v.apiKeys.existingSecret $v.metrics.serviceMonitor.enabled (not (has "/metrics" $v.config.public_routes)) -}}
+{{- if and $v.apiKeys.existingSecret $v.metrics.serviceMonitor.enabled (not (include "kindred.covers" (dict "routes" $routes "path" "/metrics"))) -}}
 {{- fail "config.public_routes lacks /metrics, which Prometheus reads without a key: add it, or set metrics.serviceMonitor.enabled=false" -}}
 {{- end -}}
 {{- end -}}
 {{- if and $v.autoscaling.enabled (gt (int $v.autoscaling.minReplicas) (int $v.autoscaling.maxReplicas)) -}}
-{{- fail "autoscaling.minReplicas is above autoscaling.maxReplicas: swap them" -}}
+{{- fail (printf "autoscaling.minReplicas (%v) is above autoscaling.maxReplicas (%v): lower the first, or raise the second" $v.autoscaling.minReplicas $v.autoscaling.maxReplicas) -}}
 {{- end -}}
 {{- end }}
 

@@ -95,7 +95,10 @@ impl Keys {
             source,
         })?;
         parse(&text).map_err(|(line, reason)| ConfigError::BadFile {
-            file: format!("{}, line {line}", path.display()),
+            file: match line {
+                Some(line) => format!("{}, line {line}", path.display()),
+                None => path.display().to_string(),
+            },
             reason: reason.to_owned(),
             source: None,
         })
@@ -170,8 +173,9 @@ pub(in crate::http) fn covers(route: &str, path: &str) -> bool {
     }
 }
 
-/// Parses the keys of a file. The error is the number of the wrong line, and why it is wrong.
-fn parse(text: &str) -> Result<Vec<Key>, (usize, &'static str)> {
+/// Parses the keys of a file. The error is the number of the wrong line, if it is about one, and
+/// why it is wrong.
+fn parse(text: &str) -> Result<Vec<Key>, (Option<usize>, &'static str)> {
     let mut keys: Vec<Key> = Vec::new();
     // Some editors write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -179,15 +183,16 @@ fn parse(text: &str) -> Result<Vec<Key>, (usize, &'static str)> {
         let line = line.split('#').next().unwrap_or_default();
         let mut fields = line.split_whitespace();
         let Some(hash) = fields.next() else { continue };
-        let key = parse_key(hash, &mut fields).map_err(|reason| (number + 1, reason))?;
+        let line = Some(number + 1);
+        let key = parse_key(hash, &mut fields).map_err(|reason| (line, reason))?;
         if keys.iter().any(|other| other.hash == key.hash) {
-            return Err((number + 1, "this key is already in the file; delete one of the lines"));
+            return Err((line, "this key is already in the file; delete one of the lines"));
         }
         keys.push(key);
     }
     if keys.is_empty() {
         return Err((
-            1,
+            None,
             "the file has no keys, so every request would be refused; create one with `kindred api-key NAME`",
         ));
     }
@@ -205,8 +210,8 @@ fn parse_key<'a>(
         );
     }
     let hash = Hash::from_hex(hash).map_err(|_| {
-        "it must begin with the BLAKE3 hash of a key (64 hexadecimal digits), as printed by \
-             `kindred api-key NAME`"
+        "it must begin with the BLAKE3 hash of a key (64 hexadecimal digits), as does the last \
+             line that `kindred api-key NAME` prints"
     })?;
     let name = rest.next().ok_or("the hash must be followed by the name of the key's owner")?;
     let is_admin = match rest.next() {
@@ -352,15 +357,17 @@ mod tests {
     fn bad_lines_are_errors_that_say_which_and_why() {
         let (key, line) = make("a", false).unwrap();
         for (content, number, said) in [
-            (format!("{line}\n\n{key} b"), 3, "a key instead of its hash"),
-            (line.split(' ').next().unwrap().to_owned(), 1, "followed by the name"),
-            (format!("{line} root"), 1, "`admin`"),
-            (format!("{line} admin admin"), 1, "nothing"),
-            (format!("{line}\n{line} admin"), 2, "already"),
-            (format!("abc {line}"), 1, "64 hexadecimal digits"),
+            (format!("{line}\n\n{key} b"), Some(3), "a key instead of its hash"),
+            (line.split(' ').next().unwrap().to_owned(), Some(1), "followed by the name"),
+            (format!("{line} root"), Some(1), "`admin`"),
+            (format!("{line} admin admin"), Some(1), "nothing"),
+            (format!("{line}\n{line} admin"), Some(2), "already"),
+            (format!("abc {line}"), Some(1), "64 hexadecimal digits"),
+            (String::new(), None, "the file has no keys"),
+            ("# none\n".to_owned(), None, "the file has no keys"),
         ] {
             let (found, reason) = parse(&content).unwrap_err();
-            assert!(found == number && reason.contains(said), "{content}: {found} {reason}");
+            assert!(found == number && reason.contains(said), "{content}: {found:?} {reason}");
         }
     }
 

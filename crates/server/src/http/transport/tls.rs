@@ -27,18 +27,31 @@ pub(super) struct Tls {
 struct InForce {
     chain: Vec<CertificateDer<'static>>,
     config: Arc<ServerConfig>,
-    /// Until when the service's own certificate, the first of the chain, is valid.
-    expiry: Option<i64>,
 }
 
 impl InForce {
-    /// Logs a warning if the certificate is no longer valid, so that clients refuse it.
-    fn warn_if_expired(&self, path: &Path) {
+    /// The service's own certificate, the first of the chain. `None` if its form can't be read.
+    fn certificate(&self) -> Option<Certificate<'_>> {
+        Certificate::read(&self.chain[0])
+    }
+
+    /// Logs a warning if the certificate is not valid now, so that clients refuse it.
+    fn warn_if_not_valid(&self, path: &Path) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        if self.expiry.is_some_and(|expiry| expiry < now as i64) {
-            warn!("the certificate in {} has expired: renew it, and reload", path.display());
+        let fault = self.certificate().and_then(|certificate| fault_at(&certificate, now as i64));
+        if let Some(fault) = fault {
+            warn!("the certificate in {} {fault}", path.display());
         }
     }
+}
+
+/// Why clients refuse a certificate at this time, in seconds since 1970; `None` if it is valid.
+fn fault_at(certificate: &Certificate<'_>, now: i64) -> Option<&'static str> {
+    if certificate.not_after < now {
+        return Some("has expired: renew it, and reload");
+    }
+    let cure = "is not valid yet: check from when it is valid, and the clock of this machine";
+    (certificate.not_before > now).then_some(cure)
 }
 
 impl Tls {
@@ -53,7 +66,7 @@ impl Tls {
             (false, false) => {
                 let (certificate, private_key) = (certificate.to_owned(), private_key.to_owned());
                 let read = read(&certificate, &private_key)?;
-                read.warn_if_expired(&certificate);
+                read.warn_if_not_valid(&certificate);
                 let in_force = ArcSwap::from_pointee(read);
                 return Ok(Some(Self { certificate, private_key, in_force }));
             }
@@ -71,7 +84,7 @@ impl Tls {
     /// Until when the certificate in force is valid, in seconds since 1970. `None` if it does not
     /// say so in a form that can be read.
     pub(super) fn expiry(&self) -> Option<i64> {
-        self.in_force.load().expiry
+        self.in_force.load().certificate().map(|certificate| certificate.not_after)
     }
 
     /// Reads the files again. The new certificate applies once the returned function is called;
@@ -79,7 +92,7 @@ impl Tls {
     pub(super) fn reload(&self) -> Result<impl FnOnce() -> String + '_, ConfigError> {
         let new = Arc::new(read(&self.certificate, &self.private_key)?);
         Ok(move || {
-            new.warn_if_expired(&self.certificate);
+            new.warn_if_not_valid(&self.certificate);
             let old = self.in_force.swap(new.clone());
             let path = self.certificate.display();
             let same = if old.chain == new.chain {
@@ -100,8 +113,8 @@ fn read(certificate: &Path, private_key: &Path) -> Result<InForce, ConfigError> 
         .collect::<Result<Vec<_>, _>>()
         .map_err(|e| bad(CERTIFICATE, certificate, not_pem(&e), None))?;
     if chain.is_empty() {
-        let reason = "it has no `-----BEGIN CERTIFICATE-----`; give the certificate, then those that vouch for it";
-        return Err(bad(CERTIFICATE, certificate, reason.into(), None));
+        let reason = no_certificate(&text, certificate);
+        return Err(bad(CERTIFICATE, certificate, reason, None));
     }
     let text = content(KEY, private_key)?;
     let key = PrivateKeyDer::from_pem_slice(&text).map_err(|e| {
@@ -112,8 +125,11 @@ fn read(certificate: &Path, private_key: &Path) -> Result<InForce, ConfigError> 
                 format!("it is encrypted; decrypt it: openssl pkey -in {file} -out NEW")
             }
             pem::Error::NoItemsFound => {
-                "it has no `-----BEGIN PRIVATE KEY-----` (PKCS #8, PKCS #1 or SEC 1, not encrypted)"
-                    .to_owned()
+                let cure = match is_binary(&text) {
+                    true => as_pem("pkey", private_key),
+                    false => "give a key in PKCS #8, PKCS #1 or SEC 1, not encrypted".to_owned(),
+                };
+                format!("it has no `-----BEGIN PRIVATE KEY-----`; {cure}")
             }
             e => not_pem(e),
         };
@@ -146,8 +162,37 @@ fn read(certificate: &Path, private_key: &Path) -> Result<InForce, ConfigError> 
             bad(CERTIFICATE, certificate, reason, Some(e.into()))
         })?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    let expiry = Certificate::read(&chain[0]).map(|certificate| certificate.not_after);
-    Ok(InForce { chain, config: Arc::new(config), expiry })
+    Ok(InForce { chain, config: Arc::new(config) })
+}
+
+/// The fault of a file without a certificate in PEM, and the cure.
+fn no_certificate(content: &[u8], path: &Path) -> String {
+    let has = |part: &[u8]| content.windows(part.len()).any(|found| found == part);
+    let cure = if is_binary(content) {
+        as_pem("x509", path)
+    } else if has(b"PRIVATE KEY-----") {
+        "it is a private key, for the setting `tls_private_key`".to_owned()
+    } else if has(b"CERTIFICATE REQUEST-----") {
+        "it is a request, of which an authority makes the certificate".to_owned()
+    } else {
+        "give the certificate, then those that vouch for it".to_owned()
+    };
+    format!("it has no `-----BEGIN CERTIFICATE-----`; {cure}")
+}
+
+/// Whether this is DER, of which certificates, keys and PKCS #12 consist if they are not text.
+fn is_binary(content: &[u8]) -> bool {
+    const SEQUENCE: u8 = 0x30;
+    content.first() == Some(&SEQUENCE) && std::str::from_utf8(content).is_err()
+}
+
+/// How to convert a binary file with this command of OpenSSL.
+fn as_pem(command: &str, path: &Path) -> String {
+    let file = path.display();
+    format!(
+        "it is binary; convert DER by openssl {command} -inform der -in {file} -out NEW, and PKCS \
+         #12 by openssl pkcs12 -nodes -in {file} -out NEW"
+    )
 }
 
 /// The content of a file, without the byte order mark that some editors write before it.
@@ -230,6 +275,25 @@ mod tests {
     }
 
     #[test]
+    fn clients_refuse_a_certificate_before_and_after_its_time() {
+        let dated = |not_before, not_after| Certificate {
+            not_before,
+            not_after,
+            common_name: None,
+            has_alternative_names: true,
+        };
+        for (certificate, said) in [
+            (dated(1, 99), Some("has expired")),
+            (dated(101, 200), Some("is not valid yet")),
+            (dated(100, 100), None),
+        ] {
+            let fault = fault_at(&certificate, 100);
+            assert_eq!(fault.is_some(), said.is_some(), "{fault:?}");
+            assert!(said.is_none_or(|said| fault.unwrap().starts_with(said)), "{fault:?}");
+        }
+    }
+
+    #[test]
     fn both_files_or_neither() {
         assert!(Tls::open(Path::new(""), Path::new("")).unwrap().is_none());
         let files = Files::new();
@@ -270,6 +334,16 @@ mod tests {
                 "can't be used",
             ),
             (&good.1, &good.1, "cert.pem", "BEGIN CERTIFICATE"),
+            (&good.1, &good.1, "cert.pem", "it is a private key, for the setting"),
+            (&b"0\x82\x03\x9d"[..], &good.1, "cert.pem", "by openssl x509 -inform der -in"),
+            (&good.0, &b"0\x82\x03\x9d"[..], "key.pem", "by openssl pkey -inform der -in"),
+            (
+                &b"-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n\
+                  -----END CERTIFICATE REQUEST-----\n"[..],
+                &good.1,
+                "cert.pem",
+                "it is a request",
+            ),
             (&good.0, &b""[..], "key.pem", "BEGIN PRIVATE KEY"),
             (&good.0, &good.0, "key.pem", "BEGIN PRIVATE KEY"),
             (&good.0, &other_key, "cert.pem", "not that of the key in"),
