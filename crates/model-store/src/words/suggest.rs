@@ -75,6 +75,12 @@ impl Words {
     }
 }
 
+/// Whether two words are the same letters as other code points, which look alike: `é` as one, or as
+/// an `e` and a mark (NFC and NFD).
+pub fn same_letters(one: &str, other: &str) -> bool {
+    one != other && one.nfc().eq(other.nfc())
+}
+
 /// Accepts words that differ from a word only in case (Unicode simple case folding).
 struct CaseVariants(Vec<u32>);
 
