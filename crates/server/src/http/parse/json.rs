@@ -1,6 +1,7 @@
 //! JSON bodies: parses them into fields, and finds the error that says what is wrong with them.
 
 use axum::http::{HeaderMap, header};
+use kindred::heads::json_faults;
 use kindred::text::cut;
 use kindred::{Error, expression};
 use mediatype::names;
@@ -67,7 +68,7 @@ pub(super) fn parse<'a, B: JsonBody<'a>>(
     let read = read_object::<B>(text);
     // The rest looks for faults; a valid request passes through quickly.
     if let Err(e) = &read {
-        check_syntax(text, e)?;
+        check_syntax(text, e).map_err(|fault| with_media_type(fault, headers))?;
     }
     let expression = match &read {
         Ok(body) => body.expression().map(expression::parse),
@@ -107,7 +108,11 @@ fn is_object(text: &str) -> bool {
 /// Checks whether a text that could not be parsed as the expected body is JSON at all.
 fn check_syntax(text: &str, error: &serde_json::Error) -> Result<(), ApiError> {
     let not_json = |e: &serde_json::Error| {
-        let reason = if text.trim().is_empty() { "it is empty".into() } else { e.to_string() };
+        let reason = match json_faults::cure(text, e) {
+            _ if text.trim().is_empty() => "it is empty".to_owned(),
+            Some(cure) => format!("{e}; {cure}"),
+            None => e.to_string(),
+        };
         Err(ApiError::NotJson { reason })
     };
     if error.is_eof() || (error.is_syntax() && !is_at_number(text, error)) {
@@ -148,6 +153,25 @@ fn check_media_type(headers: &HeaderMap) -> Result<(), ApiError> {
             && (declared.subty == names::JSON || declared.suffix == Some(names::JSON))
     });
     if is_json { Ok(()) } else { Err(unsupported(headers)) }
+}
+
+/// The fault of a body that is not JSON. If it is not declared as JSON either, it may be the fields
+/// of a form.
+fn with_media_type(fault: ApiError, headers: &HeaderMap) -> ApiError {
+    let Err(ApiError::UnsupportedMediaType { found }) = check_media_type(headers) else {
+        return fault;
+    };
+    match fault {
+        ApiError::NotJson { reason } => {
+            let found = cut(found);
+            let reason = format!(
+                "{reason}; its Content-Type is {found}, but a body is a JSON object, sent with \
+                 Content-Type: application/json"
+            );
+            ApiError::NotJson { reason }
+        }
+        fault => fault,
+    }
 }
 
 pub(super) fn unsupported(headers: &HeaderMap) -> ApiError {
@@ -221,6 +245,29 @@ mod tests {
         ] {
             assert!(matches!(read(json), Err(ApiError::NotJson { .. })), "{json}");
         }
+    }
+
+    #[test]
+    fn bodies_that_are_not_json_get_the_cure() {
+        let said = |body: &'static str, declared: &'static str| {
+            let headers = [(header::CONTENT_TYPE, declared.parse().unwrap())];
+            match parse::<Sample>(&HeaderMap::from_iter(headers), body.as_bytes()) {
+                Err(ApiError::NotJson { reason }) => reason,
+                other => panic!("{body}: {other:?}"),
+            }
+        };
+        for (body, expected) in [
+            ("{'number': 1}", "JSON has double quotes"),
+            ("'{number:1}'", "cmd"),
+            ("{number:1}", "PowerShell"),
+            ("{\"number\": NaN}", "no NaN and no infinities"),
+            ("{\"words\": [\"\\ud83d\"]}", "half of a character"),
+        ] {
+            let said = said(body, "application/json");
+            assert!(said.contains(expected) && !said.contains("Content-Type"), "{body}: {said}");
+        }
+        let form = said("word=frog&k=1", "application/x-www-form-urlencoded");
+        assert!(form.contains("its Content-Type is application/x-www-form-urlencoded"), "{form}");
     }
 
     #[test]
