@@ -1,7 +1,7 @@
 //! Why a question has no answer.
 
 use contract::{AnalogyError, QueryError, Row, ScoringError};
-use model_store::{ModelStore, Words};
+use model_store::{ModelStore, Words, same_letters};
 
 use crate::expression::{ExpressionError, spaced};
 use crate::heads::ScoresNotFinite;
@@ -99,15 +99,25 @@ impl UnknownWord {
         let expression = spaced(&word, |part| words.row(part).is_some());
         Self { word, suggestions, expression }
     }
+
+    /// The suggestions, as messages name them.
+    pub fn meant(&self) -> String {
+        let named = self.suggestions.iter().map(|word| match same_letters(word, &self.word) {
+            // It looks the same.
+            true => format!("{word} (the same letters, as other code points)"),
+            false => word.clone(),
+        });
+        named.collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// The message for words that the model does not have.
 pub fn unknown_words_message(unknown: &[UnknownWord]) -> String {
     let words: Vec<_> = unknown.iter().map(|unknown| format!("`{}`", unknown.word)).collect();
     let mut detail = format!("the model does not have {}", words.join(", "));
-    let [UnknownWord { suggestions, expression, .. }] = unknown else { return detail };
+    let [one @ UnknownWord { suggestions, expression, .. }] = unknown else { return detail };
     if !suggestions.is_empty() {
-        detail += &format!("; did you mean {}?", suggestions.join(", "));
+        detail += &format!("; did you mean {}?", one.meant());
     }
     if let Some(expression) = expression {
         detail += &format!(
@@ -266,6 +276,21 @@ impl From<QueryError> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_suggestion_that_looks_like_the_word_is_told_from_it() {
+        let unknown = |word: &str, suggestions: &[&str]| {
+            let suggestions = suggestions.iter().map(|&word| word.to_owned()).collect();
+            [UnknownWord { suggestions, ..UnknownWord::new(word.to_owned()) }]
+        };
+        assert_eq!(
+            unknown_words_message(&unknown("cafe\u{301}", &["caf\u{e9}", "cafe"])),
+            "the model does not have `cafe\u{301}`; did you mean caf\u{e9} (the same letters, as \
+             other code points), cafe?"
+        );
+        let other = unknown_words_message(&unknown("FROG", &["frog"]));
+        assert!(other.ends_with("; did you mean frog?"), "{other}");
+    }
 
     #[test]
     fn only_a_field_of_its_own_is_left_out_for_null() {
