@@ -1,7 +1,7 @@
 //! Why a question has no answer.
 
 use contract::{AnalogyError, QueryError, Row, ScoringError};
-use model_store::{ModelStore, Words, same_letters};
+use model_store::{ModelStore, Words, mistaken_for};
 
 use crate::expression::{ExpressionError, spaced};
 use crate::heads::ScoresNotFinite;
@@ -102,10 +102,9 @@ impl UnknownWord {
 
     /// The suggestions, as messages name them.
     pub fn meant(&self) -> String {
-        let named = self.suggestions.iter().map(|word| match same_letters(word, &self.word) {
-            // It looks the same.
-            true => format!("{word} (the same letters, as other code points)"),
-            false => word.clone(),
+        let named = self.suggestions.iter().map(|meant| match mistaken_for(&self.word, meant) {
+            Some(why) => format!("{meant} ({why})"),
+            None => meant.clone(),
         });
         named.collect::<Vec<_>>().join(", ")
     }

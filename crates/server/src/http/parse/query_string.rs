@@ -69,7 +69,8 @@ pub(in crate::http) fn nearest(query: &str) -> Result<Parts<'static>, ApiError> 
     }
     let target = RawTarget::Nearest { word, vector: None, text };
     if !target.is_given() {
-        let reason = "a parameter is missing: `word` or `text`, as in /nearest?word=frog";
+        let reason = "a parameter is missing: `word` or `text`, as in /nearest?word=frog (a body \
+                      is read only with POST)";
         return Err(ApiError::invalid_request(reason));
     }
     Ok(Parts { target, queries: None, options })
@@ -109,8 +110,8 @@ pub(in crate::http) fn analogy(query: &str) -> Result<Parts<'static>, ApiError> 
     parameters.refuse_others(&own, with_options! { analogy: names! {} })?;
     let target = RawTarget::Analogy { expression, positive, negative };
     if !target.is_given() {
-        let reason =
-            "a parameter is missing: `expression`, or `positive` and/or `negative`".to_owned();
+        let reason = "a parameter is missing: `expression`, or `positive` and/or `negative` (a \
+                      body is read only with POST)";
         return Err(ApiError::invalid_request(reason));
     }
     Ok(Parts { target, queries: None, options })

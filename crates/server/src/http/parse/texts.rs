@@ -69,8 +69,11 @@ pub(in crate::http) fn of_query<'a, B: TextsBody<'a>>(
         return Err(only_with_post(field));
     }
     parameters.only(&[&["text"][..], B::OPTIONS].concat())?;
-    let missing =
-        || ApiError::invalid_request("a parameter is missing: `text`, as in ?text=a+film");
+    let missing = || {
+        let reason = "a parameter is missing: `text`, as in ?text=a+film (a body is read only with \
+                      POST)";
+        ApiError::invalid_request(reason)
+    };
     Ok((text.ok_or_else(missing)?, options))
 }
 
