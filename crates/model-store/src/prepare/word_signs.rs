@@ -67,7 +67,7 @@ mod tests {
 
     fn warning(words: &[&str]) -> Option<String> {
         let mut signs = WordSigns::new();
-        for word in words {
+        for &word in words {
             let mut parsed = Parsed { components: vec![1.0], ..Parsed::default() };
             parsed.end_record(Ok(word), 1, 0);
             signs.see(&parsed);
