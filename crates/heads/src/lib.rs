@@ -8,6 +8,7 @@ mod data;
 pub mod delimited;
 mod expansion;
 mod import;
+pub mod json_faults;
 mod plain_expander;
 mod report;
 pub mod text;

@@ -215,6 +215,29 @@ mod tests {
     }
 
     #[test]
+    fn typographic_apostrophes_are_plain_ones_for_every_tokeniser() {
+        let model = model();
+        for tokeniser in [Tokeniser::Unicode, Tokeniser::Words, Tokeniser::Ptb] {
+            let tokens = tokens(tokeniser, 512, Cut::End);
+            let vocabulary = Vocabulary::of_model(&model, &tokens);
+            let plain = vocabulary.tokenise("I don't like it, DON'T");
+            for text in ["I don’t like it, DON’T", "I don‘t like it, ‘DON’T’"] {
+                let found = vocabulary.tokenise(text);
+                let is_sign = |word: &String| word.chars().all(|c| !c.is_alphanumeric());
+                assert_eq!(found.tokens, plain.tokens, "{tokeniser:?}, {text}");
+                assert!(found.unknown.iter().all(is_sign), "{:?}", found.unknown);
+            }
+        }
+        // What a model has is taken as it is.
+        let rows = [("don’t", [1.0]), ("don't", [1.0])];
+        let rows = rows.iter().map(|(word, row)| (*word, &row[..]));
+        let model = ModelStore::from_rows("m", 1, rows).unwrap();
+        let tokens = tokens(Tokeniser::Words, 512, Cut::End);
+        let found = Vocabulary::of_model(&model, &tokens).tokenise("don’t don't");
+        assert_eq!(found.tokens, [Token(0), Token(1)]);
+    }
+
+    #[test]
     fn a_long_text_is_cut_at_either_end() {
         let model = model();
         for (cut, expected) in [(Cut::End, [0, 1]), (Cut::Start, [4, 5])] {

@@ -1,7 +1,7 @@
 //! Why a question has no answer.
 
 use contract::{AnalogyError, QueryError, Row, ScoringError};
-use model_store::{ModelStore, Words};
+use model_store::{ModelStore, Words, mistaken_for};
 
 use crate::expression::{ExpressionError, spaced};
 use crate::heads::ScoresNotFinite;
@@ -99,6 +99,15 @@ impl UnknownWord {
         let expression = spaced(&word, |part| words.row(part).is_some());
         Self { word, suggestions, expression }
     }
+
+    /// The suggestions, as messages name them.
+    pub fn meant(&self) -> String {
+        let named = self.suggestions.iter().map(|meant| match mistaken_for(&self.word, meant) {
+            Some(why) => format!("{meant} ({why})"),
+            None => meant.clone(),
+        });
+        named.collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// The message for words that the model does not have.
@@ -112,9 +121,9 @@ pub fn unknown_words_message(unknown: &[UnknownWord]) -> String {
         return "the word is empty; give a word that the model has".to_owned();
     }
     let mut detail = format!("the model does not have {}", words.join(", "));
-    let [UnknownWord { word, suggestions, expression }] = unknown else { return detail };
+    let [one @ UnknownWord { word, suggestions, expression }] = unknown else { return detail };
     if !suggestions.is_empty() {
-        detail += &format!("; did you mean {}?", suggestions.join(", "));
+        detail += &format!("; did you mean {}?", one.meant());
     }
     if word.ends_with(' ') {
         detail += "; in a URL a plus is written %2B, because + is a space there";
@@ -289,6 +298,21 @@ mod tests {
                 .ends_with("`c  `; in a URL a plus is written %2B, because + is a space there")
         );
         assert_eq!(message(&["x", ""]), "the model does not have `x`, an empty word");
+    }
+
+    #[test]
+    fn a_suggestion_that_looks_like_the_word_is_told_from_it() {
+        let unknown = |word: &str, suggestions: &[&str]| {
+            let suggestions = suggestions.iter().map(|&word| word.to_owned()).collect();
+            [UnknownWord { suggestions, ..UnknownWord::new(word.to_owned()) }]
+        };
+        assert_eq!(
+            unknown_words_message(&unknown("cafe\u{301}", &["caf\u{e9}", "cafe"])),
+            "the model does not have `cafe\u{301}`; did you mean caf\u{e9} (the same letters, as \
+             other code points), cafe?"
+        );
+        let other = unknown_words_message(&unknown("FROG", &["frog"]));
+        assert!(other.ends_with("; did you mean frog?"), "{other}");
     }
 
     #[test]

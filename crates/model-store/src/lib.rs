@@ -31,4 +31,4 @@ pub use mapped::{Mapped, MappedMut};
 pub use number::{Number, from_float16};
 pub use store::{ArrayError, ArrayRows, ModelStore, SharedComponents};
 pub use whole::sync_parent;
-pub use words::{MAX_SUGGESTED_WORD_CHARS, MAX_SUGGESTIONS, Words};
+pub use words::{MAX_SUGGESTED_WORD_CHARS, MAX_SUGGESTIONS, Words, mistaken_for};

@@ -1,6 +1,6 @@
 //! Suggestions for words that a model does not have.
 
-use model_store::{MAX_SUGGESTED_WORD_CHARS, ModelStore};
+use model_store::{MAX_SUGGESTED_WORD_CHARS, ModelStore, mistaken_for};
 
 fn model(words: &[&str]) -> ModelStore {
     ModelStore::from_rows("words", 1, words.iter().map(|&word| (word, &[1.0f32][..]))).unwrap()
@@ -45,9 +45,27 @@ fn characters_outside_ascii_count_as_one_and_fold_their_case() {
     let model = model(&["naïve", "ΣΊΣΥΦΟΣ", "iPhone", "日本"]);
     assert_eq!(model.words().suggestions("NAÏVE"), ["naïve"]);
     assert_eq!(model.words().suggestions("naive"), ["naïve"]);
+    assert_eq!(model.words().suggestions("nai%CC%88ve%"), [""; 0]);
+    assert_eq!(model.words().suggestions("na%C3%AFve"), ["naïve"]);
     assert_eq!(model.words().suggestions("σίσυφος"), ["ΣΊΣΥΦΟΣ"]);
     assert_eq!(model.words().suggestions("IPHONE"), ["iPhone"]);
     assert_eq!(model.words().suggestions("日"), ["日本"]);
+}
+
+#[test]
+fn a_word_that_an_address_changed_is_suggested_as_it_was() {
+    let model = model(&["c++", "100%", "new york", "caf\u{e9}"]);
+    for (changed, meant) in
+        [("c  ", "c++"), ("c%2B%2B", "c++"), ("new%20york", "new york"), ("caf%C3%A9", "caf\u{e9}")]
+    {
+        assert_eq!(model.words().suggestions(changed), [meant], "{changed}");
+        assert!(mistaken_for(changed, meant).is_some(), "{changed}");
+    }
+    for (word, other) in [("c++", "c++"), ("c+", "c++"), ("100%2", "100%"), ("%FF", "%FF ")] {
+        assert_eq!(mistaken_for(word, other), None, "{word}");
+    }
+    let why = mistaken_for("cafe\u{301}", "caf\u{e9}").unwrap();
+    assert_eq!(why, "the same letters, as other code points");
 }
 
 #[test]

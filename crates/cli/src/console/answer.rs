@@ -120,11 +120,12 @@ impl Problem {
     pub(super) fn message(self) -> String {
         let mut message = self.detail.replace(FOR_URLS, "");
         if self.unknown.len() > 1 {
-            for UnknownWord { word, mut suggestions, expression } in self.unknown {
-                suggestions.extend(expression);
-                if !suggestions.is_empty() {
-                    message +=
-                        &format!("; instead of `{word}`, did you mean {}?", suggestions.join(", "));
+            for unknown in self.unknown {
+                let meant = Some(unknown.meant()).filter(|_| !unknown.suggestions.is_empty());
+                let meant: Vec<String> = meant.into_iter().chain(unknown.expression).collect();
+                if !meant.is_empty() {
+                    let (word, meant) = (unknown.word, meant.join(", "));
+                    message += &format!("; instead of `{word}`, did you mean {meant}?");
                 }
             }
         }

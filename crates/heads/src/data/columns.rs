@@ -167,6 +167,13 @@ fn of_names(names: &[String], dialect: Dialect, options: &TextsOptions) -> Resul
         [one] if dialect == Dialect::Csv && one.contains(';') => {
             format!("{what}; if semicolons separate its columns, save it with commas")
         }
+        [one] if dialect == Dialect::Csv && one.contains('|') => {
+            format!("{what}; if bars separate its columns, save it with commas")
+        }
+        // A remark, as programs that do not read it write one.
+        [first, ..] if dialect == Dialect::Csv && first.starts_with('#') => {
+            format!("{what}; if its first line names no columns, remove it: tail -n +2 FILE")
+        }
         [_] if dialect == Dialect::Csv => what,
         _ => format!(
             "{what} (if its first line is a text, give the numbers of the columns, such as \

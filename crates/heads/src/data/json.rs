@@ -6,6 +6,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Number, Value};
 
 use super::{Labelled, TEXT, TextsOptions, wanted};
+use crate::json_faults;
 
 /// An object's fields, in order. A map would keep one of two with the same name.
 struct Fields {
@@ -38,13 +39,16 @@ impl<'de> Deserialize<'de> for Fields {
 
 /// Reads a line.
 pub(super) fn read(line: &str, options: &TextsOptions) -> Result<Labelled, String> {
-    let Fields { names, values } = serde_json::from_str(line).map_err(|why| {
-        let goes_on = why.is_eof() || !line.trim_start().starts_with('{');
+    let Fields { names, values } = serde_json::from_str(line).map_err(|fault| {
+        let goes_on = fault.is_eof() || !line.trim_start().starts_with('{');
         // The caller names the line of the file.
-        let why = why.to_string().replace(" at line 1 column ", " at column ");
-        let cure = match goes_on {
-            true => "; if an object takes several lines, write each in one: jq -c . FILE",
-            false => "",
+        let why = fault.to_string().replace(" at line 1 column ", " at column ");
+        let cure = match (json_faults::cure(line, &fault), goes_on) {
+            (Some(cure), _) => format!("; {cure}"),
+            (None, true) => {
+                "; if an object takes several lines, write each in one: jq -c . FILE".to_owned()
+            }
+            (None, false) => String::new(),
         };
         format!("{why}; a line is {{\"text\": \"…\", \"label\": \"…\"}}{cure}")
     })?;

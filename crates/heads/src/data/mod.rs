@@ -110,7 +110,15 @@ impl Texts {
                 taking.lines(content, |line| spaced::read(line, is_whole))?;
             }
         }
-        let Taking { found, first_bad, .. } = taking;
+        let Taking { mut found, first_bad, .. } = taking;
+        let missing = found.without_missing_labels();
+        if missing > 0 && !options.skip_bad_rows {
+            return Err(bad(format!(
+                "the label of {missing} of its texts is `nan`, and all others are numbers, so it \
+                 stands for a number that is missing; give these labels, or leave the texts out \
+                 with --skip-bad-rows"
+            )));
+        }
         if let Some(why) = first_bad.filter(|_| found.skipped > found.texts.len() as u64) {
             let (skipped, all) = (found.skipped, found.skipped + found.texts.len() as u64);
             return Err(bad(format!(
@@ -137,6 +145,25 @@ impl Texts {
         counts.into_iter().collect()
     }
 
+    /// Leaves out texts with the label `nan` if all other labels are numbers: so Python writes a
+    /// number that is missing. Returns how many there were, and counts them as skipped.
+    fn without_missing_labels(&mut self) -> u64 {
+        let is_nan = |label: &str| label.eq_ignore_ascii_case("nan");
+        let is_missing = |label: &(&str, usize)| is_nan(label.0);
+        let labels = self.labels();
+        let are_numbers = labels.len() > 1
+            && labels.iter().any(is_missing)
+            && labels.iter().all(|(label, _)| label.parse::<f64>().is_ok());
+        if !are_numbers {
+            return 0;
+        }
+        let before = self.texts.len();
+        self.texts.retain(|text| !text.labels.iter().any(|label| is_nan(label)));
+        let missing = (before - self.texts.len()) as u64;
+        self.skipped += missing;
+        missing
+    }
+
     /// Why nothing can be learnt from the labels, if there are about as many of them as texts, so
     /// that they are rather texts or ids. Few texts say nothing; and a text may have several
     /// labels, so that there are many of them.
@@ -149,10 +176,18 @@ impl Texts {
             return None;
         }
         let example: String = labels[0].0.chars().take(40).collect();
+        // As `__label__pos,a good film` has.
+        let has_comma = |(label, _): &&(&str, usize)| label.contains(',');
+        let cure = match 2 * labels.iter().filter(has_comma).count() > labels.len() {
+            true => "if a comma ends each label, write a space instead",
+            false => {
+                "if the columns are swapped, name the right ones with --text-column and \
+                 --label-column"
+            }
+        };
         Some(format!(
             "{texts} texts have {} different labels, such as {example:?}, and most labels need \
-             several texts to be learnt; if \
-             the columns are swapped, name the right ones with --text-column and --label-column",
+             several texts to be learnt; {cure}",
             labels.len()
         ))
     }

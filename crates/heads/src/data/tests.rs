@@ -151,6 +151,8 @@ fn columns_that_can_not_be_told_are_refused_with_the_cure() {
         ("d", "category\ttext\n1\tx\n", ("", ""), &["--label-column: category, text", "numbers"]),
         ("d", "name,text\na,x\n", ("", ""), &["no column `label`", "--label-column: name, text"]),
         ("d.csv", "review,sentiment\nx,1\n", ("", ""), &["--text-column: review, sentiment"]),
+        ("d.csv", "text|label\nx|1\n", ("", ""), &["if bars separate its columns"]),
+        ("d.csv", "# by hand\ntext,label\nx,1\n", ("", ""), &["tail -n +2 FILE"]),
         ("d", "1\tx\ty\n0\tz\ty\n", ("", ""), &["3 columns", "--text-column 2", "1, x, y"]),
         ("d", "review,sentiment\nx,1\n", ("reviews", ""), &["no tab", "--text-column"]),
         (
@@ -339,6 +341,24 @@ fn what_would_be_read_otherwise_than_meant_is_refused() {
 }
 
 #[test]
+fn labels_that_are_missing_among_numbers_are_no_label() {
+    for content in [
+        "text,label\nx,1.0\ny,nan\nz,0.0\nw,NaN\n",
+        "1\tx\nnan\ty\n0\tz\nNaN\tw\n",
+        "__label__1 x\n__label__nan y\n__label__0 z\n__label__NaN w\n",
+    ] {
+        let error = refused("data", content, &TextsOptions::default());
+        assert!(error.contains("the label of 2 of its texts is `nan`"), "{error}");
+        let texts = Texts::parse("data", content, &skipping()).unwrap();
+        assert_eq!((texts.texts.len(), texts.skipped), (2, 2), "{content}");
+    }
+    // A language, and nothing else but missing ones.
+    for content in ["nan\tx\nyue\ty\n", "nan\tx\nnan\ty\n"] {
+        assert_eq!(pairs("data", content, &TextsOptions::default()).len(), 2, "{content}");
+    }
+}
+
+#[test]
 fn as_many_labels_as_texts_are_no_labels() {
     let swapped = |content: &str| parse(content).unwrap().look_swapped();
     let texts = |count: usize, line: &dyn Fn(usize) -> String| {
@@ -351,6 +371,8 @@ fn as_many_labels_as_texts_are_no_labels() {
     assert!(texts(100, &|n| format!("{}\tfilm", n.min(50))).is_some(), "51 labels");
     assert!(texts(100, &|n| format!("{}\tfilm", n / 2)).is_none(), "two texts of each");
     assert!(texts(9, &|n| format!("{n}\tfilm")).is_none(), "too few to tell");
+    let said = texts(20, &|n| format!("__label__pos,word{n} of a film")).unwrap();
+    assert!(said.contains("if a comma ends each label") && !said.contains("swapped"), "{said}");
     // Tags: more of them than half of the texts, and each of several texts.
     let tags = |n: usize| {
         let labels: Vec<String> =
@@ -383,6 +405,14 @@ fn a_bad_line_is_named_with_its_cure_or_skipped() {
         ("{\"text\": \"x\", \"label\": 0}\n[1]", 2, "expected an object"),
         ("__label__a x\ny\n", 2, "it has no label"),
         ("__label__a x\ny __label__\n", 2, "a label is empty"),
+        ("__label__a x\n__label__b, __label__c y\n", 2, "ends in a comma"),
+        ("__label__a x\n__label__b__label__c y\n", 2, "nothing separates its labels"),
+        ("__label__a x\n\"__label__b y, z\"\n", 2, "it is between quotes"),
+        ("\"__label__b y, z\"\n", 1, "QUOTE_NONE"),
+        ("{\"text\": \"x\", \"label\": 0}\n{'text': 'x', 'label': 0}\n", 2, "json.dumps"),
+        ("{\"text\": \"x\", \"label\": 0}\n{\"text\": \"\\ud83d\"}\n", 2, "half of a character"),
+        ("{\"text\": \"x\", \"label\": 0}\n{\"text\": NaN, \"label\": 1}\n", 2, "no NaN"),
+        ("{\"text\": \"x\", \"label\": \"a\"},\n", 1, "remove the comma"),
         ("x __label__a\n__label__b\n", 2, "the text is empty"),
     ] {
         let error = parse(content).unwrap_err();

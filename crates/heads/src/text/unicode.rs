@@ -16,13 +16,12 @@
 //! with their letter. A piece of letters without white space may be as long as a text; then step 3
 //! is the annex's words alone.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use unicode_general_category::{GeneralCategory as Category, get_general_category};
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::ptb;
+use super::ptb::{self, find_plain};
 
 /// A part of a text that was looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,14 +146,6 @@ impl<T> Part<T> {
     fn unknown(bytes: Range<usize>, is_punctuation: bool) -> Self {
         Self { bytes, found: None, is_punctuation }
     }
-}
-
-/// What is found for a part as it was typed or, failing that, with plain quotes and dashes.
-fn find_plain<T>(part: &str, find: impl Fn(&str) -> Option<T>) -> Option<T> {
-    find(part).or_else(|| match ptb::plain(part) {
-        Cow::Borrowed(_) => None,
-        Cow::Owned(plain) => find(&plain),
-    })
 }
 
 /// White_Space, and the two of Pattern_White_Space that are not: marks for the direction of text.

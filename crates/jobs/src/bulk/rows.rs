@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use heads::delimited::same_in_any_case;
+use heads::json_faults;
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -178,9 +179,13 @@ fn fields<'a>(line: &'a str, column: &str, id: Option<&str>) -> Result<Vec<Field
     read.map_err(|error| {
         // A line has one line.
         let detail = error.to_string().replace(" at line 1 column ", " at column ");
-        let cure = match line.trim_start().starts_with('[') {
-            true => "; if the file is one array, write an object in each line: jq -c '.[]' FILE",
-            false => "",
+        let cure = match json_faults::cure(line, &error) {
+            Some(cure) => format!("; {cure}"),
+            None if line.trim_start().starts_with('[') => {
+                "; if the file is one array, write an object in each line: jq -c '.[]' FILE"
+                    .to_owned()
+            }
+            None => String::new(),
         };
         Fault { code: "not_json".into(), detail: format!("it is not JSON: {detail}{cure}") }
     })
@@ -227,6 +232,8 @@ mod tests {
             ),
             ("\"a\"", "null", "not_json", "an object with the field `text`"),
             ("[{\"text\": \"a\"}]", "null", "not_json", "in each line: jq -c '.[]' FILE"),
+            ("{\"id\": 1, 'text': 'a'}", "null", "not_json", "JSON has double quotes"),
+            ("{\"text\": NaN, \"id\": 1}", "null", "not_json", "no NaN and no infinities"),
             ("{\"id\": 1}", "1", "invalid_request", "it has no field `text`"),
             (
                 "{\"id\": 1, \"text\": \"a\", \"text\": \"b\"}",

@@ -123,6 +123,11 @@ fn number_of(descr: &str) -> Result<Number, String> {
                                                   one per line, and name the file with --words: \
                                                   numpy.savetxt(path, array, fmt='%s')"
             .to_owned()),
+        "|V2" => {
+            Err("its numbers have the type |V2, as NumPy calls bfloat16; save it as float32: \
+                      numpy.save(path, array.view(ml_dtypes.bfloat16).astype('<f4'))"
+                .to_owned())
+        }
         _ => Err(format!(
             "its numbers have the type {descr}; save it as little-endian float32, float64 or float16: \
              numpy.save(path, array.astype('<f4'))"

@@ -5,9 +5,8 @@
 
 use memchr::memmem;
 
-use super::formats::BYTE_ORDER_MARK;
 use super::input::Packing;
-use super::signature::is_safetensors;
+use super::signature::{BYTE_ORDER_MARK, is_safetensors};
 use crate::{lfs, npy};
 
 /// A kind of file that is not read.
@@ -37,7 +36,7 @@ const CONTAINERS: [(&[u8], &str, &str); 6] = [
 ];
 
 /// Signatures of other files.
-const OTHERS: [(&[u8], &str, &str); 7] = [
+const OTHERS: [(&[u8], &str, &str); 9] = [
     (
         b"\xba\x16\x4f\x2f",
         "a fastText model (.bin)",
@@ -58,7 +57,14 @@ const OTHERS: [(&[u8], &str, &str); 7] = [
     (b"ARROW1\0\0", ARROW, ARROW_CURE),
     (b"FEA1\0", ARROW, ARROW_CURE),
     (b"Obj\x01", "an Avro file", "convert it to text, with a word and its components in each line"),
+    (b"\x7fELF", PROGRAM, PROGRAM_CURE),
+    // Of macOS, with 64 bits.
+    (b"\xcf\xfa\xed\xfe", PROGRAM, PROGRAM_CURE),
 ];
+
+const PROGRAM: &str = "a program";
+const PROGRAM_CURE: &str = "give the file of vectors that it writes, such as that of word2vec's \
+                            -output";
 
 const TORCH: &str = "a PyTorch file (torch.save)";
 const TORCH_CURE: &str = "in Python, write its tensors with \
@@ -219,7 +225,20 @@ fn by_numbers(start: &[u8]) -> Option<(&'static str, &'static str)> {
 fn pickle(start: &[u8]) -> Option<(&'static str, &'static str)> {
     /// Where pickles name the class of their object.
     const ENOUGH: usize = 4096;
-    if !matches!(start, [0x80, 2..=5, ..]) {
+    /// Beginnings of protocol 0, which is text: a list, a dictionary, an object, an array. No row
+    /// begins like this, because it has its numbers in the same line.
+    const OF_TEXT: [&[u8]; 8] = [
+        b"(lp0\n",
+        b"(lp1\n",
+        b"(dp0\n",
+        b"(dp1\n",
+        b"ccopy_reg\n",
+        b"cnumpy.core.multiarray\n",
+        b"cnumpy._core.multiarray\n",
+        b"cgensim.models.",
+    ];
+    let is_text = || OF_TEXT.iter().any(|with| start.starts_with(with));
+    if !matches!(start, [0x80, 2..=5, ..]) && !is_text() {
         return None;
     }
     let start = &start[..start.len().min(ENOUGH)];

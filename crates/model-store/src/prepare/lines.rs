@@ -6,8 +6,9 @@ use memchr::memchr;
 
 use super::blank_end::BlankEnd;
 use super::encoding::TextEncoding;
-use super::formats::{BYTE_ORDER_MARK, is_padding};
+use super::formats::{is_padding, without_returns};
 use super::plain_text::{other_kind_reason, utf16_cure};
+use super::signature::BYTE_ORDER_MARK;
 use super::unpack::Unpacked;
 use crate::ModelError;
 
@@ -41,7 +42,7 @@ pub(super) fn for_each_line(
             memchr(b'\n', rest).or((!more && !rest.is_empty()).then_some(rest.len()))
         {
             line += 1;
-            let text = rest[..until].strip_suffix(b"\r").unwrap_or(&rest[..until]);
+            let text = without_returns(&rest[..until]);
             let is_last = !more && until == rest.len();
             rest = &rest[rest.len().min(until + 1)..];
             if text.is_empty() {

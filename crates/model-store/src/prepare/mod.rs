@@ -40,6 +40,7 @@ mod rows;
 mod separator;
 mod signature;
 mod unpack;
+mod word_signs;
 mod words_file;
 mod writer;
 mod zstd;
@@ -53,7 +54,7 @@ use biases::Biases;
 pub use encoding::{NotEncoded, TextEncoding};
 pub(crate) use folder::ModelFolder;
 pub use formats::VectorsFormat;
-use formats::{Expected, MAX_RECORD_BYTES, Plan, encoding_of_text, plan};
+use formats::{Expected, MAX_RECORD_BYTES, Plan, RecordUnit, encoding_of_text, plan};
 pub(crate) use formats::{MAX_WORD_BYTES, ends_in_a_number};
 pub use kind::FileKind;
 pub use options::{Input, PrepareOptions, Progress, Summary};
@@ -62,6 +63,7 @@ use rows::Rows;
 pub use separator::Separator;
 pub use signature::is_safetensors;
 pub use unpack::Unpacked;
+use word_signs::WordSigns;
 use words_file::WordList;
 pub use writer::ModelWriter;
 
@@ -159,6 +161,8 @@ fn read_rows<W: Write + Seek>(
         let (head, mut plan) = begin(unpacked, options, words)?;
         let expected = plan.expected.take();
         let writer = ModelWriter::new(out()?, plan.dim, options.metric).map_err(can_not_write)?;
+        let is_text = matches!(plan.records, RecordUnit::Line { .. });
+        let has_words = is_text && options.words.is_none();
         let mut rows = Rows {
             writer,
             biases,
@@ -167,6 +171,7 @@ fn read_rows<W: Write + Seek>(
             description: std::mem::take(&mut plan.description),
             unit: plan.records,
             column: plan.first_column.take(),
+            signs: has_words.then(WordSigns::new),
             warnings,
             first_rows: None,
             first_bad: None,

@@ -4,20 +4,29 @@ use super::kind::FileKind;
 use super::signature::is_safetensors;
 use crate::npy;
 
-/// The fault of a text that begins like this, if it is UTF-16. Read as UTF-8, it would be
-/// letters with NUL characters between them.
+/// The fault of a text that begins like this, if it is UTF-16, or UTF-32 with its mark. Read as
+/// UTF-8, it would be letters with NUL characters between them.
 pub fn utf16_reason(start: &[u8]) -> Option<String> {
     let name = utf16_name(start)?;
-    Some(format!("it is UTF-16 text; convert it first: iconv -f {name} -t UTF-8"))
+    let kind = if name == UTF_32 { UTF_32 } else { "UTF-16" };
+    Some(format!("it is {kind} text; convert it first: iconv -f {name} -t UTF-8"))
 }
 
 /// The same of a file whose encoding can be named.
 pub fn utf16_cure(start: &[u8]) -> Option<String> {
-    Some(format!("{}, or add --encoding {}", utf16_reason(start)?, utf16_name(start)?))
+    let (reason, name) = (utf16_reason(start)?, utf16_name(start)?);
+    // The Encoding Standard does not have it.
+    if name == UTF_32 {
+        return Some(reason);
+    }
+    Some(format!("{reason}, or add --encoding {name}"))
 }
+
+const UTF_32: &str = "UTF-32";
 
 fn utf16_name(start: &[u8]) -> Option<&'static str> {
     match start {
+        [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] => Some(UTF_32),
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("UTF-16"),
         _ => utf16_without_mark(start),
     }
@@ -96,6 +105,19 @@ mod tests {
                 let said = utf16_reason(&bytes).unwrap();
                 assert!(said.ends_with("iconv -f UTF-16 -t UTF-8"), "{said}");
             }
+        }
+    }
+
+    #[test]
+    fn utf32_is_known_by_its_mark() {
+        let little = |c: char| u32::from(c).to_le_bytes();
+        let big = |c: char| u32::from(c).to_be_bytes();
+        let text = "\u{feff}good 0.5 1\n";
+        let little: Vec<u8> = text.chars().flat_map(little).collect();
+        let big: Vec<u8> = text.chars().flat_map(big).collect();
+        for bytes in [little, big] {
+            let said = utf16_cure(&bytes).unwrap();
+            assert_eq!(said, "it is UTF-32 text; convert it first: iconv -f UTF-32 -t UTF-8");
         }
     }
 

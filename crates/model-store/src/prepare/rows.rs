@@ -9,6 +9,7 @@ use super::input::ReadSoFar;
 use super::pipeline::{Position, byte_name};
 use super::separator::Separator;
 use super::unpack::file_name;
+use super::word_signs::WordSigns;
 use super::{ModelWriter, PrepareOptions, Progress, Summary};
 use crate::ModelError;
 use crate::format::Provenance;
@@ -24,6 +25,8 @@ pub(super) struct Rows<'a, W> {
     pub(super) unit: RecordUnit,
     /// What the first column may be instead of what it is taken for.
     pub(super) column: Option<Watch>,
+    /// Signs of all words, if the text contains its words.
+    pub(super) signs: Option<WordSigns>,
     /// Warnings: a sentence for each.
     pub(super) warnings: Vec<String>,
     /// The number of rows, if only the first ones were wanted.
@@ -65,6 +68,9 @@ impl<W: Write + Seek> Rows<'_, W> {
         }
         if let Some(column) = &mut self.column {
             column.see(&parsed);
+        }
+        if let Some(signs) = &mut self.signs {
+            signs.see(&parsed);
         }
         let biases = self.biases.as_ref().map_or(Ok(Vec::new()), |biases| {
             let row_name = |record| format!("{} {}", self.unit.name(), self.number(record));
@@ -124,7 +130,8 @@ impl<W: Write + Seek> Rows<'_, W> {
 
     /// Another explanation of a first line with this fault.
     fn about_line_1(&self, reason: &str) -> &'static str {
-        let is_no_number = reason.contains("not a number");
+        // Some numbers have a cure of their own.
+        let is_no_number = reason.contains("not a number") && reason.ends_with('`');
         match (self.options.separator, self.options.dim) {
             _ if is_no_number && reason.contains('\r') => {
                 "; if the lines end in carriage returns alone, convert them: tr '\\r' '\\n' < FILE"
@@ -165,6 +172,7 @@ impl<W: Write + Seek> Rows<'_, W> {
         if let Some(reason) = column.and_then(|column| column.reason(repeated)) {
             return Err(so_far.bad(reason));
         }
+        warnings.extend(self.signs.and_then(|signs| signs.warning()));
         let (source_bytes, source_checksum) = so_far.finish()?;
         let mut format = self.description;
         if let Some(words) = &options.words {

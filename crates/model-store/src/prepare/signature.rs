@@ -1,5 +1,7 @@
 //! Signatures of the formats that are read: they count before those of all other files.
 
+/// The byte order mark that some Windows programs write at the start of text.
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// The bytes that tell safetensors.
 pub(super) const SAFETENSORS_BYTES: usize = 9;
 /// The bytes that tell bzip2.

@@ -14,7 +14,7 @@ use bytemuck::cast_slice;
 pub(crate) use files::{index_of, text_of};
 use table::WordTable;
 
-pub use suggest::{MAX_SUGGESTED_WORD_CHARS, MAX_SUGGESTIONS};
+pub use suggest::{MAX_SUGGESTED_WORD_CHARS, MAX_SUGGESTIONS, mistaken_for};
 
 use crate::ModelError;
 use crate::error::because;

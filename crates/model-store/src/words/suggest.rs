@@ -25,9 +25,9 @@ const TWO_EDITS_FROM_CHARS: usize = 5;
 
 impl Words {
     /// Words of the model that are similar to `word`, at most [`MAX_SUGGESTIONS`]: first the same
-    /// word in another normal form (NFC, NFD), then variants in upper and lower case, then words
-    /// one edit away, then (from five letters on) two; more frequent words first among equals.
-    /// Never `word` itself.
+    /// word in another normal form (NFC, NFD), or as it was before an address changed it (`c++` for
+    /// `c  `), then variants in upper and lower case, then words one edit away, then (from five
+    /// letters on) two; more frequent words first among equals. Never `word` itself.
     ///
     /// Takes up to several milliseconds, so do not call it on latency-critical threads.
     pub fn suggestions(&self, word: &str) -> Vec<&str> {
@@ -35,7 +35,9 @@ impl Words {
             return Vec::new();
         }
         let (composed, decomposed): (String, String) = (word.nfc().collect(), word.nfd().collect());
-        let equal = [&composed, &decomposed].into_iter().filter(|&form| form != word);
+        let (plus, decoded) = (with_plus(word), decoded(word));
+        let equal = [&composed, &decomposed, &plus, &decoded];
+        let equal = equal.into_iter().filter(|&form| form != word);
         let mut rows: Vec<Row> = equal.filter_map(|form| self.row(form)).collect();
         // A letter with a mark counts as one.
         let chars = composed.chars().count();
@@ -73,6 +75,45 @@ impl Words {
         }
         rows.extend(best.into_iter().take(MAX_SUGGESTIONS - rows.len()));
     }
+}
+
+/// How a word became another than the one that was meant, if that is not plain to see: it looks the
+/// same (NFC and NFD), or an address changed it.
+pub fn mistaken_for(word: &str, meant: &str) -> Option<&'static str> {
+    match () {
+        () if word == meant => None,
+        () if word.nfc().eq(meant.nfc()) => Some("the same letters, as other code points"),
+        () if with_plus(word) == meant => Some("in a URL a plus is written %2B"),
+        () if decoded(word) == meant => Some("it was percent-encoded twice"),
+        () => None,
+    }
+}
+
+/// A word in which an address turned every plus into a space.
+fn with_plus(word: &str) -> String {
+    word.replace(' ', "+")
+}
+
+/// A word without the percent-encoding that is left in it; as it is if that is not UTF-8.
+fn decoded(word: &str) -> String {
+    let mut bytes = Vec::with_capacity(word.len());
+    let mut rest = word.as_bytes();
+    while let [first, after @ ..] = rest {
+        let digits = after.first_chunk::<2>().filter(|_| *first == b'%');
+        let digits = digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+        let digits = digits.and_then(|digits| str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| word.to_owned())
 }
 
 /// Accepts words that differ from a word only in case (Unicode simple case folding).

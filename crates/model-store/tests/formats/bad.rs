@@ -148,6 +148,10 @@ fn other_kinds_of_numbers() {
     for (descr, expected) in [("|O", "pickled"), ("<U7", "--words"), ("|S9", "fmt='%s'")] {
         says(&refused_with_words(npy(descr, "False", "(4, 3)", &data)), &["its array", expected]);
     }
+    says(
+        &refused_with_words(npy("|V2", "False", "(4, 3)", &data)),
+        &["as NumPy calls bfloat16", "view(ml_dtypes.bfloat16).astype('<f4')"],
+    );
     for descr in [">f4", "<i4", "|u1", "<c8"] {
         says(
             &refused_with_words(npy(descr, "False", "(4, 3)", &data)),
@@ -276,6 +280,9 @@ fn words_that_are_not_utf8() {
 #[test]
 fn utf16_is_refused_with_or_without_its_mark() {
     says(&refused(b"\xff\xfea\0 \x001\0\n\0"), &["UTF-16", "iconv"]);
+    let utf32: Vec<u8> = "\u{feff}a 1\n".chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
+    says(&refused(&utf32), &["UTF-32 text", "iconv -f UTF-32"]);
+    assert!(!refused(&utf32).contains("--encoding"));
     let little = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
     let big = |text: &str| text.encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<u8>>();
     let vectors = glove(" ", "\r\n");
@@ -342,7 +349,9 @@ fn what_is_something_else() {
         (b"\x80\x04\x95", "Python pickle"),
         (b"\x89HDF\r\n\x1a\n", "HDF5"),
         (b"BZh91AY&SY", "the bzip2 data is cut off or damaged"),
-        (b"\x7fELF\x02\x01\x01", "--format"),
+        (b"\x7fELF\x02\x01\x01", "it is a program"),
+        (b"(lp1\nVthe\np2\na.", "Python pickle"),
+        (b"\x07\x01\x02", "--format"),
     ] {
         let content = [start, &[0u8; 100]].concat();
         says(&refused(content), &[said]);

@@ -31,6 +31,12 @@ fn whole_files_have_no_warnings() {
     assert_eq!(warnings(glove(" ", "\n")), [""; 0]);
     assert_eq!(warnings(glove(" ", "\n").trim_end()), [""; 0], "no line feed at the end");
     assert_eq!(warnings(format!("4 3\n{}", glove(" ", " \r\n"))), [""; 0]);
+    assert_eq!(warnings(glove(" ", "\r\r\n")), [""; 0]);
+    assert_eq!(warnings(format!("4 3\r\r\n{}", glove(" ", "\r\r\n"))), [""; 0]);
+    let scratch = Scratch::new();
+    let options = scratch.with_words(words_text().replace('\n', "\r\r\n"));
+    let array = npy("<f4", "False", "(4, 3)", &components());
+    assert_eq!(whole(array, &scratch, &options).warnings, [""; 0]);
     for end in [&b"\n"[..], b""] {
         assert_eq!(warnings(word2vec_binary(end)), [""; 0]);
     }

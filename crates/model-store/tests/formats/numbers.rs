@@ -55,7 +55,7 @@ fn a_matrix_without_words_is_refused_with_the_cure() {
     {
         refused(matrix, &plain(), &["its lines have numbers and no words", "--words FILE"]);
     }
-    for header in ["2", "2,2", "2, 2"] {
+    for header in ["2", "2,2", "2, 2", "2.0 2.0", "-1 2", "2 2 9 9 9"] {
         let content = format!("{header}\nthe 0.5 1\nof 1 2\n");
         refused(content, &plain(), &["line 1 has numbers only", "tail -n +2 FILE"]);
     }

@@ -394,6 +394,50 @@ fn other_separators_are_named_with_the_option() {
     }
     let error = Scratch::new().refused("a b 1\nc 1\n", &PrepareOptions::default());
     assert!(!error.contains("--separator"), "{error}");
+    // Names of columns are no row, and semicolons need another command first.
+    for (content, cure) in [
+        ("word,d0,d1\ncat,1,0\n", "if by commas, add --separator comma"),
+        ("word\td0\td1\ncat\t1\t0\n", "if by tabs, add --separator tab"),
+        (",0,1\ncat,1,0\n", "if by commas, add --separator comma"),
+        ("cat;1;0\ndog;0.5;1\n", "make them tabs, and add --separator tab"),
+        ("word;d0;d1\ncat;1;0\n", "make them tabs, and add --separator tab"),
+    ] {
+        refused(content, &PrepareOptions::default(), &["line 1 has no space", cure]);
+    }
+}
+
+#[test]
+fn numbers_of_other_notations_are_named_with_the_cure() {
+    let spaces = PrepareOptions::default();
+    for (content, cure) in [
+        ("cat 0,5 1,0\ndog 0,25 1,5\n", "write points instead of decimal commas"),
+        ("2 2\ncat 0,5 1,0\ndog 0,25 1,5\n", "write points instead of decimal commas"),
+        ("cat [0.5 1.0]\ndog [0.25 1.5]\n", "without the brackets"),
+        ("cat\t[0.5, 1.0]\ndog\t[0.25, 1.5]\n", "without the brackets"),
+        ("2 900\ncat 9:0.5 17:1\ndog 1:2\n", "write all components"),
+        ("cat 0.5 1.0\t\ndog 0.25 1.5\t\n", "the line has tabs"),
+    ] {
+        refused(content, &spaces, &[cure]);
+        let error = Scratch::new().refused(content, &spaces);
+        assert!(!error.contains("names the columns"), "{error}");
+    }
+}
+
+#[test]
+fn signs_that_all_words_have_are_warned_of() {
+    let words = ["the", "of", "and", "to", "a", "in", "for", "is"];
+    let prepared = |form: &dyn Fn(&str) -> String, options: &PrepareOptions| {
+        let rows: String = words.iter().map(|word| form(word) + "\n").collect();
+        Scratch::new().prepare(rows, options).unwrap_or_else(|e| panic!("{e}")).warnings
+    };
+    let spaces = PrepareOptions::default();
+    let commas = prepared(&|word| format!("{word}, 0.5 1"), &spaces);
+    assert!(commas.len() == 1 && commas[0].contains("sed 's/, / /'"), "{commas:?}");
+    let quotes = prepared(&|word| format!("\"{word}\" 0.5 1"), &spaces);
+    assert!(quotes.len() == 1 && quotes[0].contains("between quotes"), "{quotes:?}");
+    assert!(prepared(&|word| format!("{word} 0.5 1"), &spaces).is_empty());
+    let of_csv = prepared(&|word| format!("\"{word}\",0.5,1"), &separated(Separator::Comma));
+    assert!(of_csv.is_empty(), "{of_csv:?}");
 }
 
 #[test]

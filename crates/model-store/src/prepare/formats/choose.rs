@@ -7,7 +7,7 @@ use super::detect::{detect, first_line, page, without_mark};
 use super::fixed::{FixedFraming, FixedRows};
 use super::header::{NumbersHeader, Word2vecHeader};
 use super::matrix::{is_numbers, matrix, no_words};
-use super::text::{LineFraming, Lines};
+use super::text::{LineFraming, Lines, SEMICOLONS};
 use super::word2vec::{BinaryRows, RowFraming};
 use super::{Expected, HEADER_TOLERANCE, Parser, Plan, RecordUnit, VectorsFormat, Watch, counted};
 use crate::lfs;
@@ -180,12 +180,7 @@ fn glove(head: &[u8], with_norm: bool, options: &PrepareOptions) -> Result<Plan,
             let lacks_spaces = separator == Separator::Space
                 && (fields == 1 || line.contains(&b',') || line.contains(&b'\t'));
             if lacks_spaces && is_a_wrong_header(line, text) {
-                return Err(
-                    "line 1 has numbers only, and line 2 has fields separated by spaces; a \
-                            header is two whole numbers with a space between them, rows and \
-                            components: correct it, or leave it out: tail -n +2 FILE"
-                        .into(),
-                );
+                return Err(WRONG_HEADER.to_owned());
             }
             if lacks_spaces && is_numbers(line) {
                 return Err(match other {
@@ -198,15 +193,24 @@ fn glove(head: &[u8], with_norm: bool, options: &PrepareOptions) -> Result<Plan,
             }
             let others = if with_norm { 2 } else { 1 };
             if fields <= others {
-                let cure = other.map(|other| format!("; if by {other}s, add --separator {other}"));
+                let other = other.or_else(|| other_sign(line, separator));
+                let cure = match other {
+                    Some(other) => format!("; if by {other}s, add --separator {other}"),
+                    None if line.contains(&b';') => format!("; {SEMICOLONS}"),
+                    None => String::new(),
+                };
                 return Err(format!(
                     "line 1 has no {separator}; it should have a word and its components, separated \
-                     by single {separator}s{}",
-                    cure.unwrap_or_default()
+                     by single {separator}s{cure}"
                 ));
             }
             if header_of(head, options).is_some() {
                 hint = "; line 1 looks like the header of --format word2vec";
+            } else if separator == Separator::Space
+                && !options.skip_bad_rows
+                && is_another_header(line, text, with_norm)
+            {
+                return Err(WRONG_HEADER.to_owned());
             }
             fields - others
         }
@@ -232,6 +236,31 @@ fn glove(head: &[u8], with_norm: bool, options: &PrepareOptions) -> Result<Plan,
         parser: Arc::new(lines),
         expected: None,
     })
+}
+
+const WRONG_HEADER: &str = "line 1 has numbers only, and line 2 has fields separated by spaces; a \
+                            header is two whole numbers with a space between them, rows and \
+                            components: correct it, or leave it out: tail -n +2 FILE";
+
+/// The sign other than a space that a line has and that may separate its fields, although it is no
+/// row, such as the names of columns.
+fn other_sign(line: &[u8], separator: Separator) -> Option<Separator> {
+    let is_spaced = separator == Separator::Space;
+    let has = |other: &Separator| line.contains(&other.byte());
+    [Separator::Tab, Separator::Comma].into_iter().filter(|_| is_spaced).find(has)
+}
+
+/// Whether the first line of a text has numbers only, and the second is a row, but not one of as
+/// many components: `4 300 5` or `4.0 300.0`.
+fn is_another_header(line: &[u8], text: &[u8], with_norm: bool) -> bool {
+    let second = text.split(|&byte| byte == b'\n').nth(1).unwrap_or_default().trim_ascii_end();
+    let is_row_like = |other: &[u8]| {
+        let numbers = Separator::Space.numbers(other);
+        let dim = numbers.saturating_sub(usize::from(with_norm)).clamp(1, MAX_DIM);
+        let lines = Lines { dim, with_norm, ..Lines::default() };
+        lines.parse(second, 0).first_bad.is_none()
+    };
+    is_numbers(line) && !is_numbers(second) && is_row_like(second) && !is_row_like(line)
 }
 
 /// Whether the first line of a text is one whole number, or two with a comma or a tab between them,

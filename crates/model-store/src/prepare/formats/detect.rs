@@ -9,10 +9,7 @@ use crate::prepare::input::Packing;
 use crate::prepare::kind::FileKind;
 use crate::prepare::plain_text::utf16_cure;
 use crate::prepare::separator::Separator;
-use crate::prepare::signature::is_safetensors;
-
-/// The byte order mark that some Windows programs write at the start of text.
-pub(in crate::prepare) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+use crate::prepare::signature::{BYTE_ORDER_MARK, is_safetensors};
 
 /// The text without its byte order mark, and the mark's length.
 pub(super) fn without_mark(head: &[u8]) -> (&[u8], usize) {

@@ -19,10 +19,9 @@ use contract::score;
 use super::encoding::TextEncoding;
 pub(super) use choose::{encoding_of_text, plan};
 use column::FirstColumn;
-pub(super) use detect::BYTE_ORDER_MARK;
 use index::IndexColumn;
 pub(crate) use text::ends_in_a_number;
-pub(super) use text::parse_component;
+pub(super) use text::{parse_component, without_returns};
 
 /// A format of vectors files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -128,7 +128,7 @@ impl Lines {
         line: &'a [u8],
         components: &mut Vec<f32>,
     ) -> Result<Cow<'a, str>, String> {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let line = without_returns(line);
         // word2vec and fastText end each line with a space.
         let line = self.separator.trim_end(line);
         let start = components.len();
@@ -185,15 +185,19 @@ impl Lines {
             match self.parse_number(field) {
                 Ok(component) => components.push(component),
                 Err(reason) => {
+                    let cure = notation(field);
                     // With too few components, parsing reaches the word; report that instead of an
                     // invalid number.
                     if self.separator.numbers(line) < numbers {
-                        return Err(self.wrong_number_of_components(line));
+                        let reason = self.wrong_number_of_components(line);
+                        // Tabs are named already.
+                        return Err(reason + &after(cure.filter(|cure| *cure != TABS)));
                     }
+                    let cure = after(cure);
                     let index = numbers - taken - usize::from(self.with_norm);
                     return Err(match index {
-                        0 => format!("the norm {reason}"),
-                        _ => format!("component {index} {reason}"),
+                        0 => format!("the norm {reason}{cure}"),
+                        _ => format!("component {index} {reason}{cure}"),
                     });
                 }
             }
@@ -278,6 +282,14 @@ impl Lines {
     }
 }
 
+/// A line without the carriage returns at its end: some programs write several.
+pub(in crate::prepare) fn without_returns(mut line: &[u8]) -> &[u8] {
+    while let Some(shorter) = line.strip_suffix(b"\r") {
+        line = shorter;
+    }
+    line
+}
+
 /// Whether the last part of a word with spaces would be read as a component.
 pub(crate) fn ends_in_a_number(word: &str) -> bool {
     let tail = word.rsplit_once(' ').map(|(_, tail)| tail);
@@ -292,6 +304,48 @@ pub(super) fn ends_in_digits(word: &str) -> bool {
 
 const TABS: &str = "the line has tabs; fields must be separated by single spaces, or, with \
                     --separator tab, all of them by tabs";
+
+const DECIMAL_COMMAS: &str = "write points instead of decimal commas: \
+                              sed -E 's/([0-9]),([0-9])/\\1.\\2/g' FILE";
+const BRACKETS: &str = "write the components without the brackets and commas of a Python list, \
+                        separated by single spaces";
+const SPARSE: &str = "pairs of an index and a value are a sparse vector; write all components";
+pub(super) const SEMICOLONS: &str = "if semicolons separate its fields, make them tabs, and add \
+                                     --separator tab: tr ';' '\\t' < FILE";
+
+/// A cure, as it goes on after a fault.
+fn after(cure: Option<&str>) -> String {
+    cure.map_or_else(String::new, |cure| format!("; {cure}"))
+}
+
+/// The cure if a field is no number because of its notation.
+fn notation(field: &[u8]) -> Option<&'static str> {
+    /// Longer fields are no number.
+    const LONGEST: usize = 100;
+    let text = std::str::from_utf8(field).ok().filter(|text| text.len() <= LONGEST)?;
+    let is_number = |text: &str| text.parse::<f32>().is_ok();
+    let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_decimal = |(whole, rest): (&str, &str)| {
+        whole.ends_with(|c: char| c.is_ascii_digit())
+            && rest.starts_with(|c: char| c.is_ascii_digit())
+            && is_number(&format!("{whole}.{rest}"))
+    };
+    let inner = text.strip_prefix("tensor").unwrap_or(text);
+    let inner = inner.trim_matches(|c: char| "[](),".contains(c));
+    if is_number(text) {
+        None
+    } else if text.split_once(',').is_some_and(is_decimal) {
+        Some(DECIMAL_COMMAS)
+    } else if inner != text && is_number(inner) {
+        Some(BRACKETS)
+    } else if text.split_once(':').is_some_and(|(i, x)| are_digits(i) && is_number(x)) {
+        Some(SPARSE)
+    } else if text.contains(';') && text.split(';').all(|part| is_number(&part.replace(',', "."))) {
+        Some(SEMICOLONS)
+    } else {
+        text.contains('\t').then_some(TABS)
+    }
+}
 
 /// To the nearest float32, directly.
 pub(in crate::prepare) fn parse_component(field: &[u8]) -> Result<f32, String> {
@@ -373,6 +427,31 @@ mod tests {
         for tabs in ["cat\t1 2", "cat\t0 1 2", "a\tcat 1 2"] {
             assert!(reason(tabs).contains("fields must be separated by single spaces"), "{tabs}");
         }
+    }
+
+    #[test]
+    fn numbers_in_other_notations_get_the_cure() {
+        let reason = |line: &str| parse_with(&lines(2), line.as_bytes()).unwrap_err();
+        for (line, number, cure) in [
+            ("cat 0,5 -1,25", "-1,25", DECIMAL_COMMAS),
+            ("cat 1,5e-3 2", "1,5e-3", DECIMAL_COMMAS),
+            ("cat [0.5 1]", "1]", BRACKETS),
+            ("cat [0.5, 1]", "1]", BRACKETS),
+            ("cat 0.5, 1", "0.5,", BRACKETS),
+            ("cat tensor([0.5, 1.])", "1.])", BRACKETS),
+            ("cat 9:0.5 17:1", "17:1", SPARSE),
+            ("cat 1 2\t", "2\t", TABS),
+            ("cat 1 2;3", "2;3", SEMICOLONS),
+        ] {
+            let said = reason(line);
+            assert!(said.ends_with(&format!("is not a number: `{number}`; {cure}")), "{said}");
+        }
+        assert_eq!(reason("cat 9:0.5"), format!("1 components instead of 2; {SPARSE}"));
+        for line in ["cat , 1", "cat a,b 1", "cat ] 1", "cat 1,2,3 1", "cat a:1 1", "cat ; 1"] {
+            assert!(reason(line).ends_with('`'), "{line}");
+        }
+        assert_eq!(without_returns(b"cat 1 \r\r"), b"cat 1 ");
+        assert_eq!(parse_with(&lines(1), b"cat 1 \r\r").unwrap(), ("cat".into(), vec![1.0]));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use kindred::heads::json_faults::half_character;
 use serde::Deserialize;
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -18,6 +19,10 @@ pub(super) fn at<'p>(json: &str, path: impl IntoIterator<Item = &'p Segment>) ->
 
 /// JSON: as it is written if it is short, otherwise its kind.
 pub(in crate::http) fn of_json(json: &str) -> String {
+    // It looks like what is wanted.
+    if let Some(half) = half_character(json) {
+        return format!("text that was cut inside a character, of which {half} is half");
+    }
     let is_short = json.len() <= LONGEST && !json.contains(char::is_control);
     match (json.as_bytes().first(), is_short) {
         (Some(b'"'), true) => format!("the string {json}"),
@@ -133,6 +138,10 @@ mod tests {
         let long = "x".repeat(100);
         for (json, words) in [
             ("null".to_owned(), "null"),
+            (
+                r#""film \ud83d""#.to_owned(),
+                r"text that was cut inside a character, of which \ud83d is half",
+            ),
             ("-1e400".to_owned(), "-1e400"),
             ("[\"a\",1]".to_owned(), "[\"a\",1]"),
             ("\"\"".to_owned(), "the string \"\""),

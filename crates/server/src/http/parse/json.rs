@@ -1,6 +1,7 @@
 //! JSON bodies: parses them into fields, and finds the error that says what is wrong with them.
 
 use axum::http::{HeaderMap, header};
+use kindred::heads::json_faults;
 use kindred::npy::Numbers;
 use kindred::text::cut;
 use kindred::{Error, expression};
@@ -107,7 +108,11 @@ fn is_object(text: &str) -> bool {
 /// Checks whether a text that could not be parsed as the expected body is JSON at all.
 fn check_syntax(text: &str, error: &serde_json::Error) -> Result<(), ApiError> {
     let not_json = |e: &serde_json::Error| {
-        let reason = if text.trim().is_empty() { "it is empty".into() } else { e.to_string() };
+        let reason = match json_faults::cure(text, e) {
+            _ if text.trim().is_empty() => "it is empty".to_owned(),
+            Some(cure) => format!("{e}; {cure}"),
+            None => e.to_string(),
+        };
         Err(ApiError::NotJson { reason })
     };
     if error.is_eof() || (error.is_syntax() && !is_at_number(text, error)) {
@@ -154,6 +159,7 @@ fn naming_the_type(error: ApiError, headers: &HeaderMap) -> ApiError {
         (ApiError::NotJson { reason }, Err(ApiError::UnsupportedMediaType { found })) => {
             let cure = "send JSON with the header Content-Type: application/json (curl: -H \
                         'Content-Type: application/json'), or parameters in the URL of a GET";
+            let found = cut(found);
             ApiError::NotJson { reason: format!("{reason}; the Content-Type is {found}: {cure}") }
         }
         (error, _) => error,
@@ -244,6 +250,29 @@ mod tests {
         ] {
             assert!(matches!(read(json), Err(ApiError::NotJson { .. })), "{json}");
         }
+    }
+
+    #[test]
+    fn bodies_that_are_not_json_get_the_cure() {
+        let said = |body: &'static str, declared: &'static str| {
+            let headers = [(header::CONTENT_TYPE, declared.parse().unwrap())];
+            match parse::<Sample>(&HeaderMap::from_iter(headers), body.as_bytes()) {
+                Err(ApiError::NotJson { reason }) => reason,
+                other => panic!("{body}: {other:?}"),
+            }
+        };
+        for (body, expected) in [
+            ("{'number': 1}", "JSON has double quotes"),
+            ("'{number:1}'", "cmd"),
+            ("{number:1}", "PowerShell"),
+            ("{\"number\": NaN}", "no NaN and no infinities"),
+            ("{\"words\": [\"\\ud83d\"]}", "half of a character"),
+        ] {
+            let said = said(body, "application/json");
+            assert!(said.contains(expected) && !said.contains("Content-Type"), "{body}: {said}");
+        }
+        let form = said("word=frog&k=1", "application/x-www-form-urlencoded");
+        assert!(form.contains("the Content-Type is application/x-www-form-urlencoded"), "{form}");
     }
 
     #[test]
