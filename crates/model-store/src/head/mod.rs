@@ -37,7 +37,7 @@ use crate::{ModelError, ModelStore};
 use tensors::Tensors;
 
 /// The name of the description.
-pub const HEAD_FILE: &str = "head.json";
+pub const HEAD_FILE: &str = crate::format::HEAD_FILE;
 /// The name of the weights.
 pub const WEIGHTS_FILE: &str = "weights.safetensors";
 

@@ -210,6 +210,25 @@ fn numbers_that_are_not_finite() {
 }
 
 #[test]
+fn big_endian_components_are_refused_even_if_bad_rows_may_be_skipped() {
+    let file = |bytes: fn(f32) -> [u8; 4]| {
+        let mut file = b"20 50\n".to_vec();
+        for row in 0..20u16 {
+            file.extend(format!("w{row} ").bytes());
+            file.extend((0..50u16).flat_map(|i| bytes((f32::from(row * 50 + i) * 0.731).sin())));
+            file.push(b'\n');
+        }
+        file
+    };
+    let skipping = PrepareOptions { skip_bad_rows: true, ..Default::default() };
+    for options in [PrepareOptions::default(), skipping] {
+        let said = Scratch::new().refused(file(f32::to_be_bytes), &options);
+        says(&said, &["big-endian", "astype('<f4')"]);
+        Scratch::new().prepare(file(f32::to_le_bytes), &options).unwrap();
+    }
+}
+
+#[test]
 fn empty_files_and_only_headers() {
     for packing in Packing::ALL {
         says(&refused(packing.pack(b"")), &["the file is empty"]);
