@@ -72,7 +72,7 @@ fn a_head_from_data_to_answers() {
     );
     assert_eq!(answers[1]["error"]["code"], "unknown_word");
     assert_eq!(answers[1]["error"]["unknown"][0]["word"], "zzxqy");
-    assert!(errors(&output).contains("1 of the texts have no label"));
+    assert!(errors(&output).contains("1 of the texts has no label; it has its error"));
 
     // The lines before one that can't be read are answered.
     let output = piped(scratch.classify(&head), b"where is my package\n\xff\nzzxqy\n");

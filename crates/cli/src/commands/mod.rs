@@ -119,6 +119,16 @@ fn tokens(model: &ModelStore, arguments: TokensArguments) -> Tokens {
     Tokens { tokeniser, lower_case: has_no_capitals(model), limit, cut }
 }
 
+/// A path as it is typed in a shell: between quotes if it has spaces, signs and the like.
+fn typed(path: &Path) -> String {
+    let path = path.display().to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:@%,".contains(c);
+    match path.chars().all(is_plain) {
+        true => path,
+        false => format!("'{}'", path.replace('\'', r"'\''")),
+    }
+}
+
 /// Refuses to write a head where something is, before anything is computed.
 fn check_is_free(out: &Path, replace: bool) -> Result<(), CommandError> {
     if out.exists() && !replace {
@@ -253,5 +263,23 @@ fn print(text: &[u8]) -> Result<(), CommandError> {
             Err(CommandError::System { doing: "can't write to standard output", source: e })
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_shown_as_a_shell_reads_them() {
+        for (path, expected) in [
+            ("models/glove.6B.50d", "models/glove.6B.50d"),
+            ("modèles/fr", "modèles/fr"),
+            ("my models/a", "'my models/a'"),
+            ("it's", r"'it'\''s'"),
+            ("a$b", "'a$b'"),
+        ] {
+            assert_eq!(typed(Path::new(path)), expected);
+        }
     }
 }

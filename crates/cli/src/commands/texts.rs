@@ -11,6 +11,12 @@ use super::{CommandError, heading, print};
 use crate::console::{explanation_lines, reasons, tab_separated};
 use server::escape::{escaped, escaped_lines};
 
+/// Said of a text whose labels are all left out.
+pub(super) const NO_LABELS: &str = "no labels: none has the probability that --threshold asks for";
+
+/// Said of a text that implies nothing.
+pub(super) const NO_TERMS: &str = "no terms: none has a weight above 0 that --min-weight keeps";
+
 /// The form of answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
@@ -43,6 +49,8 @@ pub(super) struct Row {
 /// The answer to a text, for styles other than JSON.
 pub(super) struct Shown<'a> {
     pub(super) rows: Vec<Row>,
+    /// What is said if there are none.
+    pub(super) none: &'static str,
     /// Why the text has its most probable label, if that is wanted.
     pub(super) explanation: Option<&'a Explanation<'a>>,
     pub(super) notes: Notes<'a>,
@@ -127,8 +135,11 @@ impl Printer {
 
     /// Prints an answer in the other styles. `title` is the text, or a name for what was asked.
     pub(super) fn shown(&self, title: &str, answer: &Shown<'_>) -> Result<(), CommandError> {
-        let Shown { rows, explanation, notes: Notes { unknown, is_cut }, limit } = answer;
+        let Shown { rows, none, explanation, notes: Notes { unknown, is_cut }, limit } = answer;
         let mut notes = Vec::new();
+        if rows.is_empty() {
+            notes.push((*none).to_owned());
+        }
         if !unknown.is_empty() {
             notes.push(format!("unknown: {}", unknown.join(" ")));
         }
@@ -173,9 +184,12 @@ impl Printer {
     pub(super) fn finish(&self, answer: &str) -> Result<(), CommandError> {
         match self.failed {
             0 => Ok(()),
-            count => Err(CommandError::Usage(format!(
-                "{count} of the texts have no {answer}; each has its error"
-            ))),
+            count => {
+                let (has, each) = if count == 1 { ("has", "it") } else { ("have", "each") };
+                Err(CommandError::Usage(format!(
+                    "{count} of the texts {has} no {answer}; {each} has its error"
+                )))
+            }
         }
     }
 }
