@@ -123,6 +123,7 @@ impl Fault<'_> {
             ErrorKind::InvalidValue => {
                 let valid = either(&self.texts(ContextKind::ValidValue));
                 match (value.is_empty(), valid.is_empty()) {
+                    (true, true) if !flag.starts_with('-') => format!("`{flag}` can't be empty"),
                     (true, true) => {
                         format!("`{flag}` needs a value, as in `{}`", as_typed(&argument))
                     }

@@ -21,7 +21,7 @@ pub(super) fn console(arguments: &ConsoleArguments) -> Result<(), CommandError> 
     let ConsoleArguments { source, head, options, method, output, compat } = arguments;
     let source = AnswerSource { head: head.clone(), ..source.clone() };
     start_log()?;
-    let mut session = Session::new(&source, &options.0, *method, output.compare, true)?;
+    let mut session = Session::new(&source, &options.0, *method, output.compare)?;
     let form = Form::new(output.json);
     if io::stdin().is_terminal() && io::stdout().is_terminal() {
         console::talk(&mut session, form, *compat)?;
@@ -71,7 +71,7 @@ fn ask(
     asked: &str,
 ) -> Result<(), CommandError> {
     start_log()?;
-    let mut session = Session::new(source, &options.0, method, output.compare, output.compare)?;
+    let mut session = Session::single(source, &options.0, method, output.compare)?;
     console::answer_one(&mut session, output.json, question, asked)
 }
 
@@ -117,7 +117,7 @@ pub(super) fn rank(arguments: &RankArguments) -> Result<(), CommandError> {
     let RankArguments { options, json, source, .. } = arguments;
     let options = Options { method: *method, unknown: *unknown, ..options.0.clone() };
     start_log()?;
-    let session = Session::new(source, &Options::default(), None, false, false)?;
+    let session = Session::single(source, &Options::default(), None, false)?;
     console::rank(&session, *json, words, (&target, asked), &options)
 }
 

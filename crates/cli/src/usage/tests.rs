@@ -36,6 +36,7 @@ fn each_kind_of_value_says_what_it_must_be() {
         ),
         (&["analogy", "a", "--method", "3cosad"], "did you mean 3cosadd?"),
         (&["serve", "--model", ""], "`--model` needs a value, as in `--model [NAME=]DIR`"),
+        (&["prepare", "", "--out", "m"], "`INPUT` can't be empty"),
         (&["serve", "--model"], "`--model` needs a value, as in `--model [NAME=]DIR`"),
         (&["analogy", "a", "--method"], "needs a value: 3cosadd, 3cosmul or pairdirection"),
         (&["serve", "--http-threads", "x"], "`--http-threads` must be a whole number, not `x`"),
