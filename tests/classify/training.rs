@@ -81,6 +81,23 @@ fn a_head_from_data_to_answers() {
 }
 
 #[test]
+fn what_can_not_become_a_head_is_refused_before_the_training() {
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.path("other")).unwrap();
+    fs::write(scratch.path("other/thesis.txt"), "years of work").unwrap();
+    for (out, expected) in [
+        ("other", "is not a head or holds other files too"),
+        ("other/thesis.txt/head", "can't create"),
+    ] {
+        let output = scratch.train(out, &["--replace"]);
+        let said = errors(&output);
+        assert!(!output.status.success() && said.contains(expected), "{said}");
+        assert!(!said.contains("epoch"), "{said}");
+    }
+    assert_eq!(fs::read_dir(scratch.path("other")).unwrap().count(), 1);
+}
+
+#[test]
 fn texts_with_several_labels_or_none() {
     let scratch = Scratch::new();
     // The requests, without the label `technical`, and with another where the text speaks of `my`

@@ -43,7 +43,7 @@ pub use serve::serve_with;
 use crate::arguments::{Cli, Command, ModelArguments, TokensArguments, TrainCommand};
 use crate::console::heading;
 pub use crate::error::CommandError;
-use kindred::heads::{Tokens, has_no_capitals};
+use kindred::heads::{Tokens, check_free, has_no_capitals};
 use kindred::prepare::{TextEncoding, not_plain_reason, other_kind_reason, utf16_cure};
 use kindred::{Device, ModelStore, Settings};
 use server::config::ServeFlags;
@@ -129,13 +129,13 @@ fn typed(path: &Path) -> String {
     }
 }
 
-/// Refuses to write a head where something is, before anything is computed.
+/// Refuses to write a head where something is, or nothing can be, before anything is computed.
 fn check_is_free(out: &Path, replace: bool) -> Result<(), CommandError> {
     if out.exists() && !replace {
         let message = format!("{} exists; choose another --out, or add --replace", out.display());
         return Err(CommandError::Usage(message));
     }
-    Ok(())
+    Ok(check_free(out, replace)?)
 }
 
 /// The content of a text file. `wanted` says which file is wanted.

@@ -4,6 +4,7 @@ mod in_memory;
 mod of_array;
 mod verify;
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 pub use of_array::{ArrayError, ArrayRows, SharedComponents};
@@ -57,7 +58,10 @@ impl ModelStore {
     pub fn open(folder: &Path) -> Result<Self, ModelError> {
         let vectors_path = folder.join(VECTORS_FILE);
         if !vectors_path.is_file() {
-            let reason = if folder.join(HEAD_FILE).is_file() {
+            let is_closed = |e: io::Error| e.kind() == io::ErrorKind::PermissionDenied;
+            let reason = if vectors_path.metadata().is_err_and(is_closed) {
+                "this user may not look into it (permission denied)".to_owned()
+            } else if folder.join(HEAD_FILE).is_file() {
                 "it is a head, which is named with --head".to_owned()
             } else if folder.is_dir() {
                 format!("it has no file {VECTORS_FILE}")
