@@ -196,8 +196,19 @@ impl Printer {
 
 /// Prints a note on a text to standard error.
 fn note(title: &str, said: &str) {
-    let title = if title.trim().is_empty() { "an empty text" } else { title };
-    eprintln!("{}", escaped(&format!("{title}: {said}")));
+    eprintln!("{}", escaped(&format!("{}: {said}", shortened(title))));
+}
+
+/// The beginning of a text that is long, so that a note on it can be read.
+fn shortened(title: &str) -> String {
+    const SHOWN: usize = 80;
+    if title.trim().is_empty() {
+        return "an empty text".to_owned();
+    }
+    match title.char_indices().nth(SHOWN) {
+        None => title.to_owned(),
+        Some((end, _)) => format!("{}…", &title[..end]),
+    }
 }
 
 #[cfg(test)]
@@ -220,6 +231,20 @@ mod tests {
         let error = serde_json::to_value(Failed { error }).unwrap();
         assert_eq!(error["error"]["code"], "unknown_word");
         assert_eq!(error["error"]["unknown"], json!([{"word": "x", "suggestions": []}]));
+    }
+
+    #[test]
+    fn notes_name_texts_by_their_beginning() {
+        let long = "ä".repeat(81);
+        let cut = "ä".repeat(80) + "…";
+        for (title, expected) in [
+            (" ", "an empty text"),
+            ("a film", "a film"),
+            (&long[..160], &long[..160]),
+            (long.as_str(), cut.as_str()),
+        ] {
+            assert_eq!(shortened(title), expected);
+        }
     }
 
     #[test]
