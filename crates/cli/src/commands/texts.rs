@@ -49,7 +49,7 @@ pub(super) struct Row {
 /// The answer to a text, for styles other than JSON.
 pub(super) struct Shown<'a> {
     pub(super) rows: Vec<Row>,
-    /// What is said if there are none.
+    /// Said if there are none.
     pub(super) none: &'static str,
     /// Why the text has its most probable label, if that is wanted.
     pub(super) explanation: Option<&'a Explanation<'a>>,
