@@ -172,6 +172,9 @@ impl<W: Write + Seek> Rows<'_, W> {
             _ if is_no_number && reason.contains('\r') => {
                 "; if the lines end in carriage returns alone, convert them: tr '\\r' '\\n' < FILE"
             }
+            (_, Some(_)) if reason.contains(" components instead of ") => {
+                "; if all lines have as many, --dim is wrong"
+            }
             (Separator::Space, None) if is_no_number => {
                 "; if the first word contains spaces, give --dim; if line 1 names the columns, \
                  remove it: tail -n +2 FILE"

@@ -183,6 +183,9 @@ fn binary_files_cut_in_the_middle_of_a_row() {
 fn the_dimension_changes() {
     says(&refused("a 1 2 3\nb 1 2 3\nc 1 2\n"), &["line 3: 2 components instead of 3"]);
     says(&refused("a 1 2 3\nb 1 2 3 4\n"), &["line 2: 4 components instead of 3"]);
+    let options = PrepareOptions { dim: NonZeroUsize::new(2), ..Default::default() };
+    let said = Scratch::new().refused("a 1 2 3\nb 1 2 3\n", &options);
+    says(&said, &["line 1: 3 components instead of 2", "--dim is wrong"]);
 }
 
 #[test]
