@@ -165,10 +165,12 @@ fn what_can_not_be_evaluated_is_said_with_the_cure() {
     let pairs = scratch.file("pairs.txt", "man woman 3 4\nman king 5 6\n");
     let none = scratch.file("none/readme.md", "");
     let none = Path::new(&none).parent().unwrap().to_str().unwrap();
+    let model = scratch.model.to_str().unwrap();
     for (arguments, parts) in [
         (&[][..], &["--analogies", "--similarities"][..]),
         (&["--analogies", &good, &bad], &["bad.txt, line 2", "3 words instead of four"]),
         (&["--analogies", "/no/such.txt"], &["can't read /no/such.txt"]),
+        (&["--similarities", &pairs, model], &["is a model, not a test set", "--model /"]),
         (&["--analogies", none], &["none", "no .txt, .csv or .tsv file"]),
         (&["--similarities", &pairs], &["pairs.txt, line 2", "2 number columns", "`score`"]),
         (&["--analogies", &good, "--methods", "3cosdiv"], &["3cosdiv", "3cosmul"]),

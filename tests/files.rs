@@ -56,6 +56,17 @@ fn standard_input_is_read_and_standard_output_written() {
 }
 
 #[test]
+fn an_export_that_nobody_reads_to_its_end_is_no_fault() {
+    let (_scratch, model) = prepared(TINY);
+    let mut export = kindred(&["export", "--format", "glove", "--out", "-"]);
+    let export = export.arg(&model).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut export = export.unwrap();
+    drop(export.stdout.take());
+    let output = export.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", said(&output));
+}
+
+#[test]
 fn rows_encoding_and_separator_are_those_that_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);

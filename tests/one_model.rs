@@ -264,6 +264,21 @@ fn settings_that_do_not_name_one_answer_are_refused() {
 }
 
 #[test]
+fn a_question_that_asks_no_head_is_answered_beside_the_head_of_another_model() {
+    let models = Models::new();
+    for arguments in [
+        &["nearest", "frog"][..],
+        &["analogy", "frog + toad"],
+        &["similarity", "frog", "toad"],
+        &["rank", "toad", "--word", "frog"],
+    ] {
+        let mut command = kindred(arguments);
+        command.env("KINDRED_HEAD", models.path("head-of-first"));
+        models.done(command);
+    }
+}
+
+#[test]
 fn every_answer_names_who_gives_it() {
     let models = Models::new();
     let (model, head) = (models.text("first"), models.text("head-of-first"));

@@ -70,6 +70,11 @@ fn an_expander_may_keep_stop_words() {
     assert_eq!(expanded(&usual, "the sea"), expanded(&usual, "sea"));
     assert_eq!(expanded(&usual, "sea ocean"), ["ocean", "sea"]);
     assert_eq!(expanded(&usual, "The the"), [""; 0]);
+    // On standard error, so that other programs see no more than before.
+    let output = kindred(&["expand", "--model", &model, "--head", &usual, "The the"]).output();
+    let output = output.unwrap();
+    assert!(output.status.success() && output.stdout.is_empty(), "{}", errors(&output));
+    assert!(errors(&output).contains("The the: no terms: none has"), "{}", errors(&output));
     assert!(expanded(&kept, "sea").contains(&"the".to_owned()));
     // What was made says so itself: it stays the same with other programs.
     let json = fs::read_to_string(Path::new(&usual).join("head.json")).unwrap();

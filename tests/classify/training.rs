@@ -72,12 +72,29 @@ fn a_head_from_data_to_answers() {
     );
     assert_eq!(answers[1]["error"]["code"], "unknown_word");
     assert_eq!(answers[1]["error"]["unknown"][0]["word"], "zzxqy");
-    assert!(errors(&output).contains("1 of the texts have no label"));
+    assert!(errors(&output).contains("1 of the texts has no label; it has its error"));
 
     // The lines before one that can't be read are answered.
     let output = piped(scratch.classify(&head), b"where is my package\n\xff\nzzxqy\n");
     assert_eq!((objects(&output).len(), output.status.code()), (1, Some(1)));
     assert!(errors(&output).contains("standard input, line 2: it is not UTF-8"));
+}
+
+#[test]
+fn what_can_not_become_a_head_is_refused_before_the_training() {
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.path("other")).unwrap();
+    fs::write(scratch.path("other/thesis.txt"), "years of work").unwrap();
+    for (out, expected) in [
+        ("other", "is not a head or holds other files too"),
+        ("other/thesis.txt/head", "can't create"),
+    ] {
+        let output = scratch.train(out, &["--replace"]);
+        let said = errors(&output);
+        assert!(!output.status.success() && said.contains(expected), "{said}");
+        assert!(!said.contains("epoch"), "{said}");
+    }
+    assert_eq!(fs::read_dir(scratch.path("other")).unwrap().count(), 1);
 }
 
 #[test]

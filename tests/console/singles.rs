@@ -110,10 +110,16 @@ fn what_can_not_be_compared_is_said_with_the_cure() {
     for (arguments, code, part) in [
         (&["similarity", "frogz", "toad"][..], 1, "`frogz`; did you mean frog"),
         (&["similarity", "frogz", "toad", "--unknown", "skip"], 1, "`frogz`"),
-        (&["odd-one-out", "frog", "toad"], 1, "`words` must be"),
+        (&["odd-one-out", "frog", "toad"], 1, "needs at least 3 words with spaces between them"),
+        (&["odd-one-out", "frog,toad,king"], 1, "not 1"),
         (&["odd-one-out", "frog", "toadz", "king"], 1, "`toadz`; did you mean toad"),
         (&["rank", "toadz", "--word", "frog"], 1, "`toadz`; did you mean toad"),
         (&["rank", "toad", "--expression", "king +"], 1, "column 7"),
+        (
+            &["rank", "queen", "--expression", "king", "-", "man", "+", "woman"],
+            1,
+            "put the whole expression into quotes, as in 'king - man + woman'",
+        ),
         (&["nearest", "--text", "xyzzyq"], 1, "xyzzyq"),
         (&["similarity", "frog"], 2, "needs 2 values for `WORD`, not 1"),
         (&["similarity", "frog", "toad", "newt"], 2, "needs 2 values for `WORD`, not 3"),

@@ -233,7 +233,7 @@ pub struct PrepareArguments {
     pub dim: Option<NonZeroUsize>,
     /// Read only the first N rows; those that are skipped or repeated count, too. The rest of INPUT
     /// is read for its checksum only
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<NonZeroUsize>(1, u64::MAX))]
     pub limit: Option<NonZeroUsize>,
     /// Encoding of text in INPUT and in the files of --words and --bias, by its WHATWG name, such
     /// as windows-1252 (latin1), shift_jis or utf-16le; a byte order mark overrides it [default:

@@ -123,6 +123,7 @@ impl Fault<'_> {
             ErrorKind::InvalidValue => {
                 let valid = either(&self.texts(ContextKind::ValidValue));
                 match (value.is_empty(), valid.is_empty()) {
+                    (true, true) if !flag.starts_with('-') => format!("`{flag}` can't be empty"),
                     (true, true) => {
                         format!("`{flag}` needs a value, as in `{}`", as_typed(&argument))
                     }
@@ -206,11 +207,24 @@ impl Fault<'_> {
                  the name of its option before it"
             );
         }
+        if self.lacks_output() {
+            return format!(
+                "`{argument}` is an argument too many for `{name}`; if it is the output, write \
+                 `--out {argument}`"
+            );
+        }
         format!(
             "`{argument}` is an argument too many for `{name}`; put what has spaces into quotes, \
              as in 'new york'{}",
             self.suggested()
         )
+    }
+
+    /// Whether the command writes to `--out`, and that was not typed.
+    fn lacks_output(&self) -> bool {
+        let is_out = |typed: &str| typed == "--out" || typed.starts_with("--out=");
+        self.command.get_arguments().any(|one| one.get_long() == Some("out"))
+            && !self.arguments.iter().filter_map(|typed| typed.to_str()).any(is_out)
     }
 
     /// An option before this argument that the command does not have, and that was taken for a
@@ -230,7 +244,13 @@ impl Fault<'_> {
 
     fn no_command(&self, typed: &str) -> String {
         let meant = self.meant(ContextKind::SuggestedSubcommand);
-        format!("`{}` has no command `{typed}`{meant}", self.name)
+        // `kindred frog`, but not `kindred help frog`.
+        let is_first = self.arguments.get(1).is_some_and(|first| first == typed);
+        let advice = match meant.is_empty() && is_first && self.name == "kindred" {
+            true => "; to look up a word: kindred nearest WORD".to_owned(),
+            false => meant,
+        };
+        format!("`{}` has no command `{typed}`{advice}", self.name)
     }
 
     fn conflict(&self, flag: &str, argument: &str) -> String {

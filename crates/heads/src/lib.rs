@@ -32,7 +32,7 @@ pub use import::{
 pub use model_store::head::{
     About, AnyHead, Cut, Description, Expander, ExpanderDescription, ExpanderWeights, Head,
     HeadError, HeadKind, MadeFor, Probabilities, TermsFrom, Token, Tokeniser, Tokens, about,
-    write_expander,
+    check_free, write_expander,
 };
 pub use plain_expander::{ReachError, STOP_WORDS, plain_expander, reach_of};
 pub use rayon::ThreadPool;

@@ -40,6 +40,14 @@ pub enum JobError {
     /// The input can't be read.
     #[error(transparent)]
     Read(#[from] ModelError),
+    /// The folder of the unfinished work can't be made, so there is no work yet.
+    #[error("can't create {}: {source}; choose another --out", folder.display())]
+    NotBegun {
+        /// The folder.
+        folder: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
     /// The system refused to read or write.
     #[error(
         "can't {action} {}: {source}; rows that are done are kept: the same command goes on from \

@@ -153,7 +153,9 @@ impl Journal {
         let mut folder = file.as_os_str().to_owned();
         folder.push(".partial");
         let folder = PathBuf::from(folder);
-        fs::create_dir_all(&folder).map_err(JobError::io("create", &folder))?;
+        if let Err(source) = fs::create_dir_all(&folder) {
+            return Err(JobError::NotBegun { folder, source });
+        }
         let open = |name: &str| {
             let path = folder.join(name);
             let mut options = OpenOptions::new();

@@ -85,7 +85,8 @@ macro_rules! with_options {
                 values: Values::Words { most: MAX_EXCLUDED },
                 must_be: "a list of at most 1000 words",
                 flag: Some(Flag { long: "exclude", short: None, value: "WORD" }),
-                help: "Exclude a word from the answers; may be repeated",
+                help: "Exclude a word from the answers; may be repeated. A word that the model \
+                       does not have is ignored",
             }
             include_query: bool [nearest analogy rank] {
                 values: Values::Switch,

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use model_store::format::{DATA_START, INDEX_FILE, VECTORS_FILE, WORDS_FILE};
+use model_store::head::HEAD_FILE;
 use model_store::prepare::{Input, PrepareOptions, prepare_folder};
 use model_store::{ModelError, ModelStore};
 use tempfile::TempDir;
@@ -101,9 +102,13 @@ fn what_is_no_model_is_refused_with_the_cure() {
     fs::write(not_ours.join(VECTORS_FILE), other).unwrap();
     let text = scratch.path().join("glove.txt");
     fs::write(&text, "the 1 2\n").unwrap();
+    let head = scratch.path().join("head");
+    fs::create_dir(&head).unwrap();
+    fs::write(head.join(HEAD_FILE), "{}").unwrap();
     for (path, reason) in [
         (scratch.path().join("nowhere"), "there is no such folder"),
         (scratch.path().to_owned(), "it has no file vectors.safetensors"),
+        (head, "it is a head, which is named with --head"),
         (text, "it is a file, not a folder"),
         (not_ours, "it has no metadata"),
     ] {

@@ -41,10 +41,16 @@ impl Verification {
         verified.map_err(no_thread)?.map_err(|error| {
             let cure = match written {
                 None => "nothing was written: run the command again with a whole model".to_owned(),
-                Some(file) => format!(
-                    "{} is from the damaged model: delete it, and run the command again with a whole model",
-                    file.display()
-                ),
+                Some(file) => {
+                    let written = match file.as_os_str() == "-" {
+                        true => "what went to standard output".to_owned(),
+                        false => file.display().to_string(),
+                    };
+                    format!(
+                        "{written} is from the damaged model: delete it, and run the command again \
+                         with a whole model"
+                    )
+                }
             };
             CommandError::UsedDamaged { source: Box::new(error), cure }
         })

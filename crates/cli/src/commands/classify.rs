@@ -11,7 +11,7 @@ use kindred::{Classified, Device, Error, Kindred, NamedLabel};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::texts::{Notes, Printer, Row, Shown, Style};
+use super::texts::{NO_LABELS, Notes, Printer, Row, Shown, Style};
 use super::{CommandError, each_batch, model_of, own_engine};
 use crate::arguments::ClassifyArguments;
 use server::http::problem;
@@ -123,7 +123,7 @@ impl Asked<'_> {
         };
         let rows = wanted.iter().map(row).collect();
         let limit = Some(self.head.description().tokens.limit as u64);
-        self.printer.shown(text, &Shown { rows, explanation, notes, limit })
+        self.printer.shown(text, &Shown { rows, none: NO_LABELS, explanation, notes, limit })
     }
 }
 

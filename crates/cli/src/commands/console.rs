@@ -10,6 +10,7 @@ use crate::arguments::{
 };
 use crate::console::{self, Form, Session};
 use kindred::method::Method;
+use kindred::question::MIN_COMPARED_WORDS;
 use kindred::{Options, Side, Target, Unknown};
 use server::config::{Config, ConfigError};
 use server::logging;
@@ -20,7 +21,7 @@ pub(super) fn console(arguments: &ConsoleArguments) -> Result<(), CommandError> 
     let ConsoleArguments { source, head, options, method, output, compat } = arguments;
     let source = AnswerSource { head: head.clone(), ..source.clone() };
     start_log()?;
-    let mut session = Session::new(&source, &options.0, *method, output.compare, true)?;
+    let mut session = Session::new(&source, &options.0, *method, output.compare)?;
     let form = Form::new(output.json);
     if io::stdin().is_terminal() && io::stdout().is_terminal() {
         console::talk(&mut session, form, *compat)?;
@@ -70,7 +71,7 @@ fn ask(
     asked: &str,
 ) -> Result<(), CommandError> {
     start_log()?;
-    let mut session = Session::new(source, &options.0, method, output.compare, output.compare)?;
+    let mut session = Session::single(source, &options.0, method, output.compare)?;
     console::answer_one(&mut session, output.json, question, asked)
 }
 
@@ -90,6 +91,13 @@ pub(super) fn similarity(arguments: &SimilarityArguments) -> Result<(), CommandE
 /// Says which of some words is the odd one.
 pub(super) fn odd_one_out(arguments: &OddOneOutArguments) -> Result<(), CommandError> {
     let OddOneOutArguments { words, comparison } = arguments;
+    if words.len() < MIN_COMPARED_WORDS {
+        let given = words.len();
+        return Err(CommandError::Usage(format!(
+            "`kindred odd-one-out` needs at least {MIN_COMPARED_WORDS} words with spaces between \
+             them, not {given}"
+        )));
+    }
     start_log()?;
     let session = Session::without_search(&comparison.source)?;
     let unknown = comparison.unknown.unwrap_or(Unknown::Error);
@@ -99,6 +107,7 @@ pub(super) fn odd_one_out(arguments: &OddOneOutArguments) -> Result<(), CommandE
 /// Says which ranks words have among the neighbours of a word, a text or an expression.
 pub(super) fn rank(arguments: &RankArguments) -> Result<(), CommandError> {
     let RankArguments { words, word, text, expression, method, unknown, .. } = arguments;
+    check_expression_is_whole(expression.as_deref(), words)?;
     let (target, asked) = match (word, text, expression) {
         (Some(word), ..) => (Target::word(word), word),
         (_, Some(text), _) => (Target::text(text), text),
@@ -108,8 +117,25 @@ pub(super) fn rank(arguments: &RankArguments) -> Result<(), CommandError> {
     let RankArguments { options, json, source, .. } = arguments;
     let options = Options { method: *method, unknown: *unknown, ..options.0.clone() };
     start_log()?;
-    let session = Session::new(source, &Options::default(), None, false, false)?;
+    let session = Session::single(source, &Options::default(), None, false)?;
     console::rank(&session, *json, words, (&target, asked), &options)
+}
+
+/// Refuses `--expression king - man + woman`: without quotes, all but its first word are words to
+/// rank, and a model may have them all.
+fn check_expression_is_whole(
+    expression: Option<&str>,
+    words: &[String],
+) -> Result<(), CommandError> {
+    let is_single = |text: &&str| text.split_whitespace().count() == 1;
+    let sign = words.iter().find(|word| looks_like_an_expression(word));
+    match expression.filter(is_single).zip(sign) {
+        Some((expression, sign)) => Err(CommandError::Usage(format!(
+            "the expression is `{expression}` alone, and `{sign}` a word to rank; put the whole \
+             expression into quotes, as in 'king - man + woman'"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Logs only warnings and errors, so that the answers stay readable.

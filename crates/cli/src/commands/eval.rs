@@ -22,6 +22,7 @@ use serde_json::json;
 
 /// Asks a model the questions of test sets, and prints how many it answers right.
 pub(super) fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
+    check_are_no_models(arguments)?;
     // All sets are read first, so that a fault in one is found before the long work.
     let analogies: Vec<_> =
         arguments.analogies.iter().map(|path| read_analogies(path)).collect::<Result<_, _>>()?;
@@ -81,6 +82,19 @@ pub(super) fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
         say!("{}", serde_json::to_string_pretty(&report).expect("numbers and names are JSON"))
     } else {
         say!("{}", tables(&report, &methods))
+    }
+}
+
+/// Refuses a model folder among the test sets: behind these, `DIR` is taken for one more.
+fn check_are_no_models(arguments: &EvalArguments) -> Result<(), CommandError> {
+    let EvalArguments { analogies, similarities, classification, .. } = arguments;
+    let mut sets = analogies.iter().chain(similarities).chain(classification);
+    match sets.find(|set| set.is_dir() && ModelStore::open(set).is_ok()) {
+        Some(model) => Err(CommandError::Usage(format!(
+            "{0} is a model, not a test set; name it with --model {0}",
+            model.display()
+        ))),
+        None => Ok(()),
     }
 }
 

@@ -11,7 +11,7 @@ use kindred::{Device, ImpliedTerm, ImpliedTerms, Kindred};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::texts::{Notes, Printer, Row, Shown, Style};
+use super::texts::{NO_TERMS, Notes, Printer, Row, Shown, Style};
 use super::{CommandError, each_batch, model_of, own_engine};
 use crate::arguments::{ExpandArguments, TermArguments};
 use server::http::problem;
@@ -179,7 +179,8 @@ impl Run<'_> {
         };
         let rows = found.terms.iter().map(row).collect();
         let limit = self.expander.description().tokens.as_ref().map(|tokens| tokens.limit as u64);
-        self.printer.shown(title, &Shown { rows, explanation: None, notes, limit })
+        let shown = Shown { rows, none: NO_TERMS, explanation: None, notes, limit };
+        self.printer.shown(title, &shown)
     }
 }
 

@@ -1,8 +1,10 @@
 //! `kindred export`: writes a model in the formats of other programs.
 
+use std::io;
 use std::time::Instant;
 
 use indicatif::HumanCount;
+use kindred::ModelError;
 use kindred::export::{ExportOptions, export as write};
 
 use super::beside::Verification;
@@ -43,7 +45,18 @@ pub(super) fn export(arguments: &ExportArguments) -> Result<(), CommandError> {
         interrupt.go_on()
     });
     display.finish();
-    result?;
+    match result {
+        // As in `kindred export … --out - | head`. Other files would be missing.
+        Err(ModelError::Io { source, .. })
+            if to_stdout
+                && source.kind() == io::ErrorKind::BrokenPipe
+                && words.is_none()
+                && bias.is_none() =>
+        {
+            return Ok(());
+        }
+        written => written?,
+    }
     verification.finish(Some(out))?;
     if store.table().biases().is_some() && bias.is_none() {
         eprintln!("the model has biases, which were not written; --bias FILE writes them");

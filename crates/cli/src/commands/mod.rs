@@ -43,7 +43,7 @@ pub use serve::serve_with;
 use crate::arguments::{Cli, Command, ModelArguments, TokensArguments, TrainCommand};
 use crate::console::heading;
 pub use crate::error::CommandError;
-use kindred::heads::{Tokens, has_no_capitals};
+use kindred::heads::{Tokens, check_free, has_no_capitals};
 use kindred::prepare::{TextEncoding, not_plain_reason, other_kind_reason, utf16_cure};
 use kindred::{Device, ModelStore, Settings};
 use server::config::ServeFlags;
@@ -119,13 +119,23 @@ fn tokens(model: &ModelStore, arguments: TokensArguments) -> Tokens {
     Tokens { tokeniser, lower_case: has_no_capitals(model), limit, cut }
 }
 
-/// Refuses to write a head where something is, before anything is computed.
+/// A path as it is typed in a shell: between quotes if it has spaces, signs and the like.
+fn typed(path: &Path) -> String {
+    let path = path.display().to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:@%,".contains(c);
+    match path.chars().all(is_plain) {
+        true => path,
+        false => format!("'{}'", path.replace('\'', r"'\''")),
+    }
+}
+
+/// Refuses to write a head where something is, or nothing can be, before anything is computed.
 fn check_is_free(out: &Path, replace: bool) -> Result<(), CommandError> {
     if out.exists() && !replace {
         let message = format!("{} exists; choose another --out, or add --replace", out.display());
         return Err(CommandError::Usage(message));
     }
-    Ok(())
+    Ok(check_free(out, replace)?)
 }
 
 /// The content of a text file. `wanted` says which file is wanted.
@@ -253,5 +263,23 @@ fn print(text: &[u8]) -> Result<(), CommandError> {
             Err(CommandError::System { doing: "can't write to standard output", source: e })
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_shown_as_a_shell_reads_them() {
+        for (path, expected) in [
+            ("models/glove.6B.50d", "models/glove.6B.50d"),
+            ("modèles/fr", "modèles/fr"),
+            ("my models/a", "'my models/a'"),
+            ("it's", r"'it'\''s'"),
+            ("a$b", "'a$b'"),
+        ] {
+            assert_eq!(typed(Path::new(path)), expected);
+        }
     }
 }

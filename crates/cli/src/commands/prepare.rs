@@ -8,9 +8,9 @@ use kindred::ModelStore;
 use kindred::contract::Metric;
 use kindred::prepare::{Input, PrepareOptions, Progress, Summary, prepare_folder};
 
-use super::CommandError;
 use super::progress::{Display, Step, counted};
 use super::signals::{Interrupt, REMOVED};
+use super::{CommandError, typed};
 use crate::arguments::PrepareArguments;
 
 /// Converts a vectors file into a model folder, and shows the progress.
@@ -39,6 +39,7 @@ pub(super) fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> 
     let (interrupt, mut display) = (Interrupt::watch(REMOVED), Display::new());
     let started = Instant::now();
     let from_stdin = arguments.input.as_os_str() == "-";
+    check_is_no_address(&arguments.input)?;
     let input = if from_stdin { Input::Stdin } else { Input::File(&arguments.input) };
     let result = prepare_folder(input, &arguments.out, &options, &mut |progress: Progress| {
         display.show(&Step {
@@ -53,6 +54,18 @@ pub(super) fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> 
     display.finish();
     let summary = result?;
     print_summary(arguments, &summary, started.elapsed())
+}
+
+/// Refuses the address of a file on the web.
+fn check_is_no_address(input: &Path) -> Result<(), CommandError> {
+    let name = input.display().to_string();
+    let is_address = ["http://", "https://"].iter().any(|scheme| name.starts_with(scheme));
+    match is_address && !input.exists() {
+        true => Err(CommandError::Usage(format!(
+            "{name} is an address, not a file; download it first: curl -LO {name}"
+        ))),
+        false => Ok(()),
+    }
 }
 
 fn is_empty(folder: &Path) -> bool {
@@ -93,5 +106,5 @@ fn print_summary(
     for warning in &summary.warnings {
         eprintln!("warning: {warning}");
     }
-    say!("to serve it: kindred serve --model {}", arguments.out.display())
+    say!("to serve it: kindred serve --model {}", typed(&arguments.out))
 }

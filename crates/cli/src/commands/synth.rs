@@ -10,10 +10,10 @@ use kindred::contract::Metric;
 use kindred::export::check_free;
 use kindred::synth::{SynthOptions, synth_folder, synth_text};
 
-use super::CommandError;
 use super::prepare::under;
 use super::progress::{Display, Step};
 use super::signals::{Interrupt, REMOVED};
+use super::{CommandError, typed};
 use crate::arguments::SynthArguments;
 
 /// Generates a synthetic model folder or text file, and shows the progress.
@@ -45,12 +45,12 @@ pub(super) fn synth(arguments: &SynthArguments) -> Result<(), CommandError> {
     if let Some(out) = out {
         shown(&interrupt, *rows, |on_progress| synth_folder(options, out, *replace, on_progress))?;
         made(out)?;
-        say!("to serve it: kindred serve --model {}", out.display())?;
+        say!("to serve it: kindred serve --model {}", typed(out))?;
     }
     if let Some(text) = text {
         shown(&interrupt, *rows, |on_progress| synth_text(options, text, *replace, on_progress))?;
         made(text)?;
-        say!("to convert it into a model: kindred prepare {} --out DIR", text.display())?;
+        say!("to convert it into a model: kindred prepare {} --out DIR", typed(text))?;
     }
     Ok(())
 }

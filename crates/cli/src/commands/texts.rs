@@ -11,6 +11,12 @@ use super::{CommandError, heading, print};
 use crate::console::{explanation_lines, reasons, tab_separated};
 use server::escape::{escaped, escaped_lines};
 
+/// Said of a text whose labels are all left out.
+pub(super) const NO_LABELS: &str = "no labels: none has the probability that --threshold asks for";
+
+/// Said of a text that implies nothing.
+pub(super) const NO_TERMS: &str = "no terms: none has a weight above 0 that --min-weight keeps";
+
 /// The form of answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
@@ -43,6 +49,8 @@ pub(super) struct Row {
 /// The answer to a text, for styles other than JSON.
 pub(super) struct Shown<'a> {
     pub(super) rows: Vec<Row>,
+    /// Said if there are none.
+    pub(super) none: &'static str,
     /// Why the text has its most probable label, if that is wanted.
     pub(super) explanation: Option<&'a Explanation<'a>>,
     pub(super) notes: Notes<'a>,
@@ -127,8 +135,11 @@ impl Printer {
 
     /// Prints an answer in the other styles. `title` is the text, or a name for what was asked.
     pub(super) fn shown(&self, title: &str, answer: &Shown<'_>) -> Result<(), CommandError> {
-        let Shown { rows, explanation, notes: Notes { unknown, is_cut }, limit } = answer;
+        let Shown { rows, none, explanation, notes: Notes { unknown, is_cut }, limit } = answer;
         let mut notes = Vec::new();
+        if rows.is_empty() {
+            notes.push((*none).to_owned());
+        }
         if !unknown.is_empty() {
             notes.push(format!("unknown: {}", unknown.join(" ")));
         }
@@ -173,17 +184,31 @@ impl Printer {
     pub(super) fn finish(&self, answer: &str) -> Result<(), CommandError> {
         match self.failed {
             0 => Ok(()),
-            count => Err(CommandError::Usage(format!(
-                "{count} of the texts have no {answer}; each has its error"
-            ))),
+            count => {
+                let (has, each) = if count == 1 { ("has", "it") } else { ("have", "each") };
+                Err(CommandError::Usage(format!(
+                    "{count} of the texts {has} no {answer}; {each} has its error"
+                )))
+            }
         }
     }
 }
 
 /// Prints a note on a text to standard error.
 fn note(title: &str, said: &str) {
-    let title = if title.trim().is_empty() { "an empty text" } else { title };
-    eprintln!("{}", escaped(&format!("{title}: {said}")));
+    eprintln!("{}", escaped(&format!("{}: {said}", shortened(title))));
+}
+
+/// The beginning of a text that is long, so that a note on it can be read.
+fn shortened(title: &str) -> String {
+    const SHOWN: usize = 80;
+    if title.trim().is_empty() {
+        return "an empty text".to_owned();
+    }
+    match title.char_indices().nth(SHOWN) {
+        None => title.to_owned(),
+        Some((end, _)) => format!("{}…", &title[..end]),
+    }
 }
 
 #[cfg(test)]
@@ -206,6 +231,20 @@ mod tests {
         let error = serde_json::to_value(Failed { error }).unwrap();
         assert_eq!(error["error"]["code"], "unknown_word");
         assert_eq!(error["error"]["unknown"], json!([{"word": "x", "suggestions": []}]));
+    }
+
+    #[test]
+    fn notes_name_texts_by_their_beginning() {
+        let long = "ä".repeat(81);
+        let cut = "ä".repeat(80) + "…";
+        for (title, expected) in [
+            (" ", "an empty text"),
+            ("a film", "a film"),
+            (&long[..160], &long[..160]),
+            (long.as_str(), cut.as_str()),
+        ] {
+            assert_eq!(shortened(title), expected);
+        }
     }
 
     #[test]

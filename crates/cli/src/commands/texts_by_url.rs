@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::by_url::{ByUrl, Problem};
 use super::expand::{token, wanted_form, wanted_terms};
-use super::texts::{Notes, Printer, Row, Shown, Style};
+use super::texts::{NO_LABELS, NO_TERMS, Notes, Printer, Row, Shown, Style};
 use super::{CommandError, each_batch};
 use crate::arguments::{ClassifyArguments, ExpandArguments};
 
@@ -44,7 +44,7 @@ pub(super) fn classify(arguments: &ClassifyArguments) -> Result<(), CommandError
         true => (service.with("explain", json!(true)), EXPLAINED_TOGETHER),
         false => (service, TOGETHER),
     };
-    print_all(&service, (texts, together), *json, rows)?.finish("label")
+    print_all(&service, (texts, together), *json, rows, NO_LABELS)?.finish("label")
 }
 
 /// Prints the terms that texts imply.
@@ -75,15 +75,18 @@ pub(super) fn expand(arguments: &ExpandArguments) -> Result<(), CommandError> {
         true => service.with("explain", json!(true)),
         false => service,
     };
-    print_all(&service, (texts, TOGETHER), *json || format.is_some(), rows)?.finish("terms")
+    let is_json = *json || format.is_some();
+    print_all(&service, (texts, TOGETHER), is_json, rows, NO_TERMS)?.finish("terms")
 }
 
-/// Prints the answers to all texts. A request has at most `together` of them.
+/// Prints the answers to all texts; `none` is said of one without rows. A request has at most
+/// `together` texts.
 fn print_all(
     service: &ByUrl,
     (texts, together): (&[String], usize),
     is_json: bool,
     rows: ReadRows,
+    none: &'static str,
 ) -> Result<Printer, CommandError> {
     let (model, version) = service.model();
     let head = service.head().unwrap_or_default();
@@ -96,7 +99,7 @@ fn print_all(
                 let asked = json!({"text": text});
                 match answer {
                     Ok(found) if printer.style == Style::Json => printer.json(&asked, found)?,
-                    Ok(found) => print(&printer, text, &found, service.limit(), rows)?,
+                    Ok(found) => print(&printer, text, &found, service.limit(), (rows, none))?,
                     Err(Problem { fault, json }) => {
                         printer.failed(text, &asked, &fault.detail, json)?;
                     }
@@ -114,7 +117,7 @@ fn print(
     text: &str,
     found: &JsonAnswer,
     limit: Option<u64>,
-    rows: ReadRows,
+    (rows, none): (ReadRows, &'static str),
 ) -> Result<(), CommandError> {
     let explanation = found.field::<Explanation<'static>>("explanation");
     let explanation = explanation.as_ref();
@@ -122,5 +125,5 @@ fn print(
     let rows = rows(found, explanation).ok_or_else(strange)?;
     let unknown = found.field::<Vec<String>>("unknown").unwrap_or_default();
     let notes = Notes { unknown: &unknown, is_cut: found.field("cut").unwrap_or_default() };
-    printer.shown(text, &Shown { rows, explanation, notes, limit })
+    printer.shown(text, &Shown { rows, none, explanation, notes, limit })
 }

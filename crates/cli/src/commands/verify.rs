@@ -1,5 +1,6 @@
 //! `kindred verify`: checks every checksum of a model folder, and of a head's.
 
+use indicatif::HumanCount;
 use kindred::heads::{AnyHead, about};
 
 use super::{CommandError, model_of};
@@ -19,7 +20,7 @@ pub(super) fn verify(arguments: &VerifyArguments) -> Result<(), CommandError> {
         "{name}: version {}, {} rows × {} dimensions, metric {}{}, prepared from {} by {} at {}; all \
          checksums match",
         model.version(),
-        header.rows,
+        HumanCount(model.rows() as u64),
         header.dim,
         header.metric.name(),
         if header.checksums.biases.is_some() { " with biases" } else { "" },

@@ -71,6 +71,18 @@ pub(crate) fn talk(session: &mut Session, form: Form, compat: bool) -> Result<()
             Err(CommandError::Output(e)) => return unread(e),
             Err(error) => eprintln!("{}", escaped(&error.to_string())),
         }
+        if let Some(advice) = advice(&line) {
+            eprintln!("   {advice}");
+        }
+    }
+}
+
+/// The command that is meant by a word with which other consoles end or help. It is looked up, too.
+fn advice(line: &str) -> Option<&'static str> {
+    match line.trim() {
+        "exit" | "quit" => Some("a word was looked up; to end: :quit, or Ctrl-D"),
+        "help" => Some("a word was looked up; for the commands: :help"),
+        _ => None,
     }
 }
 

@@ -34,7 +34,17 @@ impl Local {
     /// The model, the heads and the engine that `serve` would use.
     pub(super) fn with_engine(source: &AnswerSource) -> Result<Self, CommandError> {
         let one = open(source)?;
-        let (heads, settings) = (one.heads()?, settings(&one));
+        let heads = one.heads()?;
+        Self::start(one, heads)
+    }
+
+    /// The same model and engine without heads, for questions that ask none.
+    pub(super) fn without_heads(source: &AnswerSource) -> Result<Self, CommandError> {
+        Self::start(open(source)?, Vec::new())
+    }
+
+    fn start(one: OneModel, heads: Vec<ServedHead>) -> Result<Self, CommandError> {
+        let settings = settings(&one);
         let kindred = Kindred::start(one.model.into(), settings).map_err(LoadError::from)?;
         Ok(Self { kindred, heads })
     }

@@ -32,18 +32,37 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// A session with the service behind the URL, or with a model in this process.
+    /// A session with the service behind the URL, or with a model in this process and its heads.
     pub(crate) fn new(
         source: &AnswerSource,
         options: &Options,
         method: Option<Method>,
         compare: bool,
-        may_compare: bool,
+    ) -> Result<Self, CommandError> {
+        Self::begin(source, options, method, compare, Local::with_engine)
+    }
+
+    /// A session for a single question, which asks no head: what is wrong with one does not matter.
+    pub(crate) fn single(
+        source: &AnswerSource,
+        options: &Options,
+        method: Option<Method>,
+        compare: bool,
     ) -> Result<Self, CommandError> {
         // In a console, `:compare` may follow later.
-        if source.url.is_some() && source.model.is_some() && !may_compare {
+        if source.url.is_some() && source.model.is_some() && !compare {
             return Err(CommandError::ModelElsewhere);
         }
+        Self::begin(source, options, method, compare, Local::without_heads)
+    }
+
+    fn begin(
+        source: &AnswerSource,
+        options: &Options,
+        method: Option<Method>,
+        compare: bool,
+        local: fn(&AnswerSource) -> Result<Local, CommandError>,
+    ) -> Result<Self, CommandError> {
         let service: Rc<dyn Service> = match &source.url {
             Some(url) => Rc::new(Remote::new(url, source.api_key.as_deref())?),
             None => {
@@ -52,7 +71,7 @@ impl Session {
                         "{URL_VARIABLE} is for `kindred health` alone; --url queries a service"
                     );
                 }
-                Rc::new(Local::with_engine(source)?)
+                Rc::new(local(source)?)
             }
         };
         let mut session = Self::with(service, source, Options { method, ..options.clone() });
@@ -63,7 +82,7 @@ impl Session {
     /// A session for questions that need no search: without a URL, no engine is made for it.
     pub(crate) fn without_search(source: &AnswerSource) -> Result<Self, CommandError> {
         if source.url.is_some() {
-            return Self::new(source, &Options::default(), None, false, false);
+            return Self::single(source, &Options::default(), None, false);
         }
         let service = Rc::new(Local::with_reference(source)?);
         Ok(Self::with(service, source, Options::default()))

@@ -36,6 +36,7 @@ fn each_kind_of_value_says_what_it_must_be() {
         ),
         (&["analogy", "a", "--method", "3cosad"], "did you mean 3cosadd?"),
         (&["serve", "--model", ""], "`--model` needs a value, as in `--model [NAME=]DIR`"),
+        (&["prepare", "", "--out", "m"], "`INPUT` can't be empty"),
         (&["serve", "--model"], "`--model` needs a value, as in `--model [NAME=]DIR`"),
         (&["analogy", "a", "--method"], "needs a value: 3cosadd, 3cosmul or pairdirection"),
         (&["serve", "--http-threads", "x"], "`--http-threads` must be a whole number, not `x`"),
@@ -51,6 +52,10 @@ fn each_kind_of_value_says_what_it_must_be() {
         (&["serve", "--log-format", "xml"], "must be text or json, not `xml`"),
         (&["graph", "--out", "g.npz", "--min-score", "NaN"], "must be a finite number"),
         (&["graph", "--out", "g.npz", "--first-rows", "0"], "a whole number of at least 1"),
+        (
+            &["prepare", "in.txt", "--out", "m", "--limit", "0"],
+            "`--limit` must be a whole number of at least 1, not `0`",
+        ),
         (&["classify", "--threshold", "2"], "must be a number from 0 to 1, not `2`"),
         (&["classify", "--top", "0"], "must be a whole number of at least 1, not `0`"),
         (&["expand", "--format", "x"], "`--format`: unknown form `x`; forms: terms"),
@@ -81,7 +86,14 @@ fn other_faults_name_the_argument_and_the_cure() {
             "is an argument too many for `kindred health`, which takes options only",
         ),
         (&["nearst", "a"], "`kindred` has no command `nearst`; did you mean nearest?"),
-        (&["frog"], "`kindred` has no command `frog`"),
+        (&["frog"], "`kindred` has no command `frog`; to look up a word: kindred nearest WORD\n"),
+        (&["help", "frog"], "`kindred` has no command `frog`\n"),
+        (
+            &["prepare", "in.txt", "model"],
+            "`model` is an argument too many for `kindred prepare`; if it is the output, write \
+             `--out model`",
+        ),
+        (&["prepare", "my", "in.txt", "--out", "model"], "put what has spaces into quotes"),
         (&["bulk", "count"], "`kindred bulk` has no command `count`"),
         (
             &["console", "--compat", "--compare"],

@@ -62,7 +62,11 @@ impl FullScanEngine {
             .num_threads(threads)
             .thread_name(|i| format!("kindred-scan-{i}"))
             .build()
-            .map_err(|source| StartError { threads, source: source.into() })?;
+            .map_err(|source| {
+                let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+                let threads = if threads == 0 { cores() } else { threads };
+                StartError { threads, source: source.into() }
+            })?;
         Ok(Self { model, pool: Arc::new(pool), instructions })
     }
 

@@ -79,7 +79,8 @@ impl Format {
                      objects with `label` and `text`, \
                      or `{PREFIX}x text`, or CSV whose first line names the columns `label` and \
                      `text`, or those that --label-column and --text-column name; if a space \
-                     follows each label, make it a tab: sed 's/ /\\t/' FILE"
+                     follows each label, train with --format space, or make it a tab: \
+                     sed 's/ /\\t/' FILE"
                 ),
             }),
         }

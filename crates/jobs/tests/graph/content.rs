@@ -111,6 +111,9 @@ fn what_can_not_be_is_refused_before_anything_is_written() {
     assert_eq!(std::fs::read(&file).unwrap(), b"mine");
     make(&kindred, &file, &GraphOptions { replace: true, ..default() }).unwrap();
     assert_eq!(read(&file).rows, 5);
+    // There is no work yet that the same command could go on with.
+    let error = make(&kindred, &file.join("g.npz"), &default()).unwrap_err();
+    assert!(matches!(error, JobError::NotBegun { .. }), "{error}");
     let error = make(&kindred, folder.path(), &GraphOptions { replace: true, ..default() });
     assert!(error.unwrap_err().to_string().contains("must end in .npz or .parquet"));
 }

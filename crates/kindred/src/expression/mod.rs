@@ -102,6 +102,9 @@ fn after_term(piece: &Piece) -> ExpressionError {
         PieceKind::Word(word) if word.starts_with(['*', '×', '·']) => {
             error.hinting("a weight is written directly before its word, as in 2*king")
         }
+        PieceKind::Word(word) if word.starts_with(['/', '÷']) => {
+            error.hinting("there is no division; write a weight before the word, as in 0.5*king")
+        }
         PieceKind::Word(_) => error.hinting(
             "two words need an operator between them; in a URL a plus is written %2B, because + is \
              a space there; a word with a space in it needs double quotes",

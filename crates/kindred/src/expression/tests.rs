@@ -141,6 +141,8 @@ fn other_dashes_spaced_weights_and_parentheses_in_words_have_hints() {
         ("(king \u{ff0b} man)", 7, "write - or +"),
         ("2 * king", 3, "2*king"),
         ("2 \u{d7} king", 3, "2*king"),
+        ("king / 2", 6, "0.5*king"),
+        ("(king \u{f7}2)", 7, "0.5*king"),
         ("mercury_(planet) - sun", 9, "double quotes"),
         ("sun + mercury_(planet)", 15, "double quotes"),
         ("(sun + f(x))", 9, "double quotes"),

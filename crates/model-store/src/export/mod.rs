@@ -10,6 +10,7 @@ use safetensors::tensor::{Metadata, TensorInfo};
 
 pub use crate::whole::check_free;
 
+use crate::format::{INDEX_FILE, VECTORS_FILE, WORDS_FILE};
 use crate::prepare::{MAX_WORD_BYTES, VectorsFormat, ends_in_a_number};
 use crate::whole::NewFile;
 use crate::{ModelError, ModelStore, npy};
@@ -80,6 +81,9 @@ pub struct ExportOptions {
     pub replace: bool,
 }
 
+/// The files of a model folder, which `replace` does not replace.
+const MODEL_FILES: [&str; 3] = [VECTORS_FILE, WORDS_FILE, INDEX_FILE];
+
 /// Rows converted together, on all cores.
 const ROWS_PER_TASK: usize = 256;
 const TASKS_PER_WRITE: usize = 64;
@@ -96,7 +100,7 @@ pub fn export(
     on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<(), ModelError> {
     let ExportOptions { format, out, words, biases, replace } = options;
-    check_names(&[out, words, biases])?;
+    check_names(model, &[out, words, biases])?;
     check_words(model, *format)?;
     // All are checked before any is written.
     let new = |path: &Option<PathBuf>| {
@@ -135,10 +139,15 @@ pub fn export(
     [vectors_file, words_file, biases_file].into_iter().flatten().try_for_each(NewFile::complete)
 }
 
-/// Checks that each file has a name of its own.
-fn check_names(names: &[&Option<PathBuf>]) -> Result<(), ModelError> {
+/// Checks that each file has a name of its own, and is none of the model's.
+fn check_names(model: &ModelStore, names: &[&Option<PathBuf>]) -> Result<(), ModelError> {
     let names: Vec<&PathBuf> = names.iter().filter_map(|name| name.as_ref()).collect();
+    let own = model.folder().map(|folder| MODEL_FILES.map(|file| folder.join(file)));
     for (i, name) in names.iter().enumerate() {
+        if own.iter().flatten().any(|own| same_file(own, name)) {
+            let reason = "is a file of the model itself; choose another name";
+            return Err(ModelError::OutputInTheWay { path: (*name).clone(), reason });
+        }
         if names[..i].iter().any(|other| same_file(other, name)) {
             let reason = "is named for two outputs; give each its own name";
             return Err(ModelError::OutputInTheWay { path: (*name).clone(), reason });

@@ -28,6 +28,8 @@ pub const VECTORS_FILE: &str = "vectors.safetensors";
 pub const WORDS_FILE: &str = "words.txt";
 /// Word → row.
 pub const INDEX_FILE: &str = "words.fst";
+/// The description of a head, in a folder of its own: a folder that has it is no model's.
+pub(crate) const HEAD_FILE: &str = "head.json";
 
 /// The version of the format of models under a metric. There is a new one whenever an older kindred
 /// could misread the folder: one that knows only cosines would give wrong answers from a model

@@ -14,7 +14,9 @@ pub enum HeadError {
     File(#[from] ModelError),
     /// The folder is not a head.
     #[error(
-        "{} is not a head: {reason}; make one with `kindred train classifier --model MODEL --data FILE --out DIR`",
+        "{} is not a head: {reason}; make one with `kindred train classifier --model MODEL \
+         --data FILE --out DIR`, or an expander with `kindred train expander --model MODEL \
+         --out DIR`",
         path.display()
     )]
     NotAHead {

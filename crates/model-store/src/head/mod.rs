@@ -32,12 +32,12 @@ pub use expander::{Expander, ExpanderDescription, ExpanderWeights, TermsFrom, wr
 use crate::error::Reason;
 use crate::format::Checksum;
 use crate::mapped::Mapped;
-use crate::whole::FolderKind;
+use crate::whole::{FolderKind, NewFolder};
 use crate::{ModelError, ModelStore};
 use tensors::Tensors;
 
 /// The name of the description.
-pub const HEAD_FILE: &str = "head.json";
+pub const HEAD_FILE: &str = crate::format::HEAD_FILE;
 /// The name of the weights.
 pub const WEIGHTS_FILE: &str = "weights.safetensors";
 
@@ -55,6 +55,15 @@ pub fn about(folder: &Path) -> Result<About, HeadError> {
     check_folder(folder)?;
     let path = folder.join(HEAD_FILE);
     description::parse(&path, &Mapped::open(&path)?)
+}
+
+/// Checks that a head can be written to `out`, before the work that makes it. Leaves nothing there.
+///
+/// # Errors
+/// If something is in the way, or the folder around it can't be written to.
+pub fn check_free(out: &Path, replace: bool) -> Result<(), HeadError> {
+    NewFolder::beside(&HEAD, out, replace)?;
+    Ok(())
 }
 
 /// Checks that a folder has a head's description.

@@ -51,6 +51,12 @@ impl<W: Write + Seek> Rows<'_, W> {
         parsed: Parsed,
         can_not_write: impl Fn(io::Error) -> ModelError,
     ) -> Result<(), ModelError> {
+        if position.records == 0 && self.begins_big_endian(&parsed) {
+            let reason = "its components are big-endian, but those of word2vec's binary format \
+                          are little-endian; write them again as such, as numpy's astype('<f4') \
+                          does";
+            return Err(self.so_far.bad(reason));
+        }
         if let Some(first) = &parsed.first_bad {
             if !self.options.skip_bad_rows || !first.may_be_skipped {
                 return Err(self.bad_record(position, first));
@@ -65,6 +71,13 @@ impl<W: Write + Seek> Rows<'_, W> {
                 "line {line} was read as a row, but its numbers count the columns; if it names \
                  them, remove it"
             ));
+        }
+        if position.records == 0 && self.begins_with_counts(&parsed) {
+            self.warnings.push(
+                "its rows are a word and one whole number, such as its count in GloVe's vocab.txt; \
+                 if so, prepare the file of vectors instead (with --dim 1, this is not said)"
+                    .into(),
+            );
         }
         if let Some(column) = &mut self.column {
             column.see(&parsed);
@@ -92,6 +105,36 @@ impl<W: Write + Seek> Rows<'_, W> {
         let counts =
             |from: u32| first.iter().zip(from..).all(|(x, n)| f64::from(*x) == f64::from(n));
         is_text_with_words && is_good && first.len() >= FEWEST && (counts(0) || counts(1))
+    }
+
+    /// Whether the first rows have one component, which is a whole number as counts are.
+    fn begins_with_counts(&self, parsed: &Parsed) -> bool {
+        /// Fewer say nothing.
+        const FEWEST: usize = 3;
+        let is_text_with_words =
+            matches!(self.unit, RecordUnit::Line { .. }) && self.options.words.is_none();
+        let is_count = |x: &f32| *x >= 0.0 && x.fract() == 0.0;
+        is_text_with_words
+            && self.writer.dim() == 1
+            && self.options.dim.is_none()
+            && parsed.components.len() >= FEWEST
+            && parsed.components.iter().all(is_count)
+    }
+
+    /// Whether the components of the first rows, of word2vec's binary format, are of usual sizes
+    /// only if their bytes are in the other order.
+    fn begins_big_endian(&self, parsed: &Parsed) -> bool {
+        /// Fewer say nothing.
+        const FEWEST: usize = 32;
+        let is_usual = |x: f32| x == 0.0 || (1e-12..1e6).contains(&x.abs());
+        let turned = |x: f32| f32::from_bits(x.to_bits().swap_bytes());
+        let components = &parsed.components;
+        // The other formats without lines have their words elsewhere.
+        self.unit == RecordUnit::Row
+            && self.options.words.is_none()
+            && components.len() >= FEWEST
+            && components.iter().filter(|x| is_usual(**x)).count() < components.len() / 2
+            && components.iter().all(|x| is_usual(turned(*x)))
     }
 
     /// The number in messages: lines count from 1, rows from 0.
@@ -136,6 +179,9 @@ impl<W: Write + Seek> Rows<'_, W> {
             _ if is_no_number && reason.contains('\r') => {
                 "; if the lines end in carriage returns alone, convert them: tr '\\r' '\\n' < FILE"
             }
+            (_, Some(_)) if reason.contains(" components instead of ") => {
+                "; if all lines have as many, --dim is wrong"
+            }
             (Separator::Space, None) if is_no_number => {
                 "; if the first word contains spaces, give --dim; if line 1 names the columns, \
                  remove it: tail -n +2 FILE"
@@ -149,6 +195,10 @@ impl<W: Write + Seek> Rows<'_, W> {
     }
 
     pub(super) fn finish(self) -> Result<(ModelWriter<W>, Summary), ModelError> {
+        let about_line_1 = match (self.unit, &self.first_bad) {
+            (RecordUnit::Line { .. }, Some((1, reason))) => self.about_line_1(reason),
+            _ => "",
+        };
         let Self { writer, biases, options, so_far, column, mut warnings, .. } = self;
         let Self { first_rows, first_bad, bad, repeated, .. } = self;
         let unit = self.unit.name();
@@ -156,7 +206,10 @@ impl<W: Write + Seek> Rows<'_, W> {
             return Err(so_far.bad(match first_bad {
                 None => "it has no rows".into(),
                 Some((number, reason)) => {
-                    format!("every {unit} is invalid; the first, {unit} {number}: {reason}")
+                    format!(
+                        "every {unit} is invalid; the first, {unit} {number}: \
+                         {reason}{about_line_1}"
+                    )
                 }
             }));
         }

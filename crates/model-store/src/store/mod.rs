@@ -4,13 +4,16 @@ mod in_memory;
 mod of_array;
 mod verify;
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 pub use of_array::{ArrayError, ArrayRows, SharedComponents};
 
 use bytemuck::cast_slice;
 
-use crate::format::{Checksum, DATA_START, Header, INDEX_FILE, VECTORS_FILE, WORDS_FILE};
+use crate::format::{
+    Checksum, DATA_START, HEAD_FILE, Header, INDEX_FILE, VECTORS_FILE, WORDS_FILE,
+};
 use crate::mapped::Mapped;
 use crate::{ModelError, Words};
 use contract::{HasTable, Metric, Table};
@@ -55,7 +58,12 @@ impl ModelStore {
     pub fn open(folder: &Path) -> Result<Self, ModelError> {
         let vectors_path = folder.join(VECTORS_FILE);
         if !vectors_path.is_file() {
-            let reason = if folder.is_dir() {
+            let is_closed = |e: io::Error| e.kind() == io::ErrorKind::PermissionDenied;
+            let reason = if vectors_path.metadata().is_err_and(is_closed) {
+                "this user may not look into it (permission denied)".to_owned()
+            } else if folder.join(HEAD_FILE).is_file() {
+                "it is a head, which is named with --head".to_owned()
+            } else if folder.is_dir() {
                 format!("it has no file {VECTORS_FILE}")
             } else if folder.exists() {
                 "it is a file, not a folder".to_owned()

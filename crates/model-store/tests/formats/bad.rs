@@ -187,6 +187,9 @@ fn binary_files_cut_in_the_middle_of_a_row() {
 fn the_dimension_changes() {
     says(&refused("a 1 2 3\nb 1 2 3\nc 1 2\n"), &["line 3: 2 components instead of 3"]);
     says(&refused("a 1 2 3\nb 1 2 3 4\n"), &["line 2: 4 components instead of 3"]);
+    let options = PrepareOptions { dim: NonZeroUsize::new(2), ..Default::default() };
+    let said = Scratch::new().refused("a 1 2 3\nb 1 2 3\n", &options);
+    says(&said, &["line 1: 3 components instead of 2", "--dim is wrong"]);
 }
 
 #[test]
@@ -211,6 +214,25 @@ fn numbers_that_are_not_finite() {
         &refused_with_words(&norms),
         &["row 0, byte 0", "the stored norm is 1, but the components have the norm"],
     );
+}
+
+#[test]
+fn big_endian_components_are_refused_even_if_bad_rows_may_be_skipped() {
+    let file = |bytes: fn(f32) -> [u8; 4]| {
+        let mut file = b"20 50\n".to_vec();
+        for row in 0..20u16 {
+            file.extend(format!("w{row} ").bytes());
+            file.extend((0..50u16).flat_map(|i| bytes((f32::from(row * 50 + i) * 0.731).sin())));
+            file.push(b'\n');
+        }
+        file
+    };
+    let skipping = PrepareOptions { skip_bad_rows: true, ..Default::default() };
+    for options in [PrepareOptions::default(), skipping] {
+        let said = Scratch::new().refused(file(f32::to_be_bytes), &options);
+        says(&said, &["big-endian", "astype('<f4')"]);
+        Scratch::new().prepare(file(f32::to_le_bytes), &options).unwrap();
+    }
 }
 
 #[test]

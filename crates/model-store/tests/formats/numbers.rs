@@ -1,5 +1,7 @@
 //! Numbers without words, files that are something else, and files of which most rows are bad.
 
+use std::num::NonZeroUsize;
+
 use model_store::ModelStore;
 use model_store::prepare::{Input, PrepareOptions, VectorsFormat, prepare_in_memory};
 
@@ -251,6 +253,23 @@ fn words_with_their_counts_are_no_words() {
 }
 
 #[test]
+fn rows_that_may_be_words_with_their_counts_are_read_with_a_warning() {
+    for (content, dim, expected) in [
+        ("the 61\nof 40\nto 38\n", None, 1),
+        ("the 61\nof 40\nto 38\n", NonZeroUsize::new(1), 0),
+        ("the 61\nof 40\nto 38.5\n", None, 0),
+        ("the 61\nof -40\nto 38\n", None, 0),
+        ("the 61\nof 40\n", None, 0),
+        ("the 61 1\nof 40 1\nto 38 1\n", None, 0),
+    ] {
+        let summary = Scratch::new().prepare(content, &PrepareOptions { dim, ..plain() }).unwrap();
+        let said = summary.warnings.join("; ");
+        assert_eq!(summary.warnings.len(), expected, "{content:?}: {said}");
+        assert!(expected == 0 || said.contains("GloVe's vocab.txt"), "{said}");
+    }
+}
+
+#[test]
 fn words_and_rows_that_do_not_agree_are_refused() {
     let scratch = Scratch::new();
     let options = scratch.with_words("the\nof\n");
@@ -312,6 +331,10 @@ fn a_git_lfs_pointer_is_refused_whatever_is_asked() {
 
 #[test]
 fn a_file_of_which_most_rows_are_bad_does_not_become_a_model() {
+    // All others have another dimension than a first line of names, which is told as without
+    // `skip_bad_rows`.
+    let names = "word count vector\nthe 61 1 2 3\nof 40 1 2 3\n";
+    refused(names, &skipping(), &["every line is invalid", "if line 1 names the columns"]);
     for (content, expected) in [
         ("# Vectors\nThere are 3 of them.\nhits 3\n", "2 of 3 lines are invalid"),
         ("request not found\n(denied)\n<a> 1 2\n", "2 of 3 lines are invalid"),

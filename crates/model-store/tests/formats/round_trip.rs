@@ -139,6 +139,27 @@ fn only_files_are_replaced_and_links_stay() {
 }
 
 #[test]
+fn the_files_of_the_model_itself_are_never_replaced() {
+    let scratch = Scratch::new();
+    scratch.prepare("a 1 2\nb 3 4\n", &PrepareOptions::default()).unwrap();
+    let model = scratch.open();
+    let own = |file: &str| Some(scratch.out().join(file));
+    for (out, words) in [
+        (Some(scratch.path("x.npy")), own("words.txt")),
+        (own("vectors.safetensors"), Some(scratch.path("x.words"))),
+        (own("../model/words.fst"), Some(scratch.path("x.words"))),
+    ] {
+        let format = VectorsFormat::Safetensors;
+        let options = ExportOptions { format, out, words, biases: None, replace: true };
+        let written = export(&model, &options, &mut |_| ControlFlow::Continue(()));
+        let said = written.unwrap_err().to_string();
+        assert!(said.contains("is a file of the model itself"), "{said}");
+    }
+    scratch.open();
+    assert!(!scratch.path("x.npy").exists() && !scratch.path("x.words").exists());
+}
+
+#[test]
 fn files_in_the_way_stay_unless_they_may_be_replaced() {
     let scratch = Scratch::new();
     let model = rows(&[1.0, 2.0], 1, &["a", "b"]);

@@ -74,7 +74,7 @@ fn choose(headers: &HeaderMap, offered: &[&MediaType<'_>]) -> Result<usize, ApiE
         None if accepted(headers).next().is_none() => Ok(0),
         None => {
             let wants_npy = accepted(headers).any(|range| range.essence() == NPY);
-            let elsewhere = match wants_npy && !offered.contains(&&NPY) {
+            let elsewhere = match wants_npy && offered.iter().all(|format| **format != NPY) {
                 true => " (POST /nearest and GET /words/WORD have application/x-npy)",
                 false => "",
             };
