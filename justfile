@@ -24,7 +24,7 @@ account:
 # Formatting, clippy, and warnings of the code's documentation, without changing anything; a warning is an error
 lint:
     cargo fmt --all --check
-    RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/lint-and-document scripts/test --no-run --all-targets
+    RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/lint-and-document scripts/test --no-run --bins --tests --benches --examples
 
 # Benchmark the CPU engine; compare ratios within one run
 bench *arguments:
