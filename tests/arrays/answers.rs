@@ -228,7 +228,7 @@ fn token_vectors_are_expanded_as_in_json() {
         fails(&ask(&service, target, &[NPY], &body), status, code, says);
     }
     let reply = ask(&service, "/expand", &[NPY, WANTS_NPY], &body);
-    fails(&reply, 406, "not_acceptable", "the answer is application/json,");
+    fails(&reply, 406, "not_acceptable", "the answer is application/json (POST /nearest");
 }
 
 #[test]

@@ -84,10 +84,10 @@ fn accept_decides_and_a_route_says_what_it_has() {
     fails(&reply, 406, "not_acceptable", "application/json or application/x-npy");
     let get = |path: &str| service.send("GET", path.as_bytes(), &[WANTS_NPY], b"");
     for path in ["/nearest?word=w1", "/words?prefix=w", "/model"] {
-        fails(&get(path), 406, "not_acceptable", "the answer is application/json,");
+        fails(&get(path), 406, "not_acceptable", "the answer is application/json (POST /nearest");
     }
     let analogy = ask(&service, "/analogy", &[JSON, WANTS_NPY], br#"{"expression": "w1 + w2"}"#);
-    fails(&analogy, 406, "not_acceptable", "the answer is application/json,");
+    fails(&analogy, 406, "not_acceptable", "the answer is application/json (POST /nearest");
 }
 
 #[test]

@@ -125,7 +125,7 @@ pub fn unknown_words_message(unknown: &[UnknownWord]) -> String {
     if !suggestions.is_empty() {
         detail += &format!("; did you mean {}?", one.meant());
     }
-    if word.ends_with(' ') {
+    if word.ends_with(' ') && !detail.contains("%2B") {
         detail += "; in a URL a plus is written %2B, because + is a space there";
     }
     if let Some(expression) = expression {
