@@ -45,6 +45,7 @@ test("/docs is as light or dark as the system, or as the explorer's button says"
   const page = await open("docs", { colorScheme: "dark" });
   assert.equal(await ground(page), dark);
   await page.emulateMedia({ colorScheme: "light" });
+  await page.waitForFunction(() => document.documentElement.classList.contains("light-mode"));
   assert.equal(await ground(page), light);
   await page.evaluate(() => localStorage.setItem("kindred-theme", "dark"));
   await page.reload();

@@ -200,8 +200,11 @@ def test_what_a_service_refuses(client):
         client.classify("frog", head=__file__.encode())
     with pytest.raises(kindred.InvalidValueError, match="`limit` must be"):
         client.words_with_prefix("fro", 5000)
-    for ask in (lambda: client.odd_one_out(["frog", "toad"]), lambda: client.rank([], "frog")):
-        with pytest.raises(kindred.InvalidValueError, match="3 to 256.*1 to 1000") as caught:
+    for ask, limits in (
+        (lambda: client.odd_one_out(["frog", "toad"]), "3 to 256"),
+        (lambda: client.rank([], "frog"), "1 to 1000"),
+    ):
+        with pytest.raises(kindred.InvalidValueError, match=limits) as caught:
             ask()
         assert caught.value.field == "words"
     with pytest.raises(kindred.UnsupportedError, match="not of a row"):
