@@ -233,6 +233,9 @@ impl Reader<'_> {
                 first += 1;
             }
         }
+        if self.word(first) == Some("mod") && self.sign(first + 2) == Some('{') {
+            return self.token(first, systems, folder);
+        }
         let is_item = self.word(first).is_some_and(|word| OF_ITEMS.contains(&word));
         while at < self.tokens.len() {
             match self.sign(at) {
@@ -381,6 +384,7 @@ mod tests {
             "fn f() { #[cfg(unix)] { g() } rustix::f() }",
             "fn f() { match a { #[cfg(unix)] A::B => 1, _ => rustix::f() } }",
             "mod a { #![cfg(unix)] } use rustix::g;",
+            "#[cfg(unix)] mod a { fn f() {} } use rustix::g;",
         ] {
             assert_eq!(faults_of(text), ["1: rustix is not on Windows"], "{text}");
         }
