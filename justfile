@@ -73,6 +73,10 @@ check-python *arguments:
 check-helm *arguments:
     scripts/check-helm {{ arguments }}
 
+# Type-check for macOS and Windows, without running anything there; arguments are targets
+check-platforms *targets:
+    scripts/check-platforms {{ targets }}
+
 # Disturb three replicas behind HAProxy and Envoy; no request may fail
 check-balancers *arguments:
     scripts/check-balancers {{ arguments }}

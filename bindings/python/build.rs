@@ -29,8 +29,8 @@ fn copy(program: &Path, out: &Path) {
     }
 }
 
-/// Builds the program with the same features. It has a folder of its own, because cargo holds the
-/// lock of this one.
+/// Builds the program with the same features for the same machine. It has a folder of its own,
+/// because cargo holds the lock of this one.
 fn build() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     for source in
@@ -47,6 +47,14 @@ fn build() -> PathBuf {
     for (_, feature) in features.iter().filter(|(name, _)| env::var_os(name).is_some()) {
         cargo.args(["--features", feature]);
     }
+    let [host, target] =
+        ["HOST", "TARGET"].map(|name| env::var(name).expect("cargo tells build scripts"));
+    let mut built = folder;
+    // With --target, cargo has a folder for it, and flags for it are not for build scripts.
+    if target != host {
+        cargo.args(["--target", &target]);
+        built.push(&target);
+    }
     // What this build is told by cargo is not for that one.
     for (name, _) in env::vars_os() {
         let name = name.to_string_lossy();
@@ -62,5 +70,7 @@ fn build() -> PathBuf {
         status.success(),
         "the program kindred could not be built; KINDRED_EXECUTABLE=none leaves it out of the wheel"
     );
-    folder.join("dist/kindred")
+    // Without its extension in the wheel: `kindred/__main__.py` starts it by its whole name.
+    let extension = if target.contains("-windows-") { "exe" } else { "" };
+    built.join("dist/kindred").with_extension(extension)
 }

@@ -1,7 +1,7 @@
 //! The structure of the repository: which crate and which module may use which, as ARCHITECTURE.md
 //! draws it; that no two files import each other; that every source file begins with what it is
-//! for; that every path that a document names exists; and that the recipes of CONTRIBUTING.md are
-//! what changes touched.
+//! for; that names of one system are compiled only there; that every path that a document names
+//! exists; and that the recipes of CONTRIBUTING.md are what changes touched.
 
 mod circles;
 mod dependencies;
@@ -10,7 +10,9 @@ mod heads;
 mod modules;
 mod named_paths;
 mod order;
+mod platforms;
 mod recipes;
+mod systems;
 mod tokens;
 
 use std::collections::BTreeSet;
@@ -127,6 +129,15 @@ fn a_crate_that_uses_one_above_it_is_named() {
 fn every_source_file_begins_with_what_it_is_for() {
     let faults = heads::faults(&files::top());
     assert!(faults.is_empty(), "these do not:\n{}", faults.join("\n"));
+}
+
+#[test]
+fn names_of_one_system_are_compiled_only_there() {
+    let mut folders: Vec<_> = crates().iter().map(|name| Path::new("crates").join(name)).collect();
+    folders.push("bindings/python".into());
+    let faults = folders.iter().flat_map(|folder| platforms::faults(&files::top(), folder));
+    let faults: Vec<String> = faults.collect();
+    assert!(faults.is_empty(), "put them under a `cfg`, with a fallback:\n{}", faults.join("\n"));
 }
 
 #[test]

@@ -9,10 +9,18 @@ pub(crate) enum Token {
     Sign(char),
     /// A line of documentation.
     Doc(String),
+    /// A string, as it is written between its quotes.
+    Text(String),
 }
 
 /// Code without strings and ordinary comments, with the line of each token.
 pub(crate) fn tokens(text: &str) -> Vec<(usize, Token)> {
+    let all = tokens_and_texts(text).into_iter();
+    all.filter(|(_, token)| !matches!(token, Token::Text(_))).collect()
+}
+
+/// Code without ordinary comments, with the line of each token.
+pub(crate) fn tokens_and_texts(text: &str) -> Vec<(usize, Token)> {
     let chars: Vec<char> = text.chars().collect();
     let (mut found, mut line, mut at) = (Vec::new(), 1, 0);
     let begins = |at: usize, with: &str| {
@@ -52,6 +60,8 @@ pub(crate) fn tokens(text: &str) -> Vec<(usize, Token)> {
             while at < chars.len() && chars[at] != '"' {
                 at += if chars[at] == '\\' { 2 } else { 1 };
             }
+            let inside = &chars[from + 1..at.min(chars.len())];
+            found.push((line, Token::Text(inside.iter().collect())));
             at += 1;
         } else if c == '\'' {
             // A character, or the name of a lifetime or label.
@@ -76,9 +86,11 @@ pub(crate) fn tokens(text: &str) -> Vec<(usize, Token)> {
             if is_raw && chars.get(at + hashes) == Some(&'"') {
                 let end: String = std::iter::once('"').chain("#".repeat(hashes).chars()).collect();
                 at += hashes + 1;
+                let begin = at;
                 while at < chars.len() && !begins(at, &end) {
                     at += 1;
                 }
+                found.push((line, Token::Text(chars[begin..at].iter().collect())));
                 at += end.len();
             } else {
                 found.push((line, Token::Word(word)));

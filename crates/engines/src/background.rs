@@ -51,3 +51,17 @@ fn at_low_priority<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     let pool = rayon::ThreadPoolBuilder::new().build().map_err(io::Error::other)?;
     Ok(pool.install(work))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_in_the_background_is_done_on_every_system() {
+        assert_eq!(in_background(|| rayon::join(|| 1, || 2)).unwrap(), (1, 2));
+        let (tell, told) = std::sync::mpsc::channel();
+        start_in_background(move || tell.send(3).unwrap()).unwrap();
+        assert_eq!(told.recv(), Ok(3));
+        thread::spawn(give_way_a_little).join().unwrap();
+    }
+}

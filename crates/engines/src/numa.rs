@@ -111,3 +111,17 @@ mod linux {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_system_has_a_node_whose_cores_can_be_used() {
+        let nodes = nodes();
+        assert!(!nodes.is_empty());
+        for cores in nodes {
+            std::thread::spawn(move || stay_on(&cores)).join().unwrap().unwrap();
+        }
+    }
+}

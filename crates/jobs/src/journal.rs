@@ -12,7 +12,7 @@ use std::mem;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
-use model_store::sync_parent;
+use model_store::{replace_file, sync_parent};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -267,7 +267,7 @@ impl Journal {
         };
         // A link stays, and what it leads to is replaced.
         let to = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-        fs::rename(made, &to).map_err(JobError::io("rename the new file to", &to))?;
+        replace_file(&made, &to).map_err(JobError::io("rename the new file to", &to))?;
         sync_parent(&to).map_err(JobError::io("write", &to))?;
         self.remove();
         Ok(())

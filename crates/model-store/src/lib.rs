@@ -18,6 +18,7 @@ pub mod format;
 pub mod head;
 mod lfs;
 mod mapped;
+mod moves;
 pub mod npy;
 mod number;
 pub mod prepare;
@@ -28,7 +29,7 @@ mod words;
 
 pub use error::ModelError;
 pub use mapped::{Mapped, MappedMut};
+pub use moves::{replace_file, sync_parent};
 pub use number::{Number, from_float16};
 pub use store::{ArrayError, ArrayRows, ModelStore, SharedComponents};
-pub use whole::sync_parent;
 pub use words::{MAX_SUGGESTED_WORD_CHARS, MAX_SUGGESTIONS, Words, mistaken_for};

@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::sync::Arc;
 
-use memmap2::{Advice, Mmap, MmapMut};
+use memmap2::{Mmap, MmapMut};
 
 use crate::{ModelError, lfs};
 
@@ -45,8 +45,7 @@ impl Mapped {
 
     /// Advises the system that all of it will be read soon.
     pub fn will_need(&self) {
-        // Only advice: ignoring it costs only time.
-        let _ = self.0.advise(Advice::WillNeed);
+        advice::will_need(&self.0);
     }
 }
 
@@ -80,9 +79,7 @@ impl MappedMut {
 
     /// Requests huge pages, for fewer look-ups of pages during a scan.
     pub fn in_huge_pages(self) -> Self {
-        // Only advice, and only on Linux.
-        #[cfg(target_os = "linux")]
-        let _ = self.0.advise(Advice::HugePage);
+        advice::huge_pages(&self.0);
         self
     }
 
@@ -107,4 +104,27 @@ impl DerefMut for MappedMut {
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.0
     }
+}
+
+/// Advice to the system. If it ignores it, or takes none as Windows does, that costs only time.
+mod advice {
+    #[cfg(unix)]
+    use memmap2::Advice;
+    use memmap2::{Mmap, MmapMut};
+
+    #[cfg(unix)]
+    pub(super) fn will_need(map: &Mmap) {
+        let _ = map.advise(Advice::WillNeed);
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn will_need(_map: &Mmap) {}
+
+    #[cfg(target_os = "linux")]
+    pub(super) fn huge_pages(map: &MmapMut) {
+        let _ = map.advise(Advice::HugePage);
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn huge_pages(_map: &MmapMut) {}
 }

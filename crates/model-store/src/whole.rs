@@ -9,6 +9,7 @@ use std::time::Duration;
 use tempfile::{NamedTempFile, TempDir};
 
 use crate::ModelError;
+use crate::moves::{exchange, move_to_free_place, parent, replace_by, sync_folder, sync_parent};
 
 /// A folder that appears complete or not at all: created under a temporary name beside its target,
 /// written to disk, then renamed. If it is dropped earlier, it is deleted.
@@ -111,7 +112,7 @@ impl NewFolder {
             // Now the temporary folder contains the older one, and is deleted with it.
         } else {
             // Replaces an empty folder, and fails if it has been filled meanwhile.
-            fs::rename(self.path(), out)
+            move_to_free_place(self.path(), out)
                 .map_err(ModelError::io("rename the new folder to", out))?;
             let _ = self.temporary.keep();
         }
@@ -209,9 +210,19 @@ impl NewFile {
             .map_err(io::IntoInnerError::into_error)
             .map_err(can_not_write)?;
         temporary.as_file().sync_all().map_err(can_not_write)?;
-        let kept: Result<File, _> =
-            if replace { temporary.persist(&out) } else { temporary.persist_noclobber(&out) };
-        kept.map(drop).map_err(|e| can_not_write(e.error))
+        if !replace {
+            let kept = temporary.persist_noclobber(&out);
+            return kept.map(drop).map_err(|e| can_not_write(e.error));
+        }
+        let mut temporary = Some(temporary);
+        let put = || match temporary.take().map(|file| file.persist(&out)) {
+            Some(Err(e)) => {
+                temporary = Some(e.file);
+                Err(e.error)
+            }
+            Some(Ok(_)) | None => Ok(()),
+        };
+        replace_by(&out, put).map_err(can_not_write)
     }
 }
 
@@ -254,55 +265,9 @@ fn is_empty_folder(path: &Path) -> bool {
     fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// The parent folder of a path.
-pub(crate) fn parent(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
-/// Syncs the folder that this file or folder is in: a rename is on disk only after that.
-///
-/// # Errors
-/// If the folder can't be opened or written.
-pub fn sync_parent(path: &Path) -> io::Result<()> {
-    sync_folder(parent(path))
-}
-
-fn sync_folder(path: &Path) -> io::Result<()> {
-    if cfg!(unix) {
-        File::open(path)?.sync_all()?;
-    }
-    Ok(())
-}
-
-/// Swaps two folders: in one step where the system supports it; otherwise the older one moves aside
-/// first.
-fn exchange(new: &Path, old: &Path) -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::fs::{CWD, RenameFlags, renameat_with};
-        if renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE).is_ok() {
-            return Ok(());
-        }
-    }
-    let aside = TempDir::new_in(parent(old))?;
-    let aside_path = aside.path().join("older");
-    fs::rename(old, &aside_path)?;
-    if let Err(e) = fs::rename(new, old) {
-        // Move the older one back; if that fails too, keep it where it is.
-        if fs::rename(&aside_path, old).is_err() {
-            let _ = aside.keep();
-        }
-        return Err(e);
-    }
-    Ok(())
-}
-
 /// Removes files and folders in `parent` whose names start with `prefix`, which `is_ours`
 /// recognises, and which no process works in. The lock is taken shortly after creation, so recent
-/// ones are kept too.
+/// ones are kept too. Where folders have no locks, as on Windows, they stay.
 pub(crate) fn remove_leftovers(parent: &Path, prefix: &str, is_ours: impl Fn(&DirEntry) -> bool) {
     const SURELY_LOCKED_AFTER: Duration = Duration::from_secs(10);
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {

@@ -15,5 +15,6 @@ pub mod http;
 pub mod logging;
 pub mod models;
 pub mod observe;
+mod system;
 pub mod traces;
 mod workers;

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 
 def main() -> None:
-    """Becomes the program, with the same arguments."""
+    """Becomes the program, with the same arguments; on Windows, where a process can't, starts it and waits."""
     program = Path(__file__).parent / "bin" / "kindred"
     if not program.is_file():
         sys.exit(
@@ -17,7 +18,20 @@ def main() -> None:
         )
     if not os.access(program, os.X_OK):
         program.chmod(0o755)
-    os.execv(program, ["kindred", *sys.argv[1:]])
+    arguments = ["kindred", *sys.argv[1:]]
+    if os.name == "nt":
+        sys.exit(_wait_for(program, arguments))
+    os.execv(program, arguments)
+
+
+def _wait_for(program: Path, arguments: list[str]) -> int:
+    """Starts a program, and returns its exit code. Ctrl-C is the program's."""
+    with subprocess.Popen(arguments, executable=program) as process:
+        while True:
+            try:
+                return process.wait()
+            except KeyboardInterrupt:
+                pass
 
 
 if __name__ == "__main__":

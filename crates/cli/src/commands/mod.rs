@@ -28,6 +28,7 @@ mod serve;
 mod service_manager;
 mod signals;
 mod synth;
+mod system_signals;
 mod texts;
 mod texts_by_url;
 mod train;

@@ -16,7 +16,7 @@ use tracing::{error, info, warn};
 
 use super::CommandError;
 use super::service_manager::ServiceManager;
-use super::signals::{Hangup, StopSignals};
+use super::system_signals::{Hangup, StopSignals};
 use super::watch::watch_files;
 use crate::version;
 use server::assembly::{self, Assembly, engines_of, wanted_engine};

@@ -1,15 +1,12 @@
-//! The signals that a command handles: those that stop it, and SIGHUP, which reloads the models.
+//! The signals that stop a command.
 
-use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-#[cfg(unix)]
-use tokio::signal::unix::{Signal, SignalKind, signal};
-
 use super::CommandError;
+use super::system_signals::{StopSignals, no_signals};
 
 /// How long the work may take to stop by itself after a signal.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -22,8 +19,17 @@ pub(super) const LINES: &str = "the lines that were printed are right, and the o
                                 answered: the same command begins anew";
 
 /// What is left of most work that does not stop by itself.
-pub(super) const REMOVED: &str = "a temporary .kindred-* may be left beside the output, and the \
-                                  next run removes it: the same command begins anew";
+pub(super) const REMOVED: &str = match cfg!(windows) {
+    // There a folder can't be locked, so none is known to be left.
+    true => {
+        "a temporary .kindred-* may be left beside the output, and can be deleted: the same \
+         command begins anew"
+    }
+    false => {
+        "a temporary .kindred-* may be left beside the output, and the next run removes it: the \
+         same command begins anew"
+    }
+};
 
 /// Whether a signal came.
 static IS_STOPPED: AtomicBool = AtomicBool::new(false);
@@ -95,64 +101,5 @@ impl Interrupt {
     /// The work has stopped: however long its end takes, only a second signal cuts it short.
     pub(super) fn end(&self) {
         IS_OVER.store(true, Ordering::Relaxed);
-    }
-}
-
-fn no_signals(source: io::Error) -> CommandError {
-    CommandError::System { doing: "can't handle signals", source }
-}
-
-/// Ctrl-C and SIGTERM. Once this value exists, neither ends the process by itself.
-pub(super) struct StopSignals {
-    #[cfg(unix)]
-    interrupt: Signal,
-    #[cfg(unix)]
-    terminate: Signal,
-}
-
-impl StopSignals {
-    /// Must be called within a tokio runtime.
-    pub(super) fn handle() -> Result<Self, CommandError> {
-        Ok(Self {
-            #[cfg(unix)]
-            interrupt: signal(SignalKind::interrupt()).map_err(no_signals)?,
-            #[cfg(unix)]
-            terminate: signal(SignalKind::terminate()).map_err(no_signals)?,
-        })
-    }
-
-    /// Waits for the next signal. Signals between two calls count as one.
-    pub(super) async fn next(&mut self) {
-        #[cfg(unix)]
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-        #[cfg(not(unix))]
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
-}
-
-/// SIGHUP, on systems that have it. Once this value exists, SIGHUP does not end the process.
-pub(super) struct Hangup(#[cfg(unix)] Signal);
-
-impl Hangup {
-    /// Must be called within a tokio runtime.
-    pub(super) fn handle() -> Result<Self, CommandError> {
-        Ok(Self(
-            #[cfg(unix)]
-            signal(SignalKind::hangup()).map_err(no_signals)?,
-        ))
-    }
-
-    /// Waits for the next signal.
-    pub(super) async fn next(&mut self) {
-        #[cfg(unix)]
-        if self.0.recv().await.is_some() {
-            return;
-        }
-        std::future::pending::<()>().await;
     }
 }

@@ -11,6 +11,7 @@ mod npz;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod partial;
+mod places;
 mod tables;
 
 use std::ops::ControlFlow;

@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use super::Identity;
+use super::places::{read_exact_at, write_all_at};
 use crate::error::JobError;
 
 /// A table, with one line for each row.
@@ -38,7 +38,7 @@ impl Tables {
 
     /// Writes rows of a table, beside other threads that write others. Returns their checksum.
     pub(super) fn write(&self, table: Table, row: u64, bytes: &[u8]) -> Result<u32, JobError> {
-        let written = self.file.write_all_at(bytes, self.at(table, row));
+        let written = write_all_at(&self.file, bytes, self.at(table, row));
         written.map_err(JobError::io("write", &self.folder))?;
         Ok(crc32fast::hash(bytes))
     }
@@ -51,7 +51,7 @@ impl Tables {
         bytes: &mut Vec<u8>,
     ) -> io::Result<()> {
         bytes.resize(((rows.end - rows.start) * self.identity.k * 8) as usize, 0);
-        self.file.read_exact_at(bytes, self.at(table, rows.start))
+        read_exact_at(&self.file, bytes, self.at(table, rows.start))
     }
 
     /// Whether the rows of a range have these checksums, of indices and scores.

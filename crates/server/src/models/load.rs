@@ -17,7 +17,7 @@ use tracing::{info, warn};
 use super::readiness::NotReady;
 use super::{ModelSet, ServedModel, heads, warm};
 use crate::config::{Config, ConfigError, ModelSource};
-use crate::observe::number_in;
+use crate::system::available_memory;
 use kindred::background::in_background;
 use kindred::demo;
 use kindred::device::Placement;
@@ -409,25 +409,6 @@ fn check_memory(
         available_mb: available / MB,
         reserve_mb: config.memory_reserve_mb,
     })
-}
-
-/// Bytes of available memory, as reported by the system, within the limits of the container if
-/// there is one. `None` if the system does not report it, as only Linux does.
-fn available_memory() -> Option<u64> {
-    let of_machine = |name| number_in("/proc/meminfo", name).map(|kibibytes| kibibytes << 10);
-    let (total, available) = (of_machine("MemTotal:")?, of_machine("MemAvailable:")?);
-    // Of control groups of version 2, or else 1.
-    let of_container = [
-        ("memory.current", "memory.max"),
-        ("memory/memory.usage_in_bytes", "memory/memory.limit_in_bytes"),
-    ]
-    .into_iter()
-    .find_map(|(used, limit)| {
-        let bytes = |file| number_in(&format!("/sys/fs/cgroup/{file}"), "");
-        // Without a limit, there is `max` or a number larger than any machine.
-        Some(bytes(limit).map_or(total, |limit| limit.min(total)).saturating_sub(bytes(used)?))
-    });
-    Some(of_container.map_or(available, |container| container.min(available)))
 }
 
 /// Bytes of memory that another model needs: its files, which are mapped, and the derived table of

@@ -27,7 +27,6 @@ pub use counter::Histogram;
 pub use engine_figures::EngineFigures;
 pub use families::Known;
 pub(crate) use labels::MAX_ROUTES;
-pub(crate) use process::number_in;
 pub use reloads::{ReloadFigures, Reloadable};
 pub(crate) use request::Connection;
 pub(crate) use thread_figures::Stages;

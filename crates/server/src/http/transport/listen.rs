@@ -1,5 +1,5 @@
-//! Sockets: how the service listens, and the limit of open files for its connections. The baseline
-//! of the load tests (`examples/bare.rs`) listens the same way.
+//! Sockets: how the service listens. The baseline of the load tests (`examples/bare.rs`) listens the
+//! same way.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,10 +11,6 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 /// thousand clients connect together and there is no room, some of them wait for a fifth of a
 /// second.
 const BACKLOG: u32 = 4096;
-
-/// Number of files that the process opens besides connections: the log, the model, engines,
-/// threads' event queues.
-const OTHER_FILES: u64 = 256;
 
 /// Takes `address`, which is a host and a port, without listening there yet. If the host has
 /// several addresses, takes the first that works.
@@ -57,30 +53,3 @@ pub fn without_delay(listener: TcpListener) -> impl Listener<Io = TcpStream, Add
         let _ = connection.set_nodelay(true);
     })
 }
-
-/// Raises this process's limit of open files as far as it may go, and logs a warning if that is not
-/// enough for `max_connections`.
-#[cfg(unix)]
-pub fn raise_file_limit(max_connections: usize) {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    let current = match setrlimit(Resource::Nofile, raised) {
-        Ok(()) => limit.maximum,
-        Err(_) => limit.current,
-    };
-    // `None` means no limit.
-    let Some(files) = current else { return };
-    let needed = max_connections as u64 + OTHER_FILES;
-    if files < needed {
-        tracing::warn!(
-            "max_connections is {max_connections}, but this process may open only {files} files: raise its \
-             hard limit to {needed} (ulimit -Hn, or LimitNOFILE= of systemd), or set max_connections to {}",
-            files.saturating_sub(OTHER_FILES).max(1)
-        );
-    }
-}
-
-/// Does nothing, because only Unix has such a limit.
-#[cfg(not(unix))]
-pub fn raise_file_limit(_max_connections: usize) {}

@@ -27,8 +27,9 @@ use self::tls::Tls;
 use crate::config::{Config, ConfigError};
 
 pub(crate) use self::connections::serve;
-pub use self::listen::{bind, raise_file_limit, start_listening, without_delay};
+pub use self::listen::{bind, start_listening, without_delay};
 pub use self::threads::HttpThreads;
+pub use crate::system::raise_file_limit;
 
 /// Maximum number of concurrent requests on one HTTP/2 connection. It is sent to the client.
 const MAX_CONCURRENT_STREAMS: u32 = 200;
