@@ -73,6 +73,14 @@ check-python *arguments:
 check-helm *arguments:
     scripts/check-helm {{ arguments }}
 
+# Run tests for ARM under emulation, and compare answers with this machine's; parts as arguments: just check-arm cpu-core bits
+check-arm *arguments:
+    scripts/check-arm {{ arguments }}
+
+# Count the instructions of the scan per row, component and query, on ARM and x86-64
+count-instructions *arguments:
+    scripts/count-instructions {{ arguments }}
+
 # Disturb three replicas behind HAProxy and Envoy; no request may fail
 check-balancers *arguments:
     scripts/check-balancers {{ arguments }}
