@@ -3,7 +3,7 @@
 //!
 //!     cargo run --release -p cpu-core --example scan_passes -- [ROWS]
 //!
-//! The tables have ROWS rows of 300 components, 16,384 unless the argument says otherwise, and twice
+//! The tables have ROWS rows of 300 components, 8,192 unless the argument says otherwise, and twice
 //! as many. Each pass stands between two calls of `getppid`, which emulators can notice, and prints
 //! a line: instruction set, bits, queries, rows, components.
 
@@ -21,7 +21,9 @@ const QUERIES: [usize; 2] = [1, 32];
 const K: usize = 10;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let rows: u32 = std::env::args().nth(1).map_or(Ok(1 << 14), |text| text.parse())?;
+    let rows: u32 = std::env::args().nth(1).map_or(Ok(1 << 13), |text| text.parse())?;
+    // Derived once for all sets.
+    let tables = tempfile::tempdir()?;
     let mut models = Vec::new();
     for rows in [rows, 2 * rows] {
         let options = SynthOptions { rows, dim: DIM, seed: 1, ..SynthOptions::default() };
@@ -32,8 +34,13 @@ fn main() -> Result<(), Box<dyn Error>> {
             for model in &models {
                 let paths =
                     Paths { always_certify: true, first_look: Some(look), ..Paths::default() };
-                let options =
-                    Options { threads: 1, instructions: Some(set), paths, ..Options::default() };
+                let options = Options {
+                    threads: 1,
+                    instructions: Some(set),
+                    paths,
+                    keep_in: Some(tables.path().join(model.rows().to_string())),
+                    ..Options::default()
+                };
                 let mut engine = CpuEngine::new(model.clone(), options)?;
                 engine.wait_for_tables();
                 for number in QUERIES {
