@@ -53,7 +53,7 @@ pub(crate) fn classifier(model: &ModelStore) -> Result<Arc<dyn TokenClassifier>,
     let convolution = |width: usize| Convolution {
         width,
         padding: width / 2,
-        weights: numbers(10 + width as u64, channels * width * dim, 0.05),
+        weights: numbers(10 + width as u64, channels * width * dim, 0.01),
         bias: numbers(20, channels, 0.1),
     };
     let layer = |inputs: usize, outputs: usize| Layer {

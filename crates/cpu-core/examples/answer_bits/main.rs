@@ -97,12 +97,11 @@ fn of_engine(
         },
     )?;
     found.push(expanded);
-    let mut next = kinds.texts.iter();
     let labels = answers(
         &kinds.texts,
         |batch| {
             let scores = engine.classify(batch)?;
-            let texts = scores.into_iter().zip(next.by_ref());
+            let texts = scores.into_iter().zip(batch);
             Ok(texts
                 .map(|(scores, text)| label(&scores, &text.scores(&model.table()), precision))
                 .collect())
