@@ -77,6 +77,14 @@ check-helm *arguments:
 check-platforms *targets:
     scripts/check-platforms {{ targets }}
 
+# Run tests for ARM under emulation, and compare answers with this machine's; parts as arguments: just check-arm cpu-core bits
+check-arm *arguments:
+    scripts/check-arm {{ arguments }}
+
+# Count the instructions of the scan per row, component and query, on ARM and x86-64
+count-instructions *arguments:
+    scripts/count-instructions {{ arguments }}
+
 # Disturb three replicas behind HAProxy and Envoy; no request may fail
 check-balancers *arguments:
     scripts/check-balancers {{ arguments }}

@@ -301,7 +301,8 @@ fn the_table_of_a_large_model_is_kept_beside_it() {
         service.wait().unwrap();
         line.unwrap_or_else(|| panic!("the log has no line with `{words}`"))
     };
-    let table = scratch.path().join("large.cpu-table");
+    let name = format!("large.{}.cpu-table", std::env::consts::ARCH);
+    let table = scratch.path().join(name);
     serve_until(&["--keep-tables", "false"], "derived the scan table");
     assert!(!table.exists());
     assert!(serve_until(&[], "derived the scan table").contains("saved in"));

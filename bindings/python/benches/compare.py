@@ -12,6 +12,7 @@ import argparse
 import importlib
 import os
 import pathlib
+import platform
 import statistics
 import time
 from collections.abc import Callable
@@ -61,7 +62,7 @@ def wait_for_table(model: kindred.Model, folder: pathlib.Path) -> None:
     """A CPU engine first answers by full scans, until its derived table is there; a large one is kept in a file."""
     if not model.device.startswith("cpu"):
         return
-    table = folder.with_name(f"{folder.name}.cpu-table")
+    table = folder.with_name(f"{folder.name}.{platform.machine()}.cpu-table")
     most = 300 if len(model) * model.dim >= 50_000_000 else 3
     started = time.perf_counter()
     while not table.exists() and time.perf_counter() - started < most:

@@ -7,6 +7,7 @@ of the CPU engine, which one of them derives, and then with it.
 """
 
 import os
+import platform
 import subprocess
 import sys
 from collections import Counter
@@ -46,7 +47,7 @@ def together(model: str, count: int) -> Counter[str]:
 
 
 def main(model: str, count: int = 8) -> None:
-    table = Path(os.path.abspath(model) + ".cpu-table")
+    table = Path(f"{os.path.abspath(model)}.{platform.machine()}.cpu-table")
     for what in ("without a saved table", "with a saved table"):
         totals = []
         for processes in (1, count):

@@ -11,6 +11,7 @@ import argparse
 import hashlib
 import os
 import pathlib
+import platform
 import subprocess
 import sys
 import tempfile
@@ -46,7 +47,7 @@ def calibrated(folder: pathlib.Path, device: str, k: int, seconds: float) -> int
         rows = len(model)
         # A CPU engine first answers by full scans, until its derived table is there; a large one is kept in a file. On a busy machine that
         # takes a while.
-        table = folder.with_name(f"{folder.name}.cpu-table")
+        table = folder.with_name(f"{folder.name}.{platform.machine()}.cpu-table")
         until = time.perf_counter() + (300 if rows * model.dim >= 50_000_000 else 3)
         while device == "cpu" and not table.exists() and time.perf_counter() < until:
             time.sleep(0.2)

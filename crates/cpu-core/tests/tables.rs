@@ -168,17 +168,37 @@ fn whatever_happens_to_the_file_answers_stay_right() {
 }
 
 #[test]
-fn a_table_of_other_vectors_or_another_version_is_not_used() {
+fn a_table_of_other_vectors_versions_or_architectures_is_not_used() {
     let folder = folder();
     let file = folder.path().join("m.cpu-table");
     start(&table_of(0.7), Some(&file));
     let report = start(&table_of(0.3), Some(&file));
     assert!(report.to_string().contains("for other vectors"), "{report}");
     let text = fs::read(&file).unwrap();
-    let newer = String::from_utf8_lossy(&text[..4096]).replace("\"version\":1", "\"version\":2");
-    fs::write(&file, [newer.as_bytes(), &text[4096..]].concat()).unwrap();
-    let report = start(&table_of(0.3), Some(&file));
-    assert!(report.to_string().contains("another version"), "{report}");
+    let header = String::from_utf8_lossy(&text[..4096]);
+    let here = format!("\"architecture\":\"{}\"", std::env::consts::ARCH);
+    assert!(header.contains(&here), "{header}");
+    for (own, other) in [("\"version\":1", "\"version\":2"), (&here, "\"architecture\":\"z80\"")] {
+        let mut changed = header.replace(own, other).trim_end().as_bytes().to_vec();
+        changed.resize(4096, b' ');
+        fs::write(&file, [&changed, &text[4096..]].concat()).unwrap();
+        let report = start(&table_of(0.3), Some(&file));
+        let why = "for other vectors, another architecture or another version";
+        assert!(report.to_string().contains(why), "{report}");
+        assert!(fs::read(&file).unwrap() == text, "it is replaced");
+    }
+}
+
+#[test]
+fn a_model_s_table_has_the_architecture_in_its_name() {
+    let folder = folder();
+    let own = folder.path().canonicalize().unwrap().join("m");
+    fs::create_dir(&own).unwrap();
+    let expected = own.with_file_name(format!("m.{}.cpu-table", std::env::consts::ARCH));
+    for folder in [own.clone(), own.join("."), own.join("../m")] {
+        assert_eq!(cpu_core::table_file(&folder).as_ref(), Some(&expected));
+    }
+    assert_eq!(cpu_core::table_file(&own.join("none")), None);
 }
 
 #[test]

@@ -178,11 +178,7 @@ fn file_for_table(model: &ModelStore) -> Option<PathBuf> {
     if model.rows() * model.dim() < KEPT_FROM_COMPONENTS {
         return None;
     }
-    // Also for a folder that is given as `.` or ends in `..`.
-    let folder = model.folder()?.canonicalize().ok()?;
-    let mut name = folder.file_name()?.to_owned();
-    name.push(".cpu-table");
-    Some(folder.with_file_name(name))
+    cpu_core::table_file(model.folder()?)
 }
 
 /// Makes the engine for a table on a GPU, and logs the progress of its upload. If it must be

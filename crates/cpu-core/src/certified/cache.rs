@@ -1,10 +1,14 @@
 //! Saves the derived table in a file and loads it at the next start.
 //!
 //! The file has 4096 bytes of JSON, padded with spaces, then both planes as they are in memory
-//! (layout.rs). The header has the version, the table's shape, the checksum of the vectors that it
-//! was derived from, and the checksum of the planes, which is verified before use. The file is
-//! written under a temporary name, renamed into place, and never changed. It can be deleted at any
-//! time.
+//! (layout.rs). The header has the version, the processor's architecture, the table's shape, the
+//! checksum of the vectors that it was derived from, and the checksum of the planes, which is
+//! verified before use. The file is written under a temporary name, renamed into place, and never
+//! changed. It can be deleted at any time.
+//!
+//! A table is for one architecture, which its file's name and its header both say. Only answers
+//! are promised to be the same on all: rows may be rounded otherwise there, and machines that share
+//! a folder must not replace each other's file at every start.
 
 use std::fmt::Display;
 #[cfg(unix)]
@@ -25,6 +29,9 @@ use serde::{Deserialize, Serialize};
 use super::layout::Layout;
 use super::tables::Tables;
 
+/// The architecture that tables are derived for and by, such as `x86_64`.
+const ARCHITECTURE: &str = std::env::consts::ARCH;
+
 /// The format version. It changes when older files would be misread: with the layout, rotation or
 /// rounding.
 const VERSION: u32 = 1;
@@ -42,6 +49,7 @@ const PIECE: usize = 16 << 20;
 struct Header {
     format: String,
     version: u32,
+    architecture: String,
     rows: usize,
     dim: usize,
     vectors: String,
@@ -53,12 +61,24 @@ impl Header {
         Self {
             format: FORMAT.into(),
             version: VERSION,
+            architecture: ARCHITECTURE.into(),
             rows: table.rows(),
             dim: table.dim(),
             vectors: vectors.into(),
             planes: planes.into(),
         }
     }
+}
+
+/// The usual file for the derived table of the model in this folder: beside it, named after it and
+/// this machine's architecture, `NAME.x86_64.cpu-table`. `None` if there is no such folder, or it
+/// has no name.
+pub fn table_file(folder: &Path) -> Option<PathBuf> {
+    // Also for a folder that is given as `.` or ends in `..`.
+    let folder = folder.canonicalize().ok()?;
+    let mut name = folder.file_name()?.to_owned();
+    name.push(format!(".{ARCHITECTURE}.cpu-table"));
+    Some(folder.with_file_name(name))
 }
 
 /// A file for a table, and what tells the vectors that it is derived from.
@@ -123,7 +143,8 @@ pub(crate) fn load(
     let header: Header = serde_json::from_slice(bytes[..DATA_START].trim_ascii_end())
         .map_err(|_| damaged("no header"))?;
     if header != Header::new(table, vectors, &header.planes) {
-        return Err("the old file is for other vectors or another version of kindred".to_owned());
+        let other = "other vectors, another architecture or another version of kindred";
+        return Err(format!("the old file is for {other}"));
     }
     let layout = Layout { rows: table.rows(), dim: lift.dim(table.dim()) };
     if bytes.len() != DATA_START + layout.bytes() {

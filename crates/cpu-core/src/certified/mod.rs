@@ -67,6 +67,7 @@ use crate::InstructionSet;
 use crate::full_scan::{FullScanEngine, StartError};
 use crate::threads::Workers;
 pub(crate) use cache::KeepIn;
+pub use cache::table_file;
 pub(crate) use cost::Costs;
 use cost::{SHORT_FULL_SCAN, expected_hits};
 use derive::Deriving;
