@@ -446,7 +446,7 @@ mod tests {
             let said = reason(line);
             assert!(said.ends_with(&format!("is not a number: `{number}`; {cure}")), "{said}");
         }
-        assert_eq!(reason("cat 9:0.5"), format!("1 components instead of 2; {SPARSE}"));
+        assert_eq!(reason("cat 9:0.5"), format!("1 component instead of 2; {SPARSE}"));
         for line in ["cat , 1", "cat a,b 1", "cat ] 1", "cat 1,2,3 1", "cat a:1 1", "cat ; 1"] {
             assert!(reason(line).ends_with('`'), "{line}");
         }
