@@ -95,8 +95,8 @@ fn condition(tokens: &[(usize, Token)], at: &mut usize) -> Holds {
 fn joined(word: &str, inner: &[Holds]) -> Holds {
     let all = |of: fn(&Holds) -> Systems| inner.iter().map(of).fold(Systems::ALL, Systems::and);
     let any = |of: fn(&Holds) -> Systems| inner.iter().map(of).fold(Systems::NONE, Systems::or);
-    let (hold, fail): (fn(&Holds) -> Systems, fn(&Holds) -> Systems) =
-        (|inner| inner.can_hold, |inner| inner.can_fail);
+    type Held = fn(&Holds) -> Systems;
+    let (hold, fail): (Held, Held) = (|inner| inner.can_hold, |inner| inner.can_fail);
     match word {
         "all" => Holds { can_hold: all(hold), can_fail: any(fail) },
         "any" => Holds { can_hold: any(hold), can_fail: all(fail) },

@@ -42,9 +42,7 @@ mod prefetch;
 mod reference;
 mod threads;
 
-pub use certified::{
-    Counters, FirstLook, Options, Origin, Paths, TablesReport, table_file,
-};
+pub use certified::{Counters, FirstLook, Options, Origin, Paths, TablesReport, table_file};
 pub use engine::CpuEngine;
 pub use full_scan::{FullScanEngine, StartError};
 pub use instruction_set::InstructionSet;
