@@ -1,0 +1,16 @@
+//! A macro for the operations of instruction sets.
+
+/// Methods that are an expression of a set's instructions, always inlined.
+macro_rules! operations {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $body:expr;)*) => {
+        $(
+            #[inline(always)]
+            #[allow(unsafe_code, unused_unsafe)]
+            fn $name(self, $($argument: $type),*) $(-> $result)? {
+                // SAFETY: the set is the proof that the machine has the instructions. Loads and
+                // stores are of references to as many bytes as a register has.
+                unsafe { $body }
+            }
+        )*
+    };
+}
