@@ -11,8 +11,8 @@ pub(crate) struct Avx2(());
 /// The registers and operations of sets of 32 bytes, which differ in how products are added.
 macro_rules! with_32_bytes {
     (accumulate |$sums:ident, $rows:ident, $levels:ident| $accumulated:expr) => {
-        const REGISTERS: usize = 2;
-        const TILE_QUERIES: usize = 2;
+        const TILE: [usize; 2] = [2, 2];
+        const FEW_TILE: [usize; 2] = [2, 2];
         const DOTS_TILE: [usize; 2] = [1, 1];
         const SIGNED: bool = false;
 

@@ -14,8 +14,8 @@ pub(crate) struct Avx512 {
 /// The registers and operations of sets of 64 bytes, which differ in how products are added.
 macro_rules! with_64_bytes {
     (accumulate |$sums:ident, $rows:ident, $levels:ident| $accumulated:expr) => {
-        const REGISTERS: usize = 1;
-        const TILE_QUERIES: usize = 8;
+        const TILE: [usize; 2] = [2, 8];
+        const FEW_TILE: [usize; 2] = [2, 2];
         const DOTS_TILE: [usize; 2] = [2, 3];
         const SIGNED: bool = false;
 

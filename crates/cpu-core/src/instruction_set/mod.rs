@@ -31,7 +31,15 @@ mod avx512;
 mod avx512vnni;
 #[cfg(target_arch = "x86_64")]
 mod avxvnni;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+#[cfg(target_arch = "aarch64")]
+mod neon_dotprod;
+#[cfg(target_arch = "aarch64")]
+mod neon_i8mm;
 mod portable;
+#[cfg(target_arch = "x86_64")]
+mod sse2;
 #[cfg(test)]
 mod tests;
 mod vectors;
@@ -85,6 +93,10 @@ instruction_sets! {
     target_arch = "x86_64": avx512::Avx512;
     target_arch = "x86_64": avxvnni::AvxVnni;
     target_arch = "x86_64": avx2::Avx2;
+    target_arch = "x86_64": sse2::Sse2;
+    target_arch = "aarch64": neon_i8mm::NeonI8mm;
+    target_arch = "aarch64": neon_dotprod::NeonDotprod;
+    target_arch = "aarch64": neon::Neon;
     all(): portable::Portable;
 }
 

@@ -1,4 +1,4 @@
-//! A macro for the operations of instruction sets.
+//! Macros for the operations of instruction sets.
 
 /// Methods that are an expression of a set's instructions, always inlined.
 macro_rules! operations {
@@ -12,5 +12,31 @@ macro_rules! operations {
                 unsafe { $body }
             }
         )*
+    };
+}
+
+/// The same of each of four registers, written out: a loop might stay one, with its arrays in
+/// memory.
+#[allow(unused_macros)] // Few architectures have such sets.
+macro_rules! four {
+    (|$i:ident| $value:expr) => {
+        [
+            {
+                let $i = 0;
+                $value
+            },
+            {
+                let $i = 1;
+                $value
+            },
+            {
+                let $i = 2;
+                $value
+            },
+            {
+                let $i = 3;
+                $value
+            },
+        ]
     };
 }

@@ -34,8 +34,8 @@ impl Vectors for Portable {
         task_work: 50_000,
         has_float16: false,
     };
-    const REGISTERS: usize = 4;
-    const TILE_QUERIES: usize = 2;
+    const TILE: [usize; 2] = [1, 2];
+    const FEW_TILE: [usize; 2] = [1, 1];
     const DOTS_TILE: [usize; 2] = [1, 1];
     const SIGNED: bool = false;
 

@@ -46,11 +46,12 @@ pub(crate) enum Work {
 pub(crate) trait Vectors: Copy {
     const ABOUT: About;
 
-    /// Registers that sixteen words take.
-    const REGISTERS: usize;
+    /// Blocks and queries of a scan's tile, whose sums are in registers.
+    const TILE: [usize; 2];
 
-    /// Queries of a scan's tile: as many as have their sums with two blocks of rows in registers.
-    const TILE_QUERIES: usize;
+    /// Queries that are multiplied together if there are few, and the number of sums for each of
+    /// them and each row: two shorten the dependency chains.
+    const FEW_TILE: [usize; 2];
 
     /// Rows and queries of a tile of float64 dot products.
     const DOTS_TILE: [usize; 2];

@@ -22,6 +22,7 @@ pub(super) fn few_products<V: Vectors>(
     asked: Asked<'_>,
     sums: &mut [Sums],
 ) {
+    const { assert!(matches!(V::FEW_TILE, [1 | 2, 1 | 2]), "these tiles are below") };
     let query_lines = asked.query_lines;
     let mut query = 0;
     while query < asked.thresholds.len() {
@@ -32,15 +33,16 @@ pub(super) fn few_products<V: Vectors>(
             thresholds: &asked.thresholds[query..],
             sums: &mut sums[query * STRIP_BLOCKS..],
         };
-        let is_last = query + 1 == asked.thresholds.len();
-        query += match (blocks[0].low, is_last) {
-            (None, true) => vectors.run(FewTile::<1, 2, false>(few)),
-            (Some(_), true) => vectors.run(FewTile::<1, 2, true>(few)),
-            // If lines take many registers, there are none for second sums.
-            (None, false) if V::REGISTERS > 2 => vectors.run(FewTile::<2, 1, false>(few)),
-            (Some(_), false) if V::REGISTERS > 2 => vectors.run(FewTile::<2, 1, true>(few)),
-            (None, false) => vectors.run(FewTile::<2, 2, false>(few)),
-            (Some(_), false) => vectors.run(FewTile::<2, 2, true>(few)),
+        let alone = V::FEW_TILE[0] == 1 || query + 1 == asked.thresholds.len();
+        query += match (alone, V::FEW_TILE[1], blocks[0].low) {
+            (true, 1, None) => vectors.run(FewTile::<1, 1, false>(few)),
+            (true, 1, Some(_)) => vectors.run(FewTile::<1, 1, true>(few)),
+            (true, _, None) => vectors.run(FewTile::<1, 2, false>(few)),
+            (true, _, Some(_)) => vectors.run(FewTile::<1, 2, true>(few)),
+            (false, 1, None) => vectors.run(FewTile::<2, 1, false>(few)),
+            (false, 1, Some(_)) => vectors.run(FewTile::<2, 1, true>(few)),
+            (false, _, None) => vectors.run(FewTile::<2, 2, false>(few)),
+            (false, _, Some(_)) => vectors.run(FewTile::<2, 2, true>(few)),
         };
     }
 }

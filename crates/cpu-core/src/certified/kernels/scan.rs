@@ -3,7 +3,7 @@
 #![allow(clippy::needless_range_loop)] // One index for several arrays.
 
 use super::few::few_products;
-use super::tile::{Tile, products};
+use super::tile::{Queries, Tile, products};
 use super::{Asked, Block, FEW_QUERIES, GROUP_QUERIES, Purpose, Space, Strips, compare};
 use crate::certified::layout::{Line, STRIP_BLOCKS, Sums};
 use crate::instruction_set::{Kernel, Matrices, Vectors, Work};
@@ -85,7 +85,8 @@ impl Kernel for BothPlanes<'_> {
         unfold::<V, false>(vectors, &block, &mut space.unfolded);
         let rows = [&space.unfolded[..2 * block.high.len()]];
         let query_lines = planes.len() / 2;
-        vectors.run(Tile::<1, 2, 2> { rows, queries: planes, query_lines, sums });
+        let both = Queries { queries: planes, query_lines, sums, stride: 1 };
+        vectors.run(Tile::<1, 2, 2>(rows, both));
         if V::SIGNED {
             for (plane, sums) in planes.chunks_exact(query_lines).zip(sums) {
                 let mut levels = 0;

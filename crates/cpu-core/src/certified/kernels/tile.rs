@@ -16,40 +16,56 @@ pub(super) fn products<V: Vectors>(
     strips: Strips<'_>,
     strip: usize,
 ) {
-    const { assert!(V::TILE_QUERIES == 2 || V::TILE_QUERIES == 8, "these tiles are below") };
+    const { assert!(matches!(V::TILE, [1 | 2, 2] | [2, 8]), "these tiles are below") };
     let (number, query_lines) = (asked.thresholds.len(), asked.query_lines);
     let mut query = 0;
     while query < number {
         let queries = &asked.queries[query * query_lines..];
-        let sums = &mut sums[query * STRIP_BLOCKS..];
         let left = number - query;
-        let width = if V::TILE_QUERIES == 8 && left >= 8 {
-            vectors.run(Tile::<STRIP_BLOCKS, 8, 1> { rows, queries, query_lines, sums })
-        } else if V::TILE_QUERIES == 8 && left >= 4 {
-            vectors.run(Tile::<STRIP_BLOCKS, 4, 1> { rows, queries, query_lines, sums })
-        } else if V::TILE_QUERIES == 8 && left >= 2 {
-            vectors.run(Tile::<STRIP_BLOCKS, 2, 2> { rows, queries, query_lines, sums })
-        } else if left >= 2 {
-            vectors.run(Tile::<STRIP_BLOCKS, 2, 1> { rows, queries, query_lines, sums })
-        } else {
-            vectors.run(Tile::<STRIP_BLOCKS, 1, 2> { rows, queries, query_lines, sums })
-        };
+        let mut width = 0;
+        let mut block = 0;
+        while block < STRIP_BLOCKS {
+            let sums = &mut sums[query * STRIP_BLOCKS + block..];
+            let few = Queries { queries, query_lines, sums, stride: STRIP_BLOCKS };
+            width = if V::TILE[0] == 1 && left >= 2 {
+                vectors.run(Tile::<1, 2, 1>([rows[block]], few))
+            } else if V::TILE[0] == 1 {
+                vectors.run(Tile::<1, 1, 2>([rows[block]], few))
+            } else if V::TILE[1] == 8 && left >= 8 {
+                vectors.run(Tile::<2, 8, 1>(rows, few))
+            } else if V::TILE[1] == 8 && left >= 4 {
+                vectors.run(Tile::<2, 4, 1>(rows, few))
+            } else if V::TILE[1] == 8 && left >= 2 {
+                vectors.run(Tile::<2, 2, 2>(rows, few))
+            } else if left >= 2 {
+                vectors.run(Tile::<2, 2, 1>(rows, few))
+            } else {
+                vectors.run(Tile::<2, 1, 2>(rows, few))
+            };
+            block += V::TILE[0];
+        }
         strips.prefetch_next(strip, query..query + width, number);
         query += width;
     }
 }
 
-/// Multiplies blocks by the first `QUERIES` queries; returns how many. `SPLIT` sums for each row
-/// and query shorten the dependency chains if there are few of both.
-pub(super) struct Tile<'a, const BLOCKS: usize, const QUERIES: usize, const SPLIT: usize> {
-    /// Unfolded, all of one length: an even number of lines.
-    pub(super) rows: [&'a [Line]; BLOCKS],
+/// At least as many queries as are multiplied together.
+pub(super) struct Queries<'a> {
     /// `[_, query_lines]`.
     pub(super) queries: &'a [Line],
     pub(super) query_lines: usize,
-    /// `[QUERIES, BLOCKS]` are written.
+    /// `[_, stride]`: the sums of a query with the blocks.
     pub(super) sums: &'a mut [Sums],
+    pub(super) stride: usize,
 }
+
+/// Multiplies blocks by the first `QUERIES` queries; returns how many. The blocks are unfolded, all
+/// of one length: an even number of lines. `SPLIT` sums for each row and query shorten the
+/// dependency chains if there are few of both.
+pub(super) struct Tile<'a, const BLOCKS: usize, const QUERIES: usize, const SPLIT: usize>(
+    pub(super) [&'a [Line]; BLOCKS],
+    pub(super) Queries<'a>,
+);
 
 impl<const BLOCKS: usize, const QUERIES: usize, const SPLIT: usize> Kernel
     for Tile<'_, BLOCKS, QUERIES, SPLIT>
@@ -60,7 +76,7 @@ impl<const BLOCKS: usize, const QUERIES: usize, const SPLIT: usize> Kernel
 
     #[inline(always)]
     fn run<V: Vectors>(self, vectors: V) -> usize {
-        let Self { rows: mut blocks, queries, query_lines, sums } = self;
+        let Self(mut blocks, Queries { queries, query_lines, sums, stride }) = self;
         let steps = blocks[0].len();
         for block in &mut blocks {
             *block = &block[..steps];
@@ -91,7 +107,7 @@ impl<const BLOCKS: usize, const QUERIES: usize, const SPLIT: usize> Kernel
                 for i in 1..SPLIT {
                     sum = vectors.add(sum, lanes[q][b][i]);
                 }
-                vectors.store(sum, sums[q * BLOCKS + b].line_mut());
+                vectors.store(sum, sums[q * stride + b].line_mut());
             }
         }
         QUERIES
