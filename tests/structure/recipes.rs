@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::{files, named_paths};
 
 /// Recipes whose files are all that have the example, besides [`USES`], tests and examples.
-const COMPLETE: [&str; 2] = ["An option of queries", "A setting"];
+const COMPLETE: [&str; 3] = ["An option of queries", "A setting", "An instruction set of the CPU"];
 
 /// Documents, and code that uses what there is, as anybody's does.
 const USES: [&str; 8] = [

@@ -4,13 +4,7 @@
 use contract::score::{LANES, fold};
 
 use crate::InstructionSet;
-use crate::instruction_set::dispatched;
-
-dispatched! {
-    /// See [`copy_with_norms`].
-    fn copy_with_norms(vectors: &[f32], dim: usize, copy: &mut [f32], norms: &mut Vec<f64>) =
-        portable, compiled for avx512 "avx2", avx2 "avx2";
-}
+use crate::instruction_set::{Kernel, Vectors, Work};
 
 /// Copies vectors `[n, dim]` to `copy`, and returns the [norm](contract::score::norm) of each,
 /// `[n]`, with the contract's bits.
@@ -21,17 +15,31 @@ pub fn copy_with_norms(vectors: &[f32], dim: usize, copy: &mut [f32]) -> Vec<f64
     assert!(vectors.len().is_multiple_of(dim), "{} components of vectors [{dim}]", vectors.len());
     assert_eq!(vectors.len(), copy.len(), "a copy is as long as what is copied");
     let mut norms = Vec::with_capacity(vectors.len() / dim);
-    InstructionSet::best().copy_with_norms(vectors, dim, copy, &mut norms);
+    InstructionSet::best().run(CopyWithNorms { vectors, dim, copy, norms: &mut norms });
     norms
 }
 
-/// The copy is made vector by vector, so that each is still in the nearest cache when its norm is
-/// taken.
-#[inline(always)]
-fn portable(vectors: &[f32], dim: usize, copy: &mut [f32], norms: &mut Vec<f64>) {
-    for (vector, copy) in vectors.chunks_exact(dim).zip(copy.chunks_exact_mut(dim)) {
-        copy.copy_from_slice(vector);
-        norms.push(norm(vector));
+/// See [`copy_with_norms`]. The copy is made vector by vector, so that each is still in the nearest
+/// cache when its norm is taken.
+struct CopyWithNorms<'a> {
+    vectors: &'a [f32],
+    dim: usize,
+    copy: &'a mut [f32],
+    norms: &'a mut Vec<f64>,
+}
+
+impl Kernel for CopyWithNorms<'_> {
+    const WORK: Work = Work::Narrow;
+
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vectors>(self, _: V) {
+        let Self { vectors, dim, copy, norms } = self;
+        for (vector, copy) in vectors.chunks_exact(dim).zip(copy.chunks_exact_mut(dim)) {
+            copy.copy_from_slice(vector);
+            norms.push(norm(vector));
+        }
     }
 }
 
@@ -40,20 +48,24 @@ fn portable(vectors: &[f32], dim: usize, copy: &mut [f32], norms: &mut Vec<f64>)
 #[inline(always)]
 fn norm(vector: &[f32]) -> f64 {
     let mut lanes = [0.0; LANES];
-    let mut add = |chunk: &[f32; LANES]| {
-        for (lane, &x) in lanes.iter_mut().zip(chunk) {
-            *lane += f64::from(x) * f64::from(x);
-        }
-    };
     let (whole, rest) = vector.as_chunks();
-    whole.iter().for_each(&mut add);
+    for chunk in whole {
+        add_squares(&mut lanes, chunk);
+    }
     if !rest.is_empty() {
         // Squares of zeros change no lane.
         let mut padded = [0.0; LANES];
         padded[..rest.len()].copy_from_slice(rest);
-        add(&padded);
+        add_squares(&mut lanes, &padded);
     }
     fold(lanes).sqrt()
+}
+
+#[inline(always)]
+fn add_squares(lanes: &mut [f64; LANES], chunk: &[f32; LANES]) {
+    for (lane, &x) in lanes.iter_mut().zip(chunk) {
+        *lane += f64::from(x) * f64::from(x);
+    }
 }
 
 #[cfg(test)]
@@ -63,12 +75,17 @@ mod tests {
 
     use super::*;
 
-    fn of_both(vectors: &[f32], dim: usize) -> [(Vec<f32>, Vec<f64>); 2] {
-        let mut plain = (vec![0.0; vectors.len()], Vec::new());
-        portable(vectors, dim, &mut plain.0, &mut plain.1);
+    fn of_all_sets(vectors: &[f32], dim: usize) -> Vec<(Vec<f32>, Vec<f64>)> {
+        let of_set = |set: InstructionSet| {
+            let (mut copy, mut norms) = (vec![0.0; vectors.len()], Vec::new());
+            set.run(CopyWithNorms { vectors, dim, copy: &mut copy, norms: &mut norms });
+            (copy, norms)
+        };
+        let mut all: Vec<_> = InstructionSet::available().into_iter().map(of_set).collect();
         let mut copy = vec![0.0; vectors.len()];
         let norms = copy_with_norms(vectors, dim, &mut copy);
-        [plain, (copy, norms)]
+        all.push((copy, norms));
+        all
     }
 
     proptest! {
@@ -81,7 +98,7 @@ mod tests {
             let vectors = &seed[..dim * count];
             let expected: Vec<u64> =
                 vectors.chunks(dim).map(|vector| score::norm(vector).to_bits()).collect();
-            for (copy, norms) in of_both(vectors, dim) {
+            for (copy, norms) in of_all_sets(vectors, dim) {
                 let bits = |all: &[f32]| all.iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
                 prop_assert_eq!(bits(&copy), bits(vectors));
                 let norms: Vec<u64> = norms.into_iter().map(f64::to_bits).collect();

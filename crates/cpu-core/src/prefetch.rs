@@ -38,6 +38,26 @@ pub(crate) fn prefetch_line<T>(address: *const T, cache: Cache) {
             }
         }
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    {
+        use std::arch::asm;
+        // SAFETY: a hint; no address is wrong, and every AArch64 has the instruction.
+        #[allow(unsafe_code)]
+        unsafe {
+            match cache {
+                Cache::First => asm!(
+                    "prfm pldl1keep, [{}]",
+                    in(reg) address,
+                    options(readonly, nostack, preserves_flags)
+                ),
+                Cache::Second => asm!(
+                    "prfm pldl2keep, [{}]",
+                    in(reg) address,
+                    options(readonly, nostack, preserves_flags)
+                ),
+            }
+        }
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = (address, cache);
 }

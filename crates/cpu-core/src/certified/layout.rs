@@ -10,40 +10,13 @@
 //!   8-bit products need, and no sum runs across a register.
 //! - one line of [`RowScale`]s, one per row.
 
-use bytemuck::{Pod, Zeroable};
-
-/// Rows of a block: the number of 32-bit sums in a 64-byte register.
-pub(crate) const BLOCK_ROWS: usize = 16;
-
-/// Blocks that are scanned together.
-pub(crate) const STRIP_BLOCKS: usize = 2;
+pub(crate) use crate::instruction_set::{BLOCK_ROWS, Line, STRIP_BLOCKS, Sums};
 
 /// Rows that are scanned together.
 pub(crate) const STRIP_ROWS: usize = STRIP_BLOCKS * BLOCK_ROWS;
 
 /// The byte for zero.
 pub(crate) const ZERO_LEVEL: i32 = 128;
-
-/// A cache line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C, align(64))]
-pub(crate) struct Line(pub(crate) [u8; 64]);
-
-impl Line {
-    pub(crate) const ZERO: Self = Self([0; 64]);
-
-    /// The value of low halves if there are only high ones: the middle of their range.
-    pub(crate) const MIDDLE: Self = Self([0x88; 64]);
-}
-
-/// The sums of a block's rows with one query.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C, align(64))]
-pub(crate) struct Sums(pub(crate) [i32; BLOCK_ROWS]);
-
-impl Sums {
-    pub(crate) const ZERO: Self = Self([0; BLOCK_ROWS]);
-}
 
 /// A row's step, and its residual: an upper bound on the distance between the rotated unit row and
 /// its levels. Both are float32 numbers rounded up to their upper 16 bits: the step is in the upper
@@ -52,11 +25,6 @@ impl Sums {
 pub(crate) struct RowScale(pub(crate) u32);
 
 impl RowScale {
-    /// The scales of a block's rows.
-    pub(crate) fn of_line(line: &Line) -> impl Iterator<Item = Self> {
-        line.0.as_chunks().0.iter().map(|&word| Self(u32::from_le_bytes(word)))
-    }
-
     /// The scale of a block's row `r`.
     pub(crate) fn at(line: &Line, r: usize) -> Self {
         Self(u32::from_le_bytes(line.0.as_chunks().0[r]))

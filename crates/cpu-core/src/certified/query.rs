@@ -7,7 +7,7 @@ use super::columns::Column;
 use super::kernels::{Asked, GROUP_QUERIES};
 use super::layout::{Line, ZERO_LEVEL};
 use super::tables::Tables;
-use crate::instruction_set::dispatched;
+use crate::instruction_set::{Kernel, Vectors, Work};
 use crate::threads::Workers;
 
 /// One level of the first plane equals this many of the second.
@@ -74,7 +74,8 @@ impl PreparedQueries {
                 for some in columns.chunks(LANES) {
                     group.fill(some.iter());
                     let largest_level = instructions.largest_level();
-                    instructions.prepare_queries(rotation, largest_level, &mut group);
+                    let group = &mut group;
+                    instructions.run(PrepareQueries { rotation, largest_level, group });
                     for (lane, ((first, both), bounds)) in
                         prepared.by_ref().take(some.len()).enumerate()
                     {
@@ -119,7 +120,7 @@ const PART: usize = 2 * LANES;
 
 /// Some queries side by side.
 #[derive(Debug)]
-pub(crate) struct Group {
+struct Group {
     norms: [f64; LANES],
     /// `[dim]`: the components of the queries, then those of the rotated unit vectors.
     vectors: Vec<[f64; LANES]>,
@@ -150,60 +151,69 @@ impl Group {
     }
 }
 
-dispatched! {
-    /// Computes levels and bounds from a group's components.
-    fn prepare_queries(rotation: &Rotation, largest_level: i32, group: &mut Group) =
-        prepare, compiled for avx512 "avx2,fma", avx2 "avx2,fma";
+/// Computes levels and bounds from a group's components.
+struct PrepareQueries<'a> {
+    rotation: &'a Rotation,
+    largest_level: i32,
+    group: &'a mut Group,
 }
 
-#[inline(always)]
-#[allow(clippy::needless_range_loop)] // One index for several arrays.
-fn prepare(rotation: &Rotation, largest_level: i32, group: &mut Group) {
-    let Group { norms, vectors, levels, bounds } = group;
-    for values in vectors.iter_mut() {
-        for (value, norm) in values.iter_mut().zip(&*norms) {
-            *value /= norm;
-        }
-    }
-    rotation.apply(vectors);
-    let mut peaks = [0.0f64; LANES];
-    for values in vectors.iter() {
-        for (peak, value) in peaks.iter_mut().zip(values) {
-            *peak = if value.abs() > *peak { value.abs() } else { *peak };
-        }
-    }
-    // The outermost level is `largest_level` in the first plane and zero in the second.
-    let steps = peaks.map(|peak| peak / f64::from(largest_level * LOW_LEVELS));
-    // This avoids a division for each component. The inverse may be rounded, because residuals are
-    // measured, not assumed.
-    let inverse = steps.map(|step| 1.0 / step);
-    let mut rests = [[0.0f64; LANES]; 2];
-    // Exact: at most 4096 · 2²⁸.
-    let mut squares = [[0.0f64; LANES]; 2];
-    let mut sums = [[0i32; LANES]; 2];
-    for (values, levels) in vectors.iter().zip(levels) {
-        for lane in 0..LANES {
-            let level = nearest(values[lane] * inverse[lane]);
-            let high = (level + LOW_LEVELS / 2).div_euclid(LOW_LEVELS);
-            levels[0][lane] = high as i8;
-            levels[1][lane] = (level - high * LOW_LEVELS) as i8;
-            for (i, level) in [high * LOW_LEVELS, level].into_iter().enumerate() {
-                let wide = f64::from(level);
-                let rest = values[lane] - wide * steps[lane];
-                rests[i][lane] += rest * rest;
-                squares[i][lane] += wide * wide;
-                sums[i][lane] += level;
+impl Kernel for PrepareQueries<'_> {
+    const WORK: Work = Work::Narrow;
+
+    type Output = ();
+
+    #[inline(always)]
+    #[allow(clippy::needless_range_loop)] // One index for several arrays.
+    fn run<V: Vectors>(self, _: V) {
+        let Self { rotation, largest_level, group } = self;
+        let Group { norms, vectors, levels, bounds } = group;
+        for values in vectors.iter_mut() {
+            for (value, norm) in values.iter_mut().zip(&*norms) {
+                *value /= norm;
             }
         }
-    }
-    for lane in 0..LANES {
-        let bounds_of = |i: usize, levels: i32| QueryBounds {
-            step: steps[lane] * f64::from(levels),
-            residual: widen_for_rounding(rests[i][lane].sqrt()),
-            norm: widen_for_rounding(squares[i][lane].sqrt() * steps[lane]),
-            bias: i64::from(sums[i][lane] / levels) * i64::from(ZERO_LEVEL),
-        };
-        bounds[lane] = PreparedBounds { first: bounds_of(0, LOW_LEVELS), both: bounds_of(1, 1) };
+        rotation.apply(vectors);
+        let mut peaks = [0.0f64; LANES];
+        for values in vectors.iter() {
+            for (peak, value) in peaks.iter_mut().zip(values) {
+                *peak = if value.abs() > *peak { value.abs() } else { *peak };
+            }
+        }
+        // The outermost level is `largest_level` in the first plane and zero in the second.
+        let steps = peaks.map(|peak| peak / f64::from(largest_level * LOW_LEVELS));
+        // This avoids a division for each component. The inverse may be rounded, because residuals are
+        // measured, not assumed.
+        let inverse = steps.map(|step| 1.0 / step);
+        let mut rests = [[0.0f64; LANES]; 2];
+        // Exact: at most 4096 · 2²⁸.
+        let mut squares = [[0.0f64; LANES]; 2];
+        let mut sums = [[0i32; LANES]; 2];
+        for (values, levels) in vectors.iter().zip(levels) {
+            for lane in 0..LANES {
+                let level = nearest(values[lane] * inverse[lane]);
+                let high = (level + LOW_LEVELS / 2).div_euclid(LOW_LEVELS);
+                levels[0][lane] = high as i8;
+                levels[1][lane] = (level - high * LOW_LEVELS) as i8;
+                for (i, level) in [high * LOW_LEVELS, level].into_iter().enumerate() {
+                    let wide = f64::from(level);
+                    let rest = values[lane] - wide * steps[lane];
+                    rests[i][lane] += rest * rest;
+                    squares[i][lane] += wide * wide;
+                    sums[i][lane] += level;
+                }
+            }
+        }
+        for lane in 0..LANES {
+            let bounds_of = |i: usize, levels: i32| QueryBounds {
+                step: steps[lane] * f64::from(levels),
+                residual: widen_for_rounding(rests[i][lane].sqrt()),
+                norm: widen_for_rounding(squares[i][lane].sqrt() * steps[lane]),
+                bias: i64::from(sums[i][lane] / levels) * i64::from(ZERO_LEVEL),
+            };
+            bounds[lane] =
+                PreparedBounds { first: bounds_of(0, LOW_LEVELS), both: bounds_of(1, 1) };
+        }
     }
 }
 
@@ -241,7 +251,8 @@ mod tests {
             for set in InstructionSet::available() {
                 let mut group =
                     Group { vectors: group.vectors.clone(), norms: group.norms, ..Group::new(dim) };
-                set.prepare_queries(&rotation, largest, &mut group);
+                let rotation = &rotation;
+                set.run(PrepareQueries { rotation, largest_level: largest, group: &mut group });
                 for lane in 0..LANES {
                     let PreparedBounds { first, both } = group.bounds[lane];
                     let level = |plane: usize, i: usize| i32::from(group.levels[i][plane][lane]);

@@ -8,7 +8,7 @@ use contract::{Filter, Query, Ranking, Row, Table, TopK};
 
 use super::bounds::{Threshold, round_down};
 use super::columns::Column;
-use super::kernels::{GROUP_QUERIES, Purpose, Space, Strips};
+use super::kernels::{GROUP_QUERIES, Purpose, Scan, Space, Strips};
 use super::layout::{STRIP_BLOCKS, STRIP_ROWS};
 use super::query::PreparedQueries;
 use super::score::{ROWS, Scorer};
@@ -128,7 +128,8 @@ impl Sampled<'_> {
             bounds.iter().map(|bounds| bounds.first.threshold(f32::NEG_INFINITY)).collect();
         for (_, strips) in (0..runs).map(run) {
             let asked = prepared.planes(first_column, &thresholds);
-            instructions.scan(strips, asked, &mut space, Purpose::Sample(&mut best));
+            let purpose = Purpose::Sample(&mut best);
+            instructions.run(Scan { strips, asked, space: &mut space, purpose });
         }
         for (((column, bounds), threshold), best) in
             columns.iter().zip(bounds).zip(&mut thresholds).zip(&mut best)
@@ -156,7 +157,8 @@ impl Sampled<'_> {
         let mut rows: Vec<Vec<Row>> = vec![Vec::new(); queries.len()];
         for (first, strips) in (0..runs).map(run) {
             let asked = prepared.planes(first_column, &thresholds);
-            instructions.scan(strips, asked, &mut space, Purpose::Find(&mut found));
+            let purpose = Purpose::Find(&mut found);
+            instructions.run(Scan { strips, asked, space: &mut space, purpose });
             for flagged in found.drain(..) {
                 let strip = (first + flagged.strip as usize) * STRIP_ROWS;
                 let in_strip = (0..STRIP_ROWS).filter(|row| flagged.rows >> row & 1 == 1);

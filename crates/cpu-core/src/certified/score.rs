@@ -3,7 +3,7 @@
 use contract::{Hit, Query, Ranking, Row, Table};
 
 use crate::InstructionSet;
-use crate::full_scan::dots::{Chunk, chunks_per_row, widen};
+use crate::full_scan::dots::{Chunk, Dots, chunks_per_row, widen};
 use crate::prefetch::{Cache, prefetch, prefetch_line};
 
 /// Maximum number of rows that are scored together.
@@ -78,7 +78,8 @@ impl<'a> Scorer<'a> {
         }
         let vectors = self.query.vectors();
         let dots = &mut self.dots[..count * vectors.len()];
-        self.instructions.dots(&self.rows[..count * chunks], &self.vectors, chunks, dots);
+        let (widened, queries) = (&self.rows[..count * chunks], &self.vectors[..]);
+        self.instructions.run(Dots { rows: widened, queries, chunks, dots });
         let cosine = |dot: f64, norm: f64, row: Row| {
             self.table.score_of_dot(dot, norm, row).unwrap_or(f64::NAN)
         };

@@ -11,6 +11,7 @@ use rayon::prelude::*;
 
 use super::kernels::Block;
 use super::layout::{BLOCK_ROWS, Layout, Line};
+use super::quantise::QuantiseBlock;
 use crate::InstructionSet;
 
 /// Blocks per quantisation task.
@@ -58,7 +59,14 @@ impl Tables {
                     }
                     let first = (task * BLOCKS_PER_TASK + block) * BLOCK_ROWS;
                     let to = [high, low];
-                    instructions.quantise_block(*table, lift, &rotation, first, space, to);
+                    instructions.run(QuantiseBlock {
+                        table: *table,
+                        lift,
+                        rotation: &rotation,
+                        first,
+                        space,
+                        to,
+                    });
                 }
             });
         });

@@ -7,7 +7,7 @@ use contract::Row;
 use super::bounds::{Threshold, round_down, round_up};
 use super::columns::Column;
 use super::floor::Floor;
-use super::kernels::{Flagged, Purpose, Space, Strips};
+use super::kernels::{BothPlanes, Flagged, Purpose, Scan, Space, Strips};
 use super::layout::{BLOCK_ROWS, Line, RowScale, STRIP_BLOCKS, STRIP_ROWS, Sums};
 use super::pass::{FirstLook, Pass};
 use super::query::{PreparedBounds, PreparedQueries};
@@ -126,7 +126,7 @@ impl<'a> Worker<'a> {
         let columns = self.pass.first_columns[active];
         let asked = prepared.planes(0, &self.thresholds[..columns]);
         let purpose = Purpose::Find(&mut self.found);
-        instructions.scan(strips, asked, &mut self.space, purpose);
+        instructions.run(Scan { strips, asked, space: &mut self.space, purpose });
         let found = std::mem::take(&mut self.found);
         for looked_at in &found {
             let column = looked_at.query as usize;
@@ -209,7 +209,8 @@ impl<'a> Worker<'a> {
         let whole = pass.tables.block(block);
         let mut sums = [Sums::ZERO; 2];
         let planes = pass.prepared.both(column);
-        pass.instructions.both_planes(whole, planes, &mut self.space, &mut sums);
+        let (space, of_planes) = (&mut self.space, &mut sums);
+        pass.instructions.run(BothPlanes { block: whole, planes, space, sums: of_planes });
 
         let filter = &pass.queries[query].filter;
         let bounds = &pass.prepared.bounds[column].both;

@@ -4,16 +4,11 @@
 //! chunks of [`LANES`]. The zeros change no bit: a lane starts at +0.0, and adding ±0.0 never gives
 //! −0.0.
 
-use contract::score::{LANES, fold};
+#![allow(clippy::needless_range_loop)] // One index for several arrays.
 
-use crate::instruction_set::dispatched;
+use contract::score::LANES;
 
-dispatched! {
-    /// The dot products `[rows, queries]` of `rows` and `queries`, each `[_, chunks]`.
-    fn dots(rows: &[Chunk], queries: &[Chunk], chunks: usize, dots: &mut [f64]) =
-        amx avx512::dots, vnni512 avx512::dots, avx512 avx512::dots,
-        vnni avx2::dots, avx2 avx2::dots, portable portable;
-}
+use crate::instruction_set::{Kernel, Vectors, Work};
 
 /// One component for each lane.
 #[derive(Debug, Clone, Copy)]
@@ -38,142 +33,142 @@ pub(crate) fn widen(vector: &[f32], chunks: &mut [Chunk]) {
     }
 }
 
-/// The dot products `[rows, queries]` of `rows` and `queries`, each `[_, chunks]`.
-pub(crate) fn portable(rows: &[Chunk], queries: &[Chunk], chunks: usize, dots: &mut [f64]) {
-    let number_of_queries = queries.len() / chunks;
-    for (row, dots) in rows.chunks_exact(chunks).zip(dots.chunks_exact_mut(number_of_queries)) {
-        for (query, dot) in queries.chunks_exact(chunks).zip(dots) {
-            let mut lanes = [0.0; LANES];
-            for (row, query) in row.iter().zip(query) {
-                for ((lane, x), q) in lanes.iter_mut().zip(&row.0).zip(&query.0) {
-                    *lane += x * q;
+/// The dot products `[rows, queries]` of `rows` and `queries`, each `[_, chunks]`, in tiles: the
+/// lanes of a tile fill the registers, and each loaded value is used several times.
+pub(crate) struct Dots<'a> {
+    pub(crate) rows: &'a [Chunk],
+    pub(crate) queries: &'a [Chunk],
+    pub(crate) chunks: usize,
+    pub(crate) dots: &'a mut [f64],
+}
+
+impl Kernel for Dots<'_> {
+    const WORK: Work = Work::Wide;
+
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vectors>(self, vectors: V) {
+        const { assert!(matches!(V::DOTS_TILE, [1, 1] | [2, 3]), "these tiles are below") };
+        let Self { rows, queries, chunks, dots } = self;
+        let [tile_rows, tile_queries] = V::DOTS_TILE;
+        let stride = queries.len() / chunks;
+        let mut row = 0;
+        while row < rows.len() / chunks {
+            let tall = tile_rows > 1 && rows.len() / chunks - row >= tile_rows;
+            let mut query = 0;
+            while query < stride {
+                let wide = tile_queries > 1 && stride - query >= tile_queries;
+                let rest = Rest {
+                    rows: &rows[row * chunks..],
+                    queries: &queries[query * chunks..],
+                    chunks,
+                    dots: &mut dots[row * stride + query..],
+                    stride,
+                };
+                match (tall, wide) {
+                    (true, true) => vectors.run(Tile::<2, 3>(rest)),
+                    (true, false) => vectors.run(Tile::<2, 1>(rest)),
+                    (false, true) => vectors.run(Tile::<1, 3>(rest)),
+                    (false, false) => vectors.run(Tile::<1, 1>(rest)),
                 }
+                query += if wide { tile_queries } else { 1 };
             }
-            *dot = fold(lanes);
+            row += if tall { tile_rows } else { 1 };
         }
     }
 }
 
-/// The same with registers of `$width` float64, in tiles of `$rows` × `$queries` dot products: the
-/// lanes of a tile fill the registers, and each loaded value is used several times.
-#[cfg(target_arch = "x86_64")]
-macro_rules! with_registers {
-    (
-        $module:ident, features $features:literal, register $register:ident of $width:literal,
-        tile $tile_rows:literal x $tile_queries:literal,
-        zero $zero:ident, load $load:ident, store $store:ident, add $add:ident, fused $fused:ident
-    ) => {
-        pub(crate) mod $module {
-            use std::arch::x86_64::*;
+/// Rows and queries from a tile on; `dots` is `[_, stride]`.
+struct Rest<'a> {
+    rows: &'a [Chunk],
+    queries: &'a [Chunk],
+    chunks: usize,
+    dots: &'a mut [f64],
+    stride: usize,
+}
 
-            use super::{Chunk, LANES, fold};
+/// The first `R` rows with the first `Q` queries.
+struct Tile<'a, const R: usize, const Q: usize>(Rest<'a>);
 
-            const REGISTERS: usize = LANES / $width;
+impl<const R: usize, const Q: usize> Kernel for Tile<'_, R, Q> {
+    const WORK: Work = Work::Wide;
 
-            /// See [`portable`](super::portable).
-            #[target_feature(enable = $features)]
-            pub(crate) fn dots(rows: &[Chunk], queries: &[Chunk], chunks: usize, dots: &mut [f64]) {
-                let stride = queries.len() / chunks;
-                let mut row = 0;
-                while row < rows.len() / chunks {
-                    let tall = rows.len() / chunks - row >= $tile_rows;
-                    let mut query = 0;
-                    while query < stride {
-                        let wide = stride - query >= $tile_queries;
-                        let (rows, queries) = (&rows[row * chunks..], &queries[query * chunks..]);
-                        let dots = &mut dots[row * stride + query..];
-                        match (tall, wide) {
-                            (true, true) => {
-                                tile::<$tile_rows, $tile_queries>(
-                                    rows, queries, chunks, dots, stride,
-                                );
-                            }
-                            (true, false) => {
-                                tile::<$tile_rows, 1>(rows, queries, chunks, dots, stride)
-                            }
-                            (false, true) => {
-                                tile::<1, $tile_queries>(rows, queries, chunks, dots, stride)
-                            }
-                            (false, false) => tile::<1, 1>(rows, queries, chunks, dots, stride),
-                        }
-                        query += if wide { $tile_queries } else { 1 };
-                    }
-                    row += if tall { $tile_rows } else { 1 };
-                }
-            }
+    type Output = ();
 
-            /// The first `R` rows with the first `Q` queries; `dots` is `[R, stride]`.
-            #[target_feature(enable = $features)]
-            fn tile<const R: usize, const Q: usize>(
-                rows: &[Chunk],
-                queries: &[Chunk],
-                chunks: usize,
-                dots: &mut [f64],
-                stride: usize,
-            ) {
-                let (rows, queries) = (&rows[..R * chunks], &queries[..Q * chunks]);
-                let mut lanes = [[[$zero(); REGISTERS]; Q]; R];
-                for chunk in 0..chunks {
-                    for register in 0..REGISTERS {
-                        let mut asked = [$zero(); Q];
-                        for q in 0..Q {
-                            asked[q] = load(&queries[q * chunks + chunk], register);
-                        }
-                        for r in 0..R {
-                            let x = load(&rows[r * chunks + chunk], register);
-                            for q in 0..Q {
-                                lanes[r][q][register] = $fused(x, asked[q], lanes[r][q][register]);
-                            }
-                        }
-                    }
+    #[inline(always)]
+    fn run<V: Vectors>(self, vectors: V) {
+        let Rest { rows, queries, chunks, dots, stride } = self.0;
+        let (rows, queries) = (&rows[..R * chunks], &queries[..Q * chunks]);
+        let mut lanes = [[vectors.zero_lanes(); Q]; R];
+        let (registers, zero) = (lanes[0][0].as_ref().len(), lanes[0][0].as_ref()[0]);
+        for chunk in 0..chunks {
+            for register in 0..registers {
+                let mut asked = [zero; Q];
+                for q in 0..Q {
+                    asked[q] = vectors.load_doubles(&queries[q * chunks + chunk].0, register);
                 }
                 for r in 0..R {
+                    let x = vectors.load_doubles(&rows[r * chunks + chunk].0, register);
                     for q in 0..Q {
-                        // Halves of whole registers first: the contract's fold by 16, 8, …
-                        let mut registers = lanes[r][q];
-                        let mut half = REGISTERS / 2;
-                        while half > 0 {
-                            for register in 0..half {
-                                registers[register] =
-                                    $add(registers[register], registers[register + half]);
-                            }
-                            half /= 2;
-                        }
-                        dots[r * stride + q] = fold(store(registers[0]));
+                        let lane = &mut lanes[r][q].as_mut()[register];
+                        *lane = vectors.fused_doubles(x, asked[q], *lane);
                     }
                 }
             }
-
-            #[target_feature(enable = $features)]
-            #[inline]
-            #[allow(unsafe_code)]
-            fn load(chunk: &Chunk, register: usize) -> $register {
-                let part: &[f64; $width] = &chunk.0.as_chunks().0[register];
-                // SAFETY: `part` is as long as a register.
-                unsafe { $load(part.as_ptr()) }
-            }
-
-            #[target_feature(enable = $features)]
-            #[inline]
-            #[allow(unsafe_code)]
-            fn store(value: $register) -> [f64; $width] {
-                let mut lanes = [0.0; $width];
-                // SAFETY: `lanes` is as long as a register.
-                unsafe { $store(lanes.as_mut_ptr(), value) };
-                lanes
+        }
+        for r in 0..R {
+            for q in 0..Q {
+                // Halves of whole registers first: the contract's fold by 16, 8, …
+                let registers = lanes[r][q].as_mut();
+                let mut half = registers.len() / 2;
+                while half > 0 {
+                    for register in 0..half {
+                        registers[register] =
+                            vectors.add_doubles(registers[register], registers[register + half]);
+                    }
+                    half /= 2;
+                }
+                dots[r * stride + q] = vectors.fold(registers[0]);
             }
         }
-    };
+    }
 }
 
-#[cfg(target_arch = "x86_64")]
-with_registers! {
-    avx512, features "avx512f", register __m512d of 8, tile 2 x 3,
-    zero _mm512_setzero_pd, load _mm512_loadu_pd, store _mm512_storeu_pd, add _mm512_add_pd, fused _mm512_fmadd_pd
-}
+#[cfg(test)]
+mod tests {
+    use contract::score;
+    use model_store::synth::split_mix;
+    use proptest::prelude::*;
 
-#[cfg(target_arch = "x86_64")]
-with_registers! {
-    avx2, features "avx2,fma", register __m256d of 4, tile 1 x 1,
-    zero _mm256_setzero_pd, load _mm256_loadu_pd, store _mm256_storeu_pd, add _mm256_add_pd, fused _mm256_fmadd_pd
+    use super::*;
+    use crate::InstructionSet;
+
+    proptest! {
+        #[test]
+        fn dots_have_the_contracts_bits(
+            dim in 1usize..140,
+            rows in 1usize..6,
+            queries in 1usize..8,
+            seed in any::<u64>(),
+        ) {
+            let component = |i: usize| split_mix(seed ^ i as u64) as i32 as f32 / 1e5;
+            let all: Vec<f32> = (0..(rows + queries) * dim).map(component).collect();
+            let chunks = chunks_per_row(dim);
+            let mut widened = vec![Chunk::ZERO; (rows + queries) * chunks];
+            for (vector, chunks) in all.chunks(dim).zip(widened.chunks_mut(chunks)) {
+                widen(vector, chunks);
+            }
+            let (of_rows, of_queries) = widened.split_at(rows * chunks);
+            for set in InstructionSet::available() {
+                let mut dots = vec![f64::NAN; rows * queries];
+                set.run(Dots { rows: of_rows, queries: of_queries, chunks, dots: &mut dots });
+                for (i, dot) in dots.into_iter().enumerate() {
+                    let (row, query) = (i / queries, rows + i % queries);
+                    let [a, b] = [row, query].map(|one| &all[one * dim..][..dim]);
+                    prop_assert_eq!(dot.to_bits(), score::dot(a, b).to_bits(), "{}", set);
+                }
+            }
+        }
+    }
 }

@@ -1,50 +1,39 @@
-//! The scan's inner loops, for each instruction set. They rule rows out; the pass checks the rows
-//! that they find.
+//! The scan's inner loops. They rule rows out; the pass checks the rows that they find.
+//!
+//! ```text
+//! for each strip of 32 rows:
+//!     if there are few queries:
+//!         sums = products of the planes' halves with one or two queries at a time     few.rs
+//!     else:
+//!         unfold the strip: a byte for each component, in memory                      scan.rs
+//!         sums = products with tiles of queries, or with matrices                     tile.rs
+//!     for each query:                                                                 compare.rs
+//!         bound = (sum − bias) · step + slope · residual, in float32, for each row
+//!         flag the rows of which bound < offset does not hold
+//! ```
+//!
+//! `sum` adds the products of a row's levels, counted from 0, with the query's. A set that
+//! multiplies signed bytes counts a row's levels from −128 instead; then the bias is already
+//! absent.
 
-#[cfg(target_arch = "x86_64")]
-pub(crate) mod amx;
-pub(crate) mod portable;
-#[cfg(target_arch = "x86_64")]
-pub(crate) mod x86;
+mod compare;
+mod few;
+mod scan;
+mod tile;
 
 #[cfg(test)]
 mod tests;
 
 use super::bounds::Threshold;
 use super::layout::{Layout, Line, STRIP_BLOCKS, STRIP_ROWS, Sums};
-use crate::instruction_set::{InstructionSet, Kind, dispatched};
-#[cfg(target_arch = "x86_64")]
 use crate::prefetch::{Cache, prefetch_line};
-
-impl InstructionSet {
-    /// The largest level of a query's plane for which [`scan`](Self::scan) adds products exactly.
-    pub(crate) fn largest_level(self) -> i32 {
-        match self.kind() {
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 | Kind::Avx2 => x86::LARGEST_LEVEL_AVX2,
-            _ => 127,
-        }
-    }
-}
-
-dispatched! {
-    /// See [`portable::scan`].
-    fn scan(strips: Strips<'_>, asked: Asked<'_>, space: &mut Space, purpose: Purpose<'_>) =
-        amx amx::scan, vnni512 x86::avx512vnni::scan, avx512 x86::avx2::scan,
-        vnni x86::avxvnni::scan, avx2 x86::avx2::scan, portable portable::scan;
-
-    /// See [`portable::both_planes`].
-    fn both_planes(block: Block<'_>, planes: &[Line], space: &mut Space, sums: &mut [Sums; 2]) =
-        amx x86::avx512vnni::both_planes, vnni512 x86::avx512vnni::both_planes,
-        avx512 x86::avx2::both_planes, vnni x86::avxvnni::both_planes,
-        avx2 x86::avx2::both_planes, portable portable::both_planes;
-}
+pub(crate) use scan::{BothPlanes, Scan};
 
 /// Up to this many queries, unpacking a strip to memory for all queries does not pay.
 pub(crate) const FEW_QUERIES: usize = 4;
 
-/// Buffers are padded to a multiple of this many queries, because some instructions process them in
-/// groups.
+/// Buffers are padded to a multiple of this many queries, because some instructions multiply groups
+/// of them.
 pub(crate) const GROUP_QUERIES: usize = 32;
 
 /// Consecutive strips of the table.
@@ -81,7 +70,6 @@ impl<'a> Strips<'a> {
 
     /// Prefetches the strip after `strip`, part by part; otherwise memory would be idle during the
     /// products.
-    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn prefetch_next(self, strip: usize, parts: std::ops::Range<usize>, of: usize) {
         let strip_lines = STRIP_BLOCKS * self.layout.block_lines();
@@ -117,7 +105,6 @@ pub(crate) struct Asked<'a> {
 
 /// Prefetches a line that is needed a little later. The hardware prefetcher stops at page
 /// boundaries.
-#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn prefetch_ahead(line: &Line, lines: usize) {
     prefetch_line((&raw const *line).wrapping_add(lines), Cache::Second);
@@ -130,6 +117,8 @@ pub(crate) struct Space {
     pub(crate) unfolded: Vec<Line>,
     /// `[queries, STRIP_BLOCKS]`, padded to whole groups.
     pub(crate) sums: Vec<Sums>,
+    /// The queries in another order, for sets that need one.
+    pub(crate) arranged: Vec<Line>,
 }
 
 impl Space {
@@ -137,6 +126,7 @@ impl Space {
         Self {
             unfolded: vec![Line::ZERO; STRIP_BLOCKS * layout.unfolded_lines()],
             sums: vec![Sums::ZERO; queries.next_multiple_of(GROUP_QUERIES) * STRIP_BLOCKS],
+            arranged: Vec::new(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use contract::{Metric, Row, Scoring, Table, score};
 
 use super::super::ROWS_PER_BLOCK;
-use super::super::dots::{Chunk, chunks_per_row, widen};
+use super::super::dots::{Chunk, Dots, chunks_per_row, widen};
 use super::vectors::Vectors;
 use crate::InstructionSet;
 
@@ -72,7 +72,7 @@ impl<'a> RowBlock<'a> {
         // summation is the same.
         let asked = &self.vectors.widened[vectors.start * chunks..vectors.end * chunks];
         let dots = &mut self.dots[..vectors.len() * ROWS_PER_BLOCK];
-        self.instructions.dots(asked, &self.rows, chunks, dots);
+        self.instructions.run(Dots { rows: asked, queries: &self.rows, chunks, dots: &mut *dots });
         let (dots, _) = dots.as_chunks::<ROWS_PER_BLOCK>();
         let cosines = self.cosines[vectors.clone()].iter_mut().zip(dots);
         for ((cosines, dots), norm) in cosines.zip(&self.vectors.norms[vectors]) {

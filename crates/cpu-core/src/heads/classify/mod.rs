@@ -22,7 +22,7 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use crate::InstructionSet;
-use loops::WindowSums;
+use loops::{Dense, WindowSums};
 use products::Products;
 pub use slots::{Assigned, Slots};
 
@@ -223,11 +223,13 @@ impl Classifying {
         let (last, before) = self.head.classifier().layers().split_last().expect("a layer");
         for layer in before {
             buffers.outputs.resize(layer.bias.len(), 0.0);
-            instructions.dense(layer, &buffers.inputs, &mut buffers.outputs);
+            let (inputs, outputs) = (&buffers.inputs[..], &mut buffers.outputs[..]);
+            instructions.run(Dense { layer, inputs, outputs });
             buffers.outputs.iter_mut().for_each(|output| *output = output.max(0.0));
             std::mem::swap(&mut buffers.inputs, &mut buffers.outputs);
         }
-        instructions.dense(last, &buffers.inputs, scores);
+        let inputs = &buffers.inputs[..];
+        instructions.run(Dense { layer: last, inputs, outputs: scores });
     }
 }
 

@@ -5,7 +5,7 @@ use model_store::MappedMut;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-use super::loops::{View, WindowSums};
+use super::loops::{Features, TokenProducts, View, WindowSums};
 use super::slots::{Assigned, Slots};
 use super::{Shape, float16, padded};
 use crate::InstructionSet;
@@ -60,12 +60,14 @@ impl Products {
         let (columns, values) = (*columns, &values[..]);
         match self.precision {
             Precision::Float16 => {
-                let view = View { shapes, columns, values: bytemuck::cast_slice(values) };
-                instructions.features_of_float16(text, view, space);
+                let values: &[u16] = bytemuck::cast_slice(values);
+                let products = View { shapes, columns, values };
+                instructions.run(Features { text, products, space });
             }
             Precision::Float32 => {
-                let view = View { shapes, columns, values: bytemuck::cast_slice(values) };
-                instructions.features(text, view, space);
+                let values: &[f32] = bytemuck::cast_slice(values);
+                let products = View { shapes, columns, values };
+                instructions.run(Features { text, products, space });
             }
         }
     }
@@ -116,7 +118,8 @@ impl Products {
         let mut products = vec![0.0; some.len() * columns];
         pool.install(|| {
             products.par_chunks_mut(columns).zip(some).for_each(|(products, (token, _))| {
-                instructions.products(&head.vector(table, *token), filters, products);
+                let vector = &head.vector(table, *token);
+                instructions.run(TokenProducts { vector, filters, products });
             });
         });
         for (&(_, slot), products) in some.iter().zip(products.chunks_exact(columns)) {

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::numbers::Numbers;
 use crate::InstructionSet;
 use crate::heads::{BLOCK_FILTERS, FilterBlock, filter_columns};
-use crate::instruction_set::dispatched;
+use crate::instruction_set::{Kernel, Vectors, Work};
 
 /// Words that are multiplied together.
 const WORDS: usize = 4;
@@ -50,7 +50,7 @@ pub(super) fn project(
                 let rows: [&[f32]; WORDS] = std::array::from_fn(row);
                 let mut sums = [[0.0; BLOCK_FILTERS]; WORDS];
                 for (block, filters) in packed.chunks_exact(dim).enumerate() {
-                    instructions.project_block(rows, filters, &mut sums);
+                    instructions.run(ProjectBlock { rows, filters, products: &mut sums });
                     for (products, sums) in products.chunks_exact_mut(padded).zip(&sums) {
                         products[block * BLOCK_FILTERS..][..BLOCK_FILTERS].copy_from_slice(sums);
                     }
@@ -61,25 +61,34 @@ pub(super) fn project(
     (products, padded)
 }
 
-dispatched! {
-    /// The products of rows with a block of filters. Without fused multiply-adds, so that the bits
-    /// are the same with all instructions.
-    fn project_block(
-        rows: [&[f32]; WORDS], filters: &[FilterBlock], products: &mut [FilterBlock; WORDS],
-    ) = multiply, compiled for avx512 "avx2", avx2 "avx2";
+/// The products of rows with a block of filters. Without fused multiply-adds, so that the bits are
+/// the same with all instructions.
+struct ProjectBlock<'a> {
+    rows: [&'a [f32]; WORDS],
+    filters: &'a [FilterBlock],
+    products: &'a mut [FilterBlock; WORDS],
 }
 
-#[inline(always)]
-fn multiply(rows: [&[f32]; WORDS], filters: &[FilterBlock], products: &mut [FilterBlock; WORDS]) {
-    let mut sums = [[0.0f32; BLOCK_FILTERS]; WORDS];
-    let rows = rows.map(|row| &row[..filters.len()]);
-    for (component, weights) in filters.iter().enumerate() {
-        for (sums, row) in sums.iter_mut().zip(rows) {
-            let factor = row[component];
-            for (sum, weight) in sums.iter_mut().zip(weights) {
-                *sum += factor * weight;
+impl Kernel for ProjectBlock<'_> {
+    const WORK: Work = Work::Narrow;
+
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vectors>(self, _: V) {
+        let Self { mut rows, filters, products } = self;
+        let mut sums = [[0.0f32; BLOCK_FILTERS]; WORDS];
+        for row in &mut rows {
+            *row = &row[..filters.len()];
+        }
+        for (component, weights) in filters.iter().enumerate() {
+            for (sums, row) in sums.iter_mut().zip(rows) {
+                let factor = row[component];
+                for (sum, weight) in sums.iter_mut().zip(weights) {
+                    *sum += factor * weight;
+                }
             }
         }
+        *products = sums;
     }
-    *products = sums;
 }

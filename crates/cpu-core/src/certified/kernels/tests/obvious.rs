@@ -1,21 +1,23 @@
-//! The loops in plain Rust. The others are tested against them, and new instruction sets start from
-//! them.
+//! The loops as plainly as possible, which those of every instruction set are tested against.
 
-use super::{Asked, Block, Flagged, Purpose, Space, Strips};
+use super::super::{Asked, Block, Flagged, Purpose, Space, Strips};
 use crate::certified::layout::{BLOCK_ROWS, Line, RowScale, STRIP_BLOCKS, STRIP_ROWS, Sums};
+
+/// The value of low halves if there are only high ones: the middle of their range.
+const MIDDLE: Line = Line([0x88; 64]);
 
 /// Multiplies each strip by all queries, and uses the sums as `purpose` says.
 ///
 /// A row is ruled out if `(sum − bias) · step + slope · residual < offset` in float32, with the
 /// row's step and residual and the query's bias, slope and offset (`bounds.rs`); `sum` adds the
 /// products of the row's levels, counted from 0, with the query's.
-pub(crate) fn scan(
+pub(super) fn scan(
     strips: Strips<'_>,
     asked: Asked<'_>,
     space: &mut Space,
     mut purpose: Purpose<'_>,
 ) {
-    let Space { unfolded, sums } = space;
+    let Space { unfolded, sums, .. } = space;
     let sums = &mut sums[..asked.thresholds.len() * STRIP_BLOCKS];
     let unfolded_lines = strips.layout.unfolded_lines();
     for (strip, blocks) in strips.iter().enumerate() {
@@ -36,7 +38,7 @@ pub(crate) fn scan(
 }
 
 /// The sums of one block, with all 8 bits, with both planes of a query, `[2, query_lines]`.
-pub(crate) fn both_planes(
+pub(super) fn both_planes(
     block: Block<'_>,
     planes: &[Line],
     space: &mut Space,
@@ -53,7 +55,7 @@ pub(crate) fn both_planes(
 /// A block with a byte a component: line `i` has components `4i` to `4i + 3`.
 fn unfold(block: &Block<'_>, unfolded: &mut [Line]) {
     for (j, (high, lines)) in block.high.iter().zip(unfolded.as_chunks_mut().0).enumerate() {
-        let low = block.low.map_or(&Line::MIDDLE, |low| &low[j]);
+        let low = block.low.map_or(&MIDDLE, |low| &low[j]);
         let [first, second] = lines;
         for (((first, second), high), low) in
             first.0.iter_mut().zip(&mut second.0).zip(&high.0).zip(&low.0)
@@ -90,8 +92,8 @@ fn admitted(
         let mut rows = 0;
         let mut bounds = [0.0; STRIP_ROWS];
         for (b, (sums, block)) in sums.iter().zip(blocks).enumerate() {
-            for (r, (sum, scale)) in sums.0.iter().zip(RowScale::of_line(block.scales)).enumerate()
-            {
+            for (r, sum) in sums.0.iter().enumerate() {
+                let scale = RowScale::at(block.scales, r);
                 let bound = (sum - threshold.bias) as f32 * scale.step()
                     + threshold.slope * scale.residual();
                 let ruled_out = bound < threshold.offset;
@@ -114,12 +116,14 @@ fn sample(
 ) {
     let sums = sums.as_chunks::<STRIP_BLOCKS>().0;
     for ((sums, threshold), best) in sums.iter().zip(asked.thresholds).zip(best) {
-        let sums = sums.iter().flat_map(|sums| sums.0);
-        let scales = blocks.iter().flat_map(|block| RowScale::of_line(block.scales));
-        for ((sum, scale), best) in sums.zip(scales).zip(best) {
-            let bound =
-                (sum - threshold.bias) as f32 * scale.step() - threshold.slope * scale.residual();
-            *best = best.max(bound);
+        for (b, (sums, block)) in sums.iter().zip(blocks).enumerate() {
+            for (r, sum) in sums.0.iter().enumerate() {
+                let scale = RowScale::at(block.scales, r);
+                let bound = (sum - threshold.bias) as f32 * scale.step()
+                    - threshold.slope * scale.residual();
+                let best = &mut best[b * BLOCK_ROWS + r];
+                *best = best.max(bound);
+            }
         }
     }
 }

@@ -1,8 +1,10 @@
-//! Tests every instruction set against the portable loops: the same rows found, the same sums.
+//! Tests every instruction set against the obvious loops: the same rows found, the same sums.
+
+mod obvious;
 
 use proptest::prelude::*;
 
-use super::{Asked, Flagged, GROUP_QUERIES, Purpose, Space, Strips, portable};
+use super::{Asked, BothPlanes, Flagged, GROUP_QUERIES, Purpose, Scan, Space, Strips};
 use crate::InstructionSet;
 use crate::certified::bounds::Threshold;
 use crate::certified::layout::{Layout, Line, STRIP_BLOCKS, STRIP_ROWS, Sums};
@@ -92,24 +94,28 @@ proptest! {
             let asked = Asked { queries: &asked, query_lines, thresholds: &thresholds };
             let mut expected: Vec<Flagged> = Vec::new();
             let purpose = Purpose::Find(&mut expected);
-            portable::scan(strips, asked, &mut Space::new(layout, queries), purpose);
+            obvious::scan(strips, asked, &mut Space::new(layout, queries), purpose);
             prop_assert!(expected.len() >= high.len() / layout.block_lines() / STRIP_BLOCKS);
             let mut found = Vec::new();
-            set.scan(strips, asked, &mut Space::new(layout, queries), Purpose::Find(&mut found));
+            let (mut space, purpose) = (Space::new(layout, queries), Purpose::Find(&mut found));
+            set.run(Scan { strips, asked, space: &mut space, purpose });
             prop_assert_eq!(&found, &expected, "{}", set);
             let mut samples = [(); 2].map(|()| vec![[f32::NEG_INFINITY; STRIP_ROWS]; queries]);
             let [expected, found] = &mut samples;
             let purpose = Purpose::Sample(expected);
-            portable::scan(strips, asked, &mut Space::new(layout, queries), purpose);
-            set.scan(strips, asked, &mut Space::new(layout, queries), Purpose::Sample(found));
+            obvious::scan(strips, asked, &mut Space::new(layout, queries), purpose);
+            // The same buffers again.
+            let purpose = Purpose::Sample(found);
+            set.run(Scan { strips, asked, space: &mut space, purpose });
             prop_assert_eq!(found, expected, "{}", set);
             // Sums of both planes, of blocks in any order.
             for strip in strips.iter() {
                 for block in strip.into_iter() {
                     let both = &asked.queries[..2 * query_lines];
                     let (mut expected, mut found) = ([Sums::ZERO; 2], [Sums::ZERO; 2]);
-                    portable::both_planes(block, both, &mut Space::new(layout, 1), &mut expected);
-                    set.both_planes(block, both, &mut Space::new(layout, 1), &mut found);
+                    obvious::both_planes(block, both, &mut Space::new(layout, 1), &mut expected);
+                    let (space, sums) = (&mut Space::new(layout, 1), &mut found);
+                    set.run(BothPlanes { block, planes: both, space, sums });
                     prop_assert_eq!(found, expected, "{}", set);
                 }
             }

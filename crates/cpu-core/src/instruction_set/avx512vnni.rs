@@ -1,0 +1,46 @@
+//! AVX-512 with VNNI: one instruction that adds products of 64 bytes.
+
+use std::arch::x86_64::*;
+
+use super::avx512::{Avx512, with_64_bytes};
+use super::{About, Kernel, Vectors, Work};
+
+/// AVX-512 with VNNI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Avx512Vnni {
+    avx512: Avx512,
+}
+
+impl Vectors for Avx512Vnni {
+    const ABOUT: About = About {
+        name: "AVX-512 VNNI",
+        largest_level: 127,
+        thread_share: 128_000_000,
+        ..Avx512::ABOUT
+    };
+
+    type Matrices<'a> = super::NoMatrices;
+
+    fn detect() -> Option<Self> {
+        let avx512 = Avx512::detect()?;
+        is_x86_feature_detected!("avx512vnni").then_some(Self { avx512 })
+    }
+
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni,f16c")]
+        fn inner<K: Kernel>(set: Avx512Vnni, kernel: K) -> K::Output {
+            kernel.run(set)
+        }
+        match K::WORK {
+            // SAFETY: only `detect` makes a set, after it has detected these features.
+            Work::Products => unsafe { inner(self, kernel) },
+            Work::Wide | Work::Narrow => self.avx512.run(kernel),
+        }
+    }
+
+    with_64_bytes! {
+        accumulate |sums, rows, levels| _mm512_dpbusd_epi32(sums, rows, levels)
+    }
+}

@@ -1,0 +1,42 @@
+//! Macros for the operations of instruction sets.
+
+/// Methods that are an expression of a set's instructions, always inlined.
+macro_rules! operations {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $body:expr;)*) => {
+        $(
+            #[inline(always)]
+            #[allow(unsafe_code, unused_unsafe)]
+            fn $name(self, $($argument: $type),*) $(-> $result)? {
+                // SAFETY: the set is the proof that the machine has the instructions. Loads and
+                // stores are of references to as many bytes as a register has.
+                unsafe { $body }
+            }
+        )*
+    };
+}
+
+/// The same of each of four registers, written out: a loop might stay one, with its arrays in
+/// memory.
+#[allow(unused_macros)] // Few architectures have such sets.
+macro_rules! four {
+    (|$i:ident| $value:expr) => {
+        [
+            {
+                let $i = 0;
+                $value
+            },
+            {
+                let $i = 1;
+                $value
+            },
+            {
+                let $i = 2;
+                $value
+            },
+            {
+                let $i = 3;
+                $value
+            },
+        ]
+    };
+}
