@@ -83,7 +83,7 @@ impl<const QUERIES: usize, const SPLIT: usize, const LOW: bool> Kernel
             }
         }
         let queries = first_levels::<QUERIES>(queries, query_lines, 2 * lines);
-        let mut lanes = [[[vectors.splat(0); SPLIT]; STRIP_BLOCKS]; QUERIES];
+        let mut lanes = [[[vectors.splat(0); SPLIT]; QUERIES]; STRIP_BLOCKS];
         for j in 0..lines {
             let mut levels = [[vectors.levels([0; 4]); 2]; QUERIES];
             for q in 0..QUERIES {
@@ -91,30 +91,17 @@ impl<const QUERIES: usize, const SPLIT: usize, const LOW: bool> Kernel
                     levels[q][i] = vectors.levels(queries[q][2 * j + i]);
                 }
             }
-            for b in 0..STRIP_BLOCKS {
-                let [high, low] = planes[b];
-                prefetch_ahead(&high[j], LINES_AHEAD);
-                let rows = if LOW {
-                    prefetch_ahead(&low[j], LINES_AHEAD);
-                    vectors.join(vectors.load(&high[j]), vectors.load(&low[j]))
-                } else {
-                    vectors.halves(vectors.load(&high[j]))
-                };
-                for q in 0..QUERIES {
-                    for i in 0..2 {
-                        let sum = &mut lanes[q][b][i % SPLIT];
-                        *sum = vectors.accumulate(*sum, rows[i], levels[q][i]);
-                    }
-                }
-            }
+            // Not in a loop, which might stay one, with its sums in memory.
+            add_line::<V, QUERIES, SPLIT, LOW>(vectors, planes[0], j, &levels, &mut lanes[0]);
+            add_line::<V, QUERIES, SPLIT, LOW>(vectors, planes[1], j, &levels, &mut lanes[1]);
         }
         for q in 0..QUERIES {
             let bias = thresholds[q].bias;
             let middle = vectors.splat(bias / 16 - if V::SIGNED { bias } else { 0 });
             for b in 0..STRIP_BLOCKS {
-                let mut sum = lanes[q][b][0];
+                let mut sum = lanes[b][q][0];
                 for i in 1..SPLIT {
-                    sum = vectors.add(sum, lanes[q][b][i]);
+                    sum = vectors.add(sum, lanes[b][q][i]);
                 }
                 if !LOW {
                     sum = vectors.add(vectors.times_16(sum), middle);
@@ -123,5 +110,29 @@ impl<const QUERIES: usize, const SPLIT: usize, const LOW: bool> Kernel
             }
         }
         QUERIES
+    }
+}
+
+/// Adds the products with line `j` of a block's planes, high and low.
+#[inline(always)]
+fn add_line<V: Vectors, const QUERIES: usize, const SPLIT: usize, const LOW: bool>(
+    vectors: V,
+    [high, low]: [&[Line]; 2],
+    j: usize,
+    levels: &[[V::Levels; 2]; QUERIES],
+    lanes: &mut [[V::Words; SPLIT]; QUERIES],
+) {
+    prefetch_ahead(&high[j], LINES_AHEAD);
+    let rows = if LOW {
+        prefetch_ahead(&low[j], LINES_AHEAD);
+        vectors.join(vectors.load(&high[j]), vectors.load(&low[j]))
+    } else {
+        vectors.halves(vectors.load(&high[j]))
+    };
+    for q in 0..QUERIES {
+        for i in 0..2 {
+            let sum = &mut lanes[q][i % SPLIT];
+            *sum = vectors.accumulate(*sum, rows[i], levels[q][i]);
+        }
     }
 }
