@@ -203,7 +203,9 @@ fn expected(operands: &Operands, signed: bool) -> Results {
         splat_floats: [bits_of(x[0]); 16],
         product: of_floats(&|i| x[i] * y[i]),
         higher: of_floats(&|i| if x[i] > z[i] { x[i] } else { z[i] }),
-        not_below: (0..16).map(|i| u32::from(x[i].partial_cmp(&y[i]) != Some(Ordering::Less)) << i).sum(),
+        not_below: (0..16)
+            .map(|i| u32::from(x[i].partial_cmp(&y[i]) != Some(Ordering::Less)) << i)
+            .sum(),
         dot: score::fold(lanes).to_bits(),
         widened: halves.map(|half| bits_of(from_float16(half))),
     }
