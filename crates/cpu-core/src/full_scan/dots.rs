@@ -119,17 +119,7 @@ impl<const R: usize, const Q: usize> Kernel for Tile<'_, R, Q> {
         }
         for r in 0..R {
             for q in 0..Q {
-                // Halves of whole registers first: the contract's fold by 16, 8, …
-                let registers = lanes[r][q].as_mut();
-                let mut half = registers.len() / 2;
-                while half > 0 {
-                    for register in 0..half {
-                        registers[register] =
-                            vectors.add_doubles(registers[register], registers[register + half]);
-                    }
-                    half /= 2;
-                }
-                dots[r * stride + q] = vectors.fold(registers[0]);
+                dots[r * stride + q] = vectors.fold_lanes(lanes[r][q]);
             }
         }
     }

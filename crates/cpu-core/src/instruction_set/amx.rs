@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use super::avx512::with_64_bytes;
 use super::avx512vnni::Avx512Vnni;
-use super::{About, BLOCK_ROWS, Kernel, Line, Matrices, STRIP_BLOCKS, Sums, Vectors, Work};
+use super::{About, BLOCK_ROWS, Line, Matrices, STRIP_BLOCKS, Sums, Vectors};
 
 /// Queries of a tile register.
 const TILE_QUERIES: usize = 16;
@@ -35,19 +35,7 @@ impl Vectors for Amx {
         is_available().then_some(Self { avx512vnni })
     }
 
-    #[inline(always)]
-    #[allow(unsafe_code)]
-    fn run<K: Kernel>(self, kernel: K) -> K::Output {
-        #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni,f16c")]
-        fn inner<K: Kernel>(set: Amx, kernel: K) -> K::Output {
-            kernel.run(set)
-        }
-        match K::WORK {
-            // SAFETY: only `detect` makes a set, after it has detected these features.
-            Work::Products => unsafe { inner(self, kernel) },
-            Work::Wide | Work::Narrow => self.avx512vnni.run(kernel),
-        }
-    }
+    runs! { with "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni,f16c", only Products, else avx512vnni }
 
     with_64_bytes! {
         accumulate |sums, rows, levels| _mm512_dpbusd_epi32(sums, rows, levels)

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{About, Kernel, Vectors};
+use super::{About, Vectors};
 
 /// AVX2 with FMA and F16C.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,16 +155,7 @@ impl Vectors for Avx2 {
         detected.then_some(Self(()))
     }
 
-    #[inline(always)]
-    #[allow(unsafe_code)]
-    fn run<K: Kernel>(self, kernel: K) -> K::Output {
-        #[target_feature(enable = "avx2,fma,f16c")]
-        fn inner<K: Kernel>(set: Avx2, kernel: K) -> K::Output {
-            kernel.run(set)
-        }
-        // SAFETY: only `detect` makes a set, after it has detected these features.
-        unsafe { inner(self, kernel) }
-    }
+    runs! { with "avx2,fma,f16c" }
 
     with_32_bytes! {
         accumulate |sums, rows, levels| {

@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::avx2::Avx2;
-use super::{About, Kernel, Vectors, Work};
+use super::{About, Vectors};
 
 /// AVX-512 (F, VL, BW and DQ), and AVX2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,19 +113,7 @@ impl Vectors for Avx512 {
         detected.then_some(Self { avx2 })
     }
 
-    #[inline(always)]
-    #[allow(unsafe_code)]
-    fn run<K: Kernel>(self, kernel: K) -> K::Output {
-        #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512vl,avx512bw,avx512dq")]
-        fn inner<K: Kernel>(set: Avx512, kernel: K) -> K::Output {
-            kernel.run(set)
-        }
-        match K::WORK {
-            // SAFETY: only `detect` makes a set, after it has detected these features.
-            Work::Wide => unsafe { inner(self, kernel) },
-            Work::Products | Work::Narrow => self.avx2.run(kernel),
-        }
-    }
+    runs! { with "avx2,fma,f16c,avx512f,avx512vl,avx512bw,avx512dq", only Wide, else avx2 }
 
     with_64_bytes! {
         accumulate |sums, rows, levels| {

@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::avx512::{Avx512, with_64_bytes};
-use super::{About, Kernel, Vectors, Work};
+use super::{About, Vectors};
 
 /// AVX-512 with VNNI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,19 +26,7 @@ impl Vectors for Avx512Vnni {
         is_x86_feature_detected!("avx512vnni").then_some(Self { avx512 })
     }
 
-    #[inline(always)]
-    #[allow(unsafe_code)]
-    fn run<K: Kernel>(self, kernel: K) -> K::Output {
-        #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni,f16c")]
-        fn inner<K: Kernel>(set: Avx512Vnni, kernel: K) -> K::Output {
-            kernel.run(set)
-        }
-        match K::WORK {
-            // SAFETY: only `detect` makes a set, after it has detected these features.
-            Work::Products => unsafe { inner(self, kernel) },
-            Work::Wide | Work::Narrow => self.avx512.run(kernel),
-        }
-    }
+    runs! { with "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni,f16c", only Products, else avx512 }
 
     with_64_bytes! {
         accumulate |sums, rows, levels| _mm512_dpbusd_epi32(sums, rows, levels)

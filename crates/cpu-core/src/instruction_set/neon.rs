@@ -2,7 +2,7 @@
 
 use std::arch::aarch64::*;
 
-use super::{About, Kernel, Vectors};
+use super::{About, Vectors};
 
 /// NEON as in ARMv8.0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,16 +168,7 @@ impl Vectors for Neon {
         std::arch::is_aarch64_feature_detected!("neon").then_some(Self(()))
     }
 
-    #[inline(always)]
-    #[allow(unsafe_code, unused_unsafe)]
-    fn run<K: Kernel>(self, kernel: K) -> K::Output {
-        #[target_feature(enable = "neon")]
-        fn inner<K: Kernel>(set: Neon, kernel: K) -> K::Output {
-            kernel.run(set)
-        }
-        // SAFETY: only `detect` makes a set, after it has detected this feature.
-        unsafe { inner(self, kernel) }
-    }
+    runs! { with "neon" }
 
     with_16_bytes! {
         signed true,

@@ -6,7 +6,7 @@ use std::arch::aarch64::*;
 use std::arch::asm;
 
 use super::neon::{Neon, with_16_bytes};
-use super::{About, Kernel, Vectors, Work};
+use super::{About, Vectors};
 
 /// NEON with dot products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,19 +25,7 @@ impl Vectors for NeonDotprod {
         std::arch::is_aarch64_feature_detected!("dotprod").then_some(Self { neon })
     }
 
-    #[inline(always)]
-    #[allow(unsafe_code)]
-    fn run<K: Kernel>(self, kernel: K) -> K::Output {
-        #[target_feature(enable = "neon,dotprod")]
-        fn inner<K: Kernel>(set: NeonDotprod, kernel: K) -> K::Output {
-            kernel.run(set)
-        }
-        match K::WORK {
-            // SAFETY: only `detect` makes a set, after it has detected these features.
-            Work::Products => unsafe { inner(self, kernel) },
-            Work::Wide | Work::Narrow => self.neon.run(kernel),
-        }
-    }
+    runs! { with "neon,dotprod", only Products, else neon }
 
     // Levels are the bits of a float32, because that is loaded into a vector register.
     with_16_bytes! {

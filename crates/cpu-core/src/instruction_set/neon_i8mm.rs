@@ -11,7 +11,7 @@ use std::arch::asm;
 
 use super::neon::with_16_bytes;
 use super::neon_dotprod::NeonDotprod;
-use super::{About, BLOCK_ROWS, Kernel, Line, Matrices, STRIP_BLOCKS, Sums, Vectors, Work};
+use super::{About, BLOCK_ROWS, Line, Matrices, STRIP_BLOCKS, Sums, Vectors};
 
 /// NEON with dot products and matrices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,19 +30,7 @@ impl Vectors for NeonI8mm {
         std::arch::is_aarch64_feature_detected!("i8mm").then_some(Self { dotprod })
     }
 
-    #[inline(always)]
-    #[allow(unsafe_code)]
-    fn run<K: Kernel>(self, kernel: K) -> K::Output {
-        #[target_feature(enable = "neon,dotprod,i8mm")]
-        fn inner<K: Kernel>(set: NeonI8mm, kernel: K) -> K::Output {
-            kernel.run(set)
-        }
-        match K::WORK {
-            // SAFETY: only `detect` makes a set, after it has detected these features.
-            Work::Products => unsafe { inner(self, kernel) },
-            Work::Wide | Work::Narrow => self.dotprod.run(kernel),
-        }
-    }
+    runs! { with "neon,dotprod,i8mm", only Products, else dotprod }
 
     // Levels are the bits of a float32, because that is loaded into a vector register.
     with_16_bytes! {

@@ -1,4 +1,4 @@
-//! Macros for the operations of instruction sets.
+//! Macros for the methods of instruction sets.
 
 /// Methods that are an expression of a set's instructions, always inlined.
 macro_rules! operations {
@@ -38,5 +38,31 @@ macro_rules! four {
                 $value
             },
         ]
+    };
+}
+
+/// The method that runs algorithms with these features: all of them, or those of one kind of work,
+/// and hands the others to the set in a field.
+#[allow(unused_macros)] // Few architectures have such sets.
+macro_rules! runs {
+    (with $features:literal $(, only $work:ident, else $field:ident)?) => {
+        #[inline(always)]
+        #[allow(unsafe_code, unused_unsafe)]
+        fn run<K: $crate::instruction_set::Kernel>(self, kernel: K) -> K::Output {
+            #[target_feature(enable = $features)]
+            fn inner<V: $crate::instruction_set::Vectors, K: $crate::instruction_set::Kernel>(
+                set: V,
+                kernel: K,
+            ) -> K::Output {
+                kernel.run(set)
+            }
+            $(
+                if K::WORK != $crate::instruction_set::Work::$work {
+                    return self.$field.run(kernel);
+                }
+            )?
+            // SAFETY: only `detect` makes a set, after it has detected these features.
+            unsafe { inner(self, kernel) }
+        }
     };
 }

@@ -124,18 +124,9 @@ impl<const WORK: usize> Kernel for Operate<'_, WORK> {
         let products = [joined, of_high]
             .map(|all| all.map(|rows| integers(vectors.accumulate(a, rows, four))));
         let mut lanes = vectors.zero_lanes();
-        let registers = lanes.as_mut();
-        for (register, lane) in registers.iter_mut().enumerate() {
+        for (register, lane) in lanes.as_mut().iter_mut().enumerate() {
             let [one, other] = doubles.each_ref().map(|all| vectors.load_doubles(all, register));
             *lane = vectors.fused_doubles(one, other, *lane);
-        }
-        let mut half = registers.len() / 2;
-        while half > 0 {
-            for register in 0..half {
-                registers[register] =
-                    vectors.add_doubles(registers[register], registers[register + half]);
-            }
-            half /= 2;
         }
         let results = Results {
             copied: store(high),
@@ -154,7 +145,7 @@ impl<const WORK: usize> Kernel for Operate<'_, WORK> {
             product: bits(store_floats(vectors.multiply(x, y))),
             higher: bits(store_floats(vectors.max(x, z))),
             not_below: vectors.not_below(x, y),
-            dot: vectors.fold(registers[0]).to_bits(),
+            dot: vectors.fold_lanes(lanes).to_bits(),
             widened: vectors.widen(halves).map(bits_of),
         };
         (V::SIGNED, results, store_floats(vectors.fused(x, y, z)))

@@ -132,6 +132,21 @@ pub(crate) trait Vectors: Copy {
     /// The contract's fold of a register.
     fn fold(self, lanes: Self::Doubles) -> f64;
 
+    /// The contract's fold of all lanes: by halves of whole registers, and of the last one.
+    #[inline(always)]
+    fn fold_lanes(self, mut lanes: Self::Lanes) -> f64 {
+        let registers = lanes.as_mut();
+        let mut half = registers.len() / 2;
+        while half > 0 {
+            for register in 0..half {
+                registers[register] =
+                    self.add_doubles(registers[register], registers[register + half]);
+            }
+            half /= 2;
+        }
+        self.fold(registers[0])
+    }
+
     /// The values of float16 numbers.
     fn widen(self, eight: &[u16; 8]) -> [f32; 8];
 
