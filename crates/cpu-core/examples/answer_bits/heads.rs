@@ -57,7 +57,7 @@ pub(crate) fn classifier(model: &ModelStore) -> Result<Arc<dyn TokenClassifier>,
         bias: numbers(20, channels, 0.1),
     };
     let layer = |inputs: usize, outputs: usize| Layer {
-        weights: numbers(30 + outputs as u64, inputs * outputs, 0.05),
+        weights: numbers(30 + outputs as u64, inputs * outputs, 0.2),
         bias: numbers(40, outputs, 0.1),
     };
     let layers = vec![layer(3 * channels, 17), layer(17, classes)];

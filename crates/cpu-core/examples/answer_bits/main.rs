@@ -97,18 +97,22 @@ fn of_engine(
         },
     )?;
     found.push(expanded);
+    let mut is_far = false;
     let labels = answers(
         &kinds.texts,
         |batch| {
             let scores = engine.classify(batch)?;
-            let texts = scores.into_iter().zip(batch);
-            Ok(texts
+            let labels: Vec<u8> = scores
+                .into_iter()
+                .zip(batch)
                 .map(|(scores, text)| label(&scores, &text.scores(&model.table()), precision))
-                .collect())
+                .collect();
+            is_far |= labels.contains(&u8::MAX);
+            Ok(labels)
         },
         |label, to| to.push(*label),
     )?;
-    if labels.contains(&u8::MAX) {
+    if is_far {
         return Err(format!("{precision:?}: a class score is too far from its formula").into());
     }
     found.push(labels);
