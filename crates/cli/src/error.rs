@@ -90,8 +90,8 @@ pub enum CommandError {
     LinesFailed { failed: u64, asked: u64 },
     /// All rows of bulk work are errors.
     #[error(
-        "{} answered ({errors}); {output} has the error of each: check --column, and that the model is \
-         the one for these rows",
+        "{} answered ({errors}); {output} has the error of each: check --column, and that the \
+         model is the one for these rows",
         none_of(*rows)
     )]
     NothingAnswered { rows: u64, errors: String, output: String },

@@ -1,5 +1,5 @@
-//! What is wrong with text that should be JSON: what other languages write instead, and what shells
-//! and cuts make of it.
+//! The usual mistakes in text that should be JSON: other languages' ways of writing it, and the
+//! damage that shells and cuts do.
 
 use memchr::memchr;
 use serde_json::Error;
@@ -150,11 +150,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_panics(text in "([{}\\[\\]\",:'\\\\ NanTrue1\n-]|\\\\u[d-e][8-9c][0-9]{2}|😀){0,20}") {
+        fn no_text_panics(
+            text in "([{}\\[\\]\",:'\\\\ NanTrue1\n-]|\\\\u[d-e][8-9c][0-9]{2}|😀){0,20}",
+        ) {
             if let Err(fault) = serde_json::from_str::<Value>(&text) {
                 let _ = cure(&text, &fault);
             } else {
-                // What is read as characters has no half of one.
+                // Text that is read as characters has no half of one.
                 prop_assert_eq!(half_character(&text), None);
             }
         }

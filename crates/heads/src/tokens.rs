@@ -228,7 +228,7 @@ mod tests {
                 assert!(found.unknown.iter().all(is_sign), "{:?}", found.unknown);
             }
         }
-        // What a model has is taken as it is.
+        // A word that a model has is taken as it is.
         let rows = [("don’t", [1.0]), ("don't", [1.0])];
         let rows = rows.iter().map(|(word, row)| (*word, &row[..]));
         let model = ModelStore::from_rows("m", 1, rows).unwrap();

@@ -112,14 +112,14 @@ impl UnknownWord {
 
 /// The message for words that the model does not have.
 pub fn unknown_words_message(unknown: &[UnknownWord]) -> String {
+    if matches!(unknown, [only] if only.word.is_empty()) {
+        return "the word is empty; give a word that the model has".to_owned();
+    }
     let named = |UnknownWord { word, .. }: &UnknownWord| match &word[..] {
         "" => "an empty word".to_owned(),
         word => format!("`{word}`"),
     };
     let words: Vec<_> = unknown.iter().map(named).collect();
-    if words == ["an empty word"] {
-        return "the word is empty; give a word that the model has".to_owned();
-    }
     let mut detail = format!("the model does not have {}", words.join(", "));
     let [one @ UnknownWord { word, suggestions, expression }] = unknown else { return detail };
     if !suggestions.is_empty() {

@@ -215,8 +215,8 @@ fn print_summary(
             failed => format!("\n{} rows have an error ({errors})", HumanCount(failed)),
         };
         format!(
-            "{}: {}{}, {} answered, in {:.1} s{errors}\n{} asked for in {:.1} s, {} rows/s, by {} on \
-             the engine {engine}",
+            "{}: {}{}, {} answered, in {:.1} s{errors}\n{} asked for in {:.1} s, {} rows/s, by {} \
+             on the engine {engine}",
             done.output,
             counted(done.rows, "row"),
             resumed(done.resumed_rows),

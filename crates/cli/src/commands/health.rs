@@ -9,6 +9,7 @@ use ureq::Agent;
 use ureq::tls::TlsConfig;
 
 use super::CommandError;
+use crate::console::tls_error;
 use server::client::{self, is_loopback};
 use server::config::{self, URL_VARIABLE};
 
@@ -93,12 +94,7 @@ fn ask(url: &str, key: Option<String>, within: Duration) -> Result<(), CommandEr
 
 /// Whether the beginning of TLS was answered with something else.
 fn speaks_no_tls(error: &ureq::Error) -> bool {
-    let of_tls: Option<&rustls::Error> = match error {
-        ureq::Error::Rustls(error) => Some(error),
-        ureq::Error::Io(error) => error.get_ref().and_then(|e| e.downcast_ref()),
-        _ => None,
-    };
-    matches!(of_tls, Some(rustls::Error::InvalidMessage(_)))
+    matches!(tls_error(error), Some(rustls::Error::InvalidMessage(_)))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{CommandError, heading, print};
-use crate::console::{explanation_lines, reasons, tab_separated};
+use crate::console::{beginning, explanation_lines, reasons, tab_separated};
 use server::escape::{escaped, escaped_lines};
 
 /// Said of a text whose labels are all left out.
@@ -202,12 +202,9 @@ fn note(title: &str, said: &str) {
 /// The beginning of a text that is long, so that a note on it can be read.
 fn shortened(title: &str) -> String {
     const SHOWN: usize = 80;
-    if title.trim().is_empty() {
-        return "an empty text".to_owned();
-    }
-    match title.char_indices().nth(SHOWN) {
-        None => title.to_owned(),
-        Some((end, _)) => format!("{}…", &title[..end]),
+    match title.trim().is_empty() {
+        true => "an empty text".to_owned(),
+        false => beginning(title, SHOWN),
     }
 }
 

@@ -27,9 +27,9 @@ mod turn;
 
 pub(crate) use columns::{reasons, tab_separated};
 pub(crate) use interactive::talk;
-pub(crate) use pipe::answer_lines;
+pub(crate) use pipe::{answer_lines, beginning};
 pub(crate) use print::{Form, heading};
 pub(crate) use print_text::explanation_lines;
-pub(crate) use remote::Remote;
+pub(crate) use remote::{Remote, tls_error};
 pub(crate) use session::Session;
 pub(crate) use single::{answer_one, odd_one_out, rank, similarity};

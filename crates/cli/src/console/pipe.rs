@@ -97,11 +97,15 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Read> {
 
 /// Shortens what an error echoes of a line: the text between its backticks.
 fn shortened(error: &str) -> String {
-    let short = |piece: &str| match piece.char_indices().nth(MAX_ECHOED) {
-        Some((end, _)) => format!("{}…", &piece[..end]),
-        None => piece.to_owned(),
-    };
-    error.split('`').map(short).collect::<Vec<_>>().join("`")
+    error.split('`').map(|piece| beginning(piece, MAX_ECHOED)).collect::<Vec<_>>().join("`")
+}
+
+/// The first `most` characters and `…` of a text that has more, otherwise all of it.
+pub(crate) fn beginning(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 /// The result if standard output can't be written. A closed pipe is no error.

@@ -81,22 +81,30 @@ enum FailureKind {
     Other,
 }
 
-fn trouble(error: &ureq::Error) -> FailureKind {
-    let of_tls = |error: &rustls::Error| match error {
-        rustls::Error::InvalidCertificate(why) => FailureKind::Certificate(why.clone()),
-        rustls::Error::InvalidMessage(_) => FailureKind::Scheme,
-        _ => FailureKind::Other,
-    };
+/// The error of TLS that a request ended with, if it was one.
+pub(crate) fn tls_error(error: &ureq::Error) -> Option<&rustls::Error> {
     match error {
-        ureq::Error::Rustls(error) => of_tls(error),
-        ureq::Error::Io(error) => match error.get_ref().and_then(|e| e.downcast_ref()) {
-            Some(error) => of_tls(error),
-            // A connection that does not speak HTTP ends with one of these errors.
-            None if matches!(error.kind(), UnexpectedEof | ConnectionReset | ConnectionAborted) => {
-                FailureKind::Scheme
-            }
-            None => FailureKind::Other,
-        },
+        ureq::Error::Rustls(error) => Some(error),
+        ureq::Error::Io(error) => error.get_ref().and_then(|e| e.downcast_ref()),
+        _ => None,
+    }
+}
+
+fn trouble(error: &ureq::Error) -> FailureKind {
+    if let Some(error) = tls_error(error) {
+        return match error {
+            rustls::Error::InvalidCertificate(why) => FailureKind::Certificate(why.clone()),
+            rustls::Error::InvalidMessage(_) => FailureKind::Scheme,
+            _ => FailureKind::Other,
+        };
+    }
+    match error {
+        // A connection that does not speak HTTP ends with one of these errors.
+        ureq::Error::Io(error)
+            if matches!(error.kind(), UnexpectedEof | ConnectionReset | ConnectionAborted) =>
+        {
+            FailureKind::Scheme
+        }
         ureq::Error::Protocol(_) => FailureKind::Scheme,
         _ => FailureKind::Other,
     }

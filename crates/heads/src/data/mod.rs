@@ -149,16 +149,16 @@ impl Texts {
     /// number that is missing. Returns how many there were, and counts them as skipped.
     fn without_missing_labels(&mut self) -> u64 {
         let is_nan = |label: &str| label.eq_ignore_ascii_case("nan");
-        let is_missing = |label: &(&str, usize)| is_nan(label.0);
+        let is_missing = |text: &Labelled| text.labels.iter().any(|label| is_nan(label));
+        if !self.texts.iter().any(is_missing) {
+            return 0;
+        }
         let labels = self.labels();
-        let are_numbers = labels.len() > 1
-            && labels.iter().any(is_missing)
-            && labels.iter().all(|(label, _)| label.parse::<f64>().is_ok());
-        if !are_numbers {
+        if labels.len() == 1 || labels.iter().any(|(label, _)| label.parse::<f64>().is_err()) {
             return 0;
         }
         let before = self.texts.len();
-        self.texts.retain(|text| !text.labels.iter().any(|label| is_nan(label)));
+        self.texts.retain(|text| !is_missing(text));
         let missing = (before - self.texts.len()) as u64;
         self.skipped += missing;
         missing

@@ -88,7 +88,7 @@ pub(super) fn plain(word: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// What is found for a part as it was typed or, failing that, with plain quotes and dashes.
+/// The result for a part as it was typed or, failing that, with plain quotes and dashes.
 pub(super) fn find_plain<T>(part: &str, find: impl Fn(&str) -> Option<T>) -> Option<T> {
     find(part).or_else(|| match plain(part) {
         Cow::Borrowed(_) => None,

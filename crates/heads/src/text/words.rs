@@ -4,8 +4,8 @@
 //! and `n't`. So each piece between white space is looked up in several forms, and the first that
 //! the model has is taken: as it is written; in lower case; without the signs around its letters
 //! and digits, as written and in lower case. A piece that is still unknown is split into its words
-//! by Unicode Standard Annex 29, each looked up as written and in lower case. What is not found
-//! with typographic quotes and dashes is looked up with plain ones: `don’t` is `don't`.
+//! by Unicode Standard Annex 29, each looked up as written and in lower case. Whatever is not
+//! found with typographic quotes and dashes is looked up with plain ones: `don’t` is `don't`.
 
 use std::ops::Range;
 

@@ -16,8 +16,9 @@ pub fn raise_file_limit(max_connections: usize) {
     let Some(files) = raised(current, maximum, needed, set) else { return };
     if files < needed {
         tracing::warn!(
-            "max_connections is {max_connections}, but this process may open only {files} files: raise its \
-             hard limit to {needed} (ulimit -Hn, or LimitNOFILE= of systemd), or set max_connections to {}",
+            "max_connections is {max_connections}, but this process may open only {files} files: \
+             raise its hard limit to {needed} (ulimit -Hn, or LimitNOFILE= of systemd), or set \
+             max_connections to {}",
             files.saturating_sub(OTHER_FILES).max(1)
         );
     }

@@ -1,5 +1,5 @@
 //! Figures and limits that each system has in its own way: of this process, of the machine's
-//! memory, and the number of open files. What a system does not report is `None`.
+//! memory, and the number of open files. Figures that a system does not report are `None`.
 //!
 //! | | Linux | macOS and other Unix | Windows |
 //! |---|---|---|---|

@@ -183,8 +183,8 @@ pub(super) fn unsupported(headers: &HeaderMap) -> ApiError {
     ApiError::UnsupportedMediaType { found: String::from_utf8_lossy(declared).into_owned() }
 }
 
-/// Why JSON, which is `what`, does not have the form of `B`: which field, and what it must be. Slow,
-/// so it is used only for bodies that have already failed.
+/// Why JSON, which is `what`, does not have the form of `B`: which field, and what it must be.
+/// Slow, so it is used only for bodies that have already failed.
 fn shape_fault<'a, B: JsonBody<'a>>(what: &str, text: &'a str) -> ApiError {
     let must_be = format!("{what} is a JSON object with the documented fields");
     if !is_object(text) {

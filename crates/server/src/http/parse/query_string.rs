@@ -110,8 +110,8 @@ pub(in crate::http) fn analogy(query: &str) -> Result<Parts<'static>, ApiError> 
     parameters.refuse_others(&own, with_options! { analogy: names! {} })?;
     let target = RawTarget::Analogy { expression, positive, negative };
     if !target.is_given() {
-        let reason = "a parameter is missing: `expression`, or `positive` and/or `negative`; a JSON body \
-             needs POST";
+        let reason = "a parameter is missing: `expression`, or `positive` and/or `negative`; \
+                      a JSON body needs POST";
         return Err(ApiError::invalid_request(reason));
     }
     Ok(Parts { target, queries: None, options })

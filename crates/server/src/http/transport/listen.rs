@@ -1,5 +1,5 @@
-//! Sockets: how the service listens. The baseline of the load tests (`examples/bare.rs`) listens the
-//! same way.
+//! Sockets: how the service listens. The baseline of the load tests (`examples/bare.rs`) listens
+//! the same way.
 
 use std::io;
 use std::net::SocketAddr;
