@@ -65,8 +65,8 @@ impl Kernel for QuantiseBlock<'_> {
             *step = if has_score { step.max(SMALLEST_STEP) } else { *step };
         }
         let wide_steps = steps.map(f64::from);
-        // This avoids a division for each component. The inverse may be rounded, because residuals are
-        // measured, not assumed.
+        // This avoids a division for each component. The inverse may be rounded, because residuals
+        // are measured, not assumed.
         let inverse = steps.map(|step| if step > 0.0 { 1.0 / f64::from(step) } else { 0.0 });
 
         let mut squares = [[0.0f64; BLOCK_ROWS]; 2];

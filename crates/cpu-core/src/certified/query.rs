@@ -182,8 +182,8 @@ impl Kernel for PrepareQueries<'_> {
         }
         // The outermost level is `largest_level` in the first plane and zero in the second.
         let steps = peaks.map(|peak| peak / f64::from(largest_level * LOW_LEVELS));
-        // This avoids a division for each component. The inverse may be rounded, because residuals are
-        // measured, not assumed.
+        // This avoids a division for each component. The inverse may be rounded, because residuals
+        // are measured, not assumed.
         let inverse = steps.map(|step| 1.0 / step);
         let mut rests = [[0.0f64; LANES]; 2];
         // Exact: at most 4096 · 2²⁸.

@@ -150,8 +150,8 @@ pub(crate) trait Vectors: Copy {
     /// The values of float16 numbers.
     fn widen(self, eight: &[u16; 8]) -> [f32; 8];
 
-    /// Begins a scan that multiplies strips by matrices. `queries` is `[queries, query_lines]`, with
-    /// whole groups of queries, of which the first `eights` times eight components count;
+    /// Begins a scan that multiplies strips by matrices. `queries` is `[queries, query_lines]`,
+    /// with whole groups of queries, of which the first `eights` times eight components count;
     /// `arranged` is room for them in another order.
     #[inline(always)]
     fn matrices<'a>(
