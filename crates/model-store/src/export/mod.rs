@@ -10,7 +10,7 @@ use safetensors::tensor::{Metadata, TensorInfo};
 
 pub use crate::whole::check_free;
 
-use crate::format::{INDEX_FILE, VECTORS_FILE, WORDS_FILE};
+use crate::format::MODEL_FILES;
 use crate::prepare::{MAX_WORD_BYTES, VectorsFormat, ends_in_a_number};
 use crate::whole::NewFile;
 use crate::{ModelError, ModelStore, npy};
@@ -80,9 +80,6 @@ pub struct ExportOptions {
     /// Replace existing files.
     pub replace: bool,
 }
-
-/// The files of a model folder, which `replace` does not replace.
-const MODEL_FILES: [&str; 3] = [VECTORS_FILE, WORDS_FILE, INDEX_FILE];
 
 /// Rows converted together, on all cores.
 const ROWS_PER_TASK: usize = 256;

@@ -28,6 +28,8 @@ pub const VECTORS_FILE: &str = "vectors.safetensors";
 pub const WORDS_FILE: &str = "words.txt";
 /// Word → row.
 pub const INDEX_FILE: &str = "words.fst";
+/// The files of a model folder.
+pub(crate) const MODEL_FILES: [&str; 3] = [VECTORS_FILE, WORDS_FILE, INDEX_FILE];
 /// The description of a head, in a folder of its own: a folder that has it is no model's.
 pub(crate) const HEAD_FILE: &str = "head.json";
 

@@ -7,11 +7,11 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use crate::ModelError;
-use crate::format::{INDEX_FILE, VECTORS_FILE, WORDS_FILE};
+use crate::format::{INDEX_FILE, MODEL_FILES, VECTORS_FILE, WORDS_FILE};
 use crate::whole::{FolderKind, NewFolder};
 
 static MODEL: FolderKind = FolderKind {
-    files: &[VECTORS_FILE, WORDS_FILE, INDEX_FILE],
+    files: &MODEL_FILES,
     is_other: "exists, but is not a model or holds other files too; choose another --out",
     is_taken: "already holds a model; choose another --out, or add --replace",
 };

@@ -93,28 +93,29 @@ impl<W: Write + Seek> Rows<'_, W> {
         Ok(())
     }
 
+    /// Whether this is text that contains its words.
+    fn is_text_with_words(&self) -> bool {
+        self.signs.is_some()
+    }
+
     /// Whether the components of the first line are 0, 1, 2 and so on, or 1, 2, 3, as the names of
     /// columns that pandas and R give.
     fn begins_with_numbers_of_columns(&self, parsed: &Parsed) -> bool {
         /// Fewer say nothing.
         const FEWEST: usize = 8;
-        let is_text_with_words =
-            matches!(self.unit, RecordUnit::Line { .. }) && self.options.words.is_none();
         let is_good = parsed.first_bad.as_ref().is_none_or(|bad| bad.record != 0);
         let first = parsed.components.get(..self.writer.dim()).unwrap_or_default();
         let counts =
             |from: u32| first.iter().zip(from..).all(|(x, n)| f64::from(*x) == f64::from(n));
-        is_text_with_words && is_good && first.len() >= FEWEST && (counts(0) || counts(1))
+        self.is_text_with_words() && is_good && first.len() >= FEWEST && (counts(0) || counts(1))
     }
 
     /// Whether the first rows have one component, which is a whole number as counts are.
     fn begins_with_counts(&self, parsed: &Parsed) -> bool {
         /// Fewer say nothing.
         const FEWEST: usize = 3;
-        let is_text_with_words =
-            matches!(self.unit, RecordUnit::Line { .. }) && self.options.words.is_none();
         let is_count = |x: &f32| *x >= 0.0 && x.fract() == 0.0;
-        is_text_with_words
+        self.is_text_with_words()
             && self.writer.dim() == 1
             && self.options.dim.is_none()
             && parsed.components.len() >= FEWEST

@@ -1,11 +1,11 @@
-//! Signs that all words of a text have: rather a part of the file's notation than of its words.
+//! Signs that all words of a text have, such as quotes: probably the file's notation.
 
 use super::formats::Parsed;
 
 /// Fewer words say nothing.
 const FEWEST: u64 = 8;
 
-/// What stands before and after a word, and what is said of words that have it.
+/// The texts before and after a word, and the end of the warning.
 type Sign = (&'static str, &'static str, &'static str);
 
 const SIGNS: [Sign; 5] = [

@@ -1,10 +1,12 @@
 //! Spelling suggestions for unknown words.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use fst::{Automaton, IntoStreamer, Streamer};
 use levenshtein_automata::{DFA, LevenshteinAutomatonBuilder};
+use percent_encoding::percent_decode_str;
 use unicode_normalization::UnicodeNormalization;
 
 use super::Words;
@@ -96,24 +98,7 @@ fn with_plus(word: &str) -> String {
 
 /// A word without the percent-encoding that is left in it; as it is if that is not UTF-8.
 fn decoded(word: &str) -> String {
-    let mut bytes = Vec::with_capacity(word.len());
-    let mut rest = word.as_bytes();
-    while let [first, after @ ..] = rest {
-        let digits = after.first_chunk::<2>().filter(|_| *first == b'%');
-        let digits = digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
-        let digits = digits.and_then(|digits| str::from_utf8(digits).ok());
-        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| word.to_owned())
+    percent_decode_str(word).decode_utf8().map_or_else(|_| word.to_owned(), Cow::into_owned)
 }
 
 /// Accepts words that differ from a word only in case (Unicode simple case folding).

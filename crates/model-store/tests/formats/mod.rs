@@ -10,4 +10,5 @@ mod numbers;
 mod options;
 mod round_trip;
 mod seeds;
+mod separators;
 pub(crate) mod support;

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use model_store::ModelStore;
 use model_store::prepare::{Input, PrepareOptions, VectorsFormat, prepare_in_memory};
 
-use super::support::{Packing, Scratch};
+use super::support::{Packing, Scratch, refused};
 
 /// A matrix as NumPy's `savetxt` writes it by default.
 const SAVED: &str = "-1.738266000000000000e+00 1.000000000000000000e+00 3.000000000000000000e+00
@@ -18,14 +18,6 @@ fn plain() -> PrepareOptions {
 
 fn skipping() -> PrepareOptions {
     PrepareOptions { skip_bad_rows: true, ..plain() }
-}
-
-#[track_caller]
-fn refused(content: impl AsRef<[u8]>, options: &PrepareOptions, expected: &[&str]) {
-    let error = Scratch::new().refused(content, options);
-    for part in expected {
-        assert!(error.contains(part), "{part:?} is missing: {error}");
-    }
 }
 
 #[test]

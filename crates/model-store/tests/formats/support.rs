@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use model_store::prepare::{Input, PrepareOptions, Summary, prepare_folder};
+use model_store::prepare::{Input, PrepareOptions, Separator, Summary, prepare_folder};
 use model_store::{ModelError, ModelStore};
 use ruzstd::encoding::CompressionLevel;
 use tempfile::TempDir;
@@ -122,6 +122,29 @@ impl Scratch {
         }
         error.to_string()
     }
+}
+
+/// Checks that a file is refused, and that the error has these parts.
+#[track_caller]
+pub(crate) fn refused(content: impl AsRef<[u8]>, options: &PrepareOptions, expected: &[&str]) {
+    let error = Scratch::new().refused(content, options);
+    for part in expected {
+        assert!(error.contains(part), "{part:?} is missing: {error}");
+    }
+}
+
+/// The version of the model of this file, which is that of its words and numbers, and the
+/// description of the file.
+pub(crate) fn version(content: impl AsRef<[u8]>, options: &PrepareOptions) -> (String, String) {
+    let scratch = Scratch::new();
+    let what = String::from_utf8_lossy(content.as_ref()).chars().take(60).collect::<String>();
+    let summary = scratch.prepare(content, options).unwrap_or_else(|e| panic!("{what:?}: {e}"));
+    (scratch.open().version().to_owned(), summary.provenance.source_format)
+}
+
+/// Options with this separator.
+pub(crate) fn separated(separator: Separator) -> PrepareOptions {
+    PrepareOptions { separator, ..Default::default() }
 }
 
 /// Rows that files of all formats are made of.

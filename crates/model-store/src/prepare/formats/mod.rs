@@ -8,6 +8,7 @@ mod fixed;
 mod header;
 mod index;
 mod matrix;
+mod notation;
 mod text;
 mod word2vec;
 
