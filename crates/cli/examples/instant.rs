@@ -17,10 +17,6 @@ use contract::{
 use server::config::{Config, ServeFlags};
 use server::models::one_engine;
 
-// The same allocator as in the program itself.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Serves made-up answers.
 #[derive(Parser)]
 struct Arguments {
