@@ -35,14 +35,22 @@ pub(super) type Answered = Result<Response, ApiError>;
 /// A request that is being answered.
 pub(in crate::http) type Answering = Pin<Box<dyn Future<Output = Timed> + Send>>;
 
-/// `GET /nearest`
-pub(in crate::http) async fn nearest(call: &Call, headers: &HeaderMap, uri: &Uri) -> Timed {
-    get(call, headers, uri, query_string::nearest).await
+/// `GET /nearest`. Returns the future of [`get`] itself: one around it would be copied as well.
+pub(in crate::http) fn nearest(
+    call: &Call,
+    headers: &HeaderMap,
+    uri: &Uri,
+) -> impl Future<Output = Timed> {
+    get(call, headers, uri, query_string::nearest)
 }
 
-/// `GET /analogy`
-pub(in crate::http) async fn analogy(call: &Call, headers: &HeaderMap, uri: &Uri) -> Timed {
-    get(call, headers, uri, query_string::analogy).await
+/// `GET /analogy`, likewise.
+pub(in crate::http) fn analogy(
+    call: &Call,
+    headers: &HeaderMap,
+    uri: &Uri,
+) -> impl Future<Output = Timed> {
+    get(call, headers, uri, query_string::analogy)
 }
 
 async fn get(
