@@ -17,7 +17,6 @@ pub const MAX_ATTRIBUTES: usize = 1000;
 
 /// An attribute in the description of a model. JSON has these names, in this order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct AttributeDescription {
     /// Its name.
     pub name: String,

@@ -65,7 +65,7 @@ pub enum AttributeError {
     },
     /// A column does not have one value for each row.
     #[error(
-        "the attribute `{name}` has {found} values for {rows} rows; give one for each row, of which \
+        "the attribute `{name}` has {found} values for {rows} rows; give one for each row; \
          some may be missing"
     )]
     Rows {

@@ -138,11 +138,17 @@ mod tests {
         for (found, expected) in [
             (
                 summary(Integer, vec![Some(Value::Integer(3)), None, Some(Value::Integer(-5))]),
-                json!({"type": "integer", "distinct": 2, "missing": 1, "smallest": -5, "largest": 3}),
+                json!({
+                    "type": "integer", "distinct": 2, "missing": 1,
+                    "smallest": -5, "largest": 3,
+                }),
             ),
             (
                 summary(Number, vec![Some(Value::Number(0.5)), Some(Value::Number(-0.0)), None]),
-                json!({"type": "number", "distinct": 2, "missing": 1, "smallest": 0.0, "largest": 0.5}),
+                json!({
+                    "type": "number", "distinct": 2, "missing": 1,
+                    "smallest": 0.0, "largest": 0.5,
+                }),
             ),
             (
                 summary(DateTime, vec![None, Some(Value::DateTime(0))]),

@@ -132,12 +132,14 @@ impl AttributeTable {
             Some(keys) => self.joined(keys, rows, row_of)?,
             None => (self.in_order(rows)?, 0),
         };
-        let warning = (left_out > 0).then(|| {
-            format!(
-                "{}: {left_out} lines belong to no row that was read, and were left out",
-                self.name()
-            )
-        });
+        let left_out = match left_out {
+            0 => None,
+            1 => Some("1 line belongs to no row that was read, and was left out".to_owned()),
+            _ => {
+                Some(format!("{left_out} lines belong to no row that was read, and were left out"))
+            }
+        };
+        let warning = left_out.map(|warning| format!("{}: {warning}", self.name()));
         let files = AttributeFiles::of_columns(self.columns, &sources);
         let descriptions = files.descriptions().to_vec();
         Ok(Joined { files, descriptions, warning })
@@ -149,9 +151,9 @@ impl AttributeTable {
         if self.lines < *records || (self.lines > *records && !is_start) {
             let lines = self.lines;
             let reason = format!(
-                "it has {lines} lines of attributes, but {source} has {records} rows; give one line \
-                 for each row of {source}, in the same order, also for rows that are skipped or \
-                 repeated, or name the column with the rows' words with --key; empty lines do not \
+                "it has {lines} lines of attributes, but {source} has {records} rows; give one \
+                 line for each row of {source}, in the same order, also for rows that are skipped \
+                 or repeated, or name the column with the rows' words with --key; empty lines do not \
                  count"
             );
             return Err(bad(&self.path, reason));
