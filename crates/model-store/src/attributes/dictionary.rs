@@ -69,7 +69,7 @@ impl Dictionary {
 
     /// All texts in their order; the first has the code 1.
     pub fn texts(&self) -> impl ExactSizeIterator<Item = Cow<'_, str>> {
-        (0..self.len()).map(|index| self.text(index as u32 + 1).unwrap_or_default())
+        (0..self.len()).map(move |index| self.text(index as u32 + 1).unwrap_or_default())
     }
 
     /// The code of a text, if the column has it.
