@@ -76,6 +76,7 @@ pub(crate) fn prepare<'py>(
         words,
         metric,
         biases,
+        attributes: None,
         tensor,
         member,
         dim,

@@ -54,7 +54,9 @@ pub use gpu_core::GpuError;
 pub use heads::text;
 pub use method::Method;
 pub use model::Model;
-pub use model_store::{ModelError, ModelStore, Number, Words, export, npy, prepare, synth};
+pub use model_store::{
+    ModelError, ModelStore, Number, Words, attributes, export, npy, prepare, synth,
+};
 pub use options::{Options, Unknown};
 pub use question::{Placed, Side, Target, Term};
 pub use queue::Limits;
