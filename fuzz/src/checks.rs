@@ -104,8 +104,8 @@ pub fn refused_or_biases(bytes: &[u8]) -> bool {
     true
 }
 
-/// A file of attributes, for four rows of which one is bad and one a repetition, by their order and joined by a field. If it is not
-/// refused, the others have theirs.
+/// A file of attributes, for four rows of which one is bad and one a repetition, by their order and
+/// joined by a field. If it is not refused, the others have theirs.
 pub fn refused_or_attributes(bytes: &[u8]) -> bool {
     let file = tempfile::NamedTempFile::new().expect("a file for the attributes");
     std::fs::write(file.path(), bytes).expect("the attributes are written");

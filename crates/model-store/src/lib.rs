@@ -9,11 +9,13 @@
 //! 5. [`export`] writes it in formats that other programs read;
 //! 6. [`synth`] generates models of any size without a file;
 //! 7. [`head`] is for folders of heads: classifiers over a model's rows;
-//! 8. [`npy`] reads and writes the heads of NumPy files.
+//! 8. [`npy`] reads and writes the heads of NumPy files;
+//! 9. [`delimited`] cuts CSV and TSV into rows.
 //!
 //! [`Table`]: contract::Table
 
 pub mod attributes;
+pub mod delimited;
 mod error;
 pub mod export;
 pub mod format;

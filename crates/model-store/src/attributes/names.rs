@@ -3,15 +3,15 @@
 /// Maximum length of a name, in bytes.
 pub const MAX_NAME_BYTES: usize = 64;
 
-/// Names with another meaning in a filter.
-const RESERVED: [&str; 2] = ["key", "score"];
+/// The word of a row, in a filter.
+const RESERVED: &str = "key";
 
 /// Keywords of filters, in any case.
 const KEYWORDS: [&str; 12] =
     ["AND", "OR", "NOT", "IN", "TO", "EXISTS", "IS", "NULL", "STARTS", "WITH", "TRUE", "FALSE"];
 
 /// Checks the name of an attribute: letters, digits, `_`, `-` and `.`, beginning with a letter or
-/// `_`, at most [`MAX_NAME_BYTES`], and neither `key` nor `score` nor a keyword of filters.
+/// `_`, at most [`MAX_NAME_BYTES`], and neither `key` nor a keyword of filters.
 ///
 /// # Errors
 /// Says what is wrong with the name, with the cure.
@@ -24,8 +24,8 @@ pub fn check_name(name: &str) -> Result<(), String> {
         "it does not begin with a letter or `_`"
     } else if name.contains(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))) {
         "it has other characters than letters, digits, `_`, `-` and `.`"
-    } else if RESERVED.contains(&name) {
-        "it has another meaning in filters"
+    } else if name == RESERVED {
+        "in filters, it is the word of a row"
     } else if KEYWORDS.iter().any(|keyword| keyword.eq_ignore_ascii_case(name)) {
         "it is a keyword of filters"
     } else {
@@ -53,8 +53,7 @@ mod tests {
             ("a/b", "other characters"),
             ("a\n", "other characters"),
             (&(long + "a"), "longer than 64 bytes"),
-            ("key", "another meaning"),
-            ("score", "another meaning"),
+            ("key", "the word of a row"),
             ("Null", "a keyword"),
             ("with", "a keyword"),
         ] {

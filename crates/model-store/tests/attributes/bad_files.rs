@@ -17,11 +17,11 @@ fn refused(content: impl AsRef<[u8]>) -> String {
 #[test]
 fn faults_are_named_with_their_line() {
     for (content, part) in [
-        ("a,b\n1,2\n3\n", "line 3: it has 1 fields, but the header has 2"),
-        ("a,b\n1,2\n\"3,4\n", "line 3: it has 1 fields"),
+        ("a,b\n1,2\n3\n", "line 3: it has 1 column; the first line has 2"),
+        ("a,b\n1,2\n\"3,4\n", "line 3: it has a quote that is opened and not closed"),
         ("a,a\n1,2\n3,4\n", "line 1: two columns have the name \"a\"; rename one"),
         ("a b,c\n1,2\n3,4\n", "\"a b\" can't be the name of an attribute"),
-        ("key,c\n1,2\n3,4\n", "it has another meaning in filters; rename it"),
+        ("key,c\n1,2\n3,4\n", "in filters, it is the word of a row; rename it"),
         ("c,not\n1,2\n3,4\n", "it is a keyword of filters; rename it"),
         ("", "it is empty"),
         (
@@ -39,7 +39,7 @@ fn faults_are_named_with_their_line() {
         ),
         ("{}\n{}\n", "0 attributes"),
         ("[{\"a\": 1},\n{\"a\": 2}]\n", "it is a JSON array"),
-        ("PAR1\u{15}\u{4}", "it is a Parquet file"),
+        ("PAR1\u{15}\u{4}", "convert it: duckdb -c \"COPY (FROM 'FILE') TO 'attributes.jsonl'\""),
     ] {
         let said = refused(content);
         assert!(said.contains(part), "{content}: {said}");

@@ -4,5 +4,7 @@ mod bad_files;
 mod damage;
 mod folder;
 mod joined;
+mod many_rows;
+mod odd_input;
 mod support;
 mod tables;

@@ -122,12 +122,12 @@ pub(super) fn looks_like(text: &str, kind: AttributeType) -> bool {
             ["true", "false"].iter().any(|name| text.eq_ignore_ascii_case(name))
         }
         AttributeType::Integer => is_number(text) && text.parse::<i64>().is_ok(),
-        // A whole number of more than 64 bits would lose its last digits.
+        // A whole number that no float64 holds would lose its last digits.
         AttributeType::Number => {
             is_number(text)
                 && match text.contains(['.', 'e', 'E']) {
                     true => text.parse::<f64>().is_ok_and(f64::is_finite),
-                    false => text.parse::<i64>().is_ok(),
+                    false => text.parse().is_ok_and(has_float),
                 }
         }
         AttributeType::DateTime => parse_date_time(text).is_some(),
@@ -163,6 +163,12 @@ fn truth(text: &str) -> Option<bool> {
     }
 }
 
+/// Whether a float64 has exactly this value.
+pub(super) fn has_float(number: i64) -> bool {
+    // As a whole number of 128 bits, since that of i64::MAX is one more than it.
+    number as f64 as i128 == i128::from(number)
+}
+
 /// The whole number that a float64 is, if it is below 2⁵³, where each has its own float64.
 fn whole(number: f64) -> Option<i64> {
     const BOUND: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
@@ -182,8 +188,20 @@ mod tests {
             (Integer, &["0", "-7", "9223372036854775807"], &["007", "+1", "1.0", "1e3", "-", ""]),
             (
                 Number,
-                &["0", "-7", "1.5", ".5", "5.", "1e-3", "0.0E+7"],
-                &["007.5", "+1.5", "1,5", "1e", "1e999", "nan", ".", "inf", "9223372036854775808"],
+                &["0", "-7", "1.5", ".5", "5.", "1e-3", "0.0E+7", "9007199254740994"],
+                &[
+                    "007.5",
+                    "+1.5",
+                    "1,5",
+                    "1e",
+                    "1e999",
+                    "nan",
+                    ".",
+                    "inf",
+                    "9007199254740993",
+                    "9223372036854775807",
+                    "9223372036854775808",
+                ],
             ),
             (DateTime, &["2026-05-01T12:00:00Z"], &["2026-05-01", "12:00", ""]),
             (Text, &["", "a", "1"], &[]),

@@ -2,7 +2,7 @@
 //!
 //! The file is read twice: a column is what all of its values are, also the last one.
 
-use super::field::{Field, looks_like};
+use super::field::{Field, has_float, looks_like};
 use crate::attributes::AttributeType;
 
 /// The types of CSV's fields that look like one, in the order in which they are tried.
@@ -24,11 +24,19 @@ pub(super) struct Guess {
     typed: Option<(AttributeType, u64)>,
     /// Whether all texts of JSON look like date-times.
     are_date_times: bool,
+    /// The line of a whole number of JSON that no float64 holds.
+    without_float: Option<u64>,
 }
 
 impl Default for Guess {
     fn default() -> Self {
-        Self { has_untyped: false, fits: [true; 4], typed: None, are_date_times: true }
+        Self {
+            has_untyped: false,
+            fits: [true; 4],
+            typed: None,
+            are_date_times: true,
+            without_float: None,
+        }
     }
 }
 
@@ -52,7 +60,12 @@ impl Guess {
                 AttributeType::Text
             }
             Field::List(_) => AttributeType::List,
-            Field::Integer(_) => AttributeType::Integer,
+            Field::Integer(number) => {
+                if !has_float(*number) {
+                    self.without_float = Some(line);
+                }
+                AttributeType::Integer
+            }
             Field::Number(_) => AttributeType::Number,
             Field::Boolean(_) => AttributeType::Boolean,
         };
@@ -70,7 +83,13 @@ impl Guess {
                 ));
             }
         }
-        Ok(())
+        match (self.typed, self.without_float) {
+            (Some((Number, _)), Some(large)) => Err(format!(
+                "has numbers with fractions, and in line {large} a whole number that would lose \
+                 its last digits among them"
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// The type that fits all of them; text if there were none.
@@ -112,6 +131,9 @@ mod tests {
             (&["1", "2", "x"], Text),
             (&["1", "007"], Text),
             (&["1.5", "9999999999999999999"], Text),
+            (&["1", "9007199254740993"], Integer),
+            (&["1.5", "9007199254740993"], Text),
+            (&["1.5", "nan"], Text),
             (&["2026-05-01T12:00:00Z", "1969-05-01T12:00:00+01:00"], DateTime),
             (&["2026-05-01T12:00:00Z", "2026-05-01"], Text),
         ] {
@@ -139,5 +161,11 @@ mod tests {
         let mixed = guessed(&[Field::Missing, Field::Integer(1), text("x")]).unwrap_err();
         assert_eq!(mixed, "is a text, but a whole number of 64 bits in line 2");
         assert!(guessed(&[Field::List(Vec::new()), text("x")]).is_err());
+        let (large, fraction) = (Field::Integer((1 << 53) + 1), Field::Number(0.5));
+        assert_eq!(guessed(&[large.clone(), Field::Integer(1)]), Ok(Integer));
+        for fields in [[large.clone(), fraction.clone()], [fraction, large]] {
+            let lossy = guessed(&fields).unwrap_err();
+            assert!(lossy.contains("a whole number that would lose"), "{lossy}");
+        }
     }
 }

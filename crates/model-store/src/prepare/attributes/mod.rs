@@ -153,14 +153,15 @@ impl AttributeTable {
             let reason = format!(
                 "it has {lines} lines of attributes, but {source} has {records} rows; give one \
                  line for each row of {source}, in the same order, also for rows that are skipped \
-                 or repeated, or name the column with the rows' words with --key; empty lines do not \
-                 count"
+                 or repeated, or name the column with the rows' words with --key"
             );
             return Err(bad(&self.path, reason));
         }
         let mut dropped = dropped.iter().peekable();
         let kept = (0..*records).filter(|&record| dropped.next_if_eq(&&record).is_none());
-        Ok(kept.map(|record| Some(record as u32)).collect())
+        let sources: Vec<Option<u32>> = kept.map(|record| Some(record as u32)).collect();
+        assert_eq!(sources.len(), rows.rows, "each record is a row of the model or was dropped");
+        Ok(sources)
     }
 
     /// The line of each row, which names the row's word, and how many lines belong to none.

@@ -31,8 +31,8 @@ fn read_unpacked(
     let more = unpacked.fill(&mut start, CHUNK_BYTES)?;
     if start.starts_with(PARQUET) {
         return Err(unpacked.progress().bad(
-            "it is a Parquet file, and attributes are read as CSV or JSON lines; in Python: \
-             pandas.read_parquet(path).to_json('attributes.jsonl', orient='records', lines=True)",
+            "it is a Parquet file, and attributes are read as CSV or JSON lines; convert it: \
+             duckdb -c \"COPY (FROM 'FILE') TO 'attributes.jsonl'\"",
         ));
     }
     let (start, more) = begin(unpacked, start, more, encoding)?;
