@@ -218,6 +218,7 @@ fn a_result_that_can_not_be_written_is_an_error() {
     for arguments in [
         &["api-key", "somebody"][..],
         &["verify", model],
+        &["attributes", model],
         &["export", model, "--format", "glove", "--out", "-"],
         &["export", model, "--format", "glove", "--out", &text],
         &["nearest", "east", "--device", "cpu", "--model", model],

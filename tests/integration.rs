@@ -7,6 +7,7 @@
 mod access_log;
 mod api_docs;
 mod arrays;
+mod attributes;
 mod bulk;
 mod by_url;
 mod claims;

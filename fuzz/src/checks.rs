@@ -12,7 +12,7 @@ use kindred::heads::{
 };
 use model_store::ModelStore;
 use model_store::format::Checksum;
-use model_store::prepare::{Input, PrepareOptions, prepare_in_memory};
+use model_store::prepare::{AttributesFile, Input, PrepareOptions, prepare_in_memory};
 
 /// A model that a head may say it was made for: its version is put into every description.
 static MODEL: LazyLock<Arc<ModelStore>> = LazyLock::new(|| {
@@ -102,6 +102,33 @@ pub fn refused_or_biases(bytes: &[u8]) -> bool {
     assert_eq!((table.metric(), model.rows()), (Metric::Dot, 2));
     assert!(table.biases().expect("biases").iter().all(|bias| bias.is_finite()));
     true
+}
+
+/// A file of attributes, for four rows of which one is bad and one a repetition, by their order and
+/// joined by a field. If it is not refused, the others have theirs.
+pub fn refused_or_attributes(bytes: &[u8]) -> bool {
+    let file = tempfile::NamedTempFile::new().expect("a file for the attributes");
+    std::fs::write(file.path(), bytes).expect("the attributes are written");
+    let prepared = |key: Option<&str>| {
+        let (path, key) = (file.path().to_owned(), key.map(str::to_owned));
+        let attributes = Some(AttributesFile { path, key, types: Vec::new() });
+        let options = PrepareOptions { attributes, skip_bad_rows: true, ..Default::default() };
+        let rows = Input::Bytes { name: "fuzzed", bytes: b"the 1 2\nof 1 x\nand 3 4\nthe 5 6\n" };
+        let Ok(files) = prepare_in_memory(rows, &options) else { return false };
+        let model = ModelStore::from_memory("fuzzed", &files).expect("what was prepared opens");
+        model.verify(|_| ()).expect("what was prepared is whole");
+        let attributes = model.attributes().expect("attributes");
+        assert_eq!((attributes.rows(), model.rows()), (2, 2));
+        for column in attributes.columns() {
+            let found = [0, 1].map(|row| column.get(Row(row)));
+            let missing = found.iter().filter(|value| value.is_none()).count();
+            assert_eq!(missing, column.missing());
+            assert!(found.iter().flatten().all(|value| value.kind() == column.kind()));
+        }
+        true
+    };
+    let in_order = prepared(None);
+    prepared(Some("k")) || in_order
 }
 
 /// A file of texts with labels, in any format. If it is not refused, no text is empty, and skipping bad lines changes nothing.

@@ -56,10 +56,12 @@ fn of_python(message: &str) -> String {
         let is_name = |c: char| c.is_ascii_lowercase() || c == '-';
         let end = piece.find(|c| !is_name(c)).unwrap_or(piece.len());
         let (name, rest) = piece.split_at(end);
-        if name.is_empty() {
-            written += "--";
-        } else {
-            written += &format!("`{}`", name.replace('-', "_"));
+        match name {
+            "" => written += "--",
+            // Options that are repeated on the command line, and one that is singular there.
+            "type" => written += "`types`",
+            "bias" => written += "`biases`",
+            _ => written += &format!("`{}`", name.replace('-', "_")),
         }
         written += rest;
     }

@@ -4,8 +4,9 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use contract::Metric;
+use kindred::attributes::{AttributeDescription, AttributeType};
 use kindred::prepare::{
-    Input, PrepareOptions, Separator, TextEncoding, VectorsFormat, prepare_folder,
+    AttributesFile, Input, PrepareOptions, Separator, TextEncoding, VectorsFormat, prepare_folder,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -43,9 +44,34 @@ fn encoding(name: &str) -> PyResult<TextEncoding> {
     })
 }
 
+/// The types of attributes by these names.
+fn types(names: Vec<(String, String)>) -> PyResult<Vec<(String, AttributeType)>> {
+    let known = AttributeType::ALL.map(AttributeType::name).join(", ");
+    let of_name = |(attribute, name): (String, String)| {
+        let kind = name.parse().map_err(|_| errors::invalid("types", &known))?;
+        Ok((attribute, kind))
+    };
+    names.into_iter().map(of_name).collect()
+}
+
+/// The file of attributes, if there is one.
+fn attributes_file(
+    path: Option<PathBuf>,
+    key: Option<String>,
+    types: Vec<(String, String)>,
+) -> PyResult<Option<AttributesFile>> {
+    match path {
+        Some(path) => Ok(Some(AttributesFile { path, key, types: self::types(types)? })),
+        None if key.is_some() || !types.is_empty() => {
+            Err(errors::invalid("attributes", "a file, if `key` or `types` is given"))
+        }
+        None => Ok(None),
+    }
+}
+
 /// Prepares a model folder. Returns what was read.
 #[pyfunction]
-#[pyo3(signature = (source, out, *, replace, format, words, metric, biases, tensor, member, dim, limit, encoding, separator, allow_numeric_words, skip_bad_rows, progress))]
+#[pyo3(signature = (source, out, *, replace, format, words, metric, biases, attributes, key, types, tensor, member, dim, limit, encoding, separator, allow_numeric_words, skip_bad_rows, progress))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub(crate) fn prepare<'py>(
     py: Python<'py>,
@@ -56,6 +82,9 @@ pub(crate) fn prepare<'py>(
     words: Option<PathBuf>,
     metric: &str,
     biases: Option<PathBuf>,
+    attributes: Option<PathBuf>,
+    key: Option<String>,
+    types: Vec<(String, String)>,
     tensor: Option<String>,
     member: Option<String>,
     dim: Option<NonZeroUsize>,
@@ -71,11 +100,13 @@ pub(crate) fn prepare<'py>(
     let metric = self::metric(metric)?;
     let encoding = encoding.map(self::encoding).transpose()?;
     let separator = self::separator(separator)?;
+    let attributes = attributes_file(attributes, key, types)?;
     let options = PrepareOptions {
         format,
         words,
         metric,
         biases,
+        attributes,
         tensor,
         member,
         dim,
@@ -103,7 +134,24 @@ pub(crate) fn prepare<'py>(
     dict.set_item("bad_rows_skipped", summary.provenance.bad_rows_skipped)?;
     dict.set_item("first_bad_row", summary.first_bad_row)?;
     dict.set_item("duplicate_words_dropped", summary.provenance.duplicate_words_dropped)?;
+    let attributes: PyResult<Vec<_>> =
+        summary.attributes.iter().map(|attribute| described(py, attribute)).collect();
+    dict.set_item("attributes", attributes?)?;
     dict.set_item("warnings", summary.warnings)?;
+    Ok(dict)
+}
+
+/// An attribute as `/model` tells it.
+fn described<'py>(
+    py: Python<'py>,
+    attribute: &AttributeDescription,
+) -> PyResult<Bound<'py, PyDict>> {
+    let AttributeDescription { name, kind, distinct, missing } = attribute;
+    let dict = PyDict::new(py);
+    dict.set_item("name", name)?;
+    dict.set_item("type", kind.name())?;
+    dict.set_item("distinct", distinct)?;
+    dict.set_item("missing", missing)?;
     Ok(dict)
 }
 

@@ -94,6 +94,34 @@ def test_prepare_reads_the_rows_encoding_and_separator_that_are_named(tmp_path):
     assert kindred.prepare(source, tmp_path / "other", allow_numeric_words=True)["rows"] == 2
 
 
+def test_prepare_puts_attributes_beside_the_rows(tmp_path):
+    source, table = tmp_path / "vectors.txt", tmp_path / "attributes.csv"
+    source.write_text("a 1 2\nbad 1 x\nb 2 1\na 3 3\n")
+    table.write_text("price,zip\n1.5,007\n2,1\n,2\n3,3\n")
+    how = dict(skip_bad_rows=True, replace=True)
+    summary = kindred.prepare(source, tmp_path / "model", attributes=table, types={"zip": "integer"}, **how)
+    assert summary["attributes"] == [
+        {"name": "price", "type": "number", "distinct": 1, "missing": 1},
+        {"name": "zip", "type": "integer", "distinct": 2, "missing": 0},
+    ]
+    assert summary["format"].endswith(", attributes of attributes.csv")
+    table.write_text("w,n\nb,1\n")
+    summary = kindred.prepare(source, str(tmp_path / "model"), attributes=str(table), key="w", **how)
+    assert summary["attributes"] == [{"name": "n", "type": "integer", "distinct": 1, "missing": 1}]
+    assert kindred.prepare(source, tmp_path / "model", **how)["attributes"] == []
+    with pytest.raises(kindred.ModelError, match="it has 1 lines of attributes, .* with `key`$"):
+        kindred.prepare(source, tmp_path / "model", attributes=table, **how)
+    with pytest.raises(kindred.ModelError, match="which `types` names; it has w, n"):
+        kindred.prepare(source, tmp_path / "model", attributes=table, key="w", types={"m": "text"}, **how)
+    for wrong, field in [
+        (dict(key="w"), "attributes"),
+        (dict(types={"n": "text"}), "attributes"),
+        (dict(attributes=table, types={"n": "float"}), "types"),
+    ]:
+        with pytest.raises(kindred.InvalidValueError, match=field):
+            kindred.prepare(source, tmp_path / "model", **wrong, **how)
+
+
 def test_an_exception_in_progress_ends_the_work(folder):
     class Enough(Exception):
         pass

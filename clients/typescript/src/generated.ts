@@ -1247,7 +1247,7 @@ export interface components {
          */
         ModelName: string;
         /**
-         * @description The version of the model's content, a hash of its words and numbers.
+         * @description The version of the model's content, a hash of its words, numbers and attributes.
          * @example 7fbc8351f31644a7
          */
         Version: string;
@@ -1271,6 +1271,20 @@ export interface components {
              * @enum {string}
              */
             metric: "cosine" | "dot";
+            /** @description The attributes of the rows, in the order of their file. Absent if the model has none. */
+            attributes?: {
+                /** @description Its name. */
+                name: string;
+                /**
+                 * @description The type of its values.
+                 * @enum {string}
+                 */
+                type: "text" | "list" | "integer" | "number" | "boolean" | "date-time";
+                /** @description Number of different values; of lists, of different texts in them. */
+                distinct: number;
+                /** @description Number of rows without a value. */
+                missing: number;
+            }[];
             engine: components["schemas"]["EngineDescription"];
             /** @description On several GPUs, the replicas, each of which has all rows: in one piece on one GPU, or in shards on several. */
             replicas?: {

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use clap_complete::Shell;
+use kindred::attributes::AttributeType;
 use kindred::contract::Metric;
 use kindred::prepare::{MAX_DIM, Separator, TextEncoding, VectorsFormat};
 
@@ -26,7 +27,7 @@ pub(crate) use heads::{
     TrainCommand, TrainExpanderArguments,
 };
 pub(crate) use values::MustBe;
-use values::{cases, methods, one_of, thread_counts, whole};
+use values::{cases, given_type, methods, one_of, thread_counts, whole};
 
 use kindred::device::{Device, Placement};
 use kindred::evaluation::results::Case;
@@ -101,6 +102,9 @@ pub enum Command {
     /// Generate a model folder of synthetic word vectors, of any size
     #[command(after_help = SYNTH_EXAMPLES)]
     Synth(SynthArguments),
+    /// Print a model's attributes: types, missing and frequent values
+    #[command(after_help = ATTRIBUTES_EXAMPLES)]
+    Attributes(AttributesArguments),
     /// Verify every checksum of a model folder or a head folder
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(VerifyArguments),
@@ -188,6 +192,9 @@ DIR is written atomically: if the command fails, DIR is unchanged.
 --metric dot is for vectors whose lengths matter, such as the output layer of a language model or the items of a \
 recommender: a row's score is its dot product with the query, plus its bias if --bias gives biases.
 
+--attributes says what the rows are: columns of texts, numbers, true and false, and date-times, of which values may \
+be missing. The types that the columns turn out to have are printed; --type overrides one.
+
 Examples:
   curl -LO https://nlp.stanford.edu/data/glove.6B.zip        # of GloVe's authors, 862 MB
   kindred prepare glove.6B.zip --member glove.6B.50d.txt --out models/glove.6B.50d
@@ -199,7 +206,10 @@ Examples:
   kindred prepare mots.tsv --out models/mots --separator tab --encoding latin1
   kindred prepare titles.txt --out models/titles --dim 300 --allow-numeric-words    # `route 66` is a word
   kindred prepare mine.txt --out models/mine --if-missing    # in scripts that run at every start
-  kindred prepare output.npy --words words.txt --metric dot --bias output-bias.npy --out models/output";
+  kindred prepare output.npy --words words.txt --metric dot --bias output-bias.npy --out models/output
+  kindred prepare products.npy --words ids.txt --attributes products.csv --out models/products
+  kindred prepare products.npy --words ids.txt --attributes products.jsonl --key id --out models/products
+  kindred prepare mine.txt --attributes mine.csv --type zip=text --type tags=list --out models/mine";
 
 #[derive(Debug, Clone, Args)]
 pub struct PrepareArguments {
@@ -222,6 +232,19 @@ pub struct PrepareArguments {
     /// INPUT, in its order, also for rows that are skipped
     #[arg(long, value_name = "FILE")]
     pub bias: Option<PathBuf>,
+    /// File of attributes: CSV with a header, or JSON lines; one line for each row of INPUT, in its
+    /// order, also for rows that are skipped, or joined by --key
+    #[arg(long, value_name = "FILE")]
+    pub attributes: Option<PathBuf>,
+    /// Column or field of the attributes' file with the word of a row: lines are joined to rows by
+    /// it, in any order; rows without a line have no values
+    #[arg(long, value_name = "NAME", requires = "attributes")]
+    pub key: Option<String>,
+    /// Type of an attribute: text, list, integer, number, boolean or date-time; may be repeated
+    /// [default: as all of its values look]
+    #[arg(long = "type", value_name = "NAME=TYPE", value_parser = given_type)]
+    #[arg(requires = "attributes")]
+    pub types: Vec<(String, AttributeType)>,
     /// File to read from a zip archive [default: the only one]
     #[arg(long, value_name = "NAME")]
     pub member: Option<String>,
@@ -235,9 +258,9 @@ pub struct PrepareArguments {
     /// is read for its checksum only
     #[arg(long, value_name = "N", value_parser = whole::<NonZeroUsize>(1, u64::MAX))]
     pub limit: Option<NonZeroUsize>,
-    /// Encoding of text in INPUT and in the files of --words and --bias, by its WHATWG name, such
-    /// as windows-1252 (latin1), shift_jis or utf-16le; a byte order mark overrides it [default:
-    /// utf-8]
+    /// Encoding of text in INPUT and in the files of --words, --bias and --attributes, by its WHATWG
+    /// name, such as windows-1252 (latin1), shift_jis or utf-16le; a byte order mark overrides it
+    /// [default: utf-8]
     #[arg(long, value_name = "NAME")]
     pub encoding: Option<TextEncoding>,
     /// Sign between the fields of text that contains its words; with commas, words may be between
@@ -264,7 +287,7 @@ pub struct PrepareArguments {
 
 const EXPORT_EXAMPLES: &str = "\
 The output reads back bit for bit. npy and safetensors contain no words: give a file for them with --words. \
-No format contains biases: give a file for them with --bias.
+No format contains biases or attributes: give files for them with --bias and --attributes-out.
 
 Examples:
   kindred export --model models/mine --format word2vec-bin --out mine.bin
@@ -290,6 +313,10 @@ pub struct ExportArguments {
     /// File to write the biases to, as .npy; for models with biases
     #[arg(long, value_name = "FILE")]
     pub bias: Option<PathBuf>,
+    /// File to write the attributes to, a line for each row: CSV if it ends in .csv, JSON lines if
+    /// in .jsonl; for models with attributes
+    #[arg(long, value_name = "FILE")]
+    pub attributes_out: Option<PathBuf>,
     /// Replace existing files
     #[arg(long)]
     pub replace: bool,
@@ -330,6 +357,28 @@ pub struct SynthArguments {
     /// Replace existing output
     #[arg(long)]
     pub replace: bool,
+}
+
+const ATTRIBUTES_EXAMPLES: &str = "\
+Reads all attributes. Of numbers and date-times the smallest and the largest value are printed, of others the most \
+frequent values, each with its number of rows.
+
+Examples:
+  kindred attributes models/products
+  kindred attributes models/products --values 20
+  kindred attributes models/products --json | jq -r '.attributes[].name'";
+
+#[derive(Debug, Clone, Args)]
+#[command(mut_args(heads::model_folder("to describe")))]
+pub struct AttributesArguments {
+    #[command(flatten)]
+    pub model: ModelOrFolder,
+    /// Maximum number of frequent values of an attribute
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole::<usize>(0, 1000))]
+    pub values: usize,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
 }
 
 const VERIFY_EXAMPLES: &str = "\

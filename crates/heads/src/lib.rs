@@ -5,7 +5,6 @@
 mod answer;
 mod built_in;
 mod data;
-pub mod delimited;
 mod expansion;
 mod import;
 pub mod json_faults;

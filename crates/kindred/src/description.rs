@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use contract::EngineDescription;
 use model_store::ModelStore;
+use model_store::attributes::{AttributeDescription, Attributes};
 use model_store::format::Provenance;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,9 @@ pub struct ModelDescription<'a> {
     pub dim: usize,
     /// How a vector and a row become a score.
     pub metric: Cow<'a, str>,
+    /// The attributes of its rows, if they have any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attributes: Vec<AttributeDescription>,
     /// What answers.
     pub engine: Engine<'a>,
     /// The shards of each replica, on several GPUs.
@@ -63,11 +67,16 @@ impl<'a> ModelDescription<'a> {
             rows: model.rows(),
             dim: model.dim(),
             metric: model.metric().name().into(),
+            attributes: model.attributes().into_iter().flat_map(described).collect(),
             engine: Engine::of(engine),
             replicas: placed.map(|placed| placed.replicas.iter().map(replica).collect()),
             provenance: Cow::Borrowed(&model.header().provenance),
         }
     }
+}
+
+fn described(attributes: &Attributes) -> impl Iterator<Item = AttributeDescription> {
+    attributes.descriptions().cloned()
 }
 
 impl<'a> ShardDescription<'a> {

@@ -1,5 +1,5 @@
-//! Runs the seeds of the fuzz targets for heads, and their findings, through the same checks
-//! without a fuzzer.
+//! Runs the seeds of the fuzz targets for heads, biases and attributes, and their findings, through
+//! the same checks without a fuzzer.
 
 use std::fs;
 use std::path::Path;
@@ -14,9 +14,10 @@ type Check = fn(&[u8]) -> bool;
 #[test]
 fn every_seed_is_refused_or_answers() {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
-    let targets: [(&str, Check); 5] = [
+    let targets: [(&str, Check); 6] = [
         ("head", checks::refused_or_a_head),
         ("biases", checks::refused_or_biases),
+        ("attributes", checks::refused_or_attributes),
         ("labelled_texts", checks::refused_or_labelled_texts),
         ("import_head", checks::refused_or_imported),
         ("words", checks::words_are_in_order_and_complete),

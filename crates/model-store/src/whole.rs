@@ -1,6 +1,7 @@
 //! Files and folders that appear whole or not at all: written under a temporary name beside their
 //! target, then renamed. What a killed process has left is removed by the next.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirEntry, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -28,6 +29,8 @@ pub(crate) struct NewFolder {
 pub(crate) struct FolderKind {
     /// All of its files. The first is always there.
     pub(crate) files: &'static [&'static str],
+    /// A folder that may be in it, and which names its files may have.
+    pub(crate) folder: Option<(&'static str, fn(&str) -> bool)>,
     /// If something else is there.
     pub(crate) is_other: &'static str,
     /// If one of this kind is there, and may not be replaced.
@@ -87,17 +90,21 @@ impl NewFolder {
         self.temporary.path()
     }
 
+    /// Makes a folder in it, and writes these files there, synced to disk.
+    pub(crate) fn write_folder(
+        &self,
+        name: &str,
+        files: &[(String, Vec<u8>)],
+    ) -> Result<(), ModelError> {
+        let folder = self.path().join(name);
+        fs::create_dir(&folder).map_err(ModelError::io("create", &folder))?;
+        files.iter().try_for_each(|(name, bytes)| write_new(&folder.join(name), bytes))?;
+        sync_folder(&folder).map_err(ModelError::io("write", &folder))
+    }
+
     /// Writes these files, syncs everything to disk, and moves the folder into place.
     pub(crate) fn complete(self, files: &[(&str, &[u8])]) -> Result<(), ModelError> {
-        for (name, bytes) in files {
-            let path = self.path().join(name);
-            File::create_new(&path)
-                .and_then(|mut file| {
-                    file.write_all(bytes)?;
-                    file.sync_all()
-                })
-                .map_err(ModelError::io("write", &path))?;
-        }
+        files.iter().try_for_each(|(name, bytes)| write_new(&self.path().join(name), bytes))?;
         sync_folder(self.path()).map_err(ModelError::io("write", self.path()))?;
         self.put_in_place()
     }
@@ -146,10 +153,32 @@ impl FolderKind {
     }
 
     fn holds_only_own_files(&self, path: &Path) -> bool {
-        let Ok(mut entries) = fs::read_dir(path) else { return false };
-        let ours = |name: &std::ffi::OsStr| self.files.iter().any(|&ours| name == ours);
-        entries.all(|entry| entry.is_ok_and(|entry| ours(&entry.file_name())))
+        let is_file = |entry: &DirEntry| self.files.iter().any(|&own| entry.file_name() == own);
+        let is_folder = |entry: &DirEntry| {
+            self.folder.is_some_and(|(folder, is_own)| {
+                let is_own = |name: &OsStr| name.to_str().is_some_and(is_own);
+                entry.file_name() == folder
+                    && all_are(&entry.path(), |file| is_own(&file.file_name()))
+            })
+        };
+        all_are(path, |entry| is_file(entry) || is_folder(entry))
     }
+}
+
+/// Whether this is a folder in which all entries are such ones.
+fn all_are(folder: &Path, are: impl Fn(&DirEntry) -> bool) -> bool {
+    let Ok(mut entries) = fs::read_dir(folder) else { return false };
+    entries.all(|entry| entry.is_ok_and(|entry| are(&entry)))
+}
+
+/// Writes a new file, synced to disk.
+fn write_new(path: &Path, bytes: &[u8]) -> Result<(), ModelError> {
+    File::create_new(path)
+        .and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync_all()
+        })
+        .map_err(ModelError::io("write", path))
 }
 
 /// A file that appears complete or not at all: written under a temporary name beside its target,

@@ -12,7 +12,7 @@ use model_store::head::{
     Cut, Description, ExpanderDescription, ExpanderWeights, HEAD_FILE, HEAD_VERSION, HeadKind,
     MadeFor, Parts, Probabilities, TermsFrom, Tokeniser, Tokens, WEIGHTS_FILE, write_expander,
 };
-use model_store::prepare::prepare_in_memory;
+use model_store::prepare::{AttributesFile, PrepareOptions, prepare_in_memory};
 use safetensors::SafeTensors;
 use serde_json::Value;
 
@@ -176,9 +176,42 @@ fn a_headers_metadata_are_what_the_format_lists() {
     let rows = rows_below("Its metadata, all of them texts:");
     let documented: BTreeSet<String> =
         rows.iter().flat_map(|row| names(&row[0])).map(str::to_owned).collect();
-    let (cosine, dot) =
-        (keys(model_store::prepare::PrepareOptions::default()), keys(with_biases(biases)));
-    assert_eq!(dot, documented);
-    let only: Vec<&String> = dot.difference(&cosine).collect();
-    assert_eq!(only, ["checksum_biases", "metric"]);
+    let path = scratch.path().join("attributes.csv");
+    fs::write(&path, "a\n1\n").unwrap();
+    let attributes = Some(AttributesFile { path, ..AttributesFile::default() });
+    let (cosine, dot) = (keys(PrepareOptions::default()), keys(with_biases(biases.clone())));
+    let all = keys(PrepareOptions { attributes, ..with_biases(biases) });
+    assert_eq!(all, documented);
+    let only = |of: &BTreeSet<String>, beside: &BTreeSet<String>| -> Vec<String> {
+        of.difference(beside).cloned().collect()
+    };
+    assert_eq!(only(&dot, &cosine), ["checksum_biases", "metric"]);
+    assert_eq!(only(&all, &dot), ["checksum_attributes"]);
+}
+
+#[test]
+fn a_folder_of_attributes_has_the_files_that_its_format_lists() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("attributes.jsonl");
+    let line =
+        r#"{"t": "x", "l": ["y"], "i": 1, "n": 0.5, "b": true, "d": "1970-01-01T00:00:00Z"}"#;
+    fs::write(&path, format!("{line}\n{{}}\n")).unwrap();
+    let attributes = Some(AttributesFile { path, ..AttributesFile::default() });
+    let options = PrepareOptions { attributes, ..PrepareOptions::default() };
+    let input = model_store::prepare::Input::Bytes { name: "m", bytes: b"a 1 2\nb 3 4\n" };
+    let files = prepare_in_memory(input, &options).unwrap().attributes.unwrap();
+    // Behind `0-name.`.
+    let end = |name: &str| name.split_once('.').map_or(String::new(), |(_, end)| end.to_owned());
+    let written: BTreeSet<String> = files.files()[1..].iter().map(|(name, _)| end(name)).collect();
+    let rows = rows_below("Each column `N` of the name `NAME` has some of these files:");
+    let documented: BTreeSet<String> =
+        rows.iter().flat_map(|row| names(&row[0])).map(end).collect();
+    assert_eq!(written, documented);
+    let description: Value = serde_json::from_slice(&files.files()[0].1).unwrap();
+    let columns = description["columns"].as_array().unwrap();
+    let kinds: BTreeSet<&str> =
+        columns.iter().map(|column| column["type"].as_str().unwrap()).collect();
+    let rows = rows_below("Types of attributes:");
+    let documented: BTreeSet<&str> = rows.iter().flat_map(|row| names(&row[0])).collect();
+    assert_eq!(kinds, documented);
 }

@@ -1,6 +1,7 @@
 //! Vectors files, model folders and words through the public interface: each module is a file of
 //! tests.
 
+mod attributes;
 mod damage;
 mod documented;
 mod formats;

@@ -53,7 +53,7 @@ from ._types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -137,6 +137,7 @@ def from_array(
 def prepare(
     source: Path, out: Path, *, replace: bool = False, progress: Callable[[int, int | None], object] | None = None,
     format: str | None = None, words: Path | None = None, metric: str = "cosine", biases: Path | None = None,
+    attributes: Path | None = None, key: str | None = None, types: Mapping[str, str] | None = None,
     tensor: str | None = None, member: str | None = None, dim: int | None = None, skip_bad_rows: bool = False,
     allow_numeric_words: bool = False, limit: int | None = None, encoding: str | None = None, separator: str = "space",
 ) -> dict[str, Any]:  # fmt: skip
@@ -151,6 +152,11 @@ def prepare(
         words: the file of the words, one per line, for formats without words.
         metric: ``cosine`` or ``dot``.
         biases: a file with a number for each row, for ``dot``.
+        attributes: a file that says what the rows are: CSV with a header, or JSON lines; a line for each row of ``source``, in its
+            order, also for rows that are skipped, or joined by ``key``.
+        key: the column of ``attributes`` with the word of a row. Rows without a line have no values.
+        types: the types of attributes by their names: ``text``, ``list``, ``integer``, ``number``, ``boolean`` or ``date-time``; those
+            of all others are told by their values.
         tensor: the tensor of a safetensors file, if it has several.
         member: the member of a zip archive, if it has several.
         dim: components per row, if the file does not say.
@@ -160,21 +166,22 @@ def prepare(
             may also end in a number after a space.
         limit: maximum rows that are read, from the first; invalid and repeated rows count, too. The rest of the file is read for
             its checksum only.
-        encoding: of text in ``source``, ``words`` and ``biases``: a WHATWG name such as ``latin1``, ``shift_jis`` or ``utf-16le``;
+        encoding: of text in ``source``, ``words``, ``biases`` and ``attributes``: a WHATWG name such as ``latin1``, ``shift_jis`` or ``utf-16le``;
             by default UTF-8. A byte order mark overrides it.
         separator: the character between the fields of text that contains its words: ``space``, ``tab`` or ``comma``.
 
     Returns:
-        A dictionary of ``format``, ``rows``, ``dim``, ``bad_rows_skipped``, ``first_bad_row``, ``duplicate_words_dropped`` and
-        ``warnings``, such as one about empty lines at the end.
+        A dictionary of ``format``, ``rows``, ``dim``, ``bad_rows_skipped``, ``first_bad_row``, ``duplicate_words_dropped``,
+        ``attributes``, each with ``name``, ``type`` and the numbers of ``distinct`` and ``missing`` values, and ``warnings``, such as
+        one about empty lines at the end.
 
     Raises:
         ModelError: with the line that can't be read, and the cure.
     """
     return _kindred.prepare(
-        source, out, replace=replace, format=format, words=words, metric=metric, biases=biases, tensor=tensor, member=member,
-        dim=dim, limit=limit, encoding=encoding, separator=separator, allow_numeric_words=allow_numeric_words,
-        skip_bad_rows=skip_bad_rows, progress=progress,
+        source, out, replace=replace, format=format, words=words, metric=metric, biases=biases, attributes=attributes, key=key,
+        types=list((types or {}).items()), tensor=tensor, member=member, dim=dim, limit=limit, encoding=encoding,
+        separator=separator, allow_numeric_words=allow_numeric_words, skip_bad_rows=skip_bad_rows, progress=progress,
     )  # fmt: skip
 
 

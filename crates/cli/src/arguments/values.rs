@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
+use kindred::attributes::AttributeType;
 use kindred::evaluation::results::Case;
 use kindred::method::Method;
 use server::config::MAX_THREADS;
@@ -66,6 +67,12 @@ pub(super) fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
     })
 }
 
+/// Parses the type of an attribute, `NAME=TYPE`.
+pub(super) fn given_type(text: &str) -> Result<(String, AttributeType), String> {
+    let (name, kind) = text.split_once('=').ok_or("it must be NAME=TYPE, as in price=number")?;
+    Ok((name.to_owned(), kind.parse()?))
+}
+
 /// Parses a number of threads.
 pub(super) fn thread_counts() -> impl TypedValueParser<Value = usize> {
     whole(0, MAX_THREADS as u64)
@@ -101,6 +108,13 @@ pub(super) fn cases() -> impl TypedValueParser<Value = Case> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn types_of_attributes_stand_behind_their_names() {
+        assert_eq!(given_type("a.b=date-time"), Ok(("a.b".into(), AttributeType::DateTime)));
+        assert!(given_type("price").unwrap_err().contains("NAME=TYPE"));
+        assert!(given_type("price=float").unwrap_err().contains("integer, number"));
+    }
 
     #[test]
     fn whole_numbers_are_those_within_the_bounds() {

@@ -15,7 +15,7 @@ use crate::arguments::ExportArguments;
 
 /// Writes a model in another format, and shows the progress.
 pub(super) fn export(arguments: &ExportArguments) -> Result<(), CommandError> {
-    let ExportArguments { model, format, out, words, bias, replace } = arguments;
+    let ExportArguments { model, format, out, words, bias, attributes_out, replace } = arguments;
     let name = format.name();
     match (format.needs_words_file(), words) {
         (true, None) => {
@@ -38,6 +38,7 @@ pub(super) fn export(arguments: &ExportArguments) -> Result<(), CommandError> {
         out: (!to_stdout).then(|| out.clone()),
         words: words.clone(),
         biases: bias.clone(),
+        attributes: attributes_out.clone(),
         replace: *replace,
     };
     let result = write(&store, &options, &mut |rows| {
@@ -51,7 +52,8 @@ pub(super) fn export(arguments: &ExportArguments) -> Result<(), CommandError> {
             if to_stdout
                 && source.kind() == io::ErrorKind::BrokenPipe
                 && words.is_none()
-                && bias.is_none() =>
+                && bias.is_none()
+                && attributes_out.is_none() =>
         {
             return Ok(());
         }
@@ -60,6 +62,11 @@ pub(super) fn export(arguments: &ExportArguments) -> Result<(), CommandError> {
     verification.finish(Some(out))?;
     if store.table().biases().is_some() && bias.is_none() {
         eprintln!("the model has biases, which were not written; --bias FILE writes them");
+    }
+    if store.attributes().is_some() && attributes_out.is_none() {
+        eprintln!(
+            "the model has attributes, which were not written; --attributes-out FILE writes them"
+        );
     }
     if !to_stdout {
         say!(

@@ -9,6 +9,7 @@ macro_rules! say {
 }
 
 mod api_key;
+mod attributes;
 mod beside;
 mod bulk;
 mod by_url;
@@ -82,6 +83,7 @@ fn dispatch(cli: &Cli) -> Result<(), CommandError> {
         Some(Command::Prepare(arguments)) => prepare::prepare(arguments),
         Some(Command::Export(arguments)) => export::export(arguments),
         Some(Command::Synth(arguments)) => synth::synth(arguments),
+        Some(Command::Attributes(arguments)) => attributes::attributes(arguments),
         Some(Command::Verify(arguments)) => verify::verify(arguments),
         Some(Command::Train(TrainCommand::Classifier(arguments))) => {
             train::train_classifier(arguments)

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, HumanCount};
 use kindred::ModelStore;
+use kindred::attributes::AttributeDescription;
 use kindred::contract::Metric;
-use kindred::prepare::{Input, PrepareOptions, Progress, Summary, prepare_folder};
+use kindred::prepare::{AttributesFile, Input, PrepareOptions, Progress, Summary, prepare_folder};
 
 use super::progress::{Display, Step, counted};
 use super::signals::{Interrupt, REMOVED};
@@ -26,6 +27,11 @@ pub(super) fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> 
         words: arguments.words.clone(),
         metric: arguments.metric,
         biases: arguments.bias.clone(),
+        attributes: arguments.attributes.clone().map(|path| AttributesFile {
+            path,
+            key: arguments.key.clone(),
+            types: arguments.types.clone(),
+        }),
         tensor: arguments.tensor.clone(),
         member: arguments.member.clone(),
         dim: arguments.dim,
@@ -102,6 +108,11 @@ fn print_summary(
     )?;
     if let Some(first) = &summary.first_bad_row {
         say!("the first invalid row is {first}")?;
+    }
+    for AttributeDescription { name, kind, distinct, missing } in &summary.attributes {
+        let distinct = counted(*distinct as u64, "different value");
+        let missing = HumanCount(*missing as u64);
+        say!("attribute {name}: {kind}, {distinct}, {missing} missing")?;
     }
     for warning in &summary.warnings {
         eprintln!("warning: {warning}");

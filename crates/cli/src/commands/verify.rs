@@ -3,6 +3,7 @@
 use indicatif::HumanCount;
 use kindred::heads::{AnyHead, about};
 
+use super::progress::counted;
 use super::{CommandError, model_of};
 use crate::arguments::VerifyArguments;
 
@@ -16,9 +17,13 @@ pub(super) fn verify(arguments: &VerifyArguments) -> Result<(), CommandError> {
     // Steps only show progress. If standard output can't be written, printing the last line fails.
     model.verify(|step| drop(say!("checking {step}")))?;
     let (header, from) = (model.header(), &model.header().provenance);
+    let attributes = match model.attributes() {
+        Some(all) => format!(", {}", counted(all.columns().len() as u64, "attribute")),
+        None => String::new(),
+    };
     say!(
-        "{name}: version {}, {} rows × {} dimensions, metric {}{}, prepared from {} by {} at {}; all \
-         checksums match",
+        "{name}: version {}, {} rows × {} dimensions, metric {}{}{attributes}, prepared from {} \
+         by {} at {}; all checksums match",
         model.version(),
         HumanCount(model.rows() as u64),
         header.dim,

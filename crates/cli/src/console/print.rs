@@ -165,6 +165,9 @@ impl Form {
         }
         let ModelDescription { name, version, metric, engine, provenance: from, .. } = facts;
         let prepared = format!("{} by {}", from.prepared_at, from.prepared_by);
+        let attributes = facts.attributes.iter().map(|one| format!("{} ({})", one.name, one.kind));
+        let attributes = attributes.collect::<Vec<_>>().join(", ");
+        let attributes = Some(("attributes", attributes)).filter(|_| !facts.attributes.is_empty());
         for (what, said) in [
             ("model", name.to_string()),
             ("version", version.to_string()),
@@ -174,7 +177,10 @@ impl Form {
             ("engine", format!("{} ({})", engine.name, engine.detail)),
             ("source", format!("{} ({})", from.source, from.source_format)),
             ("prepared", prepared),
-        ] {
+        ]
+        .into_iter()
+        .chain(attributes)
+        {
             match self.terminal {
                 true => writeln!(out, "   {what:<12}{}", escaped(&said))?,
                 false => writeln!(out, "{what}\t{}", escaped(&said))?,

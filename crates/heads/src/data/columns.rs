@@ -1,7 +1,7 @@
 //! Texts with labels in the columns of CSV and TSV.
 
 use super::{DataError, Format, Labelled, TEXT, Taking, TextsOptions, wanted};
-use crate::delimited::{Dialect, Problem, Reader, TEXT_AFTER_QUOTE, Whole, same_in_any_case};
+use model_store::delimited::{Dialect, Problem, Reader, Whole, same_in_any_case};
 
 /// Where the text and the label are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(super) fn read(
             None => {
                 names = (0..row.columns).map(|column| field(column).trim().to_owned()).collect();
                 let places = match row.problem {
-                    Some(problem) => Err(format!("its first line: {}", said(problem, dialect))),
+                    Some(problem) => Err(format!("its first line: {}", problem.reason(dialect))),
                     None => places(&names, dialect, options),
                 };
                 *found.insert(places.map_err(|what| taking.bad(what))?)
@@ -57,13 +57,13 @@ pub(super) fn read(
         }
         if row.problem == Some(Problem::OpenQuote) && taking.skips {
             // It is the rest of the file, however many rows that was meant to be.
-            let what = said(Problem::OpenQuote, dialect);
+            let what = Problem::OpenQuote.reason(dialect);
             return Err(taking.bad(format!("line {}: {what}; close it", row.line)));
         }
         let is_name =
             |(column, name): (usize, &String)| same_in_any_case(field(column).trim(), name);
         let one = match row.problem {
-            Some(problem) => Err(said(problem, dialect)),
+            Some(problem) => Err(problem.reason(dialect)),
             // As where files were joined that both have names.
             None if places.first_line == FirstLine::Names
                 && names.iter().enumerate().all(is_name) =>
@@ -83,15 +83,6 @@ pub(super) fn read(
             None => Ok(()),
         },
         _ => Ok(()),
-    }
-}
-
-fn said(problem: Problem, dialect: Dialect) -> String {
-    match problem {
-        Problem::TooLarge => "it is longer than 16 MiB".to_owned(),
-        Problem::OpenQuote => "it has a quote that is opened and not closed".to_owned(),
-        Problem::TextAfterQuote => TEXT_AFTER_QUOTE.to_owned(),
-        Problem::Columns { found, expected } => dialect.other_width(found, expected),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::fast_text::{PREFIX, has_label};
 use super::{DataError, TEXT, TextsOptions, spaced};
-use crate::delimited::same_in_any_case;
+use model_store::delimited::same_in_any_case;
 
 /// The form in which a file has texts and labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,9 +13,8 @@ mod spaced;
 use std::borrow::Cow;
 
 pub use format::Format;
+use model_store::delimited::{NotFound, find};
 use model_store::prepare::utf16_reason;
-
-use crate::delimited::{NotFound, find};
 
 /// A text and its labels: one, or any number where several can be right.
 #[derive(Debug, Clone, PartialEq, Eq)]

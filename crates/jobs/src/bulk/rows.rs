@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use heads::delimited::same_in_any_case;
 use heads::json_faults;
+use model_store::delimited::same_in_any_case;
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

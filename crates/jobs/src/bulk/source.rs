@@ -1,6 +1,6 @@
 //! The bytes of an input, from where work goes on, with a hash of all that was used.
 
-use heads::delimited::{Bytes, MOST_ROW_BYTES, count_lines};
+use model_store::delimited::{Bytes, MOST_ROW_BYTES, count_lines};
 use model_store::prepare::Unpacked;
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,7 @@
 //! Exports a model folder to files that other programs read. The output reads back bit for bit.
 
+mod attributes;
+
 use std::io::{self, Write};
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
@@ -9,6 +11,8 @@ use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 
 pub use crate::whole::check_free;
+
+use attributes::Writer;
 
 use crate::format::MODEL_FILES;
 use crate::prepare::{MAX_WORD_BYTES, VectorsFormat, ends_in_a_number};
@@ -77,6 +81,9 @@ pub struct ExportOptions {
     pub words: Option<PathBuf>,
     /// The file for the biases: a NumPy array, float32 `[rows]`.
     pub biases: Option<PathBuf>,
+    /// The file for the attributes, a line for each row: CSV if its name ends in `.csv`, JSON lines
+    /// if in `.jsonl` or `.ndjson`.
+    pub attributes: Option<PathBuf>,
     /// Replace existing files.
     pub replace: bool,
 }
@@ -89,15 +96,15 @@ const TASKS_PER_WRITE: usize = 64;
 /// number of rows written from time to time; a break cancels the work.
 ///
 /// # Errors
-/// If a word would not read back, a file can't be written or exists, or biases are asked for that
-/// the model lacks.
+/// If a word would not read back, a file can't be written or exists, or biases or attributes are
+/// asked for that the model lacks.
 pub fn export(
     model: &ModelStore,
     options: &ExportOptions,
     on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<(), ModelError> {
-    let ExportOptions { format, out, words, biases, replace } = options;
-    check_names(model, &[out, words, biases])?;
+    let ExportOptions { format, out, words, biases, attributes, replace } = options;
+    check_names(model, &[out, words, biases, attributes])?;
     check_words(model, *format)?;
     // All are checked before any is written.
     let new = |path: &Option<PathBuf>| {
@@ -107,7 +114,9 @@ pub fn export(
         Some(_) => npy_of_biases(model)?,
         None => Vec::new(),
     };
+    let writer = attributes.as_deref().map(|path| Writer::new(model, path)).transpose()?;
     let (vectors_file, words_file, biases_file) = (new(out)?, new(words)?, new(biases)?);
+    let mut attributes_file = new(attributes)?;
     let can_not_write =
         |e| ModelError::io("write", out.as_deref().unwrap_or(Path::new("standard output")))(e);
     let finished = match vectors_file {
@@ -132,16 +141,28 @@ pub fn export(
     };
     let words_file = filled(words_file, words, model.words().text())?;
     let biases_file = filled(biases_file, biases, &biases_of_model)?;
+    if let (Some(file), Some(writer), Some(path)) = (&mut attributes_file, writer, attributes) {
+        writer.write(file).map_err(ModelError::io("write", path))?;
+    }
     // All are complete before any is renamed.
-    [vectors_file, words_file, biases_file].into_iter().flatten().try_for_each(NewFile::complete)
+    let files = [vectors_file, words_file, biases_file, attributes_file];
+    files.into_iter().flatten().try_for_each(NewFile::complete)
 }
 
 /// Checks that each file has a name of its own, and is none of the model's.
 fn check_names(model: &ModelStore, names: &[&Option<PathBuf>]) -> Result<(), ModelError> {
     let names: Vec<&PathBuf> = names.iter().filter_map(|name| name.as_ref()).collect();
-    let own = model.folder().map(|folder| MODEL_FILES.map(|file| folder.join(file)));
+    let of_attributes = model.attributes().into_iter().flat_map(|attributes| attributes.paths());
+    let own: Vec<PathBuf> = match model.folder() {
+        Some(folder) => MODEL_FILES
+            .map(|file| folder.join(file))
+            .into_iter()
+            .chain(of_attributes.map(Path::to_owned))
+            .collect(),
+        None => Vec::new(),
+    };
     for (i, name) in names.iter().enumerate() {
-        if own.iter().flatten().any(|own| same_file(own, name)) {
+        if own.iter().any(|own| same_file(own, name)) {
             let reason = "is a file of the model itself; choose another name";
             return Err(ModelError::OutputInTheWay { path: (*name).clone(), reason });
         }

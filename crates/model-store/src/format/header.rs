@@ -46,17 +46,22 @@ pub struct Checksums {
     pub index: Checksum,
     /// The tensor `biases`, if the model has it. Only models under [`Metric::Dot`] do.
     pub biases: Option<Checksum>,
+    /// The file `attributes/attributes.json`, which has the checksums of the files beside it, if
+    /// the model has attributes.
+    pub attributes: Option<Checksum>,
 }
 
 const HEADER_CHECKSUM: &str = "checksum_header";
+const ATTRIBUTES: &str = "checksum_attributes";
 
 impl Header {
     /// The model's version: the first 16 hexadecimal digits of a BLAKE3 hash of its shape and of
     /// the checksums of all its parts, under the dot product also of the metric. Models with the
-    /// same words and numbers have the same version, no matter when and from which file they were
-    /// prepared.
+    /// same words, numbers and attributes have the same version, no matter when and from which file
+    /// they were prepared.
     pub fn version(&self) -> String {
-        let Checksums { vectors, norms, word_offsets, words, index, biases } = self.checksums;
+        let Checksums { vectors, norms, word_offsets, words, index, biases, attributes } =
+            self.checksums;
         let parts = [vectors, norms, word_offsets, words, index].map(|part| part.to_string());
         let mut content = format!("{} {} {}", self.rows, self.dim, parts.join(" "));
         // Cosine models keep the versions that they had before there were metrics.
@@ -65,6 +70,10 @@ impl Header {
         }
         if let Some(biases) = biases {
             content += &format!(" {biases}");
+        }
+        // Models without attributes keep the versions that they had before there were any.
+        if let Some(attributes) = attributes {
+            content += &format!(" attributes {attributes}");
         }
         blake3::hash(content.as_bytes()).to_hex()[..16].to_owned()
     }
@@ -157,6 +166,7 @@ impl Header {
             return Err(format!("its metric is not `{}`", metric.name()));
         }
         let has_biases = metric == Metric::Dot && texts.contains_key("checksum_biases");
+        let has_attributes = texts.contains_key(ATTRIBUTES);
         let has_size = Layout::new(rows, dim, has_biases).is_some();
         if rows == 0 || dim == 0 || u32::try_from(rows).is_err() || !has_size {
             return Err(format!("a table of {rows} × {dim} is impossible"));
@@ -174,6 +184,7 @@ impl Header {
                 words: checksum("checksum_words_txt")?,
                 index: checksum("checksum_words_fst")?,
                 biases: has_biases.then(|| checksum("checksum_biases")).transpose()?,
+                attributes: has_attributes.then(|| checksum(ATTRIBUTES)).transpose()?,
             },
             provenance: Provenance {
                 source: text("source")?,
@@ -215,6 +226,9 @@ impl Header {
         }
         if let Some(biases) = sums.biases {
             texts.insert("checksum_biases".into(), biases.to_string());
+        }
+        if let Some(attributes) = sums.attributes {
+            texts.insert(ATTRIBUTES.into(), attributes.to_string());
         }
         texts
     }

@@ -1,4 +1,4 @@
-//! The contents of a model folder. Three files, each in a format that other tools open:
+//! The contents of a model folder, each in a format that other tools open:
 //!
 //! - `vectors.safetensors`: the tensors `vectors` float32 `[rows, dim]` in the order of the vectors
 //!   file, `norms` float64 `[rows]` and `word_offsets` uint64 `[rows + 1]`, with checksums and
@@ -6,7 +6,8 @@
 //!   float32 `[rows]`;
 //! - `words.txt`: one word per line, in row order, UTF-8; word `i` starts at byte `word_offsets[i]`
 //!   and ends before the line feed at byte `word_offsets[i + 1] − 1`;
-//! - `words.fst`: a map from word to row, as the `fst` crate writes it.
+//! - `words.fst`: a map from word to row, as the `fst` crate writes it;
+//! - `attributes`: a folder with the attributes of the rows, if they have any.
 //!
 //! A model folder is written in one step and never changes afterwards.
 
@@ -28,8 +29,10 @@ pub const VECTORS_FILE: &str = "vectors.safetensors";
 pub const WORDS_FILE: &str = "words.txt";
 /// Word → row.
 pub const INDEX_FILE: &str = "words.fst";
-/// The files of a model folder.
+/// The files of a model folder beside its attributes.
 pub(crate) const MODEL_FILES: [&str; 3] = [VECTORS_FILE, WORDS_FILE, INDEX_FILE];
+/// The folder of the attributes, inside the model's.
+pub const ATTRIBUTES_FOLDER: &str = "attributes";
 /// The description of a head, in a folder of its own: a folder that has it is no model's.
 pub(crate) const HEAD_FILE: &str = "head.json";
 

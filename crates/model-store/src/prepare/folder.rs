@@ -7,11 +7,13 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use crate::ModelError;
-use crate::format::{INDEX_FILE, MODEL_FILES, VECTORS_FILE, WORDS_FILE};
+use crate::attributes::{AttributeFiles, is_own_file};
+use crate::format::{ATTRIBUTES_FOLDER, INDEX_FILE, MODEL_FILES, VECTORS_FILE, WORDS_FILE};
 use crate::whole::{FolderKind, NewFolder};
 
 static MODEL: FolderKind = FolderKind {
     files: &MODEL_FILES,
+    folder: Some((ATTRIBUTES_FOLDER, is_own_file)),
     is_other: "exists, but is not a model or holds other files too; choose another --out",
     is_taken: "already holds a model; choose another --out, or add --replace",
 };
@@ -43,7 +45,11 @@ impl ModelFolder {
         vectors: BufWriter<VectorsFile>,
         words: &[u8],
         index: &[u8],
+        attributes: Option<&AttributeFiles>,
     ) -> Result<(), ModelError> {
+        if let Some(attributes) = attributes {
+            self.0.write_folder(ATTRIBUTES_FOLDER, attributes.files())?;
+        }
         vectors
             .into_inner()
             .map_err(IntoInnerError::into_error)

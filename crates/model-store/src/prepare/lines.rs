@@ -77,7 +77,7 @@ pub(super) fn for_each_line(
 }
 
 /// The first bytes as UTF-8, without a byte order mark, and whether the file may go on.
-fn begin(
+pub(super) fn begin(
     unpacked: &mut Unpacked<'_>,
     mut buffer: Vec<u8>,
     mut more: bool,

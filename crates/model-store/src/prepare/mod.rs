@@ -3,7 +3,8 @@
 //! The steps: `input` opens, counts and hashes the file; `unpack` decompresses gzip, bzip2, zstd,
 //! xz or zip; `kind` names files that are something else; `encoding` decodes text that is not
 //! UTF-8; `formats` detects the format and how to parse it; `pipeline` parses on all cores;
-//! `writer` writes rows into the model's files; `folder` moves the finished folder into place.
+//! `writer` writes rows into the model's files; `attributes` reads what the rows are; `folder`
+//! moves the finished folder into place.
 //!
 //! ```
 //! use model_store::ModelStore;
@@ -24,6 +25,7 @@
 //! [`prepare_folder`] does the same from a file to a folder.
 
 mod array;
+mod attributes;
 mod biases;
 mod blank_end;
 mod encoding;
@@ -50,6 +52,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 pub use array::{Array, read_array};
+use attributes::AttributeTable;
 use biases::Biases;
 pub use encoding::{NotEncoded, TextEncoding};
 pub(crate) use folder::ModelFolder;
@@ -57,7 +60,7 @@ pub use formats::VectorsFormat;
 use formats::{Expected, MAX_RECORD_BYTES, Plan, RecordUnit, encoding_of_text, plan};
 pub(crate) use formats::{MAX_WORD_BYTES, ends_in_a_number};
 pub use kind::FileKind;
-pub use options::{Input, PrepareOptions, Progress, Summary};
+pub use options::{AttributesFile, Input, PrepareOptions, Progress, Summary};
 pub use plain_text::{not_plain_reason, other_kind_reason, utf16_cure, utf16_reason};
 use rows::Rows;
 pub use separator::Separator;
@@ -68,12 +71,13 @@ use words_file::WordList;
 pub use writer::ModelWriter;
 
 use crate::ModelError;
+use crate::attributes::AttributeFiles;
 use contract::Metric;
 
 /// Maximum number of components per row.
 pub const MAX_DIM: usize = 65_536;
 
-/// The three files of a model, in memory.
+/// The files of a model, in memory.
 #[derive(Debug)]
 pub struct ModelFiles {
     /// `vectors.safetensors`
@@ -82,6 +86,8 @@ pub struct ModelFiles {
     pub words: Vec<u8>,
     /// `words.fst`
     pub index: Vec<u8>,
+    /// The folder `attributes`, if the rows have any.
+    pub attributes: Option<AttributeFiles>,
 }
 
 /// Called by [`prepare_folder`] several times a second; a break cancels the work.
@@ -104,11 +110,12 @@ pub fn prepare_folder(
     let can_not_write = |e| ModelError::io("write the model to", out)(e);
     let mut folder = None;
     let create = || folder.insert(ModelFolder::beside(out, options.replace)?).create_vectors();
-    let (writer, summary) = read_rows(input, create, options, on_progress, can_not_write)?;
+    let (writer, summary, attributes) =
+        read_rows(input, create, options, on_progress, can_not_write)?;
     let (vectors, words, index) =
         writer.finish(summary.provenance.clone()).map_err(can_not_write)?;
     let folder = folder.expect("it was made for the rows");
-    folder.complete(vectors, &words, &index)?;
+    folder.complete(vectors, &words, &index, attributes.as_ref())?;
     Ok(summary)
 }
 
@@ -123,9 +130,9 @@ pub fn prepare_in_memory(
     let no_memory = |e| ModelError::io("keep in memory", Path::new("the model"))(e);
     let on_progress = &mut |_| ControlFlow::Continue(());
     let nowhere = || Ok(Cursor::new(Vec::new()));
-    let (writer, summary) = read_rows(input, nowhere, options, on_progress, no_memory)?;
+    let (writer, summary, attributes) = read_rows(input, nowhere, options, on_progress, no_memory)?;
     let (vectors, words, index) = writer.finish(summary.provenance).map_err(no_memory)?;
-    Ok(ModelFiles { vectors: vectors.into_inner(), words, index })
+    Ok(ModelFiles { vectors: vectors.into_inner(), words, index, attributes })
 }
 
 /// Lets `f` read any file, decompressed as [`prepare_folder`] does it.
@@ -139,6 +146,9 @@ pub fn read_unpacked<T>(
     unpack::read(input, None, |unpacked| Ok(f(unpacked)))
 }
 
+/// A model whose rows are written, and what else belongs to it.
+type ReadRows<W> = (ModelWriter<W>, Summary, Option<AttributeFiles>);
+
 /// The core: reads a vectors file and delivers rows.
 fn read_rows<W: Write + Seek>(
     input: Input<'_>,
@@ -146,7 +156,7 @@ fn read_rows<W: Write + Seek>(
     options: &PrepareOptions,
     on_progress: OnProgress<'_>,
     can_not_write: impl Fn(io::Error) -> ModelError + Copy,
-) -> Result<(ModelWriter<W>, Summary), ModelError> {
+) -> Result<ReadRows<W>, ModelError> {
     let words = options.words.as_deref().map(|path| WordList::read(path, options)).transpose()?;
     if let (Metric::Cosine, Some(path)) = (options.metric, &options.biases) {
         let reason = "biases are added to dot products; add --metric dot, or omit --bias".into();
@@ -154,8 +164,13 @@ fn read_rows<W: Write + Seek>(
     }
     let biases = options.biases.as_deref();
     let biases = biases.map(|path| Biases::read(path, options.encoding)).transpose()?;
+    let attributes = options.attributes.as_ref();
+    let attributes = attributes.map(|file| AttributeTable::read(file, options.encoding));
+    let attributes = attributes.transpose()?;
     let of_words = words.as_ref().and_then(WordList::warning);
-    let warnings = of_words.into_iter().chain(biases.as_ref().and_then(Biases::warning)).collect();
+    let of_biases = biases.as_ref().and_then(Biases::warning);
+    let of_attributes = attributes.as_ref().and_then(AttributeTable::warning);
+    let warnings = of_words.into_iter().chain(of_biases).chain(of_attributes).collect();
     unpack::read(input, options.member.as_deref(), |unpacked| {
         let so_far = unpacked.progress().clone();
         let (head, mut plan) = begin(unpacked, options, words)?;
@@ -177,6 +192,7 @@ fn read_rows<W: Write + Seek>(
             first_bad: None,
             bad: 0,
             repeated: 0,
+            dropped: attributes.as_ref().map(|_| Vec::new()),
         };
         let limit = options.limit.map(|limit| limit.get() as u64);
         let (records, of_end) = pipeline::run(unpacked, head, plan, limit, |position, parsed| {
@@ -208,7 +224,10 @@ fn read_rows<W: Write + Seek>(
         {
             biases.check_end(records, &rows.so_far.path)?;
         }
-        rows.finish()
+        match attributes {
+            None => rows.finish().map(|(writer, summary)| (writer, summary, None)),
+            Some(attributes) => rows.finish_with(attributes, records),
+        }
     })
 }
 

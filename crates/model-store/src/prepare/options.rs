@@ -8,6 +8,7 @@ use contract::Metric;
 use super::VectorsFormat;
 use super::encoding::TextEncoding;
 use super::separator::Separator;
+use crate::attributes::{AttributeDescription, AttributeType};
 use crate::format::Provenance;
 
 /// The source of the vectors.
@@ -38,6 +39,8 @@ pub struct PrepareOptions {
     /// The file of the biases, one for each row of the vectors file: .npy, or text with one number
     /// per line. Only for [`Metric::Dot`].
     pub biases: Option<PathBuf>,
+    /// The file of the rows' attributes.
+    pub attributes: Option<AttributesFile>,
     /// The tensor of a safetensors file; by default the only two-dimensional one.
     pub tensor: Option<String>,
     /// The member of a zip archive; by default the only one.
@@ -47,8 +50,8 @@ pub struct PrepareOptions {
     pub dim: Option<NonZeroUsize>,
     /// Read only the first rows. Those that are bad or repeated count, too.
     pub limit: Option<NonZeroUsize>,
-    /// The encoding of text, also in the files of the words and of the biases; by default UTF-8. A
-    /// byte order mark overrides it.
+    /// The encoding of text, also in the files of the words, of the biases and of the attributes;
+    /// by default UTF-8. A byte order mark overrides it.
     pub encoding: Option<TextEncoding>,
     /// The sign between the fields of a line that begins with its word.
     pub separator: Separator,
@@ -61,6 +64,18 @@ pub struct PrepareOptions {
     pub skip_bad_rows: bool,
     /// Replace an older model in the output folder.
     pub replace: bool,
+}
+
+/// The file with the attributes of a model's rows.
+#[derive(Debug, Clone, Default)]
+pub struct AttributesFile {
+    /// CSV with a header, or JSON lines, compressed or not.
+    pub path: PathBuf,
+    /// The field with the word of a row, by which lines and rows are joined. Without it, line `n`
+    /// belongs to row `n` of the vectors file. It is no attribute itself.
+    pub key: Option<String>,
+    /// Types of attributes by their names; those of all others are told by their values.
+    pub types: Vec<(String, AttributeType)>,
 }
 
 /// The progress of a preparation.
@@ -83,6 +98,8 @@ pub struct Summary {
     pub dim: usize,
     /// The first row that was skipped because it was invalid, and what was wrong.
     pub first_bad_row: Option<String>,
+    /// The attributes of the rows, in the order of their file.
+    pub attributes: Vec<AttributeDescription>,
     /// Warnings, such as one about empty lines at the end of a file: a sentence for each.
     pub warnings: Vec<String>,
     /// The file's format and size, and how many rows were skipped.

@@ -2,6 +2,7 @@
 
 use std::io::{self, Seek, Write};
 
+use super::attributes::{AttributeTable, ModelRows};
 use super::biases::Biases;
 use super::encoding::TextEncoding;
 use super::formats::{BadRecord, Parsed, RecordUnit, Watch};
@@ -12,6 +13,7 @@ use super::unpack::file_name;
 use super::word_signs::WordSigns;
 use super::{ModelWriter, PrepareOptions, Progress, Summary};
 use crate::ModelError;
+use crate::attributes::AttributeFiles;
 use crate::format::Provenance;
 
 /// Passes rows into the model.
@@ -34,6 +36,8 @@ pub(super) struct Rows<'a, W> {
     pub(super) first_bad: Option<(u64, String)>,
     pub(super) bad: u64,
     pub(super) repeated: u64,
+    /// Records that are no rows of the model, ascending, if there are attributes.
+    pub(super) dropped: Option<Vec<u64>>,
 }
 
 impl<W: Write + Seek> Rows<'_, W> {
@@ -89,7 +93,11 @@ impl<W: Write + Seek> Rows<'_, W> {
             let row_name = |record| format!("{} {}", self.unit.name(), self.number(record));
             biases.of_chunk(position.records, &parsed, &self.so_far.path, row_name)
         })?;
-        self.repeated += self.writer.add_parsed(&parsed, &biases).map_err(can_not_write)?;
+        let repeated = self.writer.add_parsed(&parsed, &biases).map_err(can_not_write)?;
+        self.repeated += repeated.len() as u64;
+        if let Some(dropped) = &mut self.dropped {
+            dropped.extend(dropped_of(&parsed, &repeated).map(|record| position.records + record));
+        }
         Ok(())
     }
 
@@ -195,6 +203,31 @@ impl<W: Write + Seek> Rows<'_, W> {
         }
     }
 
+    /// As [`finish`](Self::finish), with the attributes of the rows; `records` were read.
+    pub(super) fn finish_with(
+        mut self,
+        attributes: AttributeTable,
+        records: u64,
+    ) -> Result<(ModelWriter<W>, Summary, Option<AttributeFiles>), ModelError> {
+        let source = file_name(&self.so_far.path);
+        let (is_start, dropped) = (self.first_rows.is_some(), self.dropped.take());
+        let (writer, mut summary) = self.finish()?;
+        let rows = ModelRows {
+            source,
+            records,
+            is_start,
+            are_missing: is_start || summary.provenance.bad_rows_skipped > 0,
+            dropped: dropped.unwrap_or_default(),
+            rows: writer.rows(),
+        };
+        summary.provenance.source_format += &format!(", attributes of {}", attributes.name());
+        let joined = attributes.of_rows(&rows, |word| writer.row(word))?;
+        summary.attributes = joined.descriptions;
+        summary.warnings.extend(joined.warning);
+        let writer = writer.with_attributes(joined.files.checksum());
+        Ok((writer, summary, Some(joined.files)))
+    }
+
     pub(super) fn finish(self) -> Result<(ModelWriter<W>, Summary), ModelError> {
         let about_line_1 = match (self.unit, &self.first_bad) {
             (RecordUnit::Line { .. }, Some((1, reason))) => self.about_line_1(reason),
@@ -259,6 +292,22 @@ impl<W: Write + Seek> Rows<'_, W> {
         };
         let first_bad_row = first_bad.map(|(number, reason)| format!("{unit} {number}: {reason}"));
         let (rows, dim) = (writer.rows(), writer.dim());
-        Ok((writer, Summary { rows, dim, first_bad_row, warnings, provenance }))
+        let attributes = Vec::new();
+        Ok((writer, Summary { rows, dim, first_bad_row, attributes, warnings, provenance }))
     }
+}
+
+/// The records of a chunk that are no rows of the model: bad ones, and those with repeated words,
+/// by their places among the good ones.
+fn dropped_of(parsed: &Parsed, repeated: &[u32]) -> impl Iterator<Item = u64> {
+    let (mut bad, mut repeated) = (parsed.bad.iter().peekable(), repeated.iter().peekable());
+    let mut good = 0;
+    (0..parsed.records).filter(move |&record| {
+        if bad.next_if(|&&bad| u64::from(bad) == record).is_some() {
+            return true;
+        }
+        let is_repeated = repeated.next_if(|&&row| row == good).is_some();
+        good += 1;
+        is_repeated
+    })
 }

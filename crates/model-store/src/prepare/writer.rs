@@ -20,6 +20,7 @@ pub struct ModelWriter<W> {
     metric: Metric,
     /// One for each row, or none at all.
     biases: Vec<f32>,
+    attributes: Option<Checksum>,
 }
 
 impl<W: Write + Seek> ModelWriter<W> {
@@ -40,6 +41,7 @@ impl<W: Write + Seek> ModelWriter<W> {
             words: IndexSet::new(),
             metric,
             biases: Vec::new(),
+            attributes: None,
         })
     }
 
@@ -61,13 +63,13 @@ impl<W: Write + Seek> ModelWriter<W> {
         Ok(is_new)
     }
 
-    /// Adds the good rows of a chunk, with their biases, if there are any. Returns the number of
-    /// repeated words.
+    /// Adds the good rows of a chunk, with their biases, if there are any. Returns which of them
+    /// have repeated words, ascending.
     ///
     /// # Errors
     /// As [`ModelWriter::add`].
-    pub(super) fn add_parsed(&mut self, parsed: &Parsed, biases: &[f32]) -> io::Result<u64> {
-        let mut repeated = 0;
+    pub(super) fn add_parsed(&mut self, parsed: &Parsed, biases: &[f32]) -> io::Result<Vec<u32>> {
+        let mut repeated = Vec::new();
         // Rows from here on are not written yet; write as many as possible together.
         let mut unwritten = 0;
         for (row, word) in parsed.words().enumerate() {
@@ -75,7 +77,7 @@ impl<W: Write + Seek> ModelWriter<W> {
                 self.norms.push(parsed.norms[row]);
                 self.biases.extend(biases.get(row));
             } else {
-                repeated += 1;
+                repeated.push(u32::try_from(row).expect("a chunk is a few MiB"));
                 self.write(&parsed.components[unwritten * self.dim..row * self.dim])?;
                 unwritten = row + 1;
             }
@@ -106,6 +108,16 @@ impl<W: Write + Seek> ModelWriter<W> {
     /// Rows so far.
     pub fn rows(&self) -> usize {
         self.words.len()
+    }
+
+    /// The row of a word, if it has been added.
+    pub(super) fn row(&self, word: &str) -> Option<usize> {
+        self.words.get_index_of(word)
+    }
+
+    /// The rows have attributes, whose description has this checksum.
+    pub(super) fn with_attributes(self, description: Checksum) -> Self {
+        Self { attributes: Some(description), ..self }
     }
 
     /// Components in a row.
@@ -151,6 +163,7 @@ impl<W: Write + Seek> ModelWriter<W> {
                 words: Checksum::of(&words),
                 index: Checksum::of(&index),
                 biases: has_biases.then(|| Checksum::of(biases)),
+                attributes: self.attributes,
             },
             provenance,
         };

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::ModelStore;
 use crate::ModelError;
-use crate::format::{Header, Provenance, VECTORS_FILE};
+use crate::attributes::{AttributeError, Attributes};
+use crate::format::{ATTRIBUTES_FOLDER, Header, Provenance, VECTORS_FILE};
 use crate::mapped::Mapped;
 use crate::prepare::{ModelFiles, ModelWriter};
 use contract::Metric;
@@ -22,7 +23,27 @@ impl ModelStore {
         let (vectors, words, index) =
             (copy(&files.vectors)?, copy(&files.words)?, copy(&files.index)?);
         let header = Header::from_file(&folder.join(VECTORS_FILE), &vectors)?;
-        Self::from_parts(folder, header, vectors, words, index)
+        let attributes = files.attributes.as_ref().map(|attributes| {
+            Attributes::from_memory(attributes, &folder.join(ATTRIBUTES_FOLDER), header.rows)
+        });
+        let attributes = attributes.transpose()?;
+        Self::from_parts(folder, header, vectors, words, index, attributes)
+    }
+
+    /// The same model in memory with these attributes, in place of those that it has.
+    ///
+    /// # Errors
+    /// If they have another number of rows.
+    pub fn with_attributes(mut self, attributes: Attributes) -> Result<Self, AttributeError> {
+        let (found, rows) = (attributes.rows(), self.rows());
+        if found != rows {
+            let name = attributes.columns()[0].name().to_owned();
+            return Err(AttributeError::Rows { name, found, rows });
+        }
+        self.header.checksums.attributes = Some(attributes.checksum());
+        self.version = self.header.version();
+        // Its folder, if it has one, has another version.
+        Ok(Self { on_disk: false, attributes: Some(attributes), ..self })
     }
 
     /// Creates a model of these rows in memory, for tests, benchmarks and computed tables.
@@ -89,6 +110,7 @@ impl ModelStore {
         };
         let (vectors, words, index) =
             write().map_err(ModelError::io("keep in memory", Path::new(name)))?;
-        Self::from_memory(name, &ModelFiles { vectors: vectors.into_inner(), words, index })
+        let vectors = vectors.into_inner();
+        Self::from_memory(name, &ModelFiles { vectors, words, index, attributes: None })
     }
 }

@@ -11,8 +11,10 @@ pub use of_array::{ArrayError, ArrayRows, SharedComponents};
 
 use bytemuck::cast_slice;
 
+use crate::attributes::Attributes;
 use crate::format::{
-    Checksum, DATA_START, HEAD_FILE, Header, INDEX_FILE, VECTORS_FILE, WORDS_FILE,
+    ATTRIBUTES_FOLDER, Checksum, DATA_START, HEAD_FILE, Header, INDEX_FILE, VECTORS_FILE,
+    WORDS_FILE,
 };
 use crate::mapped::Mapped;
 use crate::{ModelError, Words};
@@ -47,11 +49,13 @@ pub struct ModelStore {
     /// If they are not in `vectors`, where their place is empty then.
     components: Option<SharedComponents>,
     words: Words,
+    attributes: Option<Attributes>,
 }
 
 impl ModelStore {
     /// Maps a model folder. Checks the header, all sizes, the word map and that biases are finite,
-    /// in milliseconds; [`ModelStore::verify`] checks the other checksums.
+    /// in milliseconds; and reads the codes of attributes once. [`ModelStore::verify`] checks the
+    /// other checksums.
     ///
     /// # Errors
     /// If the folder is not a model, has another format version, or is truncated or damaged.
@@ -86,7 +90,8 @@ impl ModelStore {
         };
         let words = open_sized(WORDS_FILE, header.words_bytes)?;
         let index = open_sized(INDEX_FILE, header.index_bytes)?;
-        let store = Self::from_parts(folder.to_owned(), header, vectors, words, index)?;
+        let attributes = open_attributes(folder, &header)?;
+        let store = Self::from_parts(folder.to_owned(), header, vectors, words, index, attributes)?;
         Ok(Self { on_disk: true, ..store })
     }
 
@@ -96,7 +101,12 @@ impl ModelStore {
         vectors: Mapped,
         words: Mapped,
         index: Mapped,
+        attributes: Option<Attributes>,
     ) -> Result<Self, ModelError> {
+        if attributes.as_ref().map(Attributes::checksum) != header.checksums.attributes {
+            let reason = "the model's header is not that of a model with these attributes";
+            return Err(ModelError::damaged(&folder.join(ATTRIBUTES_FOLDER), reason));
+        }
         let range = header.layout().word_offsets;
         let offsets = DATA_START + range.start..DATA_START + range.end;
         // Otherwise a request would be the first to find a damaged map; checking it takes
@@ -116,7 +126,8 @@ impl ModelStore {
         vectors.will_need();
         let version = header.version();
         let (on_disk, components) = (false, None);
-        let store = Self { name, folder, on_disk, version, header, vectors, components, words };
+        let store =
+            Self { name, folder, on_disk, version, header, vectors, components, words, attributes };
         // Otherwise a damaged bias would put a row before all others, or panic. There is one for a
         // whole row.
         store.check_biases()?;
@@ -169,6 +180,11 @@ impl ModelStore {
         &self.words
     }
 
+    /// The attributes of the rows, if they have any.
+    pub fn attributes(&self) -> Option<&Attributes> {
+        self.attributes.as_ref()
+    }
+
     /// The numbers: components `[rows, dim]` and norms `[rows]`, with the metric and the biases
     /// `[rows]`.
     pub fn table(&self) -> Table<'_> {
@@ -196,6 +212,20 @@ impl ModelStore {
 
     fn data(&self, range: std::ops::Range<usize>) -> &[u8] {
         &self.vectors[DATA_START..][range]
+    }
+}
+
+/// The attributes of a folder, if it has any, by its header.
+fn open_attributes(folder: &Path, header: &Header) -> Result<Option<Attributes>, ModelError> {
+    let folder = folder.join(ATTRIBUTES_FOLDER);
+    match header.checksums.attributes {
+        Some(checksum) => Attributes::open(&folder, checksum, header.rows).map(Some),
+        // Somebody has put them there, and expects them to be used.
+        None if folder.exists() => {
+            let reason = "the model was prepared without attributes";
+            Err(ModelError::damaged(&folder, reason))
+        }
+        None => Ok(None),
     }
 }
 

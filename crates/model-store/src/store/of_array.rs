@@ -185,6 +185,7 @@ impl ModelStore {
                 words: Checksum::of(&text),
                 index: Checksum::of(&index),
                 biases: biases.map(Checksum::of),
+                attributes: None,
             },
             provenance: Provenance::of_memory(name),
         };
@@ -193,7 +194,7 @@ impl ModelStore {
         let vectors = vectors.freeze().map_err(failed())?;
         let text = Mapped::copy_of(&text).map_err(failed())?;
         let index = Mapped::copy_of(&index).map_err(failed())?;
-        let store = Self::from_parts(folder.clone(), header, vectors, text, index)?;
+        let store = Self::from_parts(folder.clone(), header, vectors, text, index, None)?;
         Ok(Self { components: Some(components), ..store }.named(name))
     }
 }

@@ -12,8 +12,8 @@ const ASK_EVERY_ROWS: u32 = 4096;
 
 impl ModelStore {
     /// Reads everything and verifies every checksum, that components and biases are finite, that
-    /// norms follow the contract, and that both word maps agree. Calls `progress` with the name of
-    /// each step.
+    /// norms follow the contract, that both word maps agree, and the attributes. Calls `progress`
+    /// with the name of each step.
     ///
     /// # Errors
     /// Names the first damaged file.
@@ -57,6 +57,10 @@ impl ModelStore {
                 let reason = format!("the checksum of its {step} is {found}, not {expected}");
                 return Err(ModelError::damaged(&self.folder.join(file), reason));
             }
+        }
+        if let Some(attributes) = &self.attributes {
+            progress("attributes");
+            attributes.verify_while(&goes_on)?;
         }
         progress("contents");
         self.verify_contents(goes_on)

@@ -54,7 +54,7 @@ pub fn synth_folder(
     let writer = write(options, vectors, on_progress).map_err(can_not_write)?;
     let Some(writer) = writer else { return Err(ModelError::Cancelled) };
     let (vectors, words, index) = writer.finish(provenance(options)).map_err(can_not_write)?;
-    folder.complete(vectors, &words, &index)?;
+    folder.complete(vectors, &words, &index, None)?;
     Ok(())
 }
 
@@ -70,7 +70,7 @@ pub fn synth_in_memory(options: SynthOptions) -> io::Result<ModelFiles> {
     let writer = write(options, Cursor::new(Vec::new()), on_progress)?;
     let writer = writer.expect("nothing broke the work off");
     let (vectors, words, index) = writer.finish(provenance(options))?;
-    Ok(ModelFiles { vectors: vectors.into_inner(), words, index })
+    Ok(ModelFiles { vectors: vectors.into_inner(), words, index, attributes: None })
 }
 
 fn provenance(SynthOptions { rows, dim, seed, metric }: SynthOptions) -> Provenance {

@@ -18,7 +18,14 @@ fn write(
 ) -> Result<PrepareOptions, ModelError> {
     let words = format.needs_words_file().then(|| scratch.path("words.any"));
     let out = Some(scratch.path("exported"));
-    let options = ExportOptions { format, out, words: words.clone(), biases: None, replace: true };
+    let options = ExportOptions {
+        format,
+        out,
+        words: words.clone(),
+        biases: None,
+        attributes: None,
+        replace: true,
+    };
     export(model, &options, &mut |_| ControlFlow::Continue(()))?;
     Ok(PrepareOptions { words, ..Default::default() })
 }
@@ -116,7 +123,8 @@ fn only_files_are_replaced_and_links_stay() {
     let replace = |out: &Path, words: Option<&Path>| {
         let format = if words.is_some() { VectorsFormat::Npy } else { VectorsFormat::Glove };
         let (out, words) = (Some(out.to_owned()), words.map(Path::to_owned));
-        let options = ExportOptions { format, out, words, biases: None, replace: true };
+        let options =
+            ExportOptions { format, out, words, biases: None, attributes: None, replace: true };
         export(&model, &options, &mut |_| ControlFlow::Continue(()))
     };
     let pipe = scratch.path("pipe");
@@ -150,7 +158,8 @@ fn the_files_of_the_model_itself_are_never_replaced() {
         (own("../model/words.fst"), Some(scratch.path("x.words"))),
     ] {
         let format = VectorsFormat::Safetensors;
-        let options = ExportOptions { format, out, words, biases: None, replace: true };
+        let options =
+            ExportOptions { format, out, words, biases: None, attributes: None, replace: true };
         let written = export(&model, &options, &mut |_| ControlFlow::Continue(()));
         let said = written.unwrap_err().to_string();
         assert!(said.contains("is a file of the model itself"), "{said}");
@@ -170,6 +179,7 @@ fn files_in_the_way_stay_unless_they_may_be_replaced() {
             out: Some(out.to_owned()),
             words: words.map(Path::to_owned),
             biases: None,
+            attributes: None,
             replace,
         };
         export(&model, &options, &mut |_| ControlFlow::Continue(()))
@@ -189,6 +199,7 @@ fn files_in_the_way_stay_unless_they_may_be_replaced() {
             out: Some(scratch.path("x")),
             words: None,
             biases: None,
+            attributes: None,
             replace: false,
         },
         &mut |_| ControlFlow::Break(()),

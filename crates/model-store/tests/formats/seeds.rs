@@ -25,8 +25,8 @@ fn of_target(target: &str) -> Vec<(Option<VectorsFormat>, bool)> {
         "model_folder" => vec![],
         // Requests, not files.
         "expression" | "npy_body" | "post_body" | "query_string" => vec![],
-        // What heads are made of: the crate `kindred` runs them.
-        "head" | "words" | "biases" | "labelled_texts" | "import_head" => vec![],
+        // What heads are made of, and what is beside rows: the crate `kindred` runs them.
+        "head" | "words" | "biases" | "attributes" | "labelled_texts" | "import_head" => vec![],
         other => panic!("{other}: which format is that?"),
     }
 }

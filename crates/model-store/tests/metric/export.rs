@@ -20,8 +20,14 @@ fn write(
 ) -> Result<PrepareOptions, ModelError> {
     let words = format.needs_words_file().then(|| scratch.path("words.any"));
     let out = Some(scratch.path("exported"));
-    let options =
-        ExportOptions { format, out, words: words.clone(), biases: biases.clone(), replace: false };
+    let options = ExportOptions {
+        format,
+        out,
+        words: words.clone(),
+        biases: biases.clone(),
+        attributes: None,
+        replace: false,
+    };
     export(model, &options, &mut |_| ControlFlow::Continue(()))?;
     Ok(PrepareOptions { words, metric: model.metric(), biases, ..Default::default() })
 }

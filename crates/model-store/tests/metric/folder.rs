@@ -20,7 +20,7 @@ fn files(rows: &[(&str, &[f32])], metric: Metric, biases: Option<&[f32]>) -> Mod
         writer.add(word, row, biases.map(|biases| biases[i])).unwrap();
     }
     let (vectors, words, index) = writer.finish(Provenance::of_memory("m")).unwrap();
-    ModelFiles { vectors: vectors.into_inner(), words, index }
+    ModelFiles { vectors: vectors.into_inner(), words, index, attributes: None }
 }
 
 fn three(metric: Metric, biases: Option<&[f32]>) -> ModelFiles {
@@ -94,7 +94,12 @@ fn any_changed_bit_is_found() {
         for at in (0..good.vectors.len()).filter(|at| !padding.contains(at) || at % 1000 == 0) {
             let mut vectors = good.vectors.clone();
             vectors[at] ^= 1 << (at % 8);
-            let bad = ModelFiles { vectors, words: good.words.clone(), index: good.index.clone() };
+            let bad = ModelFiles {
+                vectors,
+                words: good.words.clone(),
+                index: good.index.clone(),
+                attributes: None,
+            };
             let result = std::panic::catch_unwind(|| open_and_verify(&bad));
             let result = result.unwrap_or_else(|_| panic!("byte {at}: panics"));
             assert!(result.is_err(), "byte {at}: not noticed");
@@ -110,7 +115,7 @@ fn forged(files: &ModelFiles, from: &str, to: &str) -> String {
     let header = header.replace(from, to);
     let vectors = [&files.vectors[..8], header.as_bytes(), &files.vectors[DATA_START..]];
     let (words, index) = (files.words.clone(), files.index.clone());
-    let forged = ModelFiles { vectors: vectors.concat(), words, index };
+    let forged = ModelFiles { vectors: vectors.concat(), words, index, attributes: None };
     ModelStore::from_memory("m", &forged).unwrap_err().to_string()
 }
 
@@ -159,7 +164,12 @@ fn a_truncated_folder_is_refused() {
     let good = three(Metric::Dot, Some(&BIASES));
     for cut in [1, 4, 12] {
         let vectors = good.vectors[..good.vectors.len() - cut].to_vec();
-        let bad = ModelFiles { vectors, words: good.words.clone(), index: good.index.clone() };
+        let bad = ModelFiles {
+            vectors,
+            words: good.words.clone(),
+            index: good.index.clone(),
+            attributes: None,
+        };
         let said = ModelStore::from_memory("m", &bad).unwrap_err().to_string();
         assert!(said.contains("vectors.safetensors"), "{said}");
     }

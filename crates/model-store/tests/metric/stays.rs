@@ -26,7 +26,7 @@ fn recorded() -> ModelFiles {
         duplicate_words_dropped: 2,
     };
     let (vectors, words, index) = writer.finish(provenance).unwrap();
-    ModelFiles { vectors: vectors.into_inner(), words, index }
+    ModelFiles { vectors: vectors.into_inner(), words, index, attributes: None }
 }
 
 #[test]

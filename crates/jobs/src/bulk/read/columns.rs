@@ -1,6 +1,6 @@
 //! Rows of CSV and TSV.
 
-use heads::delimited::{Dialect, Problem, Reader, Row, TEXT_AFTER_QUOTE};
+use model_store::delimited::{Dialect, OPEN_QUOTE, Problem, Reader, Row, TEXT_AFTER_QUOTE};
 
 use super::{Fault, Job, JobError, Piece, Source, too_large};
 
@@ -54,7 +54,7 @@ impl Columns {
         let (fault, has_id) = match problem {
             Problem::TooLarge => (too_large(), false),
             Problem::OpenQuote => {
-                let detail = "it has a quote that is opened and not closed".to_owned();
+                let detail = OPEN_QUOTE.to_owned();
                 (Fault { code: "not_csv".into(), detail }, false)
             }
             Problem::TextAfterQuote => {

@@ -1,7 +1,7 @@
 //! Rows of lines: texts, or JSON.
 
-use heads::delimited::Bytes as _;
 use memchr::memchr;
+use model_store::delimited::Bytes as _;
 
 use super::{JobError, MOST_ROW_BYTES, Piece, Source, too_large};
 

@@ -10,7 +10,7 @@ mod parquet;
 
 use std::ops::{ControlFlow, Range};
 
-use heads::delimited::{self, Bytes as _, Dialect, MOST_ROW_BYTES, NotFound};
+use model_store::delimited::{self, Bytes as _, Dialect, MOST_ROW_BYTES, NotFound};
 use model_store::prepare::{Input, not_plain_reason, read_unpacked};
 
 use super::formats::{BulkFormat, BulkInput};

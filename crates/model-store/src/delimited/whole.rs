@@ -80,6 +80,11 @@ mod tests {
         let problems: Vec<_> = rows(Dialect::Csv, swallowed).into_iter().map(|row| row.2).collect();
         let broken = Some(Problem::TextAfterQuote);
         assert_eq!(problems, [None, broken, broken, None, None]);
+        let semicolons = "a;b\n1,5;\"x;\"\"y\"\n\"1\"2;3\n";
+        assert_eq!(
+            rows(Dialect::Semicolons, semicolons)[1..],
+            [row(2, &["1,5", "x;\"y"], None), row(3, &["12", "3"], broken)]
+        );
         let tsv = "a\tb\n\"x, y\t\"1\"\r\"open\t\"\"\n\t";
         assert_eq!(
             rows(Dialect::Tsv, tsv),

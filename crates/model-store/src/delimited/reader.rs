@@ -3,7 +3,7 @@
 use csv_core::{ReadRecordResult, ReaderBuilder};
 use memchr::memchr2_iter;
 
-use super::{Dialect, MOST_ROW_BYTES};
+use super::{Dialect, MOST_ROW_BYTES, OPEN_QUOTE, TEXT_AFTER_QUOTE};
 
 /// A row with more columns is bad.
 const MOST_COLUMNS: usize = 1 << 16;
@@ -63,14 +63,15 @@ enum Quotes {
 }
 
 impl Quotes {
-    fn see(&mut self, bytes: &[u8]) {
+    fn see(&mut self, bytes: &[u8], separator: u8) {
         for &byte in bytes {
             *self = match (*self, byte) {
                 (Self::Broken, _) => return,
                 (Self::Within, b'"') => Self::AfterQuote,
                 (Self::Within, _) => Self::Within,
                 (Self::Start | Self::AfterQuote, b'"') => Self::Within,
-                (_, b',' | b'\n' | b'\r') => Self::Start,
+                (_, b'\n' | b'\r') => Self::Start,
+                (_, byte) if byte == separator => Self::Start,
                 (Self::AfterQuote, _) => Self::Broken,
                 _ => Self::Plain,
             };
@@ -107,13 +108,24 @@ pub enum Problem {
     },
 }
 
+impl Problem {
+    /// What is wrong, in a sentence that may begin with the row's number.
+    pub fn reason(self, dialect: Dialect) -> String {
+        match self {
+            Self::TooLarge => "it is longer than 16 MiB".to_owned(),
+            Self::OpenQuote => OPEN_QUOTE.to_owned(),
+            Self::TextAfterQuote => TEXT_AFTER_QUOTE.to_owned(),
+            Self::Columns { found, expected } => dialect.other_width(found, expected),
+        }
+    }
+}
+
 impl Reader {
     /// A reader at the start of a file, or of a row.
     pub fn new(dialect: Dialect) -> Self {
-        let mut core = match dialect {
-            Dialect::Csv => csv_core::Reader::new(),
-            Dialect::Tsv => ReaderBuilder::new().delimiter(b'\t').quoting(false).build(),
-        };
+        let mut builder = ReaderBuilder::new();
+        builder.delimiter(dialect.separator()).quoting(dialect.has_quotes());
+        let mut core = builder.build();
         // A byte order mark in the middle of a file is text, and there a resumed run begins to
         // read.
         let _ = core.read_record(b"\n", &mut [0], &mut [0]);
@@ -164,8 +176,8 @@ impl Reader {
                 &mut self.fields[filled..],
                 &mut self.ends[columns..],
             );
-            if self.dialect == Dialect::Csv {
-                self.quotes.see(&bytes.rest()[..used]);
+            if self.dialect.has_quotes() {
+                self.quotes.see(&bytes.rest()[..used], self.dialect.separator());
             }
             bytes.use_up_lines(used);
             (filled, columns) = (filled + out, columns + ended);

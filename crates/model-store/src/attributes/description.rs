@@ -1,0 +1,142 @@
+//! The file `attributes.json`: which columns a folder has, and the checksums of their files.
+
+use serde::{Deserialize, Serialize};
+
+use super::attribute_type::AttributeType;
+use super::names::check_name;
+use crate::format::Checksum;
+
+/// The name of the description.
+pub(crate) const DESCRIPTION_FILE: &str = "attributes.json";
+
+/// The version of the format.
+pub(super) const FORMAT: u32 = 1;
+
+/// Maximum number of attributes of a model.
+pub const MAX_ATTRIBUTES: usize = 1000;
+
+/// An attribute in the description of a model. JSON has these names, in this order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttributeDescription {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: AttributeType,
+    /// Number of different values; of a list, of different texts in any of them.
+    pub distinct: usize,
+    /// Number of rows without a value.
+    pub missing: usize,
+}
+
+/// The content of the file. It has no time and no names of other files, so equal attributes are
+/// equal bytes.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Description {
+    pub(super) format: u32,
+    /// Number of rows, those of the vectors.
+    pub(super) rows: usize,
+    pub(super) columns: Vec<ColumnEntry>,
+}
+
+/// A column and its files.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ColumnEntry {
+    pub(super) name: String,
+    #[serde(rename = "type")]
+    pub(super) kind: AttributeType,
+    pub(super) distinct: usize,
+    pub(super) missing: usize,
+    pub(super) files: Vec<FileEntry>,
+}
+
+/// A file beside the description.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FileEntry {
+    pub(super) name: String,
+    pub(super) bytes: u64,
+    pub(super) checksum: Checksum,
+}
+
+/// A file of a column, by the end of its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Values,
+    ListStarts,
+    Codes,
+    Texts,
+    TextStarts,
+    Missing,
+}
+
+impl Part {
+    fn end_of_name(self) -> &'static str {
+        match self {
+            Self::Values => "values.npy",
+            Self::ListStarts => "list-starts.npy",
+            Self::Codes => "codes.npy",
+            Self::Texts => "texts.jsonl",
+            Self::TextStarts => "text-starts.npy",
+            Self::Missing => "missing.npy",
+        }
+    }
+
+    /// The files of a column, in order.
+    pub(super) fn of(kind: AttributeType, has_missing: bool) -> Vec<Self> {
+        let mut parts = match kind {
+            AttributeType::Text => vec![Self::Codes, Self::Texts, Self::TextStarts],
+            AttributeType::List => {
+                vec![Self::ListStarts, Self::Codes, Self::Texts, Self::TextStarts]
+            }
+            _ => vec![Self::Values],
+        };
+        parts.extend(has_missing.then_some(Self::Missing));
+        parts
+    }
+
+    /// The name of a column's file. It begins with the column's number, because some file systems
+    /// take `Price` and `price` for one name.
+    pub(super) fn file_name(self, index: usize, column: &str) -> String {
+        format!("{index}-{column}.{}", self.end_of_name())
+    }
+}
+
+/// Whether a file of this name may be one of a folder of attributes.
+pub(crate) fn is_own_file(name: &str) -> bool {
+    let ends = ["values.npy", "starts.npy", "codes.npy", "texts.jsonl", "missing.npy"];
+    name == DESCRIPTION_FILE
+        || name.split_once('-').is_some_and(|(number, rest)| {
+            number.bytes().all(|byte| byte.is_ascii_digit())
+                && ends.iter().any(|end| rest.ends_with(end))
+        })
+}
+
+impl Description {
+    /// Checks that it describes columns of this many rows, each with the files of its type.
+    pub(super) fn check(&self, rows: usize) -> Result<(), String> {
+        if self.rows != rows {
+            return Err(format!("it has {} rows, but there are {rows} vectors", self.rows));
+        }
+        if self.columns.is_empty() || self.columns.len() > MAX_ATTRIBUTES {
+            return Err(format!("it has {} columns", self.columns.len()));
+        }
+        for (index, column) in self.columns.iter().enumerate() {
+            let ColumnEntry { name, kind, distinct, missing, files } = column;
+            check_name(name)?;
+            if self.columns[..index].iter().any(|before| before.name == *name) {
+                return Err(format!("it has two columns `{name}`"));
+            }
+            if *missing > rows || *distinct >= u32::MAX as usize {
+                return Err(format!("its column `{name}` has impossible counts"));
+            }
+            let parts = Part::of(*kind, *missing > 0).into_iter();
+            if !parts.map(|part| part.file_name(index, name)).eq(files.iter().map(|f| &*f.name)) {
+                return Err(format!("its column `{name}` does not have the files of its type"));
+            }
+        }
+        Ok(())
+    }
+}

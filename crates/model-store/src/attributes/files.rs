@@ -1,0 +1,133 @@
+//! The files of a folder of attributes, before they are written or after they were mapped.
+
+use std::path::{Path, PathBuf};
+
+use super::builder::ColumnBuilder;
+use super::description::{
+    AttributeDescription, ColumnEntry, DESCRIPTION_FILE, Description, FORMAT, is_own_file,
+};
+use crate::ModelError;
+use crate::error::because;
+use crate::format::Checksum;
+use crate::mapped::Mapped;
+
+/// The content of a model's folder `attributes`: its description and the files of its columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttributeFiles {
+    /// Names and contents, the description first.
+    files: Vec<(String, Vec<u8>)>,
+    descriptions: Vec<AttributeDescription>,
+}
+
+impl AttributeFiles {
+    /// The files of these columns, for rows that have the values at these places: `None` is a row
+    /// without values.
+    pub(crate) fn of_columns(columns: Vec<ColumnBuilder>, sources: &[Option<u32>]) -> Self {
+        let mut all = vec![(DESCRIPTION_FILE.to_owned(), Vec::new())];
+        let mut entries = Vec::with_capacity(columns.len());
+        // One column after the other, so that only one is there twice.
+        for (index, column) in columns.into_iter().enumerate() {
+            let (entry, files) = column.into_files(index, sources);
+            entries.push(entry);
+            all.extend(files);
+        }
+        let description = Description { format: FORMAT, rows: sources.len(), columns: entries };
+        let mut json = serde_json::to_vec_pretty(&description).expect("texts and numbers");
+        json.push(b'\n');
+        all[0].1 = json;
+        let described = |entry: ColumnEntry| {
+            let ColumnEntry { name, kind, distinct, missing, .. } = entry;
+            AttributeDescription { name, kind, distinct, missing }
+        };
+        let descriptions = description.columns.into_iter().map(described).collect();
+        Self { files: all, descriptions }
+    }
+
+    /// Names and contents, the description first.
+    pub fn files(&self) -> &[(String, Vec<u8>)] {
+        &self.files
+    }
+
+    /// Names, types and counts of the columns.
+    pub fn descriptions(&self) -> &[AttributeDescription] {
+        &self.descriptions
+    }
+
+    /// The checksum of the description, which has those of all other files.
+    pub(crate) fn checksum(&self) -> Checksum {
+        Checksum::of(&self.files[0].1)
+    }
+
+    /// The files as if they were mapped from a folder.
+    pub(super) fn mapped(&self, folder: &Path) -> Result<MappedFiles, ModelError> {
+        MappedFiles::new(folder, self.checksum(), |path| {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let content = self.files.iter().find(|(file, _)| file == name);
+            let content = content.map_or(&[][..], |(_, content)| &content[..]);
+            Mapped::copy_of(content).map_err(ModelError::io("keep in memory", path))
+        })
+    }
+}
+
+/// A mapped file with the checksum that it should have.
+#[derive(Debug)]
+pub(super) struct MappedFile {
+    pub(super) path: PathBuf,
+    pub(super) content: Mapped,
+    pub(super) checksum: Checksum,
+}
+
+/// The mapped files of a folder.
+#[derive(Debug)]
+pub(super) struct MappedFiles {
+    pub(super) description: Description,
+    /// The description's own file.
+    pub(super) path: PathBuf,
+    /// The checksum of that file.
+    pub(super) checksum: Checksum,
+    /// The files of each column.
+    pub(super) columns: Vec<Vec<MappedFile>>,
+}
+
+impl MappedFiles {
+    /// Takes the files of a folder whose description has this checksum. Checks their sizes.
+    pub(super) fn new(
+        folder: &Path,
+        checksum: Checksum,
+        open: impl Fn(&Path) -> Result<Mapped, ModelError>,
+    ) -> Result<Self, ModelError> {
+        let path = folder.join(DESCRIPTION_FILE);
+        let content = open(&path)?;
+        if Checksum::of(&content) != checksum {
+            let reason = "its checksum is not that of the model's header";
+            return Err(ModelError::damaged(&path, reason));
+        }
+        let description: Description = serde_json::from_slice(&content)
+            .map_err(|e| because(format!("it is not a description of attributes ({e})"), e))
+            .map_err(|reason| ModelError::damaged(&path, reason))?;
+        if description.format != FORMAT {
+            let (found, supported) = (description.format.to_string(), FORMAT.to_string());
+            return Err(ModelError::Version { path, found, supported });
+        }
+        let mut columns = Vec::with_capacity(description.columns.len());
+        for column in &description.columns {
+            let mut files = Vec::with_capacity(column.files.len());
+            for file in &column.files {
+                // A description that was forged must not lead out of the folder.
+                if !is_own_file(&file.name) || file.name.contains(['/', '\\']) {
+                    let reason = format!("it names the file {:?}", file.name);
+                    return Err(ModelError::damaged(&path, reason));
+                }
+                let file_path = folder.join(&file.name);
+                let content = open(&file_path)?;
+                let (found, expected) = (content.len() as u64, file.bytes);
+                if found != expected {
+                    return Err(ModelError::Size { path: file_path, found, expected });
+                }
+                files.push(MappedFile { path: file_path, content, checksum: file.checksum });
+            }
+            columns.push(files);
+        }
+        Ok(Self { description, path, checksum, columns })
+    }
+}
