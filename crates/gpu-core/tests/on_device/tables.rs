@@ -171,7 +171,7 @@ fn filtered_queries_are_certified() {
     let limited = |limit| {
         move |row| {
             let mut filter = Filter::excluding(vec![row]);
-            filter.first_rows = Some(limit);
+            filter.rows = filter.rows.limited(Some(limit));
             (filter, 10)
         }
     };

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use contract::{
-    Filter, FullPassQuery, Query, QueryError, QueryVector, Row, ScoringVector, WeightedWord,
+    Filter, FullPassQuery, Query, QueryError, QueryVector, Row, RowSet, ScoringVector, WeightedWord,
 };
 use model_store::ModelStore;
 
@@ -130,9 +130,9 @@ impl Checked {
     pub(super) fn filter(&self, inputs: Vec<Row>) -> Filter {
         let left_out = if self.include_query { Vec::new() } else { inputs };
         let excluded = self.excluded.as_ref().map_or(&[][..], |excluded| &excluded.rows[..]);
-        let excluded = Filter::excluding_besides(excluded, left_out).excluded;
-        let &Self { vocab_limit: first_rows, min_score, max_score, .. } = self;
-        Filter { excluded, first_rows, min_score, max_score }
+        let &Self { vocab_limit, min_score, max_score, .. } = self;
+        let rows = RowSet::all().limited(vocab_limit).less(excluded.to_vec()).less(left_out);
+        Filter { rows, min_score, max_score }
     }
 
     /// The query for a vector that is no row.
