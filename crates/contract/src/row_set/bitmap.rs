@@ -41,8 +41,8 @@ pub struct RowBitmap {
 }
 
 impl RowBitmap {
-    /// A set of rows of a table of `rows` rows, `[rows / 64]`, rounded up. Bits past the table's end
-    /// are cleared. `version` is that of the model whose rows they are.
+    /// A set of rows of a table of `rows` rows, `[rows / 64]`, rounded up. Bits past its end are
+    /// cleared. `version` is that of the model whose rows they are.
     ///
     /// # Panics
     /// If there are not as many words.

@@ -246,7 +246,7 @@ mod tests {
                     && !excluded(&few)
                     && !excluded(&more)
             };
-            (set, (0..ROWS).map(has).collect())
+            (set, (0..ROWS).map(has).collect::<Vec<bool>>())
         })
     }
 
