@@ -26,7 +26,8 @@
 //!   do not meet the test.
 //!
 //! [`parse`] reads a filter, [`check`] looks it up in the [`Columns`] of a model, and the
-//! [`Plan`] makes the set of rows that meet it.
+//! [`Plan`] makes the set of rows that meet it. [`FilterSets`] keeps sets for other queries that name
+//! them.
 
 mod ast;
 mod check;
@@ -35,6 +36,7 @@ mod error;
 mod number;
 mod parse;
 mod plan;
+mod sets;
 mod tokens;
 
 pub use ast::{Condition, Expression, Operator, Place, Test, Written};
@@ -43,6 +45,7 @@ pub use columns::{Column, Columns, Dictionary, KEY, Values};
 pub use error::{FilterError, FilterFault};
 pub use parse::{MAX_LENGTH, MAX_NESTING, MAX_TESTS, MAX_VALUES, parse};
 pub use plan::Plan;
+pub use sets::FilterSets;
 
 #[cfg(test)]
 mod tests;
