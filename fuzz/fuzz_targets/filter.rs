@@ -1,8 +1,8 @@
 //! Filters: refused with a column that is there, or one form that reads as itself.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use kindred::filter::{MAX_TESTS, parse};
+use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
     match parse(text) {
