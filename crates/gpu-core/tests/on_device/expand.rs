@@ -66,7 +66,7 @@ fn every_hit_from_a_minimum_score_on() {
             let mut filter = Filter::excluding((0..turn % 4).map(|i| Row(turn + i)).collect());
             filter.min_score = Some(scale * f64::from(turn % 5));
             filter.max_score = (turn % 3 == 0).then_some(3.0 * scale);
-            filter.first_rows = (turn % 7 == 0).then_some(1000 + turn);
+            filter.rows = filter.rows.limited((turn % 7 == 0).then_some(1000 + turn));
             let vector = QueryVector::Row(Row(turn * 33));
             let k = [1025, 2000, usize::MAX, 10][turn as usize % 4];
             queries.push(Query::new(&table, vector, k, filter).unwrap());
