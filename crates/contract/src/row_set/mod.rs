@@ -105,6 +105,13 @@ impl RowSet {
         self
     }
 
+    /// Whether it has all rows of any table.
+    pub fn is_all(&self) -> bool {
+        // Without `..`: a new part must be checked here, or it does not compile.
+        let Self { limit, bitmap, excluded } = self;
+        limit.is_none() && bitmap.is_none() && excluded.is_empty()
+    }
+
     /// What it is made of.
     pub fn parts(&self) -> RowSetParts<'_> {
         let Self { limit, bitmap, excluded } = self;
@@ -214,7 +221,10 @@ impl RowSet {
         let here = |row: &Row| Row(row.0 - rows.start as u32);
         Some(Self {
             limit: (end < rows.end).then(|| (end - rows.start) as u32),
-            bitmap: bitmap.as_ref().map(|bitmap| bitmap.part(rows)),
+            bitmap: bitmap.as_ref().map(|bitmap| match *rows == (0..bitmap.rows()) {
+                true => bitmap.clone(),
+                false => bitmap.part(rows),
+            }),
             excluded: excluded[of_here].iter().map(here).collect(),
         })
     }

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use contract::{
-    Expansion, Filter, HasTable, HeadEngine, Query, QueryVector, Row, SearchEngine, Term,
-    TermExpander, TokenVectors,
+    Expansion, Filter, HasTable, HeadEngine, Query, QueryVector, Row, RowBitmap, RowSet,
+    SearchEngine, Term, TermExpander, TokenVectors,
 };
 use cpu_core::{FullScanEngine, ReferenceEngine};
 use gpu_core::search::Paths;
@@ -117,7 +117,13 @@ fn texts(
         };
         let top = [1, 10, 100, 1000, 3000, usize::MAX][turn % 6];
         let least = [0.0, 0.5, 4.0][turn / 2 % 3];
-        Expansion::new(expander.clone(), &table, vectors, top, least).unwrap()
+        let text = Expansion::new(expander.clone(), &table, vectors, top, least).unwrap();
+        if !turn.is_multiple_of(5) {
+            return text;
+        }
+        let terms = expander.terms().table().rows();
+        let members = (0..terms as u32).step_by(1 + turn).map(Row);
+        text.within(RowSet::of(Arc::new(RowBitmap::of_rows(members, terms, "v"))))
     };
     (0..48).map(text).collect()
 }
