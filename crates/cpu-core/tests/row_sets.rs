@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::support::{bitmap, bits, certified, expected, model, repeating_model};
+use crate::support::{bitmap, bits, certified, expected, model, model_under_dot, repeating_model};
 use contract::{
     Filter, FullPassEngine, FullPassQuery, Query, QueryVector, Row, RowBitmap, RowSet, Scoring,
     SearchEngine,
@@ -17,10 +17,17 @@ const DIM: usize = 12;
 /// Rows enough for a sample of members, and the last strip is not full.
 const ROWS: usize = 20_005;
 
+/// A number in [-1, 1) that looks random.
+fn number(index: usize) -> f32 {
+    (split_mix(index as u64) >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+}
+
+fn random_rows() -> Vec<Vec<f32>> {
+    (0..ROWS).map(|row| (0..DIM).map(|i| number(row * DIM + i)).collect()).collect()
+}
+
 fn random_model() -> Arc<ModelStore> {
-    let number = |index: usize| (split_mix(index as u64) >> 40) as f32 / (1u64 << 23) as f32 - 1.0;
-    let row = |row: usize| (0..DIM).map(|i| number(row * DIM + i)).collect();
-    Arc::new(model(DIM, &(0..ROWS).map(row).collect::<Vec<Vec<f32>>>()))
+    Arc::new(model(DIM, &random_rows()))
 }
 
 fn set(members: impl Iterator<Item = usize>) -> RowSet {
@@ -101,6 +108,65 @@ fn a_set_may_avoid_every_one_of_the_best_rows() {
         });
         holds(&model, &queries(&model, row.0, &below));
     }
+}
+
+#[test]
+fn formulas_rank_only_rows_of_the_set() {
+    let model = random_model();
+    let table = model.table();
+    let mut queries = Vec::new();
+    for kind in 0..7 {
+        let rows = RowSet::of(bitmap(kind, 40 * kind, ROWS)).less(vec![Row(3)]);
+        let scorings = [
+            Scoring::three_cos_mul(&table, &[Row(3), Row(40)], &[Row(9)]),
+            Scoring::three_cos_mul(&table, &[Row(77)], &[]),
+            Scoring::pair_direction(&table, Row(3), Row(17), Row(90)),
+        ];
+        for (scoring, k) in scorings.into_iter().flat_map(|one| [(one.clone(), 1), (one, 30)]) {
+            let min_score = (kind == 2).then_some(0.2);
+            let filter = Filter { rows: rows.clone(), min_score, max_score: None };
+            queries.push(Query::by(scoring.unwrap(), k, filter));
+        }
+    }
+    holds(&model, &queries);
+}
+
+/// Under `dot`, long rows and large biases are the best for every query.
+#[test]
+fn sets_without_the_best_rows_under_dot() {
+    let mut rows = random_rows();
+    rows.iter_mut().step_by(50).flatten().for_each(|component| *component *= 30.0);
+    let bias = |row: usize| if row % 60 == 1 { 40.0 } else { number(row) };
+    let biases: Vec<f32> = (0..ROWS).map(bias).collect();
+    for biases in [None, Some(&biases[..])] {
+        let model = Arc::new(model_under_dot(DIM, &rows, biases));
+        let sets = [
+            set((0..ROWS).filter(|row| row % 50 != 0 && row % 60 != 1)),
+            set((0..ROWS).filter(|row| row % 50 == 7)),
+            set([5, 50, 61].into_iter()),
+            set(0..0),
+        ];
+        let mut queries = queries(&model, 123, &sets);
+        for (index, query) in queries.iter_mut().enumerate().skip(1).step_by(2) {
+            query.filter.min_score = (index % 3 == 0).then_some(1.0);
+            query.filter.max_score = Some(2.5);
+        }
+        holds(&model, &queries);
+    }
+}
+
+/// Rows of norm zero are no neighbours, so a sample of them is no floor.
+#[test]
+fn rows_of_norm_zero_in_a_set_are_no_neighbours() {
+    let mut rows = random_rows();
+    rows.iter_mut().skip(1).step_by(3).for_each(|row| row.fill(0.0));
+    let model = Arc::new(model(DIM, &rows));
+    let sets = [
+        set((1..ROWS).step_by(3)),
+        set((0..ROWS).filter(|row| row % 3 == 1 || row % 1000 == 0)),
+        set((0..ROWS).filter(|row| row % 3 != 2)),
+    ];
+    holds(&model, &queries(&model, 0, &sets));
 }
 
 /// Each score is that of eight or nine rows, some of them in the set.

@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn bits_past_the_end_are_cleared() {
-        for rows in [0, 1, 63, 64, 65, 128] {
+        for rows in [0usize, 1, 63, 64, 65, 128] {
             let bitmap = RowBitmap::new(vec![u64::MAX; rows.div_ceil(64)], rows, "v");
             assert_eq!((bitmap.len(), bitmap.end(), bitmap.is_empty()), (rows, rows, rows == 0));
             assert!(bitmap.all_in(0..rows) && !bitmap.contains(Row(rows as u32)));
