@@ -4,6 +4,7 @@
 //! - [`score`]: the float64 formula and its order of summation;
 //! - [`Hit`] and [`TopK`]: the ranking, and the best `k` of a stream of scores;
 //! - [`Query`], [`Filter`]: the input of an engine;
+//! - [`RowSet`], [`RowBitmap`]: which rows may be neighbours;
 //! - [`analogy`]: word arithmetic as one query vector;
 //! - [`Scoring`]: scores computed from several cosine similarities;
 //! - [`full_pass`]: passes that score every row, and ranks;
@@ -29,6 +30,7 @@ pub mod full_pass;
 mod hit;
 mod names;
 mod query;
+pub mod row_set;
 pub mod score;
 pub mod scoring;
 mod staging;
@@ -47,6 +49,7 @@ pub use expansion::{BestTerms, Expansion, PartOfExpansion, Term, TermExpander, T
 pub use full_pass::{FullPassAnswer, FullPassPart, FullPassQuery, FullPassShare, RankedRow};
 pub use hit::{Hit, Row};
 pub use query::{Filter, Query, Ranking, complete};
+pub use row_set::{RowBitmap, RowSet, RowSetParts};
 pub use scoring::{HalfSpace, MAX_SCORING_WORDS, Scoring, ScoringError};
 pub use staging::Staging;
 pub use table::{HasTable, Metric, Table};

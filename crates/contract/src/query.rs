@@ -1,6 +1,6 @@
 //! Queries that are checked against their table, and their filters.
 
-use super::{Hit, QueryError, QueryVector, Row, Scoring, ScoringVector, Table};
+use super::{Hit, QueryError, QueryVector, Row, RowSet, Scoring, ScoringVector, Table};
 
 /// A query: what rows are ranked by, the number of neighbours, and which rows may be neighbours. It
 /// is checked against its table when it is created.
@@ -40,16 +40,14 @@ pub enum Ranking {
     Formula(Box<Scoring>),
 }
 
-/// Which rows may be neighbours. Applies before `k`, inside the engine.
+/// Which rows and which scores may be neighbours. Applies before `k`, inside the engine.
 ///
 /// An engine destructures it without `..`, so that a new field does not compile until the engine
 /// handles it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filter {
-    /// The rows left out. A query has them ascending, each once.
-    pub excluded: Vec<Row>,
-    /// Search only this many rows, from the first on (the most frequent words).
-    pub first_rows: Option<u32>,
+    /// The rows that may be neighbours.
+    pub rows: RowSet,
     /// The minimum score, inclusive.
     pub min_score: Option<f64>,
     /// The maximum score, inclusive. Below the minimum, no row passes.
@@ -57,55 +55,28 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// A filter for these rows, whatever their scores.
+    pub fn of(rows: RowSet) -> Self {
+        Self { rows, ..Self::default() }
+    }
+
     /// A filter that excludes these rows, in any order and with repetitions.
-    pub fn excluding(mut excluded: Vec<Row>) -> Self {
-        excluded.sort_unstable();
-        excluded.dedup();
-        Self { excluded, ..Self::default() }
+    pub fn excluding(excluded: Vec<Row>) -> Self {
+        Self::of(RowSet::all().less(excluded))
     }
 
-    /// A filter that excludes the rows of `ascending`, which are distinct and which many queries
-    /// share, and those of `more`.
-    pub fn excluding_besides(ascending: &[Row], more: Vec<Row>) -> Self {
-        if ascending.is_empty() {
-            return Self::excluding(more);
-        }
-        let mut excluded = ascending.to_vec();
-        for row in more {
-            if let Err(index) = excluded.binary_search(&row) {
-                excluded.insert(index, row);
-            }
-        }
-        Self { excluded, ..Self::default() }
-    }
-
-    /// The same filter; its excluded rows are ascending, each once, as engines search them.
-    fn in_order(self) -> Self {
-        match self.excluded.is_sorted_by(|a, b| a < b) {
-            true => self,
-            false => Self { excluded: Self::excluding(self.excluded).excluded, ..self },
-        }
-    }
-
-    /// How many of `rows` rows this filter covers.
+    /// Of a table of `rows` rows, none from here on passes.
     pub fn row_limit(&self, rows: usize) -> usize {
-        self.first_rows.map_or(rows, |first| rows.min(first as usize))
-    }
-
-    /// Whether a row is excluded explicitly.
-    #[inline]
-    pub fn excludes(&self, row: Row) -> bool {
-        self.excluded.binary_search(&row).is_ok()
+        self.rows.row_limit(rows)
     }
 
     /// Whether a row with this score may be a neighbour.
     #[inline]
     pub fn admits(&self, row: Row, score: f64) -> bool {
-        let Self { excluded: _, first_rows, min_score, max_score } = self;
+        let Self { rows, min_score, max_score } = self;
         min_score.is_none_or(|min| score >= min)
             && max_score.is_none_or(|max| score <= max)
-            && first_rows.is_none_or(|first| row.0 < first)
-            && !self.excludes(row)
+            && rows.contains(row)
     }
 }
 
@@ -126,7 +97,7 @@ impl Query {
 
     /// The same for a vector that is checked already.
     pub fn of_vector(vector: ScoringVector, k: usize, filter: Filter) -> Self {
-        Self { ranking: Ranking::Vector(vector), k, filter: filter.in_order() }
+        Self { ranking: Ranking::Vector(vector), k, filter }
     }
 
     /// Creates a query for the `k` best rows by `scoring` that pass `filter`. The vectors of the
@@ -136,7 +107,7 @@ impl Query {
             Some(vector) => Ranking::Vector(vector.clone()),
             None => Ranking::Formula(Box::new(scoring)),
         };
-        Self { ranking, k, filter: filter.in_order() }
+        Self { ranking, k, filter }
     }
 
     /// The same query with other sources of the same vectors, and another filter: for a part of its
@@ -165,9 +136,10 @@ impl Query {
     }
 
     /// Whether the query fits a table of this shape, so that a query made for one table can't read
-    /// past the end of another.
+    /// past the end of another, nor have rows of another.
     pub fn fits(&self, table: &Table<'_>) -> bool {
-        self.vectors().iter().all(|vector| vector.fits(table))
+        self.filter.rows.fits(table.rows())
+            && self.vectors().iter().all(|vector| vector.fits(table))
     }
 
     /// The number of vectors that a certified pass scans for: one, or one for each half-space of a
@@ -224,7 +196,10 @@ pub fn complete<E>(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::RowBitmap;
 
     const NORMS: [f64; 2] = [1.0, 0.0];
     const TABLE: [f32; 4] = [1.0, 0.0, 0.0, 0.0];
@@ -234,13 +209,14 @@ mod tests {
     }
 
     #[test]
-    fn a_query_has_its_excluded_rows_in_order_whoever_made_its_filter() {
+    fn rows_of_a_table_of_another_size_are_refused() {
         let table = Table::new(&[1.0, 0.0, 0.0, 2.0], &[1.0, 2.0], 2);
-        let excluded = vec![Row(1), Row(0), Row(1)];
-        let filter = Filter { excluded, min_score: Some(0.5), ..Filter::default() };
-        let query = Query::new(&table, QueryVector::Row(Row(1)), 2, filter).unwrap();
-        assert_eq!(query.filter.excluded, [Row(0), Row(1)]);
-        assert!(query.filter.excludes(Row(1)) && query.filter.min_score == Some(0.5));
+        for (rows, fits) in [(2, true), (3, false)] {
+            let bitmap = Arc::new(RowBitmap::of_rows([Row(1)], rows, "v"));
+            let filter = Filter::of(RowSet::of(bitmap));
+            let query = Query::new(&table, QueryVector::Row(Row(1)), 2, filter).unwrap();
+            assert_eq!(query.fits(&table), fits);
+        }
     }
 
     #[test]
@@ -267,20 +243,15 @@ mod tests {
 
     #[test]
     fn filters_combine() {
-        let mut filter = Filter::excluding(vec![Row(3), Row(1), Row(3)]);
-        filter.first_rows = Some(5);
-        filter.min_score = Some(0.5);
-        assert_eq!(filter.excluded, [Row(1), Row(3)]);
+        let rows = RowSet::first(5).less(vec![Row(3), Row(1), Row(3)]);
+        let filter = Filter { rows, min_score: Some(0.5), max_score: Some(0.8) };
         assert!(filter.admits(Row(4), 0.5), "the minimum score is inclusive");
+        assert!(filter.admits(Row(4), 0.8), "and so is the maximum");
         assert!(!filter.admits(Row(4), 0.4999));
-        assert!(!filter.admits(Row(5), 0.9));
-        assert!(!filter.admits(Row(3), 0.9));
+        assert!(!filter.admits(Row(4), 0.8001));
+        assert!(!filter.admits(Row(5), 0.6));
+        assert!(!filter.admits(Row(3), 0.6));
+        assert!(!filter.admits(Row(4), f64::NAN));
         assert_eq!((filter.row_limit(3), filter.row_limit(9)), (3, 5));
-        for ascending in [&[][..], &[Row(2)], &[Row(1), Row(3), Row(9)]] {
-            let more = vec![Row(5), Row(3), Row(0), Row(5)];
-            let all = [ascending, &more].concat();
-            let besides = Filter::excluding_besides(ascending, more);
-            assert_eq!(besides, Filter::excluding(all));
-        }
     }
 }

@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::{
-    EngineError, FullPassPart, HasTable, Hit, PartOfExpansion, Query, Row, Table, TermExpander,
-    score,
+    EngineError, FullPassPart, HasTable, Hit, PartOfExpansion, Query, Row, RowSet, RowSetParts,
+    Table, TermExpander, score,
 };
 
 /// Tokens without a certificate that are searched for together, by a full pass.
@@ -94,6 +94,14 @@ pub fn usual_norm(expander: &dyn TermExpander, model: &Table<'_>) -> Option<f64>
     (!norms.is_empty()).then(|| norms.iter().sum::<f64>() / norms.len() as f64)
 }
 
+/// Tells sets of rows apart: the limit, the bitmap's identity, and the rows left out.
+type SetKey<'a> = (Option<u32>, Option<u64>, &'a [Row]);
+
+fn key_of(rows: &RowSet) -> SetKey<'_> {
+    let RowSetParts { limit, bitmap, excluded } = rows.parts();
+    (limit, bitmap.map(|bitmap| bitmap.id()), excluded)
+}
+
 /// Tokens that are searched for together.
 struct TokenBatch {
     /// Texts, and their tokens.
@@ -110,7 +118,7 @@ impl TokenBatch {
         let mut batch = Self { tokens: Vec::new(), indices: Vec::new(), queries: Vec::new() };
         let expander = next_expander(parts).expect("a text is not complete");
         let (mut cost, most) = (0, search.batch_cost());
-        let mut known = HashMap::<(Row, usize, u64), Option<usize>>::new();
+        let mut known = HashMap::<(Row, usize, u64, SetKey<'_>), Option<usize>>::new();
         for (index, part) in parts.iter().enumerate() {
             let text = part.expansion();
             if part.is_scanned() || !Arc::ptr_eq(text.expander(), &expander) {
@@ -127,7 +135,7 @@ impl TokenBatch {
                 };
                 batch.indices.push(match text.row(end) {
                     Some(row) => *known
-                        .entry((row, text.top(), text.least().to_bits()))
+                        .entry((row, text.top(), text.least().to_bits(), key_of(text.rows())))
                         .or_insert_with(query),
                     None => query(),
                 });

@@ -257,8 +257,8 @@ fn filters_of_one_batch_do_not_meet() {
             // and tasks.
             let mut filter =
                 Filter::excluding((0..i as u32 * 40).map(|row| Row(row * 7 % 3000)).collect());
-            filter.first_rows =
-                [None, Some(1), Some(16), Some(31), Some(32), Some(1025), Some(2999)][i % 7];
+            let limits = [None, Some(1), Some(16), Some(31), Some(32), Some(1025), Some(2999)];
+            filter.rows = filter.rows.limited(limits[i % 7]);
             filter.min_score = [None, Some(0.3), Some(-1.0), Some(1.0), Some(f64::NAN)][i % 5];
             filter.max_score =
                 [None, Some(0.9), None, Some(0.2), Some(-0.5), Some(f64::NAN), Some(1.0)][i % 7];
@@ -304,8 +304,7 @@ fn minimum_and_maximum_scores_are_inclusive_at_ties() {
                 (Some(high), Some(next(high, false))),
             ];
             for (min_score, max_score) in limits {
-                let excluded = vec![row];
-                let filter = Filter { excluded, first_rows: None, min_score, max_score };
+                let filter = Filter { min_score, max_score, ..Filter::excluding(vec![row]) };
                 for k in [1, 9, 200] {
                     let vector = QueryVector::Row(row);
                     queries.push(Query::new(&table, vector, k, filter.clone()).unwrap());

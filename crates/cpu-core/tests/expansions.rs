@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use crate::support::{certified, model, model_under_dot, tables_of_both_metrics};
+use crate::support::{bitmap, certified, model, model_under_dot, tables_of_both_metrics};
 use contract::workload::{Costs, Expand, Slice};
 use contract::{
-    Engine, EngineError, Expansion, HasTable, HeadEngine, Row, SearchEngine, Term, TermExpander,
-    TokenVectors, Workload,
+    Engine, EngineError, Expansion, HasTable, HeadEngine, Row, RowSet, SearchEngine, Term,
+    TermExpander, TokenVectors, Workload,
 };
 use cpu_core::{InstructionSet, Options, Paths, ReferenceEngine};
 use model_store::ModelStore;
@@ -105,6 +105,31 @@ fn a_model_s_own_rows_need_no_second_table() {
     assert!((1..2000).contains(&terms.len()), "{}", terms.len());
     let counted = engine.counted();
     assert_eq!((counted.certified, counted.full), (8, 0), "{counted:?}");
+}
+
+#[test]
+fn texts_of_one_batch_have_the_terms_of_their_own_sets() {
+    let own = Arc::new(model(20, &random_rows(200, 20)));
+    let terms = Arc::new(model_under_dot(20, &random_rows(20_005, 20), None));
+    let expander = expander(&terms, None);
+    let text = |n: u64| {
+        // Two tokens that other texts have as well.
+        let tokens = TokenVectors::Rows(vec![Row(n as u32 % 3), Row(5)]);
+        let text = Expansion::new(expander.clone(), &own.table(), tokens, 10, 0.0).unwrap();
+        let rows = RowSet::of(bitmap(n, n / 7, terms.rows())).less(vec![Row(n as u32)]);
+        text.within(if n.is_multiple_of(9) { RowSet::all() } else { rows })
+    };
+    let texts: Vec<Expansion> = (0..60).map(text).collect();
+    let texts: Vec<&Expansion> = texts.iter().collect();
+    let expected = ReferenceEngine::new(own.clone()).expand(&texts).unwrap();
+    for always_certify in [true, false] {
+        let paths = Paths { always_certify, ..Paths::default() };
+        let mut engine = certified(&own, 2, InstructionSet::best(), paths);
+        assert_eq!(bits(&engine.expand(&texts).unwrap()), bits(&expected));
+    }
+    let foreign = text(1).within(RowSet::of(bitmap(0, 0, own.rows())));
+    let mut engine = certified(&own, 1, InstructionSet::best(), Paths::default());
+    assert_eq!(engine.expand(&[&foreign]), Err(EngineError::ForeignQuery));
 }
 
 #[test]
@@ -337,6 +362,7 @@ proptest! {
         bias in prop::option::of(-3.0f32..1.0),
         turned: bool,
         least in prop_oneof![Just(0.0), 0.0f64..4.0],
+        members in prop::collection::vec(prop::option::of((any::<u64>(), any::<u64>())), 8),
     ) {
         let rows: Vec<Vec<f32>> = own.table().components().chunks(own.dim()).map(<[f32]>::to_vec).collect();
         let biases = bias.map(|bias| vec![bias; rows.len()]);
@@ -351,7 +377,13 @@ proptest! {
             let rows = rows.into_iter().map(|row| Row(row % own.rows() as u32)).collect();
             Expansion::new(expander.clone(), &own.table(), TokenVectors::Rows(rows), top, least).unwrap()
         };
-        let texts: Vec<Expansion> = texts.into_iter().map(text).collect();
+        // Texts share tokens, and have sets of their own.
+        let within = |(text, members): (Expansion, Option<(u64, u64)>)| match members {
+            Some((kind, seed)) => text.within(RowSet::of(bitmap(kind, seed, rows.len()))),
+            None => text,
+        };
+        let texts: Vec<Expansion> =
+            texts.into_iter().map(text).zip(members).map(within).collect();
         holds(&own, &texts);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::support::{self, filters, model, repeating_model, tables};
+use crate::support::{self, FilterSeed, filters, model, repeating_model, tables};
 use contract::{
     Filter, FullPassAnswer, FullPassEngine, FullPassPart, FullPassQuery, Hit, Query, QueryVector,
     RankedRow, Row, Scoring, SearchEngine,
@@ -16,7 +16,7 @@ use model_store::synth::split_mix;
 use proptest::prelude::*;
 
 /// Seeds of a query: (scoring, k, filter, ranked rows).
-type Seed = (ScoringSeed, usize, Filter, Vec<u32>);
+type Seed = (ScoringSeed, usize, FilterSeed, Vec<u32>);
 
 #[derive(Debug, Clone)]
 enum ScoringSeed {
@@ -62,7 +62,7 @@ fn queries(model: &ModelStore, seeds: Vec<Seed>) -> Vec<FullPassQuery> {
                 Scoring::pair_direction(&table, row(b), row(c), row(a)).ok()
             }
         };
-        Some(FullPassQuery::new(scoring?, k, filter, rows(ranked)))
+        Some(FullPassQuery::new(scoring?, k, filter.of(model.rows()), rows(ranked)))
     };
     seeds.into_iter().filter_map(make).collect()
 }
@@ -284,7 +284,7 @@ fn tables_larger_than_one_task_are_ranked_to_the_last_row() {
     for k in [0, 1, 10, 6000] {
         for (first_rows, row) in [(None, 3), (Some(2501), 3), (Some(40), 9), (Some(0), 9)] {
             let mut filter = Filter::excluding(vec![Row(row), Row(616), Row(4998)]);
-            filter.first_rows = first_rows;
+            filter.rows = filter.rows.limited(first_rows);
             let scorings = [
                 Scoring::three_cos_mul(&table, &[Row(row), Row(17)], &[Row(90)]).unwrap(),
                 Scoring::pair_direction(&table, Row(row), Row(17), Row(90)).unwrap(),

@@ -6,6 +6,7 @@ mod engines_agree;
 mod expansions;
 mod full_passes;
 mod gradients;
+mod row_sets;
 mod samples;
 mod support;
 mod tables;

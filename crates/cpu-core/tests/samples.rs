@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::support::{bits, certified, expected, model};
-use contract::{Filter, Query, QueryVector, Row, SearchEngine};
+use contract::{Filter, Query, QueryVector, Row, RowSet, SearchEngine};
 use cpu_core::{FirstLook, InstructionSet, Paths};
 use model_store::ModelStore;
 
@@ -72,14 +72,11 @@ fn rows_of_norm_zero_are_no_bound_where_all_scores_are_negative() {
 }
 
 #[test]
-#[allow(clippy::field_reassign_with_default)] // `Filter` has a private field.
 fn rows_past_a_querys_limit_are_not_its_own() {
     let cosine = |row: usize| 0.9 * (row as f32 / ROWS as f32);
     let rows: Vec<_> = (0..ROWS).map(|row| at_cosine(cosine(row), row)).collect();
     let model = Arc::new(model(DIM, &rows));
     for first_rows in [1000, 20_000, ROWS as u32 - 1] {
-        let mut filter = Filter::default();
-        filter.first_rows = Some(first_rows);
-        holds(&model, &filter, &[1, 3, 10, 24]);
+        holds(&model, &Filter::of(RowSet::first(first_rows)), &[1, 3, 10, 24]);
     }
 }

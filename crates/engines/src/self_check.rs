@@ -3,7 +3,7 @@
 
 use contract::{
     Engine, EngineError, Filter, FullPassEngine, FullPassQuery, Hit, Metric, Query, QueryVector,
-    RankedRow, Ranking, Row, Scoring, ScoringVector, SearchEngine, Table,
+    RankedRow, Ranking, Row, RowSet, Scoring, ScoringVector, SearchEngine, Table,
 };
 use model_store::ModelStore;
 use tracing::debug;
@@ -76,10 +76,9 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn filter(&self, excluded: Row, min_score: Option<f64>, all_rows: bool) -> Filter {
-        let mut filter = Filter::excluding(vec![excluded]);
-        filter.first_rows = (!all_rows).then_some(self.sample as u32);
-        filter.min_score = min_score;
-        filter
+        let limit = (!all_rows).then_some(self.sample as u32);
+        let rows = RowSet::all().limited(limit).less(vec![excluded]);
+        Filter { rows, min_score, max_score: None }
     }
 
     fn query(&self, row: Row, k: usize, min_score: Option<f64>, all_rows: bool) -> Query {

@@ -344,7 +344,7 @@ fn other(model: &ModelStore, kind: &str, numbers: &mut Numbers) -> Query {
         "k100" => word(100, Filter::excluding(vec![a])),
         "limit" => {
             let mut filter = Filter::excluding(vec![a]);
-            filter.first_rows = Some(model.rows() as u32 / 11);
+            filter.rows = filter.rows.limited(Some(model.rows() as u32 / 11));
             word(10, filter)
         }
         _ => panic!("{kind}: 3cosmul, pairdirection, k100 or limit"),

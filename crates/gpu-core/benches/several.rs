@@ -243,7 +243,7 @@ fn any_query(model: &ModelStore, numbers: &mut Numbers) -> Query {
     let mut filter = Filter::excluding([a, b, c][..numbers.below(4)].to_vec());
     let mut now_and_then = || numbers.below(6) == 0;
     let (limited, at_least, at_most) = (now_and_then(), now_and_then(), now_and_then());
-    filter.first_rows = limited.then(|| 1 + numbers.row(model).0);
+    filter.rows = filter.rows.limited(limited.then(|| 1 + numbers.row(model).0));
     filter.min_score = at_least.then_some(0.1);
     filter.max_score = at_most.then_some(0.2);
     let k = [1, 10, 10, 100, 1000][numbers.below(5)];

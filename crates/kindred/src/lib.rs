@@ -19,9 +19,9 @@
 //! The server and the command line are layers over the parts, which they have from here: [`demo`]
 //! and [`ModelStore`] open a model, [`engines`] makes the engine that searches it by the
 //! [`contract`], [`heads`] has the classifiers and expanders over it, and the `scheduler` lets many
-//! callers share that engine. [`expression`] reads what people type; [`question`] makes checked
-//! queries of it, with the options that are declared in [`options`]; [`asking`] and [`search`] put
-//! them to the engine.
+//! callers share that engine. [`expression`] reads what people type, [`filter`] which rows they
+//! want; [`question`] makes checked queries of it, with the options that are declared in
+//! [`options`]; [`asking`] and [`search`] put them to the engine.
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -34,6 +34,7 @@ mod description;
 mod error;
 pub mod evaluation;
 pub mod expression;
+pub mod filter;
 pub mod method;
 mod model;
 pub mod options;

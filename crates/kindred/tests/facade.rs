@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use contract::{
     Device, EngineDescription, EngineError, FullPassEngine, FullPassPart, FullPassQuery,
-    HeadEngine, Hit, Query, SearchEngine, UsualCosts,
+    HeadEngine, Hit, Query, Row, RowBitmap, SearchEngine, UsualCosts,
 };
 use cpu_core::ReferenceEngine;
 use kindred::heads::WantedTerms;
+use kindred::question::{Checked, prepare};
 use kindred::queue::{Limits, SubmitError};
-use kindred::{Error, Kindred, Method, Model, Options, Settings, Target, Unknown};
+use kindred::{Error, Kindred, Method, Model, ModelStore, Options, Settings, Target, Unknown};
 
 const ROWS: [(&str, [f32; 2]); 6] = [
     ("frog", [1.0, 0.0]),
@@ -50,6 +51,23 @@ fn options_do_here_what_they_do_in_requests() {
     assert_eq!(answer.neighbors[0].vector.as_deref(), Some(&[1.0, 0.01][..]));
     assert_eq!(answer.neighbors[0].terms.as_ref().unwrap()[0].word, "frog");
     assert_eq!(answer.inputs.unwrap()[0].rank, Some(1));
+}
+
+#[test]
+fn questions_for_the_rows_of_a_set_have_one_of_their_model_and_version() {
+    let rows = ROWS.iter().map(|(word, row)| (*word, &row[..]));
+    let model = Arc::new(ModelStore::from_rows("tiny", 2, rows).unwrap());
+    let checked = |rows: usize, version: &str| {
+        let set = RowBitmap::of_rows([Row(0), Row(2), Row(5)], rows, version);
+        let options = Options::new().excluding(["car"]).vocab_limit(6);
+        Checked::new(&model, options, None).unwrap().within(&model, Arc::new(set))
+    };
+    let checked_here = checked(6, model.version()).unwrap();
+    let prepared = prepare(&model, Target::Word("frog".to_owned()), &checked_here).unwrap();
+    let found = ReferenceEngine::new(model.clone()).search(&[&prepared.query]).unwrap();
+    assert_eq!(found[0].iter().map(|hit| hit.row).collect::<Vec<_>>(), [Row(2)]);
+    assert!(matches!(checked(6, "another"), Err(Error::Internal)));
+    assert!(matches!(checked(7, model.version()), Err(Error::Internal)));
 }
 
 #[test]

@@ -96,22 +96,26 @@ pub(crate) struct TermShards {
 }
 
 impl TermShards {
-    /// A text for each shard. `model` is the table whose rows the tokens may be.
+    /// A text for each shard; `None` if it has none of the terms that the text may have. `model` is
+    /// the table whose rows the tokens may be.
     pub(crate) fn pieces(
         &self,
         text: &Expansion,
         model: &Table<'_>,
     ) -> Vec<Option<PartOfExpansion>> {
-        let piece = |(some, _): &(Arc<dyn TermExpander>, u32)| {
-            PartOfExpansion::new(text.moved(some.clone(), model))
+        let piece = |(some, first): &(Arc<dyn TermExpander>, u32)| {
+            let (first, terms) = (*first as usize, some.terms().table().rows());
+            let rows = text.rows().part(&(first..first + terms))?;
+            Some(PartOfExpansion::new(text.moved(some.clone(), rows, model)))
         };
-        self.each.iter().map(|own| own.as_ref().map(piece)).collect()
+        self.each.iter().map(|own| own.as_ref().and_then(piece)).collect()
     }
 
     /// The terms that the shards found, in any order.
     pub(crate) fn join(&self, done: Vec<Option<PartOfExpansion>>) -> Vec<Term> {
-        let found = self.each.iter().flatten().zip(done.into_iter().flatten());
-        let moved = found.flat_map(|((_, first), done)| {
+        let found = self.each.iter().zip(done);
+        let found = found.filter_map(|(own, done)| Some((own.as_ref()?.1, done?)));
+        let moved = found.flat_map(|(first, done)| {
             let moved = move |term: Term| Term { row: Row(term.row.0 + first), ..term };
             done.into_terms().into_iter().map(moved)
         });

@@ -66,18 +66,8 @@ impl Shard {
     /// The filter for the rows of this shard. `None` if none of them passes.
     pub(crate) fn filter(&self, filter: &Filter) -> Option<Filter> {
         // Without `..`, so that a new field does not compile until it is moved.
-        let Filter { ref excluded, first_rows, min_score, max_score } = *filter;
-        let (start, end) = (self.rows.start, self.rows.end);
-        let limit = first_rows.map_or(end, |first| end.min(first as usize));
-        if limit <= start {
-            return None;
-        }
-        let of_here = excluded.partition_point(|row| row.index() < start)
-            ..excluded.partition_point(|row| row.index() < end);
-        let excluded: Vec<Row> =
-            excluded[of_here].iter().filter_map(|&row| self.here(row)).collect();
-        let first_rows = (limit < end).then(|| (limit - start) as u32);
-        Some(Filter { excluded, first_rows, min_score, max_score })
+        let Filter { ref rows, min_score, max_score } = *filter;
+        Some(Filter { rows: rows.part(&self.rows)?, min_score, max_score })
     }
 
     /// A vector of a query, as this shard's engine takes it.

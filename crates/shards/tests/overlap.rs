@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use contract::{
     Device, Engine, EngineDescription, EngineError, Filter, FullPassEngine, HasTable, HeadEngine,
-    Hit, Query, QueryVector, Row, SearchEngine,
+    Hit, Query, QueryVector, Row, RowSet, SearchEngine,
 };
 use cpu_core::ReferenceEngine;
 use model_store::ModelStore;
@@ -87,7 +87,7 @@ fn batch(of: &ModelStore, random: &mut fastrand::Rng) -> Vec<Query> {
     let query = |_| {
         let row = Row(random.u32(0..of.rows() as u32));
         let first_rows = if only_first { Some(1) } else { random.choice(limits).flatten() };
-        let filter = Filter { first_rows, ..Filter::default() };
+        let filter = Filter::of(RowSet::all().limited(first_rows));
         Query::new(&of.table(), QueryVector::Row(row), 5, filter).unwrap()
     };
     (0..6).map(query).collect()

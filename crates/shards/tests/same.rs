@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use contract::classifier::{Classifier, Convolution, Layer};
 use contract::{
     Device, Engine, EngineError, Expansion, FullPassEngine, FullPassPart, FullPassQuery, HasTable,
-    HeadEngine, Hit, PartOfExpansion, Query, QueryVector, Row, Scoring, SearchEngine, TermExpander,
-    Token, TokenClassifier, TokenText, TokenVectors, VectorSource,
+    HeadEngine, Hit, PartOfExpansion, Query, QueryVector, Row, RowSet, Scoring, SearchEngine,
+    TermExpander, Token, TokenClassifier, TokenText, TokenVectors, VectorSource,
 };
 use cpu_core::{CpuEngine, Options, Paths, ReferenceEngine};
 use model_store::ModelStore;
@@ -17,7 +17,8 @@ use proptest::prelude::*;
 use shards::{Shards, split_evenly};
 
 use crate::support::{
-    Seed, bits, model, model_under_dot, queries, repeating_model, seeds, tables_of_both_metrics,
+    Seed, bitmap, bits, model, model_under_dot, queries, repeating_model, seeds,
+    tables_of_both_metrics,
 };
 
 /// Every third range is the plain reference, the others the certified engine.
@@ -192,6 +193,44 @@ fn ties_on_both_sides_of_every_cut() {
     }
 }
 
+/// Most sets leave some shards without a row, and their borders are not those of words of bits.
+#[test]
+fn sets_of_rows_in_one_batch() {
+    let model = Arc::new(repeating_model());
+    let table = model.table();
+    let query = |n: u64| {
+        let own = RowSet::of(bitmap(n, n * 7919, model.rows()));
+        let limit = n.is_multiple_of(5).then_some(n as u32 * 7);
+        let rows = own.limited(limit).less(vec![Row(n as u32 * 31 % 5000)]);
+        let filter = contract::Filter {
+            max_score: (n % 4 == 1).then_some(0.5),
+            ..contract::Filter::of(rows)
+        };
+        let vector = QueryVector::Row(Row(n as u32 * 31 % 5000));
+        Query::new(&table, vector, 1 + n as usize % 12, filter).unwrap()
+    };
+    let queries: Vec<Query> = (0..1200).map(query).collect();
+    let batch: Vec<&Query> = queries.iter().collect();
+    let mut reference = ReferenceEngine::new(model.clone());
+    let expected = bits(&reference.search(&batch).unwrap());
+    let ranked: Vec<Row> = [0, 617, 1234, 2467, 4999].map(Row).into();
+    let full: Vec<FullPassQuery> = queries[..40]
+        .iter()
+        .map(|query| {
+            FullPassQuery::new(query.scoring(), query.k, query.filter.clone(), ranked.clone())
+        })
+        .collect();
+    let ranks = reference.full_pass(&full.iter().collect::<Vec<_>>()).unwrap();
+    for count in [1, 3, 7] {
+        let ranges = split_evenly(model.rows(), count);
+        for make in [engine, certified] {
+            let mut shards = Shards::new(model.clone(), ranges.clone(), make).unwrap();
+            assert!(bits(&shards.search(&batch).unwrap()) == expected, "{count}");
+            assert_eq!(in_slices(&mut shards, &full, 2), ranks, "{count}");
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Expander(Arc<dyn HasTable>);
 
@@ -218,6 +257,7 @@ proptest! {
         (least, own_terms) in (prop_oneof![Just(0.0), 0.0f64..4.0], any::<bool>()),
         cuts in prop::collection::vec(any::<u32>(), 0..4),
         in_pieces in any::<bool>(),
+        members in prop::collection::vec(prop::option::of((any::<u64>(), any::<u64>())), 6),
     ) {
         let dim = own.dim();
         let rows: Vec<Vec<f32>> = own.table().components().chunks(dim).map(<[f32]>::to_vec).collect();
@@ -235,7 +275,13 @@ proptest! {
             let tokens = TokenVectors::Rows(tokens);
             Expansion::new(expander.clone(), &own.table(), tokens, top, least).unwrap()
         };
-        let texts: Vec<Expansion> = texts.into_iter().map(text).collect();
+        let count = expander.terms().table().rows();
+        let within = |(text, members): (Expansion, Option<(u64, u64)>)| match members {
+            Some((kind, seed)) => text.within(RowSet::of(bitmap(kind, seed, count))),
+            None => text,
+        };
+        let texts: Vec<Expansion> =
+            texts.into_iter().map(text).zip(members).map(within).collect();
         let expected: Vec<_> = texts.iter().map(|text| text.terms(&own.table())).collect();
         let mut shards = shards(&own, ranges(own.rows(), &cuts));
         let mut parts: Vec<PartOfExpansion> = texts.into_iter().map(PartOfExpansion::new).collect();
@@ -355,4 +401,11 @@ fn what_is_foreign_is_refused() {
     assert_eq!(shards.search(&[&query]), Err(EngineError::ForeignQuery));
     let full = FullPassQuery::of_search(&query);
     assert_eq!(shards.full_pass(&[&full]), Err(EngineError::ForeignQuery));
+    for rows in [10, 19, 21] {
+        let filter = contract::Filter::of(RowSet::of(bitmap(2, 0, rows)));
+        let query = Query::new(&own.table(), QueryVector::Row(Row(3)), 3, filter).unwrap();
+        assert_eq!(shards.search(&[&query]), Err(EngineError::ForeignQuery), "a set of {rows}");
+        let full = FullPassQuery::of_search(&query);
+        assert_eq!(shards.full_pass(&[&full]), Err(EngineError::ForeignQuery));
+    }
 }

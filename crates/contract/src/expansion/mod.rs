@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{Filter, HasTable, Metric, Query, QueryError, Row, Table, score};
+use crate::{Filter, HasTable, Metric, Query, QueryError, Row, RowSet, Table, score};
 pub use best::BestTerms;
 use best::rank;
 pub use part::PartOfExpansion;
@@ -76,6 +76,8 @@ pub struct Expansion {
     tokens: usize,
     top: usize,
     least: f64,
+    /// The terms that it may have.
+    rows: RowSet,
 }
 
 /// A term of an expansion.
@@ -129,7 +131,13 @@ impl Expansion {
             }
         };
         let least = if least > LEAST { least } else { LEAST };
-        Ok(Self { expander, vectors, tokens, top, least })
+        Ok(Self { expander, vectors, tokens, top, least, rows: RowSet::all() })
+    }
+
+    /// The same text with the terms of a set alone: rows of the expander's terms.
+    #[must_use]
+    pub fn within(self, rows: RowSet) -> Self {
+        Self { rows, ..self }
     }
 
     /// The expander.
@@ -152,15 +160,21 @@ impl Expansion {
         self.least
     }
 
-    /// Whether a table of this shape may be the model's.
+    /// The terms that it may have.
+    pub fn rows(&self) -> &RowSet {
+        &self.rows
+    }
+
+    /// Whether a table of this shape may be the model's, and the set of terms is one of these.
     pub fn fits(&self, model: &Table<'_>) -> bool {
-        match &self.vectors {
+        let are_tokens = match &self.vectors {
             TokenVectors::Rows(rows) => {
                 model.dim() == self.expander.token_dim()
                     && rows.iter().all(|row| row.index() < model.rows())
             }
             TokenVectors::Vectors(_) => true,
-        }
+        };
+        are_tokens && self.rows.fits(self.expander.terms().table().rows())
     }
 
     /// The search for the terms of one token. `None` if no term is above zero, because the
@@ -170,7 +184,8 @@ impl Expansion {
     /// If there is no such token, or the model does not [fit](Self::fits).
     pub fn query(&self, model: &Table<'_>, position: usize) -> Option<Query> {
         let vector = self.expander.project(self.vector(model, position)).ok()?.into_owned();
-        let filter = Filter { min_score: Some(self.least), ..Filter::default() };
+        let rows = self.rows.clone();
+        let filter = Filter { rows, min_score: Some(self.least), max_score: None };
         let terms = self.expander.terms().table();
         Query::new(&terms, vector.into(), self.top, filter).ok()
     }
@@ -191,17 +206,17 @@ impl Expansion {
     }
 
     /// The same text for another expander, whose terms are a part of these, without rows of a
-    /// model: `model` has those that the tokens are.
+    /// model: `model` has those that the tokens are. `rows` are the terms that it may have there.
     ///
     /// # Panics
     /// If the model does not [fit](Self::fits), or the expander takes other vectors.
     #[must_use]
-    pub fn moved(&self, expander: Arc<dyn TermExpander>, model: &Table<'_>) -> Self {
+    pub fn moved(&self, expander: Arc<dyn TermExpander>, rows: RowSet, model: &Table<'_>) -> Self {
         assert_eq!(expander.token_dim(), self.expander.token_dim(), "vectors of the same length");
         let vectors = (0..self.tokens).flat_map(|position| self.vector(model, position)).copied();
         let vectors = TokenVectors::Vectors(vectors.collect());
         let &Self { tokens, top, least, .. } = self;
-        Self { expander, vectors, tokens, top, least }
+        Self { expander, vectors, tokens, top, least, rows }
     }
 
     fn vector<'a>(&'a self, model: &Table<'a>, position: usize) -> &'a [f32] {
@@ -234,7 +249,8 @@ impl Expansion {
                     TokenVectors::Vectors(all[start * width..][..tokens * width].to_vec())
                 }
             };
-            Self { expander: self.expander.clone(), vectors, tokens, ..self }
+            let (expander, rows) = (self.expander.clone(), self.rows.clone());
+            Self { expander, vectors, tokens, rows, ..self }
         };
         starts.map(part).collect()
     }
@@ -255,7 +271,8 @@ impl Expansion {
         let table = self.expander.terms().table();
         let queries: Vec<_> = (0..self.tokens).map(|at| self.query(model, at)).collect();
         let mut terms = Vec::new();
-        for row in (0..table.rows() as u32).map(Row) {
+        let rows = (0..table.rows() as u32).map(Row);
+        for row in rows.filter(|&row| self.rows.contains(row)) {
             let mut best: Option<Term> = None;
             for (position, query) in (0u32..).zip(&queries) {
                 let Some(value) = query.as_ref().and_then(|query| query.score(&table, row)) else {

@@ -1,7 +1,7 @@
 //! Expansions against the formula, and what is refused.
 
 use super::*;
-use crate::Hit;
+use crate::{Hit, RowBitmap};
 use proptest::prelude::*;
 
 #[derive(Debug)]
@@ -90,6 +90,11 @@ fn what_does_not_fit_is_refused() {
         refused(TokenVectors::Vectors(vec![1.0, 1.0, 1.0, f32::NAN])),
         QueryError::NotFinite { index: 1 }
     );
+    for (terms, fits) in [(4, true), (5, false)] {
+        let bitmap = Arc::new(RowBitmap::of_rows([Row(1)], terms, "v"));
+        let text = Expansion::new(small(None), &model, TokenVectors::Rows(vec![Row(1)]), 1, 0.0);
+        assert_eq!(text.unwrap().within(RowSet::of(bitmap)).fits(&model), fits);
+    }
     let large = small(Some(vec![f32::MAX; 4]));
     let tokens = TokenVectors::Vectors(vec![1.0, 1.0, 0.0, 0.0]);
     let large = Expansion::new(large, &model, tokens, 9, 0.0).unwrap();
@@ -136,12 +141,20 @@ proptest! {
         tokens in prop::collection::vec(-1i8..2, 0..90),
         top in 0usize..12,
         least in prop_oneof![Just(0.0), Just(1.0), Just(2.0)],
+        members in prop::option::of(prop::collection::vec(any::<bool>(), 30)),
     ) {
         let terms = Arc::new(Numbers::new(pairs(&rows), 2, None));
         let expander = Arc::new(Small { terms: terms.clone(), projection: None });
         let model = terms.table();
         let vectors = TokenVectors::Vectors(pairs(&tokens));
-        let expansion = Expansion::new(expander, &model, vectors, top, least).unwrap();
+        let mut expansion = Expansion::new(expander, &model, vectors, top, least).unwrap();
+        if let Some(members) = members {
+            let rows = (0..model.rows()).filter(|&row| members[row]).map(|row| Row(row as u32));
+            let bitmap = RowBitmap::of_rows(rows, model.rows(), "v");
+            expansion = expansion.within(RowSet::of(Arc::new(bitmap)).less(vec![Row(2)]));
+            let terms = expansion.terms(&model);
+            prop_assert!(terms.iter().all(|term| expansion.rows().contains(term.row)));
+        }
         let mut part = PartOfExpansion::new(expansion.clone());
         for position in 0..expansion.tokens() {
             let query = expansion.query(&model, position).unwrap();

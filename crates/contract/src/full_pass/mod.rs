@@ -75,7 +75,8 @@ impl FullPassQuery {
     /// Whether the query fits a table of this shape, so that it can't read past the table's end.
     pub fn fits(&self, table: &Table<'_>) -> bool {
         let is_there = |row: &Row| row.index() < table.rows();
-        self.ranked.iter().all(is_there)
+        self.filter.rows.fits(table.rows())
+            && self.ranked.iter().all(is_there)
             && self.scoring.vectors().iter().all(|vector| vector.fits(table))
     }
 

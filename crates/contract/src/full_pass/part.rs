@@ -104,7 +104,8 @@ impl FullPassPart {
         if !self.is_prepared {
             return self.query.fits(table);
         }
-        self.query.scoring.vectors().iter().all(|vector| vector.fits(table))
+        self.query.filter.rows.fits(table.rows())
+            && self.query.scoring.vectors().iter().all(|vector| vector.fits(table))
     }
 
     /// The ranked rows whose own scores are still missing, before any row is processed.
@@ -280,15 +281,10 @@ impl FullPassPart {
     /// their scores.
     fn only_counts(&self, first: Row, rows: usize) -> bool {
         // Without `..`: a new part of the filter must be checked here, or it does not compile.
-        let Filter { ref excluded, first_rows, min_score, max_score } = self.query.filter;
-        let end = first.index() + rows;
+        let Filter { rows: ref set, min_score, max_score } = self.query.filter;
         let few = self.query.k == 0 && self.ranking.len() <= FEW_RANKED;
         let any_score = min_score.is_none() && max_score.is_none();
-        let within = first_rows.is_none_or(|limit| end <= limit as usize);
-        few && any_score && within && {
-            let next = excluded.partition_point(|&row| row < first);
-            excluded.get(next).is_none_or(|row| row.index() >= end)
-        }
+        few && any_score && set.has_all(first.index()..first.index() + rows)
     }
 
     /// Counts some rows. Does nothing and returns `false` if one has the score of a ranked row:

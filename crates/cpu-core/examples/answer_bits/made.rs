@@ -76,7 +76,8 @@ fn filter(model: &ModelStore, scoring: &Scoring, rows: &[Row], index: usize) -> 
     let mut filter =
         if choice & 2 == 0 { Filter::excluding(rows.to_vec()) } else { Filter::default() };
     let some = |bit: u64| choice & bit != 0;
-    filter.first_rows = some(4).then_some((random(7, index, 1) % model.rows() as u64) as u32);
+    let limit = some(4).then_some((random(7, index, 1) % model.rows() as u64) as u32);
+    filter.rows = filter.rows.limited(limit);
     let score_of = |row: &Row| scoring.score_of_row(&model.table(), *row);
     filter.min_score = if some(8) { score_of(&rows[3]) } else { None };
     filter.max_score = if some(16) { score_of(&rows[4]) } else { None };

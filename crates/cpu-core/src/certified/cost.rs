@@ -28,6 +28,7 @@ use rayon::ThreadPool;
 use super::ROW_COMPONENTS;
 use super::worker::MOST_ABOVE;
 use crate::InstructionSet;
+use crate::full_scan::ROWS_PER_BLOCK;
 
 /// The cost of a hit, as a fraction of a thread's share of products.
 const HITS_OF_SHARE: usize = 3000;
@@ -94,13 +95,18 @@ impl Costs {
     /// Whether a certified pass may take this query.
     pub(crate) fn suits(&self, query: &Query) -> bool {
         let filter = &query.filter;
-        let asked = expected_hits(query).saturating_add(filter.excluded.len());
-        let part = asked.saturating_mul(LARGEST_PART) <= filter.row_limit(self.rows);
+        let asked = expected_hits(query).saturating_add(filter.rows.excluded().len());
+        let part = asked.saturating_mul(LARGEST_PART) <= filter.rows.at_most(self.rows);
+        // The few members of a set are scored in less time than all rows are scanned.
+        let is_short =
+            filter.rows.bitmap().is_some() && self.full_scan_products(query) <= SHORT_FULL_SCAN;
         let fast = match query.ranking() {
-            Ranking::Vector(_) => part,
+            Ranking::Vector(_) => part && !is_short,
             // No sample says how many rows are above a maximum, and each of them is scored.
             Ranking::Formula(_) => {
-                part && filter.max_score.is_none() && self.estimate(query) <= LARGEST_FORMULA
+                part && !is_short
+                    && filter.max_score.is_none()
+                    && self.estimate(query) <= LARGEST_FORMULA
             }
         };
         query.k > 0 && (fast || self.always_certify) && query.columns().is_some()
@@ -110,7 +116,7 @@ impl Costs {
     fn estimate(&self, query: &Query) -> usize {
         let filter = &query.filter;
         let limit = filter.row_limit(self.rows);
-        let each = self.of_hits(expected_hits(query), limit, filter.excluded.len())
+        let each = self.of_hits(expected_hits(query), limit, filter.rows.excluded().len())
             + filter.max_score.map_or(0, |_| self.of_ceiling());
         match query.ranking() {
             Ranking::Vector(_) => each,
@@ -121,9 +127,15 @@ impl Costs {
         }
     }
 
-    /// Multiply-adds of float64 that a full scan takes for a query.
+    /// Multiply-adds of float64 that a full scan takes for a query. Of a set, it scores the blocks
+    /// that have a member.
     pub(super) fn full_scan_products(&self, query: &Query) -> usize {
-        let rows = query.filter.row_limit(self.rows);
+        let set = &query.filter.rows;
+        let limit = set.row_limit(self.rows);
+        let rows = match set.bitmap() {
+            Some(_) => limit.min(set.at_most(self.rows).saturating_mul(ROWS_PER_BLOCK)),
+            None => limit,
+        };
         rows.saturating_mul(self.dim).saturating_mul(query.vectors().len())
     }
 

@@ -10,10 +10,11 @@
 //!
 //! ```text
 //! floor ← the rank-th best lower bound in a sample of strips      sample.rs, for each query
+//!         or, of a set, the k-th best score of some members       members.rs
 //! each thread, while tasks of strips are left:                    worker.rs
 //!     for each strip and each query:
 //!         rows ← those whose upper bound, by its first plane, reaches the floor
-//!         for each of these rows:
+//!         for each of these rows that the filter's row set has:
 //!             if only high halves were read: bounds ← by all 8 bits and both planes
 //!             if upper < floor: next row
 //!             candidates += (row, upper); offer lower to the floor
@@ -47,6 +48,7 @@ mod derive;
 mod floor;
 pub(crate) mod kernels;
 pub(crate) mod layout;
+mod members;
 mod pass;
 pub(crate) mod quantise;
 pub(crate) mod query;

@@ -10,6 +10,7 @@ use contract::{Filter, Query, Ranking, Table};
 use super::bounds::{round_down, round_up};
 use super::columns::{self, Column};
 use super::floor::Floor;
+use super::members;
 use super::query::PreparedQueries;
 use super::rescore::Candidate;
 use super::sample::{self, Findings, Sampled};
@@ -99,7 +100,7 @@ impl<'a> Pass<'a> {
             queries.iter().map(|query| tables.lift.unit(query.vectors()[0].norm)).collect();
         let floor = |((query, unit), sampled): ((&&Query, &Unit), Findings)| {
             // The other fields apply where candidates are taken and rescored.
-            let Filter { excluded: _, first_rows: _, min_score, max_score: _ } = query.filter;
+            let Filter { rows: _, min_score, max_score: _ } = query.filter;
             let least = min_score.map_or(f64::NEG_INFINITY, |min| unit.at_least(min));
             // With a minimum of NaN nothing passes; the filter itself ensures that.
             let least = if least.is_nan() { f32::NEG_INFINITY } else { round_down(least) };
@@ -114,7 +115,8 @@ impl<'a> Pass<'a> {
         let row_limits: Vec<usize> = queries.iter().map(limit).collect();
         let of_all_rows = row_limits.partition_point(|&limit| limit >= tables.layout.rows);
         let what = Sampled { queries, of_all_rows, columns: &columns, prepared: &prepared, table };
-        let sampled = sample::sample(tables, workers, what);
+        let mut sampled = sample::sample(tables, workers, what);
+        members::sample(queries, &units, table, workers, &mut sampled);
         let mut changed = vec![false; columns.len()];
         for (index, (query, found)) in queries.iter().zip(&sampled).enumerate() {
             if let (Ranking::Formula(scoring), Some(likely)) = (query.ranking(), found.likely) {

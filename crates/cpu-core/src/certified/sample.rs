@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use contract::{Filter, Query, Ranking, Row, Table, TopK};
+use contract::{Filter, Query, Ranking, Row, RowSetParts, Table, TopK};
 
 use super::bounds::{Threshold, round_down};
 use super::columns::Column;
@@ -83,17 +83,24 @@ pub(super) fn sample(tables: &Tables, workers: Workers<'_>, sampled: Sampled<'_>
 }
 
 /// The rank of the row in the sample whose bound is the floor. Excluded rows may be the best of
-/// their groups. So may rows above a maximum score, any number of them: then the sample says
-/// nothing.
+/// their groups. So may rows above a maximum score, or outside of a bitmap, any number of them: then
+/// the sample says nothing.
 fn rank(query: &Query) -> usize {
-    let Filter { ref excluded, first_rows: _, min_score: _, max_score } = query.filter;
-    if max_score.is_some() { usize::MAX } else { query.k.saturating_add(excluded.len()) }
+    let Filter { ref rows, min_score: _, max_score } = query.filter;
+    // Queries with a limit are not sampled.
+    let RowSetParts { limit: _, bitmap, excluded } = rows.parts();
+    match (max_score, bitmap) {
+        (None, None) => query.k.saturating_add(excluded.len()),
+        _ => usize::MAX,
+    }
 }
 
 fn is_sampled(query: &Query) -> bool {
     match query.ranking() {
         Ranking::Vector(_) => rank(query) <= RANKS,
-        Ranking::Formula(_) => query.filter.max_score.is_none(),
+        Ranking::Formula(_) => {
+            query.filter.max_score.is_none() && query.filter.rows.bitmap().is_none()
+        }
     }
 }
 
@@ -187,7 +194,7 @@ impl Sampled<'_> {
 
 /// The best scores of these rows, descending: at least as many as the query asks for, or all that
 /// pass the filter.
-fn best_scores(
+pub(super) fn best_scores(
     query: &Query,
     rows: &[Row],
     table: Table<'_>,

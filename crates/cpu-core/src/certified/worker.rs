@@ -30,6 +30,10 @@ pub(super) fn run_tasks(pass: &Pass<'_>) -> Vec<Vec<Candidate>> {
     let mut worker = Worker::new(pass);
     while let Some((first, end)) = pass.next_task(strips) {
         let active = pass.row_limits.partition_point(|&limit| limit > first * STRIP_ROWS);
+        let rows = first * STRIP_ROWS..end * STRIP_ROWS;
+        if !pass.queries[..active].iter().any(|query| query.filter.rows.meets(rows.clone())) {
+            continue;
+        }
         // Floors that other threads have raised.
         (0..active).for_each(|query| worker.refresh_threshold(query));
         worker.scan(first, end, active);
@@ -172,7 +176,7 @@ impl<'a> Worker<'a> {
         if pass.failed[query].load(Ordering::Relaxed) {
             return;
         }
-        let filter = &pass.queries[query].filter;
+        let set = &pass.queries[query].filter.rows;
         let bounds = &pass.prepared.bounds[column].first;
         let is_query = pass.columns[column].is_query();
         let limit = pass.row_limits[query];
@@ -185,7 +189,7 @@ impl<'a> Worker<'a> {
                 let row = block * BLOCK_ROWS + r;
                 let scale = RowScale::at(scales, r);
                 // A step of zero: a row of norm zero.
-                if row >= limit || scale.step() == 0.0 || filter.excludes(Row(row as u32)) {
+                if row >= limit || scale.step() == 0.0 || !set.contains(Row(row as u32)) {
                     continue;
                 }
                 if !is_query {
@@ -212,7 +216,7 @@ impl<'a> Worker<'a> {
         let (space, of_planes) = (&mut self.space, &mut sums);
         pass.instructions.run(BothPlanes { block: whole, planes, space, sums: of_planes });
 
-        let filter = &pass.queries[query].filter;
+        let set = &pass.queries[query].filter.rows;
         let bounds = &pass.prepared.bounds[column].both;
         let is_query = pass.columns[column].is_query();
         let column_floor = pass.columns[column].floor(self.floors[query]);
@@ -223,7 +227,7 @@ impl<'a> Worker<'a> {
             let row = block * BLOCK_ROWS + r;
             let scale = RowScale::at(whole.scales, r);
             // A step of zero: a row of norm zero.
-            if row >= limit || scale.step() == 0.0 || filter.excludes(Row(row as u32)) {
+            if row >= limit || scale.step() == 0.0 || !set.contains(Row(row as u32)) {
                 continue;
             }
             self.second_looks += 1;

@@ -16,7 +16,7 @@ use crate::InstructionSet;
 use crate::threads::Workers;
 
 /// Rows converted to float64 together: with 300 components they fill a first-level cache.
-const ROWS_PER_BLOCK: usize = 16;
+pub(crate) const ROWS_PER_BLOCK: usize = 16;
 
 /// Beyond this many queries, larger batches gain nothing: the arithmetic takes the time, not the
 /// table.

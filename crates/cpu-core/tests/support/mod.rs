@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use contract::{Filter, Hit, Metric, Query, QueryVector, Row, Scoring, SearchEngine};
+use contract::{
+    Filter, Hit, Metric, Query, QueryVector, Row, RowBitmap, RowSet, Scoring, SearchEngine,
+};
 use cpu_core::{CpuEngine, InstructionSet, Options, Paths, ReferenceEngine};
 use model_store::ModelStore;
+use model_store::synth::split_mix;
 use proptest::prelude::*;
 
 /// A model of these rows.
@@ -67,7 +70,7 @@ pub(crate) fn model_under_dot(dim: usize, rows: &[Vec<f32>], biases: Option<&[f3
 }
 
 /// Seeds of a query: (ranking, k, filter).
-pub(crate) type Seed = (RankingSeed, usize, Filter);
+pub(crate) type Seed = (RankingSeed, usize, FilterSeed);
 
 /// What a query ranks by, for any table.
 #[derive(Debug, Clone)]
@@ -111,35 +114,72 @@ pub(crate) fn queries(model: &ModelStore, seeds: Vec<Seed>) -> Vec<Query> {
                 Scoring::pair_direction(&table, b, c, a).ok()
             }
         };
-        let query = Query::by(scoring?, k, filter);
+        let query = Query::by(scoring?, k, filter.of(model.rows()));
         if table.metric() == Metric::Cosine {
             return Some(query);
         }
         // Limits near a score, and at one.
-        let Filter { excluded, first_rows, min_score, max_score } = query.filter.clone();
+        let Filter { rows, min_score, max_score } = query.filter.clone();
         let near = |limit: f64| {
             let row = Row((limit.to_bits() % model.rows() as u64) as u32);
             let score = query.score(&table, row).expect("every row has a score");
             if limit.to_bits().is_multiple_of(3) { score } else { score * (1.0 + limit) }
         };
         let (min_score, max_score) = (min_score.map(near), max_score.map(near));
-        let filter = Filter { excluded, first_rows, min_score, max_score };
+        let filter = Filter { rows, min_score, max_score };
         Some(Query::by(query.scoring(), k, filter))
     };
     seeds.into_iter().filter_map(make).collect()
 }
 
+/// A filter for any table: a bitmap is made for the table's rows.
+#[derive(Debug, Clone)]
+pub(crate) struct FilterSeed {
+    filter: Filter,
+    /// The kind of the bitmap's set and its seed.
+    members: Option<(u64, u64)>,
+}
+
+impl FilterSeed {
+    /// The filter for a table of this many rows.
+    pub(crate) fn of(self, rows: usize) -> Filter {
+        let Self { mut filter, members } = self;
+        if let Some((kind, seed)) = members {
+            filter.rows = filter.rows.within(bitmap(kind, seed, rows));
+        }
+        filter
+    }
+}
+
+/// A set of a table's rows: half of them, a few, alternate ones, alternate strips, one, all but
+/// one, or none.
+pub(crate) fn bitmap(kind: u64, seed: u64, rows: usize) -> Arc<RowBitmap> {
+    let chosen = (seed % rows as u64) as usize;
+    let is_member = |row: usize| match kind % 7 {
+        0 => split_mix(seed ^ row as u64).is_multiple_of(2),
+        1 => split_mix(seed ^ row as u64).is_multiple_of(20),
+        2 => row.is_multiple_of(2),
+        3 => (row / 32).is_multiple_of(2),
+        4 => row == chosen,
+        5 => row != chosen,
+        _ => false,
+    };
+    let members = (0..rows).filter(|&row| is_member(row)).map(|row| Row(row as u32));
+    Arc::new(RowBitmap::of_rows(members, rows, "v"))
+}
+
 /// Filters with every field: a new one does not compile here until it is generated.
-pub(crate) fn filters() -> impl Strategy<Value = Filter> {
+pub(crate) fn filters() -> impl Strategy<Value = FilterSeed> {
     let score = || {
         // Scores of equal and of opposite rows, too.
         prop::option::of(prop_oneof![4 => -1.0f64..1.0, 1 => Just(1.0), 1 => Just(0.0)])
     };
     let excluded = prop::collection::vec((0u32..100).prop_map(Row), 0..8);
-    (excluded, prop::option::of(0u32..100), score(), score()).prop_map(
-        |(excluded, first_rows, min_score, max_score)| {
-            let excluded = Filter::excluding(excluded).excluded;
-            Filter { excluded, first_rows, min_score, max_score }
+    let members = prop::option::of((any::<u64>(), any::<u64>()));
+    (excluded, prop::option::of(0u32..100), members, score(), score()).prop_map(
+        |(excluded, limit, members, min_score, max_score)| {
+            let rows = RowSet::all().limited(limit).less(excluded);
+            FilterSeed { filter: Filter { rows, min_score, max_score }, members }
         },
     )
 }

@@ -141,8 +141,7 @@ fn a_row_of_the_sample_that_all_rows_should_have_given_is_missed() {
     let model = model(5000);
     let said = check(&model, &|pass, _, hits, _| {
         if pass == 0 {
-            let mut filter = Filter::excluding(vec![Row(0), hits[0].row]);
-            filter.first_rows = None;
+            let filter = Filter::excluding(vec![Row(0), hits[0].row]);
             let query = Query::new(&model.table(), QueryVector::Row(Row(0)), K, filter).unwrap();
             let batch: Vec<&Query> = std::iter::once(&query).collect();
             *hits = ReferenceEngine::new(model.clone()).search(&batch).unwrap().remove(0);

@@ -80,18 +80,26 @@ impl Group {
         // What the step may find: every row for queries whose lists are not full, and for the
         // others as many as if rows were in any order. If it finds more, it is divided.
         let (mut filling, mut largest, mut hits) = (0, 0, 0usize);
+        // A query for the rows of a bitmap finds only its members.
+        let (all, mut share) = (place.resident.rows, usize::MAX);
         for part in self.parts.iter().map(|&part| &parts[part]) {
             let k = part.query().k;
             if k > 0 && part.least_kept() == f64::NEG_INFINITY {
                 filling += 1;
                 largest = largest.max(k);
+                let set = &part.query().filter.rows;
+                let members = if set.bitmap().is_some() { set.at_most(all) } else { all };
+                share = share.min(all / members.max(1));
             }
             hits = hits.saturating_add(k);
         }
         let most = match (filling, hits) {
             (_, 0) => usize::MAX,
             (0, _) => (from.saturating_mul(MAX_FOUND) / hits.saturating_mul(4)).max(FIRST_ROWS),
-            _ => largest.saturating_mul(3).max(FIRST_ROWS).min(MAX_FOUND / filling),
+            _ => {
+                let found = largest.saturating_mul(3).max(FIRST_ROWS).min(MAX_FOUND / filling);
+                found.saturating_mul(share.max(1))
+            }
         };
         let vectors = self.vectors.len().max(1);
         // Rows must be read, however few vectors there are.

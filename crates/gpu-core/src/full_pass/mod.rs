@@ -11,7 +11,9 @@
 pub(crate) mod abi;
 mod group;
 
-use contract::{FullPassPart, Hit, Row, Table};
+use std::borrow::Cow;
+
+use contract::{Filter, FullPassPart, Hit, Row, RowSetParts, Table};
 use cust::stream::Stream;
 
 use crate::GpuError;
@@ -344,21 +346,33 @@ impl Queries {
         for part in group.parts.iter().map(|&part| &parts[part]) {
             let (scoring, filter) = (&part.query().scoring, &part.query().filter);
             let Parameters { kind, positive, at_c, length } = Parameters::of(scoring);
-            let within = |row: &Row| row.index() < first + rows;
-            let excluded = &filter.excluded;
+            // Without `..`: a new field must be handled here, or it does not compile.
+            let Filter { rows: ref set, min_score: _, max_score } = *filter;
+            let RowSetParts { limit, bitmap, excluded } = set.parts();
             let excluded = &excluded[excluded.partition_point(|row| row.index() < first)..];
+            let within = |row: &Row| row.index() < first + rows;
             let excluded = &excluded[..excluded.partition_point(within)];
+            let excluded = match bitmap {
+                None => Cow::Borrowed(excluded),
+                // The device has lists of rows, not bitmaps.
+                Some(bitmap) => {
+                    let mut left_out: Vec<Row> = bitmap.missing_in(first..first + rows).collect();
+                    left_out.extend(excluded.iter().filter(|&&row| bitmap.contains(row)));
+                    left_out.sort_unstable();
+                    Cow::Owned(left_out)
+                }
+            };
             all.queries.push(PassQuery {
                 at_c,
                 length,
                 least_kept: part.least_kept(),
                 least_ranked: part.ranking().last().map_or(f64::INFINITY, |last| last.score),
-                max_score: filter.max_score.unwrap_or(f64::INFINITY),
+                max_score: max_score.unwrap_or(f64::INFINITY),
                 kind,
                 positive,
                 words,
                 count: scoring.vectors().len() as u32,
-                first_rows: filter.first_rows.unwrap_or(u32::MAX),
+                first_rows: limit.unwrap_or(u32::MAX),
                 ranked: all.ranked_rows.len() as u32,
                 ranked_count: part.ranking().len() as u32,
                 excluded: all.excluded.len() as u32,

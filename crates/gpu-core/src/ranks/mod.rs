@@ -10,7 +10,7 @@ pub(crate) mod abi;
 
 use std::ops::Range;
 
-use contract::{Filter, FullPassPart, FullPassQuery, QueryVector, Row};
+use contract::{Filter, FullPassPart, FullPassQuery, QueryVector, Row, RowSetParts};
 use cust::stream::Stream;
 
 use crate::GpuError;
@@ -163,7 +163,7 @@ impl Host {
                 to.iter_mut().zip(rows).for_each(|(to, row)| *to = row.0);
             };
             put(ranked, part.distinct_ranked());
-            put(excluded, &filter.excluded);
+            put(excluded, filter.rows.excluded());
         }
         vectors
     }
@@ -218,12 +218,14 @@ impl Ranks {
     pub(crate) fn takes(query: &FullPassQuery, distinct_ranked: usize) -> bool {
         // Without `..`, so that a new field does not compile until it is decided whether passes
         // support it.
-        let Filter { ref excluded, first_rows: _, min_score: _, max_score: _ } = query.filter;
+        let Filter { ref rows, min_score: _, max_score: _ } = query.filter;
+        let RowSetParts { limit: _, bitmap, excluded } = rows.parts();
         let inverted = 1.0 / RANK_MAX_NORM..=RANK_MAX_NORM;
         query.k == 0
             && query.scoring.single_vector().is_some_and(|one| inverted.contains(&one.norm))
             && (1..=MAX_RANKED).contains(&(distinct_ranked + query.above.len()))
             && excluded.len() <= MAX_EXCLUDED
+            && bitmap.is_none()
     }
 
     /// Counts some rows, the first of which begins a tile, for queries that a pass
@@ -403,13 +405,13 @@ fn before(part: &FullPassPart, scores: &[f64], bins: &[u32], rows: &Range<usize>
         bins[after + 1..].iter().sum()
     };
     let above_maximum = if scores[RANK_MAXIMUM].is_nan() { 0 } else { all_before(&maximum) };
-    let excluded = filter.excluded.iter().copied();
+    let excluded = filter.rows.excluded().iter().copied();
     let excluded: Vec<(f64, Row)> =
         scores[RANK_THRESHOLDS..].iter().copied().zip(excluded).collect();
     let left_out = |one: &(f64, Row)| {
         let is_counted = |other: &&(f64, Row)| {
             rows.contains(&other.1.index())
-                && filter.first_rows.is_none_or(|n| other.1.0 < n)
+                && filter.rows.limit().is_none_or(|n| other.1.0 < n)
                 && filter.max_score.is_none_or(|maximum| other.0 <= maximum)
                 && ranks_before(other, one)
         };

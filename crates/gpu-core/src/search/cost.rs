@@ -2,7 +2,8 @@
 
 use contract::certificate::MAX_DIM;
 use contract::{
-    COMPONENTS_OF_A_VECTOR, Expansion, Filter, FullPassQuery, Query, Ranking, UsualCosts,
+    COMPONENTS_OF_A_VECTOR, Expansion, Filter, FullPassQuery, Query, Ranking, RowSetParts,
+    UsualCosts,
 };
 
 use super::abi::MAX_K;
@@ -39,7 +40,9 @@ impl DeviceCosts {
     pub(super) fn certified_class(&self, query: &Query) -> Option<Class> {
         // Without `..`, so that a new field does not compile until it is decided whether certified
         // passes support it.
-        let Filter { excluded: _, first_rows: _, min_score: _, max_score: _ } = query.filter;
+        let Filter { rows: ref set, min_score: _, max_score: _ } = query.filter;
+        // A bitmap does not fit the list.
+        let RowSetParts { limit: _, bitmap: _, excluded: _ } = set.parts();
         let class = Class::of(query.k).filter(|_| self.certifies && fits_list(query));
         match query.ranking() {
             // A zero query has no certificate: under the metric `dot` all rows may have the same

@@ -19,9 +19,9 @@ pub(super) fn fits_device_lists(query: &Query) -> bool {
     query.k <= MAX_K && fits_list(query)
 }
 
-/// Whether a query fits the list of a pass.
+/// Whether a query's rows fit the list of a pass: none has the rows of a bitmap.
 pub(super) fn fits_list(query: &Query) -> bool {
-    listed(query) <= MAX_EXCLUDED
+    listed(query) <= MAX_EXCLUDED && query.filter.rows.bitmap().is_none()
 }
 
 /// The most elements of the list that a query needs: excluded rows and their slots, and words.
@@ -30,5 +30,5 @@ pub(super) fn listed(query: &Query) -> usize {
         Ranking::Vector(_) => 0,
         Ranking::Formula(_) => query.vectors().len(),
     };
-    words + 2 * query.filter.excluded.len()
+    words + 2 * query.filter.rows.excluded().len()
 }

@@ -2,7 +2,9 @@
 //! there.
 
 use contract::certificate::{Factor, Lift};
-use contract::{Components, Filter, Hit, Metric, Query, QueryVector, Ranking, Row, ScoringVector};
+use contract::{
+    Components, Filter, Hit, Metric, Query, QueryVector, Ranking, Row, RowSetParts, ScoringVector,
+};
 
 use super::CudaEngine;
 use super::abi::{ANSWERED, FEW_EXCLUDED, NOT_A_FORMULA, QueryHeader, QueryResult, ScoredRow};
@@ -30,9 +32,12 @@ impl Upload<'_> {
     /// Appends a query: a header for each of its columns.
     fn push(&mut self, query: &Query) {
         // Without `..`: a new field must be handled here, or it does not compile.
-        let Filter { ref excluded, first_rows, min_score, max_score } = query.filter;
+        let Filter { rows: ref set, min_score, max_score } = query.filter;
+        let RowSetParts { limit, bitmap, excluded } = set.parts();
+        // `fits_list` refuses them.
+        debug_assert!(bitmap.is_none(), "a pass takes no bitmaps");
         let rows = self.resident.rows as u32;
-        let first_rows = first_rows.map_or(rows, |first| first.min(rows));
+        let first_rows = limit.map_or(rows, |first| first.min(rows));
         let few = excluded.len() <= FEW_EXCLUDED as usize;
         let is_filtered = first_rows < rows || max_score.is_some() || !few;
         let factor = factor(&self.resident.lift, query);
@@ -60,7 +65,7 @@ impl Upload<'_> {
             header.tiles_within = quantised.slots.tiles_within(first_rows);
             header.tiles_covering = quantised.slots.tiles_covering(first_rows);
         }
-        match &excluded[..] {
+        match excluded {
             [] => {}
             [row] => header.excluded = row.0,
             // The host applies longer lists.

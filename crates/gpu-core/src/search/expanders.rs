@@ -74,6 +74,8 @@ impl CudaEngine {
                 && part.searched() == 0
                 && !part.is_scanned()
                 && text.top() > MAX_K
+                // The pass has all terms.
+                && text.rows().is_all()
         };
         let Some(first) = parts.iter().position(|part| !part.is_complete()) else {
             return Ok(false);

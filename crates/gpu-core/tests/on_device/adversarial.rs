@@ -51,8 +51,7 @@ fn minimum_and_maximum_scores_at_ties() {
                 (Some(low.next_up()), Some(high.next_up())),
                 (Some(high), Some(high.next_down())),
             ] {
-                let excluded = vec![row];
-                let filter = Filter { excluded, first_rows: None, min_score, max_score };
+                let filter = Filter { min_score, max_score, ..Filter::excluding(vec![row]) };
                 for k in [1, 10, 200] {
                     let filter = filter.clone();
                     queries.push(Query::new(&view, QueryVector::Row(row), k, filter).unwrap());

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use contract::{
-    Expansion, Filter, HasTable, HeadEngine, Query, QueryVector, Row, SearchEngine, Term,
-    TermExpander, TokenVectors,
+    Expansion, Filter, HasTable, HeadEngine, Query, QueryVector, Row, RowBitmap, RowSet,
+    SearchEngine, Term, TermExpander, TokenVectors,
 };
 use cpu_core::{FullScanEngine, ReferenceEngine};
 use gpu_core::search::Paths;
@@ -66,7 +66,7 @@ fn every_hit_from_a_minimum_score_on() {
             let mut filter = Filter::excluding((0..turn % 4).map(|i| Row(turn + i)).collect());
             filter.min_score = Some(scale * f64::from(turn % 5));
             filter.max_score = (turn % 3 == 0).then_some(3.0 * scale);
-            filter.first_rows = (turn % 7 == 0).then_some(1000 + turn);
+            filter.rows = filter.rows.limited((turn % 7 == 0).then_some(1000 + turn));
             let vector = QueryVector::Row(Row(turn * 33));
             let k = [1025, 2000, usize::MAX, 10][turn as usize % 4];
             queries.push(Query::new(&table, vector, k, filter).unwrap());
@@ -117,7 +117,13 @@ fn texts(
         };
         let top = [1, 10, 100, 1000, 3000, usize::MAX][turn % 6];
         let least = [0.0, 0.5, 4.0][turn / 2 % 3];
-        Expansion::new(expander.clone(), &table, vectors, top, least).unwrap()
+        let text = Expansion::new(expander.clone(), &table, vectors, top, least).unwrap();
+        if !turn.is_multiple_of(5) {
+            return text;
+        }
+        let terms = expander.terms().table().rows();
+        let members = (0..terms as u32).step_by(1 + turn).map(Row);
+        text.within(RowSet::of(Arc::new(RowBitmap::of_rows(members, terms, "v"))))
     };
     (0..48).map(text).collect()
 }

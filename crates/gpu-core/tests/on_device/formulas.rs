@@ -43,7 +43,7 @@ pub(crate) fn formulas(model: &ModelStore, count: usize, numbers: &mut Numbers) 
         filter.min_score = (numbers.below(8) == 0).then(|| f64::from(numbers.real()));
         filter.max_score = (numbers.below(8) == 0).then(|| f64::from(numbers.real()));
         let limit = 1 + numbers.below(model.rows()) as u32;
-        filter.first_rows = (numbers.below(4) == 0).then_some(limit);
+        filter.rows = filter.rows.limited((numbers.below(4) == 0).then_some(limit));
         let k = if numbers.below(8) == 0 { 100 } else { 16 };
         formulas.push(Query::by(scoring, 1 + numbers.below(k), filter));
     }

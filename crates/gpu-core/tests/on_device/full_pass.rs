@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use contract::{
-    Filter, FullPassAnswer, FullPassEngine, FullPassPart, FullPassQuery, QueryVector, Row, Scoring,
+    Filter, FullPassAnswer, FullPassEngine, FullPassPart, FullPassQuery, QueryVector, Row,
+    RowBitmap, RowSet, Scoring,
 };
 use cpu_core::FullScanEngine;
 use gpu_core::search::{CudaEngine, Paths};
@@ -54,10 +55,20 @@ fn passes(model: &ModelStore, count: usize, numbers: &mut Numbers) -> Vec<FullPa
         let now_and_then = |numbers: &mut Numbers| numbers.below(4) == 0;
         let many = [0, 1, 20, rows.min(3000)];
         let filter = Filter {
-            excluded: Filter::excluding(some_rows(many[numbers.below(4)], rows, numbers)).excluded,
-            first_rows: now_and_then(numbers).then(|| 1 + numbers.below(rows) as u32),
+            rows: RowSet::all()
+                .less(some_rows(many[numbers.below(4)], rows, numbers))
+                .limited(now_and_then(numbers).then(|| 1 + numbers.below(rows) as u32)),
             min_score: now_and_then(numbers).then(|| f64::from(numbers.real())),
             max_score: now_and_then(numbers).then(|| f64::from(2.0 * numbers.real())),
+        };
+        let filter = match numbers.below(3) {
+            0 => {
+                let of = 1 + numbers.below(9);
+                let members = (0..rows as u32).step_by(of).map(Row);
+                let bitmap = Arc::new(RowBitmap::of_rows(members, rows, "v"));
+                Filter { rows: filter.rows.within(bitmap), ..filter }
+            }
+            _ => filter,
         };
         let k = [0, 1, 10, 300, 2 * rows][numbers.below(5)];
         let ranked = some_rows(many[numbers.below(4)], rows, numbers);

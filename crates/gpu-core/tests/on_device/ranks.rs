@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use contract::{
-    Device, Filter, FullPassEngine, FullPassPart, FullPassQuery, Query, QueryVector, Row, Scoring,
-    SearchEngine,
+    Device, Filter, FullPassEngine, FullPassPart, FullPassQuery, Query, QueryVector, Row, RowSet,
+    Scoring, SearchEngine,
 };
 use cpu_core::FullScanEngine;
 use gpu_core::search::{CudaEngine, Paths};
@@ -45,8 +45,9 @@ fn queries(model: &ModelStore, count: usize, numbers: &mut Numbers) -> Vec<FullP
         let now_and_then = |numbers: &mut Numbers| numbers.below(4) == 0;
         let excluded = some(if numbers.below(2) == 0 { 1 } else { 16 }, numbers);
         let filter = Filter {
-            excluded: Filter::excluding(excluded).excluded,
-            first_rows: now_and_then(numbers).then(|| 1 + numbers.below(rows) as u32),
+            rows: RowSet::all()
+                .less(excluded)
+                .limited(now_and_then(numbers).then(|| 1 + numbers.below(rows) as u32)),
             min_score: now_and_then(numbers).then(|| f64::from(numbers.real())),
             max_score: now_and_then(numbers).then(|| f64::from(2.0 * numbers.real())),
         };

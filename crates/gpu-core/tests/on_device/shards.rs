@@ -96,7 +96,7 @@ fn count_ranks_on_the_device() {
         .map(|query| {
             let scoring = Scoring::vector(&model.table(), QueryVector::Row(row())).unwrap();
             let mut filter = Filter::excluding(vec![row(), row()]);
-            filter.first_rows = (query % 5 == 0).then_some(40_000);
+            filter.rows = filter.rows.limited((query % 5 == 0).then_some(40_000));
             filter.min_score = (query % 7 == 0).then_some(-0.05);
             filter.max_score = (query % 6 == 0).then_some(0.2);
             FullPassQuery::new(scoring, 0, filter, (0..1 + query % 10).map(|_| row()).collect())

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use contract::{Filter, Hit, Metric, Query, QueryVector, Row, SearchEngine};
+use contract::{Filter, Hit, Metric, Query, QueryVector, Row, RowSet, SearchEngine};
 use cpu_core::{FullScanEngine, ReferenceEngine};
 use gpu_core::Options;
 use gpu_core::search::{CudaEngine, Paths};
@@ -95,8 +95,9 @@ pub(crate) fn queries(
         let now_and_then = |numbers: &mut Numbers| numbers.below(6) == 0;
         // All fields are named: a new one does not compile until it is generated here.
         let filter = Filter {
-            excluded: Filter::excluding(excluded).excluded,
-            first_rows: now_and_then(numbers).then(|| 1 + numbers.below(rows) as u32),
+            rows: RowSet::all()
+                .less(excluded)
+                .limited(now_and_then(numbers).then(|| 1 + numbers.below(rows) as u32)),
             min_score: now_and_then(numbers).then(|| f64::from(numbers.real())),
             max_score: now_and_then(numbers).then(|| f64::from(numbers.real())),
         };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use contract::{Filter, Query, QueryVector, Row, SearchEngine};
+use contract::{Filter, Query, QueryVector, Row, RowBitmap, RowSet, SearchEngine};
 use cust::stream::{Stream, StreamFlags};
 use gpu_core::driver::Gpu;
 use gpu_core::resident::upload;
@@ -20,6 +20,7 @@ pub(crate) fn tests() -> Vec<(&'static str, fn())> {
         ("batch_sizes_around_widths", batch_sizes_around_widths),
         ("every_k", every_k),
         ("many_excluded_rows", many_excluded_rows),
+        ("rows_of_bitmaps", rows_of_bitmaps),
         ("synthetic_words", synthetic_words),
         ("queries_are_certified", queries_are_certified),
         ("filtered_queries_are_certified", filtered_queries_are_certified),
@@ -125,6 +126,25 @@ fn many_excluded_rows() {
     check("excluded rows", &model, &asked);
 }
 
+/// Beside queries for all rows, which the same passes answer.
+fn rows_of_bitmaps() {
+    let model = synthetic(20_000, 50, 7);
+    let table = model.table();
+    let mut asked = Vec::new();
+    for step in [1usize, 2, 33, 999, 20_000] {
+        for k in [10, 100, 2000] {
+            let members = (0..20_000).skip(step / 2).step_by(step).map(Row);
+            let bitmap = Arc::new(RowBitmap::of_rows(members, 20_000, "v"));
+            let rows = RowSet::of(bitmap).limited(Some(19_000)).less(vec![Row(77)]);
+            for rows in [rows, RowSet::all()] {
+                let filter = Filter { rows, min_score: None, max_score: Some(0.9) };
+                asked.push(Query::new(&table, QueryVector::Row(Row(77)), k, filter).unwrap());
+            }
+        }
+    }
+    check("rows of bitmaps", &model, &asked);
+}
+
 fn synthetic_words() {
     let mut numbers = Numbers::new(8);
     for (rows, dim) in [(50_000, 300), (60_000, 100), (100_000, 50)] {
@@ -171,7 +191,7 @@ fn filtered_queries_are_certified() {
     let limited = |limit| {
         move |row| {
             let mut filter = Filter::excluding(vec![row]);
-            filter.first_rows = Some(limit);
+            filter.rows = filter.rows.limited(Some(limit));
             (filter, 10)
         }
     };

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use contract::{Filter, Hit, Query, QueryVector, Row};
+use contract::{Filter, Hit, Query, QueryVector, Row, RowSet};
 use model_store::ModelStore;
 
 use super::Identity;
@@ -81,9 +81,12 @@ fn queries(model: &ModelStore, identity: &Identity, rows: Range<u64>) -> Vec<Que
     let is_part = first_rows < table.rows() as u64;
     let mut queries = Vec::with_capacity((rows.end - rows.start) as usize);
     queries.extend(rows.map(|row| Row(row as u32)).filter_map(|row| {
-        let mut filter = Filter::excluding(vec![row]);
-        filter.first_rows = is_part.then_some(first_rows as u32);
-        filter.min_score = min_score;
+        let limit = is_part.then_some(first_rows as u32);
+        let filter = Filter {
+            rows: RowSet::all().limited(limit).less(vec![row]),
+            min_score,
+            max_score: None,
+        };
         // The only fault that a row of the table can have is that it is zero.
         Query::new(&table, QueryVector::Row(row), k as usize, filter).ok()
     }));

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use contract::{
-    Filter, FullPassQuery, Query, QueryError, QueryVector, Row, ScoringVector, WeightedWord,
+    Filter, FullPassQuery, Query, QueryError, QueryVector, Row, RowBitmap, RowSet, ScoringVector,
+    WeightedWord,
 };
 use model_store::ModelStore;
 
@@ -47,6 +48,8 @@ pub struct Checked {
     pub k: usize,
     /// `None` for most queries.
     excluded: Option<Arc<Excluded>>,
+    /// The rows that may be neighbours, if not all may.
+    within: Option<Arc<RowBitmap>>,
     include_query: bool,
     vocab_limit: Option<u32>,
     min_score: Option<f64>,
@@ -117,6 +120,7 @@ impl Checked {
         Ok(Self {
             k: k.unwrap_or(DEFAULT_K) as usize,
             excluded,
+            within: None,
             include_query: include_query.unwrap_or(false),
             // A limit above `u32::MAX` means all rows.
             vocab_limit: vocab_limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX)),
@@ -130,6 +134,17 @@ impl Checked {
         })
     }
 
+    /// The same options for the rows of a set alone, such as that of a filter.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if it is a set of rows of another model, or of another version of it.
+    pub fn within(self, model: &ModelStore, rows: Arc<RowBitmap>) -> Result<Self, Error> {
+        if rows.version() != model.version() || rows.rows() != model.rows() {
+            return Err(Error::Internal);
+        }
+        Ok(Self { within: Some(rows), ..self })
+    }
+
     /// How many rows these options exclude, besides the words of the query.
     pub fn excluded_rows(&self) -> usize {
         self.excluded.as_ref().map_or(0, |excluded| excluded.rows.len())
@@ -140,9 +155,10 @@ impl Checked {
     pub(super) fn filter(&self, inputs: Vec<Row>) -> Filter {
         let left_out = if self.include_query { Vec::new() } else { inputs };
         let excluded = self.excluded.as_ref().map_or(&[][..], |excluded| &excluded.rows[..]);
-        let excluded = Filter::excluding_besides(excluded, left_out).excluded;
-        let &Self { vocab_limit: first_rows, min_score, max_score, .. } = self;
-        Filter { excluded, first_rows, min_score, max_score }
+        let &Self { vocab_limit, min_score, max_score, .. } = self;
+        let rows = self.within.clone().map_or_else(RowSet::all, RowSet::of);
+        let rows = rows.limited(vocab_limit).less(excluded.to_vec()).less(left_out);
+        Filter { rows, min_score, max_score }
     }
 
     /// The query for a vector that is no row.

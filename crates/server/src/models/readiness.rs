@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use kindred::ModelStore;
-use kindred::contract::{Filter, Hit, Metric, Query, QueryVector, Row};
+use kindred::contract::{Filter, Hit, Metric, Query, QueryVector, Row, RowSet};
 
 use super::heads::ServedHead;
 use kindred::queue::{DeviceState, QueueHandle, SubmitError};
@@ -51,7 +51,7 @@ impl Readiness {
         let has_score = |row: &Row| table.metric() == Metric::Dot || table.norm(*row) > 0.0;
         let row = (0..table.rows() as u32).map(Row).find(has_score);
         let question = row.and_then(|row| {
-            let filter = Filter { first_rows: Some(row.0 + 1), ..Filter::default() };
+            let filter = Filter::of(RowSet::first(row.0 + 1));
             let query = Query::new(&table, QueryVector::Row(row), 1, filter).ok()?;
             let score = table.score(table.row(row), table.norm(row), row)?;
             Some((query, Hit { row, score }))

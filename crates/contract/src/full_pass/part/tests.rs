@@ -1,7 +1,9 @@
 //! A full pass in slices and shares finds what sorting all rows finds.
 
+use std::sync::Arc;
+
 use super::*;
-use crate::{Filter, QueryVector, Scoring, score};
+use crate::{Filter, QueryVector, RowBitmap, Scoring, score};
 use proptest::prelude::*;
 
 proptest! {
@@ -11,6 +13,7 @@ proptest! {
         components in prop::collection::vec((-2i8..=2).prop_map(f32::from), 2..80),
         ranked in prop::collection::vec(0u32..40, 0..12),
         excluded in prop::collection::vec(0u32..40, 0..3),
+        bits in prop::option::of(prop::collection::vec(any::<bool>(), 40)),
         (k, min_score) in (0usize..40, prop::option::of(-1.0f64..1.0)),
         (cuts, given) in (prop::collection::vec(0usize..40, 0..5), 0usize..12),
         above in prop::collection::vec(prop_oneof![-1.0f64..1.0, Just(0.0), Just(-0.0), Just(1.0)], 0..3),
@@ -22,6 +25,11 @@ proptest! {
         let scoring = Scoring::vector(&table, vec![2.0, 1.0].into()).unwrap();
         let mut filter = Filter::excluding(excluded.into_iter().map(row).collect());
         filter.min_score = min_score;
+        if let Some(bits) = bits {
+            let members = (0..norms.len()).filter(|&row| bits[row]).map(|row| Row(row as u32));
+            let bitmap = RowBitmap::of_rows(members, norms.len(), "v");
+            filter.rows = filter.rows.within(Arc::new(bitmap));
+        }
         let ranked: Vec<Row> = ranked.into_iter().map(row).collect();
         // Scores of rows as well.
         let mut above = above;

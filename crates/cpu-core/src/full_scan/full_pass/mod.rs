@@ -156,9 +156,20 @@ impl Slice<'_> {
             let mut shares: Vec<FullPassShare> = in_order.iter().map(|part| part.share()).collect();
             while let Some(task) = tasks.take() {
                 let start = from + task * together;
-                for start in (start..end.min(start + together)).step_by(ROWS_PER_BLOCK) {
+                let of_task = start..end.min(start + together);
+                let meets = |active: usize, rows: &Range<usize>| {
+                    let set = |part: &&FullPassPart| part.query().filter.rows.meets(rows.clone());
+                    in_order[..active].iter().any(set)
+                };
+                if !meets(self.covering(start), &of_task) {
+                    continue;
+                }
+                for start in of_task.step_by(ROWS_PER_BLOCK) {
                     let active = self.covering(start);
                     let rows = start..end.min(start + ROWS_PER_BLOCK);
+                    if !meets(active, &rows) {
+                        continue;
+                    }
                     block.take((rows.start as u32..rows.end as u32).map(Row));
                     block.multiply(0..self.vectors.of_first(active));
                     for (index, share) in shares[..active].iter_mut().enumerate() {

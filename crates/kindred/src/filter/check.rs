@@ -1,0 +1,239 @@
+//! Looks the attributes and values of a filter up in the columns of a model.
+
+use std::cmp::Ordering;
+
+use contract::Row;
+
+use super::ast::{self, Condition, Expression, Operator, Place, Written};
+use super::columns::{Column, Columns, Dictionary, KEY, Values};
+use super::error::{FilterError, FilterFault};
+use super::number::Number;
+use super::plan::{Codes, Node, Plan, Test, Wanted};
+
+/// Names are alike from this on, by strsim's measure, where 1 is equal: as clap has it for flags.
+const ALIKE: f64 = 0.7;
+
+/// A type of attributes, in the words of errors.
+struct Kind {
+    name: &'static str,
+    /// The operators that it takes.
+    takes: &'static str,
+    /// The values that it is compared with.
+    values: &'static str,
+}
+
+const ORDERED: &str = "`=`, `!=`, `<`, `<=`, `>`, `>=`, `TO`, `IN` and `EXISTS`";
+const OF_TEXTS: &str = "`=`, `!=`, `IN`, `STARTS WITH` and `EXISTS`";
+
+const INTEGER: Kind = Kind { name: "an integer", takes: ORDERED, values: "a number" };
+const NUMBER: Kind = Kind { name: "a number", takes: ORDERED, values: "a number" };
+const DATE_TIME: Kind = Kind {
+    name: "a date-time",
+    takes: ORDERED,
+    values: "a date-time as in RFC 3339, such as 2026-05-01T12:00:00Z",
+};
+const BOOLEAN: Kind =
+    Kind { name: "a boolean", takes: "`=`, `!=`, `IN` and `EXISTS`", values: "`true` or `false`" };
+const TEXT: Kind = Kind { name: "a text", takes: OF_TEXTS, values: "a text" };
+const LIST: Kind = Kind { name: "a list of texts", takes: OF_TEXTS, values: "a text" };
+const KEYS: Kind = Kind { name: "a row's word", takes: "`=`, `!=` and `IN`", values: "a word" };
+
+/// Looks up what a filter names.
+///
+/// # Errors
+/// The first attribute that the model does not have, or that is compared with something else than
+/// its values.
+pub fn check<'a>(filter: &Expression, columns: &'a dyn Columns) -> Result<Plan<'a>, FilterError> {
+    Ok(Plan::new(columns.rows(), node(filter, columns)?))
+}
+
+fn node<'a>(filter: &Expression, columns: &'a dyn Columns) -> Result<Node<'a>, FilterError> {
+    Ok(match filter {
+        Expression::Test(test) => of_test(test, columns)?,
+        Expression::Not(inner) => Node::Not(Box::new(node(inner, columns)?)),
+        Expression::And(parts) => Node::All(nodes(parts, columns)?),
+        Expression::Or(parts) => Node::Any(nodes(parts, columns)?),
+    })
+}
+
+/// Those of all parts, or the first error in the order in which they were written.
+fn nodes<'a>(parts: &[Expression], columns: &'a dyn Columns) -> Result<Vec<Node<'a>>, FilterError> {
+    let (mut nodes, mut first) = (Vec::with_capacity(parts.len()), None::<FilterError>);
+    for part in parts {
+        match node(part, columns) {
+            Ok(node) => nodes.push(node),
+            Err(error) if first.as_ref().is_none_or(|first| error.column < first.column) => {
+                first = Some(error);
+            }
+            Err(_) => {}
+        }
+    }
+    match first {
+        None => Ok(nodes),
+        Some(error) => Err(error),
+    }
+}
+
+fn of_test<'a>(test: &ast::Test, columns: &'a dyn Columns) -> Result<Node<'a>, FilterError> {
+    let asked = |kind| Asked { test, kind };
+    if test.name.text == KEY {
+        let rows = asked(&KEYS).rows(columns)?;
+        return Ok(Node::Test { test: Test::Rows(rows), missing: None });
+    }
+    let Some(Column { values, missing }) = columns.column(&test.name.text) else {
+        return Err(unknown(&test.name, columns.names()));
+    };
+    let test = match values {
+        _ if test.condition == Condition::Exists => Test::Exists,
+        Values::Integers(values) => {
+            let range = |text: &str, operator| Some(Number::read(text)?.integers(operator));
+            Test::Integers(values, asked(&INTEGER).ordered(range)?)
+        }
+        Values::Numbers(values) => {
+            let range = |text: &str, operator| Some(Number::read(text)?.numbers(operator));
+            Test::Numbers(values, asked(&NUMBER).ordered(range)?)
+        }
+        Values::DateTimes(values) => {
+            let range = |text: &str, operator| {
+                let micros = columns.date_time(text)?;
+                Some(Number::Whole(micros.into()).integers(operator))
+            };
+            Test::Integers(values, asked(&DATE_TIME).ordered(range)?)
+        }
+        Values::Booleans(values) => Test::Booleans(values, asked(&BOOLEAN).booleans()?),
+        Values::Texts { codes, dictionary } => Test::Texts(codes, asked(&TEXT).codes(dictionary)?),
+        Values::Lists { starts, codes, dictionary } => {
+            Test::Lists { starts, codes, wanted: asked(&LIST).codes(dictionary)? }
+        }
+    };
+    Ok(Node::Test { test, missing })
+}
+
+/// The error of an attribute that the model does not have.
+fn unknown(name: &Written, mut known: Vec<String>) -> FilterError {
+    known.sort();
+    let wanted = name.text.to_lowercase();
+    let likeness = |other: &str| strsim::jaro(&wanted, &other.to_lowercase());
+    let names = known.iter().map(String::as_str).chain([KEY]);
+    let alike = names
+        .map(|other| (other, likeness(other)))
+        .filter(|(_, likeness)| *likeness > ALIKE)
+        .max_by(|(_, a), (_, b)| a.total_cmp(b))
+        .map(|(other, _)| other.to_owned());
+    let fault = FilterFault::UnknownAttribute { name: name.text.clone(), alike, known };
+    FilterError { column: name.place.0, fault }
+}
+
+/// A test of an attribute of this type.
+#[derive(Clone, Copy)]
+struct Asked<'t> {
+    test: &'t ast::Test,
+    kind: &'t Kind,
+}
+
+impl<'t> Asked<'t> {
+    /// The error of an operator that values of the type do not have.
+    fn operator(self) -> FilterError {
+        let found = match &self.test.condition {
+            Condition::Exists => "`EXISTS`",
+            Condition::Compare(Operator::Equal, _) => "`=`",
+            Condition::Compare(Operator::Less, _) => "`<`",
+            Condition::Compare(Operator::LessOrEqual, _) => "`<=`",
+            Condition::Compare(Operator::Greater, _) => "`>`",
+            Condition::Compare(Operator::GreaterOrEqual, _) => "`>=`",
+            Condition::Range(..) => "`TO`",
+            Condition::In(_) => "`IN`",
+            Condition::StartsWith(_) => "`STARTS WITH`",
+        };
+        let Kind { name: kind, takes, .. } = *self.kind;
+        let name = self.test.name.text.clone();
+        let Place(column) = self.test.place;
+        FilterError { column, fault: FilterFault::Operator { name, kind, takes, found } }
+    }
+
+    /// What a value was read as, or the error if it is none of the type.
+    fn read<T>(self, value: &Written, read: Option<T>) -> Result<T, FilterError> {
+        read.ok_or_else(|| {
+            let Kind { name: kind, values: expected, .. } = *self.kind;
+            let (name, found) = (self.test.name.text.clone(), value.text.clone());
+            let fault = FilterFault::Value { name, kind, expected, found };
+            FilterError { column: value.place.0, fault }
+        })
+    }
+
+    /// The values that are wanted of a type that has an order. `range` says for which values an
+    /// operator holds: from one to another.
+    fn ordered<T: Copy + PartialOrd>(
+        self,
+        range: impl Fn(&str, Operator) -> Option<(T, T)>,
+    ) -> Result<Wanted<T>, FilterError> {
+        let range = |value: &Written, operator| self.read(value, range(&value.text, operator));
+        match &self.test.condition {
+            Condition::Compare(operator, value) => {
+                let (from, to) = range(value, *operator)?;
+                Ok(Wanted::Range(from, to))
+            }
+            Condition::Range(from, to) => {
+                let (from, most) = range(from, Operator::GreaterOrEqual)?;
+                let (least, to) = range(to, Operator::LessOrEqual)?;
+                // The ends of a range that has nothing mean nothing.
+                Ok(match (from <= most, least <= to) {
+                    (true, true) => Wanted::Range(from, to),
+                    (false, _) => Wanted::Range(from, most),
+                    (true, false) => Wanted::Range(least, to),
+                })
+            }
+            Condition::In(values) => {
+                let mut wanted = Vec::with_capacity(values.len());
+                for value in values {
+                    let (from, to) = range(value, Operator::Equal)?;
+                    if from <= to {
+                        wanted.push(from);
+                    }
+                }
+                wanted.sort_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
+                wanted.dedup();
+                Ok(Wanted::Any(wanted))
+            }
+            Condition::Exists | Condition::StartsWith(_) => Err(self.operator()),
+        }
+    }
+
+    /// The values of `=` and `IN`, which are all that types without an order have in common.
+    fn equals(self) -> Result<&'t [Written], FilterError> {
+        match &self.test.condition {
+            Condition::Compare(Operator::Equal, value) => Ok(std::slice::from_ref(value)),
+            Condition::In(values) => Ok(values),
+            _ => Err(self.operator()),
+        }
+    }
+
+    /// Whether false and true are wanted.
+    fn booleans(self) -> Result<[bool; 2], FilterError> {
+        let mut wanted = [false; 2];
+        for value in self.equals()? {
+            let truth = ["false", "true"].iter().position(|t| t.eq_ignore_ascii_case(&value.text));
+            wanted[self.read(value, truth)?] = true;
+        }
+        Ok(wanted)
+    }
+
+    /// The codes that are wanted of a dictionary.
+    fn codes(self, dictionary: &dyn Dictionary) -> Result<Codes, FilterError> {
+        if let Condition::StartsWith(prefix) = &self.test.condition {
+            return Ok(Codes::Range(dictionary.starting_with(&prefix.text)));
+        }
+        let codes = self.equals()?.iter().filter_map(|value| dictionary.code(&value.text));
+        Ok(Codes::of(codes.collect()))
+    }
+
+    /// The rows that are wanted by their words, ascending. Words that the model does not have are
+    /// no rows.
+    fn rows(self, columns: &dyn Columns) -> Result<Vec<Row>, FilterError> {
+        let rows = self.equals()?.iter().filter_map(|value| columns.row(&value.text));
+        let mut rows: Vec<Row> = rows.collect();
+        rows.sort_unstable();
+        rows.dedup();
+        Ok(rows)
+    }
+}

@@ -1,0 +1,51 @@
+//! Filters: which rows may be neighbours, by their attributes and words.
+//!
+//! ```text
+//! category = shoes AND price < 80 AND NOT brand IN [acme, "big foot"]
+//!
+//! filter = all { OR all }
+//! all    = part { AND part }
+//! part   = { NOT } ( test | "(" filter ")" )
+//! test   = NAME ( = | != | < | <= | > | >= ) value
+//!        | NAME value TO value
+//!        | NAME [ NOT ] IN "[" [ value { "," value } ] "]"
+//!        | NAME [ NOT ] STARTS WITH value
+//!        | NAME [ NOT ] EXISTS
+//!        | NAME IS [ NOT ] NULL
+//! value  = WORD | "TEXT" | 'TEXT'
+//! ```
+//!
+//! Keywords are read in any case. A value needs quotes only if it has a space, one of the signs
+//! above or a quote in it, or is a keyword; in quotes, `\"`, `\'` and `\\` are a quote and a
+//! backslash. The name `key` stands for a row's word.
+//!
+//! - Texts are equal if all their characters are. A list is equal to each of its texts.
+//! - Integers, numbers and date-times are compared exactly, however a number is written; `TO` has
+//!   both ends.
+//! - A row without a value meets no test. So it meets `!=`, `NOT IN` and `NOT`, as do all rows that
+//!   do not meet the test.
+//!
+//! [`parse`] reads a filter, [`check`] looks it up in the [`Columns`] of a model, and the
+//! [`Plan`] makes the set of rows that meet it. [`FilterSets`] keeps sets for other queries that name
+//! them.
+
+mod ast;
+mod check;
+mod columns;
+mod error;
+mod number;
+mod parse;
+mod plan;
+mod sets;
+mod tokens;
+
+pub use ast::{Condition, Expression, Operator, Place, Test, Written};
+pub use check::check;
+pub use columns::{Column, Columns, Dictionary, KEY, Values};
+pub use error::{FilterError, FilterFault};
+pub use parse::{MAX_LENGTH, MAX_NESTING, MAX_TESTS, MAX_VALUES, parse};
+pub use plan::Plan;
+pub use sets::FilterSets;
+
+#[cfg(test)]
+mod tests;

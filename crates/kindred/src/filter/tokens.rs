@@ -1,0 +1,153 @@
+//! A filter as a row of tokens.
+
+use super::ast::{Operator, is_bare, keyword};
+use super::error::FilterError;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Token {
+    /// Character of the filter at which it begins, from 1.
+    pub(super) column: usize,
+    pub(super) kind: TokenKind,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum TokenKind {
+    /// A word without quotes that is no keyword.
+    Word(String),
+    Quoted(String),
+    /// In capitals.
+    Keyword(&'static str),
+    Compare(Operator),
+    NotEqual,
+    Open,
+    Close,
+    OpenList,
+    CloseList,
+    Comma,
+}
+
+/// The tokens of a filter.
+pub(super) fn tokens(text: &str) -> Result<Vec<Token>, FilterError> {
+    let mut cursor = Cursor { rest: text, column: 1 };
+    let mut tokens = Vec::new();
+    while let Some(c) = cursor.peek() {
+        if c.is_whitespace() {
+            cursor.next();
+            continue;
+        }
+        let column = cursor.column;
+        let kind = match c {
+            '(' => cursor.sign(TokenKind::Open),
+            ')' => cursor.sign(TokenKind::Close),
+            '[' => cursor.sign(TokenKind::OpenList),
+            ']' => cursor.sign(TokenKind::CloseList),
+            ',' => cursor.sign(TokenKind::Comma),
+            '"' | '\'' => TokenKind::Quoted(quoted(&mut cursor, c)?),
+            '=' | '<' | '>' | '!' => operator(&mut cursor, c)?,
+            c if is_bare(c) => word(&mut cursor)?,
+            _ => {
+                return Err(FilterError::expected(column, "no control character")
+                    .hinting("a value with such a character needs quotes"));
+            }
+        };
+        tokens.push(Token { column, kind });
+    }
+    Ok(tokens)
+}
+
+fn operator(cursor: &mut Cursor<'_>, first: char) -> Result<TokenKind, FilterError> {
+    cursor.next();
+    let column = cursor.column;
+    let second = cursor.peek();
+    let is_equal = second == Some('=');
+    if is_equal && first != '=' {
+        cursor.next();
+    }
+    match (first, second) {
+        ('=', Some('=')) => Err(FilterError::expected(column, "a value").hinting("write `=`")),
+        ('=', Some('<' | '>')) => {
+            Err(FilterError::expected(column, "a value").hinting("write `<=` or `>=`"))
+        }
+        ('<', Some('>')) => Err(FilterError::expected(column, "a value").hinting("write `!=`")),
+        ('=', _) => Ok(TokenKind::Compare(Operator::Equal)),
+        ('<', Some('=')) => Ok(TokenKind::Compare(Operator::LessOrEqual)),
+        ('<', _) => Ok(TokenKind::Compare(Operator::Less)),
+        ('>', Some('=')) => Ok(TokenKind::Compare(Operator::GreaterOrEqual)),
+        ('>', _) => Ok(TokenKind::Compare(Operator::Greater)),
+        (_, Some('=')) => Ok(TokenKind::NotEqual),
+        _ => Err(FilterError::expected(column, "`=` after `!`")
+            .hinting("a negation is written NOT, as in NOT brand = acme")),
+    }
+}
+
+/// A word without quotes, or a keyword.
+fn word(cursor: &mut Cursor<'_>) -> Result<TokenKind, FilterError> {
+    let end = cursor.rest.find(|c| !is_bare(c)).unwrap_or(cursor.rest.len());
+    let word = &cursor.rest[..end];
+    (0..word.chars().count()).for_each(|_| cursor.next());
+    if let Some('"' | '\'') = cursor.peek() {
+        return Err(FilterError::expected(cursor.column, "no quote inside a word")
+            .hinting("put the whole value in quotes and a backslash before a quote inside it"));
+    }
+    Ok(match keyword(word) {
+        Some(keyword) => TokenKind::Keyword(keyword),
+        None => TokenKind::Word(word.to_owned()),
+    })
+}
+
+/// A text in quotes of either kind, in which a backslash stands before a quote or a backslash.
+fn quoted(cursor: &mut Cursor<'_>, quote: char) -> Result<String, FilterError> {
+    cursor.next();
+    let mut text = String::new();
+    while let Some(c) = cursor.peek() {
+        cursor.next();
+        match (c, cursor.peek()) {
+            (c, next) if c == quote => {
+                return match next {
+                    Some(next) if is_bare(next) || next == '"' || next == '\'' => {
+                        Err(FilterError::expected(cursor.column, "a space after the closing quote")
+                            .hinting("put a backslash before a quote inside a text"))
+                    }
+                    _ => Ok(text),
+                };
+            }
+            ('\\', Some(escaped @ ('"' | '\'' | '\\'))) => {
+                text.push(escaped);
+                cursor.next();
+            }
+            ('\\', _) => {
+                let expected = "a quote or a backslash after a backslash";
+                return Err(FilterError::expected(cursor.column, expected)
+                    .hinting("a backslash in quotes is written \\\\"));
+            }
+            (c, _) => text.push(c),
+        }
+    }
+    Err(FilterError::expected(cursor.column, "a closing quote")
+        .hinting("an opening quote has no closing one"))
+}
+
+struct Cursor<'a> {
+    rest: &'a str,
+    column: usize,
+}
+
+impl Cursor<'_> {
+    fn peek(&self) -> Option<char> {
+        self.rest.chars().next()
+    }
+
+    /// Goes past the next character.
+    fn next(&mut self) {
+        if let Some(c) = self.peek() {
+            self.rest = &self.rest[c.len_utf8()..];
+            self.column += 1;
+        }
+    }
+
+    /// Goes past a sign, which is this token.
+    fn sign(&mut self, kind: TokenKind) -> TokenKind {
+        self.next();
+        kind
+    }
+}
