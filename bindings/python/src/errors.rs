@@ -104,6 +104,10 @@ pub(crate) fn of_question(error: Error) -> PyErr {
         Error::BadExpression(ExpressionError { column, .. }) => {
             raise("ExpressionError", &message, |fields| fields.set_item("column", column))
         }
+        Error::InvalidFilter(fault) => raise("InvalidValueError", &message, |fields| {
+            fields.set_item("field", "filter")?;
+            fields.set_item("column", fault.column)
+        }),
         Error::DimensionMismatch { found, expected } => {
             raise("DimensionError", &message, |fields| {
                 fields.set_item("found", found)?;

@@ -34,6 +34,12 @@ impl FromPython for bool {
     }
 }
 
+impl FromPython for String {
+    fn from_python(value: &Bound<'_, PyAny>) -> Option<Self> {
+        value.extract().ok()
+    }
+}
+
 impl FromPython for Vec<String> {
     fn from_python(value: &Bound<'_, PyAny>) -> Option<Self> {
         // A word alone is no list of its letters.
@@ -89,6 +95,7 @@ pub(crate) fn declarations(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
             Values::Number => all.set_item(name, ("number", py.None(), must_be))?,
             Values::Switch => all.set_item(name, ("switch", py.None(), must_be))?,
             Values::Words { most } => all.set_item(name, ("words", most, must_be))?,
+            Values::Text => all.set_item(name, ("text", py.None(), must_be))?,
             Values::Name { of } => all.set_item(name, ("name", of.to_vec(), must_be))?,
         }
     }

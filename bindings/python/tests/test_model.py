@@ -237,7 +237,7 @@ def test_graphs(array, tmp_path):
 def test_every_option_of_the_engine_is_typed(question, typed):
     # Arguments of their own, or methods of their own.
     elsewhere = {"k", "with_vectors", "explain"}
-    of_values = {"whole": "int", "number": "float", "switch": "bool", "words": "Sequence[str]", "name": "str"}
+    of_values = {"whole": "int", "number": "float", "switch": "bool", "words": "Sequence[str]", "text": "str", "name": "str"}
     options = [name for name in _kindred.OPTIONS_OF[question] if name not in elsewhere]
     expected = {name: f"{of_values[_kindred.OPTIONS[name][0]]} | None" for name in options}
     assert {name: hint.__forward_arg__ for name, hint in typed.__annotations__.items()} == expected

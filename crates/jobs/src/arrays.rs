@@ -138,7 +138,7 @@ pub fn nearest(
     let (kindred, timeout) = (kindred.for_long_work(), options.timeout_ms);
     let model: &ModelStore = kindred.model().store();
     let not_for_arrays = options.not_for_arrays();
-    let options = Checked::new(model, options, None)?;
+    let options = Checked::new(model, kindred.sets(), options, None)?;
     if let Some(option) = not_for_arrays {
         let expected = "left out where the answer is arrays".into();
         return Err(Error::InvalidValue { field: option.into(), expected, found: None });

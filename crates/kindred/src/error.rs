@@ -4,6 +4,7 @@ use contract::{AnalogyError, QueryError, Row, ScoringError};
 use model_store::{ModelStore, Words, mistaken_for, plus_in_url};
 
 use crate::expression::{ExpressionError, spaced};
+use crate::filter::FilterError;
 use crate::heads::ScoresNotFinite;
 use crate::options;
 use crate::queue::SubmitError;
@@ -17,6 +18,9 @@ pub enum Error {
     /// An expression that does not follow the grammar.
     #[error(transparent)]
     BadExpression(#[from] ExpressionError),
+    /// A filter that does not follow its grammar, or names what the model does not have.
+    #[error(transparent)]
+    InvalidFilter(Box<FilterError>),
     /// The question as a whole is malformed.
     #[error("{reason}")]
     InvalidRequest {
@@ -174,6 +178,7 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Self::BadExpression(_) => "bad_expression",
+            Self::InvalidFilter(_) => "invalid_filter",
             Self::InvalidRequest { .. } => "invalid_request",
             Self::InvalidValue { .. } => "invalid_value",
             Self::DimensionMismatch { .. } => "dimension_mismatch",
@@ -260,6 +265,12 @@ pub(crate) fn zero_row(model: &ModelStore, row: Row) -> Error {
         "the vector of `{word}` is zero: it has no direction, so it can't be compared or added"
     );
     Error::ZeroQuery { reason }
+}
+
+impl From<FilterError> for Error {
+    fn from(error: FilterError) -> Self {
+        Self::InvalidFilter(Box::new(error))
+    }
 }
 
 impl From<ScoresNotFinite> for Error {

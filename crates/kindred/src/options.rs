@@ -112,6 +112,13 @@ macro_rules! with_options {
                 flag: Some(Flag { long: "max-score", short: None, value: "SCORE" }),
                 help: "Maximum score of a neighbour",
             }
+            filter: String [nearest analogy rank] {
+                values: Values::Text,
+                must_be: "an expression over the model's attributes, such as \
+                          `price < 80 AND category = shoes`",
+                flag: Some(Flag { long: "filter", short: None, value: "FILTER" }),
+                help: "Search only the rows whose attributes meet this, such as 'price < 80'",
+            }
             with_vectors: bool [nearest analogy _] {
                 values: Values::Switch,
                 must_be: "true or false",
@@ -215,6 +222,8 @@ pub enum Values {
         /// How many at most.
         most: usize,
     },
+    /// A text.
+    Text,
     /// A name.
     Name {
         /// All that there are.
@@ -267,6 +276,8 @@ impl OptionValue for f64 {
 }
 
 impl OptionValue for bool {}
+
+impl OptionValue for String {}
 
 impl OptionValue for Vec<String> {
     fn is_one_of(&self, values: &Values) -> bool {

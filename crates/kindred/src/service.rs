@@ -23,9 +23,10 @@ use crate::evaluation::analogies::Section;
 use crate::evaluation::results::{AnalogyResult, Case, SimilarityResult};
 use crate::evaluation::run::Evaluation;
 use crate::evaluation::similarities::Pair;
+use crate::filter::FilterSets;
 use crate::heads::{Expander, Head, HeadError, Tokenised, Vocabulary, built_in, own_expander};
 use crate::placement::Placed;
-use crate::question::{Checked, MAX_RANKED, placed, prepare, prepare_rank};
+use crate::question::{Checked, MAX_RANKED, placed, prepare, prepare_rank, rows_of};
 use crate::queue::{self, DeviceThreads, Limits, QueueHandle, QueueStatistics, Until};
 use crate::search::{Search, SearchResult};
 use crate::warm_up::WarmUp;
@@ -122,6 +123,8 @@ const CORES_TO_WATCH: usize = 4;
 
 struct Shared {
     model: Model,
+    /// Sets of rows that filters have made.
+    sets: FilterSets,
     queue: QueueHandle,
     // Dropped after the queue, which ends them.
     _threads: OwnThreads,
@@ -216,7 +219,9 @@ impl Kindred {
         }
         let staging = staging.filter(|_| is_gpu);
         let _threads = OwnThreads(Mutex::new(Some(threads)));
-        let shared = Arc::new(Shared { model, queue, _threads, engine, staging, placed, timer });
+        let sets = FilterSets::for_model(model.store());
+        let shared = Shared { model, sets, queue, _threads, engine, staging, placed, timer };
+        let shared = Arc::new(shared);
         Ok(Self { shared, account: Account::new(), timeout, suggests: true })
     }
 
@@ -237,6 +242,30 @@ impl Kindred {
     /// The model.
     pub fn model(&self) -> &Model {
         &self.shared.model
+    }
+
+    /// The sets of rows that filters of the model have made.
+    pub fn sets(&self) -> &FilterSets {
+        &self.shared.sets
+    }
+
+    /// How many rows meet a filter.
+    ///
+    /// ```
+    /// use kindred::{Kindred, Model, Settings};
+    ///
+    /// let kindred = Kindred::start(Model::demo()?, Settings::default())?;
+    /// assert_eq!(kindred.count("key IN [frog, toad, frogg]")?, 2);
+    ///
+    /// let error = kindred.count("price < 80").unwrap_err();
+    /// assert!(error.to_string().contains("column 1: the model has no attribute `price`"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidFilter`].
+    pub fn count(&self, filter: &str) -> Result<usize, Error> {
+        rows_of(self.store(), self.sets(), filter).map(|rows| rows.len())
     }
 
     /// The engine's name and what it runs on.
@@ -350,7 +379,7 @@ impl Kindred {
         let model = self.store();
         let mut prepared = Vec::with_capacity(asked.len());
         let faults = asked.into_iter().map(|(target, options)| {
-            let query = Checked::new(model, options, None)
+            let query = Checked::new(model, self.sets(), options, None)
                 .and_then(|options| prepare(model, target, &options))
                 .map_err(|error| match self.suggests {
                     true => error.with_suggestions(model),
@@ -397,7 +426,7 @@ impl Kindred {
         let (asking, model) = (self.asking(options.timeout_ms), self.store());
         let words: Vec<String> = words.into_iter().map(Into::into).collect();
         let prepared = if (1..=MAX_RANKED).contains(&words.len()) {
-            Checked::new(model, options, None)
+            Checked::new(model, self.sets(), options, None)
                 .and_then(|options| prepare_rank(model, words, target.into(), &options))
                 .map_err(|error| error.with_suggestions(model))
         } else {

@@ -10,6 +10,7 @@ use contract::{
     HeadEngine, Hit, Query, Row, RowBitmap, SearchEngine, UsualCosts,
 };
 use cpu_core::ReferenceEngine;
+use kindred::filter::FilterSets;
 use kindred::heads::WantedTerms;
 use kindred::question::{Checked, prepare};
 use kindred::queue::{Limits, SubmitError};
@@ -57,10 +58,11 @@ fn options_do_here_what_they_do_in_requests() {
 fn questions_for_the_rows_of_a_set_have_one_of_their_model_and_version() {
     let rows = ROWS.iter().map(|(word, row)| (*word, &row[..]));
     let model = Arc::new(ModelStore::from_rows("tiny", 2, rows).unwrap());
+    let sets = FilterSets::for_model(&model);
     let checked = |rows: usize, version: &str| {
         let set = RowBitmap::of_rows([Row(0), Row(2), Row(5)], rows, version);
         let options = Options::new().excluding(["car"]).vocab_limit(6);
-        Checked::new(&model, options, None).unwrap().within(&model, Arc::new(set))
+        Checked::new(&model, &sets, options, None).unwrap().within(&model, Arc::new(set))
     };
     let checked_here = checked(6, model.version()).unwrap();
     let prepared = prepare(&model, Target::Word("frog".to_owned()), &checked_here).unwrap();

@@ -67,10 +67,12 @@ class InvalidValueError(QuestionError):
     Attributes:
         field: its name; None if the question as a whole is malformed.
         expected: what it must be.
+        column: of a filter, the character where its fault is, from 1.
     """
 
     field: str | None = None
     expected: str | None = None
+    column: int | None = None
 
 
 class ExpressionError(QuestionError):

@@ -19,6 +19,8 @@ class SearchOptions(TypedDict, total=False):
     """Only neighbours with at least this score."""
     max_score: float | None
     """Only neighbours with at most this score."""
+    filter: str | None
+    """Only rows whose attributes meet this: ``"price < 80 AND category = shoes"``."""
     timeout_ms: int | None
     """Time limit of the answer, in milliseconds."""
 

@@ -56,10 +56,9 @@ pub fn run(
 ) -> Result<BulkSummary, JobError> {
     let question = work.question();
     question.check_output(files.1, options)?;
-    let model = kindred.model().store();
-    work.check(model)?;
+    work.check(kindred)?;
     // A look-up of a word then takes a fraction of the time.
-    model.words().make_table();
+    kindred.model().store().words().make_table();
     let local = Local { kindred: kindred.for_long_work(), work };
     run_by(&local, &question, files, options, on_progress)
 }

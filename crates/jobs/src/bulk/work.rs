@@ -5,8 +5,7 @@ use std::sync::Arc;
 use kindred::heads::{Expander, Form, Head, WantedTerms};
 use kindred::options::DEFAULT_K;
 use kindred::question::Checked;
-use kindred::{Classified, NamedLabel, Options};
-use model_store::ModelStore;
+use kindred::{Classified, Kindred, NamedLabel, Options};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -78,10 +77,11 @@ impl BulkWork {
     }
 
     /// Refuses options that no row could be asked with.
-    pub(super) fn check(&self, model: &ModelStore) -> Result<(), JobError> {
+    pub(super) fn check(&self, kindred: &Kindred) -> Result<(), JobError> {
         match self {
             Self::Nearest(options) | Self::NearestOfTexts(options) | Self::Analogy(options) => {
-                let checked = Checked::new(model, options.clone(), None);
+                let model = kindred.model().store();
+                let checked = Checked::new(model, kindred.sets(), options.clone(), None);
                 checked.map(drop).map_err(|error| JobError::Refused(error.to_string()))
             }
             Self::Classify(..) | Self::Expand(..) => Ok(()),

@@ -9,6 +9,7 @@ use super::columns::{Column, Columns, Dictionary, KEY, Values};
 use super::error::{FilterError, FilterFault};
 use super::number::Number;
 use super::plan::{Codes, Node, Plan, Test, Wanted};
+use crate::text::cut;
 
 /// Names are alike from this on, by strsim's measure, where 1 is equal: as clap has it for flags.
 const ALIKE: f64 = 0.7;
@@ -120,7 +121,7 @@ fn unknown(name: &Written, mut known: Vec<String>) -> FilterError {
         .filter(|(_, likeness)| *likeness > ALIKE)
         .max_by(|(_, a), (_, b)| a.total_cmp(b))
         .map(|(other, _)| other.to_owned());
-    let fault = FilterFault::UnknownAttribute { name: name.text.clone(), alike, known };
+    let fault = FilterFault::UnknownAttribute { name: cut(name.text.clone()), alike, known };
     FilterError { column: name.place.0, fault }
 }
 
@@ -146,7 +147,7 @@ impl<'t> Asked<'t> {
             Condition::StartsWith(_) => "`STARTS WITH`",
         };
         let Kind { name: kind, takes, .. } = *self.kind;
-        let name = self.test.name.text.clone();
+        let name = cut(self.test.name.text.clone());
         let Place(column) = self.test.place;
         FilterError { column, fault: FilterFault::Operator { name, kind, takes, found } }
     }
@@ -155,7 +156,7 @@ impl<'t> Asked<'t> {
     fn read<T>(self, value: &Written, read: Option<T>) -> Result<T, FilterError> {
         read.ok_or_else(|| {
             let Kind { name: kind, values: expected, .. } = *self.kind;
-            let (name, found) = (self.test.name.text.clone(), value.text.clone());
+            let (name, found) = (cut(self.test.name.text.clone()), cut(value.text.clone()));
             let fault = FilterFault::Value { name, kind, expected, found };
             FilterError { column: value.place.0, fault }
         })

@@ -72,6 +72,25 @@ pub enum FilterFault {
     },
 }
 
+impl FilterFault {
+    /// What should stand there, if there is a short answer.
+    pub fn expected(&self) -> Option<&str> {
+        match self {
+            Self::Syntax { expected, .. } | Self::Value { expected, .. } => Some(expected),
+            Self::Operator { takes, .. } => Some(takes),
+            Self::UnknownAttribute { .. } | Self::TooMany { .. } => None,
+        }
+    }
+
+    /// The names that would be right in the place of an unknown one.
+    pub fn known(&self) -> &[String] {
+        match self {
+            Self::UnknownAttribute { known, .. } => known,
+            _ => &[],
+        }
+    }
+}
+
 fn in_parentheses(hint: Option<&str>) -> String {
     hint.map(|hint| format!(" ({hint})")).unwrap_or_default()
 }

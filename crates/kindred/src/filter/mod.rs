@@ -26,14 +26,15 @@
 //!   do not meet the test.
 //!
 //! [`parse`] reads a filter, [`check`] looks it up in the [`Columns`] of a model, and the
-//! [`Plan`] makes the set of rows that meet it. [`FilterSets`] keeps sets for other queries that name
-//! them.
+//! [`Plan`] makes the set of rows that meet it. [`FilterSets`] does all of this for a text, and keeps
+//! the sets for other queries that name them.
 
 mod ast;
 mod check;
 mod columns;
 mod error;
 mod number;
+mod of_model;
 mod parse;
 mod plan;
 mod sets;

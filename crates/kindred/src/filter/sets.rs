@@ -1,14 +1,25 @@
 //! Sets of rows that filters have made, so that each is made once for all queries that name it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use contract::RowBitmap;
+use model_store::ModelStore;
 
 use super::ast::Expression;
+use super::check::check;
+use super::columns::Columns;
+use super::error::FilterError;
+use super::parse::parse;
 
 /// Sets that are kept, however small they are.
 const MAX_SETS: usize = 1024;
+
+/// Ways to write them that are kept.
+const MAX_TEXTS: usize = 4 * MAX_SETS;
+
+/// Longer texts are read each time.
+const MAX_KEPT_TEXT: usize = 1024;
 
 /// The sets of some filters: at most so many bytes. Those that were not used for the longest time
 /// go first.
@@ -30,10 +41,14 @@ pub struct FilterSets {
     kept: Mutex<Kept>,
 }
 
+/// The model's version and a filter's form.
+type Key = (String, String);
+
 #[derive(Debug, Default)]
 struct Kept {
-    /// By the model's version and the filter's form.
-    sets: HashMap<(String, String), Slot>,
+    sets: HashMap<Key, Slot>,
+    /// Whose set a text names.
+    texts: HashMap<String, Key>,
     /// Counts uses.
     uses: u64,
 }
@@ -49,6 +64,46 @@ impl FilterSets {
     /// Keeps sets of at most this many bytes together.
     pub fn new(most_bytes: usize) -> Self {
         Self { most_bytes, kept: Mutex::default() }
+    }
+
+    /// As much as suits a model: a thirty-second of its table, but at least 16 MB.
+    pub fn for_model(model: &ModelStore) -> Self {
+        const LEAST: usize = 16 << 20;
+        Self::new((size_of_val(model.table().components()) / 32).max(LEAST))
+    }
+
+    /// The rows of a model that meet a filter. `version` is that of the model.
+    ///
+    /// # Errors
+    /// If the text is no filter, or names what the model does not have.
+    pub fn of(
+        &self,
+        text: &str,
+        columns: &dyn Columns,
+        version: &str,
+    ) -> Result<Arc<RowBitmap>, FilterError> {
+        if let Some(set) = self.kept(text, version) {
+            return Ok(set);
+        }
+        let filter = parse(text)?;
+        let plan = check(&filter, columns)?;
+        let set = self.get(&filter, version, || plan.bitmap(version));
+        if text.len() <= MAX_KEPT_TEXT {
+            self.locked().name(text, (version.to_owned(), filter.to_string()));
+            self.make_room();
+        }
+        Ok(set)
+    }
+
+    /// The set that a text names, if it is there. Nothing is read or made.
+    pub fn kept(&self, text: &str, version: &str) -> Option<Arc<RowBitmap>> {
+        let mut kept = self.locked();
+        let Kept { sets, texts, uses } = &mut *kept;
+        let key = texts.get(text).filter(|(of, _)| of == version)?;
+        let slot = sets.get_mut(key)?;
+        *uses += 1;
+        slot.last_use = *uses;
+        slot.set.get().cloned()
     }
 
     /// The set of a filter over a model of this version. If it is not there, this caller makes it,
@@ -72,8 +127,12 @@ impl FilterSets {
         set
     }
 
-    fn slot(&self, key: (String, String)) -> Arc<OnceLock<Arc<RowBitmap>>> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+    fn locked(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn slot(&self, key: Key) -> Arc<OnceLock<Arc<RowBitmap>>> {
+        let mut kept = self.locked();
         kept.uses += 1;
         let last_use = kept.uses;
         let slot = kept.sets.entry(key).or_insert_with(|| Slot { set: Arc::default(), last_use });
@@ -83,23 +142,24 @@ impl FilterSets {
 
     /// Drops sets until the others are within the bounds. Queries that use them keep them.
     fn make_room(&self) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.locked();
         while kept.sets.len() > MAX_SETS || kept.bytes() > self.most_bytes {
             let made = kept.sets.iter().filter(|(_, slot)| slot.set.get().is_some());
             let Some(oldest) = made.min_by_key(|(_, slot)| slot.last_use) else { return };
             let oldest = oldest.0.clone();
             kept.sets.remove(&oldest);
+            kept.texts.retain(|_, key| *key != oldest);
         }
     }
 
-    /// Bytes of the sets that are kept.
+    /// Bytes of the sets that are kept, and of the ways to write them.
     pub fn bytes(&self) -> usize {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).bytes()
+        self.locked().bytes()
     }
 
     /// The number of sets that are kept.
     pub fn len(&self) -> usize {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).sets.len()
+        self.locked().sets.len()
     }
 
     /// Whether no set is kept.
@@ -110,10 +170,23 @@ impl FilterSets {
 
 impl Kept {
     fn bytes(&self) -> usize {
-        let of = |((version, form), slot): (&(String, String), &Slot)| {
-            version.len() + form.len() + slot.set.get().map_or(0, |set| set.bytes())
-        };
-        self.sets.iter().map(of).sum()
+        let of_key = |(version, form): &Key| version.len() + form.len();
+        let of_set =
+            |(key, slot): (&Key, &Slot)| of_key(key) + slot.set.get().map_or(0, |set| set.bytes());
+        let of_text = |(text, key): (&String, &Key)| text.len() + of_key(key);
+        let sets: usize = self.sets.iter().map(of_set).sum();
+        sets + self.texts.iter().map(of_text).sum::<usize>()
+    }
+
+    /// Keeps a way to write the filter of a set, if the set is kept.
+    fn name(&mut self, text: &str, key: Key) {
+        if !self.sets.contains_key(&key) {
+            return;
+        }
+        if self.texts.len() >= MAX_TEXTS {
+            self.texts.clear();
+        }
+        self.texts.insert(text.to_owned(), key);
     }
 }
 

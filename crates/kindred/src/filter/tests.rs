@@ -202,3 +202,29 @@ fn length_nesting_tests_and_values_are_bounded() {
     assert!(parse(&"NOT ".repeat(16_000)).is_err(), "and the stack holds");
     assert_eq!(parse(&("NOT ".repeat(16_000) + "a = 1")).unwrap().to_string(), "a = 1");
 }
+
+#[test]
+fn a_text_is_read_once_while_its_set_is_kept() {
+    let (shop, sets) = (shop(), FilterSets::new(1 << 20));
+    assert_eq!(sets.kept("price < 80", "v1"), None);
+    let cheap = sets.of("price < 80", &shop, "v1").unwrap();
+    assert_eq!(cheap.members_in(0..5).map(|row| row.0).collect::<Vec<_>>(), [0, 3]);
+    let id = |set: Option<std::sync::Arc<contract::RowBitmap>>| set.map(|set| set.id());
+    assert_eq!(id(sets.kept("price < 80", "v1")), Some(cheap.id()));
+    assert_eq!(id(sets.kept("price < 80", "v2")), None);
+    // Another way to write it is read, and finds the same set.
+    assert_eq!(id(sets.kept("price<80", "v1")), None);
+    assert_eq!(sets.of("price<80", &shop, "v1").unwrap().id(), cheap.id());
+    assert_eq!(id(sets.kept("price<80", "v1")), Some(cheap.id()));
+    assert_ne!(sets.of("price < 80", &shop, "v2").unwrap().id(), cheap.id());
+    assert_eq!(sets.of("prize < 80", &shop, "v1").unwrap_err().column, 1);
+    assert_eq!(sets.of("price < ", &shop, "v1").unwrap_err().column, 9);
+    // What is dropped is not found by its text either.
+    let few = FilterSets::new(300);
+    few.of("price < 80", &shop, "v1").unwrap();
+    for price in 0..9 {
+        few.of(&format!("price > {price}"), &shop, "v1").unwrap();
+    }
+    assert_eq!(id(few.kept("price < 80", "v1")), None);
+    assert!(few.bytes() <= 300, "{} bytes", few.bytes());
+}

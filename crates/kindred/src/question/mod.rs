@@ -1,7 +1,7 @@
 //! From what people write to checked queries, and back to words.
 //!
 //! The path of a question: a [`Target`] and [`Options`](crate::Options) → `look_up` and `text`
-//! (words to rows) → `formula` (how rows are scored) → [`prepare`] (a checked query) → `search`
+//! (words to rows), [`filter`](crate::filter) (which rows) → `formula` (how rows are scored) → [`prepare`] (a checked query) → `search`
 //! (through the queue) → `explain`.
 
 mod compare;
@@ -23,7 +23,7 @@ pub use explain::{Explanation, Part, Placed, Term, WordSimilarity, placed};
 pub use formula::{Formula, MAX_FACTORS};
 pub use look_up::unknown_words;
 pub use pick::Pick;
-pub use prepare::{Checked, Common, Notes, Prepared, prepare};
+pub use prepare::{Checked, Common, Notes, Prepared, prepare, rows_of};
 pub use rank::{MAX_RANKED, prepare_rank};
 pub use target::{Target, WordWithWeight};
 pub use text::{MAX_TEXT_WORDS, TEXT_MUST_BE};

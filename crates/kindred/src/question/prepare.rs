@@ -16,6 +16,7 @@ use super::look_up::{look_up, row_of, unknown_words};
 use super::pick::{Fold, Pick};
 use super::target::{Target, WordWithWeight};
 use super::text::tokens;
+use crate::filter::FilterSets;
 use crate::options::{DEFAULT_K, Unknown};
 use crate::{Error, Method, Options};
 
@@ -24,21 +25,37 @@ use crate::{Error, Method, Options};
 pub struct Common {
     options: Options,
     excluded: Option<Arc<Excluded>>,
+    within: Option<Arc<RowBitmap>>,
 }
 
 impl Common {
-    /// Checks the options, and looks up the words that all queries exclude.
+    /// Checks the options, looks up the words that all queries exclude, and makes the set of the
+    /// filter that they have in common, unless it is among `sets`.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for an option that is out of bounds.
-    pub fn new(model: &ModelStore, mut options: Options) -> Result<Self, Error> {
+    /// [`Error::InvalidValue`] for an option that is out of bounds; [`Error::InvalidFilter`].
+    pub fn new(model: &ModelStore, sets: &FilterSets, mut options: Options) -> Result<Self, Error> {
         let words = options.exclude.take();
         let excluded = words.map(|words| Excluded::new(model, words)).transpose()?;
-        match options.out_of_bounds() {
-            Some(wrong) => Err(Error::out_of_bounds(wrong)),
-            None => Ok(Self { options, excluded }),
+        if let Some(wrong) = options.out_of_bounds() {
+            return Err(Error::out_of_bounds(wrong));
         }
+        let within = options.filter.take().map(|filter| rows_of(model, sets, &filter));
+        Ok(Self { options, excluded, within: within.transpose()? })
     }
+}
+
+/// The rows that meet a filter. Takes about a nanosecond for each test of a row, unless the set is
+/// among `sets`, which keep it.
+///
+/// # Errors
+/// [`Error::InvalidFilter`].
+pub fn rows_of(
+    model: &ModelStore,
+    sets: &FilterSets,
+    filter: &str,
+) -> Result<Arc<RowBitmap>, Error> {
+    Ok(sets.of(filter, model, model.version())?)
 }
 
 /// The options of a query, within their bounds, with defaults where nothing was given.
@@ -48,7 +65,7 @@ pub struct Checked {
     pub k: usize,
     /// `None` for most queries.
     excluded: Option<Arc<Excluded>>,
-    /// The rows that may be neighbours, if not all may.
+    /// The rows that meet the filter, if there is one.
     within: Option<Arc<RowBitmap>>,
     include_query: bool,
     vocab_limit: Option<u32>,
@@ -65,12 +82,18 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// `own` options, `common` ones where there are none, defaults where there are neither.
+    /// `own` options, `common` ones where there are none, defaults where there are neither. Makes
+    /// the set of an own filter, unless it is among `sets`.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for the first option that is out of bounds;
-    /// [`Error::InvalidRequest`] for a minimum score above the maximum.
-    pub fn new(model: &ModelStore, own: Options, common: Option<&Common>) -> Result<Self, Error> {
+    /// [`Error::InvalidRequest`] for a minimum score above the maximum; [`Error::InvalidFilter`].
+    pub fn new(
+        model: &ModelStore,
+        sets: &FilterSets,
+        own: Options,
+        common: Option<&Common>,
+    ) -> Result<Self, Error> {
         let options = match common {
             Some(common) => own.or(&common.options),
             None => own,
@@ -88,6 +111,7 @@ impl Checked {
             vocab_limit,
             min_score,
             max_score,
+            filter,
             with_vectors,
             unknown,
             fold_case,
@@ -117,10 +141,16 @@ impl Checked {
             (None, Some(common)) => common.excluded.clone(),
             (None, None) => None,
         };
+        // The last check, because it takes the longest.
+        let within = match (filter, common) {
+            (Some(filter), _) => Some(rows_of(model, sets, &filter)?),
+            (None, Some(common)) => common.within.clone(),
+            (None, None) => None,
+        };
         Ok(Self {
             k: k.unwrap_or(DEFAULT_K) as usize,
             excluded,
-            within: None,
+            within,
             include_query: include_query.unwrap_or(false),
             // A limit above `u32::MAX` means all rows.
             vocab_limit: vocab_limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX)),
@@ -134,7 +164,7 @@ impl Checked {
         })
     }
 
-    /// The same options for the rows of a set alone, such as that of a filter.
+    /// The same options for those rows that are in a set as well.
     ///
     /// # Errors
     /// [`Error::Internal`] if it is a set of rows of another model, or of another version of it.
@@ -142,7 +172,16 @@ impl Checked {
         if rows.version() != model.version() || rows.rows() != model.rows() {
             return Err(Error::Internal);
         }
-        Ok(Self { within: Some(rows), ..self })
+        let within = match self.within {
+            Some(own) => Arc::new(own.and(&rows)),
+            None => rows,
+        };
+        Ok(Self { within: Some(within), ..self })
+    }
+
+    /// The rows that meet the filter, if there is one.
+    pub fn rows(&self) -> Option<&Arc<RowBitmap>> {
+        self.within.as_ref()
     }
 
     /// How many rows these options exclude, besides the words of the query.

@@ -9,7 +9,7 @@ use crate::workers::Cancellation;
 
 /// About how long a stage takes, in nanoseconds of one core. It is estimated before the stage
 /// begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Cost(pub(super) u64);
 
 impl Cost {
@@ -68,6 +68,18 @@ impl Cost {
         let of_vectors = numbers / dim.max(1) * (QUERY + query.len() / BYTES_PER_EXCLUDED);
         let Self(of_query) = Self::of_text(std::iter::once(query));
         Self((numbers * NUMBER + of_vectors) as u64 + of_query)
+    }
+
+    /// The cost of making the sets of rows of some filters, which have this many tests together,
+    /// for a model of this many rows.
+    pub(super) fn of_filters(tests: usize, rows: usize) -> Self {
+        // A test of a row takes 0.3 to 1 ns; of a list of texts, more.
+        Self((tests * rows) as u64)
+    }
+
+    /// The cost of a stage that does both.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self(self.0 + other.0)
     }
 
     /// The cost of writing n numbers or words of an answer.
@@ -160,6 +172,14 @@ mod tests {
         let Cost(excluding) = Cost::of_array(20_000, 50, excluded.as_bytes());
         let Cost(without) = Cost::of_array(20_000, 50, b"");
         assert!(excluding - in_text > without * 5 / 4, "each query has its own list");
+    }
+
+    #[test]
+    fn sets_of_many_rows_or_tests_are_long_work() {
+        assert!(!Cost::of_filters(1, 30_000).is_long());
+        assert!(Cost::of_filters(64, 30_000).is_long() && Cost::of_filters(1, 2_000_000).is_long());
+        let text = Cost::of_text(std::iter::once(&[b'x'; 50_000][..]));
+        assert!(!text.is_long() && text.and(Cost::of_filters(5, 30_000)).is_long());
     }
 
     #[test]

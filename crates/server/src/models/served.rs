@@ -12,6 +12,7 @@ use kindred::contract::EngineDescription;
 use super::heads::ServedHead;
 use super::readiness::Readiness;
 use crate::observe::EngineFigures;
+use kindred::filter::FilterSets;
 use kindred::heads::Tokenised;
 use kindred::placement::Placed;
 use kindred::queue::{DeviceThreads, QueueHandle, Replicas};
@@ -23,6 +24,8 @@ pub struct ServedModel {
     // instead of a thread that others wait for.
     /// Table and words.
     pub model: Arc<ModelStore>,
+    /// The sets of rows that filters have made.
+    pub(crate) sets: FilterSets,
     pub(crate) queue: QueueHandle,
     /// The engine that searches it.
     pub engine: EngineDescription,
@@ -108,6 +111,7 @@ impl ServedModel {
         Self {
             heads: ArcSwap::from_pointee(heads),
             etag: weak_tag(&beginning),
+            sets: FilterSets::for_model(&model),
             readiness: Readiness::new(&model, readiness_timeout),
             engine: engines.description().clone(),
             replicas: engines.replicas().clone(),

@@ -40,6 +40,10 @@ def _words(value: Any, most: int) -> list[str] | None:
     return words if len(words) <= most and all(isinstance(word, str) for word in words) else None
 
 
+def _text(value: Any, _: None) -> str | None:
+    return value if isinstance(value, str) else None
+
+
 def _name(value: Any, names: list[str]) -> str | None:
     return value if isinstance(value, str) and value in names else None
 
@@ -50,6 +54,7 @@ READERS: dict[str, Callable[[Any, Any], Any]] = {
     "number": _number,
     "switch": _switch,
     "words": _words,
+    "text": _text,
     "name": _name,
 }
 

@@ -29,6 +29,7 @@ from .._errors import (
 CODES: dict[str, type[KindredError]] = {
     "unknown_word": UnknownWordError,
     "invalid_value": InvalidValueError,
+    "invalid_filter": InvalidValueError,
     "invalid_request": InvalidValueError,
     "unknown_field": InvalidValueError,
     "too_many_results": InvalidValueError,

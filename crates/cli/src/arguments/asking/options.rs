@@ -29,6 +29,12 @@ macro_rules! one_value {
 
 one_value!(u64, f64, Method, Unknown);
 
+impl FromFlag for String {
+    fn read(matches: &ArgMatches, name: &str) -> Option<Self> {
+        matches.try_get_one::<Self>(name).ok().flatten().cloned()
+    }
+}
+
 /// A switch that is not given is `None`, not `false`.
 impl FromFlag for bool {
     fn read(matches: &ArgMatches, name: &str) -> Option<Self> {
@@ -133,6 +139,8 @@ fn argument(declared: &'static Declaration, flag: Flag) -> Arg {
             .action(ArgAction::Append)
             .value_parser(value_parser!(String))
             .allow_hyphen_values(true),
-        Values::Name { .. } => argument.value_name(flag.value).value_parser(value_parser!(String)),
+        Values::Text | Values::Name { .. } => {
+            argument.value_name(flag.value).value_parser(value_parser!(String))
+        }
     }
 }

@@ -220,6 +220,10 @@ impl ApiError {
                 };
                 unknown.iter().map(of_word).sum()
             }
+            Self::Question(Error::InvalidFilter(fault)) => {
+                let known = fault.fault.known().iter().map(|name| name.len() + 3);
+                fault.to_string().len() + known.sum::<usize>()
+            }
             Self::InQuery { error, .. } => error.bytes(),
             _ => 0,
         }

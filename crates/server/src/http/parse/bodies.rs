@@ -43,7 +43,7 @@ macro_rules! as_it_is {
     };
 }
 
-as_it_is!(u64, f64, bool, Unknown, Method);
+as_it_is!(u64, f64, bool, String, Unknown, Method);
 
 /// If there are too many words, keeps one too many, so that a later check notices.
 impl FromJson for Vec<String> {

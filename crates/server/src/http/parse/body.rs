@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use axum::http::{HeaderMap, Uri, header};
+use kindred::filter::MAX_TESTS;
 use memchr::memmem;
 
 use super::arrays::Array;
@@ -55,8 +56,8 @@ pub(in crate::http) struct Received {
     pub(in crate::http) is_array: bool,
     /// Whether it is a GET: everything is in the query string.
     pub(in crate::http) is_get: bool,
-    /// Dimensions of the model that it is for.
-    dim: usize,
+    /// Rows and dimensions of the model that it is for.
+    shape: (usize, usize),
 }
 
 /// Receives a body. Memory is counted as the body arrives, not as its length is declared. So a
@@ -127,15 +128,15 @@ impl Received {
             false => ApiError::BodyTimeout { limit: body_read_timeout },
         };
         let (pieces, room) = arrives.map_err(late)??;
-        let (is_array, dim) = (negotiation::is_npy(&head.headers), call.model.dim());
+        let (is_array, shape) = (negotiation::is_npy(&head.headers), shape(call));
         let (headers, uri) = (head.headers, head.uri);
-        Ok(Self { headers, uri, pieces, room, is_array, is_get: false, dim })
+        Ok(Self { headers, uri, pieces, room, is_array, is_get: false, shape })
     }
 
     /// A GET request. Memory for its query string is counted already, if that is long.
     pub(in crate::http) fn of_get(call: &Call, headers: HeaderMap, uri: Uri) -> Self {
-        let (pieces, room, dim) = (Vec::new(), None, call.model.dim());
-        Self { headers, uri, pieces, room, is_array: false, is_get: true, dim }
+        let (pieces, room, shape) = (Vec::new(), None, shape(call));
+        Self { headers, uri, pieces, room, is_array: false, is_get: true, shape }
     }
 
     /// The query string, still encoded.
@@ -143,15 +144,19 @@ impl Received {
         self.uri.query().unwrap_or_default()
     }
 
-    /// The cost of parsing the body and looking up its words.
+    /// The cost of parsing the body, looking up its words, and making the sets of its filters.
     pub(in crate::http) fn cost(&self) -> Cost {
+        let ((rows, dim), query) = (self.shape, self.query().as_bytes());
         if self.is_array {
-            return Cost::of_array(self.length(), self.dim, self.query().as_bytes());
+            let of_filters = Cost::of_filters(tests(query, b"filter="), rows);
+            return Cost::of_array(self.length(), dim, query).and(of_filters);
         }
         if self.is_get {
-            return Cost::of_query_string(self.query().as_bytes());
+            return Cost::of_query_string(query);
         }
-        Cost::of_text(self.pieces.iter().map(|piece| &piece[..]))
+        let tests = self.pieces.iter().map(|piece| tests(piece, b"\"filter\"")).sum();
+        let of_text = Cost::of_text(self.pieces.iter().map(|piece| &piece[..]));
+        of_text.and(Cost::of_filters(tests, rows))
     }
 
     /// The request's deadline, as far as it is known before the body is parsed. Parsing may wait
@@ -224,6 +229,22 @@ impl Received {
     }
 }
 
+/// Rows and dimensions of the model of a call.
+fn shape(call: &Call) -> (usize, usize) {
+    (call.model.rows(), call.model.dim())
+}
+
+/// About how many tests the filters of a body or of a query string have. `name` is what stands
+/// before each filter.
+fn tests(text: &[u8], name: &[u8]) -> usize {
+    /// Bytes of a short test, with the word that joins it to the next.
+    const BYTES_PER_TEST: usize = 12;
+    match memmem::find_iter(text, name).count() {
+        0 => 0,
+        filters => (filters + text.len() / BYTES_PER_TEST).min(filters * MAX_TESTS),
+    }
+}
+
 /// The number of milliseconds after `"timeout_ms":`, if these bytes contain that. It can only be
 /// the field: inside a string its quotes would be escaped, and only the outermost object has such a
 /// field.
@@ -238,6 +259,19 @@ fn named_timeout(json: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_tests_of_filters_are_estimated_from_their_length() {
+        let of = |body: &str| tests(body.as_bytes(), b"\"filter\"");
+        assert_eq!(of("{\"word\": \"filter\", \"text\": \"a filter\"}"), 4);
+        assert_eq!(of(&format!("{{\"words\": [{}]}}", "\"a\",".repeat(1000))), 0);
+        let filter = |tests: usize| vec!["price < 80"; tests].join(" AND ");
+        for count in [1, 2, 10, 100] {
+            let about = of(&format!("{{\"word\": \"a\", \"filter\": \"{}\"}}", filter(count)));
+            assert!((count..2 * count + 4).contains(&about), "{about} for {count}");
+        }
+        assert_eq!(of(&format!("{{\"filter\": \"{}\"}}", filter(5000))), MAX_TESTS);
+    }
 
     #[test]
     fn a_time_out_is_seen_before_the_body_is_parsed_and_nothing_is_taken_for_one() {

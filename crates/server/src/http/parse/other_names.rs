@@ -32,6 +32,7 @@ const OTHERS: &[(&str, &[&str])] = &[
     ("threshold", &["minprobability", "minscore", "cutoff", "min"]),
     ("min_weight", &["threshold", "minscore", "cutoff", "min"]),
     ("max_ratio", &["ratio"]),
+    ("filter", &["filters", "filterby", "where", "facet", "facets", "condition", "fq"]),
     ("with_vectors", &["vectors", "vector", "includevectors", "returnvectors"]),
     ("with_vector", &["vector", "includevector", "returnvector"]),
     ("timeout_ms", &["timeout", "deadline"]),

@@ -49,6 +49,12 @@ macro_rules! given_once {
 
 given_once!(u64, f64, bool, Unknown, Method);
 
+impl FromParameters for String {
+    fn take(parameters: &mut Parameters<'_>, name: &str) -> Result<Option<Self>, ApiError> {
+        parameters.take_one(name)
+    }
+}
+
 /// The parameter is given once for each word.
 impl FromParameters for Vec<String> {
     fn take(parameters: &mut Parameters<'_>, name: &str) -> Result<Option<Self>, ApiError> {

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use kindred::Error;
+use kindred::filter::FilterFault;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::http::ApiError;
@@ -17,6 +18,19 @@ impl ApiError {
                 Error::BadExpression(e) => {
                     map.serialize_entry("column", &e.column)?;
                     map.serialize_entry("expected", &e.expected)
+                }
+                Error::InvalidFilter(fault) => {
+                    map.serialize_entry("field", "filter")?;
+                    map.serialize_entry("column", &fault.column)?;
+                    if let Some(expected) = fault.fault.expected() {
+                        map.serialize_entry("expected", expected)?;
+                    }
+                    match fault.fault {
+                        FilterFault::UnknownAttribute { ref known, .. } => {
+                            map.serialize_entry("known", known)
+                        }
+                        _ => Ok(()),
+                    }
                 }
                 Error::InvalidValue { field, expected, .. } => {
                     map.serialize_entry("field", field)?;

@@ -146,6 +146,7 @@ mod tests {
     use kindred::ModelStore;
     use kindred::Options;
     use kindred::contract::Row;
+    use kindred::filter::FilterSets;
 
     use super::*;
 
@@ -157,7 +158,7 @@ mod tests {
         let found = [vec![Hit { row: Row(1), score }], vec![]];
         for with_vectors in [false, true] {
             let options = Options::new().k(2).with_vectors(with_vectors);
-            let checked = Checked::new(&served.model, options, None).unwrap();
+            let checked = Checked::new(&served.model, &served.sets, options, None).unwrap();
             let table = Table::new([&checked, &checked].into_iter(), true, 2).unwrap();
             let cancellation = Cancellation::until(Instant::now() + Duration::from_secs(60));
             let hits = found.iter().map(|hits| &hits[..]);
@@ -187,8 +188,10 @@ mod tests {
     fn an_array_that_would_be_too_large_is_refused_before_it_is_made() {
         let rows = [("a", &[1.5f32, -0.5][..])];
         let model = ModelStore::from_rows("m", 2, rows).unwrap();
+        let sets = FilterSets::for_model(&model);
         let checked = |k, vectors| {
-            Checked::new(&model, Options::new().k(k).with_vectors(vectors), None).unwrap()
+            let options = Options::new().k(k).with_vectors(vectors);
+            Checked::new(&model, &sets, options, None).unwrap()
         };
         let table = |options: &[Checked], dim| Table::new(options.iter(), true, dim).map(|_| ());
         let of = |count: usize, k: u64, vectors| vec![checked(k, vectors); count];

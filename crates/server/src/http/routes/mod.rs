@@ -11,6 +11,7 @@ mod plan;
 mod public;
 mod rank;
 pub(super) mod search;
+mod set_room;
 mod suggestions;
 mod table;
 mod words;

@@ -8,8 +8,10 @@ use axum::http::HeaderMap;
 use kindred::Target;
 use kindred::contract::Row;
 use kindred::question::{Checked, Common, Prepared, prepare};
+use scheduler::account::Reservation;
 use serde_json::value::RawValue;
 
+use super::set_room::SetRoom;
 use crate::http::ApiError;
 use crate::http::offload::check_deadline;
 use crate::http::parse::bodies::{Parts, Queries};
@@ -31,6 +33,8 @@ pub(super) enum Plan {
         items: Vec<Result<Prepared, ApiError>>,
         deadline: Instant,
         size: Size,
+        /// The memory of the sets of their filters.
+        sets: Option<Reservation>,
     },
     /// One or many, answered by one array. All of them are ready for the queue: the array has no
     /// place for errors.
@@ -38,6 +42,7 @@ pub(super) enum Plan {
         queries: Vec<Prepared>,
         table: Table,
         deadline: Instant,
+        sets: Option<Reservation>,
     },
 }
 
@@ -71,7 +76,7 @@ where
         }
         Format::Npy => {
             let table = Table::new(std::iter::once(&options), false, call.model.dim())?;
-            Ok(Plan::Array { queries: vec![prepared], table, deadline })
+            Ok(Plan::Array { queries: vec![prepared], table, deadline, sets: None })
         }
     }
 }
@@ -92,7 +97,7 @@ pub(super) fn prepare_one(
 fn check_one(call: &Call, parts: Parts<'_>) -> Result<(Prepared, Checked, Instant), ApiError> {
     let target = parts.target.resolve()?;
     let deadline = call.deadline(parts.options.timeout_ms)?;
-    let options = Checked::new(&call.model, parts.options, None)?;
+    let options = Checked::new(&call.model, &call.sets, parts.options, None)?;
     check_size(std::iter::once(&options), call.model.dim())?;
     let prepared = prepare(&call.model, target, &options)?;
     check_work(std::iter::once((&prepared, &options)))?;
@@ -108,7 +113,7 @@ pub(super) fn plan_array(
     let asked = query_string::options_of_vectors(received.query())?;
     let deadline = call.deadline(asked.timeout_ms)?;
     let cancellation = cancellation.at_most(deadline);
-    let options = Checked::new(&call.model, asked, None)?;
+    let options = Checked::new(&call.model, &call.sets, asked, None)?;
     let dim = call.model.dim();
     let count = received.array()?.vectors(dim)?.count;
     check_size(std::iter::repeat_n(&options, count), dim)?;
@@ -135,22 +140,22 @@ pub(super) fn plan_array(
         let size = Size::of(call, &prepared, options);
         return Ok(Plan::One(Ready { prepared, deadline, size }));
     }
-    plan_items(call, items, format, vectors.is_list, deadline)
+    plan_items(call, items, (format, vectors.is_list), deadline, None)
 }
 
 /// The plan of several queries with their options, or of one that is answered by an array.
 fn plan_items<O: Borrow<Checked>>(
     call: &Call,
     items: Vec<Result<(Prepared, O), ApiError>>,
-    format: Format,
-    is_list: bool,
+    (format, is_list): (Format, bool),
     deadline: Instant,
+    sets: Option<Reservation>,
 ) -> Result<Plan, ApiError> {
     if format == Format::Npy {
         let (queries, options): (Vec<_>, Vec<O>) = items.into_iter().flatten().unzip();
         let options = options.iter().map(<O as Borrow<Checked>>::borrow);
         let table = Table::new(options, is_list, call.model.dim())?;
-        return Ok(Plan::Array { queries, table, deadline });
+        return Ok(Plan::Array { queries, table, deadline, sets });
     }
     let size = |item: &Result<(Prepared, O), ApiError>| match item {
         Ok((prepared, options)) => Size::of(call, prepared, options.borrow()),
@@ -158,7 +163,7 @@ fn plan_items<O: Borrow<Checked>>(
     };
     let size = items.iter().map(size).sum();
     let items = items.into_iter().map(|item| item.map(|(prepared, _)| prepared)).collect();
-    Ok(Plan::Many { items, deadline, size })
+    Ok(Plan::Many { items, deadline, size, sets })
 }
 
 /// An item of a batch. In an array there is no place for its error, which then is that of the whole
@@ -194,17 +199,21 @@ where
     let queries = queries.ok_or_else(|| invalid("queries"))?;
     let deadline = call.deadline(parts.options.timeout_ms)?;
     let cancellation = cancellation.at_most(deadline);
-    let common = Common::new(&call.model, parts.options)?;
+    let common = Common::new(&call.model, &call.sets, parts.options)?;
     let mut items = Vec::with_capacity(queries.len());
-    let format = format(headers);
+    let (format, mut sets) = (format(headers), SetRoom::default());
     for (index, item) in queries.into_iter().enumerate() {
         check_deadline(&cancellation)?;
-        items.push(accepted(&format, index, prepare_item::<B>(call, item, &common))?);
+        let item = prepare_item::<B>(call, item, &common);
+        if let Ok((_, options)) = &item {
+            sets.count(call, options)?;
+        }
+        items.push(accepted(&format, index, item)?);
     }
     let good = || items.iter().flatten().map(|(prepared, options)| (prepared, options));
     check_size(good().map(|(_, options)| options), call.model.dim())?;
     check_work(good())?;
-    plan_items(call, items, format?, true, deadline)
+    plan_items(call, items, (format?, true), deadline, sets.into_room())
 }
 
 /// Prepares one item of `queries`. Options that it does not have are taken from the whole request.
@@ -226,6 +235,6 @@ where
         return Err(ApiError::invalid_request(reason));
     }
     let target = item.target.resolve()?;
-    let options = Checked::new(&call.model, item.options, Some(common))?;
+    let options = Checked::new(&call.model, &call.sets, item.options, Some(common))?;
     Ok((prepare(&call.model, target, &options)?, options))
 }

@@ -36,7 +36,7 @@ pub(in crate::http) async fn post_rank(call: Call, received: Received) -> Timed 
         let body = received.parse::<RankBody>()?;
         let deadline = same.deadline(body.timeout_ms)?;
         let (words, target, options) = body.check()?;
-        let options = Checked::new(&same.model, options, None)?;
+        let options = Checked::new(&same.model, &same.sets, options, None)?;
         check_deadline(&cancellation.at_most(deadline))?;
         let (query, notes) = prepare_rank(&same.model, words, target, &options)?;
         negotiation::check(&received.headers, &negotiation::JSON)?;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use kindred::asking::Times;
+use kindred::filter::{self, MAX_TESTS};
 use kindred::question::Prepared;
 use kindred::search::{Search, SearchResult};
 use scheduler::SubmitError;
@@ -69,9 +70,43 @@ async fn get(
             move |_: &Cancellation| parse(&query).and_then(|p| prepare_one(&same, &headers, p));
         Box::pin(stage(call, cost(), call.latest(), prepare)).await
     } else {
-        parse(query).and_then(|parts| prepare_one(call, headers, parts))
+        match parse(query) {
+            Ok(parts) if parts.options.filter.is_some() => {
+                Box::pin(prepare_filtered(call, headers, parts)).await
+            }
+            parts => parts.and_then(|parts| prepare_one(call, headers, parts)),
+        }
     };
     answer_one(call, ready, Some(headers)).await
+}
+
+/// Prepares a query with a filter, whose set may have to be made.
+async fn prepare_filtered(
+    call: &Call,
+    headers: &HeaderMap,
+    parts: Parts<'static>,
+) -> Result<Ready, ApiError> {
+    let cost = of_filter(call, parts.options.filter.as_deref().unwrap_or_default());
+    if !cost.is_long() {
+        return prepare_one(call, headers, parts);
+    }
+    let (same, headers) = (call.clone(), headers.clone());
+    let prepare = move |_: &Cancellation| prepare_one(&same, &headers, parts);
+    stage(call, cost, call.latest(), prepare).await
+}
+
+/// The cost of making the set of a filter: nothing if it is there.
+pub(super) fn of_filter(call: &Call, filter: &str) -> Cost {
+    let rows = call.model.rows();
+    // Even with as many tests as it may have, it would be short.
+    if !Cost::of_filters(MAX_TESTS, rows).is_long()
+        || call.sets.kept(filter, call.model.version()).is_some()
+    {
+        return Cost::default();
+    }
+    // One that can't be read fails soon.
+    let tests = filter::parse(filter).map_or(0, |filter| filter.tests());
+    Cost::of_filters(tests, rows)
 }
 
 /// `POST /nearest`
@@ -107,10 +142,10 @@ where
         plan.map(|plan| (plan, received.into_room()))
     });
     match planned.await {
-        Ok((Plan::Many { items, deadline, size }, _room)) => {
+        Ok((Plan::Many { items, deadline, size, sets: _sets }, _room)) => {
             answer_many(call, items, deadline, size).await
         }
-        Ok((Plan::Array { queries, table, deadline }, _room)) => {
+        Ok((Plan::Array { queries, table, deadline, sets: _sets }, _room)) => {
             Box::pin(answer_array(call, queries, table, deadline)).await
         }
         Ok((Plan::One(ready), _room)) => answer_one(call, Ok(ready), None).await,
