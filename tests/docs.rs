@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::console::{Shown, commands, documents, words};
-use crate::support::{Reply, Service, top};
+use crate::support::{Reply, Service, products, top};
 use libtest_mimic::{Failed, Trial};
 
 /// As the documents write it.
@@ -60,7 +60,12 @@ fn compare(
     shown: &[Shown],
     run: fn(&Service, &Path, &str) -> Result<String, String>,
 ) -> Result<(), Failed> {
-    let service = Service::with_default_model();
+    // One document has data of its own.
+    let products = (name == "docs/filters.md").then(products::prepared);
+    let service = match &products {
+        Some((_, model)) => Service::start(&["--model", model.to_str().ok_or("a path")?]),
+        None => Service::with_default_model(),
+    };
     // Commands may write files that later ones send.
     let folder = tempfile::tempdir()?;
     let mut came = Vec::new();

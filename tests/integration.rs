@@ -22,6 +22,7 @@ mod eval;
 mod expand;
 mod explorer;
 mod files;
+mod filters;
 mod fold_case;
 mod graph;
 mod heads_by_get;

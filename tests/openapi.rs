@@ -214,6 +214,7 @@ fn parameters_and_fields_are_the_documented_ones() {
     }
     for (path, request) in [
         ("/rank", "RankRequest"),
+        ("/count", "CountRequest"),
         ("/similarity", "SimilarityRequest"),
         ("/odd-one-out", "OddOneOutRequest"),
         ("/classify", "ClassifyRequest"),
@@ -292,6 +293,7 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
         ),
         ("/classify", r#"{"text": "king"}"#, Some(r#"{"text": "kinx"}"#)),
         ("/expand", r#"{"text": "king"}"#, Some(r#"{"text": "kinx"}"#)),
+        ("/count", r#"{"filter": "key = king"}"#, None),
         ("/similarity", r#"{"pairs": [["king", "queen"], ["kinx", "king"], 7]}"#, None),
         (
             "/odd-one-out",
@@ -324,7 +326,7 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
         most["words"].as_array().unwrap().iter().map(|w| &w["word"]).collect();
     let ranked = json!({"words": ["king"], "positive": factors, "method": "3cosmul"}).to_string();
     check(&late, "POST", "/rank", &[JSON], ranked.as_bytes());
-    for path in ["/words?prefix=k", "/words?word=king&with_vector=true", "/words/king"] {
+    for path in ["/count?filter=key=king", "/words?prefix=k", "/words?word=king&with_vector=true", "/words/king"] {
         check(&service, "GET", path, &[], b"");
         check(&service, "GET", path, &[("Accept", "text/html")], b"");
     }
@@ -403,7 +405,7 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
     // The other way round: what is documented was seen, but for what a healthy service that is not
     // overloaded does not answer. Other tests see those.
     let elsewhere = |method: &str, path: &str, status: u16| {
-        let is_quick = |path: &str| ["/similarity", "/odd-one-out"].contains(&path);
+        let is_quick = |path: &str| ["/count", "/similarity", "/odd-one-out"].contains(&path);
         matches!(status, 401 | 405 | 409 | 429 | 503)
             || (status == 504 && (method == "GET" || is_quick(path)))
     };

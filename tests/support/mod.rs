@@ -7,6 +7,7 @@ pub mod console;
 pub mod http2;
 pub mod long_work;
 pub mod page;
+pub mod products;
 pub mod python;
 
 use std::io::{BufRead, BufReader, Read, Write};

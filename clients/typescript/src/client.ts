@@ -100,6 +100,17 @@ export class Kindred {
   }
 
   /**
+   * How many rows meet a filter.
+   *
+   * @example
+   * const { count, rows } = await kindred.count({ filter: "key IN [frog, toad, frogg]" });
+   * console.log(count, rows); // 2 30000
+   */
+  count(body: Types.CountRequest, options?: CallOptions): Promise<Types.CountAnswer> {
+    return this.#ofModel({ path: "count", body }, options);
+  }
+
+  /**
    * Cosine similarities of pairs of words, or of sets of words.
    *
    * @example

@@ -93,6 +93,10 @@ export type RankAnswer = Schemas["RankAnswer"];
 
 // ---- Words.
 
+/** A filter. */
+export type CountRequest = Schemas["CountRequest"];
+/** How many rows meet a filter, and how many there are. */
+export type CountAnswer = Schemas["CountAnswer"];
 /** A word or a set of words. */
 export type Side = string | readonly string[];
 /** Up to 1,024 pairs. */

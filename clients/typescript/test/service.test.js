@@ -126,6 +126,11 @@ const ASKED = {
     );
     assert.equal(results[2].error.code, "unknown_word");
   },
+  postCount: async () => {
+    const { count, rows } = await kindred.count({ filter: "key IN [frog, toad, frogg]" });
+    assert.deepEqual([count, rows], [2, 30000]);
+    await assert.rejects(kindred.count({ filter: "price < 80" }), { code: "invalid_filter" });
+  },
   postOddOneOut: async () => {
     const { odd_one_out } = await kindred.oddOneOut({ words: ["breakfast", "cereal", "dinner", "lunch"] });
     assert.equal(odd_one_out, "cereal");
@@ -170,6 +175,7 @@ const ASKED = {
 const NOT_ASKED = {
   getNearest: "POST has the same answers, and no limit of length",
   getAnalogy: "as before",
+  getCount: "as before",
   getClassify: "as before",
   getExpand: "as before",
   getWord: "`/words?word=` has the same answer, and takes every word",

@@ -1,4 +1,4 @@
-//! The JSON bodies of `/similarity` and `/odd-one-out`.
+//! The JSON bodies of `/similarity`, `/odd-one-out` and `/count`.
 
 use kindred::Unknown;
 use kindred::question::{MAX_COMPARED_WORDS, MAX_SET_WORDS, MIN_COMPARED_WORDS, Side};
@@ -55,5 +55,21 @@ impl OddOneOutBody {
     pub(in crate::http) fn check(self) -> Result<(Vec<String>, Unknown), ApiError> {
         let words = list_of_words(self.words, MIN_COMPARED_WORDS, "compare")?;
         Ok((words, self.unknown.unwrap_or(Unknown::Error)))
+    }
+}
+
+json_body! {
+    /// The body of `POST /count`.
+    CountBody {
+        filter: String,
+        timeout_ms: u64,
+    }
+}
+
+impl CountBody {
+    /// Checks its form. Returns the filter, and the request's own timeout.
+    pub(in crate::http) fn check(self) -> Result<(String, Option<u64>), ApiError> {
+        let missing = || ApiError::invalid_request("the field `filter` is missing");
+        Ok((self.filter.ok_or_else(missing)?, self.timeout_ms))
     }
 }

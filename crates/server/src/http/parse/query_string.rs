@@ -123,6 +123,16 @@ pub(in crate::http) fn analogy(query: &str) -> Result<Parts<'static>, ApiError> 
     Ok(Parts { target, queries: None, options })
 }
 
+/// The parameters of `GET /count`: the filter, and the request's own timeout.
+pub(in crate::http) fn count(query: &str) -> Result<(String, Option<u64>), ApiError> {
+    let mut parameters = Parameters::decode(query)?;
+    let filter = parameters.take_one("filter")?;
+    let timeout_ms = parameters.take_parsed("timeout_ms")?;
+    parameters.only(&["filter", "timeout_ms"])?;
+    let reason = "a parameter is missing: `filter`, as in /count?filter=price+<+80";
+    Ok((filter.ok_or_else(|| ApiError::invalid_request(reason))?, timeout_ms))
+}
+
 /// What a `GET /words` asks for.
 pub(in crate::http) enum WordsRequest {
     /// Words that begin with this.

@@ -1,6 +1,7 @@
 //! The routes: what is derived from their table ([`table`]), and their handlers.
 
 mod compare;
+mod count;
 mod docs;
 mod explorer;
 mod heads;

@@ -32,6 +32,7 @@ const OTHERS: &[(&str, &[&str])] = &[
     ),
     ("/analogy", &["analogies", "arithmetic", "expression", "vector-math"]),
     ("/rank", &["ranks", "ranking", "rerank"]),
+    ("/count", &["counts", "facets", "facet", "total"]),
     ("/similarity", &["similarities", "compare", "cosine", "distance", "score"]),
     ("/odd-one-out", &["doesnt-match", "does-not-match", "outlier", "odd"]),
     ("/classify", &["classifier", "classification", "predict", "labels", "label", "sentiment"]),

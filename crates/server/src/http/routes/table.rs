@@ -10,7 +10,7 @@ use axum::extract::Request;
 use super::heads::classify::Classify;
 use super::heads::expand::Expand;
 use super::search::Answering;
-use super::{compare, docs, explorer, heads, info, operations, rank, search, words};
+use super::{compare, count, docs, explorer, heads, info, operations, rank, search, words};
 use crate::http::parse::body::Received;
 use crate::http::render::server_timing::Timing;
 use crate::models::{Call, Reloader};
@@ -68,6 +68,9 @@ pub(super) const ROUTES: &[Route] = &[
     Route::new("/nearest", Kind::Search).get(Way::Nearest).post(post!(search::post_nearest)),
     Route::new("/analogy", Kind::Search).get(Way::Analogy).post(post!(search::post_analogy)),
     Route::new("/rank", Kind::Search).post(post!(rank::post_rank)),
+    Route::new("/count", Kind::Search)
+        .get(get_timed!(count::get_count))
+        .post(post!(count::post_count)),
     Route::new("/similarity", Kind::Search).post(post!(compare::post_similarity)),
     Route::new("/odd-one-out", Kind::Search).post(post!(compare::post_odd_one_out)),
     Route::new("/classify", Kind::Search)

@@ -1,0 +1,67 @@
+//! `/count`: how many rows meet a filter.
+
+use std::time::Instant;
+
+use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
+use kindred::question::rows_of;
+use serde::Serialize;
+
+use super::search::{Timed, of_filter};
+use crate::http::ApiError;
+use crate::http::offload::{check_deadline, stage};
+use crate::http::parse::body::Received;
+use crate::http::parse::comparisons::CountBody;
+use crate::http::parse::negotiation::{self, Format};
+use crate::http::parse::query_string;
+use crate::http::render::server_timing::Timing;
+use crate::http::render::{self, caching};
+use crate::models::{Call, ServedModel};
+use crate::workers::Cancellation;
+
+#[derive(Serialize)]
+struct CountAnswer<'a> {
+    model: &'a str,
+    version: &'a str,
+    count: usize,
+    rows: usize,
+}
+
+/// `GET /count`
+pub(in crate::http) async fn get_count(call: Call, headers: HeaderMap, uri: Uri) -> Timed {
+    let (filter, timeout_ms) = query_string::count(uri.query().unwrap_or_default())?;
+    let count = counted(&call, filter, call.deadline(timeout_ms)?).await?;
+    negotiation::check(&headers, &negotiation::JSON)?;
+    let known = caching::not_modified(&headers, &call, Format::Json);
+    Ok((known.unwrap_or_else(|| write(&call, count)), Timing::default()))
+}
+
+async fn counted(call: &Call, filter: String, deadline: Instant) -> Result<usize, ApiError> {
+    call.log_queries(1);
+    let (cost, same) = (of_filter(call, &filter), call.clone());
+    let count = move |_: &Cancellation| Ok(rows_of(&same.model, &same.sets, &filter)?.len());
+    stage(call, cost, deadline, count).await
+}
+
+/// `POST /count`
+pub(in crate::http) async fn post_count(call: Call, received: Received) -> Timed {
+    call.log_queries(1);
+    let (cost, latest, same) = (received.cost(), received.latest(&call), call.clone());
+    let count = move |cancellation: &Cancellation| {
+        let received = received.whole()?;
+        let (filter, timeout_ms) = received.parse::<CountBody>()?.check()?;
+        check_deadline(&cancellation.at_most(same.deadline(timeout_ms)?))?;
+        let rows = rows_of(&same.model, &same.sets, &filter)?;
+        negotiation::check(&received.headers, &negotiation::JSON)?;
+        Ok(rows.len())
+    };
+    let count = stage(&call, cost, latest, count).await?;
+    Ok((write(&call, count), Timing::default()))
+}
+
+fn write(served: &ServedModel, count: usize) -> Response {
+    let model = &served.model;
+    let (name, version, rows) = (model.name(), model.version(), model.rows());
+    let answer = CountAnswer { model: name, version, count, rows };
+    caching::tagged(served, Format::Json, render::bytes(&answer), None)
+}
