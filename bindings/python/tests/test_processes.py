@@ -111,7 +111,7 @@ def test_prepare_puts_attributes_beside_the_rows(tmp_path):
     assert kindred.prepare(source, tmp_path / "model", **how)["attributes"] == []
     with pytest.raises(kindred.ModelError, match="it has 1 lines of attributes, .* with `key`$"):
         kindred.prepare(source, tmp_path / "model", attributes=table, **how)
-    with pytest.raises(kindred.ModelError, match="which `types` names; it has w, n"):
+    with pytest.raises(kindred.ModelError, match="which `types` names; it has n"):
         kindred.prepare(source, tmp_path / "model", attributes=table, key="w", types={"m": "text"}, **how)
     for wrong, field in [
         (dict(key="w"), "attributes"),

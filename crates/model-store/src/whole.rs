@@ -29,8 +29,8 @@ pub(crate) struct NewFolder {
 pub(crate) struct FolderKind {
     /// All of its files. The first is always there.
     pub(crate) files: &'static [&'static str],
-    /// A folder that may be in it, and which names its files may have.
-    pub(crate) folder: Option<(&'static str, fn(&str) -> bool)>,
+    /// A folder that may be in it.
+    pub(crate) inner: Option<InnerFolder>,
     /// If something else is there.
     pub(crate) is_other: &'static str,
     /// If one of this kind is there, and may not be replaced.
@@ -56,6 +56,13 @@ impl Drop for MadeFolders {
             let _ = fs::remove_dir(folder);
         }
     }
+}
+
+/// A folder in a folder of some kind.
+pub(crate) struct InnerFolder {
+    pub(crate) name: &'static str,
+    /// Whether one of its files may have this name.
+    pub(crate) is_own: fn(&str) -> bool,
 }
 
 impl NewFolder {
@@ -155,9 +162,9 @@ impl FolderKind {
     fn holds_only_own_files(&self, path: &Path) -> bool {
         let is_file = |entry: &DirEntry| self.files.iter().any(|&own| entry.file_name() == own);
         let is_folder = |entry: &DirEntry| {
-            self.folder.is_some_and(|(folder, is_own)| {
-                let is_own = |name: &OsStr| name.to_str().is_some_and(is_own);
-                entry.file_name() == folder
+            self.inner.as_ref().is_some_and(|inner| {
+                let is_own = |name: &OsStr| name.to_str().is_some_and(inner.is_own);
+                entry.file_name() == inner.name
                     && all_are(&entry.path(), |file| is_own(&file.file_name()))
             })
         };

@@ -9,11 +9,11 @@ use std::thread::{self, JoinHandle};
 use crate::ModelError;
 use crate::attributes::{AttributeFiles, is_own_file};
 use crate::format::{ATTRIBUTES_FOLDER, INDEX_FILE, MODEL_FILES, VECTORS_FILE, WORDS_FILE};
-use crate::whole::{FolderKind, NewFolder};
+use crate::whole::{FolderKind, InnerFolder, NewFolder};
 
 static MODEL: FolderKind = FolderKind {
     files: &MODEL_FILES,
-    folder: Some((ATTRIBUTES_FOLDER, is_own_file)),
+    inner: Some(InnerFolder { name: ATTRIBUTES_FOLDER, is_own: is_own_file }),
     is_other: "exists, but is not a model or holds other files too; choose another --out",
     is_taken: "already holds a model; choose another --out, or add --replace",
 };

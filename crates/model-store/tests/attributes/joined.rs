@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use model_store::attributes::AttributeType::Integer;
 use model_store::prepare::PrepareOptions;
 
-use super::support::{joined, values};
+use super::support::{joined, typed, values};
 use crate::formats::support::Scratch;
 
 const VECTORS: &str = "a 1 0\n7 0 1\nroute 66 1 1\n";
@@ -59,6 +59,20 @@ fn unknown_and_repeated_words_are_named_with_their_line() {
     ] {
         let said = scratch.refused("a 1 0\nb 0 1\n", &joined(&scratch, "w", lines));
         assert!(said.contains("words.any: ") && said.contains(part), "{lines}: {said}");
+    }
+}
+
+#[test]
+fn the_key_has_no_type() {
+    let scratch = Scratch::new();
+    let options = joined(&scratch, "w", "w,n\na,1\nb,2\n");
+    for (name, part) in [
+        ("w", "`w` is the key, which has no type; omit its --type"),
+        ("m", "it has no `m`, which --type names; it has n"),
+    ] {
+        let options = typed(options.clone(), name, Integer);
+        let said = scratch.refused("a 1 0\nb 0 1\n", &options);
+        assert!(said.contains(part), "{said}");
     }
 }
 

@@ -225,15 +225,17 @@ fn kinds(
     let attributes: Vec<&str> = names.iter().map(String::as_str).collect();
     let attributes: Vec<&str> =
         attributes.into_iter().filter(|name| key.as_deref() != Some(*name)).collect();
-    let unknown = |name: &str, flag: &str| {
-        let known: Vec<&str> = names.iter().map(String::as_str).collect();
+    let unknown = |name: &str, flag: &str, known: &[&str]| {
         bad(path, format!("it has no `{name}`, which {flag} names; it has {}", known.join(", ")))
     };
     if let Some(key) = key.as_ref().filter(|key| !names.contains(*key)) {
-        return Err(unknown(key, "--key"));
+        return Err(unknown(key, "--key", &attributes));
     }
     if let Some((name, _)) = types.iter().find(|(name, _)| !attributes.contains(&&**name)) {
-        return Err(unknown(name, "--type"));
+        return Err(match key.as_ref() == Some(name) {
+            true => bad(path, format!("`{name}` is the key, which has no type; omit its --type")),
+            false => unknown(name, "--type", &attributes),
+        });
     }
     check_names(attributes.iter().copied()).map_err(|error| bad(path, error.to_string()))?;
     let guessed = |(index, name): (usize, &String)| {
