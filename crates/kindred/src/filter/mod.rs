@@ -20,8 +20,9 @@
 //! backslash. The name `key` stands for a row's word.
 //!
 //! - Texts are equal if all their characters are. A list is equal to each of its texts.
-//! - Integers, numbers and date-times are compared exactly, however a number is written; `TO` has
-//!   both ends.
+//! - Integers and date-times are compared exactly, however a number is written; `TO` has both ends.
+//!   An attribute of numbers is float64, and so is a number with a point or an exponent that it is
+//!   compared with; digits alone are compared exactly.
 //! - A row without a value meets no test. So it meets `!=`, `NOT IN` and `NOT`, as do all rows that
 //!   do not meet the test.
 //!

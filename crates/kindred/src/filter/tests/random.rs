@@ -40,13 +40,16 @@ enum Source {
 }
 
 const TEXTS: [&str; 8] = ["acme", "acme ltd", "AND", "a\"b", "it's", "", "größe", "back\\slash"];
-const NUMBERS: [&str; 12] = [
+const NUMBERS: [&str; 15] = [
     "0",
     "1",
     "-1",
     "1.5",
     "0.1",
+    "-0.5",
     "2e0",
+    "9007199254740993.0",
+    "9007199254740992.5",
     "9007199254740993",
     "9007199254740992",
     "1e30",
@@ -194,11 +197,19 @@ fn integer_order(own: i64, text: &str) -> Ordering {
     if let Ok(number) = text.parse::<i128>() {
         return own.cmp(&number);
     }
-    let number: f64 = text.parse().unwrap();
-    if number.abs() > 1e25 {
-        return 0.0f64.partial_cmp(&number).unwrap();
+    if let Some((whole, fraction)) = text.split_once('.') {
+        let of_fraction = match (fraction.trim_matches('0').is_empty(), text.starts_with('-')) {
+            (true, _) => Ordering::Equal,
+            (false, false) => Ordering::Less,
+            (false, true) => Ordering::Greater,
+        };
+        return own.cmp(&whole.parse().unwrap()).then(of_fraction);
     }
-    own.cmp(&(number.trunc() as i128)).then(0.0f64.partial_cmp(&number.fract()).unwrap())
+    let number: f64 = text.parse().unwrap();
+    match number.abs() > 1e25 {
+        true => 0.0f64.partial_cmp(&number).unwrap(),
+        false => own.cmp(&(number as i128)),
+    }
 }
 
 fn number_order(own: f64, text: &str) -> Ordering {
