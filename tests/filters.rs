@@ -275,6 +275,51 @@ fn a_filter_goes_together_with_the_other_options() {
 }
 
 #[test]
+fn answers_have_attributes_on_request() {
+    let shop = Shop::open();
+    let asked = json!({"word": "sneaker", "k": 19, "with_attributes": true});
+    for one in neighbors(&shop.service.post("/nearest", &asked).json()) {
+        let item = shop.item(one["word"].as_str().unwrap());
+        let attributes = one["attributes"].as_object().unwrap();
+        assert_eq!(attributes.len(), 6, "{one}");
+        for (name, value) in attributes {
+            assert_eq!(*value, item[name], "{one}");
+        }
+    }
+    let by_get = |query: &str| {
+        let answer = shop.service.get(&format!("/nearest?word=sneaker&k=1&{query}"));
+        neighbors(&answer.json()).remove(0)["attributes"].clone()
+    };
+    let some = json!({"category": "shoes", "price": 120.0});
+    assert_eq!(by_get("with_attributes=price&with_attributes=category"), some);
+    assert_eq!(by_get("with_attributes=true").as_object().unwrap().len(), 6);
+    assert_eq!(by_get("with_attributes=false"), Value::Null);
+    assert_eq!(by_get(""), Value::Null);
+    let batch = json!({"queries": [{"expression": "suit - oxford + sneaker"}], "k": 2,
+        "with_attributes": ["stock"]});
+    let batch = shop.service.post("/analogy", &batch).json();
+    for one in neighbors(&batch["results"][0]) {
+        assert_eq!(
+            one["attributes"],
+            json!({"stock": shop.item(one["word"].as_str().unwrap())["stock"]})
+        );
+    }
+    let wrong = json!({"word": "sneaker", "with_attributes": ["price", "colour"]});
+    let wrong = shop.service.post("/nearest", &wrong).json();
+    assert_eq!(
+        (&wrong["code"], &wrong["field"]),
+        (&json!("invalid_value"), &json!("with_attributes"))
+    );
+    assert!(wrong["detail"].as_str().unwrap().ends_with("not `colour`"), "{wrong}");
+    for with in [json!(5), json!("price"), json!(null), json!([5])] {
+        let asked = json!({"word": "sneaker", "with_attributes": with});
+        assert_eq!(shop.service.post("/nearest", &asked).json()["code"], "invalid_value");
+    }
+    let plain = Service::with_default_model().get("/nearest?word=frog&k=1&with_attributes=true");
+    assert_eq!(neighbors(&plain.json())[0]["attributes"], json!({}));
+}
+
+#[test]
 fn faults_are_told_with_their_place_and_the_cure() {
     let shop = Shop::open();
     for (filter, column, detail) in [

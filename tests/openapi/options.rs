@@ -21,6 +21,8 @@ fn declared(option: &Declaration) -> Value {
         Values::Number => json!({"type": "number"}),
         Values::Switch => json!({"type": "boolean", "default": false}),
         Values::Words { most } => json!({"type": "array", "maxItems": most}),
+        Values::Text => json!({"type": "string"}),
+        Values::Names { most } => json!({"type": ["boolean", "array"], "maxItems": most}),
         Values::Name { of } => json!({"type": "string", "enum": of}),
     }
 }

@@ -2,7 +2,7 @@
 //! are declared in the facade, and read here by their names.
 
 use kindred::options::{DECLARATIONS, Values};
-use kindred::{Method, Options, Unknown, with_options};
+use kindred::{Method, Options, Unknown, WithAttributes, with_options};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString};
@@ -47,6 +47,15 @@ impl FromPython for Vec<String> {
             return None;
         }
         value.try_iter().ok()?.map(|word| word.ok()?.extract().ok()).collect()
+    }
+}
+
+impl FromPython for WithAttributes {
+    fn from_python(value: &Bound<'_, PyAny>) -> Option<Self> {
+        match bool::from_python(value) {
+            Some(all) => Some(Self::All(all)),
+            None => Vec::from_python(value).map(Self::Named),
+        }
     }
 }
 
@@ -95,6 +104,7 @@ pub(crate) fn declarations(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
             Values::Number => all.set_item(name, ("number", py.None(), must_be))?,
             Values::Switch => all.set_item(name, ("switch", py.None(), must_be))?,
             Values::Words { most } => all.set_item(name, ("words", most, must_be))?,
+            Values::Names { most } => all.set_item(name, ("names", most, must_be))?,
             Values::Text => all.set_item(name, ("text", py.None(), must_be))?,
             Values::Name { of } => all.set_item(name, ("name", of.to_vec(), must_be))?,
         }

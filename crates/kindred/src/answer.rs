@@ -2,8 +2,11 @@
 
 use std::borrow::Cow;
 
+use contract::Row;
 use model_store::ModelStore;
+use model_store::attributes::Attributes;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 use crate::asking::Times;
 use crate::heads::{
@@ -45,6 +48,9 @@ pub struct Neighbor<'a> {
     /// With `with_vectors`: its vector, `[dim]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vector: Option<Cow<'a, [f32]>>,
+    /// With `with_attributes`: its attributes by their names, null where a value is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attributes: Option<Map<String, Value>>,
     /// With `explain`: what each word of the question contributes to the score.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terms: Option<Vec<Term<'a>>>,
@@ -177,13 +183,14 @@ impl Classified {
 
 impl<'a> Answer<'a> {
     pub(crate) fn new(model: &'a ModelStore, found: SearchResult, times: Times) -> Self {
-        let SearchResult { hits, with_vectors, notes, explanation } = found;
+        let SearchResult { hits, with_vectors, attributes, notes, explanation } = found;
         let (words, table) = (model.words(), model.table());
         let neighbors = hits.iter().map(|hit| Neighbor {
             word: words.word(hit.row).into(),
             score: hit.score,
             row: hit.row.0,
             vector: with_vectors.then(|| table.row(hit.row).into()),
+            attributes: attributes.as_ref().map(|columns| attributes_of(model, hit.row, columns)),
             terms: explanation.as_ref().map(|why| why.formula.terms(model, hit.row)),
         });
         Self {
@@ -199,6 +206,13 @@ impl<'a> Answer<'a> {
     pub fn words(&self) -> impl Iterator<Item = &str> {
         self.neighbors.iter().map(|neighbor| &*neighbor.word)
     }
+}
+
+/// Some attributes of a row, by their columns.
+fn attributes_of(model: &ModelStore, row: Row, columns: &[usize]) -> Map<String, Value> {
+    let all = model.attributes().map(Attributes::columns).unwrap_or_default();
+    let each = columns.iter().filter_map(|&column| all.get(column));
+    each.map(|column| (column.name().to_owned(), json!(column.get(row)))).collect()
 }
 
 pub(crate) fn used<'a>(model: &'a ModelStore, notes: &Notes) -> Option<Vec<Cow<'a, str>>> {

@@ -58,7 +58,7 @@ pub use model::Model;
 pub use model_store::{
     ModelError, ModelStore, Number, Words, attributes, export, npy, plus_in_url, prepare, synth,
 };
-pub use options::{Options, Unknown};
+pub use options::{Options, Unknown, WithAttributes};
 pub use question::{Placed, Side, Target, Term};
 pub use queue::Limits;
 pub use service::{Kindred, STAGED_TOGETHER, Settings};

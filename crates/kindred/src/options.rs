@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::method::Method;
+use model_store::attributes::MAX_ATTRIBUTES;
 
 /// Most neighbours that one query may ask for.
 pub const MAX_K: u64 = 1000;
@@ -30,6 +31,16 @@ pub enum Unknown {
     Error,
     /// They are left out, and the answer says which.
     Skip,
+}
+
+/// Which attributes of each neighbour an answer has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum WithAttributes {
+    /// All that the model has, or none.
+    All(bool),
+    /// Those of these names.
+    Named(Vec<String>),
 }
 
 impl FromStr for Unknown {
@@ -124,6 +135,12 @@ macro_rules! with_options {
                 must_be: "true or false",
                 flag: None,
                 help: "Include the vector of each neighbour",
+            }
+            with_attributes: $crate::WithAttributes [nearest analogy _] {
+                values: Values::Names { most: MAX_ATTRIBUTES },
+                must_be: "true, or a list of attributes of the model",
+                flag: None,
+                help: "Include attributes of each neighbour",
             }
             unknown: $crate::Unknown [nearest analogy rank] {
                 values: Values::Name { of: &["error", "skip"] },
@@ -224,6 +241,11 @@ pub enum Values {
     },
     /// A text.
     Text,
+    /// True for all names that there are, false for none, or a list of some of them.
+    Names {
+        /// How many at most.
+        most: usize,
+    },
     /// A name.
     Name {
         /// All that there are.
@@ -286,6 +308,22 @@ impl OptionValue for Vec<String> {
 
     fn in_words(&self) -> String {
         self.len().to_string()
+    }
+}
+
+impl OptionValue for WithAttributes {
+    fn is_one_of(&self, values: &Values) -> bool {
+        match (self, values) {
+            (Self::Named(names), Values::Names { most }) => names.len() <= *most,
+            _ => true,
+        }
+    }
+
+    fn in_words(&self) -> String {
+        match self {
+            Self::All(all) => all.to_string(),
+            Self::Named(names) => format!("{} names", names.len()),
+        }
     }
 }
 
@@ -375,8 +413,11 @@ impl Options {
 
     /// The first of those that are given and change the form of an answer, as arrays have one form.
     pub fn not_for_arrays(&self) -> Option<&'static str> {
+        let with_attributes =
+            self.with_attributes.as_ref().map(|wanted| *wanted != WithAttributes::All(false));
         let forms = [
             ("with_vectors", self.with_vectors),
+            ("with_attributes", with_attributes),
             ("fold_case", self.fold_case),
             ("explain", self.explain),
         ];

@@ -2,6 +2,7 @@
 //! neighbours among the hits needs.
 
 use std::mem;
+use std::sync::Arc;
 
 use contract::{FullPassQuery, Hit, Query};
 use model_store::Words;
@@ -20,6 +21,8 @@ pub struct SearchResult {
     pub hits: Vec<Hit>,
     /// Whether the answer has each neighbour's vector.
     pub with_vectors: bool,
+    /// The columns of the attributes that the answer has of each neighbour.
+    pub attributes: Option<Arc<[usize]>>,
     /// What the answer says of the words that were asked for.
     pub notes: Notes,
     /// What explains the scores, if that was asked for.
@@ -56,13 +59,15 @@ impl Search {
         let (mut searches, mut all_ranks, mut picking) = (Vec::new(), Vec::new(), Vec::new());
         let mut found = Vec::with_capacity(prepared.len());
         for (index, prepared) in prepared.into_iter().enumerate() {
-            let Prepared { query, with_vectors, notes, pick, explanation, ranks } = prepared;
+            let Prepared { query, with_vectors, attributes, notes, pick, explanation, ranks } =
+                prepared;
             if let Some(pick) = pick {
                 picking.push(Picking { index, query: query.clone(), pick: *pick });
             }
             searches.push((index, query));
             all_ranks.extend(ranks.map(|ranks| (index, *ranks)));
-            found.push(SearchResult { hits: Vec::new(), with_vectors, notes, explanation });
+            let hits = Vec::new();
+            found.push(SearchResult { hits, with_vectors, attributes, notes, explanation });
         }
         Self { searches, ranks: all_ranks, picking, found, times: None }
     }

@@ -50,6 +50,7 @@ mod tests {
             score,
             row,
             vector: None,
+            attributes: None,
             terms: None,
         });
         Answer {

@@ -137,6 +137,7 @@ impl Service for Local {
             score: hit.score,
             row: hit.row.0,
             vector: None,
+            attributes: None,
             terms: None,
         });
         let ranked: Vec<Neighbor<'_>> = ranked.collect();

@@ -8,6 +8,7 @@ use contract::{
     WeightedWord,
 };
 use model_store::ModelStore;
+use model_store::attributes::Attributes;
 
 use super::excluded::Excluded;
 use super::explain::Explanation;
@@ -17,7 +18,8 @@ use super::pick::{Fold, Pick};
 use super::target::{Target, WordWithWeight};
 use super::text::tokens;
 use crate::filter::FilterSets;
-use crate::options::{DEFAULT_K, Unknown};
+use crate::options::{DEFAULT_K, Unknown, WithAttributes, must_be};
+use crate::text::cut;
 use crate::{Error, Method, Options};
 
 /// Options of a whole request, for its queries without their own.
@@ -73,6 +75,8 @@ pub struct Checked {
     max_score: Option<f64>,
     /// Whether the answer has each neighbour's vector.
     pub with_vectors: bool,
+    /// The columns of the attributes that the answer has of each neighbour.
+    pub attributes: Option<Arc<[usize]>>,
     /// The option `unknown`, if given; the default depends on the target.
     pub(super) unknown: Option<Unknown>,
     fold_case: bool,
@@ -113,6 +117,7 @@ impl Checked {
             max_score,
             filter,
             with_vectors,
+            with_attributes,
             unknown,
             fold_case,
             explain,
@@ -141,6 +146,10 @@ impl Checked {
             (None, Some(common)) => common.excluded.clone(),
             (None, None) => None,
         };
+        let attributes = match with_attributes {
+            Some(wanted) => columns(model, wanted)?,
+            None => None,
+        };
         // The last check, because it takes the longest.
         let within = match (filter, common) {
             (Some(filter), _) => Some(rows_of(model, sets, &filter)?),
@@ -157,6 +166,7 @@ impl Checked {
             min_score,
             max_score,
             with_vectors: with_vectors.unwrap_or(false),
+            attributes,
             unknown,
             fold_case,
             explain: explain.unwrap_or(false),
@@ -295,6 +305,8 @@ pub struct Prepared {
     pub query: Query,
     /// Whether the answer has each neighbour's vector.
     pub with_vectors: bool,
+    /// The columns of the attributes that the answer has of each neighbour.
+    pub attributes: Option<Arc<[usize]>>,
     /// What the answer says of the words that were asked for.
     pub notes: Notes,
     /// Which of its hits are neighbours, if not all are.
@@ -333,7 +345,29 @@ pub fn prepare(model: &ModelStore, target: Target, options: &Checked) -> Result<
         Formula::Vector { vector, .. } => Query::new(&model.table(), vector, k, filter)?,
         _ => Query::by(formula.scoring(model)?, k, filter),
     };
-    Ok(Prepared { query, with_vectors: options.with_vectors, notes, pick, explanation, ranks })
+    let (with_vectors, attributes) = (options.with_vectors, options.attributes.clone());
+    Ok(Prepared { query, with_vectors, attributes, notes, pick, explanation, ranks })
+}
+
+/// The columns of the attributes that are wanted, ascending; `None` for none at all.
+fn columns(model: &ModelStore, wanted: WithAttributes) -> Result<Option<Arc<[usize]>>, Error> {
+    let all = model.attributes().map(Attributes::columns).unwrap_or_default();
+    let names = match wanted {
+        WithAttributes::All(false) => return Ok(None),
+        WithAttributes::All(true) => return Ok(Some((0..all.len()).collect())),
+        WithAttributes::Named(names) => names,
+    };
+    let column = |name: String| {
+        all.iter().position(|column| column.name() == name).ok_or_else(|| Error::InvalidValue {
+            field: "with_attributes".into(),
+            expected: must_be("with_attributes").unwrap_or_default().into(),
+            found: Some(format!("`{}`", cut(name)).into()),
+        })
+    };
+    let mut columns = names.into_iter().map(column).collect::<Result<Vec<_>, _>>()?;
+    columns.sort_unstable();
+    columns.dedup();
+    Ok(Some(columns.into()))
 }
 
 fn check_row(model: &ModelStore, row: u32) -> Result<(), Error> {

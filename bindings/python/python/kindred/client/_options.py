@@ -40,6 +40,11 @@ def _words(value: Any, most: int) -> list[str] | None:
     return words if len(words) <= most and all(isinstance(word, str) for word in words) else None
 
 
+def _names(value: Any, most: int) -> bool | list[str] | None:
+    is_all = _switch(value, None)
+    return _words(value, most) if is_all is None else is_all
+
+
 def _text(value: Any, _: None) -> str | None:
     return value if isinstance(value, str) else None
 
@@ -54,6 +59,7 @@ READERS: dict[str, Callable[[Any, Any], Any]] = {
     "number": _number,
     "switch": _switch,
     "words": _words,
+    "names": _names,
     "text": _text,
     "name": _name,
 }
@@ -73,8 +79,9 @@ def read(given: Mapping[str, Any]) -> tuple[dict[str, Any], float | None]:
         options[name] = READERS[values](value, bounds)
         if options[name] is None:
             raise InvalidValueError(f"`{name}` must be {expected}", field=name, expected=expected)
-    # In process, answers have no place for vectors; explain() explains.
+    # In process, answers have no place for vectors and attributes; explain() explains.
     options.pop("with_vectors", None)
+    options.pop("with_attributes", None)
     options.pop("explain", None)
     timeout_ms = options.pop("timeout_ms", None)
     return options, None if timeout_ms is None else timeout_ms / 1000

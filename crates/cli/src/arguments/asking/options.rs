@@ -3,7 +3,7 @@
 use clap::error::Error;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use kindred::options::{DECLARATIONS, Declaration, Flag, Values};
-use kindred::{Method, Options, Unknown, with_options};
+use kindred::{Method, Options, Unknown, WithAttributes, with_options};
 
 use crate::arguments::values::{number, value, within};
 
@@ -32,6 +32,13 @@ one_value!(u64, f64, Method, Unknown);
 impl FromFlag for String {
     fn read(matches: &ArgMatches, name: &str) -> Option<Self> {
         matches.try_get_one::<Self>(name).ok().flatten().cloned()
+    }
+}
+
+/// There is no flag for them.
+impl FromFlag for WithAttributes {
+    fn read(_: &ArgMatches, _: &str) -> Option<Self> {
+        None
     }
 }
 
@@ -134,7 +141,7 @@ fn argument(declared: &'static Declaration, flag: Flag) -> Arg {
             .value_name(flag.value)
             .value_parser(number::<f64>(declared.must_be, |_| true))
             .allow_negative_numbers(true),
-        Values::Words { .. } => argument
+        Values::Words { .. } | Values::Names { .. } => argument
             .value_name(flag.value)
             .action(ArgAction::Append)
             .value_parser(value_parser!(String))

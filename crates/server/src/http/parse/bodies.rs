@@ -3,7 +3,7 @@
 
 use kindred::options::MAX_EXCLUDED;
 use kindred::question::MAX_RANKED;
-use kindred::{Method, Options, Target, Unknown, with_options};
+use kindred::{Method, Options, Target, Unknown, WithAttributes, with_options};
 use serde_json::value::RawValue;
 
 use super::at_most::AtMost;
@@ -43,7 +43,7 @@ macro_rules! as_it_is {
     };
 }
 
-as_it_is!(u64, f64, bool, String, Unknown, Method);
+as_it_is!(u64, f64, bool, String, Unknown, Method, WithAttributes);
 
 /// If there are too many words, keeps one too many, so that a later check notices.
 impl FromJson for Vec<String> {

@@ -34,7 +34,7 @@ pub(super) fn expected(field: &str) -> &'static str {
     let name = field.rsplit('.').next().unwrap_or(field);
     let (name, is_element) = name.split_once('[').map_or((name, false), |(name, _)| (name, true));
     match (name, is_element) {
-        ("exclude" | "words", true) | ("word" | "prefix", _) => "a string",
+        ("exclude" | "words" | "with_attributes", true) | ("word" | "prefix", _) => "a string",
         ("vector", false) => "a list of numbers, one for each dimension of the model",
         ("vector", true) => "a finite number",
         ("pairs", false) => "a list of 1 to 1024 pairs, such as [\"king\", \"queen\"]",

@@ -34,6 +34,7 @@ const OTHERS: &[(&str, &[&str])] = &[
     ("max_ratio", &["ratio"]),
     ("filter", &["filters", "filterby", "where", "facet", "facets", "condition", "fq"]),
     ("with_vectors", &["vectors", "vector", "includevectors", "returnvectors"]),
+    ("with_attributes", &["attributes", "withpayload", "payload", "includefields", "fields"]),
     ("with_vector", &["vector", "includevector", "returnvector"]),
     ("timeout_ms", &["timeout", "deadline"]),
     ("fold_case", &["ignorecase", "caseinsensitive", "lowercase", "lower"]),

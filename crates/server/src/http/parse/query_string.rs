@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use kindred::question::WordWithWeight;
 use kindred::text::cut;
-use kindred::{Error, Method, Options, Unknown, expression, with_options};
+use kindred::{Error, Method, Options, Unknown, WithAttributes, expression, with_options};
 use percent_encoding::percent_decode;
 
 use super::bodies::Parts;
@@ -52,6 +52,18 @@ given_once!(u64, f64, bool, Unknown, Method);
 impl FromParameters for String {
     fn take(parameters: &mut Parameters<'_>, name: &str) -> Result<Option<Self>, ApiError> {
         parameters.take_one(name)
+    }
+}
+
+/// The parameter is `true` or `false`, or given once for each name. No attribute is called so.
+impl FromParameters for WithAttributes {
+    fn take(parameters: &mut Parameters<'_>, name: &str) -> Result<Option<Self>, ApiError> {
+        let names: Vec<String> = parameters.take(name).collect();
+        Ok(match &names[..] {
+            [] => None,
+            [all] if all == "true" || all == "false" => Some(Self::All(all == "true")),
+            _ => Some(Self::Named(names)),
+        })
     }
 }
 

@@ -2,11 +2,12 @@
 
 use axum::response::Response;
 use kindred::ModelStore;
+use kindred::attributes::Attributes;
 use kindred::contract::{Hit, Row};
 use kindred::question::{Formula, Notes, OddOneOut, placed};
 use kindred::search::SearchResult;
 
-use super::size::{BYTES_PER_COMPONENT, BYTES_PER_NEIGHBOR, BYTES_PER_TERM};
+use super::size::{BYTES_PER_ATTRIBUTE, BYTES_PER_COMPONENT, BYTES_PER_NEIGHBOR, BYTES_PER_TERM};
 use super::write;
 use crate::http::ApiError;
 use crate::http::offload::check_deadline;
@@ -24,7 +25,11 @@ pub(in crate::http) fn single(
 ) -> Response {
     let components = if found.with_vectors { served.model.dim() } else { 0 };
     let terms = found.explanation.as_ref().map_or(0, |e| e.formula.number_of_words());
-    let bytes = BYTES_PER_NEIGHBOR + components * BYTES_PER_COMPONENT + terms * BYTES_PER_TERM;
+    let attributes = found.attributes.as_ref().map_or(0, |columns| columns.len());
+    let bytes = BYTES_PER_NEIGHBOR
+        + components * BYTES_PER_COMPONENT
+        + terms * BYTES_PER_TERM
+        + attributes * BYTES_PER_ATTRIBUTE;
     let mut body = begin(served, found.hits.len() * bytes);
     write_neighbors(&mut body, served, found);
     body.push(b'}');
@@ -66,16 +71,20 @@ pub(in crate::http) fn odd_one_out(served: &ServedModel, found: &OddOneOut) -> R
         write_word(&mut body, &served.model, odd.row);
     }
     body.extend_from_slice(b",\"ranked\":");
-    write_hits(&mut body, served, &found.ranked, false, None);
+    write_hits(&mut body, served, &found.ranked, Beside::default());
     write_notes(&mut body, &found.notes, served);
     body.push(b'}');
     caching::tagged(served, Format::Json, body, None)
 }
 
 fn write_neighbors(body: &mut Vec<u8>, served: &ServedModel, found: &SearchResult) {
-    let formula = found.explanation.as_ref().map(|explanation| &explanation.formula);
+    let beside = Beside {
+        vectors: found.with_vectors,
+        attributes: found.attributes.as_deref(),
+        formula: found.explanation.as_ref().map(|explanation| &explanation.formula),
+    };
     body.extend_from_slice(b"\"neighbors\":");
-    write_hits(body, served, &found.hits, found.with_vectors, formula);
+    write_hits(body, served, &found.hits, beside);
     write_notes(body, &found.notes, served);
     if let Some(explanation) = &found.explanation {
         body.extend_from_slice(b",\"inputs\":");
@@ -101,14 +110,18 @@ fn write_notes(body: &mut Vec<u8>, notes: &Notes, served: &ServedModel) {
     }
 }
 
+/// What is written of a neighbour beside its word, score and row.
+#[derive(Clone, Copy, Default)]
+struct Beside<'a> {
+    vectors: bool,
+    /// The columns of attributes.
+    attributes: Option<&'a [usize]>,
+    /// What explains the score.
+    formula: Option<&'a Formula>,
+}
+
 #[inline]
-fn write_hits(
-    body: &mut Vec<u8>,
-    served: &ServedModel,
-    hits: &[Hit],
-    with_vectors: bool,
-    explained_by: Option<&Formula>,
-) {
+fn write_hits(body: &mut Vec<u8>, served: &ServedModel, hits: &[Hit], beside: Beside<'_>) {
     let (model, table) = (&served.model, served.model.table());
     body.push(b'[');
     for (index, hit) in hits.iter().enumerate() {
@@ -119,17 +132,35 @@ fn write_hits(
         body.extend_from_slice(zmij::Buffer::new().format_finite(hit.score).as_bytes());
         body.extend_from_slice(b",\"row\":");
         body.extend_from_slice(itoa::Buffer::new().format(hit.row.0).as_bytes());
-        if with_vectors {
+        if beside.vectors {
             body.extend_from_slice(b",\"vector\":");
             write(body, table.row(hit.row));
         }
-        if let Some(formula) = explained_by {
+        if let Some(columns) = beside.attributes {
+            write_attributes(body, model, hit.row, columns);
+        }
+        if let Some(formula) = beside.formula {
             body.extend_from_slice(b",\"terms\":");
             write(body, &formula.terms(model, hit.row));
         }
         body.push(b'}');
     }
     body.push(b']');
+}
+
+/// Appends some attributes of a row, by their columns; null where a value is missing.
+fn write_attributes(body: &mut Vec<u8>, model: &ModelStore, row: Row, columns: &[usize]) {
+    let all = model.attributes().map(Attributes::columns).unwrap_or_default();
+    body.extend_from_slice(b",\"attributes\":{");
+    for (index, column) in columns.iter().filter_map(|&column| all.get(column)).enumerate() {
+        if index > 0 {
+            body.push(b',');
+        }
+        write(body, column.name());
+        body.push(b':');
+        write(body, &column.get(row));
+    }
+    body.push(b'}');
 }
 
 /// Appends the word of a row, in quotes. Nearly all words are written as their own bytes.
@@ -172,6 +203,7 @@ mod tests {
             let found = |hits| SearchResult {
                 hits,
                 with_vectors,
+                attributes: None,
                 notes: Notes::default(),
                 explanation: None,
             };

@@ -16,6 +16,8 @@ use scheduler::account::{Pool, Reservation};
 pub(in crate::http) const BYTES_PER_NEIGHBOR: usize = 72 + 16;
 /// Bytes of a component of a vector.
 pub(in crate::http) const BYTES_PER_COMPONENT: usize = 12;
+/// Bytes of an attribute, with its name and a text of typical length.
+pub(in crate::http) const BYTES_PER_ATTRIBUTE: usize = 64;
 /// Bytes of a word's part in a score.
 pub(in crate::http) const BYTES_PER_TERM: usize = 104;
 /// Writing this many bytes of text takes as long as writing one number.
@@ -45,7 +47,11 @@ impl Size {
         let components = if prepared.with_vectors { dim } else { 0 };
         // A term takes one dot product. A component of it is far less work than writing a number.
         let terms = prepared.explanation.as_ref().map_or(0, |e| e.formula.number_of_words());
-        let bytes = BYTES_PER_NEIGHBOR + components * BYTES_PER_COMPONENT + terms * BYTES_PER_TERM;
+        let attributes = prepared.attributes.as_ref().map_or(0, |columns| columns.len());
+        let bytes = BYTES_PER_NEIGHBOR
+            + components * BYTES_PER_COMPONENT
+            + terms * BYTES_PER_TERM
+            + attributes * BYTES_PER_ATTRIBUTE;
         let rows = served.model.rows();
         let k = options.k.min(rows);
         // Hits that are no neighbours take memory until the neighbours are picked.
@@ -55,7 +61,7 @@ impl Size {
         // A neighbour is a word, which is rarely in a cache, and two numbers: 60 ns on a Xeon with
         // 2 MB of L2 a core, 150 on an EPYC with 0.5 MB.
         Self {
-            numbers: k * (2 + components + terms * (4 + dim / 32)) + examined,
+            numbers: k * (2 + components + 4 * attributes + terms * (4 + dim / 32)) + examined,
             bytes: k * bytes + others * size_of::<Hit>() + BYTES_PER_QUERY + terms * BYTES_PER_TERM,
         }
     }
