@@ -10,11 +10,14 @@ use contract::{
     HeadEngine, Hit, Query, Row, RowBitmap, SearchEngine, UsualCosts,
 };
 use cpu_core::ReferenceEngine;
+use kindred::attributes::{AttributeType, Attributes, ColumnBuilder, Value};
 use kindred::filter::FilterSets;
 use kindred::heads::WantedTerms;
 use kindred::question::{Checked, prepare};
 use kindred::queue::{Limits, SubmitError};
-use kindred::{Error, Kindred, Method, Model, ModelStore, Options, Settings, Target, Unknown};
+use kindred::{
+    Error, Kindred, Method, Model, ModelStore, Options, Settings, Target, Unknown, WithAttributes,
+};
 
 const ROWS: [(&str, [f32; 2]); 6] = [
     ("frog", [1.0, 0.0]),
@@ -70,6 +73,53 @@ fn questions_for_the_rows_of_a_set_have_one_of_their_model_and_version() {
     assert_eq!(found[0].iter().map(|hit| hit.row).collect::<Vec<_>>(), [Row(2)]);
     assert!(matches!(checked(6, "another"), Err(Error::Internal)));
     assert!(matches!(checked(7, model.version()), Err(Error::Internal)));
+}
+
+#[test]
+fn rows_are_chosen_by_their_attributes() {
+    let rows = ROWS.iter().map(|(word, row)| (*word, &row[..]));
+    let model = ModelStore::from_rows("tiny", 2, rows).unwrap();
+    let mut legs = ColumnBuilder::new("legs", AttributeType::Integer);
+    for count in [Some(4), Some(4), Some(4), None, Some(4), Some(0)] {
+        legs.push(count.map(Value::Integer));
+    }
+    let mut kinds = ColumnBuilder::new("kind", AttributeType::Text);
+    for kind in ["frog", "frog", "toad", "toad", "newt", "car"] {
+        kinds.push(Some(Value::Text(kind.into())));
+    }
+    let attributes = Attributes::from_columns(vec![legs, kinds]).unwrap();
+    let model = Model::from(model.with_attributes(attributes).unwrap());
+    let kindred = Kindred::with_engine(model, Settings::default(), |model| {
+        Ok(Box::new(ReferenceEngine::new(model.clone())))
+    })
+    .unwrap();
+    let nearest = |filter: &str| {
+        let options =
+            Options::new().filter(filter.to_owned()).with_attributes(WithAttributes::All(true));
+        kindred.nearest("frog", options).wait()
+    };
+    let found = nearest("legs = 4 AND kind != frog").unwrap();
+    assert_eq!(words(&found), ["toad", "newt"]);
+    let attributes = found.neighbors[0].attributes.clone().unwrap();
+    assert_eq!(serde_json::Value::from(attributes), serde_json::json!({"legs": 4, "kind": "toad"}));
+    assert_eq!(words(&nearest("legs IS NULL OR kind STARTS WITH c").unwrap()), ["TOAD", "car"]);
+    assert!(nearest("legs > 4").unwrap().neighbors.is_empty());
+    let error = nearest("legs > 4 AND kin = toad").unwrap_err();
+    assert_eq!(error.code(), "invalid_filter");
+    assert_eq!(
+        error.to_string(),
+        "the filter has a fault at column 14: the model has no attribute `kin`; did you mean \
+         `kind`?; it has `kind`, `legs`"
+    );
+    assert_eq!((kindred.count("legs = 4"), kindred.count("NOT legs = 4")), (Ok(4), Ok(2)));
+    // Faults keep nothing; the others are kept.
+    assert_eq!(kindred.sets().len(), 5);
+    let ranks = kindred
+        .rank(["toad", "TOAD", "newt"], "frog", Options::new().filter("legs = 4".to_owned()))
+        .wait()
+        .unwrap();
+    let ranks: Vec<Option<u32>> = ranks.ranked.iter().map(|one| one.rank).collect();
+    assert_eq!(ranks, [Some(2), None, Some(3)]);
 }
 
 #[test]
