@@ -23,13 +23,15 @@ pub(super) enum Line<'a> {
     Compare(Option<bool>),
     Explain(Option<bool>),
     Method(Method),
+    /// Which rows to search; empty for all.
+    Filter(&'a str),
     Model,
     Help,
     Quit,
 }
 
 /// The names of the commands, their arguments, and what they do.
-pub(super) const COMMANDS: [(&str, &str, &str); 10] = [
+pub(super) const COMMANDS: [(&str, &str, &str); 11] = [
     (":classify", "TEXT", "show the labels that the model's head gives to a text"),
     (":expand", "TEXT", "show the terms that a text implies, with weights and tokens"),
     (":head", "NAME", "choose the classifier or the expander, if the model has several"),
@@ -45,6 +47,7 @@ pub(super) const COMMANDS: [(&str, &str, &str); 10] = [
         "show what each word contributes to each score, or which parts of a text decide",
     ),
     (":method", "NAME", "set the analogy method: 3cosadd, 3cosmul or pairdirection"),
+    (":filter", "FILTER", "search only rows whose attributes meet this; alone: all rows"),
     (":model", "", "show information about the model"),
     (":help", "", "say this"),
     (":quit", "", "quit, like Ctrl-D"),
@@ -68,6 +71,7 @@ pub(super) fn read(line: &str) -> Result<Line<'_>, CommandError> {
         ":classify" => text(HeadKind::Classifier, line, rest, "a moving and funny film"),
         ":expand" => text(HeadKind::Expander, line, rest, "cheap flights to the coast"),
         ":head" => Ok(Line::Head(rest.trim_start())),
+        ":filter" => filter(rest.trim_start()),
         _ => command(line),
     }
 }
@@ -85,6 +89,21 @@ fn text<'a>(
         ))),
         text => Ok(Line::Text(kind, text)),
     }
+}
+
+/// A filter, whose attributes are looked up with the next question.
+fn filter(text: &str) -> Result<Line<'_>, CommandError> {
+    match kindred::filter::parse(text) {
+        Err(fault) if !text.is_empty() => {
+            Err(CommandError::BadLine(format!("{fault}\n  {}", indented(&fault.caret(text)))))
+        }
+        _ => Ok(Line::Filter(text)),
+    }
+}
+
+/// Both lines with the same space before them.
+fn indented(lines: &str) -> String {
+    lines.replace('\n', "\n  ")
 }
 
 fn command(line: &str) -> Result<Line<'_>, CommandError> {
@@ -164,6 +183,8 @@ mod tests {
             (":expand  cheap  flights ", Line::Text(HeadKind::Expander, "cheap  flights")),
             (":head x", Line::Head("x")),
             (":method 3CosMul", Line::Method(Method::ThreeCosMul)),
+            (":filter  price < 80 ", Line::Filter("price < 80")),
+            (":filter", Line::Filter("")),
             (" :quit", Line::Quit),
         ] {
             assert_eq!(read(line).unwrap(), expected, "{line}");
@@ -182,9 +203,11 @@ mod tests {
             (":model x", "nothing"),
             (
                 ":kk 5",
-                ":classify, :expand, :head, :k, :compare, :explain, :method, :model, :help, :quit",
+                ":classify, :expand, :head, :k, :compare, :explain, :method, :filter, :model, :help, \
+                 :quit",
             ),
             (":classify", ":classify takes a text"),
+            (":filter price <", "column 8"),
             (":expand ", ":expand takes a text, as in `:expand cheap"),
         ] {
             let said = read(line).unwrap_err().to_string();

@@ -63,6 +63,10 @@ impl Turn<'_> {
                 self.session.options.method = Some(method);
                 self.say(&format!("the method is {}", method.name()))?;
             }
+            Line::Filter(filter) => {
+                self.session.options.filter = (!filter.is_empty()).then(|| filter.to_owned());
+                self.say(if filter.is_empty() { "all rows" } else { filter })?;
+            }
             Line::Model => {
                 let facts = self.session.service.facts()?;
                 self.form.facts(self.out, self.number, &facts)?;
