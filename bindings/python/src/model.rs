@@ -419,6 +419,11 @@ impl Model {
         self.kindred.model().odd_one_out(words).map_err(errors::of_question)
     }
 
+    fn count(&self, py: Python<'_>, filter: &str) -> PyResult<usize> {
+        let kindred = self.kindred()?;
+        py.detach(|| kindred.count(filter)).map_err(errors::of_question)
+    }
+
     /// The built-in head, or that of a folder.
     #[pyo3(signature = (folder))]
     fn head(&self, py: Python<'_>, folder: Option<PathBuf>) -> PyResult<Option<Head>> {

@@ -398,6 +398,15 @@ class Model:
         ranked = self._model.odd_one_out(list(words))
         return OddOneOut(ranked[-1][0], ranked)
 
+    def count(self, filter: str) -> int:
+        """How many rows meet a filter over the model's attributes and words.
+
+        >>> import kindred
+        >>> kindred.demo().count("key IN [frog, toad, frogg]")
+        2
+        """
+        return self._model.count(filter)
+
     def suggestions(self, word: str) -> list[str]:
         """Words of the model that resemble a word, the likeliest first."""
         return self._model.suggestions(word)

@@ -126,6 +126,10 @@ class AsyncClient:
         """As `Client.odd_one_out`."""
         return await self._ask(questions.odd_one_out(words))
 
+    async def count(self, filter: str) -> int:
+        """As `Client.count`."""
+        return await self._ask(questions.count(filter))
+
     async def suggestions(self, word: str) -> list[str]:
         """As `Client.suggestions`."""
         return await self._ask(questions.suggestions(word))

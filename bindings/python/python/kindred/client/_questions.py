@@ -196,6 +196,11 @@ def odd_one_out(words: Iterable[str]) -> Question[OddOneOut]:
     return one(_posted("/odd-one-out", {"words": list(words)}, read))
 
 
+def count(filter: str) -> Question[int]:
+    """As `Model.count`."""
+    return one(_posted("/count", {"filter": filter}, lambda answer: int(answer.json()["count"])))
+
+
 # Heads
 
 

@@ -208,6 +208,10 @@ class Client:
         """The word that is least like all of them together. 3 to 256 words."""
         return self._ask(questions.odd_one_out(words))
 
+    def count(self, filter: str) -> int:
+        """How many rows meet a filter over the model's attributes and words."""
+        return self._ask(questions.count(filter))
+
     def suggestions(self, word: str) -> list[str]:
         """Words of the model that resemble a word, the likeliest first."""
         return self._ask(questions.suggestions(word))
