@@ -12,9 +12,9 @@ use crate::support::long_work::{said, start, wait_for_journal};
 use crate::support::{kindred, objects, piped};
 use serde_json::Value;
 
-/// `kindred bulk nearest` of these words, which takes some seconds.
+/// `kindred bulk nearest` of these words, which takes some seconds where nothing is optimised.
 fn nearest(input: &Path, out: &Path, flags: &[&str]) -> Command {
-    let mut command = kindred(&["bulk", "nearest", "--device", "cpu", "-k", "300", "--in"]);
+    let mut command = kindred(&["bulk", "nearest", "--device", "cpu", "-k", "60", "--in"]);
     command.arg(input).arg("--out").arg(out).args(flags);
     command
 }

@@ -258,7 +258,8 @@ fn words_are_looked_up_by_their_exact_bytes_in_either_encoding_of_a_url() {
     assert_eq!(words(&ok(&reply)).len(), 2);
     let changed = service.get("/nearest?word=c++");
     let detail = changed.json()["detail"].as_str().unwrap().to_owned();
-    assert!(detail.ends_with("did you mean c++ (in a URL a plus is written %2B)?"), "{detail}");
+    let cure = "did you mean c++ (in a URL a plus is written %2B, because + is a space there)?";
+    assert!(detail.ends_with(cure), "{detail}");
     assert_eq!(changed.status, 404);
     ok(&service.get("/analogy?expression=c%2B%2B+-+%22new+york%22"));
 }

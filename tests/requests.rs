@@ -100,10 +100,15 @@ fn a_request_can_have_less_time_but_not_more() {
     let ranked = json!({"words": ["king"], "word": "queen", "timeout_ms": 10_000});
     assert_eq!(generous.post("/rank", &ranked).status, 200);
 
-    for value in ["0", "-1", "1.5", "soon", ""] {
+    for (value, said) in
+        [("0", "`0`"), ("-1", "`-1`"), ("1.5", "`1.5`"), ("soon", "`soon`"), ("", "empty")]
+    {
         let reply =
             generous.send("GET", b"/nearest?word=king", &[("Request-Timeout-Ms", value)], b"");
         assert_eq!((reply.status, &reply.json()["field"]), (422, &json!("Request-Timeout-Ms")));
+        let detail = &reply.json()["detail"];
+        let found = format!(", not {said}");
+        assert!(detail.as_str().is_some_and(|detail| detail.ends_with(&found)), "{detail}");
         let reply = generous.get(&format!("/nearest?word=king&timeout_ms={value}"));
         assert_eq!((reply.status, &reply.json()["field"]), (422, &json!("timeout_ms")));
     }

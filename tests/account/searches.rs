@@ -109,12 +109,13 @@ impl Maker {
         if random.one_in(4) {
             set("vocab_limit", json!(random.size(100_000)));
         }
+        // Below most of what is found, so that many rows are above it.
+        let most = random.one_in(5).then(|| random.number() * 0.7);
         if random.one_in(4) {
-            set("min_score", json!(random.number()));
+            set("min_score", json!(random.number().min(most.unwrap_or(1.0))));
         }
-        if random.one_in(5) {
-            // Below most of what is found, so that many rows are above it.
-            set("max_score", json!(random.number() * 0.7));
+        if let Some(most) = most {
+            set("max_score", json!(most));
         }
         if random.one_in(2) {
             set("unknown", json!("skip"));

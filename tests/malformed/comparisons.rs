@@ -43,6 +43,14 @@ pub(crate) fn comparisons() -> Vec<Case> {
         post("nothing to rank them by", "/rank", r#"{"words": ["east"]}"#, 422, "invalid_request")
             .detail("exactly one of `word`, `vector`, `text`, `expression`"),
         post("a rank as a list", "/rank", "[]", 422, "invalid_request").detail("JSON object"),
+        post(
+            "a minimum above the maximum, of a rank",
+            "/rank",
+            r#"{"words": ["east"], "word": "west", "min_score": 1, "max_score": -1}"#,
+            422,
+            "invalid_request",
+        )
+        .detail("`min_score` (1)"),
         words("no words to compare", "{}"),
         words("two words", r#"{"words": ["east", "west"]}"#).detail("to compare, not 2"),
         words("257 words to compare", &many_words).detail("not 257"),

@@ -112,6 +112,10 @@ pub(crate) fn query_strings() -> Vec<Case> {
         invalid("min_score is 1e999", "min_score=1e999", "min_score"),
         invalid("min_score is empty", "min_score=", "min_score"),
         invalid("min_score has a comma", "min_score=0,5", "min_score"),
+        request("a minimum above the maximum", "/nearest?word=east&min_score=0.5&max_score=0.4")
+            .detail("`min_score` (0.5)")
+            .detail("`max_score` (0.4)")
+            .detail("exchange them"),
         invalid("1001 excluded words", &excluded, "exclude").detail("1000"),
         request("no parameter of the words", "/words").detail("`prefix`").detail("`word`"),
         request("a prefix and a word", "/words?prefix=e&word=east").detail("exactly one"),

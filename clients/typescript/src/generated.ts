@@ -696,8 +696,8 @@ export interface components {
          */
         MinScore: number;
         /**
-         * @description The maximum score of a neighbour, inclusive. Finite; without it, any score passes. If it is
-         *     below `min_score`, the answer is empty.
+         * @description The maximum score of a neighbour, inclusive. Finite; without it, any score passes. It must
+         *     not be below `min_score`.
          * @example 0.9
          */
         MaxScore: number;

@@ -2,7 +2,7 @@
 //! typical answer. `axum::serve` runs it on threads that share all connections. `scripts/load-http`
 //! compares the service with it.
 //!
-//!     cargo run --release -p cli --example bare -- 127.0.0.1:8081 [HTTP_THREADS]
+//!     cargo run --profile dist -p cli --example bare -- 127.0.0.1:8081 [HTTP_THREADS]
 //!
 //! 0 threads, the default, means half as many as there are cores. This gives the highest
 //! throughput.

@@ -28,10 +28,6 @@ use kindred::engines::{self, EngineStartError, HadGpu, KeptHeads, Maker, Makers,
 use server::config::{Config, ServeFlags};
 use server::models::MakeEngines;
 
-// The same allocator as in the program itself.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Serves with an engine that fails on demand.
 #[derive(Parser)]
 struct Arguments {

@@ -1,9 +1,9 @@
 //! The whole service over an engine that makes up its answers, so that only the cost of everything
 //! but the search is left. `scripts/load-http` can compare it with `bare`.
 //!
-//!     cargo run --release -p cli --example instant -- 127.0.0.1:8082 --microseconds 200
+//!     cargo run --profile dist -p cli --example instant -- 127.0.0.1:8082 --microseconds 200
 //!
-//! Other settings come from KINDRED_* variables.
+//! Other settings come from KINDRED_* variables. With `--release`, this example is not optimised.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -16,10 +16,6 @@ use contract::{
 };
 use server::config::{Config, ServeFlags};
 use server::models::one_engine;
-
-// The same allocator as in the program itself.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Serves made-up answers.
 #[derive(Parser)]

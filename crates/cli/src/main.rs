@@ -12,9 +12,6 @@ use server::config::{LogFormat, log_format};
 use server::escape::escaped_lines;
 use server::logging;
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// The exit code for a command line that is wrong, as for a setting that is.
 const USAGE: u8 = 2;
 

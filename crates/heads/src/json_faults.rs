@@ -17,6 +17,11 @@ const SHELL_QUOTES: &str = "the single quotes around it were not removed: in Win
 const BARE_NAME: &str = "names of fields are between double quotes; in PowerShell and in Windows' \
                          cmd, write \\\" inside an argument";
 
+/// The fault in a text of one line. It names no line: its caller names that of the file.
+pub fn of_line(fault: &Error) -> String {
+    fault.to_string().replace(" at line 1 column ", " at column ")
+}
+
 /// The cure if the fault that was found in this text is a usual mistake. It goes on after the
 /// fault.
 pub fn cure(text: &str, fault: &Error) -> Option<&'static str> {

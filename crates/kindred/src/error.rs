@@ -1,7 +1,7 @@
 //! Why a question has no answer.
 
 use contract::{AnalogyError, QueryError, Row, ScoringError};
-use model_store::{ModelStore, Words, mistaken_for};
+use model_store::{ModelStore, Words, mistaken_for, plus_in_url};
 
 use crate::expression::{ExpressionError, spaced};
 use crate::heads::ScoresNotFinite;
@@ -126,7 +126,7 @@ pub fn unknown_words_message(unknown: &[UnknownWord]) -> String {
         detail += &format!("; did you mean {}?", one.meant());
     }
     if word.ends_with(' ') && !detail.contains("%2B") {
-        detail += "; in a URL a plus is written %2B, because + is a space there";
+        detail += concat!("; ", plus_in_url!());
     }
     if let Some(expression) = expression {
         detail += &format!(

@@ -55,7 +55,7 @@ pub use heads::text;
 pub use method::Method;
 pub use model::Model;
 pub use model_store::{
-    ModelError, ModelStore, Number, Words, attributes, export, npy, prepare, synth,
+    ModelError, ModelStore, Number, Words, attributes, export, npy, plus_in_url, prepare, synth,
 };
 pub use options::{Options, Unknown};
 pub use question::{Placed, Side, Target, Term};

@@ -60,6 +60,11 @@ fn what_is_wrong_is_said_with_the_cure() {
     };
     let bounds = "`k` must be a whole number from 1 to 1000, not 0";
     assert_eq!(said("frog", Options::new().k(0)), bounds);
+    let scores = "`min_score` (0.5) is above `max_score` (-0.25), so no score passes; exchange \
+                  them, or leave one out";
+    assert_eq!(said("frog", Options::new().min_score(0.5).max_score(-0.25)), scores);
+    let one_score = Options::new().min_score(0.5).max_score(0.5);
+    assert!(kindred.nearest("frog", one_score).wait().is_ok());
     let strict = Options::new().unknown(Unknown::Error);
     assert_eq!(said("frog frug", strict), "the model does not have `frug`; did you mean frog?");
     let error = kindred.analogy("frog toad", Options::new()).wait().unwrap_err();

@@ -18,3 +18,9 @@ pub mod observe;
 mod system;
 pub mod traces;
 mod workers;
+
+/// The allocator of a program. It stands here and not in the crate `cli`, which is not optimised:
+/// there, each allocation would pass through three more functions.
+#[cfg(feature = "allocator")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

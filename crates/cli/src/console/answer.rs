@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::CommandError;
 
 /// The part of an error that is for people who write URLs. It is removed here.
-const FOR_URLS: &str = " in a URL a plus is written %2B, because + is a space there;";
+const FOR_URLS: &str = concat!(" ", kindred::plus_in_url!(), ";");
 
 /// An answer to `/nearest` or `/analogy`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

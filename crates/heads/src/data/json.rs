@@ -41,8 +41,7 @@ impl<'de> Deserialize<'de> for Fields {
 pub(super) fn read(line: &str, options: &TextsOptions) -> Result<Labelled, String> {
     let Fields { names, values } = serde_json::from_str(line).map_err(|fault| {
         let goes_on = fault.is_eof() || !line.trim_start().starts_with('{');
-        // The caller names the line of the file.
-        let why = fault.to_string().replace(" at line 1 column ", " at column ");
+        let why = json_faults::of_line(&fault);
         let cure = match (json_faults::cure(line, &fault), goes_on) {
             (Some(cure), _) => format!("; {cure}"),
             (None, true) => {

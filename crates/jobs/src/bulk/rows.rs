@@ -177,8 +177,7 @@ fn fields<'a>(line: &'a str, column: &str, id: Option<&str>) -> Result<Vec<Field
     let read = reader.deserialize_map(Object { column, id });
     let read = read.and_then(|found| reader.end().map(|()| found));
     read.map_err(|error| {
-        // A line has one line.
-        let detail = error.to_string().replace(" at line 1 column ", " at column ");
+        let detail = json_faults::of_line(&error);
         let cure = match json_faults::cure(line, &error) {
             Some(cure) => format!("; {cure}"),
             None if line.trim_start().starts_with('[') => {

@@ -14,6 +14,8 @@ mod pieces;
 mod typing;
 mod unspaced;
 
+use model_store::plus_in_url;
+
 use pieces::{Piece, PieceKind, split};
 pub use typing::{as_term, open_piece};
 pub(crate) use unspaced::spaced;
@@ -105,10 +107,11 @@ fn after_term(piece: &Piece) -> ExpressionError {
         PieceKind::Word(word) if word.starts_with(['/', '÷']) => {
             error.hinting("there is no division; write a weight before the word, as in 0.5*king")
         }
-        PieceKind::Word(_) => error.hinting(
-            "two words need an operator between them; in a URL a plus is written %2B, because + is \
-             a space there; a word with a space in it needs double quotes",
-        ),
+        PieceKind::Word(_) => error.hinting(concat!(
+            "two words need an operator between them; ",
+            plus_in_url!(),
+            "; a word with a space in it needs double quotes"
+        )),
         PieceKind::Open | PieceKind::Close => error.hinting(
             "a word with parentheses in it needs double quotes, as in \"mercury_(planet)\"",
         ),

@@ -65,7 +65,8 @@ impl Checked {
     /// `own` options, `common` ones where there are none, defaults where there are neither.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for the first option that is out of bounds.
+    /// [`Error::InvalidValue`] for the first option that is out of bounds;
+    /// [`Error::InvalidRequest`] for a minimum score above the maximum.
     pub fn new(model: &ModelStore, own: Options, common: Option<&Common>) -> Result<Self, Error> {
         let options = match common {
             Some(common) => own.or(&common.options),
@@ -90,6 +91,15 @@ impl Checked {
             explain,
             timeout_ms: _,
         } = options;
+        if let (Some(min), Some(max)) = (min_score, max_score)
+            && min > max
+        {
+            let reason = format!(
+                "`min_score` ({min}) is above `max_score` ({max}), so no score passes; exchange \
+                 them, or leave one out"
+            );
+            return Err(Error::InvalidRequest { reason });
+        }
         let fold_case = fold_case.unwrap_or(false);
         let excluded = match (exclude, common) {
             (Some(words), _) => {

@@ -20,7 +20,7 @@ impl Checksum {
     }
 
     /// The same, in parts; `None` as soon as `goes_on` says no.
-    pub(crate) fn of_while(bytes: &[u8], goes_on: impl Fn() -> bool) -> Option<Self> {
+    pub(crate) fn of_while(bytes: &[u8], goes_on: &dyn Fn() -> bool) -> Option<Self> {
         let mut hasher = blake3::Hasher::new();
         for part in bytes.chunks(ASK_EVERY_BYTES) {
             if !goes_on() {

@@ -30,6 +30,15 @@ impl ModelStore {
         mut progress: impl FnMut(&'static str),
         goes_on: impl Fn() -> bool,
     ) -> Result<(), ModelError> {
+        self.verify_all(&mut progress, &goes_on)
+    }
+
+    /// Compiled in this crate, which tests optimise, and once.
+    fn verify_all(
+        &self,
+        progress: &mut dyn FnMut(&'static str),
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<(), ModelError> {
         let (layout, sums) = (self.header.layout(), &self.header.checksums);
         let biases = sums.biases.map(|sum| ("biases", VECTORS_FILE, self.data(layout.biases), sum));
         for (step, file, bytes, expected) in [
@@ -43,7 +52,7 @@ impl ModelStore {
         .chain(biases)
         {
             progress(step);
-            let found = Checksum::of_while(bytes, &goes_on).ok_or(ModelError::Cancelled)?;
+            let found = Checksum::of_while(bytes, goes_on).ok_or(ModelError::Cancelled)?;
             if found != expected {
                 let reason = format!("the checksum of its {step} is {found}, not {expected}");
                 return Err(ModelError::damaged(&self.folder.join(file), reason));
@@ -51,13 +60,13 @@ impl ModelStore {
         }
         if let Some(attributes) = &self.attributes {
             progress("attributes");
-            attributes.verify_while(&goes_on)?;
+            attributes.verify_while(goes_on)?;
         }
         progress("contents");
         self.verify_contents(goes_on)
     }
 
-    fn verify_contents(&self, goes_on: impl Fn() -> bool) -> Result<(), ModelError> {
+    fn verify_contents(&self, goes_on: &dyn Fn() -> bool) -> Result<(), ModelError> {
         self.check_biases()?;
         let (table, vectors_path) = (self.table(), self.folder.join(VECTORS_FILE));
         if self.data(self.header.layout().alignment).iter().any(|&b| b != 0) {

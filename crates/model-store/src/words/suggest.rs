@@ -79,13 +79,21 @@ impl Words {
     }
 }
 
+/// The hint for who writes a plus into a URL as it is: a literal, so that others can contain it.
+#[macro_export]
+macro_rules! plus_in_url {
+    () => {
+        "in a URL a plus is written %2B, because + is a space there"
+    };
+}
+
 /// How a word became another than the one that was meant, if that is not plain to see: it looks the
 /// same (NFC and NFD), or an address changed it.
 pub fn mistaken_for(word: &str, meant: &str) -> Option<&'static str> {
     match () {
         () if word == meant => None,
         () if word.nfc().eq(meant.nfc()) => Some("the same letters, as other code points"),
-        () if with_plus(word) == meant => Some("in a URL a plus is written %2B"),
+        () if with_plus(word) == meant => Some(plus_in_url!()),
         () if decoded(word) == meant => Some("it was percent-encoded twice"),
         () => None,
     }

@@ -27,10 +27,14 @@ pub(crate) struct Call {
     log: Option<Arc<LoggedRequest>>,
 }
 
-/// A timeout in the header or field of this name that is not a whole number of milliseconds, at
-/// least 1.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct NotMilliseconds(pub(crate) &'static str);
+/// A timeout that is not a whole number of milliseconds, at least 1.
+#[derive(Debug, Clone)]
+pub(crate) enum NotMilliseconds {
+    /// The value of the header.
+    Header(Box<str>),
+    /// The field is 0.
+    Field,
+}
 
 impl Call {
     /// A request that arrived at `arrived`, for the model with index `model`. `allowed` is the
@@ -42,10 +46,10 @@ impl Call {
         arrived: Instant,
         allowed: Option<&[u8]>,
     ) -> Self {
-        let parse = |text: &[u8]| {
-            let text = std::str::from_utf8(text).ok();
-            let milliseconds = text.and_then(|text| text.trim().parse::<u64>().ok());
-            milliseconds.filter(|&ms| ms > 0).ok_or(NotMilliseconds("Request-Timeout-Ms"))
+        let parse = |value: &[u8]| {
+            let text = String::from_utf8_lossy(value);
+            let milliseconds = text.trim().parse::<u64>().ok().filter(|&ms| ms > 0);
+            milliseconds.ok_or_else(|| NotMilliseconds::Header(text.into()))
         };
         let (allowed, timeline, log) = (allowed.map(parse), None, None);
         Self { held, model, account, arrived, allowed, timeline, log }
@@ -116,9 +120,9 @@ impl Call {
     /// If the header or the field is not a valid number of milliseconds.
     pub(crate) fn deadline(&self, timeout_ms: Option<u64>) -> Result<Instant, NotMilliseconds> {
         if timeout_ms == Some(0) {
-            return Err(NotMilliseconds("timeout_ms"));
+            return Err(NotMilliseconds::Field);
         }
-        let asked = [self.allowed.transpose()?, timeout_ms].into_iter().flatten();
+        let asked = [self.allowed.clone().transpose()?, timeout_ms].into_iter().flatten();
         let longest = self.service().timeouts.request;
         Ok(self.arrived + asked.map(Duration::from_millis).fold(longest, Duration::min))
     }

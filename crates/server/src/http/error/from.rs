@@ -7,7 +7,7 @@ use scheduler::SubmitError;
 use scheduler::account::Full;
 
 use super::ApiError;
-use crate::http::parse::invalid;
+use crate::http::parse::{found, invalid};
 use crate::models::NotMilliseconds;
 use crate::workers::WorkError;
 
@@ -32,9 +32,12 @@ impl From<Full> for ApiError {
 }
 
 impl From<NotMilliseconds> for ApiError {
-    fn from(NotMilliseconds(field): NotMilliseconds) -> Self {
-        // Of a header's value nothing is kept; a field is a number that is too small.
-        invalid(field).with_found((field == "timeout_ms").then(|| "0".to_owned()))
+    fn from(why: NotMilliseconds) -> Self {
+        let (name, found) = match why {
+            NotMilliseconds::Header(value) => ("Request-Timeout-Ms", found::of_parameter(&value)),
+            NotMilliseconds::Field => ("timeout_ms", Some("0".to_owned())),
+        };
+        invalid(name).with_found(found)
     }
 }
 

@@ -5,6 +5,7 @@ mod guard;
 mod traced;
 
 use std::convert::Infallible;
+use std::mem::take;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
@@ -103,7 +104,7 @@ impl Front {
         let (account, view, traces) = (Account::new(), OnceLock::new(), service.traces.clone());
         let connection =
             Arc::new(Connection { front: self.clone(), observed, account, view, traces });
-        service_fn(move |request: Request| {
+        service_fn(move |mut request: Request| {
             let (connection, id) = (connection.clone(), RequestId::of(request.headers()));
             let route = routes::index(request.uri().path());
             let span = debug_span!(
@@ -113,16 +114,16 @@ impl Front {
                 path = &*connection.observed.target(request.uri(), route),
                 caller = Empty
             );
-            async move { Ok(connection.observed(request, id, route).await) }.instrument(span)
+            async move { Ok(connection.observed(&mut request, id, route).await) }.instrument(span)
         })
     }
 }
 
 impl Connection {
     /// Answers a request for this route, and counts it.
-    async fn observed(&self, request: Request, id: RequestId, route: usize) -> Response {
-        let (observed, arrived) = (self.observed.begin(&request, route), Instant::now());
-        let traced = self.traced(&request, route, &id, arrived);
+    async fn observed(&self, request: &mut Request, id: RequestId, route: usize) -> Response {
+        let (observed, arrived) = (self.observed.begin(request, route), Instant::now());
+        let traced = self.traced(request, route, &id, arrived);
         let (mut response, noted) = self
             .answer(request, id, route, arrived, traced.trace.as_ref(), observed.logged())
             .await;
@@ -133,11 +134,12 @@ impl Connection {
         response
     }
 
-    /// Answers a request, with the edge around [`respond`](Self::respond). Rare parts are boxed:
-    /// the future of a request is copied a few times, so each byte in it costs every request.
+    /// Answers a request, with the edge around [`respond`](Self::respond). Rare parts are boxed,
+    /// and only the outermost future has the request itself: the future is copied a few times, so
+    /// each byte in it costs every request.
     async fn answer(
         &self,
-        request: Request,
+        request: &mut Request,
         id: RequestId,
         route: usize,
         arrived: Instant,
@@ -147,7 +149,8 @@ impl Connection {
         let edge = &self.front.edge;
         let (is_head, version) = (request.method() == Method::HEAD, request.version());
         let accepted = request.headers().get(header::ACCEPT_ENCODING).cloned();
-        let response = match edge.cors(&request) {
+        let cors = edge.cors(request);
+        let response = match cors {
             None => guarded(pin!(self.respond(request, route, arrived, trace, log)), &id).await,
             Some(cors) => {
                 let respond =
@@ -282,30 +285,30 @@ impl Connection {
     async fn respond_across_origins(
         &self,
         cors: &CorsLayer,
-        request: Request,
+        request: &mut Request,
         route: usize,
         arrived: Instant,
         trace: Option<&Arc<Trace>>,
         log: Option<&Arc<LoggedRequest>>,
     ) -> Response<Answer> {
-        let respond = async |request| {
-            Ok::<_, Infallible>(self.respond(request, route, arrived, trace, log).await)
+        let respond = async |mut request: Request| {
+            Ok::<_, Infallible>(self.respond(&mut request, route, arrived, trace, log).await)
         };
-        let response = cors.layer(service_fn(respond)).call(request).await;
+        let response = cors.layer(service_fn(respond)).call(take(request)).await;
         response.unwrap_or_else(|never| match never {})
     }
 
-    /// Answers a request within the edge.
+    /// Answers a request within the edge. Handlers in boxes take the request.
     async fn respond(
         &self,
-        mut request: Request,
+        request: &mut Request,
         route: usize,
         arrived: Instant,
         trace: Option<&Arc<Trace>>,
         log: Option<&Arc<LoggedRequest>>,
     ) -> Response<Answer> {
         let mut seen = Seen::default();
-        match self.front.edge.admit(&mut request) {
+        match self.front.edge.admit(request) {
             Ok(of_key) => seen.account = of_key,
             Err(refused) => return seen.beside(refused.into_response()),
         }
@@ -315,7 +318,7 @@ impl Connection {
             log.key.get_or_init(|| caller.name.clone());
         }
         let account = seen.account.as_ref().unwrap_or(&self.account);
-        let (mut call, is_named, _room) = match self.call(&request, account, arrived) {
+        let (mut call, is_named, _room) = match self.call(request, account, arrived) {
             Ok(found) => found,
             Err(error) => return seen.beside(error.into_response()),
         };
@@ -341,13 +344,14 @@ impl Connection {
                     Way::Boxed(answer) if found.kind == Kind::Admin => {
                         let answered = match require_admin(request.extensions()) {
                             // Without a deadline, and without holding its models.
-                            Ok(()) => answer(call, request, &self.front.reloader).await,
+                            Ok(()) => answer(call, take(request), &self.front.reloader).await,
                             Err(error) => Err(error),
                         };
                         return seen
                             .beside(answered.map_or_else(IntoResponse::into_response, |(a, _)| a));
                     }
                     Way::Boxed(answer) => {
+                        let request = take(request);
                         let answering = answer(call.clone(), request, &self.front.reloader);
                         in_time(answering, call.latest()).await
                     }
@@ -404,7 +408,7 @@ async fn in_time(answering: Answering, deadline: Instant) -> Timed {
 
 /// Leaves the head of the answer that a GET would have.
 fn leave_out_body(response: &mut Response) {
-    let body = std::mem::take(response.body_mut());
+    let body = take(response.body_mut());
     if response.status() != StatusCode::NOT_MODIFIED
         && let Some(length) = body.size_hint().exact()
     {

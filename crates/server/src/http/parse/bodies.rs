@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 use super::at_most::AtMost;
 use super::json::json_body;
 use super::limits::MAX_QUERIES;
-use super::not_exactly_one;
 use super::targets::{RawTarget, WeightedWords};
+use super::{list_of_words, not_exactly_one};
 use crate::http::ApiError;
 
 /// The queries of one request, each as unparsed JSON.
@@ -153,12 +153,7 @@ impl RankBody {
         const ALTERNATIVES: &str =
             "`word`, `vector`, `text`, `expression`, or `positive` and/or `negative`";
         let options = self.take_options();
-        let found = self.words.as_ref().map(|words| words.found);
-        let words = self.words.and_then(AtMost::all).filter(|words| !words.is_empty());
-        let words = words.ok_or_else(|| {
-            let must_be = format!("a list of 1 to {MAX_RANKED} words to rank");
-            ApiError::invalid_value("words", must_be).with_found(found.map(|n| n.to_string()))
-        })?;
+        let words = list_of_words(self.words, 1, "rank")?;
         let Self { word, vector, text, expression, positive, negative, .. } = self;
         let nearest = RawTarget::Nearest { word, vector, text };
         let analogy = RawTarget::Analogy { expression, positive, negative };

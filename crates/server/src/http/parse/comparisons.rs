@@ -8,7 +8,7 @@ use super::at_most::AtMost;
 use super::json::json_body;
 use super::limits::MAX_PAIRS;
 use super::texts::TextOrWords;
-use super::{found, invalid};
+use super::{found, invalid, list_of_words};
 use crate::http::ApiError;
 
 json_body! {
@@ -53,14 +53,7 @@ json_body! {
 impl OddOneOutBody {
     /// Checks its form. Returns its words, and what to do about unknown words.
     pub(in crate::http) fn check(self) -> Result<(Vec<String>, Unknown), ApiError> {
-        let found = self.words.as_ref().map(|words| words.found);
-        let words = self.words.and_then(AtMost::all);
-        let words = words.filter(|words| words.len() >= MIN_COMPARED_WORDS);
-        let words = words.ok_or_else(|| {
-            let must_be =
-                format!("a list of {MIN_COMPARED_WORDS} to {MAX_COMPARED_WORDS} words to compare");
-            ApiError::invalid_value("words", must_be).with_found(found.map(|n| n.to_string()))
-        })?;
+        let words = list_of_words(self.words, MIN_COMPARED_WORDS, "compare")?;
         Ok((words, self.unknown.unwrap_or(Unknown::Error)))
     }
 }

@@ -34,8 +34,8 @@ pub(in crate::http) fn of_json(json: &str) -> String {
     }
 }
 
-/// The value of a parameter, which is a text. `None` if it is long.
-pub(super) fn of_parameter(value: &str) -> Option<String> {
+/// The value of a parameter or header, which is a text. `None` if it is long.
+pub(in crate::http) fn of_parameter(value: &str) -> Option<String> {
     match value {
         "" => Some("empty".to_owned()),
         _ if value.len() > LONGEST || value.contains(char::is_control) => None,

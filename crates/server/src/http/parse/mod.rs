@@ -26,6 +26,7 @@ pub(super) mod texts;
 use kindred::options::must_be;
 use kindred::question::TEXT_MUST_BE;
 
+use self::at_most::AtMost;
 use super::ApiError;
 
 /// What each field must be, in words. The field is the last part of its path.
@@ -76,6 +77,20 @@ fn option(name: &str) -> &'static str {
 
 pub(super) fn invalid(field: &str) -> ApiError {
     ApiError::invalid_value(field, expected(field))
+}
+
+/// The words of the field `words`, at least `least`. `purpose` says what they are for.
+pub(super) fn list_of_words<const MOST: usize>(
+    given: Option<AtMost<String, MOST>>,
+    least: usize,
+    purpose: &str,
+) -> Result<Vec<String>, ApiError> {
+    let found = given.as_ref().map(|words| words.found);
+    let words = given.and_then(AtMost::all).filter(|words| words.len() >= least);
+    words.ok_or_else(|| {
+        let must_be = format!("a list of {least} to {MOST} words to {purpose}");
+        ApiError::invalid_value("words", must_be).with_found(found.map(|n| n.to_string()))
+    })
 }
 
 /// The error if not exactly one of these was given.

@@ -46,9 +46,6 @@ pub(in crate::http) fn json(headers: &HeaderMap) -> Result<Format, ApiError> {
 /// The format that the client accepts with the highest weight; of equal weights the one that it
 /// names more precisely, and of those JSON.
 pub(in crate::http) fn json_or_npy(headers: &HeaderMap) -> Result<Format, ApiError> {
-    if !headers.contains_key(header::ACCEPT) {
-        return Ok(Format::Json);
-    }
     let index = choose(headers, &[&JSON, &NPY])?;
     Ok(if index == 0 { Format::Json } else { Format::Npy })
 }
@@ -62,6 +59,9 @@ pub(in crate::http) fn check(headers: &HeaderMap, offered: &MediaType<'_>) -> Re
 /// everything. If several ranges match a format, the most precise one counts (RFC 9110, section
 /// 12.5.1). Invalid ranges are ignored.
 fn choose(headers: &HeaderMap, offered: &[&MediaType<'_>]) -> Result<usize, ApiError> {
+    if !headers.contains_key(header::ACCEPT) {
+        return Ok(0);
+    }
     let mut best: Option<(f32, u8, usize)> = None;
     for (index, format) in offered.iter().enumerate() {
         let Some((weight, precision)) = weight_of(headers, format) else { continue };

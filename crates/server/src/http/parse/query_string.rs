@@ -52,7 +52,7 @@ given_once!(u64, f64, bool, Unknown, Method);
 /// The parameter is given once for each word.
 impl FromParameters for Vec<String> {
     fn take(parameters: &mut Parameters<'_>, name: &str) -> Result<Option<Self>, ApiError> {
-        let words = parameters.take(name);
+        let words: Vec<String> = parameters.take(name).collect();
         Ok((!words.is_empty()).then_some(words))
     }
 }
@@ -93,14 +93,14 @@ pub(in crate::http) fn named_timeout(query: &str) -> Option<u64> {
 /// The parameters of `GET /analogy`: an expression, or repeated word parameters, and the options.
 pub(in crate::http) fn analogy(query: &str) -> Result<Parts<'static>, ApiError> {
     let mut parameters = Parameters::decode(query)?;
-    let expressions = parameters.take("expression");
+    let expressions: Vec<String> = parameters.take("expression").collect();
     for text in &expressions {
         // Checked before everything else that may be wrong, as in a body.
         expression::parse(text).map_err(Error::from)?;
     }
-    let expression = at_most_one("expression", expressions)?;
+    let expression = at_most_one("expression", expressions.into_iter())?;
     let [positive, negative] = ["positive", "negative"].map(|name| {
-        let words = parameters.take(name).into_iter();
+        let words = parameters.take(name);
         let words: Vec<_> =
             words.map(|word| WeightedWord(WordWithWeight { word, weight: 1.0 })).collect();
         (!words.is_empty()).then(|| words.into())
@@ -193,15 +193,10 @@ impl<'a> Parameters<'a> {
         decoded.collect::<Result<_, ApiError>>().map(Self)
     }
 
-    /// Takes out all values of a parameter.
-    fn take(&mut self, name: &str) -> Vec<String> {
-        if self.0.is_empty() {
-            return Vec::new();
-        }
-        self.0
-            .extract_if(.., |(found, _)| found == name)
-            .map(|(_, value)| value.into_owned())
-            .collect()
+    /// Takes out all values of a parameter, as the iterator is advanced.
+    fn take(&mut self, name: &str) -> impl Iterator<Item = String> {
+        let taken = self.0.extract_if(.., move |(found, _)| found == name);
+        taken.map(|(_, value)| value.into_owned())
     }
 
     pub(super) fn take_one(&mut self, name: &str) -> Result<Option<String>, ApiError> {
@@ -259,12 +254,18 @@ pub(super) fn only_with_post(field: &str) -> ApiError {
     ApiError::invalid_request(reason)
 }
 
-fn at_most_one(name: &str, values: Vec<String>) -> Result<Option<String>, ApiError> {
-    if values.len() > 1 {
-        let reason = format!("`{name}` is given {} times; give it once", values.len());
-        return Err(ApiError::invalid_request(reason));
+fn at_most_one(
+    name: &str,
+    mut values: impl Iterator<Item = String>,
+) -> Result<Option<String>, ApiError> {
+    let first = values.next();
+    match values.count() {
+        0 => Ok(first),
+        others => {
+            let reason = format!("`{name}` is given {} times; give it once", others + 1);
+            Err(ApiError::invalid_request(reason))
+        }
     }
-    Ok(values.into_iter().next())
 }
 
 /// Form encoding: a plus is a space, %XX is a byte. `None` if the bytes are not UTF-8.

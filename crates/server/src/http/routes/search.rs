@@ -35,14 +35,22 @@ pub(super) type Answered = Result<Response, ApiError>;
 /// A request that is being answered.
 pub(in crate::http) type Answering = Pin<Box<dyn Future<Output = Timed> + Send>>;
 
-/// `GET /nearest`
-pub(in crate::http) async fn nearest(call: &Call, headers: &HeaderMap, uri: &Uri) -> Timed {
-    get(call, headers, uri, query_string::nearest).await
+/// `GET /nearest`. Returns the future of [`get`] itself: one around it would be copied as well.
+pub(in crate::http) fn nearest(
+    call: &Call,
+    headers: &HeaderMap,
+    uri: &Uri,
+) -> impl Future<Output = Timed> {
+    get(call, headers, uri, query_string::nearest)
 }
 
-/// `GET /analogy`
-pub(in crate::http) async fn analogy(call: &Call, headers: &HeaderMap, uri: &Uri) -> Timed {
-    get(call, headers, uri, query_string::analogy).await
+/// `GET /analogy`, likewise.
+pub(in crate::http) fn analogy(
+    call: &Call,
+    headers: &HeaderMap,
+    uri: &Uri,
+) -> impl Future<Output = Timed> {
+    get(call, headers, uri, query_string::analogy)
 }
 
 async fn get(
@@ -130,7 +138,20 @@ async fn answer_one(
         return Ok((known, Timing::default()));
     }
     let mut room = size.room(call)?;
-    let (found, mut timing) = search_one(call, prepared, deadline, &mut room).await?;
+    // Not a function of its own: its future would hold the query once more.
+    let Prepared { query, with_vectors, notes, pick, explanation, ranks } = prepared;
+    let (found, mut timing) = if pick.is_none() && explanation.is_none() {
+        let asking = call.asking(deadline);
+        let mut answer = answered(call, asking.search(vec![query]).await)?;
+        let hits = answer.responses.pop().expect("the engine answers every query");
+        let times = Timing { queue: answer.queued, engine: answer.device, ..Timing::default() };
+        (SearchResult { hits, with_vectors, notes, explanation }, times)
+    } else {
+        let prepared = Prepared { query, with_vectors, notes, pick, explanation, ranks };
+        let search = search(call, vec![prepared], deadline, &mut room);
+        let (mut found, times) = Box::pin(search).await?;
+        (found.pop().expect("one for each query"), times)
+    };
     timing.encoding_since = Some(Instant::now());
     let response = if size.cost().is_long() {
         let served = call.served().clone();
@@ -204,31 +225,6 @@ async fn answer_array(
     let mut response = response.await?;
     response.extensions_mut().insert(Until(deadline));
     Ok((response, timing))
-}
-
-/// Runs one query. Returns what was found and how long it took.
-async fn search_one(
-    call: &Call,
-    prepared: Prepared,
-    deadline: Instant,
-    room: &mut Option<Reservation>,
-) -> Result<(SearchResult, Timing), ApiError> {
-    let (query, with_vectors, notes) = match prepared {
-        // The plain case, on the hot path.
-        Prepared { query, with_vectors, notes, pick: None, explanation: None, .. } => {
-            (query, with_vectors, notes)
-        }
-        prepared => {
-            let (mut found, timing) =
-                Box::pin(search(call, vec![prepared], deadline, room)).await?;
-            return Ok((found.pop().expect("one for each query"), timing));
-        }
-    };
-    let asking = call.asking(deadline);
-    let mut answer = answered(call, asking.search(vec![query]).await)?;
-    let hits = answer.responses.pop().expect("the engine answers every query");
-    let found = SearchResult { hits, with_vectors, notes, explanation: None };
-    Ok((found, Timing { queue: answer.queued, engine: answer.device, ..Timing::default() }))
 }
 
 /// Runs several queries together. Returns what was found for each, in their order, and how long it

@@ -24,7 +24,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::either::Either;
-use tower::{Service, ServiceExt};
+use tower::Service;
 use tracing::{debug, trace};
 
 use super::activity::{Activity, RecordingIo, RequestGuard, Waiting};
@@ -34,9 +34,9 @@ use super::{HttpThreads, Transport, drain};
 
 /// Serves connections until `told_to_stop` ends. Then it accepts no more, answers the requests in
 /// progress, closes idle connections, and returns when all are closed. A connection stays on one of
-/// `threads`. It has its own service, which is cloned for each of its requests, so that no two
-/// threads use the same reference count. While the maximum number of connections of `transport` is
-/// reached, others wait in the system's queue.
+/// `threads`. It has its own service, which is always ready and is cloned for each of its requests,
+/// so that no two threads use the same reference count. While the maximum number of connections of
+/// `transport` is reached, others wait in the system's queue.
 pub(crate) async fn serve<S>(
     mut listener: impl Listener<Io = TcpStream, Addr = SocketAddr>,
     threads: &HttpThreads,
@@ -134,7 +134,7 @@ async fn serve_requests<S>(
         let watched_by = (version == Version::HTTP_2).then(|| activity.clone());
         let (head, body) = request.into_parts();
         let body = drain::drained(head.version, &head.headers, body, &activity);
-        let answer = service.clone().oneshot(Request::from_parts(head, body));
+        let answer = service.clone().call(Request::from_parts(head, body));
         Working { answer, in_work, watched_by }
     });
     let mut connection = pin!(transport.protocols.serve_connection(TokioIo::new(io), service));
