@@ -23,10 +23,10 @@ fn bulk_work_has_the_bytes_of_an_engine_here() {
     let service = Service::with_default_model();
     let scratch = tempfile::tempdir().unwrap();
     let path = |name: &str| scratch.path().join(name).to_str().unwrap().to_owned();
-    let texts: String = (0..3000).map(|n| format!("{} {}\n", TEXTS[n % 5], TEXTS[n % 3])).collect();
+    let texts: String = (0..1000).map(|n| format!("{} {}\n", TEXTS[n % 5], TEXTS[n % 3])).collect();
     fs::write(path("texts.txt"), texts).unwrap();
     let words = ["frog", "king", "paris", "ocean"];
-    let lines: String = (0..900).map(|n| format!("{}\n", words[n % 4])).collect();
+    let lines: String = (0..300).map(|n| format!("{}\n", words[n % 4])).collect();
     fs::write(path("words.txt"), lines).unwrap();
     fs::write(path("asked.csv"), "expression,key\nking - man + woman,a\n(,b\nfrog,c\n").unwrap();
     for (work, input, flags) in [

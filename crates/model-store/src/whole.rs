@@ -274,6 +274,7 @@ impl Write for NewFile {
 
 /// Makes files and folders whose names begin like this, with the usual permissions of new ones: the
 /// umask decides who may read them.
+#[cfg_attr(not(unix), expect(unused_variables, reason = "only Unix has a mode"))]
 fn temporary(prefix: &'static str, mode: u32) -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(prefix);

@@ -113,7 +113,10 @@ fn work_that_is_torn_at_any_byte_costs_only_what_was_torn() {
         let work = PathBuf::from(format!("{}.partial", out.display()));
         let kept = ["journal", "rows"].map(|name| (name, fs::read(work.join(name)).unwrap()));
         let [journal, rows] = [0, 1].map(|at| kept[at].1.len());
-        let journal = (0..=journal).step_by(61).chain([journal]).map(|length| ("journal", length));
+        // The journal does not depend on the form.
+        let step = if expected.first() == Some(&b'{') { 61 } else { 157 };
+        let journal =
+            (0..=journal).step_by(step).chain([journal]).map(|length| ("journal", length));
         let rows = (0..=rows).step_by(rows / 9).chain([rows]).map(|length| ("rows", length));
         let (mut resumed, kindred) = (Vec::new(), whole());
         for (torn, length) in journal.chain(rows) {

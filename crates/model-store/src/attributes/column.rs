@@ -217,7 +217,7 @@ impl Column {
 
     /// Checks all that opening has not: that values which are missing are empty and the others
     /// possible, and the dictionary. `false` if `goes_on` said no.
-    pub(super) fn verify(&self, goes_on: impl Fn() -> bool) -> Result<bool, Fault> {
+    pub(super) fn verify(&self, goes_on: &dyn Fn() -> bool) -> Result<bool, Fault> {
         let in_part = |part, reason: &str| Err((part, reason.to_owned()));
         let bits = self.missing_bits().unwrap_or_default();
         let in_last = self.rows % 64;

@@ -208,9 +208,9 @@ impl Attributes {
 
     /// Reads everything: verifies every checksum, that values are possible and that dictionaries
     /// are sorted. Stops soon after `goes_on` has said no.
-    pub(crate) fn verify_while(&self, goes_on: impl Fn() -> bool) -> Result<(), ModelError> {
+    pub(crate) fn verify_while(&self, goes_on: &dyn Fn() -> bool) -> Result<(), ModelError> {
         for MappedFile { path, content, checksum } in self.all_files() {
-            let found = Checksum::of_while(content, &goes_on).ok_or(ModelError::Cancelled)?;
+            let found = Checksum::of_while(content, goes_on).ok_or(ModelError::Cancelled)?;
             if found != *checksum {
                 let reason = format!("its checksum is {found}, not {checksum}");
                 return Err(ModelError::damaged(path, reason));
@@ -219,7 +219,7 @@ impl Attributes {
         for (column, files) in self.columns.iter().zip(&self.files.columns) {
             let parts = Part::of(column.kind(), column.missing() > 0);
             let path = |part| &files[place(&parts, part)].path;
-            let is_whole = column.verify(&goes_on);
+            let is_whole = column.verify(goes_on);
             let is_whole =
                 is_whole.map_err(|(part, reason)| ModelError::damaged(path(part), reason))?;
             if !is_whole {

@@ -60,7 +60,7 @@ impl ModelStore {
         }
         if let Some(attributes) = &self.attributes {
             progress("attributes");
-            attributes.verify_while(&goes_on)?;
+            attributes.verify_while(goes_on)?;
         }
         progress("contents");
         self.verify_contents(goes_on)
