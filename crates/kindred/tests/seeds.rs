@@ -1,4 +1,4 @@
-//! Runs the seeds of the fuzz targets for heads, and their findings, through the same checks
+//! Runs the seeds of the fuzz targets for heads and filters, and their findings, through the same checks
 //! without a fuzzer.
 
 use std::fs;
@@ -14,12 +14,13 @@ type Check = fn(&[u8]) -> bool;
 #[test]
 fn every_seed_is_refused_or_answers() {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
-    let targets: [(&str, Check); 5] = [
+    let targets: [(&str, Check); 6] = [
         ("head", checks::refused_or_a_head),
         ("biases", checks::refused_or_biases),
         ("labelled_texts", checks::refused_or_labelled_texts),
         ("import_head", checks::refused_or_imported),
         ("words", checks::words_are_in_order_and_complete),
+        ("filter", checks::refused_or_a_filter),
     ];
     for (target, check) in targets {
         let seeds = fs::read_dir(seeds.join(target)).unwrap().map(|seed| seed.unwrap().path());
