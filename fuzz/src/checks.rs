@@ -1,4 +1,4 @@
-//! What must hold of any bytes that heads are made of. The tests of the crate `kindred` run the seeds through the same checks, so nothing
+//! What must hold of any bytes that heads are made of, and of any filter. The tests of the crate `kindred` run the seeds through the same checks, so nothing
 //! here needs a fuzzer. Each says whether the bytes were accepted.
 
 use std::sync::{Arc, LazyLock};
@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock};
 use contract::{
     Expansion, Metric, Row, TermExpander, Token, TokenClassifier, TokenText, TokenVectors,
 };
+use kindred::filter::{MAX_TESTS, parse};
 use kindred::heads::{
     Cut, Expander, Format, Head, ImportOptions, MAX_UNKNOWN_WORDS, Padding, Probabilities, Texts,
     TextsOptions, Tokeniser, Tokens, Vocabulary, import_head,
@@ -201,4 +202,23 @@ pub fn words_are_in_order_and_complete(bytes: &[u8]) -> bool {
         accepted |= !found.tokens.is_empty();
     }
     accepted
+}
+
+/// A filter. It is refused with a column that is there, or has one form that reads as itself.
+pub fn refused_or_a_filter(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    match parse(text) {
+        Ok(filter) => {
+            assert!((1..=MAX_TESTS).contains(&filter.tests()));
+            let again = parse(&filter.to_string()).expect("what was understood can be written");
+            assert_eq!(again, filter);
+            assert_eq!(again.to_string(), filter.to_string());
+            true
+        }
+        Err(error) => {
+            assert!((1..=text.chars().count() + 1).contains(&error.column), "{error}");
+            assert!(error.caret(text).ends_with('^'));
+            false
+        }
+    }
 }

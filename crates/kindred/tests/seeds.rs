@@ -1,5 +1,5 @@
-//! Runs the seeds of the fuzz targets for heads, biases and attributes, and their findings, through
-//! the same checks without a fuzzer.
+//! Runs the seeds of the fuzz targets for heads, biases, attributes and filters, and their findings,
+//! through the same checks without a fuzzer.
 
 use std::fs;
 use std::path::Path;
@@ -21,6 +21,7 @@ fn every_seed_is_refused_or_answers() {
         ("labelled_texts", checks::refused_or_labelled_texts),
         ("import_head", checks::refused_or_imported),
         ("words", checks::words_are_in_order_and_complete),
+        ("filter", checks::refused_or_a_filter),
     ];
     for (target, check) in targets {
         let seeds = fs::read_dir(seeds.join(target)).unwrap().map(|seed| seed.unwrap().path());

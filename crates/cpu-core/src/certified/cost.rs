@@ -226,7 +226,37 @@ impl UsualCosts for Costs {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use contract::{Filter, Row, RowBitmap, RowSet, Table};
+
     use super::*;
+
+    #[test]
+    fn few_members_of_a_set_are_scored_and_more_are_scanned_for() {
+        let (rows, dim) = (400_000, 300);
+        let instructions = InstructionSet::best();
+        let costs = Costs { rows, dim, instructions, always_certify: false };
+        let (row, norms) = (vec![1.0; dim], [17.32]);
+        let suits = |set: RowSet, k: usize| {
+            let table = Table::new(&row, &norms, dim);
+            costs.suits(&Query::new(&table, row.clone().into(), k, Filter::of(set)).unwrap())
+        };
+        let every = |step: usize| {
+            let members = (0..rows as u32).step_by(step).map(Row);
+            RowSet::of(Arc::new(RowBitmap::of_rows(members, rows, "v")))
+        };
+        assert!(suits(RowSet::all(), 10) && suits(RowSet::first(2000), 10));
+        assert!(suits(every(2), 10) && suits(every(100), 10));
+        assert!(!suits(every(rows), 10) && !suits(every(4000), 1), "few members");
+        assert!(!suits(every(100), 1000), "a large part of the members");
+        assert!(!suits(every(2).limited(Some(50)), 10));
+        let always = Costs { always_certify: true, ..costs };
+        let table = Table::new(&row, &norms, dim);
+        let filter = Filter::of(every(rows));
+        let few = Query::new(&table, row.clone().into(), 10, filter).unwrap();
+        assert!(always.suits(&few) && costs.search(&few) == 1);
+    }
 
     #[test]
     fn plain_queries_cost_one_and_larger_ones_more() {
