@@ -10,11 +10,11 @@
 
 use std::str::FromStr;
 
+use model_store::attributes::MAX_ATTRIBUTES;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::method::Method;
-use model_store::attributes::MAX_ATTRIBUTES;
 
 /// Most neighbours that one query may ask for.
 pub const MAX_K: u64 = 1000;

@@ -203,8 +203,8 @@ mod tests {
             (":model x", "nothing"),
             (
                 ":kk 5",
-                ":classify, :expand, :head, :k, :compare, :explain, :method, :filter, :model, :help, \
-                 :quit",
+                ":classify, :expand, :head, :k, :compare, :explain, :method, :filter, :model, \
+                 :help, :quit",
             ),
             (":classify", ":classify takes a text"),
             (":filter price <", "column 8"),

@@ -68,31 +68,50 @@ async fn get(
         let (same, query, headers) = (call.clone(), query.to_owned(), headers.clone());
         let prepare =
             move |_: &Cancellation| parse(&query).and_then(|p| prepare_one(&same, &headers, p));
-        Box::pin(stage(call, cost(), call.latest(), prepare)).await
+        Box::pin(stage(call, cost(), call.latest(), prepare)).await.map_err(NotReady::Failed)
     } else {
-        match parse(query) {
-            Ok(parts) if parts.options.filter.is_some() => {
-                Box::pin(prepare_filtered(call, headers, parts)).await
-            }
-            parts => parts.and_then(|parts| prepare_one(call, headers, parts)),
-        }
+        parse(query).map_err(NotReady::Failed).and_then(|parts| prepare_here(call, headers, parts))
     };
     answer_one(call, ready, Some(headers)).await
 }
 
-/// Prepares a query with a filter, whose set may have to be made.
-async fn prepare_filtered(
+/// Why a query is not ready.
+enum NotReady {
+    Failed(ApiError),
+    /// Making the set of its filter would delay other connections.
+    Later(Box<Parts<'static>>),
+}
+
+/// Prepares the query of a GET on this thread, unless its filter has to be made and takes long.
+#[inline]
+fn prepare_here(
     call: &Call,
     headers: &HeaderMap,
     parts: Parts<'static>,
-) -> Result<Ready, ApiError> {
-    let cost = of_filter(call, parts.options.filter.as_deref().unwrap_or_default());
-    if !cost.is_long() {
-        return prepare_one(call, headers, parts);
+) -> Result<Ready, NotReady> {
+    match &parts.options.filter {
+        Some(filter) if of_filter(call, filter).is_long() => Err(NotReady::Later(parts.into())),
+        _ => prepare_one(call, headers, parts).map_err(NotReady::Failed),
     }
-    let (same, headers) = (call.clone(), headers.clone());
-    let prepare = move |_: &Cancellation| prepare_one(&same, &headers, parts);
-    stage(call, cost, call.latest(), prepare).await
+}
+
+/// Prepares a query on another thread, if it has to be prepared there; or fills in what its error
+/// suggests.
+async fn in_the_end(
+    call: &Call,
+    get: Option<&HeaderMap>,
+    not_ready: NotReady,
+) -> Result<Ready, ApiError> {
+    let done = match not_ready {
+        NotReady::Failed(error) => Err(error),
+        NotReady::Later(parts) => {
+            let cost = of_filter(call, parts.options.filter.as_deref().unwrap_or_default());
+            let (same, headers) = (call.clone(), get.cloned().unwrap_or_default());
+            let prepare = move |_: &Cancellation| prepare_one(&same, &headers, *parts);
+            stage(call, cost, call.latest(), prepare).await
+        }
+    };
+    suggestions::with(call, done).await
 }
 
 /// The cost of making the set of a filter: nothing if it is there.
@@ -149,7 +168,7 @@ where
             Box::pin(answer_array(call, queries, table, deadline)).await
         }
         Ok((Plan::One(ready), _room)) => answer_one(call, Ok(ready), None).await,
-        Err(error) => answer_one(call, Err(error), None).await,
+        Err(error) => answer_one(call, Err(NotReady::Failed(error)), None).await,
     }
 }
 
@@ -157,16 +176,13 @@ where
 /// request's future, which is copied a few times.
 async fn answer_one(
     call: &Call,
-    prepared: Result<Ready, ApiError>,
+    prepared: Result<Ready, NotReady>,
     get: Option<&HeaderMap>,
 ) -> Timed {
     call.log_queries(1);
     let Ready { prepared, deadline, size } = match prepared {
         Ok(ready) => ready,
-        Err(mut error) => {
-            Box::pin(suggestions::fill_in(call, std::iter::once(&mut error))).await;
-            return Err(error);
-        }
+        Err(not_ready) => Box::pin(in_the_end(call, get, not_ready)).await?,
     };
     if let Some(known) = get.and_then(|headers| caching::not_modified(headers, call, Format::Json))
     {
