@@ -223,6 +223,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How many rows meet a filter
+         * @description The number of rows that meet a filter, whatever they are near to; see "Filters".
+         */
+        get: operations["getCount"];
+        put?: never;
+        /**
+         * How many rows meet a filter
+         * @description As GET, for filters that are too long for a URL. No query parameters.
+         */
+        post: operations["postCount"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/similarity": {
         parameters: {
             query?: never;
@@ -702,11 +726,25 @@ export interface components {
          */
         MaxScore: number;
         /**
+         * @description Search only the rows whose attributes meet this expression, such as `price < 80 AND
+         *     category = shoes`; see "Filters". If no row meets it, the answer is empty.
+         */
+        Filter: string;
+        /**
          * @description Whether each neighbour has its vector. If so, the sum of `k` × dimension is limited to
          *     4,000,000.
          * @default false
          */
         WithVectors: boolean;
+        /**
+         * @description Which attributes each neighbour has: true for all that the model has, or a list of some.
+         * @default false
+         * @example [
+         *       "price",
+         *       "category"
+         *     ]
+         */
+        WithAttributes: boolean | string[];
         /**
          * @description Timeout of the request, in milliseconds; at most the service's setting
          *     `request_timeout_ms`.
@@ -743,7 +781,9 @@ export interface components {
             vocab_limit?: components["schemas"]["VocabLimit"];
             min_score?: components["schemas"]["MinScore"];
             max_score?: components["schemas"]["MaxScore"];
+            filter?: components["schemas"]["Filter"];
             with_vectors?: components["schemas"]["WithVectors"];
+            with_attributes?: components["schemas"]["WithAttributes"];
             unknown?: components["schemas"]["Unknown"];
             fold_case?: components["schemas"]["FoldCase"];
             explain?: components["schemas"]["Explain"];
@@ -762,7 +802,9 @@ export interface components {
             vocab_limit?: components["schemas"]["VocabLimit"];
             min_score?: components["schemas"]["MinScore"];
             max_score?: components["schemas"]["MaxScore"];
+            filter?: components["schemas"]["Filter"];
             with_vectors?: components["schemas"]["WithVectors"];
+            with_attributes?: components["schemas"]["WithAttributes"];
             unknown?: components["schemas"]["Unknown"];
             fold_case?: components["schemas"]["FoldCase"];
             explain?: components["schemas"]["Explain"];
@@ -788,7 +830,9 @@ export interface components {
             vocab_limit?: components["schemas"]["VocabLimit"];
             min_score?: components["schemas"]["MinScore"];
             max_score?: components["schemas"]["MaxScore"];
+            filter?: components["schemas"]["Filter"];
             with_vectors?: components["schemas"]["WithVectors"];
+            with_attributes?: components["schemas"]["WithAttributes"];
             unknown?: components["schemas"]["Unknown"];
             fold_case?: components["schemas"]["FoldCase"];
             explain?: components["schemas"]["Explain"];
@@ -808,7 +852,9 @@ export interface components {
             vocab_limit?: components["schemas"]["VocabLimit"];
             min_score?: components["schemas"]["MinScore"];
             max_score?: components["schemas"]["MaxScore"];
+            filter?: components["schemas"]["Filter"];
             with_vectors?: components["schemas"]["WithVectors"];
+            with_attributes?: components["schemas"]["WithAttributes"];
             unknown?: components["schemas"]["Unknown"];
             fold_case?: components["schemas"]["FoldCase"];
             explain?: components["schemas"]["Explain"];
@@ -855,6 +901,13 @@ export interface components {
             score: number;
             row: components["schemas"]["Row"];
             vector?: components["schemas"]["OwnVector"];
+            /**
+             * @description With `with_attributes`: its attributes by their names, in the order of the model; null where a
+             *     value is missing. A date-time is a string as in RFC 3339.
+             */
+            attributes?: {
+                [key: string]: string | number | boolean | string[] | null;
+            };
             terms?: components["schemas"]["Terms"];
         };
         /**
@@ -877,6 +930,7 @@ export interface components {
             vocab_limit?: components["schemas"]["VocabLimit"];
             min_score?: components["schemas"]["MinScore"];
             max_score?: components["schemas"]["MaxScore"];
+            filter?: components["schemas"]["Filter"];
             unknown?: components["schemas"]["Unknown"];
         } & (unknown | unknown | unknown | unknown | (unknown | unknown));
         /** @description Ranks of words. */
@@ -1187,6 +1241,20 @@ export interface components {
             score: components["schemas"]["Score"];
             skipped?: components["schemas"]["Skipped"];
         };
+        /** @description A filter. No field may be null. */
+        CountRequest: {
+            filter: components["schemas"]["Filter"];
+            timeout_ms?: components["schemas"]["TimeoutMs"];
+        };
+        /** @description How many rows meet a filter. */
+        CountAnswer: {
+            model: components["schemas"]["ModelName"];
+            version: components["schemas"]["Version"];
+            /** @description The number of rows that meet it. */
+            count: number;
+            /** @description The number of rows of the model. */
+            rows: number;
+        };
         /** @description Words with an odd one among them. No field may be null. */
         OddOneOutRequest: {
             /** @description The words. */
@@ -1365,22 +1433,23 @@ export interface components {
              * @description What is wrong, for programs.
              * @enum {string}
              */
-            code: "not_utf8" | "not_json" | "not_npy" | "unreadable_body" | "bad_expression" | "body_timeout" | "unauthorized" | "forbidden" | "bad_host" | "unknown_transfer_coding" | "uri_too_long" | "headers_too_large" | "body_too_large" | "unsupported_media_type" | "invalid_request" | "unknown_field" | "invalid_value" | "too_many_results" | "dimension_mismatch" | "not_finite" | "zero_query" | "method_mismatch" | "unknown_word" | "no_such_model" | "no_such_head" | "no_such_route" | "method_not_allowed" | "reload_failed" | "reload_in_progress" | "not_acceptable" | "queue_full" | "over_limit" | "draining" | "engine_failed" | "engine_restarting" | "engine_gone" | "not_ready" | "deadline_passed" | "internal";
-            /** @description With `bad_expression`: the column where parsing failed, in characters, from 1. */
+            code: "not_utf8" | "not_json" | "not_npy" | "unreadable_body" | "bad_expression" | "body_timeout" | "unauthorized" | "forbidden" | "bad_host" | "unknown_transfer_coding" | "uri_too_long" | "headers_too_large" | "body_too_large" | "unsupported_media_type" | "invalid_request" | "unknown_field" | "invalid_value" | "invalid_filter" | "too_many_results" | "dimension_mismatch" | "not_finite" | "zero_query" | "method_mismatch" | "unknown_word" | "no_such_model" | "no_such_head" | "no_such_route" | "method_not_allowed" | "reload_failed" | "reload_in_progress" | "not_acceptable" | "queue_full" | "over_limit" | "draining" | "engine_failed" | "engine_restarting" | "engine_gone" | "not_ready" | "deadline_passed" | "internal";
+            /** @description With `bad_expression` and `invalid_filter`: the column of the fault, in characters, from 1. */
             column?: number;
             /**
-             * @description With `bad_expression` and `invalid_value`: what is expected, as text. With
-             *     `dimension_mismatch`: the model's dimension, an integer.
+             * @description With `bad_expression`, `invalid_value` and most `invalid_filter`: what is expected, as
+             *     text. With `dimension_mismatch`: the model's dimension, an integer.
              */
             expected?: string | number;
             /**
              * @description With `unknown_field` and `invalid_value`: the field or parameter, with its path,
-             *     such as `positive[0].weight`.
+             *     such as `positive[0].weight`. With `invalid_filter`: `filter`.
              */
             field?: string;
             /**
              * @description With `unknown_field`: the known fields or parameters. With `no_such_model`: the
-             *     models.
+             *     models. With `invalid_filter` about an attribute that the model does not have: its
+             *     attributes.
              */
             known?: string[];
             /** @description With `dimension_mismatch`: the number of components of the vector. */
@@ -1904,9 +1973,9 @@ export interface components {
         /**
          * @description The request is valid JSON but can't be answered: wrong structure (`invalid_request`), a
          *     field or parameter that does not exist (`unknown_field`), an invalid value
-         *     (`invalid_value`), a result or work limit that the request exceeds (`too_many_results`),
-         *     a vector with the wrong dimension (`dimension_mismatch`), a component that does not fit
-         *     in a float32 or class scores of a text that are not finite (`not_finite`), a query vector
+         *     (`invalid_value`), a filter that can't be read, or that names what the model does not have
+         *     (`invalid_filter`), a result or work limit that the request exceeds (`too_many_results`), a
+         *     vector with the wrong dimension (`dimension_mismatch`), a component that does not fit in a float32 or class scores of a text that are not finite (`not_finite`), a query vector
          *     that is zero (`zero_query`), or a number of words or weights that the method does not
          *     allow (`method_mismatch`).
          */
@@ -2018,8 +2087,12 @@ export interface components {
         MinScore: components["schemas"]["MinScore"];
         /** @description The maximum score of a neighbour. */
         MaxScore: components["schemas"]["MaxScore"];
+        /** @description Search only the rows whose attributes meet this. */
+        Filter: components["schemas"]["Filter"];
         /** @description Whether each neighbour has its vector. */
         WithVectors: components["schemas"]["WithVectors"];
+        /** @description The attributes that each neighbour has, `true` for all. Repeat it for several. */
+        WithAttributes: components["schemas"]["WithAttributes"];
         /** @description How to treat words that the model does not have. */
         Unknown: components["schemas"]["Unknown"];
         /** @description Whether words that differ only in case count as one. */
@@ -2202,8 +2275,12 @@ export interface operations {
                 min_score?: components["parameters"]["MinScore"];
                 /** @description The maximum score of a neighbour. */
                 max_score?: components["parameters"]["MaxScore"];
+                /** @description Search only the rows whose attributes meet this. */
+                filter?: components["parameters"]["Filter"];
                 /** @description Whether each neighbour has its vector. */
                 with_vectors?: components["parameters"]["WithVectors"];
+                /** @description The attributes that each neighbour has, `true` for all. Repeat it for several. */
+                with_attributes?: components["parameters"]["WithAttributes"];
                 /** @description How to treat words that the model does not have. */
                 unknown?: components["parameters"]["Unknown"];
                 /** @description Whether words that differ only in case count as one. */
@@ -2263,8 +2340,12 @@ export interface operations {
                 min_score?: components["parameters"]["MinScore"];
                 /** @description The maximum score of a neighbour. */
                 max_score?: components["parameters"]["MaxScore"];
+                /** @description Search only the rows whose attributes meet this. */
+                filter?: components["parameters"]["Filter"];
                 /** @description Whether each neighbour has its vector. */
                 with_vectors?: components["parameters"]["WithVectors"];
+                /** @description The attributes that each neighbour has, `true` for all. Repeat it for several. */
+                with_attributes?: components["parameters"]["WithAttributes"];
                 /** @description How to treat words that the model does not have. */
                 unknown?: components["parameters"]["Unknown"];
                 /** @description Whether words that differ only in case count as one. */
@@ -2352,8 +2433,12 @@ export interface operations {
                 min_score?: components["parameters"]["MinScore"];
                 /** @description The maximum score of a neighbour. */
                 max_score?: components["parameters"]["MaxScore"];
+                /** @description Search only the rows whose attributes meet this. */
+                filter?: components["parameters"]["Filter"];
                 /** @description Whether each neighbour has its vector. */
                 with_vectors?: components["parameters"]["WithVectors"];
+                /** @description The attributes that each neighbour has, `true` for all. Repeat it for several. */
+                with_attributes?: components["parameters"]["WithAttributes"];
                 /** @description How to treat words that the model does not have. */
                 unknown?: components["parameters"]["Unknown"];
                 /** @description Whether words that differ only in case count as one. */
@@ -2737,6 +2822,92 @@ export interface operations {
             429: components["responses"]["OverLimit"];
             431: components["responses"]["HeadersTooLarge"];
             501: components["responses"]["UnknownTransferCoding"];
+        };
+    };
+    getCount: {
+        parameters: {
+            query: {
+                /**
+                 * @description The filter. Given once.
+                 * @example key IN [frog, toad, frogg]
+                 */
+                filter: components["schemas"]["Filter"];
+                /** @description Timeout of the request, in milliseconds. Decimal digits. */
+                timeout_ms?: components["parameters"]["TimeoutMs"];
+            };
+            header?: {
+                /** @description Timeout of the request, in milliseconds. Decimal digits. */
+                "Request-Timeout-Ms"?: components["parameters"]["Request-Timeout-Ms"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The number of rows. */
+            200: {
+                headers: {
+                    "Server-Timing": components["headers"]["Server-Timing"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CountAnswer"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["SearchNotUtf8"];
+            401: components["responses"]["Unauthorized"];
+            405: components["responses"]["SearchMethodNotAllowed"];
+            406: components["responses"]["SearchNotAcceptable"];
+            414: components["responses"]["UriTooLong"];
+            422: components["responses"]["SearchUnprocessable"];
+            429: components["responses"]["OverLimit"];
+            431: components["responses"]["HeadersTooLarge"];
+            501: components["responses"]["UnknownTransferCoding"];
+            504: components["responses"]["DeadlinePassed"];
+        };
+    };
+    postCount: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Timeout of the request, in milliseconds. Decimal digits. */
+                "Request-Timeout-Ms"?: components["parameters"]["Request-Timeout-Ms"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CountRequest"];
+            };
+        };
+        responses: {
+            /** @description The number of rows. */
+            200: {
+                headers: {
+                    "Server-Timing": components["headers"]["Server-Timing"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CountAnswer"];
+                };
+            };
+            400: components["responses"]["NearestBadBody"];
+            401: components["responses"]["Unauthorized"];
+            405: components["responses"]["SearchMethodNotAllowed"];
+            406: components["responses"]["SearchNotAcceptable"];
+            408: components["responses"]["BodyTimeout"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["SearchUnprocessable"];
+            429: components["responses"]["OverLimit"];
+            431: components["responses"]["HeadersTooLarge"];
+            501: components["responses"]["UnknownTransferCoding"];
+            504: components["responses"]["DeadlinePassed"];
         };
     };
     postSimilarity: {
