@@ -1,5 +1,5 @@
-//! Runs the seeds of the fuzz targets for heads and filters, and their findings, through the same checks
-//! without a fuzzer.
+//! Runs the seeds of the fuzz targets for heads and filters, and their findings, through the same
+//! checks without a fuzzer.
 
 use std::fs;
 use std::path::Path;
