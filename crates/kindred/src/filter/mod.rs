@@ -27,8 +27,8 @@
 //!   do not meet the test.
 //!
 //! [`parse`] reads a filter, [`check`] looks it up in the [`Columns`] of a model, and the
-//! [`Plan`] makes the set of rows that meet it. [`FilterSets`] keeps sets for other queries that name
-//! them.
+//! [`Plan`] makes the set of rows that meet it. [`FilterSets`] keeps sets for other queries that
+//! name them.
 
 mod ast;
 mod check;
