@@ -1,5 +1,6 @@
-//! What must hold of any bytes that heads are made of, and of any filter. The tests of the crate `kindred` run the seeds through the same checks, so nothing
-//! here needs a fuzzer. Each says whether the bytes were accepted.
+//! What must hold of any bytes that heads are made of, and of any filter. The tests of the crate
+//! `kindred` run the seeds through the same checks, so nothing here needs a fuzzer. Each says
+//! whether the bytes were accepted.
 
 use std::sync::{Arc, LazyLock};
 

@@ -83,8 +83,8 @@ pub(super) fn sample(tables: &Tables, workers: Workers<'_>, sampled: Sampled<'_>
 }
 
 /// The rank of the row in the sample whose bound is the floor. Excluded rows may be the best of
-/// their groups. So may rows above a maximum score, or outside of a bitmap, any number of them: then
-/// the sample says nothing.
+/// their groups. So may rows above a maximum score, or outside of a bitmap, any number of them:
+/// then the sample says nothing.
 fn rank(query: &Query) -> usize {
     let Filter { ref rows, min_score: _, max_score } = query.filter;
     // Queries with a limit are not sampled.

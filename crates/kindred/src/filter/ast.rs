@@ -10,8 +10,8 @@ const KEYWORDS: [&str; 10] =
 /// A condition that rows meet or not.
 ///
 /// It has one form for all filters that say the same in another order: conjunctions are flat, and
-/// their parts sorted and distinct; so are the values of `IN`. A double negation is none. Filters are
-/// equal if they have the same form, wherever their parts were written. `Display` writes it.
+/// their parts sorted and distinct; so are the values of `IN`. A double negation is none. Filters
+/// are equal if they have the same form, wherever their parts were written. `Display` writes it.
 ///
 /// ```
 /// use kindred::filter::parse;
