@@ -8,7 +8,7 @@
 use std::arch::aarch64::*;
 use std::arch::asm;
 
-use super::neon::{Neon, with_16_bytes};
+use super::neon::{Alternating, Neon, with_16_bytes};
 use super::{About, Line, Matrices, STRIP_BLOCKS, Sums, Vectors};
 
 /// NEON with dot products.
@@ -21,7 +21,7 @@ impl Vectors for NeonDotprod {
     const ABOUT: About =
         About { name: "NEON dotprod", largest_level: 127, thread_share: 32_000_000, ..Neon::ABOUT };
 
-    type Matrices<'a> = Fours<'a>;
+    type Matrices<'a> = Alternating<'a, Self>;
 
     fn detect() -> Option<Self> {
         let neon = Neon::detect()?;
@@ -44,24 +44,9 @@ impl Vectors for NeonDotprod {
         query_lines: usize,
         eights: usize,
         arranged: &'a mut Vec<Line>,
-    ) -> Option<Fours<'a>> {
-        let lines = (2 * eights).div_ceil(LINE_STEPS);
-        arranged.clear();
-        for group in queries.chunks_exact(GROUP_QUERIES * query_lines) {
-            let of_queries: &[[[u8; 4]; LINE_STEPS]] = bytemuck::cast_slice(group);
-            let stride = of_queries.len() / GROUP_QUERIES;
-            for line in 0..lines {
-                let mut steps = [[[0; 4]; GROUP_QUERIES]; LINE_STEPS];
-                for q in 0..GROUP_QUERIES {
-                    let levels = of_queries[q * stride + line];
-                    for step in 0..LINE_STEPS {
-                        steps[step][q] = levels[step];
-                    }
-                }
-                arranged.push(Line(bytemuck::cast(steps)));
-            }
-        }
-        Some(Fours { set: self, queries: arranged, lines })
+    ) -> Option<Self::Matrices<'a>> {
+        let new = Alternating::new::<GROUP_QUERIES, 4>;
+        Some(new(self, queries, query_lines, eights, arranged))
     }
 }
 
@@ -71,21 +56,13 @@ const GROUP_QUERIES: usize = 4;
 /// Registers of a line: each for four components.
 const LINE_STEPS: usize = 4;
 
-/// Queries, arranged so that a register has four components of four of them.
-pub(crate) struct Fours<'a> {
-    set: NeonDotprod,
-    /// `[groups, lines]`.
-    queries: &'a [Line],
-    lines: usize,
-}
-
-impl Matrices for Fours<'_> {
+impl Matrices for Alternating<'_, NeonDotprod> {
     const QUERIES: usize = GROUP_QUERIES;
 
     #[inline(always)]
     #[allow(unsafe_code)]
     fn multiply(&self, blocks: [&[Line]; STRIP_BLOCKS], group: usize, sums: &mut [Sums]) {
-        let queries = &self.queries[group * self.lines..][..self.lines];
+        let queries = self.group(group);
         let sums = sums.as_chunks_mut().0.first_chunk_mut().expect("the sums of a group");
         for b in 0..STRIP_BLOCKS {
             // SAFETY: the set is the proof that the machine has the instructions.
