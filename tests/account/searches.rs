@@ -109,13 +109,15 @@ impl Maker {
         if random.one_in(4) {
             set("vocab_limit", json!(random.size(100_000)));
         }
+        let min = random.one_in(4).then(|| random.number());
         // Below most of what is found, so that many rows are above it.
-        let most = random.one_in(5).then(|| random.number() * 0.7);
-        if random.one_in(4) {
-            set("min_score", json!(random.number().min(most.unwrap_or(1.0))));
+        let max = random.one_in(5).then(|| random.number() * 0.7);
+        if let Some(min) = min {
+            // A minimum above the maximum is an error.
+            set("min_score", json!(min.min(max.unwrap_or(min))));
         }
-        if let Some(most) = most {
-            set("max_score", json!(most));
+        if let Some(max) = max {
+            set("max_score", json!(max));
         }
         if random.one_in(2) {
             set("unknown", json!("skip"));

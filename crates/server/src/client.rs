@@ -153,6 +153,15 @@ pub fn agent(url: &Uri, timeout: Duration) -> Result<Agent, ClientError> {
     Ok(Agent::with_parts(config, connector, DefaultResolver::default()))
 }
 
+/// The error of TLS that a request ended with, if it was one.
+pub fn tls_error(error: &ureq::Error) -> Option<&rustls::Error> {
+    match error {
+        ureq::Error::Rustls(error) => Some(error),
+        ureq::Error::Io(error) => error.get_ref().and_then(|e| e.downcast_ref()),
+        _ => None,
+    }
+}
+
 fn trusted() -> Result<Vec<CertificateDer<'static>>, ClientError> {
     let file = env::var_os(CERTIFICATES_VARIABLE).filter(|file| !file.is_empty());
     if let Some(path) = file.map(PathBuf::from) {

@@ -9,7 +9,6 @@ use ureq::Agent;
 use ureq::tls::TlsConfig;
 
 use super::CommandError;
-use crate::console::tls_error;
 use server::client::{self, is_loopback};
 use server::config::{self, URL_VARIABLE};
 
@@ -94,7 +93,7 @@ fn ask(url: &str, key: Option<String>, within: Duration) -> Result<(), CommandEr
 
 /// Whether the beginning of TLS was answered with something else.
 fn speaks_no_tls(error: &ureq::Error) -> bool {
-    matches!(tls_error(error), Some(rustls::Error::InvalidMessage(_)))
+    matches!(client::tls_error(error), Some(rustls::Error::InvalidMessage(_)))
 }
 
 #[cfg(test)]

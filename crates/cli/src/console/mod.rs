@@ -30,6 +30,6 @@ pub(crate) use interactive::talk;
 pub(crate) use pipe::{answer_lines, beginning};
 pub(crate) use print::{Form, heading};
 pub(crate) use print_text::explanation_lines;
-pub(crate) use remote::{Remote, tls_error};
+pub(crate) use remote::Remote;
 pub(crate) use session::Session;
 pub(crate) use single::{answer_one, odd_one_out, rank, similarity};

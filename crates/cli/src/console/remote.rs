@@ -81,17 +81,8 @@ enum FailureKind {
     Other,
 }
 
-/// The error of TLS that a request ended with, if it was one.
-pub(crate) fn tls_error(error: &ureq::Error) -> Option<&rustls::Error> {
-    match error {
-        ureq::Error::Rustls(error) => Some(error),
-        ureq::Error::Io(error) => error.get_ref().and_then(|e| e.downcast_ref()),
-        _ => None,
-    }
-}
-
 fn trouble(error: &ureq::Error) -> FailureKind {
-    if let Some(error) = tls_error(error) {
+    if let Some(error) = client::tls_error(error) {
         return match error {
             rustls::Error::InvalidCertificate(why) => FailureKind::Certificate(why.clone()),
             rustls::Error::InvalidMessage(_) => FailureKind::Scheme,

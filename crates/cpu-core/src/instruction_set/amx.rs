@@ -35,7 +35,10 @@ impl Vectors for Amx {
         is_available().then_some(Self { avx512vnni })
     }
 
-    runs! { with "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni,f16c", only Products, else avx512vnni }
+    runs! {
+        with "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni,f16c",
+        only Products, else avx512vnni
+    }
 
     with_64_bytes! {
         accumulate |sums, rows, levels| _mm512_dpbusd_epi32(sums, rows, levels)

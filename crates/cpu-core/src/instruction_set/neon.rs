@@ -2,7 +2,7 @@
 
 use std::arch::aarch64::*;
 
-use super::{About, Vectors};
+use super::{About, Line, Vectors};
 
 /// NEON as in ARMv8.0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,5 +179,48 @@ impl Vectors for Neon {
             let second = vmull_high_s8(rows, levels);
             vpadalq_s16(sums, vpaddq_s16(first, second))
         }
+    }
+}
+
+/// Queries of a set with its own way to multiply groups of them: their components alternate.
+pub(crate) struct Alternating<'a, S> {
+    pub(super) set: S,
+    /// `[groups, lines]`.
+    queries: &'a [Line],
+    lines: usize,
+}
+
+impl<'a, S> Alternating<'a, S> {
+    /// Arranges groups of `QUERIES` queries: `N` components of each, the next `N` of each, and so
+    /// on. The arguments are those of [`Vectors::matrices`].
+    pub(super) fn new<const QUERIES: usize, const N: usize>(
+        set: S,
+        queries: &[Line],
+        query_lines: usize,
+        eights: usize,
+        arranged: &'a mut Vec<Line>,
+    ) -> Self {
+        let steps = size_of::<Line>() / (QUERIES * N);
+        let lines = (8 * eights / N).div_ceil(steps);
+        arranged.clear();
+        for group in queries.chunks_exact(QUERIES * query_lines) {
+            let of_queries = bytemuck::cast_slice(group).as_chunks::<N>().0;
+            let stride = of_queries.len() / QUERIES;
+            for line in 0..lines {
+                let mut alternating = Line::ZERO;
+                for (place, some) in alternating.0.as_chunks_mut().0.iter_mut().enumerate() {
+                    let (step, query) = (place / QUERIES, place % QUERIES);
+                    *some = of_queries[query * stride + line * steps + step];
+                }
+                arranged.push(alternating);
+            }
+        }
+        Self { set, queries: arranged, lines }
+    }
+
+    /// The lines of a group.
+    #[inline(always)]
+    pub(super) fn group(&self, group: usize) -> &'a [Line] {
+        &self.queries[group * self.lines..][..self.lines]
     }
 }

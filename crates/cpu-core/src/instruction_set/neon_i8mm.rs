@@ -9,7 +9,7 @@
 use std::arch::aarch64::*;
 use std::arch::asm;
 
-use super::neon::with_16_bytes;
+use super::neon::{Alternating, with_16_bytes};
 use super::neon_dotprod::NeonDotprod;
 use super::{About, BLOCK_ROWS, Line, Matrices, STRIP_BLOCKS, Sums, Vectors};
 
@@ -23,7 +23,7 @@ impl Vectors for NeonI8mm {
     const ABOUT: About =
         About { name: "NEON i8mm", thread_share: 64_000_000, ..NeonDotprod::ABOUT };
 
-    type Matrices<'a> = Pairs<'a>;
+    type Matrices<'a> = Alternating<'a, Self>;
 
     fn detect() -> Option<Self> {
         let dotprod = NeonDotprod::detect()?;
@@ -46,20 +46,9 @@ impl Vectors for NeonI8mm {
         query_lines: usize,
         eights: usize,
         arranged: &'a mut Vec<Line>,
-    ) -> Option<Pairs<'a>> {
-        arranged.clear();
-        for group in queries.chunks_exact(GROUP_QUERIES * query_lines) {
-            let of_queries: &[[u8; 8]] = bytemuck::cast_slice(group);
-            let stride = of_queries.len() / GROUP_QUERIES;
-            for step in 0..eights {
-                let mut line = [[0; 8]; GROUP_QUERIES];
-                for q in 0..GROUP_QUERIES {
-                    line[q] = of_queries[q * stride + step];
-                }
-                arranged.push(Line(bytemuck::cast(line)));
-            }
-        }
-        Some(Pairs { set: self, queries: arranged, steps: eights })
+    ) -> Option<Self::Matrices<'a>> {
+        let new = Alternating::new::<GROUP_QUERIES, 8>;
+        Some(new(self, queries, query_lines, eights, arranged))
     }
 
     /// Brings the eight components of each row together: the first line has those of eight rows,
@@ -94,21 +83,13 @@ const GROUP_QUERIES: usize = 8;
 /// Rows that are multiplied together: a line has eight components of each.
 const TILE_ROWS: usize = 8;
 
-/// Queries, arranged so that a register has eight components of two of them.
-pub(crate) struct Pairs<'a> {
-    set: NeonI8mm,
-    /// `[groups, steps]`.
-    queries: &'a [Line],
-    steps: usize,
-}
-
-impl Matrices for Pairs<'_> {
+impl Matrices for Alternating<'_, NeonI8mm> {
     const QUERIES: usize = GROUP_QUERIES;
 
     #[inline(always)]
     #[allow(unsafe_code)]
     fn multiply(&self, blocks: [&[Line]; STRIP_BLOCKS], group: usize, sums: &mut [Sums]) {
-        let queries = &self.queries[group * self.steps..][..self.steps];
+        let queries = self.group(group);
         let sums = sums.as_chunks_mut().0.first_chunk_mut().expect("the sums of a group");
         for b in 0..STRIP_BLOCKS {
             for half in 0..BLOCK_ROWS / TILE_ROWS {

@@ -70,7 +70,7 @@ pub(crate) trait Vectors: Copy {
     type Doubles: Copy;
     /// [`LANES`] float64.
     type Lanes: Copy + AsRef<[Self::Doubles]> + AsMut<[Self::Doubles]>;
-    /// [`NoMatrices`], unless the set has instructions for them.
+    /// [`NoMatrices`], unless the set multiplies several rows by several queries in its own way.
     type Matrices<'a>: Matrices;
 
     /// The set, if the machine has it.
@@ -173,7 +173,8 @@ pub(crate) trait Vectors: Copy {
     }
 }
 
-/// Instructions that multiply several rows by several queries.
+/// Products of several rows with several queries, with instructions for that or with queries in
+/// another order.
 pub(crate) trait Matrices {
     /// Queries of a group.
     const QUERIES: usize;

@@ -102,8 +102,9 @@ pub(crate) fn stopped(input: &Path, out: &Path) {
 #[test]
 fn work_that_is_torn_at_any_byte_costs_only_what_was_torn() {
     let scratch = Scratch::new();
-    let parquet = cfg!(feature = "parquet").then_some("o.parquet");
-    for out in ["o.jsonl", "o.csv.gz"].into_iter().chain(parquet) {
+    // The journal does not depend on the form, so it is torn at most places for one of them.
+    let parquet = cfg!(feature = "parquet").then_some(("o.parquet", 157));
+    for (out, step) in [("o.jsonl", 61), ("o.csv.gz", 157)].into_iter().chain(parquet) {
         let input = scratch.file("in.txt", words("no"));
         let (expected, out) = (scratch.path(&format!("expected.{out}")), scratch.path(out));
         let options = BulkOptions::default();
@@ -113,8 +114,6 @@ fn work_that_is_torn_at_any_byte_costs_only_what_was_torn() {
         let work = PathBuf::from(format!("{}.partial", out.display()));
         let kept = ["journal", "rows"].map(|name| (name, fs::read(work.join(name)).unwrap()));
         let [journal, rows] = [0, 1].map(|at| kept[at].1.len());
-        // The journal does not depend on the form.
-        let step = if expected.first() == Some(&b'{') { 61 } else { 157 };
         let journal =
             (0..=journal).step_by(step).chain([journal]).map(|length| ("journal", length));
         let rows = (0..=rows).step_by(rows / 9).chain([rows]).map(|length| ("rows", length));

@@ -26,6 +26,7 @@ use super::edge::keys::{Caller, require_admin};
 use super::edge::request_id::{self, RequestId};
 use super::edge::{Edge, compression};
 use super::parse::body::{BYTES_PER_BYTE, UNCOUNTED_BODY};
+use super::parse::query_string;
 use super::render::server_timing::{self, Timing};
 use super::render::size::UNCOUNTED_ANSWER;
 use super::render::{self, IsCounted, Until, caching, counted};
@@ -339,8 +340,8 @@ impl Connection {
                     call.log_model();
                 }
                 match way {
-                    Way::Nearest => search::nearest(&call, headers, uri).await,
-                    Way::Analogy => search::analogy(&call, headers, uri).await,
+                    Way::Nearest => search::get(&call, headers, uri, query_string::nearest).await,
+                    Way::Analogy => search::get(&call, headers, uri, query_string::analogy).await,
                     Way::Boxed(answer) if found.kind == Kind::Admin => {
                         let answered = match require_admin(request.extensions()) {
                             // Without a deadline, and without holding its models.

@@ -20,7 +20,6 @@ use crate::http::offload::{Cost, check_deadline, stage};
 use crate::http::parse::bodies::{AnalogyBody, NearestBody, Parts};
 use crate::http::parse::body::Received;
 use crate::http::parse::negotiation::{self, Format};
-use crate::http::parse::query_string;
 use crate::http::render::Until;
 use crate::http::render::caching;
 use crate::http::render::neighbors;
@@ -36,25 +35,8 @@ pub(super) type Answered = Result<Response, ApiError>;
 /// A request that is being answered.
 pub(in crate::http) type Answering = Pin<Box<dyn Future<Output = Timed> + Send>>;
 
-/// `GET /nearest`. Returns the future of [`get`] itself: one around it would be copied as well.
-pub(in crate::http) fn nearest(
-    call: &Call,
-    headers: &HeaderMap,
-    uri: &Uri,
-) -> impl Future<Output = Timed> {
-    get(call, headers, uri, query_string::nearest)
-}
-
-/// `GET /analogy`, likewise.
-pub(in crate::http) fn analogy(
-    call: &Call,
-    headers: &HeaderMap,
-    uri: &Uri,
-) -> impl Future<Output = Timed> {
-    get(call, headers, uri, query_string::analogy)
-}
-
-async fn get(
+/// `GET /nearest` and `GET /analogy`, which differ in how `parse` reads their parameters.
+pub(in crate::http) async fn get(
     call: &Call,
     headers: &HeaderMap,
     uri: &Uri,
@@ -340,6 +322,7 @@ pub(super) async fn answered_in_time<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::parse::query_string;
 
     /// A request's future is copied a few times, so each byte of it costs every request. Rare parts
     /// are boxed.
@@ -350,7 +333,7 @@ mod tests {
         ) -> usize {
             size_of::<F>()
         }
-        let size = size(nearest);
+        let size = size(|call, headers, uri| get(call, headers, uri, query_string::nearest));
         assert!(size <= 1384, "{size} bytes");
     }
 }
