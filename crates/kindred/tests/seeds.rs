@@ -14,7 +14,7 @@ type Check = fn(&[u8]) -> bool;
 #[test]
 fn every_seed_is_refused_or_answers() {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
-    let targets: [(&str, Check); 6] = [
+    let targets: [(&str, Check); 7] = [
         ("head", checks::refused_or_a_head),
         ("biases", checks::refused_or_biases),
         ("attributes", checks::refused_or_attributes),
