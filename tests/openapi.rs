@@ -326,12 +326,22 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
         most["words"].as_array().unwrap().iter().map(|w| &w["word"]).collect();
     let ranked = json!({"words": ["king"], "positive": factors, "method": "3cosmul"}).to_string();
     check(&late, "POST", "/rank", &[JSON], ranked.as_bytes());
-    for path in ["/count?filter=key=king", "/words?prefix=k", "/words?word=king&with_vector=true", "/words/king"] {
+    for path in [
+        "/count?filter=key=king",
+        "/words?prefix=k",
+        "/words?word=king&with_vector=true",
+        "/words/king",
+    ] {
         check(&service, "GET", path, &[], b"");
         check(&service, "GET", path, &[("Accept", "text/html")], b"");
     }
     let version = service.get("/words?prefix=k").header("etag").expect("an entity tag").to_owned();
-    for path in ["/nearest?word=king", "/analogy?expression=king", "/words?prefix=k"] {
+    for path in [
+        "/nearest?word=king",
+        "/analogy?expression=king",
+        "/count?filter=key=king",
+        "/words?prefix=k",
+    ] {
         check(&service, "GET", path, &[("If-None-Match", &version)], b"");
     }
     for path in

@@ -7,6 +7,7 @@
 //! machine does.
 
 mod asked;
+mod filters;
 mod measure;
 mod others;
 mod searches;
@@ -29,6 +30,9 @@ const REQUESTS: usize = 150;
 
 /// Requests to each model besides, for texts to expand.
 const EXPANSIONS: usize = 15;
+
+/// The same for rows to count.
+const COUNTS: usize = 15;
 
 /// The same for arrays of vectors.
 const ARRAYS: usize = 25;
@@ -240,14 +244,21 @@ fn ask_model(found: &mut Found, arguments: &[&str], seed: u64) {
     }
     let known: BTreeSet<&String> = words.iter().collect();
     new_words.retain(|word| !known.contains(word));
-    let dim = service.get("/model").json()["dim"].as_u64().expect("a number") as usize;
+    let model = service.get("/model").json();
+    let dim = model["dim"].as_u64().expect("a number") as usize;
     // The first request for a head, to one of the services only.
     let mut huge = vec![0.0; dim];
     huge[0] = 1e30;
     for vectors in [json!([huge]), json!([vec![1e-30; dim]])] {
         services[0].ask(&Asked::post("/expand", &json!({"vectors": vectors})));
     }
-    let mut maker = Maker { random: Random(seed), words, dim };
+    let mut maker = Maker {
+        random: Random(seed),
+        filters: Random(seed),
+        has_attributes: model["attributes"].is_array(),
+        words,
+        dim,
+    };
     // What is made or mapped when it is first needed is no request's.
     let plain =
         PLAIN.map(|(route, target)| Asked { accept: Some("gzip"), ..Asked::get(route, target) });
@@ -269,6 +280,9 @@ fn ask_model(found: &mut Found, arguments: &[&str], seed: u64) {
     }
     for _ in 0..EXPANSIONS {
         found.check(&mut services, &units, &maker.expand());
+    }
+    for _ in 0..COUNTS {
+        found.check(&mut services, &units, &maker.count());
     }
     for _ in 0..ARRAYS {
         found.check(&mut services, &units, &maker.array());
@@ -305,8 +319,7 @@ fn no_request_takes_more_than_three_times_what_is_accounted() {
     let folder = tempfile::tempdir().expect("a folder");
     let synthetic = folder.path().join("synthetic");
     let synthetic = synthetic.to_str().expect("a UTF-8 path");
-    let made = kindred(&["synth", "--rows", "100000", "--dim", "64", "--out", synthetic]).output();
-    assert!(made.is_ok_and(|output| output.status.success()));
+    filters::write_model(folder.path());
     let head = folder.path().join("nearby");
     let head = head.to_str().expect("a UTF-8 path");
     let made = kindred(&["train", "expander", "--model", synthetic, "--out", head]).output();

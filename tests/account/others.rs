@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::asked::Asked;
+use super::filters::encoded;
 use super::searches::Maker;
 
 impl Maker {
@@ -11,7 +12,8 @@ impl Maker {
         let route = if self.random.one_in(2) { "/nearest" } else { "/analogy" };
         let mut body = self.query(route, &left);
         body.retain(|name, _| {
-            !matches!(name.as_str(), "k" | "with_vectors" | "explain" | "fold_case")
+            let of_lists = ["k", "with_vectors", "with_attributes", "explain", "fold_case"];
+            !of_lists.contains(&name.as_str())
         });
         let number = self.random.size(1000);
         let words = self.known(number);
@@ -117,6 +119,9 @@ impl Maker {
         for option in ["&fold_case=true", "&min_score=0.3", "&vocab_limit=2000"] {
             target += if self.random.one_in(6) { option } else { "" };
         }
+        if let Some(filter) = self.some_filter(64) {
+            target += &format!("&filter={}", encoded(&filter));
+        }
         let wants_array = !self.random.one_in(4);
         Asked::array("/nearest", target, to_search, wants_array)
     }
@@ -153,6 +158,9 @@ impl Maker {
         }
         let flags =
             ["", "&with_vectors=true", "&fold_case=true", "&vocab_limit=5000", "&min_score=0.2"];
+        if let Some(filter) = self.some_filter(256) {
+            parameters += &format!("&filter={}", encoded(&filter));
+        }
         parameters + self.random.of(&flags) + self.random.of(&["", "&include_query=true"])
     }
 

@@ -7,6 +7,9 @@ use super::asked::{Asked, Random};
 /// What requests are made of.
 pub(crate) struct Maker {
     pub(crate) random: Random,
+    /// Of filters: the other requests stay those of a model without attributes.
+    pub(crate) filters: Random,
+    pub(crate) has_attributes: bool,
     pub(crate) words: Vec<String>,
     pub(crate) dim: usize,
 }
@@ -19,6 +22,7 @@ pub(crate) struct Left {
     terms: usize,
     full_pass_words: usize,
     excluded: usize,
+    tests: usize,
 }
 
 impl Maker {
@@ -81,6 +85,8 @@ impl Maker {
             // No bounds of the service's, which are higher, but of the time that this test takes.
             full_pass_words: 1024 / queries,
             excluded: 60_000 / queries,
+            // The same is true of these.
+            tests: (2048 / queries).min(256),
         }
     }
 
@@ -126,6 +132,12 @@ impl Maker {
             let number = random.size(left.excluded.min(1000));
             let excluded = self.any(number);
             options.insert("exclude".to_owned(), json!(excluded));
+        }
+        if let Some(filter) = self.some_filter(left.tests) {
+            options.insert("filter".to_owned(), json!(filter));
+        }
+        if self.filters.one_in(6) && k <= left.terms / 8 {
+            options.insert("with_attributes".to_owned(), json!(true));
         }
         options
     }
@@ -209,8 +221,12 @@ impl Maker {
         for _ in 0..queries {
             let mut item = self.query(route, &left);
             if all_alike {
-                let is_target =
-                    |name: &str| !matches!(name, "k" | "explain" | "with_vectors" | "exclude");
+                let is_target = |name: &str| {
+                    !matches!(
+                        name,
+                        "k" | "explain" | "with_vectors" | "with_attributes" | "exclude"
+                    )
+                };
                 item.retain(|name, _| is_target(name));
             }
             items.push(Value::Object(item));

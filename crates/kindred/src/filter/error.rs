@@ -98,13 +98,15 @@ fn in_parentheses(hint: Option<&str>) -> String {
 /// The attributes that a model has, in words.
 fn others(alike: Option<&str>, known: &[String]) -> String {
     let names: Vec<String> = known.iter().take(MAX_NAMES).map(|name| format!("`{name}`")).collect();
-    let alike = alike.map(|alike| format!("; did you mean `{alike}`?")).unwrap_or_default();
     let known = match known.len() {
         0 => "none but `key`, which is a row's word".to_owned(),
         all if all > MAX_NAMES => format!("{} and {} more", names.join(", "), all - MAX_NAMES),
         _ => names.join(", "),
     };
-    format!("{alike}; it has {known}")
+    match alike {
+        Some(alike) => format!("; did you mean `{alike}`? It has {known}"),
+        None => format!("; it has {known}"),
+    }
 }
 
 impl FilterError {

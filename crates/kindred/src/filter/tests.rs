@@ -146,7 +146,7 @@ fn faults_name_the_column_and_what_would_be_right() {
         ("AND brand = acme", 1, "the name of an attribute"),
         ("brand = größe ü", 15, "needs quotes"),
         ("brand = \u{7}", 9, "control character"),
-        ("prise < 80", 1, "no attribute `prise`; did you mean `price`?; it has `brand`, `made`"),
+        ("prise < 80", 1, "no attribute `prise`; did you mean `price`? It has `brand`, `made`"),
         ("year = 1 AND (xyz EXISTS)", 15, "no attribute `xyz`; it has"),
         ("keys = w1", 1, "did you mean `key`?"),
         ("price = cheap", 9, "is a number, so it is compared with a number, and not with `cheap`"),
