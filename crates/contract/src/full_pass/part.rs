@@ -249,18 +249,29 @@ impl FullPassPart {
     /// Adds the scores of some rows, from `first` on, to a share. NaN if a row has none.
     #[inline]
     pub fn add_scores(&self, share: &mut FullPassShare, first: Row, scores: &[f64]) {
-        // A comparison with NaN is false.
-        if scores.iter().any(|&score| score >= share.floor) {
-            self.take(share, first, scores);
+        if share.is_changed_by(scores) {
+            self.take_together(share, first, scores);
         }
     }
 
-    fn take(&self, share: &mut FullPassShare, first: Row, scores: &[f64]) {
+    /// The same for rows that need not follow each other, `[rows]`.
+    #[inline]
+    pub fn add_scores_of(&self, share: &mut FullPassShare, rows: &[Row], scores: &[f64]) {
+        if share.is_changed_by(scores) {
+            self.take(share, rows.iter().copied(), scores);
+        }
+    }
+
+    fn take_together(&self, share: &mut FullPassShare, first: Row, scores: &[f64]) {
         if self.only_counts(first, scores.len()) && self.count_together(&mut share.counts, scores) {
             return;
         }
+        self.take(share, (first.0..).map(Row), scores);
+    }
+
+    fn take(&self, share: &mut FullPassShare, rows: impl Iterator<Item = Row>, scores: &[f64]) {
         let least_ranked = self.least_ranked();
-        for (row, &score) in (first.0..).map(Row).zip(scores) {
+        for (row, &score) in rows.zip(scores) {
             let hit = Hit { row, score };
             let is_counted = score >= least_ranked;
             let is_kept = score >= share.least_kept;
@@ -379,6 +390,12 @@ impl FullPassPart {
 }
 
 impl FullPassShare {
+    #[inline]
+    fn is_changed_by(&self, scores: &[f64]) -> bool {
+        // A comparison with NaN is false.
+        scores.iter().any(|&score| score >= self.floor)
+    }
+
     fn raise_floor(&mut self, least_ranked: f64) {
         if let Some(worst) = self.list.worst {
             self.least_kept = self.least_kept.max(worst.score);

@@ -28,7 +28,7 @@ use rayon::ThreadPool;
 use super::ROW_COMPONENTS;
 use super::worker::MOST_ABOVE;
 use crate::InstructionSet;
-use crate::full_scan::ROWS_PER_BLOCK;
+use crate::full_scan::is_gathered;
 
 /// The cost of a hit, as a fraction of a thread's share of products.
 const HITS_OF_SHARE: usize = 3000;
@@ -60,6 +60,8 @@ const LARGEST_FORMULA: usize = 32;
 /// A full scan of at most this many multiply-adds is part of a search pass: it takes less than half
 /// a millisecond.
 pub(super) const SHORT_FULL_SCAN: usize = 2 << 20;
+/// The cost of a row that is far from the one before, in multiply-adds, beside its products.
+const GATHERED_ROW: usize = 64;
 /// Multiply-adds of a full scan in a second, on one thread with AVX2.
 const PRODUCTS_PER_SECOND: f64 = 2e9;
 /// The longest time to wait for the derived table instead of scanning without it.
@@ -127,16 +129,15 @@ impl Costs {
         }
     }
 
-    /// Multiply-adds of float64 that a full scan takes for a query. Of a set, it scores the blocks
-    /// that have a member.
+    /// Multiply-adds of float64 that a full scan takes for a query. Of a set that has few rows, it
+    /// scores only these.
     pub(super) fn full_scan_products(&self, query: &Query) -> usize {
         let set = &query.filter.rows;
-        let limit = set.row_limit(self.rows);
-        let rows = match set.bitmap() {
-            Some(_) => limit.min(set.at_most(self.rows).saturating_mul(ROWS_PER_BLOCK)),
-            None => limit,
-        };
-        rows.saturating_mul(self.dim).saturating_mul(query.vectors().len())
+        let of_row = self.dim.saturating_mul(query.vectors().len());
+        match set.bitmap().is_some_and(|bitmap| is_gathered(bitmap)) {
+            true => set.at_most(self.rows).saturating_mul(of_row + GATHERED_ROW),
+            false => set.row_limit(self.rows).saturating_mul(of_row),
+        }
     }
 
     /// About the time that a full scan takes for these queries; zero if it is short.
@@ -247,9 +248,9 @@ mod tests {
             RowSet::of(Arc::new(RowBitmap::of_rows(members, rows, "v")))
         };
         assert!(suits(RowSet::all(), 10) && suits(RowSet::first(2000), 10));
-        assert!(suits(every(2), 10) && suits(every(100), 10));
-        assert!(!suits(every(rows), 10) && !suits(every(4000), 1), "few members");
-        assert!(!suits(every(100), 1000), "a large part of the members");
+        assert!(suits(every(2), 10) && suits(every(50), 10));
+        assert!(!suits(every(rows), 10) && !suits(every(100), 1), "few members");
+        assert!(!suits(every(50), 1000), "a large part of the members");
         assert!(!suits(every(2).limited(Some(50)), 10));
         let always = Costs { always_certify: true, ..costs };
         let table = Table::new(&row, &norms, dim);

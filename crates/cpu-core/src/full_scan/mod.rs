@@ -15,8 +15,10 @@ use rayon::ThreadPool;
 use crate::InstructionSet;
 use crate::threads::Workers;
 
+pub(crate) use full_pass::is_gathered;
+
 /// Rows converted to float64 together: with 300 components they fill a first-level cache.
-pub(crate) const ROWS_PER_BLOCK: usize = 16;
+const ROWS_PER_BLOCK: usize = 16;
 
 /// Beyond this many queries, larger batches gain nothing: the arithmetic takes the time, not the
 /// table.

@@ -2,13 +2,15 @@
 //!
 //! The queries of a batch share most of their vectors, so each block of rows is multiplied by the
 //! distinct vectors once: `[vectors, rows of the block]` cosines, from which each query takes its
-//! own. Its formula then runs over the rows of the block side by side.
+//! own. Its formula then runs over the rows of the block side by side. Queries for the few rows of a
+//! bitmap have blocks of their own, of its members alone (`groups`).
 //!
 //! A slice first scores the rows whose ranks are requested, unless an earlier slice has. Then it
 //! continues over the table. Both are cut into tasks of tens of microseconds, which the threads
 //! take in order, so the finished work has no gaps when they stop.
 
 mod block;
+mod groups;
 mod tasks;
 mod vectors;
 
@@ -20,6 +22,8 @@ use contract::{FullPassPart, FullPassShare, Row, Table};
 use super::ROWS_PER_BLOCK;
 use crate::threads::Workers;
 use block::RowBlock;
+use groups::Group;
+pub(crate) use groups::is_gathered;
 use tasks::{Pace, Tasks};
 use vectors::Vectors;
 
@@ -146,36 +150,28 @@ impl Slice<'_> {
         if left == 0 {
             return None;
         }
+        let groups = groups::groups(&in_order, &self.vectors, from..end);
         let products = self.vectors.of_first(active) * self.table.dim();
         // A query may ask for `usize::MAX` hits.
         let formulas = in_order[..active].iter().map(|part| part.row_work());
         let work = formulas.fold(ROW_WORK + self.table.dim() + products, usize::saturating_add);
-        let together = self.blocks_per_task(work) * ROWS_PER_BLOCK;
+        let together =
+            self.blocks_per_task(work) * groups::sparseness(&groups, left) * ROWS_PER_BLOCK;
         let (tasks, shares) = self.on_threads(left.div_ceil(together), |tasks| {
             let mut block = self.block();
             let mut shares: Vec<FullPassShare> = in_order.iter().map(|part| part.share()).collect();
             while let Some(task) = tasks.take() {
                 let start = from + task * together;
-                let of_task = start..end.min(start + together);
-                let meets = |active: usize, rows: &Range<usize>| {
-                    let set = |part: &&FullPassPart| part.query().filter.rows.meets(rows.clone());
-                    in_order[..active].iter().any(set)
-                };
-                if !meets(self.covering(start), &of_task) {
-                    continue;
-                }
-                for start in of_task.step_by(ROWS_PER_BLOCK) {
-                    let active = self.covering(start);
-                    let rows = start..end.min(start + ROWS_PER_BLOCK);
-                    if !meets(active, &rows) {
-                        continue;
-                    }
-                    block.take((rows.start as u32..rows.end as u32).map(Row));
-                    block.multiply(0..self.vectors.of_first(active));
-                    for (index, share) in shares[..active].iter_mut().enumerate() {
-                        let scoring = &in_order[index].query().scoring;
-                        let scores = block.scores(scoring, self.vectors.of(index));
-                        in_order[index].add_scores(share, Row(start as u32), scores);
+                let rows = start..end.min(start + together);
+                for group in &groups {
+                    match group.members {
+                        None => {
+                            self.scan_rows(&mut block, group, rows.clone(), &in_order, &mut shares)
+                        }
+                        Some(members) => {
+                            let rows = members.members_in(rows.clone());
+                            self.gather(&mut block, group, rows, &in_order, &mut shares);
+                        }
                     }
                 }
             }
@@ -188,6 +184,76 @@ impl Slice<'_> {
         }
         let done = from + tasks * together;
         (done < end).then_some(done)
+    }
+
+    /// Scores the rows of a task for a group, in blocks, of which those are skipped that have no row
+    /// that a query looks for.
+    fn scan_rows(
+        &self,
+        block: &mut RowBlock<'_>,
+        group: &Group<'_>,
+        of_task: Range<usize>,
+        in_order: &[&FullPassPart],
+        shares: &mut [FullPassShare],
+    ) {
+        // The parts that cover a row are always a prefix.
+        let covering = |row: usize| {
+            &group.parts[..group.parts.partition_point(|&part| self.row_limits[part] > row)]
+        };
+        let meets = |parts: &[usize], rows: &Range<usize>| {
+            parts.iter().any(|&part| in_order[part].query().filter.rows.meets(rows.clone()))
+        };
+        if !meets(covering(of_task.start), &of_task) {
+            return;
+        }
+        for start in of_task.clone().step_by(ROWS_PER_BLOCK) {
+            let active = covering(start);
+            let rows = start..of_task.end.min(start + ROWS_PER_BLOCK);
+            if !meets(active, &rows) {
+                continue;
+            }
+            block.take((rows.start as u32..rows.end as u32).map(Row));
+            if group.is_all {
+                block.multiply(0..self.vectors.of_first(active.len()));
+            } else {
+                group.vectors.iter().for_each(|vectors| block.multiply(vectors.clone()));
+            }
+            for &part in active {
+                let scoring = &in_order[part].query().scoring;
+                let scores = block.scores(scoring, self.vectors.of(part));
+                in_order[part].add_scores(&mut shares[part], Row(start as u32), scores);
+            }
+        }
+    }
+
+    /// Scores rows from anywhere in the table for a group.
+    fn gather(
+        &self,
+        block: &mut RowBlock<'_>,
+        group: &Group<'_>,
+        mut rows: impl Iterator<Item = Row>,
+        in_order: &[&FullPassPart],
+        shares: &mut [FullPassShare],
+    ) {
+        let mut together = [Row(0); ROWS_PER_BLOCK];
+        loop {
+            let mut number = 0;
+            for (slot, row) in together.iter_mut().zip(&mut rows) {
+                *slot = row;
+                number += 1;
+            }
+            if number == 0 {
+                return;
+            }
+            block.take(together[..number].iter().copied());
+            group.vectors.iter().for_each(|vectors| block.multiply(vectors.clone()));
+            for &part in &group.parts {
+                let scoring = &in_order[part].query().scoring;
+                let scores = block.scores(scoring, self.vectors.of(part));
+                let of_rows = &scores[..number];
+                in_order[part].add_scores_of(&mut shares[part], &together[..number], of_rows);
+            }
+        }
     }
 
     /// Runs n tasks on the threads. Returns how many were done, and each thread's result.
