@@ -31,7 +31,9 @@ pub(crate) fn write_model(folder: &Path) {
     let rows = ROWS.to_string();
     let run = |arguments: &[&str], paths: &[(&str, &Path)]| {
         let mut command = kindred(arguments);
-        paths.iter().for_each(|(flag, path)| drop(command.arg(flag).arg(path)));
+        for (flag, path) in paths {
+            command.arg(flag).arg(path);
+        }
         let output = command.output().expect("it runs");
         assert!(output.status.success(), "{arguments:?}: {output:?}");
     };

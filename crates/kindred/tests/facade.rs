@@ -109,7 +109,7 @@ fn rows_are_chosen_by_their_attributes() {
     assert_eq!(
         error.to_string(),
         "the filter has a fault at column 14: the model has no attribute `kin`; did you mean \
-         `kind`?; it has `kind`, `legs`"
+         `kind`? It has `kind`, `legs`"
     );
     assert_eq!((kindred.count("legs = 4"), kindred.count("NOT legs = 4")), (Ok(4), Ok(2)));
     // Faults keep nothing; the others are kept.

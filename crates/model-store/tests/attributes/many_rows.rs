@@ -52,14 +52,14 @@ fn checked(model: &ModelStore, rows: &[(usize, usize)], of_row: impl Fn(&(usize,
         let [(_, number), (_, text)] =
             <[_; 2]>::try_from(attributes.get(Row(at)).collect::<Vec<_>>())
                 .unwrap_or_else(|all| panic!("{all:?}"));
-        assert_eq!(number, (n % 5 > 0).then_some(Value::Integer(n as i64)), "row {at}");
+        assert_eq!(number, (!n.is_multiple_of(5)).then_some(Value::Integer(n as i64)), "row {at}");
         assert_eq!(text, Some(Value::Text(format!("t{}\"", n % 1000).into())), "row {at}");
     }
 }
 
 /// The attributes of a line: a number that may be missing, and a text of two lines.
 fn attributes(n: usize) -> String {
-    let number = if n % 5 > 0 { n.to_string() } else { String::new() };
+    let number = if !n.is_multiple_of(5) { n.to_string() } else { String::new() };
     format!("{number},\"t{}\"\"\"", n % 1000)
 }
 
