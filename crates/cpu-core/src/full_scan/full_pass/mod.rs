@@ -164,14 +164,12 @@ impl Slice<'_> {
                 let start = from + task * together;
                 let rows = start..end.min(start + together);
                 for group in &groups {
-                    match group.members {
-                        None => {
-                            self.scan_rows(&mut block, group, rows.clone(), &in_order, &mut shares)
-                        }
-                        Some(members) => {
-                            let rows = members.members_in(rows.clone());
-                            self.gather(&mut block, group, rows, &in_order, &mut shares);
-                        }
+                    let (block, shares, of_task) = (&mut block, &mut shares[..], rows.clone());
+                    if let Some(members) = group.members {
+                        let rows = members.members_in(of_task);
+                        self.gather(block, group, rows, &in_order, shares);
+                    } else {
+                        self.scan_rows(block, group, of_task, &in_order, shares);
                     }
                 }
             }
