@@ -134,19 +134,25 @@ impl<'a> Worker<'a> {
         let found = std::mem::take(&mut self.found);
         for looked_at in &found {
             let column = looked_at.query as usize;
+            let strip = first + looked_at.strip as usize;
+            let set = &self.pass.queries[self.pass.columns[column].query].filter.rows;
+            let members = set.bitmap().map_or(u32::MAX, |bitmap| bitmap.strip(strip));
+            let rows = looked_at.rows & members;
+            if rows == 0 {
+                continue;
+            }
             if let Some(low) = low {
                 let scales = |b| {
                     &low[(looked_at.strip as usize * STRIP_BLOCKS + b) * layout.block_lines()
                         + layout.lines()]
                 };
-                let strip = first + looked_at.strip as usize;
-                self.take(column, strip, [scales(0), scales(1)], looked_at);
+                self.take(column, strip, [scales(0), scales(1)], rows, looked_at);
                 continue;
             }
             for b in 0..STRIP_BLOCKS {
-                let rows = looked_at.rows >> (b * BLOCK_ROWS) & 0xffff;
+                let rows = rows >> (b * BLOCK_ROWS) & 0xffff;
                 if rows != 0 {
-                    let block = (first + looked_at.strip as usize) * STRIP_BLOCKS + b;
+                    let block = strip * STRIP_BLOCKS + b;
                     self.compare_fully(column, block, rows);
                 }
             }
@@ -161,7 +167,7 @@ impl<'a> Worker<'a> {
         self.found.clear();
     }
 
-    /// Accepts rows of a strip as candidates if the scan has read all 8 bits. A second comparison
+    /// Accepts these rows of a strip as candidates if the scan has read all 8 bits. A second comparison
     /// could only add the rest of the query's bits, which costs more than scoring the few rows that
     /// the last floor leaves.
     fn take(
@@ -169,6 +175,7 @@ impl<'a> Worker<'a> {
         column: usize,
         strip: usize,
         scales: [&Line; STRIP_BLOCKS],
+        rows: u32,
         found: &Flagged,
     ) {
         let pass = self.pass;
@@ -182,7 +189,7 @@ impl<'a> Worker<'a> {
         let limit = pass.row_limits[query];
         for (b, &scales) in scales.iter().enumerate() {
             let block = strip * STRIP_BLOCKS + b;
-            let mut rows = found.rows >> (b * BLOCK_ROWS) & 0xffff;
+            let mut rows = rows >> (b * BLOCK_ROWS) & 0xffff;
             while rows != 0 {
                 let r = rows.trailing_zeros() as usize;
                 rows &= rows - 1;

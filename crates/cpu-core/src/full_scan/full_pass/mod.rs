@@ -20,6 +20,7 @@ use std::ops::Range;
 use contract::{FullPassPart, FullPassShare, Row, Table};
 
 use super::ROWS_PER_BLOCK;
+use crate::prefetch::{Cache, prefetch};
 use crate::threads::Workers;
 use block::RowBlock;
 use groups::Group;
@@ -233,16 +234,21 @@ impl Slice<'_> {
         in_order: &[&FullPassPart],
         shares: &mut [FullPassShare],
     ) {
-        let mut together = [Row(0); ROWS_PER_BLOCK];
-        loop {
+        // The rows of the next block come from memory while those of this one are multiplied.
+        let mut fill = |next: &mut [Row; ROWS_PER_BLOCK]| {
             let mut number = 0;
-            for (slot, row) in together.iter_mut().zip(&mut rows) {
+            for (slot, row) in next.iter_mut().zip(&mut rows) {
+                prefetch(self.table.row(row), Cache::Second);
                 *slot = row;
                 number += 1;
             }
-            if number == 0 {
-                return;
-            }
+            number
+        };
+        let mut next = [Row(0); ROWS_PER_BLOCK];
+        let mut number_of_next = fill(&mut next);
+        while number_of_next > 0 {
+            let (together, number) = (next, number_of_next);
+            number_of_next = fill(&mut next);
             block.take(together[..number].iter().copied());
             group.vectors.iter().for_each(|vectors| block.multiply(vectors.clone()));
             for &part in &group.parts {
