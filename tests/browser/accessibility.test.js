@@ -117,7 +117,7 @@ test("/docs: axe-core finds nothing, all text is there to read, and the keyboard
   await first.locator(".live-responses-table .microlight", { hasText: "oceans" }).first().waitFor();
   assert.deepEqual(await findings(page), [], "answered");
   await page.locator("#operations-search-postNearest .opblock-summary-control").click();
-  await page.locator("#operations-search-postNearest textarea").waitFor();
+  await page.locator("#operations-search-postNearest textarea.body-param__text").waitFor();
   assert.deepEqual(await findings(page), [], "two requests open");
   await page.emulateMedia({ colorScheme: "dark" });
   assert.deepEqual(await findings(page, OF_COLOURS), [], "dark");
