@@ -3,9 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-/// Keywords, which no value is unless it has quotes.
-const KEYWORDS: [&str; 10] =
-    ["AND", "OR", "NOT", "IN", "TO", "EXISTS", "IS", "NULL", "STARTS", "WITH"];
+use model_store::attributes::KEYWORDS;
 
 /// A condition that rows meet or not.
 ///
@@ -184,7 +182,7 @@ pub(super) fn is_bare(c: char) -> bool {
     !c.is_whitespace() && !c.is_control() && !"()[],=<>!\"'".contains(c)
 }
 
-/// The keyword that this word is, in capitals.
+/// The keyword that this word is, in capitals. A value needs quotes to be one.
 pub(super) fn keyword(word: &str) -> Option<&'static str> {
     KEYWORDS.into_iter().find(|keyword| keyword.eq_ignore_ascii_case(word))
 }

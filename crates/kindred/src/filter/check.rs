@@ -3,9 +3,10 @@
 use std::cmp::Ordering;
 
 use contract::Row;
+use model_store::attributes::KEY;
 
 use super::ast::{self, Condition, Expression, Operator, Place, Written};
-use super::columns::{Column, Columns, Dictionary, KEY, Values};
+use super::columns::{Column, Columns, Dictionary, Values};
 use super::error::{FilterError, FilterFault};
 use super::number::Number;
 use super::plan::{Codes, Node, Plan, Test, Wanted};

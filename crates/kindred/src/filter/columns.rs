@@ -4,9 +4,6 @@ use std::ops::Range;
 
 use contract::Row;
 
-/// The name by which rows are chosen by their words.
-pub const KEY: &str = "key";
-
 /// Attributes beside the rows of a table.
 pub trait Columns {
     /// The number of rows.

@@ -43,8 +43,9 @@ mod tokens;
 
 pub use ast::{Condition, Expression, Operator, Place, Test, Written};
 pub use check::check;
-pub use columns::{Column, Columns, Dictionary, KEY, Values};
+pub use columns::{Column, Columns, Dictionary, Values};
 pub use error::{FilterError, FilterFault};
+pub use model_store::attributes::KEY;
 pub use parse::{MAX_LENGTH, MAX_NESTING, MAX_TESTS, MAX_VALUES, parse};
 pub use plan::Plan;
 pub use sets::FilterSets;

@@ -87,9 +87,10 @@ impl FilterSets {
         }
         let filter = parse(text)?;
         let plan = check(&filter, columns)?;
-        let set = self.get(&filter, version, || plan.bitmap(version));
+        let key = (version.to_owned(), filter.to_string());
+        let set = self.get_by(key.clone(), || plan.bitmap(version));
         if text.len() <= MAX_KEPT_TEXT {
-            self.locked().name(text, (version.to_owned(), filter.to_string()));
+            self.locked().name(text, key);
             self.make_room();
         }
         Ok(set)
@@ -114,7 +115,11 @@ impl FilterSets {
         version: &str,
         make: impl FnOnce() -> RowBitmap,
     ) -> Arc<RowBitmap> {
-        let slot = self.slot((version.to_owned(), filter.to_string()));
+        self.get_by((version.to_owned(), filter.to_string()), make)
+    }
+
+    fn get_by(&self, key: Key, make: impl FnOnce() -> RowBitmap) -> Arc<RowBitmap> {
+        let slot = self.slot(key);
         let mut is_new = false;
         let set = slot.get_or_init(|| {
             is_new = true;

@@ -35,7 +35,7 @@ pub(crate) use description::is_own_file;
 pub use description::{AttributeDescription, MAX_ATTRIBUTES};
 pub use dictionary::Dictionary;
 pub use files::AttributeFiles;
-pub use names::{MAX_NAME_BYTES, check_name};
+pub use names::{KEY, KEYWORDS, MAX_NAME_BYTES, check_name};
 pub use summary::{ColumnSummary, Frequent};
 pub use value::Value;
 

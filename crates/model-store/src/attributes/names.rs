@@ -3,12 +3,15 @@
 /// Maximum length of a name, in bytes.
 pub const MAX_NAME_BYTES: usize = 64;
 
-/// The word of a row, in a filter.
-const RESERVED: &str = "key";
+/// The name by which filters choose rows by their words.
+pub const KEY: &str = "key";
 
-/// Keywords of filters, in any case.
-const KEYWORDS: [&str; 12] =
-    ["AND", "OR", "NOT", "IN", "TO", "EXISTS", "IS", "NULL", "STARTS", "WITH", "TRUE", "FALSE"];
+/// Keywords of filters, in any case. No attribute has such a name.
+pub const KEYWORDS: [&str; 10] =
+    ["AND", "OR", "NOT", "IN", "TO", "EXISTS", "IS", "NULL", "STARTS", "WITH"];
+
+/// Values of booleans, which are no names either.
+const TRUTHS: [&str; 2] = ["TRUE", "FALSE"];
 
 /// Checks the name of an attribute: letters, digits, `_`, `-` and `.`, beginning with a letter or
 /// `_`, at most [`MAX_NAME_BYTES`], and neither `key` nor a keyword of filters.
@@ -24,9 +27,9 @@ pub fn check_name(name: &str) -> Result<(), String> {
         "it does not begin with a letter or `_`"
     } else if name.contains(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))) {
         "it has other characters than letters, digits, `_`, `-` and `.`"
-    } else if name == RESERVED {
+    } else if name == KEY {
         "in filters, it is the word of a row"
-    } else if KEYWORDS.iter().any(|keyword| keyword.eq_ignore_ascii_case(name)) {
+    } else if KEYWORDS.iter().chain(&TRUTHS).any(|word| word.eq_ignore_ascii_case(name)) {
         "it is a keyword of filters"
     } else {
         return Ok(());
