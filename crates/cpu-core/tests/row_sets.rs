@@ -56,6 +56,17 @@ fn holds(model: &Arc<ModelStore>, queries: &[Query]) {
     }
 }
 
+/// Checks these queries together, with the best instructions.
+fn holds_together(model: &Arc<ModelStore>, queries: &[Query]) {
+    let batch: Vec<&Query> = queries.iter().collect();
+    let expected = expected(model, &batch);
+    for always_certify in [false, true] {
+        let paths = Paths { always_certify, ..Paths::default() };
+        let mut engine = certified(model, 2, InstructionSet::best(), paths);
+        assert_eq!(bits(&engine.search(&batch).unwrap()), expected);
+    }
+}
+
 /// Queries for the neighbours of a row among the rows of each set, for several numbers of them.
 fn queries(model: &ModelStore, row: u32, sets: &[RowSet]) -> Vec<Query> {
     let of = |set: &RowSet| {
@@ -182,13 +193,7 @@ fn ties_across_the_borders_of_sets_go_to_the_lower_member() {
             Query::new(&model.table(), vector, 1 + n as usize % 20, filter).unwrap()
         })
         .collect();
-    let batch: Vec<&Query> = queries.iter().collect();
-    let expected = expected(&model, &batch);
-    for always_certify in [false, true] {
-        let paths = Paths { always_certify, ..Paths::default() };
-        let mut engine = certified(&model, 2, InstructionSet::best(), paths);
-        assert_eq!(bits(&engine.search(&batch).unwrap()), expected);
-    }
+    holds_together(&model, &queries);
 }
 
 #[test]
@@ -201,13 +206,7 @@ fn thousands_of_sets_in_one_batch_do_not_meet() {
             Query::new(&model.table(), vector, 3, filter).unwrap()
         })
         .collect();
-    let batch: Vec<&Query> = queries.iter().collect();
-    let expected = expected(&model, &batch);
-    for always_certify in [false, true] {
-        let paths = Paths { always_certify, ..Paths::default() };
-        let mut engine = certified(&model, 2, InstructionSet::best(), paths);
-        assert_eq!(bits(&engine.search(&batch).unwrap()), expected);
-    }
+    holds_together(&model, &queries);
 }
 
 #[test]
