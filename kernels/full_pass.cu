@@ -5,6 +5,7 @@
 #include "formula_score.cuh"
 #include "metric.cuh"
 #include "prefetch.cuh"
+#include "row_set.cuh"
 
 // Sums each of 2 STEP values over a warp's lanes: in the end lane i has the sum of the i-th of 32.
 // In the contract's order: by 16, 8, 4, 2, 1; additions commute. In each step a lane gives away
@@ -142,7 +143,7 @@ extern "C" __global__ void take_rows(const TakeRowsParams params) {
     const double score = is_there ? score_of(params, query, i) : __longlong_as_double(0x7ff8000000000000ll);
     // A comparison with NaN is false.
     bool is_hit = score >= query.least_kept, is_counted = score >= query.least_ranked;
-    if ((is_hit || is_counted) && (!(score <= query.max_score) || is_excluded(query, params.excluded, row))) {
+    if ((is_hit || is_counted) && (!(score <= query.max_score) || !is_member(query.set, row) || is_excluded(query, params.excluded, row))) {
         is_hit = is_counted = false;
     }
     // How many of the ranked rows rank before this one, or are it.

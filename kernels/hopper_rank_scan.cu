@@ -137,6 +137,15 @@ __device__ __forceinline__ uint32_t count(float (&sums)[64], const Stage& stage,
             inside &= ~(1u << n);
         }
     }
+    if (own.set != 0) {
+        const uint32_t* const words = reinterpret_cast<const uint32_t*>(own.set) + tile * (RANK_TILE / 32);
+#pragma unroll
+        for (int n = 0; n < 32; n++) {
+            if (words[n / 8] >> row_of(n) % 32 & 1) continue;
+            sums[n / 2 * 4 + first + n % 2] = -NO_THRESHOLD * RANK_SCALE * RANK_SCALE;
+            inside &= ~(1u << n);
+        }
+    }
     uint32_t bytes[BINS / 4] = {};  // of four bins, of which two are even and two odd
     uint32_t doubtful = 0;
 #pragma unroll

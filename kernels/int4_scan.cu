@@ -55,12 +55,19 @@ extern "C" __global__ void int4_scan(const Int4ScanParams params) {
     const int offset = -15 * params.pass.scales[0].sum;
     // Only rows that the query's limit admits may give a threshold.
     const uint32_t within = params.pass.queries.headers[0].tiles_within;
+    const uint64_t set = params.pass.queries.headers[0].set_of_slots;
     __syncthreads();
     unsigned long long own = 0;
     for (uint32_t unit = first; unit < quarters; unit += warps * each) {
 #pragma unroll 1
         for (uint32_t quarter = unit; quarter < unit + each; quarter++) {
             const uint32_t tile = quarter / QUARTERS, row = quarter % QUARTERS * WARP + lane;
+            bool is_in_set = true;
+            if (set != 0) {
+                is_in_set = members_of_lane(set, tile, row % 8 / 2) >> bit_of_slot(row) & 1;
+                // Nobody reads the dot products of rows that are not in the set.
+                if (!__any_sync(ALL_LANES, is_in_set)) continue;
+            }
             const uint4* const here = rows + static_cast<size_t>(tile) * chunks * TILE_ROWS;
             int even = 0, odd = 0;
 #pragma unroll 5
@@ -76,7 +83,7 @@ extern "C" __global__ void int4_scan(const Int4ScanParams params) {
             const uint32_t slot = tile * TILE_ROWS + row;
             dots[slot] = dot;
             // |dot| <= 15 * 127 * 4096 < 2^23.
-            if (tile < within) own = max(own, static_cast<unsigned long long>(dot + (1 << 23)) << 32 | slot);
+            if (tile < within && is_in_set) own = max(own, static_cast<unsigned long long>(dot + (1 << 23)) << 32 | slot);
         }
     }
     for (int step = 16; step > 0; step /= 2) own = max(own, __shfl_xor_sync(ALL_LANES, own, step));
@@ -164,9 +171,17 @@ extern "C" __global__ void int4_rescore(const Int4RescoreParams params) {
         const float bound = error_bound(scale, params.residuals[tile]);
         const int4 four = __ldcg(reinterpret_cast<const int4*>(params.dots) + i);
         const int dot[4] = {four.x, four.y, four.z, four.w};
+        uint32_t admitted = 15;
+        if (query.set_of_slots != 0) {
+            // The four slots are those of two lanes of a quad.
+            const uint32_t shift = i % QUADS / 2 * 2;
+            const uint32_t low = members_of_lane(query.set_of_slots, tile, i % 2 * 2) >> shift;
+            const uint32_t high = members_of_lane(query.set_of_slots, tile, i % 2 * 2 + 1) >> shift;
+            admitted = (low & 3) | (high & 3) << 2;
+        }
 #pragma unroll
         for (int j = 0; j < 4; j++) {
-            if (!(static_cast<float>(dot[j]) * unit + bound < floor)) {
+            if ((admitted >> j & 1) && !(static_cast<float>(dot[j]) * unit + bound < floor)) {
                 const uint32_t row = params.pass.slot_rows[i * 4 + j];
                 if (row < query.first_rows) {  // NOT_A_ROW is not
                     const uint32_t index = atomicAdd(&doubtful_count, 1u);

@@ -73,6 +73,11 @@ __device__ __forceinline__ void scan(const Int8ScanParams& params) {
             }
         }
         const TileScale scale = params.tile_scales[tile];
+        // The members of query q's set among this thread's rows, as bits 2n + i.
+        const auto members = [&](int q) {
+            const uint64_t set = out.sets != nullptr ? out.sets[q] : 0;
+            return set != 0 ? members_of_lane(set, tile, t) >> half % 2 * (2 * COLUMN_TILES) : ~0u;
+        };
 #pragma unroll
         for (int m = 0; m < MTILES; m++) {
 #pragma unroll
@@ -82,9 +87,17 @@ __device__ __forceinline__ void scan(const Int8ScanParams& params) {
                     // A product has at most 4096 * 127 * 127 < 2^26, so its row's index fits beside
                     // it.
                     int best = INT_MIN;
+                    const uint32_t own = members(q);
 #pragma unroll
                     for (int n = 0; n < COLUMN_TILES; n++) {
-                        best = max(best, max(d[m][n][2 * up] * 16 + 2 * n, d[m][n][2 * up + 1] * 16 + 2 * n + 1));
+#pragma unroll
+                        for (int i = 0; i < 2; i++) {
+                            if (own >> (2 * n + i) & 1) best = max(best, d[m][n][2 * up + i] * 16 + 2 * n + i);
+                        }
+                    }
+                    if (best == INT_MIN) {
+                        out.group_bounds[static_cast<size_t>(q) * out.groups + half * (INT8_GROUPS / 2) + t] = -INFINITY;
+                        continue;
                     }
                     const float bound = static_cast<float>(best >> 4) * (scale.step * scales[m][up].step) -
                                         error_bound(scales[m][up], scale.residual);
@@ -97,12 +110,13 @@ __device__ __forceinline__ void scan(const Int8ScanParams& params) {
                 for (int n = 0; n < COLUMN_TILES; n++) best = max(best, max(d[m][n][2 * up], d[m][n][2 * up + 1]));
                 const int threshold = integer_threshold(thresholds[m][up], scale);
                 if (best < threshold || (tile >= lowest_end && tile >= out.ends[q])) continue;
+                const uint32_t own = members(q);
 #pragma unroll
                 for (int n = 0; n < COLUMN_TILES; n++) {
 #pragma unroll
                     for (int i = 0; i < 2; i++) {
                         const int dot = d[m][n][2 * up + i];
-                        if (dot >= threshold) {
+                        if (dot >= threshold && (own >> (2 * n + i) & 1)) {
                             add_candidate(out, q, tile * TILE_ROWS + half % 2 * ROWS + n * 8 + 2 * t + i,
                                           static_cast<float>(dot) * (scale.step * scales[m][up].step));
                         }

@@ -232,6 +232,14 @@ __device__ __forceinline__ void scan(const RankScanParams& params) {
                 if (base + n / 2 * 8 + n % 2 >= own.first_rows) scores[n] = -NO_THRESHOLD;
             }
         }
+        if (own.set != 0) {
+            // A thread's rows are in one word.
+            const uint32_t members = reinterpret_cast<const uint32_t*>(own.set)[base / 32] >> base % 32;
+#pragma unroll
+            for (int n = 0; n < 2 * COLUMN_TILES; n++) {
+                if (!(members >> (n / 2 * 8 + n % 2) & 1)) scores[n] = -NO_THRESHOLD;
+            }
+        }
         Bins bins;
         const uint32_t doubtful = find_bins(own, scores, error, bins);
         const uint32_t room = take_room(params, q, doubtful);

@@ -35,28 +35,44 @@ template <bool SAMPLING>
 __device__ __forceinline__ void compare(int (&d)[64], const QueryPair& c, const TileScale& scale, uint32_t tile,
                                         uint32_t index, uint32_t lowest_end, const ScanOutput& out, Gathered& gathered, int& count) {
     const int t = threadIdx.x % 4;
-    // When sampling, a row's index is beside its product, which is at most 1024 * 127 * 127 < 2^24.
-    const auto dot_of = [&](int i) { return SAMPLING ? d[i] * 32 + 2 * (i / 4) + i % 2 : d[i]; };
-    int best[2] = {max(dot_of(0), dot_of(1)), max(dot_of(2), dot_of(3))};
+    uint32_t members[2] = {~0u, ~0u};  // of the queries' sets, among this thread's rows
+    if (out.sets != nullptr) {
 #pragma unroll
-    for (int j = 1; j < 16; j++) {
-        best[0] = __vimax3_s32(best[0], dot_of(4 * j), dot_of(4 * j + 1));
-        best[1] = __vimax3_s32(best[1], dot_of(4 * j + 2), dot_of(4 * j + 3));
+        for (int up = 0; up < 2; up++) {
+            const uint64_t set = out.sets[c.query[up]];
+            if (set != 0) members[up] = members_of_lane(set, tile, t);
+        }
     }
+    int best[2];
+    const auto find_best = [&](auto dot_of) {
+        best[0] = max(dot_of(0), dot_of(1)), best[1] = max(dot_of(2), dot_of(3));
+#pragma unroll
+        for (int j = 1; j < 16; j++) {
+            best[0] = __vimax3_s32(best[0], dot_of(4 * j), dot_of(4 * j + 1));
+            best[1] = __vimax3_s32(best[1], dot_of(4 * j + 2), dot_of(4 * j + 3));
+        }
+    };
+    // When sampling, a row's index is beside its product, which is at most 1024 * 127 * 127 < 2^24.
+    const auto with_index = [&](int i) { return d[i] * 32 + 2 * (i / 4) + i % 2; };
+    if constexpr (!SAMPLING) find_best([&](int i) { return d[i]; });
+    else if (out.sets == nullptr) find_best(with_index);
+    else find_best([&](int i) { return members[i / 2 % 2] >> (2 * (i / 4) + i % 2) & 1 ? with_index(i) : INT_MIN; });
 #pragma unroll
     for (int up = 0; up < 2; up++) {
         const float unit = scale.step * c.scale[up].step;
         if (SAMPLING) {
+            const float bound = group_bound(static_cast<float>(best[up] >> 5) * unit - error_bound(c.scale[up], scale.residual), best[up] & 31);
             out.group_bounds[static_cast<size_t>(c.query[up]) * out.groups + index * HOPPER_GROUPS + t] =
-                group_bound(static_cast<float>(best[up] >> 5) * unit - error_bound(c.scale[up], scale.residual), best[up] & 31);
+                members[up] != 0 ? bound : -INFINITY;
             continue;
         }
         int threshold = integer_threshold(c.threshold[up], scale);
         if (tile >= lowest_end && tile >= out.ends[c.query[up]]) threshold = INT_MAX;
-        if (!__any_sync(~0u, best[up] >= threshold)) continue;
+        if (!__any_sync(~0u, best[up] >= threshold && members[up] != 0)) continue;
         uint32_t reached = 0;
 #pragma unroll
         for (int i = 0; i < 32; i++) reached |= d[4 * (i / 2) + 2 * up + i % 2] >= threshold ? 1u << i : 0u;
+        reached &= members[up];
         while (__any_sync(~0u, reached != 0)) {
             const bool mine = reached != 0;
             const int which = __ffs(reached) - 1;

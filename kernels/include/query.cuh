@@ -3,6 +3,7 @@
 #pragma once
 #include "abi/search.cuh"
 #include "metric.cuh"
+#include "row_set.cuh"
 
 // Counters of different queries are in different cache lines: many blocks add to them at the same
 // time, and additions to one line wait for one another.
@@ -11,7 +12,7 @@ __host__ __device__ constexpr size_t counter(int query) { return static_cast<siz
 // Whether a row may be a neighbour if its score is in range. `NOT_A_ROW` may not. `excluded` is the
 // list of the pass, of which the query's header has the part that is its own.
 __device__ __forceinline__ bool admits_row(const QueryHeader& query, const uint32_t* excluded, uint32_t row) {
-    if (row >= query.first_rows) return false;
+    if (row >= query.first_rows || !is_member(query.set, row)) return false;
     if (query.excluded_count == 1) return row != query.excluded;
     uint32_t low = query.excluded, high = query.excluded + query.excluded_count;
     while (low < high) {

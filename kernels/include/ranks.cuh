@@ -4,6 +4,7 @@
 
 #include "abi/ranks.cuh"
 #include "contract.cuh"
+#include "row_set.cuh"
 
 constexpr int BINS = RANK_THRESHOLDS;
 static_assert(BINS == 16, "a search of four steps; bins of 4 bits in 64");
@@ -42,6 +43,7 @@ __device__ __forceinline__ float row_mask(float scale) {
 struct Thresholds {
     float all[RANK_THRESHOLDS];
     float2 around[BINS];  // of a bin: the threshold below it and the one above it
+    uint64_t set;         // the address of the set of rows that count, by rows
     uint32_t first_rows;  // rows that count
     uint32_t unused;      // so that a bin of 8 queries is in different banks
 };
@@ -53,6 +55,7 @@ __device__ __forceinline__ void copy_thresholds(Thresholds* to, const RankScanPa
         Thresholds& own = to[i / BINS];
         own.all[bin] = params.pass.thresholds[i];
         own.around[bin] = make_float2(bin == 0 ? -2.0f * NO_THRESHOLD : params.pass.thresholds[i - 1], params.pass.thresholds[i]);
+        own.set = params.pass.queries[i / BINS].set;
         own.first_rows = params.pass.queries[i / BINS].first_rows;
     }
 }

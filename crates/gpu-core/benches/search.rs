@@ -4,8 +4,9 @@
 //! `search [MODEL_DIR | ROWS DIM] [--portable] [--float32] [--batches=1,32] [--with=3cosmul:10] [--queries=10000]`:
 //! a folder, or a synthetic table in memory. `--portable`: only what every supported device runs;
 //! `--float32`: without derived tables; `--batches`: words and vectors in these batches only;
-//! `--with`: that percentage of them of another kind (`3cosmul`, `pairdirection`, `k100`, `limit`),
-//! whose answers are not compared; `--overlapped`: each batch starts before the last one is over,
+//! `--with`: that percentage of them of another kind (`3cosmul`, `pairdirection`, `k100`, `limit`,
+//! `excluded50`, `SETS/SHARE`), whose answers are not compared, but for sets: `64/0.01` are words
+//! with one of 64 sets of 1 % of the rows; `--overlapped`: each batch starts before the last one is over,
 //! and answers are not compared; `--ranks`: queries for the ranks of ten random rows, of which one
 //! of each batch is compared; `--queries`: this number of random queries, in batches of 1024 and
 //! one by one, compared and not timed. Without a device it says so and exits with 0, because
@@ -17,8 +18,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contract::{
-    Device, Filter, FullPassEngine, FullPassQuery, Hit, Query, QueryVector, Row, Scoring,
-    SearchEngine,
+    Device, Filter, FullPassEngine, FullPassQuery, Hit, Query, QueryVector, Row, RowBitmap, RowSet,
+    Scoring, SearchEngine,
 };
 use cpu_core::FullScanEngine;
 use gpu_core::driver::{Array, Gpu};
@@ -103,7 +104,7 @@ fn main() {
     if let Some(kinds) = value("--with") {
         for batch in batches {
             for kind in kinds.split(',') {
-                mixed_line(&model, &mut engine, batch, kind, &mut numbers);
+                mixed_line(&model, &mut engine, &mut oracle, batch, kind, &mut numbers);
             }
         }
         return;
@@ -270,25 +271,43 @@ fn median(times: &mut [Duration]) -> Duration {
 fn mixed_line(
     model: &ModelStore,
     engine: &mut CudaEngine,
+    oracle: &mut CudaEngine,
     batch: usize,
     kind: &str,
     numbers: &mut Numbers,
 ) {
     let (name, percentage) = kind.split_once(':').expect("KIND:PERCENTAGE");
     let others = batch * percentage.parse::<usize>().expect("a percentage") / 100;
+    let of_kind = sets(model, name, numbers);
     let before = engine.counters();
     let (mut device, mut host) = (Vec::new(), Vec::new());
+    let mut is_same = true;
     for time in 0..TIMES {
         let mut asked = queries(model, batch - others, 10, numbers, Kind::Word);
-        asked.extend((0..others).map(|_| other(model, name, numbers)));
+        asked.extend((0..others).map(|index| match of_kind.get(index % of_kind.len().max(1)) {
+            Some(set) => {
+                let row = Row(numbers.below(model.rows()) as u32);
+                let rows = RowSet::of(set.clone()).less(vec![row]);
+                let filter = Filter { rows, ..Filter::default() };
+                Query::new(&model.table(), QueryVector::Row(row), 10, filter).expect("a query")
+            }
+            None => other(model, name, numbers),
+        }));
         let asked: Vec<&Query> = asked.iter().collect();
         let started = Instant::now();
-        let _ = engine.search_overlapped(&asked, &mut || ()).expect("answers");
+        let found = engine.search_overlapped(&asked, &mut || ()).expect("answers");
         // The first few warm up.
         if time >= 5 {
             host.push(started.elapsed());
             device.push(engine.device_time());
         }
+        if time % 30 == 0 && !of_kind.is_empty() {
+            let found: Vec<Vec<Hit>> = found.into_iter().map(Option::unwrap_or_default).collect();
+            is_same &= bits(&found) == bits(&oracle.search(&asked).expect("answers"));
+        }
+    }
+    if !is_same {
+        println!("answers of {kind} differ from those of the float64 pass");
     }
     let after = engine.counters();
     println!(
@@ -342,13 +361,31 @@ fn other(model: &ModelStore, kind: &str, numbers: &mut Numbers) -> Query {
         "3cosmul" => by(Scoring::three_cos_mul(&table, &[b, c], &[a])),
         "pairdirection" => by(Scoring::pair_direction(&table, a, b, c)),
         "k100" => word(100, Filter::excluding(vec![a])),
+        "excluded50" => {
+            let rows = (0..50).map(|_| Row(numbers.below(model.rows()) as u32)).collect();
+            word(10, Filter::excluding(rows))
+        }
         "limit" => {
             let mut filter = Filter::excluding(vec![a]);
             filter.rows = filter.rows.limited(Some(model.rows() as u32 / 11));
             word(10, filter)
         }
-        _ => panic!("{kind}: 3cosmul, pairdirection, k100 or limit"),
+        _ => panic!("{kind}: 3cosmul, pairdirection, k100, limit, excluded50 or SETS/SHARE"),
     }
+}
+
+/// The sets of a kind `SETS/SHARE`; none for other kinds.
+fn sets(model: &ModelStore, kind: &str, numbers: &mut Numbers) -> Vec<Arc<RowBitmap>> {
+    let Some((count, share)) = kind.split_once('/') else { return Vec::new() };
+    let (count, share): (usize, f64) =
+        (count.parse().expect("a number of sets"), share.parse().expect("a share"));
+    let below = (share * f64::from(1 << 20)) as usize;
+    let set = |_| {
+        let rows = (0..model.rows() as u32).map(Row);
+        let members: Vec<Row> = rows.filter(|_| numbers.below(1 << 20) < below).collect();
+        Arc::new(RowBitmap::of_rows(members, model.rows(), model.version()))
+    };
+    (0..count).map(set).collect()
 }
 
 fn line(

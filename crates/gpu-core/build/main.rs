@@ -50,6 +50,10 @@ mod search;
 #[allow(dead_code, unreachable_pub)]
 #[path = "../src/search/expand/abi.rs"]
 mod search_expand;
+#[cfg(feature = "cuda")]
+#[allow(dead_code, unreachable_pub)]
+#[path = "../src/sets/abi.rs"]
+mod sets;
 
 fn main() {
     for path in [
@@ -64,6 +68,7 @@ fn main() {
         "src/resident/abi.rs",
         "src/search/abi.rs",
         "src/search/expand/abi.rs",
+        "src/sets/abi.rs",
     ] {
         println!("cargo:rerun-if-changed={path}");
     }
@@ -77,6 +82,7 @@ fn main() {
             heads::interface(),
             heads_expand::interface(),
             ranks::interface(),
+            sets::interface(),
             search::interface(),
             search_expand::interface(),
             read_table::interface(),

@@ -7,6 +7,7 @@
 //!   formula;
 //! - `heads`: class scores of texts;
 //! - `formulas`: formulas of several cosines;
+//! - `sets`: sets of rows on one device, which workloads share;
 //! - `resident`: a model's tables on one device, which workloads share;
 //! - `driver`: the CUDA driver behind checked functions;
 //! - `abi`: declarations that Rust and CUDA share.
@@ -34,6 +35,8 @@ mod ranks;
 pub mod resident;
 #[cfg(feature = "cuda")]
 pub mod search;
+#[cfg(feature = "cuda")]
+mod sets;
 
 use std::sync::Arc;
 

@@ -34,6 +34,8 @@ abi! {
             least_ranked: f64,
             /// The maximum score; infinity if there is none.
             max_score: f64,
+            /// The address of the set of rows that count, by rows; 0 for all rows.
+            set: u64,
             /// `FORMULA_COSINE`, `FORMULA_MUL` or `FORMULA_DIRECTION`.
             kind: u32,
             /// 3CosMul: the words that are multiplied, which are the first.

@@ -11,8 +11,6 @@
 pub(crate) mod abi;
 mod group;
 
-use std::borrow::Cow;
-
 use contract::{Filter, FullPassPart, Hit, Row, RowSetParts, Table};
 use cust::stream::Stream;
 
@@ -24,6 +22,7 @@ use crate::driver::{
 use crate::formulas::Parameters;
 use crate::ranks::{self, Ranks};
 use crate::resident::Resident;
+use crate::sets::{DeviceSet, DeviceSets};
 use abi::{
     FoundRow, PassQuery, PassVector, RowCosinesParams, TOGETHER_ROWS, TOGETHER_VECTORS,
     TakeRowsParams, entries,
@@ -120,7 +119,7 @@ impl FullPasses {
     /// with a set of buffers that no other pass uses. Ends the stream's work.
     ///
     /// # Safety
-    /// - Nothing but earlier work in the stream uses the scratch memory.
+    /// - Nothing but earlier work in the stream uses the scratch memory and the sets.
     ///
     /// # Errors
     /// If the device fails.
@@ -129,6 +128,7 @@ impl FullPasses {
     pub(crate) unsafe fn part(
         &mut self,
         place: Place<'_>,
+        sets: &mut DeviceSets,
         mut counting: Option<(&mut Ranks, usize)>,
         parts: &mut [FullPassPart],
         from: usize,
@@ -170,11 +170,11 @@ impl FullPasses {
                 most.min().unwrap_or(1).max(1).next_multiple_of(ranks::TILE).min(end - first);
             for group in &groups {
                 // SAFETY: the caller's promise; the rows are in the table.
-                unsafe { self.step(place, parts, group, first, rows)? };
+                unsafe { self.step(place, sets, parts, group, first, rows)? };
             }
             if let (Some((ranks, set)), false) = (&mut counting, counted.is_empty()) {
                 let (resident, stream, range) = (place.resident, place.stream, first..first + rows);
-                let rest = ranks.count(*set, resident, stream, parts, &counted, range)?;
+                let rest = ranks.count(*set, resident, sets, stream, parts, &counted, range)?;
                 done.fallbacks += rest.len();
                 for group in self::groups(parts, &rest) {
                     // There may be room for fewer rows at a time.
@@ -184,7 +184,7 @@ impl FullPasses {
                         // SAFETY: nothing else uses the scratch memory, as the caller promises; the
                         // rows are in the table; `Group::rows` counts only rows whose cosines have
                         // room.
-                        unsafe { self.step(place, parts, &group, first, rows)? };
+                        unsafe { self.step(place, sets, parts, &group, first, rows)? };
                         first += rows;
                     }
                 }
@@ -198,18 +198,26 @@ impl FullPasses {
     /// Processes some rows for a group.
     ///
     /// # Safety
-    /// - Nothing but earlier work in the stream uses the scratch memory.
+    /// - Nothing but earlier work in the stream uses the scratch memory and the sets.
     /// - The rows are in the table.
     /// - The scratch memory has room for their cosines.
     unsafe fn step(
         &mut self,
         place: Place<'_>,
+        sets: &mut DeviceSets,
         parts: &mut [FullPassPart],
         group: &Group,
         first: usize,
         rows: usize,
     ) -> Result<(), GpuError> {
-        let queries = Queries::new(parts, group, first, rows);
+        sets.begin_pass();
+        let get = |&part: &usize| match parts[part].query().filter.rows.bitmap() {
+            // SAFETY: the caller's promise.
+            Some(bitmap) => unsafe { sets.get(bitmap, place.resident, place.stream) },
+            None => Ok(DeviceSet::default()),
+        };
+        let of_parts = group.parts.iter().map(get).collect::<Result<Vec<_>, _>>()?;
+        let queries = Queries::new(parts, group, &of_parts, first, rows);
         // SAFETY: the caller's promise. The stream is synchronised before anything else uses the
         // buffers.
         unsafe { self.launch(place, group, &queries, first, rows)? };
@@ -221,8 +229,8 @@ impl FullPasses {
             // fewer of the rows, so they are in the table and their cosines have room. One row is
             // found by at most `QUERIES` queries, so there are at least two.
             unsafe {
-                self.step(place, parts, group, first, half)?;
-                return self.step(place, parts, group, first + half, rows - half);
+                self.step(place, sets, parts, group, first, half)?;
+                return self.step(place, sets, parts, group, first + half, rows - half);
             }
         }
         let mut hits: Vec<Vec<Hit>> = vec![Vec::new(); group.parts.len()];
@@ -239,7 +247,7 @@ impl FullPasses {
     /// Starts the work of a step.
     ///
     /// # Safety
-    /// - Nothing but earlier work in the stream uses the scratch memory.
+    /// - Nothing but earlier work in the stream uses the scratch memory and the sets.
     /// - The rows are in the table.
     /// - The scratch memory has room for their cosines.
     /// - Nothing else uses the buffers until the stream has been synchronised.
@@ -340,34 +348,33 @@ struct Queries {
 }
 
 impl Queries {
-    fn new(parts: &[FullPassPart], group: &Group, first: usize, rows: usize) -> Self {
+    /// `sets` has the addresses of the sets of their rows.
+    fn new(
+        parts: &[FullPassPart],
+        group: &Group,
+        sets: &[DeviceSet],
+        first: usize,
+        rows: usize,
+    ) -> Self {
         let mut all = Self::default();
         let mut words = 0;
-        for part in group.parts.iter().map(|&part| &parts[part]) {
+        let of_group = group.parts.iter().map(|&part| &parts[part]);
+        for (part, &DeviceSet { of_rows, of_slots: _ }) in of_group.zip(sets) {
             let (scoring, filter) = (&part.query().scoring, &part.query().filter);
             let Parameters { kind, positive, at_c, length } = Parameters::of(scoring);
             // Without `..`: a new field must be handled here, or it does not compile.
             let Filter { rows: ref set, min_score: _, max_score } = *filter;
-            let RowSetParts { limit, bitmap, excluded } = set.parts();
+            let RowSetParts { limit, bitmap: _, excluded } = set.parts();
             let excluded = &excluded[excluded.partition_point(|row| row.index() < first)..];
             let within = |row: &Row| row.index() < first + rows;
             let excluded = &excluded[..excluded.partition_point(within)];
-            let excluded = match bitmap {
-                None => Cow::Borrowed(excluded),
-                // The device has lists of rows, not bitmaps.
-                Some(bitmap) => {
-                    let mut left_out: Vec<Row> = bitmap.missing_in(first..first + rows).collect();
-                    left_out.extend(excluded.iter().filter(|&&row| bitmap.contains(row)));
-                    left_out.sort_unstable();
-                    Cow::Owned(left_out)
-                }
-            };
             all.queries.push(PassQuery {
                 at_c,
                 length,
                 least_kept: part.least_kept(),
                 least_ranked: part.ranking().last().map_or(f64::INFINITY, |last| last.score),
                 max_score: max_score.unwrap_or(f64::INFINITY),
+                set: of_rows,
                 kind,
                 positive,
                 words,

@@ -26,7 +26,7 @@ abi! {
         RANK_TILE: usize = 128;
         /// Bytes of shared memory of a block of the scan, for the rows and for each query.
         RANK_SHARED: usize = 8 * RANK_TILE * (RANK_STAGE + 8) + 8 * RANK_TILE;
-        RANK_SHARED_PER_QUERY: usize = 200 + 8 * RANK_STAGE;
+        RANK_SHARED_PER_QUERY: usize = 208 + 8 * RANK_STAGE;
         /// Unit vectors are multiplied by this, so that their components are far from the smallest
         /// float16.
         RANK_SCALE: f32 = 256.0;
@@ -38,7 +38,7 @@ abi! {
         RANK_HOPPER_SHARED: usize =
             RANK_RING * RANK_TILE * (4 * RANK_CHUNK + 4)
                 + RANK_AHEAD * (RANK_TILE + 1) * 4 * RANK_CHUNK;
-        RANK_HOPPER_SHARED_PER_QUERY: usize = 200 + RANK_RING * 4 * RANK_CHUNK;
+        RANK_HOPPER_SHARED_PER_QUERY: usize = 208 + RANK_RING * 4 * RANK_CHUNK;
         /// Norms outside of 1 / this and this have no float32 inverse: such rows are always in
         /// doubt.
         RANK_MAX_NORM: f64 = 1e30;
@@ -66,6 +66,8 @@ abi! {
             norm: f64,
             /// The maximum score, which is then the last threshold; infinity if there is none.
             max_score: f64,
+            /// The address of the set of rows that count, by rows; 0 for all rows.
+            set: u64,
             /// The table's row that is the query, or `NOT_A_ROW`.
             row: u32,
             /// If it is no row: the index of its vector among the uploaded ones.

@@ -18,6 +18,7 @@ use crate::driver::{
     Doing, Gpu, Kernel, Modules, Pinned, Shape, device_arrays, start_download, start_upload,
 };
 use crate::resident::{NOT_A_ROW, Resident};
+use crate::sets::{DeviceSet, DeviceSets};
 use abi::{
     CountDoubtfulParams, ProbeParams, RANK_CAPACITY, RANK_CHUNK, RANK_HOPPER_SHARED,
     RANK_HOPPER_SHARED_PER_QUERY, RANK_MAX_NORM, RANK_MAXIMUM, RANK_PROBES, RANK_QUERIES,
@@ -124,9 +125,15 @@ impl Host {
         })
     }
 
-    /// Puts the queries of a pass over rows before `end` together. Returns the number of their
-    /// vectors that are no rows.
-    fn upload(&mut self, resident: &Resident, parts: &[&FullPassPart], end: usize) -> usize {
+    /// Puts the queries of a pass over rows before `end` together, with the addresses of their
+    /// sets. Returns the number of their vectors that are no rows.
+    fn upload(
+        &mut self,
+        resident: &Resident,
+        parts: &[&FullPassPart],
+        sets: &[DeviceSet],
+        end: usize,
+    ) -> usize {
         let dim = resident.dim;
         self.queries.fill(bytemuck::Zeroable::zeroed());
         self.probes.fill(NOT_A_ROW);
@@ -147,6 +154,7 @@ impl Host {
             self.queries[index] = RankQuery {
                 norm: vector.norm,
                 max_score: filter.max_score.unwrap_or(f64::INFINITY),
+                set: sets[index].of_rows,
                 row,
                 vector: vectors.saturating_sub(1) as u32,
                 first_rows: filter.row_limit(end) as u32,
@@ -219,13 +227,12 @@ impl Ranks {
         // Without `..`, so that a new field does not compile until it is decided whether passes
         // support it.
         let Filter { ref rows, min_score: _, max_score: _ } = query.filter;
-        let RowSetParts { limit: _, bitmap, excluded } = rows.parts();
+        let RowSetParts { limit: _, bitmap: _, excluded } = rows.parts();
         let inverted = 1.0 / RANK_MAX_NORM..=RANK_MAX_NORM;
         query.k == 0
             && query.scoring.single_vector().is_some_and(|one| inverted.contains(&one.norm))
             && (1..=MAX_RANKED).contains(&(distinct_ranked + query.above.len()))
             && excluded.len() <= MAX_EXCLUDED
-            && bitmap.is_none()
     }
 
     /// Counts some rows, the first of which begins a tile, for queries that a pass
@@ -239,6 +246,7 @@ impl Ranks {
         &mut self,
         set: usize,
         resident: &Resident,
+        sets: &mut DeviceSets,
         stream: &Stream,
         parts: &mut [FullPassPart],
         indices: &[usize],
@@ -250,7 +258,7 @@ impl Ranks {
             // SAFETY: the stream is synchronised before anything else accesses the buffers: this
             // function has them by exclusive reference. After an error the engine is not used
             // again.
-            unsafe { self.start(set, resident, stream, &queries, rows.clone())? };
+            unsafe { self.start(set, resident, sets, stream, &queries, rows.clone())? };
             stream.synchronize().doing("counting ranks")?;
             for (slot, &part) in indices.iter().enumerate() {
                 match self.counted(set, slot, &parts[part], &rows) {
@@ -278,7 +286,7 @@ impl Ranks {
     /// # Safety
     /// - Nothing else uses the set until the stream has gone past the pass.
     /// - Only passes in the same stream use this until then.
-    /// - The tables and this stay alive until then.
+    /// - The tables, the sets and this stay alive until then.
     ///
     /// # Errors
     /// If the device fails.
@@ -286,12 +294,20 @@ impl Ranks {
         &mut self,
         set: usize,
         resident: &Resident,
+        sets: &mut DeviceSets,
         stream: &Stream,
         parts: &[&FullPassPart],
         rows: Range<usize>,
     ) -> Result<(), GpuError> {
         assert!(rows.start.is_multiple_of(RANK_TILE) && rows.end <= resident.rows, "{rows:?}");
-        let uploaded = self.hosts[set].upload(resident, parts, rows.end);
+        sets.begin_pass();
+        let get = |part: &&FullPassPart| match part.query().filter.rows.bitmap() {
+            // SAFETY: the caller's promise.
+            Some(bitmap) => unsafe { sets.get(bitmap, resident, stream) },
+            None => Ok(DeviceSet::default()),
+        };
+        let of_parts = parts.iter().map(get).collect::<Result<Vec<_>, _>>()?;
+        let uploaded = self.hosts[set].upload(resident, parts, &of_parts, rows.end);
         let (host, device) = (&self.hosts[set], &self.device);
         let is_wide = |scan: &&Scan| scan.queries >= parts.len();
         let scan = self.scans.iter().find(is_wide).expect("a chunk fits the widest");
@@ -412,6 +428,7 @@ fn before(part: &FullPassPart, scores: &[f64], bins: &[u32], rows: &Range<usize>
         let is_counted = |other: &&(f64, Row)| {
             rows.contains(&other.1.index())
                 && filter.rows.limit().is_none_or(|n| other.1.0 < n)
+                && filter.rows.bitmap().is_none_or(|bitmap| bitmap.contains(other.1))
                 && filter.max_score.is_none_or(|maximum| other.0 <= maximum)
                 && ranks_before(other, one)
         };

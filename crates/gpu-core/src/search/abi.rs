@@ -86,6 +86,10 @@ abi! {
             min_score: f64,
             /// The maximum score; infinity if there is none.
             max_score: f64,
+            /// The addresses of the set of rows that may be neighbours, by rows and by slots of the
+            /// tiles; 0 for all rows.
+            set: u64,
+            set_of_slots: u64,
             /// The table's row that is the query, or `NOT_A_ROW`.
             row: u32,
             /// If it is no row: the index of its vector among the uploaded ones.
@@ -248,6 +252,9 @@ abi! {
             /// `[batch]`, as the next.
             thresholds: DevicePointer<Threshold>,
             scales: DevicePointer<QueryScale>,
+            /// `[batch]`: the addresses of their sets by slots, 0 for all rows. Null if no query of
+            /// the pass has a set.
+            sets: DevicePointer<u64>,
             /// `[batch, groups]`: the sampling scan's lower bounds, with the index of the row of
             /// each.
             group_bounds: DevicePointerMut<f32>,
@@ -282,6 +289,7 @@ abi! {
             floors: DevicePointerMut<f32>,
             /// See `ScanOutput`.
             ends: DevicePointerMut<u32>,
+            sets: DevicePointerMut<u64>,
             /// Counters, as the next two. A formula that fails is marked here.
             candidate_counts: DevicePointerMut<u32>,
             survivor_counts: DevicePointerMut<u32>,
@@ -492,8 +500,8 @@ abi! {
         "" / exact_scan for Every {
             // Six blocks per multiprocessor. Without this limit, some compilers use more registers,
             // and only five fit.
-            (256, 6) exact_scan, float32_scan: ExactScanParams;
-            (256) merge_parts: MergePartsParams;
+            (256, 6) exact_scan, float32_scan, exact_set_scan, float32_set_scan: ExactScanParams;
+            (512) merge_parts: MergePartsParams;
         }
     }
 }

@@ -1,16 +1,22 @@
 //! Decides which pass answers each query of a batch, and what happens to queries that it could not
 //! certify.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use contract::{Hit, Query};
 
-use super::demand::{fits_device_lists, is_formula, listed, slots};
+use super::demand::{fits_device_lists, have_sets, is_formula, listed, slots};
+use super::pass::RowsToRead;
 use super::plan::Class;
 use super::workspace::{MAX_BATCH, MAX_EXCLUDED};
 use super::{CudaEngine, GraphKey, Path};
 use crate::GpuError;
 use crate::driver::Doing;
+
+/// Sets of a batch that together have at most one of this many rows are read row by row. A scan for
+/// one query takes as long as reading a seventh of the float32 table.
+const GATHERED_PART: usize = 8;
 
 #[allow(unsafe_code)]
 impl CudaEngine {
@@ -37,6 +43,22 @@ impl CudaEngine {
         query.k == 0 || query.filter.row_limit(self.resident.rows) == 0
     }
 
+    /// The highest number of members of a query's set, if it takes less time to read the members
+    /// of all sets of a batch, each for its query, than to scan tables for it.
+    pub(super) fn gathered(&self, batch: &[&Query]) -> Option<usize> {
+        let rows = self.resident.rows;
+        let (mut sum, mut most) = (0, 0);
+        for query in batch {
+            let set = &query.filter.rows;
+            if set.bitmap().is_none() || is_formula(query) || !fits_device_lists(query) {
+                return None;
+            }
+            let members = set.at_most(rows);
+            (sum, most) = (sum + members, most.max(members));
+        }
+        (sum <= rows / GATHERED_PART).then_some(most)
+    }
+
     /// Answers a batch. Calls `meanwhile` in each pass, while the device works. `None` for a query
     /// that needs a full pass.
     pub(super) fn answer(
@@ -45,6 +67,16 @@ impl CudaEngine {
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<Option<Vec<Hit>>>, GpuError> {
         let mut answers: Vec<Vec<Hit>> = vec![Vec::new(); batch.len()];
+        if let Some(members) = self.gathered(batch) {
+            let there = |&index: &usize| !self.has_no_hits(batch[index]);
+            let there: Vec<usize> = (0..batch.len()).filter(there).collect();
+            self.counters.gathered += there.len() as u64;
+            for indices in self.pieces(batch, &there, 64) {
+                let rows = RowsToRead::Members(members);
+                self.exact(batch, &indices, rows, &mut answers, meanwhile)?;
+            }
+            return Ok(answers.into_iter().map(Some).collect());
+        }
         let mut certified: [Vec<usize>; 3] = Default::default();
         let (mut exact, mut listed) = (Vec::new(), Vec::new());
         for (index, query) in batch.iter().enumerate() {
@@ -97,7 +129,7 @@ impl CudaEngine {
         let (listed, unlisted): (Vec<_>, Vec<_>) =
             exact.into_iter().partition(|&index| fits_device_lists(batch[index]));
         for indices in self.pieces(batch, &listed, 64) {
-            self.exact(batch, &indices, &mut answers, meanwhile)?;
+            self.exact(batch, &indices, RowsToRead::All, &mut answers, meanwhile)?;
         }
         let mut answers: Vec<Option<Vec<Hit>>> = answers.into_iter().map(Some).collect();
         for index in unlisted.into_iter().chain(formulas) {
@@ -106,7 +138,8 @@ impl CudaEngine {
         Ok(answers)
     }
 
-    /// Cuts a batch into pieces for one pass each: at most `max` columns, and lists that fit.
+    /// Cuts a batch into pieces for one pass each: at most `max` columns, lists that fit, and no
+    /// more sets than have places.
     pub(super) fn pieces(
         &self,
         batch: &[&Query],
@@ -115,19 +148,29 @@ impl CudaEngine {
     ) -> Vec<Vec<usize>> {
         let mut pieces: Vec<Vec<usize>> = Vec::new();
         let (mut taken, mut in_list) = (0, usize::MAX);
+        let mut sets = HashSet::new();
         for &index in indices {
             let query = batch[index];
             let more = listed(query);
+            let set = query.filter.rows.bitmap().map(|bitmap| bitmap.id());
+            let has_place =
+                set.is_none_or(|id| sets.len() < self.sets.most() || sets.contains(&id));
             match pieces.last_mut() {
-                Some(piece) if taken + slots(query) <= max && in_list + more <= MAX_EXCLUDED => {
+                Some(piece)
+                    if taken + slots(query) <= max
+                        && in_list + more <= MAX_EXCLUDED
+                        && has_place =>
+                {
                     piece.push(index);
                     (taken, in_list) = (taken + slots(query), in_list + more);
                 }
                 _ => {
                     pieces.push(vec![index]);
                     (taken, in_list) = (slots(query), more);
+                    sets.clear();
                 }
             }
+            sets.extend(set);
         }
         pieces
     }
@@ -149,7 +192,8 @@ impl CudaEngine {
         let columns: usize = indices.iter().map(|&index| slots(batch[index])).sum();
         let widths = self.kernels.int8.widths;
         let width = widths.iter().copied().find(|&width| width >= columns).unwrap_or(MAX_BATCH);
-        Path::Int8 { width, class, formulas: indices.iter().any(|&index| is_formula(batch[index])) }
+        let formulas = indices.iter().any(|&index| is_formula(batch[index]));
+        Path::Int8 { width, class, formulas, sets: have_sets(batch, indices) }
     }
 
     /// Runs a pass again for the queries that it could not certify, if that was with 4 bits.
@@ -196,7 +240,7 @@ impl CudaEngine {
         key: GraphKey,
     ) -> Result<(), GpuError> {
         let (width, _) = key.width_and_class();
-        self.upload_queries(key.exchange, batch, indices, width);
+        self.upload_queries(key.exchange, batch, indices, width)?;
         self.note_start()?;
         // SAFETY: the promise of a pass. The graph was recorded over this engine's own buffers,
         // stream and tables; no other pass that is under way uses its exchange; `upload_queries`
@@ -238,6 +282,7 @@ impl CudaEngine {
         &mut self,
         batch: &[&Query],
         indices: &[usize],
+        rows: RowsToRead,
         answers: &mut [Vec<Hit>],
         meanwhile: &mut dyn FnMut(),
     ) -> Result<(), GpuError> {
@@ -245,11 +290,11 @@ impl CudaEngine {
         let class = Class::of(most).unwrap_or(Class::Large);
         let exchange = self.free_exchange();
         self.begin();
-        self.upload_queries(exchange, batch, indices, indices.len());
+        self.upload_queries(exchange, batch, indices, indices.len())?;
         self.note_start()?;
         // SAFETY: the promise of a pass: as in `launch`; no query asks for more hits than its
         // class.
-        unsafe { self.pass(exchange).exact(indices.len(), class, self.scans_float32())? };
+        unsafe { self.pass(exchange).exact(indices.len(), class, rows, self.scans_float32())? };
         self.end(meanwhile)?;
         self.collect(exchange, batch, indices, class.stride(), answers);
         Ok(())

@@ -41,7 +41,7 @@ impl DeviceCosts {
         // Without `..`, so that a new field does not compile until it is decided whether certified
         // passes support it.
         let Filter { rows: ref set, min_score: _, max_score: _ } = query.filter;
-        // A bitmap does not fit the list.
+        // Excluded rows must fit the list; all else is in the header.
         let RowSetParts { limit: _, bitmap: _, excluded: _ } = set.parts();
         let class = Class::of(query.k).filter(|_| self.certifies && fits_list(query));
         match query.ranking() {

@@ -19,9 +19,14 @@ pub(super) fn fits_device_lists(query: &Query) -> bool {
     query.k <= MAX_K && fits_list(query)
 }
 
-/// Whether a query's rows fit the list of a pass: none has the rows of a bitmap.
+/// Whether a query's excluded rows fit the list of a pass.
 pub(super) fn fits_list(query: &Query) -> bool {
-    listed(query) <= MAX_EXCLUDED && query.filter.rows.bitmap().is_none()
+    listed(query) <= MAX_EXCLUDED
+}
+
+/// Whether some of these queries have sets of rows.
+pub(super) fn have_sets(batch: &[&Query], indices: &[usize]) -> bool {
+    indices.iter().any(|&index| batch[index].filter.rows.bitmap().is_some())
 }
 
 /// The most elements of the list that a query needs: excluded rows and their slots, and words.

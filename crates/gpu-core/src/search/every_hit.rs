@@ -4,6 +4,7 @@
 use contract::{Hit, Query, Row};
 
 use super::CudaEngine;
+use super::demand::have_sets;
 use super::workspace::{LISTED_HITS, MAX_BATCH};
 use crate::GpuError;
 
@@ -25,12 +26,13 @@ impl CudaEngine {
             let width = widths.clone().find(|&width| width >= indices.len()).unwrap_or(MAX_BATCH);
             let exchange = self.free_exchange();
             self.begin();
-            self.upload_queries(exchange, batch, &indices, width);
+            self.upload_queries(exchange, batch, &indices, width)?;
             self.note_start()?;
+            let sets = have_sets(batch, &indices);
             let quantised = self.resident.quantised.as_ref().expect("such queries are certified");
             // SAFETY: the promise of a pass: as in `launch`; this pass has room for any number of
             // hits.
-            unsafe { self.pass(exchange).every_hit(quantised, width)? };
+            unsafe { self.pass(exchange).every_hit(quantised, width, sets)? };
             self.end(meanwhile)?;
             let listed = self.exchanges[exchange].listed_count[0] as usize;
             if listed <= LISTED_HITS {

@@ -12,8 +12,10 @@ use super::demand::{fits_list, slots};
 use super::formula::{formula, words};
 use super::pass::Pass;
 use super::workspace::{Exchange, MAX_BATCH, Uploads};
+use crate::GpuError;
 use crate::driver::Registered;
 use crate::resident::{NOT_A_ROW, Resident};
+use crate::sets::DeviceSet;
 
 /// What the host puts together for a pass, in pinned memory, and how much of each buffer is in use.
 struct Upload<'a> {
@@ -29,23 +31,25 @@ struct Upload<'a> {
 }
 
 impl Upload<'_> {
-    /// Appends a query: a header for each of its columns.
-    fn push(&mut self, query: &Query) {
+    /// Appends a query, whose set of rows is this one on the device: a header for each of its
+    /// columns.
+    fn push(&mut self, query: &Query, DeviceSet { of_rows, of_slots }: DeviceSet) {
         // Without `..`: a new field must be handled here, or it does not compile.
         let Filter { rows: ref set, min_score, max_score } = query.filter;
-        let RowSetParts { limit, bitmap, excluded } = set.parts();
-        // `fits_list` refuses them.
-        debug_assert!(bitmap.is_none(), "a pass takes no bitmaps");
+        let RowSetParts { limit: _, bitmap, excluded } = set.parts();
         let rows = self.resident.rows as u32;
-        let first_rows = limit.map_or(rows, |first| first.min(rows));
+        // No member of a bitmap comes after its end.
+        let first_rows = set.row_limit(self.resident.rows) as u32;
         let few = excluded.len() <= FEW_EXCLUDED as usize;
-        let is_filtered = first_rows < rows || max_score.is_some() || !few;
+        let is_filtered = first_rows < rows || bitmap.is_some() || max_score.is_some() || !few;
         let factor = factor(&self.resident.lift, query);
         let mut header = QueryHeader {
             norm: 1.0,
             factor: factor.get(),
             min_score: factor.minimum(min_score.unwrap_or(f64::NEG_INFINITY)),
             max_score: factor.maximum(max_score.unwrap_or(f64::INFINITY)),
+            set: of_rows,
+            set_of_slots: of_slots,
             row: NOT_A_ROW,
             vector: 0,
             k: query.k as u32,
@@ -167,14 +171,19 @@ fn factor(lift: &Lift, query: &Query) -> Factor {
 
 impl CudaEngine {
     /// Writes queries into an exchange, and empty ones up to `width`. `indices` are the positions
-    /// of the pass's queries in the batch. No pass that is under way uses this exchange.
+    /// of the pass's queries in the batch. No pass that is under way uses this exchange. Puts their
+    /// sets of rows on the device.
+    ///
+    /// # Errors
+    /// If the device lacks the memory for a set, or fails.
+    #[allow(unsafe_code)]
     pub(super) fn upload_queries(
         &mut self,
         exchange: usize,
         batch: &[&Query],
         indices: &[usize],
         width: usize,
-    ) {
+    ) -> Result<(), GpuError> {
         let resident = &*self.resident;
         let staged = match &self.registered {
             // Other passes read vectors in place.
@@ -189,8 +198,15 @@ impl CudaEngine {
         let (headers, vectors, formulas, listed) = (0, 0, 0, 0);
         let mut upload =
             Upload { exchange, resident, headers, vectors, formulas, listed, is_staged };
+        self.sets.begin_pass();
         for &index in indices {
-            upload.push(batch[index]);
+            let set = match batch[index].filter.rows.bitmap() {
+                // SAFETY: the tables are the engine's own, as the stream is, in which all of its
+                // passes are.
+                Some(bitmap) => unsafe { self.sets.get(bitmap, resident, &self.stream)? },
+                None => DeviceSet::default(),
+            };
+            upload.push(batch[index], set);
         }
         let Upload { exchange, headers, vectors, formulas, listed, .. } = upload;
         assert!(headers.max(width) <= MAX_BATCH, "a pass of {headers}");
@@ -198,6 +214,7 @@ impl CudaEngine {
         exchange.formula_count[0] = formulas as u32;
         exchange.almost_over[0] = 0;
         exchange.uploads = Uploads { components: vectors * resident.dim, listed };
+        Ok(())
     }
 
     /// Reads the answers of a pass from its exchange. Returns the indices of queries without an

@@ -27,6 +27,8 @@ pub(super) enum Path {
         class: Class,
         /// Whether there are formulas among the queries.
         formulas: bool,
+        /// Whether some of the queries have sets of rows.
+        sets: bool,
     },
 }
 
@@ -54,7 +56,7 @@ impl CudaEngine {
                 for class in Class::ALL {
                     for formulas in [false, true] {
                         if width <= class.max_batch() && (!formulas || class == Class::Small) {
-                            let path = Path::Int8 { width, class, formulas };
+                            let path = Path::Int8 { width, class, formulas, sets: false };
                             self.prepare_graph(GraphKey { exchange, tiles, path })?;
                         }
                     }
@@ -87,8 +89,8 @@ impl CudaEngine {
             match (path, &quantised.int4) {
                 (Path::Int4, Some(int4)) => pass.int4(quantised, int4, tiles),
                 (Path::Int4, None) => unreachable!("there is no 4-bit table"),
-                (Path::Int8 { width, class, formulas }, _) => {
-                    pass.int8(quantised, width, class, formulas, tiles)
+                (Path::Int8 { width, class, formulas, sets }, _) => {
+                    pass.int8(quantised, width, class, (formulas, sets), tiles)
                 }
             }
         })?;

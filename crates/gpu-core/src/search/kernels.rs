@@ -72,6 +72,8 @@ pub(crate) struct QueryKernels {
 pub(crate) struct Kernels {
     pub(crate) exact_scan: Kernel<ExactScanParams>,
     pub(crate) float32_scan: Kernel<ExactScanParams>,
+    pub(crate) exact_set_scan: Kernel<ExactScanParams>,
+    pub(crate) float32_set_scan: Kernel<ExactScanParams>,
     pub(crate) merge_parts: Kernel<MergePartsParams>,
     pub(crate) plain: QueryKernels,
     /// For passes with formulas.
@@ -135,6 +137,10 @@ impl Kernels {
         Ok(Self {
             exact_scan: modules.kernel(exact_scan::exact_scan)?.allow_shared(LIST_BYTES)?,
             float32_scan: modules.kernel(exact_scan::float32_scan)?.allow_shared(LIST_BYTES)?,
+            exact_set_scan: modules.kernel(exact_scan::exact_set_scan)?.allow_shared(LIST_BYTES)?,
+            float32_set_scan: modules
+                .kernel(exact_scan::float32_set_scan)?
+                .allow_shared(LIST_BYTES)?,
             merge_parts: modules.kernel(exact_scan::merge_parts)?.allow_shared(LIST_BYTES)?,
             plain,
             formulas,

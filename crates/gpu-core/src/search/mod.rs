@@ -18,6 +18,7 @@
 //!     rescore     candidates that reach the last floor, by the formula; keep the best k
 //! one query alone, of a small k: the 4-bit table is scanned; without a certificate, the 8-bit one
 //! every row from a minimum on: the threshold is known, so there is no sample
+//! sets of few rows: each member is scored, and no other row is read
 //! without a certificate: every row is scored for a cosine; a formula, and what does not fit the
 //!     lists, is left to a full pass
 //! ```
@@ -89,6 +90,7 @@ use crate::full_pass::{self, Done, FullPasses, Place};
 use crate::heads::Classifiers;
 use crate::ranks::{self, Ranks};
 use crate::resident::Resident;
+use crate::sets::DeviceSets;
 pub(crate) use abi::{PassView, QueryHeader, ScoredRow};
 pub use borrowed::{BorrowedTerms, SumsOfRows};
 use cost::DeviceCosts;
@@ -121,6 +123,8 @@ pub struct CudaEngine {
     expanders: Vec<Expanding>,
     /// Made when they are needed first.
     token_passes: Option<TokenPasses>,
+    /// The sets of rows that queries have.
+    sets: DeviceSets,
     /// Counts ranks, if the device can.
     ranks: Option<Ranks>,
     kernels: Kernels,
@@ -338,8 +342,9 @@ impl FullPassEngine for CudaEngine {
         };
         let set = self.free_set();
         let counting = self.ranks.as_mut().zip(set);
-        // SAFETY: only passes in the stream use the candidates.
-        let done = unsafe { self.full_passes.part(place, counting, parts, from, go_on) };
+        // SAFETY: only passes in the stream use the candidates and the sets.
+        let done =
+            unsafe { self.full_passes.part(place, &mut self.sets, counting, parts, from, go_on) };
         let Done { next, fallbacks } = done.map_err(|error| self.failed(error))?;
         self.counters.fallbacks += fallbacks as u64;
         if next.is_none() {

@@ -93,7 +93,8 @@ impl CudaEngine {
         // SAFETY: `set` is used by no other pass that is under way; this engine owns the resident
         // tables and the stream, and waits for the pass before it uses the set again, or drops it.
         unsafe {
-            ranks.start(set, &self.resident, &self.stream, &queries, 0..self.resident.rows)?;
+            let rows = 0..self.resident.rows;
+            ranks.start(set, &self.resident, &mut self.sets, &self.stream, &queries, rows)?;
         }
         self.push_started(Work::Ranks { set, parts }, began)?;
         Ok(true)
@@ -169,7 +170,7 @@ impl CudaEngine {
 
     /// Starts a batch, if one certified pass takes all of it, and at most one other is under way.
     pub(super) fn start(&mut self, batch: &[&Query]) -> Result<bool, GpuError> {
-        if !self.can_start() || batch.is_empty() {
+        if !self.can_start() || batch.is_empty() || self.gathered(batch).is_some() {
             return Ok(false);
         }
         let mut class = Class::Small;

@@ -7,12 +7,21 @@ use cust::stream::Stream;
 
 use super::abi::Layout;
 use super::kernels::Kernels;
+use super::launches::Scan;
 use super::plan::{Class, Phases, few_and_rest};
 use super::workspace::{Exchange, Workspace};
 use crate::GpuError;
 use crate::abi::DevicePointerMut;
 use crate::driver::{start_clearing, start_download, start_upload};
 use crate::resident::{CHUNK4, Int4, Quantised, Resident};
+
+/// The rows of the float32 table that a pass reads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum RowsToRead {
+    All,
+    /// Those of the queries' sets, which all of them have; at most so many of a query.
+    Members(usize),
+}
 
 /// What a pass needs of the engine.
 ///
@@ -65,7 +74,7 @@ impl Pass<'_> {
     }
 
     /// A batch of this width over the first `tiles` tiles of the 8-bit table: upload, search,
-    /// download.
+    /// download. `formulas` and `sets` if some of the queries have them.
     ///
     /// # Safety
     /// - The promise of a [pass](Pass).
@@ -74,7 +83,7 @@ impl Pass<'_> {
         quantised: &Quantised,
         width: usize,
         class: Class,
-        formulas: bool,
+        (formulas, sets): (bool, bool),
         tiles: usize,
     ) -> Result<(), GpuError> {
         let Phases { sample, scans } = self.phases(width, class, tiles);
@@ -84,13 +93,13 @@ impl Pass<'_> {
         unsafe {
             let form = self.kernels.int8.form;
             self.prepare(kernels, quantised, self.uploaded(width)?, width, form)?;
-            self.int8_scan(quantised, width, sample, true)?;
+            self.int8_scan(quantised, width, sample, Scan { sampling: true, sets })?;
             self.first_thresholds(kernels, quantised, width, sample)?;
             for (i, scan) in scans.into_iter().enumerate() {
                 if i > 0 {
                     self.raise_thresholds(kernels, quantised, width)?;
                 }
-                self.int8_scan(quantised, width, scan, false)?;
+                self.int8_scan(quantised, width, scan, Scan { sampling: false, sets })?;
             }
             self.rescore(kernels, quantised, width, class)?;
             if !Self::in_place(width, class) {
@@ -109,6 +118,7 @@ impl Pass<'_> {
         &self,
         quantised: &Quantised,
         width: usize,
+        sets: bool,
     ) -> Result<(), GpuError> {
         let (count, host_count) = (&self.workspace.listed_count, &self.exchange.listed_count);
         // SAFETY: the caller's promise. Each kernel reads what those before it in the stream wrote.
@@ -117,7 +127,7 @@ impl Pass<'_> {
             self.upload_vectors(width)?;
             let (kernels, form) = (&self.kernels.plain, self.kernels.int8.form);
             self.prepare(kernels, quantised, self.uploaded(width)?, width, form)?;
-            self.above_minimum(quantised, width)?;
+            self.above_minimum(quantised, width, sets)?;
             self.list_hits(quantised, width)?;
             start_download(count, host_count, 1, self.stream)
         }
@@ -132,6 +142,7 @@ impl Pass<'_> {
         &self,
         quantised: &Quantised,
         width: usize,
+        sets: bool,
     ) -> Result<(), GpuError> {
         let scans = few_and_rest(quantised.tiles, self.multiprocessors());
         // SAFETY: the caller's promise. The scans have only tiles of the table.
@@ -141,14 +152,14 @@ impl Pass<'_> {
                 if i > 0 {
                     self.stop_queries(quantised, width)?;
                 }
-                self.int8_scan(quantised, width, scan, false)?;
+                self.int8_scan(quantised, width, scan, Scan { sampling: false, sets })?;
             }
         }
         Ok(())
     }
 
-    /// A batch over the float32 table: upload, search, download. Scores every row by the formula
-    /// or, with `float32_first`, only rows that their float32 scores do not rule out.
+    /// A batch over these rows of the float32 table: upload, search, download. Scores every one by
+    /// the formula or, with `float32_first`, only rows that their float32 scores do not rule out.
     ///
     /// # Safety
     /// - The promise of a [pass](Pass).
@@ -156,6 +167,7 @@ impl Pass<'_> {
         &self,
         batch: usize,
         class: Class,
+        rows: RowsToRead,
         float32_first: bool,
     ) -> Result<(), GpuError> {
         let Workspace { headers, excluded, vectors, scan_floors, .. } = self.workspace;
@@ -165,10 +177,14 @@ impl Pass<'_> {
         // Each kernel reads what those before it in the stream wrote.
         unsafe {
             start_upload(&host.headers[..batch], headers, self.stream)?;
-            start_upload(&host.vectors[..uploads.components], vectors, self.stream)?;
-            start_upload(&host.excluded[..uploads.listed], excluded, self.stream)?;
+            if uploads.components > 0 {
+                start_upload(&host.vectors[..uploads.components], vectors, self.stream)?;
+            }
+            if uploads.listed > 0 {
+                start_upload(&host.excluded[..uploads.listed], excluded, self.stream)?;
+            }
             start_clearing(scan_floors, batch, self.stream)?;
-            let parts = self.scan_parts(batch, class.stride(), float32_first)?;
+            let parts = self.scan_parts(batch, class.stride(), rows, float32_first)?;
             self.merge_parts(batch, class.stride(), parts)?;
             self.download(batch, class.stride())
         }

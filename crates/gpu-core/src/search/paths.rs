@@ -33,6 +33,8 @@ contract::counters! {
         /// Queries that read the float32 table because no certified pass takes them, for example
         /// because they ask for very many hits.
         exact: "exact",
+        /// Queries whose sets have so few rows that all of them were read, and no other.
+        gathered: "gathered",
         /// Queries that the 4-bit scan left with too many rows in doubt; the 8-bit scan then took
         /// them.
         retried: "retried",

@@ -19,6 +19,7 @@ use crate::full_pass::FullPasses;
 use crate::heads::{Classifiers, Kept};
 use crate::ranks::Ranks;
 use crate::resident::{Derived, Resident, fit, table_bytes};
+use crate::sets::{self, DeviceSets};
 use crate::{GpuError, Options};
 
 /// Bytes that an engine takes on a GPU for n rows of a table: those without which it does not
@@ -27,7 +28,8 @@ pub(crate) fn memory(table: &Table<'_>, rows: usize) -> (u64, u64) {
     let dim = table.dim();
     let row = size_of::<f64>() + size_of::<f32>() * (dim + usize::from(table.biases().is_some()));
     let lifted = dim + usize::from(table.biases().is_some());
-    let buffers = Workspace::bytes(Sizes::new(rows, dim, 0)) + Ranks::bytes(dim);
+    let buffers =
+        Workspace::bytes(Sizes::new(rows, dim, 0)) + Ranks::bytes(dim) + sets::bytes(rows);
     let int4 = table.metric() == Metric::Cosine;
     fit::memory(rows * row, (rows, lifted), Derived { int8: true, int4 }, buffers)
 }
@@ -88,7 +90,7 @@ impl CudaEngine {
         // The levels of the 4-bit table are made for unit vectors.
         let int4 = paths.int4 && table.metric() == Metric::Cosine;
         let wanted = Derived { int8: paths.int8, int4 };
-        let buffers = (Workspace::bytes(sizes) + Ranks::bytes(dim)) as u64;
+        let buffers = (Workspace::bytes(sizes) + Ranks::bytes(dim) + sets::bytes(rows)) as u64;
         let shares = beside.is_some_and(|beside| beside.has_components(&table));
         let needed = table_bytes(&table) - if shares { size_of_val(table.components()) } else { 0 };
         let derived = fit::fit(&gpu, needed as u64, (rows, lifted_dim), wanted, buffers)?;
@@ -126,6 +128,7 @@ impl CudaEngine {
             exchanges: [Exchange::new(resident.dim)?, Exchange::new(resident.dim)?],
             registered: None,
             full_passes: FullPasses::new()?,
+            sets: DeviceSets::new(&resident)?,
             classifiers: Classifiers::new(resident.clone(), kept),
             expanders: Vec::new(),
             token_passes: None,

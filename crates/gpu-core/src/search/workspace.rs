@@ -7,7 +7,7 @@ use super::abi::{
     QueriesView, QueryHeader, QueryScale, ScanOutput, ScoredRow, Threshold,
 };
 use crate::GpuError;
-use crate::abi::DevicePointerMut;
+use crate::abi::{DevicePointer, DevicePointerMut};
 use crate::driver::{Pinned, device_arrays};
 use crate::resident::TILE_ROWS;
 
@@ -53,6 +53,8 @@ device_arrays! {
         floors: [f32; MAX_BATCH],
         /// The tiles at which the queries' scans end.
         ends: [u32; MAX_BATCH],
+        /// The addresses of the queries' sets.
+        sets: [u64; MAX_BATCH],
         /// The floors of a float32 scan; cleared before each scan.
         scan_floors: [u32; MAX_BATCH],
         candidate_counts: [u32; MAX_BATCH * COUNTER_STRIDE],
@@ -159,12 +161,14 @@ impl Workspace {
         }
     }
 
-    /// The output of a scan for `batch` queries that samples `groups` groups.
-    pub(crate) fn scan_output(&self, batch: usize, groups: usize) -> ScanOutput {
+    /// The output of a scan for `batch` queries that samples `groups` groups; `sets` if some of
+    /// them have sets of rows.
+    pub(crate) fn scan_output(&self, batch: usize, groups: usize, sets: bool) -> ScanOutput {
         ScanOutput {
             ends: self.ends.pointer(),
             thresholds: self.thresholds.pointer(),
             scales: self.scales.pointer(),
+            sets: if sets { self.sets.pointer() } else { DevicePointer::NULL },
             group_bounds: self.group_bounds(batch, groups),
             candidate_counts: self.candidate_counts.pointer_mut(),
             candidates: self.candidates.pointer_mut(),

@@ -10,6 +10,7 @@ mod full_pass;
 mod heads;
 mod overlap;
 mod ranks;
+mod row_sets;
 mod shards;
 mod staging;
 mod support;
@@ -38,6 +39,7 @@ fn main() {
     trials.extend(heads::tests());
     trials.extend(ranks::tests());
     trials.extend(full_pass::tests());
+    trials.extend(row_sets::tests());
     trials.extend(training::tests());
     trials.extend(shards::tests());
     trials.extend(staging::tests());

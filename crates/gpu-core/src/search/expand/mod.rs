@@ -258,7 +258,7 @@ impl CudaEngine {
         // zero.
         unsafe {
             pass.prepare(&kernels.plain, quantised, source, width, kernels.int8.form)?;
-            pass.above_minimum(quantised, width)?;
+            pass.above_minimum(quantised, width, false)?;
             passes.list_terms.launch(&self.stream, shape, &params)
         }
     }

@@ -3,12 +3,15 @@
 use crate::GpuError;
 use crate::driver::Shape;
 use crate::search::abi::{ExactScanParams, LIST_BYTES, MergePartsParams};
-use crate::search::pass::Pass;
+use crate::search::pass::{Pass, RowsToRead};
 use crate::search::workspace::PART_COUNTS;
 
+/// Members of a set that are worth a block.
+const MEMBERS_OF_A_PART: usize = 32;
+
 impl Pass<'_> {
-    /// Starts the scan for the best rows of each part of the float32 table. Returns the number of
-    /// parts.
+    /// Starts the scan for the best rows of each part of the float32 table, or of the queries'
+    /// sets. Returns the number of parts.
     ///
     /// # Safety
     /// - The promise of a [`Pass`].
@@ -16,17 +19,27 @@ impl Pass<'_> {
         &self,
         batch: usize,
         stride: usize,
+        rows: RowsToRead,
         float32_first: bool,
     ) -> Result<usize, GpuError> {
         let w = self.workspace;
         let kernels = self.kernels;
-        let kernel = if float32_first { kernels.float32_scan } else { kernels.exact_scan };
+        let kernel = match (rows, float32_first) {
+            (RowsToRead::All, true) => kernels.float32_scan,
+            (RowsToRead::All, false) => kernels.exact_scan,
+            (RowsToRead::Members(_), true) => kernels.float32_set_scan,
+            (RowsToRead::Members(_), false) => kernels.exact_set_scan,
+        };
+        let needed = match rows {
+            RowsToRead::All => self.resident.rows.div_ceil(64),
+            RowsToRead::Members(most) => most.div_ceil(MEMBERS_OF_A_PART),
+        };
         // As many blocks as run at the same time: a few more would run alone at the end.
         let blocks = self.multiprocessors() * kernel.resident_blocks(LIST_BYTES)?;
         let parts = (blocks / batch)
             .min(PART_COUNTS / batch)
             .min(w.max_part_hits() / (batch * stride))
-            .min(self.resident.rows.div_ceil(64))
+            .min(needed)
             .max(1);
         let params = ExactScanParams {
             table: self.resident.view(),

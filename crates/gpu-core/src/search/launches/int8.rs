@@ -13,14 +13,22 @@ use crate::search::pass::Pass;
 use crate::search::plan::Class;
 use crate::search::workspace::MAX_BATCH;
 
+/// What a scan is for.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::search) struct Scan {
+    /// Bounds of groups of rows; otherwise candidates.
+    pub(in crate::search) sampling: bool,
+    /// Whether some of the queries have sets of rows.
+    pub(in crate::search) sets: bool,
+}
+
 impl Pass<'_> {
     /// The number of groups of a sample.
     fn groups(&self, sample: TileWalk) -> usize {
         sample.count as usize * self.kernels.int8.groups_per_tile
     }
 
-    /// Starts the scan of some tiles: for the bounds of their groups if `sampling`, otherwise for
-    /// candidates.
+    /// Starts the scan of some tiles.
     ///
     /// # Safety
     /// - The promise of a [`Pass`].
@@ -30,7 +38,7 @@ impl Pass<'_> {
         quantised: &Quantised,
         width: usize,
         walk: TileWalk,
-        sampling: bool,
+        Scan { sampling, sets }: Scan,
     ) -> Result<(), GpuError> {
         fn widest<P: Copy>(scans: &[Scans<P>], width: usize) -> Scans<P> {
             let fits = |scans: &Scans<P>| width.is_multiple_of(scans.queries);
@@ -40,7 +48,8 @@ impl Pass<'_> {
         assert!(walk.count as usize <= quantised.tiles && width <= MAX_BATCH);
         let (tiles, tile_scales) = (quantised.int8.pointer(), quantised.scales.pointer());
         let fragments = self.workspace.query_bytes.pointer();
-        let out = self.workspace.scan_output(width, if sampling { self.groups(walk) } else { 0 });
+        let groups = if sampling { self.groups(walk) } else { 0 };
+        let out = self.workspace.scan_output(width, groups, sets);
         let chunks = self.resident.lifted_dim().div_ceil(CHUNK8) as i32;
         match &self.kernels.int8.scans {
             Int8Scans::Portable(scans) => {

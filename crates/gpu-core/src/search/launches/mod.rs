@@ -9,6 +9,7 @@ mod int4;
 mod int8;
 mod listing;
 
+pub(super) use int8::Scan;
 pub(super) use listing::LISTING_PARTS;
 
 use super::abi::{Layout, PassView, PrepareQueriesParams, QueryHeader};
@@ -53,6 +54,7 @@ impl Pass<'_> {
             thresholds: w.thresholds.pointer_mut(),
             floors: w.floors.pointer_mut(),
             ends: w.ends.pointer_mut(),
+            sets: w.sets.pointer_mut(),
             candidate_counts: w.candidate_counts.pointer_mut(),
             survivor_counts: w.survivor_counts.pointer_mut(),
             tickets: w.tickets.pointer_mut(),
