@@ -332,6 +332,7 @@ fn the_guide_lists_what_there_is() {
         "kindred_cut_texts_total",
         "kindred_expanded_texts_total",
         "kindred_ranked_queries_total",
+        "kindred_scan_gathered_queries_total",
         "kindred_scan_retried_queries_total",
         "kindred_texts_with_unknown_words_total",
     ]);

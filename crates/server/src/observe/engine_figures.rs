@@ -22,7 +22,7 @@ pub struct EngineFigures {
 }
 
 /// The counters of engines: the engine's own name, the metric's name, and what it means.
-pub(super) const COUNTERS: [(&str, &str, &str); 16] = [
+pub(super) const COUNTERS: [(&str, &str, &str); 17] = [
     ("passes", "kindred_scan_passes", "Certified passes over the derived table"),
     ("certified", "kindred_scan_certified_queries", "Queries answered with a certificate"),
     (
@@ -34,6 +34,11 @@ pub(super) const COUNTERS: [(&str, &str, &str); 16] = [
         "exact",
         "kindred_scan_uncertified_queries",
         "Queries answered by scoring every row, without trying a certificate",
+    ),
+    (
+        "gathered",
+        "kindred_scan_gathered_queries",
+        "Queries for which only the rows of their sets were read, because they are few",
     ),
     (
         "retried",
