@@ -27,8 +27,8 @@ __device__ __forceinline__ void multiply(int (&d)[64], const uint4 (&a)[STEPS], 
 
 // STEPS: steps of 32 components. Past the tile's own chunks operand A is zero, so the data there
 // does not matter. WARPGROUPS: warpgroups that multiply; one more copies. WIDE: 128 queries per
-// warpgroup instead of 64.
-template <int STEPS, int WARPGROUPS, bool WIDE, bool SAMPLING>
+// warpgroup instead of 64. SETS: queries have sets of rows.
+template <int STEPS, int WARPGROUPS, bool WIDE, bool SAMPLING, bool SETS>
 __device__ __forceinline__ void scan(const HopperScanParams& params) {
     const ScanOutput& out = params.out;
     const TileScale* const tile_scales = params.tile_scales;
@@ -87,12 +87,13 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
         for (uint32_t i = begin; i < walk.count; i += stride) {
             const uint32_t tile = tile_at(walk, i);
             const TileScale scale = tile_scales[tile];
+            const Members members = members_of<SETS>(out, c, tile);
             barrier_wait(filled + stage, parity);
             multiply(d, a, ring + stage * bytes);
             products_wait<0>();
             products_done(d);
             if (leads) barrier_arrive(emptied + stage);
-            compare<SAMPLING>(d, c, scale, tile, i, lowest_end, out, gathered, count);
+            compare<SAMPLING, SETS>(d, c, members, scale, tile, i, lowest_end, out, gathered, count);
             if (++stage == stages) stage = 0, parity ^= 1;
         }
     } else {
@@ -104,14 +105,16 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
         if (begin >= walk.count) return;
         uint32_t tile = tile_at(walk, begin);
         TileScale scale = tile_scales[tile];
+        Members members = members_of<SETS>(out, c, tile);
         barrier_wait(filled, 0);
         multiply(d, a, ring);
 #pragma unroll 1
         for (uint32_t i = begin;;) {
+            const Members members2 = members_of<SETS>(out, c2, tile);
             multiply(d2, a2, ring + stage * bytes);
             products_wait<1>();
             products_done(d);
-            compare<SAMPLING>(d, c, scale, tile, i, lowest_end, out, gathered, count);
+            compare<SAMPLING, SETS>(d, c, members, scale, tile, i, lowest_end, out, gathered, count);
             const uint32_t next = i + stride;
             const int done_stage = stage;
             const uint32_t done_tile = tile;
@@ -120,6 +123,7 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
                 if (++stage == stages) stage = 0, parity ^= 1;
                 tile = tile_at(walk, next);
                 scale = tile_scales[tile];
+                members = members_of<SETS>(out, c, tile);
                 barrier_wait(filled + stage, parity);
                 multiply(d, a, ring + stage * bytes);
                 products_wait<1>();
@@ -128,7 +132,7 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
             }
             products_done(d2);
             if (leads) barrier_arrive(emptied + done_stage);
-            compare<SAMPLING>(d2, c2, done_scale, done_tile, i, lowest_end, out, gathered, count);
+            compare<SAMPLING, SETS>(d2, c2, members2, done_scale, done_tile, i, lowest_end, out, gathered, count);
             if (next >= walk.count) break;
             i = next;
         }
@@ -139,18 +143,20 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
 // Grid: a multiple of query_groups; blocks of 128 * (WARPGROUPS + 1) threads. Dynamic shared
 // memory: stages * chunks * 2048 bytes, and 2048 for each chunk that the last product reads past
 // the end.
-#define HOPPER_SCAN(NAME, STEPS, WARPGROUPS, WIDE, SAMPLING)                              \
+#define HOPPER_SCAN(NAME, STEPS, WARPGROUPS, WIDE, SAMPLING, SETS)             \
     extern "C" __global__ void NAME##_##STEPS(const HopperScanParams params) { \
-        scan<STEPS, WARPGROUPS, WIDE, SAMPLING>(params);                                  \
+        scan<STEPS, WARPGROUPS, WIDE, SAMPLING, SETS>(params);                 \
     }
-#define HOPPER_SCANS(STEPS)                            \
-    HOPPER_SCAN(hopper_sample_64, STEPS, 1, false, true)  \
-    HOPPER_SCAN(hopper_sample_128, STEPS, 2, false, true) \
-    HOPPER_SCAN(hopper_sample_256, STEPS, 2, true, true)  \
-    HOPPER_SCAN(hopper_scan_64, STEPS, 1, false, false)   \
-    HOPPER_SCAN(hopper_scan_128, STEPS, 2, false, false)  \
-    HOPPER_SCAN(hopper_scan_256, STEPS, 2, true, false)
-HOPPER_SCANS(2)
-HOPPER_SCANS(4)
-HOPPER_SCANS(7)
-HOPPER_SCANS(10)
+#define HOPPER_SCANS(KIND, STEPS, SAMPLING, SETS)                       \
+    HOPPER_SCAN(hopper_##KIND##_64, STEPS, 1, false, SAMPLING, SETS)    \
+    HOPPER_SCAN(hopper_##KIND##_128, STEPS, 2, false, SAMPLING, SETS)   \
+    HOPPER_SCAN(hopper_##KIND##_256, STEPS, 2, true, SAMPLING, SETS)
+#define HOPPER_KINDS(STEPS)                      \
+    HOPPER_SCANS(sample, STEPS, true, false)     \
+    HOPPER_SCANS(scan, STEPS, false, false)      \
+    HOPPER_SCANS(set_sample, STEPS, true, true)  \
+    HOPPER_SCANS(set_scan, STEPS, false, true)
+HOPPER_KINDS(2)
+HOPPER_KINDS(4)
+HOPPER_KINDS(7)
+HOPPER_KINDS(10)

@@ -13,7 +13,7 @@ constexpr uint32_t SLICE_BYTES = SLICE_CHUNKS * CHUNK_OF_TILE;
 constexpr uint32_t QUERIES_SLICE_BYTES = SLICE_CHUNKS * 64 * CHUNK_BYTES;  // of 64 queries
 static_assert(SLICE_CHUNKS % 2 == 0, "a product takes two chunks");
 
-template <int WARPGROUPS, bool SAMPLING>
+template <int WARPGROUPS, bool SAMPLING, bool SETS>
 __device__ __forceinline__ void scan(const HopperScanParams& params) {
     const ScanOutput& out = params.out;
     const int stages = params.stages, query_groups = params.query_groups;
@@ -77,6 +77,7 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
     for (uint32_t i = begin; i < walk.count; i += stride) {
         const uint32_t tile = tile_at(walk, i);
         const TileScale scale = params.tile_scales[tile];
+        const Members members = members_of<SETS>(out, c, tile);
         int before = 0;
 #pragma unroll 1
         for (int slice = 0; slice < slices; slice++) {
@@ -97,7 +98,7 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
         products_wait<0>();
         products_done(d);
         if (leads) barrier_arrive(emptied + before);
-        compare<SAMPLING>(d, c, scale, tile, i, lowest_end, out, gathered, count);
+        compare<SAMPLING, SETS>(d, c, members, scale, tile, i, lowest_end, out, gathered, count);
     }
     if constexpr (!SAMPLING) empty(out, gathered, count);
 }
@@ -105,9 +106,12 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
 // Grid: a multiple of query_groups; blocks of 128 * (WARPGROUPS + 1) threads, for 64 * WARPGROUPS
 // queries. Dynamic shared memory: for each slice, QUERIES_SLICE_BYTES per warpgroup; then stages *
 // SLICE_BYTES.
-#define HOPPER_WIDE_SCAN(NAME, WARPGROUPS, SAMPLING) \
-    extern "C" __global__ void NAME(const HopperScanParams params) { scan<WARPGROUPS, SAMPLING>(params); }
-HOPPER_WIDE_SCAN(hopper_wide_sample_64, 1, true)
-HOPPER_WIDE_SCAN(hopper_wide_scan_64, 1, false)
-HOPPER_WIDE_SCAN(hopper_wide_sample_128, 2, true)
-HOPPER_WIDE_SCAN(hopper_wide_scan_128, 2, false)
+#define HOPPER_WIDE_SCAN(NAME, WARPGROUPS, SAMPLING, SETS) \
+    extern "C" __global__ void NAME(const HopperScanParams params) { scan<WARPGROUPS, SAMPLING, SETS>(params); }
+#define HOPPER_WIDE_SCANS(KIND, SAMPLING, SETS)                     \
+    HOPPER_WIDE_SCAN(hopper_wide_##KIND##_64, 1, SAMPLING, SETS)    \
+    HOPPER_WIDE_SCAN(hopper_wide_##KIND##_128, 2, SAMPLING, SETS)
+HOPPER_WIDE_SCANS(sample, true, false)
+HOPPER_WIDE_SCANS(scan, false, false)
+HOPPER_WIDE_SCANS(set_sample, true, true)
+HOPPER_WIDE_SCANS(set_scan, false, true)

@@ -24,10 +24,11 @@ __device__ __forceinline__ int dot8(uint32_t levels, uint32_t low, uint32_t high
 }
 
 // dots [tiles * TILE_ROWS]: the sum of (2n - 15) * z, where n are a row's levels and z the query's
-// integers. best [blocks]: each block's best dot product, shifted to be positive, in the upper 32
+// integers. With SET, only those of the query's set of rows. best [blocks]: each block's best dot product, shifted to be positive, in the upper 32
 // bits, and its slot in the lower 32. One lane per row. Dynamic shared memory: the query's bytes,
 // [32 * chunks].
-extern "C" __global__ void int4_scan(const Int4ScanParams params) {
+template <bool SET>
+__device__ __forceinline__ void scan(const Int4ScanParams& params) {
     const int chunks = params.chunks;
     const uint32_t tiles = params.tiles;
     int* const dots = params.dots;
@@ -55,7 +56,7 @@ extern "C" __global__ void int4_scan(const Int4ScanParams params) {
     const int offset = -15 * params.pass.scales[0].sum;
     // Only rows that the query's limit admits may give a threshold.
     const uint32_t within = params.pass.queries.headers[0].tiles_within;
-    const uint64_t set = params.pass.queries.headers[0].set_of_slots;
+    const uint64_t set = SET ? params.pass.queries.headers[0].set_of_slots : 0;
     __syncthreads();
     unsigned long long own = 0;
     for (uint32_t unit = first; unit < quarters; unit += warps * each) {
@@ -63,16 +64,16 @@ extern "C" __global__ void int4_scan(const Int4ScanParams params) {
         for (uint32_t quarter = unit; quarter < unit + each; quarter++) {
             const uint32_t tile = quarter / QUARTERS, row = quarter % QUARTERS * WARP + lane;
             bool is_in_set = true;
-            if (set != 0) {
+            if constexpr (SET) {
                 is_in_set = members_of_lane(set, tile, row % 8 / 2) >> bit_of_slot(row) & 1;
-                // Nobody reads the dot products of rows that are not in the set.
                 if (!__any_sync(ALL_LANES, is_in_set)) continue;
             }
             const uint4* const here = rows + static_cast<size_t>(tile) * chunks * TILE_ROWS;
             int even = 0, odd = 0;
 #pragma unroll 5
             for (int c = 0; c < chunks; c++) {
-                const uint4 x = __ldcs(here + c * TILE_ROWS + row);
+                // Half of the bytes need not be read if a tenth of the rows are in the set.
+                const uint4 x = is_in_set ? __ldcs(here + c * TILE_ROWS + row) : make_uint4(0, 0, 0, 0);
                 const uint4 low = query[2 * c], high = query[2 * c + 1];
                 even = dot8(x.x, low.x, low.y, even);
                 odd = dot8(x.y, low.z, low.w, odd);
@@ -93,6 +94,9 @@ extern "C" __global__ void int4_scan(const Int4ScanParams params) {
         params.best[blockIdx.x] = max(max(best_of_warp[0], best_of_warp[1]), max(best_of_warp[2], best_of_warp[3]));
     }
 }
+
+extern "C" __global__ void int4_scan(const Int4ScanParams params) { scan<false>(params); }
+extern "C" __global__ void int4_set_scan(const Int4ScanParams params) { scan<true>(params); }
 
 // The threshold: the k-th best exact score of INT4_THRESHOLD_ROWS rows, which are the best two of
 // each warp's share of the blocks' best rows. Grid: one block of 1024 threads, with one warp for
@@ -147,9 +151,10 @@ extern "C" __global__ void int4_threshold(const Int4ThresholdParams params) {
     }
 }
 
-// Scores all rows whose upper bounds reach the threshold; the last block ranks them. Dynamic shared
-// memory: the TopKList.
-extern "C" __global__ void int4_rescore(const Int4RescoreParams params) {
+// Scores all rows whose upper bounds reach the threshold, with SET those of the query's set; the last
+// block ranks them. Dynamic shared memory: the TopKList.
+template <bool SET>
+__device__ __forceinline__ void rescore(const Int4RescoreParams& params) {
     const uint32_t tiles = params.tiles;
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ uint32_t doubtful[CANDIDATE_CAPACITY];
@@ -168,20 +173,22 @@ extern "C" __global__ void int4_rescore(const Int4RescoreParams params) {
 #pragma unroll 4
     for (uint32_t i = begin * QUADS + threadIdx.x; i < end * QUADS; i += blockDim.x) {
         const uint32_t tile = i / QUADS;
-        const float bound = error_bound(scale, params.residuals[tile]);
-        const int4 four = __ldcg(reinterpret_cast<const int4*>(params.dots) + i);
-        const int dot[4] = {four.x, four.y, four.z, four.w};
-        uint32_t admitted = 15;
-        if (query.set_of_slots != 0) {
+        uint32_t members = 15;
+        if constexpr (SET) {
             // The four slots are those of two lanes of a quad.
             const uint32_t shift = i % QUADS / 2 * 2;
             const uint32_t low = members_of_lane(query.set_of_slots, tile, i % 2 * 2) >> shift;
             const uint32_t high = members_of_lane(query.set_of_slots, tile, i % 2 * 2 + 1) >> shift;
-            admitted = (low & 3) | (high & 3) << 2;
+            members = (low & 3) | (high & 3) << 2;
+            if (members == 0) continue;
         }
+        const float bound = error_bound(scale, params.residuals[tile]);
+        const int4 four = __ldcg(reinterpret_cast<const int4*>(params.dots) + i);
+        const int dot[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
         for (int j = 0; j < 4; j++) {
-            if ((admitted >> j & 1) && !(static_cast<float>(dot[j]) * unit + bound < floor)) {
+            // The dot products of other rows than members mean nothing.
+            if ((members >> j & 1) && !(static_cast<float>(dot[j]) * unit + bound < floor)) {
                 const uint32_t row = params.pass.slot_rows[i * 4 + j];
                 if (row < query.first_rows) {  // NOT_A_ROW is not
                     const uint32_t index = atomicAdd(&doubtful_count, 1u);
@@ -206,3 +213,6 @@ extern "C" __global__ void int4_rescore(const Int4RescoreParams params) {
                      params.stride, params.answers);
     }
 }
+
+extern "C" __global__ void int4_rescore(const Int4RescoreParams params) { rescore<false>(params); }
+extern "C" __global__ void int4_set_rescore(const Int4RescoreParams params) { rescore<true>(params); }

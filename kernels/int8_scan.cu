@@ -17,7 +17,7 @@ static_assert(CHUNK_BYTES == 16 && INT8_GROUPS == 8, "a lane's load; two halves 
 
 // MTILES: tiles of 16 queries. SAMPLING: write group bounds instead of candidates. For each column
 // tile, a thread holds the products of two rows of the table with query g and with query g + 8.
-template <int MTILES, bool SAMPLING>
+template <int MTILES, bool SAMPLING, bool SETS>
 __device__ __forceinline__ void scan(const Int8ScanParams& params) {
     const ScanOutput& out = params.out;
     const int chunks = params.chunks;
@@ -75,8 +75,7 @@ __device__ __forceinline__ void scan(const Int8ScanParams& params) {
         const TileScale scale = params.tile_scales[tile];
         // The members of query q's set among this thread's rows, as bits 2n + i.
         const auto members = [&](int q) {
-            const uint64_t set = out.sets != nullptr ? out.sets[q] : 0;
-            return set != 0 ? members_of_lane(set, tile, t) >> half % 2 * (2 * COLUMN_TILES) : ~0u;
+            return SETS ? members_of_lane(out.sets[q], tile, t) >> half % 2 * (2 * COLUMN_TILES) : ~0u;
         };
 #pragma unroll
         for (int m = 0; m < MTILES; m++) {
@@ -128,13 +127,15 @@ __device__ __forceinline__ void scan(const Int8ScanParams& params) {
 }
 
 // Grid: (batch / QUERIES, blocks).
-#define INT8_SCAN(NAME, QUERIES, SAMPLING)                                                  \
+#define INT8_SCAN(NAME, QUERIES, SAMPLING, SETS)                               \
     extern "C" __global__ void NAME##_##QUERIES(const Int8ScanParams params) { \
-        scan<QUERIES / 16, SAMPLING>(params);                                                \
+        scan<QUERIES / 16, SAMPLING, SETS>(params);                            \
     }
-INT8_SCAN(int8_sample, 16, true)
-INT8_SCAN(int8_sample, 32, true)
-INT8_SCAN(int8_sample, 64, true)
-INT8_SCAN(int8_scan, 16, false)
-INT8_SCAN(int8_scan, 32, false)
-INT8_SCAN(int8_scan, 64, false)
+#define INT8_SCANS(NAME, SAMPLING, SETS)  \
+    INT8_SCAN(NAME, 16, SAMPLING, SETS)   \
+    INT8_SCAN(NAME, 32, SAMPLING, SETS)   \
+    INT8_SCAN(NAME, 64, SAMPLING, SETS)
+INT8_SCANS(int8_sample, true, false)
+INT8_SCANS(int8_scan, false, false)
+INT8_SCANS(int8_set_sample, true, true)
+INT8_SCANS(int8_set_scan, false, true)

@@ -75,7 +75,7 @@ __device__ __forceinline__ void prepare(const PrepareQueriesParams& params) {
     if (threadIdx.x == 0) {
         header = params.uploaded[q];
         params.headers[q] = header;
-        params.pass.sets[q] = header.norm == 0.0 ? 0 : header.set_of_slots;
+        params.pass.sets[q] = header.set_of_slots;
         params.pass.ends[q] = header.norm == 0.0 ? ~0u : header.tiles_covering;
         params.pass.candidate_counts[counter(q)] = 0;
         params.pass.survivor_counts[counter(q)] = 0;

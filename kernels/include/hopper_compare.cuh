@@ -28,21 +28,27 @@ __device__ __forceinline__ QueryPair compared(const ScanOutput& out, int first_q
     return c;
 }
 
+// The members of a pair's sets among this thread's rows of a tile; all of them without SETS. It is loaded before the product that it is for, because it takes as long.
+struct Members {
+    uint32_t of[2];
+};
+template <bool SETS>
+__device__ __forceinline__ Members members_of(const ScanOutput& out, const QueryPair& c, uint32_t tile) {
+    Members members = {~0u, ~0u};
+    if constexpr (SETS) {
+#pragma unroll
+        for (int up = 0; up < 2; up++) members.of[up] = members_of_lane(out.sets[c.query[up]], tile, threadIdx.x % 4);
+    }
+    return members;
+}
+
 // d[4j + 2 * up + i] is the product of query `up` and row 8j + 2t + i of the tile, where t is the
 // lane's index in its quad. `index` is that of the tile in the walk. Before tile `lowest_end` no
 // query ends.
-template <bool SAMPLING>
-__device__ __forceinline__ void compare(int (&d)[64], const QueryPair& c, const TileScale& scale, uint32_t tile,
-                                        uint32_t index, uint32_t lowest_end, const ScanOutput& out, Gathered& gathered, int& count) {
+template <bool SAMPLING, bool SETS>
+__device__ __forceinline__ void compare(int (&d)[64], const QueryPair& c, const Members& members, const TileScale& scale,
+                                        uint32_t tile, uint32_t index, uint32_t lowest_end, const ScanOutput& out, Gathered& gathered, int& count) {
     const int t = threadIdx.x % 4;
-    uint32_t members[2] = {~0u, ~0u};  // of the queries' sets, among this thread's rows
-    if (out.sets != nullptr) {
-#pragma unroll
-        for (int up = 0; up < 2; up++) {
-            const uint64_t set = out.sets[c.query[up]];
-            if (set != 0) members[up] = members_of_lane(set, tile, t);
-        }
-    }
     int best[2];
     const auto find_best = [&](auto dot_of) {
         best[0] = max(dot_of(0), dot_of(1)), best[1] = max(dot_of(2), dot_of(3));
@@ -55,24 +61,24 @@ __device__ __forceinline__ void compare(int (&d)[64], const QueryPair& c, const 
     // When sampling, a row's index is beside its product, which is at most 1024 * 127 * 127 < 2^24.
     const auto with_index = [&](int i) { return d[i] * 32 + 2 * (i / 4) + i % 2; };
     if constexpr (!SAMPLING) find_best([&](int i) { return d[i]; });
-    else if (out.sets == nullptr) find_best(with_index);
-    else find_best([&](int i) { return members[i / 2 % 2] >> (2 * (i / 4) + i % 2) & 1 ? with_index(i) : INT_MIN; });
+    else if constexpr (!SETS) find_best(with_index);
+    else find_best([&](int i) { return members.of[i / 2 % 2] >> (2 * (i / 4) + i % 2) & 1 ? with_index(i) : INT_MIN; });
 #pragma unroll
     for (int up = 0; up < 2; up++) {
         const float unit = scale.step * c.scale[up].step;
         if (SAMPLING) {
             const float bound = group_bound(static_cast<float>(best[up] >> 5) * unit - error_bound(c.scale[up], scale.residual), best[up] & 31);
             out.group_bounds[static_cast<size_t>(c.query[up]) * out.groups + index * HOPPER_GROUPS + t] =
-                members[up] != 0 ? bound : -INFINITY;
+                members.of[up] != 0 ? bound : -INFINITY;
             continue;
         }
         int threshold = integer_threshold(c.threshold[up], scale);
         if (tile >= lowest_end && tile >= out.ends[c.query[up]]) threshold = INT_MAX;
-        if (!__any_sync(~0u, best[up] >= threshold && members[up] != 0)) continue;
+        if (!__any_sync(~0u, best[up] >= threshold && members.of[up] != 0)) continue;
         uint32_t reached = 0;
 #pragma unroll
         for (int i = 0; i < 32; i++) reached |= d[4 * (i / 2) + 2 * up + i % 2] >= threshold ? 1u << i : 0u;
-        reached &= members[up];
+        reached &= members.of[up];
         while (__any_sync(~0u, reached != 0)) {
             const bool mine = reached != 0;
             const int which = __ffs(reached) - 1;

@@ -86,9 +86,10 @@ abi! {
             min_score: f64,
             /// The maximum score; infinity if there is none.
             max_score: f64,
-            /// The addresses of the set of rows that may be neighbours, by rows and by slots of the
-            /// tiles; 0 for all rows.
+            /// The address of the set of rows that may be neighbours, by rows; 0 for all rows.
             set: u64,
+            /// The same by slots of the tiles. In a pass with sets each query has one, and so have
+            /// empty slots of the batch; otherwise 0.
             set_of_slots: u64,
             /// The table's row that is the query, or `NOT_A_ROW`.
             row: u32,
@@ -252,8 +253,7 @@ abi! {
             /// `[batch]`, as the next.
             thresholds: DevicePointer<Threshold>,
             scales: DevicePointer<QueryScale>,
-            /// `[batch]`: the addresses of their sets by slots, 0 for all rows. Null if no query of
-            /// the pass has a set.
+            /// `[batch]`: the addresses of their sets by slots, for kernels of passes with sets.
             sets: DevicePointer<u64>,
             /// `[batch, groups]`: the sampling scan's lower bounds, with the index of the row of
             /// each.
@@ -464,6 +464,8 @@ abi! {
         "" / int8_scan for Every {
             (128) int8_sample_16, int8_sample_32, int8_sample_64,
                 int8_scan_16, int8_scan_32, int8_scan_64: Int8ScanParams;
+            (128) int8_set_sample_16, int8_set_sample_32, int8_set_sample_64,
+                int8_set_scan_16, int8_set_scan_32, int8_set_scan_64: Int8ScanParams;
         }
         "" / hopper_scan for Sm90a {
             (256, 1) hopper_sample_64_2, hopper_sample_64_4, hopper_sample_64_7, hopper_sample_64_10,
@@ -472,10 +474,18 @@ abi! {
                 hopper_scan_128_2, hopper_scan_128_4, hopper_scan_128_7, hopper_scan_128_10,
                 hopper_sample_256_2, hopper_sample_256_4, hopper_sample_256_7, hopper_sample_256_10,
                 hopper_scan_256_2, hopper_scan_256_4, hopper_scan_256_7, hopper_scan_256_10: HopperScanParams;
+            (256, 1) hopper_set_sample_64_2, hopper_set_sample_64_4, hopper_set_sample_64_7, hopper_set_sample_64_10,
+                hopper_set_scan_64_2, hopper_set_scan_64_4, hopper_set_scan_64_7, hopper_set_scan_64_10: HopperScanParams;
+            (384, 1) hopper_set_sample_128_2, hopper_set_sample_128_4, hopper_set_sample_128_7, hopper_set_sample_128_10,
+                hopper_set_scan_128_2, hopper_set_scan_128_4, hopper_set_scan_128_7, hopper_set_scan_128_10,
+                hopper_set_sample_256_2, hopper_set_sample_256_4, hopper_set_sample_256_7, hopper_set_sample_256_10,
+                hopper_set_scan_256_2, hopper_set_scan_256_4, hopper_set_scan_256_7, hopper_set_scan_256_10: HopperScanParams;
         }
         "" / hopper_wide_scan for Sm90a {
-            (256, 1) hopper_wide_sample_64, hopper_wide_scan_64: HopperScanParams;
-            (384, 1) hopper_wide_sample_128, hopper_wide_scan_128: HopperScanParams;
+            (256, 1) hopper_wide_sample_64, hopper_wide_scan_64,
+                hopper_wide_set_sample_64, hopper_wide_set_scan_64: HopperScanParams;
+            (384, 1) hopper_wide_sample_128, hopper_wide_scan_128,
+                hopper_wide_set_sample_128, hopper_wide_set_scan_128: HopperScanParams;
         }
         "" / thresholds for Every {
             (512) first_thresholds: FirstThresholdsParams;
@@ -493,9 +503,10 @@ abi! {
             (512, 2) rescore_formulas: RescoreParams;
         }
         "" / int4_scan for Every {
-            (128) int4_scan: Int4ScanParams;
+            // As many blocks as its grid has for each multiprocessor.
+            (128, 12) int4_scan, int4_set_scan: Int4ScanParams;
             (1024) int4_threshold: Int4ThresholdParams;
-            (256) int4_rescore: Int4RescoreParams;
+            (256, 4) int4_rescore, int4_set_rescore: Int4RescoreParams;
         }
         "" / exact_scan for Every {
             // Six blocks per multiprocessor. Without this limit, some compilers use more registers,

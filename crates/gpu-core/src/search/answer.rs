@@ -14,8 +14,8 @@ use super::{CudaEngine, GraphKey, Path};
 use crate::GpuError;
 use crate::driver::Doing;
 
-/// Sets of a batch that together have at most one of this many rows are read row by row. A scan for
-/// one query takes as long as reading a seventh of the float32 table.
+/// Sets of a batch that together have at most one of this many rows are read row by row: that takes
+/// less time than the 8-bit scan for the fewest queries.
 const GATHERED_PART: usize = 8;
 
 #[allow(unsafe_code)]
@@ -56,7 +56,11 @@ impl CudaEngine {
             let members = set.at_most(rows);
             (sum, most) = (sum + members, most.max(members));
         }
-        (sum <= rows / GATHERED_PART).then_some(most)
+        // The 4-bit scan for one query skips what is not in its set, too.
+        let has_int4 = self.resident.quantised.as_ref().is_some_and(|tables| tables.int4.is_some());
+        let is_int4 = has_int4
+            && matches!(batch, [query] if self.costs.certified_class(query) == Some(Class::Small));
+        (sum <= rows / GATHERED_PART && !is_int4).then_some(most)
     }
 
     /// Answers a batch. Calls `meanwhile` in each pass, while the device works. `None` for a query
@@ -179,8 +183,8 @@ impl CudaEngine {
     pub(super) fn key(&self, batch: &[&Query], indices: &[usize], class: Class) -> GraphKey {
         let has_int4 = self.resident.quantised.as_ref().is_some_and(|tables| tables.int4.is_some());
         let path = match (indices, self.int8(batch, indices, class)) {
-            ([_], Path::Int8 { class: Class::Small, formulas: false, .. }) if has_int4 => {
-                Path::Int4
+            ([_], Path::Int8 { class: Class::Small, formulas: false, sets, .. }) if has_int4 => {
+                Path::Int4 { sets }
             }
             (_, int8) => int8,
         };
@@ -206,7 +210,7 @@ impl CudaEngine {
         answers: &mut [Vec<Hit>],
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<usize>, GpuError> {
-        if key.path != Path::Int4 || doubtful.is_empty() {
+        if !matches!(key.path, Path::Int4 { .. }) || doubtful.is_empty() {
             return Ok(doubtful);
         }
         self.counters.retried += 1;

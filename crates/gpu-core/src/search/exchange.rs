@@ -8,7 +8,7 @@ use contract::{
 
 use super::CudaEngine;
 use super::abi::{ANSWERED, FEW_EXCLUDED, NOT_A_FORMULA, QueryHeader, QueryResult, ScoredRow};
-use super::demand::{fits_list, slots};
+use super::demand::{fits_list, have_sets, slots};
 use super::formula::{formula, words};
 use super::pass::Pass;
 use super::workspace::{Exchange, MAX_BATCH, Uploads};
@@ -199,18 +199,23 @@ impl CudaEngine {
         let mut upload =
             Upload { exchange, resident, headers, vectors, formulas, listed, is_staged };
         self.sets.begin_pass();
+        let all = match have_sets(batch, indices) {
+            true => self.sets.all_rows()?,
+            false => DeviceSet::default(),
+        };
         for &index in indices {
             let set = match batch[index].filter.rows.bitmap() {
                 // SAFETY: the tables are the engine's own, as the stream is, in which all of its
                 // passes are.
                 Some(bitmap) => unsafe { self.sets.get(bitmap, resident, &self.stream)? },
-                None => DeviceSet::default(),
+                None => all,
             };
             upload.push(batch[index], set);
         }
         let Upload { exchange, headers, vectors, formulas, listed, .. } = upload;
         assert!(headers.max(width) <= MAX_BATCH, "a pass of {headers}");
-        exchange.headers[headers..width.max(headers)].fill(bytemuck::Zeroable::zeroed());
+        let empty = QueryHeader { set_of_slots: all.of_slots, ..bytemuck::Zeroable::zeroed() };
+        exchange.headers[headers..width.max(headers)].fill(empty);
         exchange.formula_count[0] = formulas as u32;
         exchange.almost_over[0] = 0;
         exchange.uploads = Uploads { components: vectors * resident.dim, listed };

@@ -21,7 +21,8 @@ pub(super) struct GraphKey {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Path {
-    Int4,
+    /// One query, with a set of rows or without.
+    Int4 { sets: bool },
     Int8 {
         width: usize,
         class: Class,
@@ -35,7 +36,7 @@ pub(super) enum Path {
 impl GraphKey {
     pub(super) fn width_and_class(self) -> (usize, Class) {
         match self.path {
-            Path::Int4 => (1, Class::Small),
+            Path::Int4 { .. } => (1, Class::Small),
             Path::Int8 { width, class, .. } => (width, class),
         }
     }
@@ -50,7 +51,7 @@ impl CudaEngine {
         let has_int4 = quantised.int4.is_some();
         for exchange in 0..EXCHANGES {
             if has_int4 {
-                self.prepare_graph(GraphKey { exchange, tiles, path: Path::Int4 })?;
+                self.prepare_graph(GraphKey { exchange, tiles, path: Path::Int4 { sets: false } })?;
             }
             for &width in self.kernels.int8.widths {
                 for class in Class::ALL {
@@ -87,8 +88,12 @@ impl CudaEngine {
         // pass.
         let graph = Graph::record(&self.stream, || unsafe {
             match (path, &quantised.int4) {
-                (Path::Int4, Some(int4)) => pass.int4(quantised, int4, tiles),
-                (Path::Int4, None) => unreachable!("there is no 4-bit table"),
+                (Path::Int4 { sets }, Some(int4)) => {
+                    let kernels = &pass.kernels;
+                    let own = if sets { &kernels.int4_set } else { &kernels.int4 };
+                    pass.int4(quantised, int4, own, tiles)
+                }
+                (Path::Int4 { .. }, None) => unreachable!("there is no 4-bit table"),
                 (Path::Int8 { width, class, formulas, sets }, _) => {
                     pass.int8(quantised, width, class, (formulas, sets), tiles)
                 }

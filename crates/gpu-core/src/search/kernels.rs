@@ -23,8 +23,32 @@ const FORMULA_BLOCKS: usize = 2;
 pub(crate) struct Scans<P> {
     /// Queries that one block takes.
     pub(crate) queries: usize,
-    pub(crate) sample: Kernel<P>,
-    pub(crate) scan: Kernel<P>,
+    plain: [Kernel<P>; 2],
+    /// For queries with sets of rows: registers for them would cost the others time.
+    with_sets: [Kernel<P>; 2],
+}
+
+impl<P> Scans<P> {
+    pub(crate) fn kernel(&self, Scan { sampling, sets }: Scan) -> &Kernel<P> {
+        let [sample, scan] = if sets { &self.with_sets } else { &self.plain };
+        if sampling { sample } else { scan }
+    }
+}
+
+/// What a scan is for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scan {
+    /// Bounds of groups of rows; otherwise candidates.
+    pub(crate) sampling: bool,
+    /// Whether some of the queries have sets of rows.
+    pub(crate) sets: bool,
+}
+
+/// The kernels of the 4-bit table that are different if the query has a set of rows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Int4Kernels {
+    pub(crate) scan: Kernel<Int4ScanParams>,
+    pub(crate) rescore: Kernel<Int4RescoreParams>,
 }
 
 /// The kernels that scan the 8-bit table on this device, narrowest first.
@@ -81,9 +105,10 @@ pub(crate) struct Kernels {
     pub(crate) minimum_thresholds: Kernel<MinimumThresholdsParams>,
     pub(crate) stop_queries: Kernel<StopQueriesParams>,
     pub(crate) list_hits: Kernel<ListHitsParams>,
-    pub(crate) int4_scan: Kernel<Int4ScanParams>,
+    pub(crate) int4: Int4Kernels,
+    /// For a query with a set of rows.
+    pub(crate) int4_set: Int4Kernels,
     pub(crate) int4_threshold: Kernel<Int4ThresholdParams>,
-    pub(crate) int4_rescore: Kernel<Int4RescoreParams>,
     pub(crate) int8: Int8Kernels,
     /// Whether every kernel was compiled for compute capability 9.0 or later, so that it can wait
     /// for the previous kernel. Only then may kernels be launched early. Code for 8.0 that the
@@ -147,9 +172,15 @@ impl Kernels {
             minimum_thresholds: modules.kernel(thresholds::minimum_thresholds)?,
             stop_queries: modules.kernel(thresholds::stop_queries)?,
             list_hits: modules.kernel(rescore::list_hits)?,
-            int4_scan: modules.kernel(int4_scan::int4_scan)?,
+            int4: Int4Kernels {
+                scan: modules.kernel(int4_scan::int4_scan)?,
+                rescore: modules.kernel(int4_scan::int4_rescore)?.allow_shared(LIST_BYTES)?,
+            },
+            int4_set: Int4Kernels {
+                scan: modules.kernel(int4_scan::int4_set_scan)?,
+                rescore: modules.kernel(int4_scan::int4_set_rescore)?.allow_shared(LIST_BYTES)?,
+            },
             int4_threshold: modules.kernel(int4_scan::int4_threshold)?,
-            int4_rescore: modules.kernel(int4_scan::int4_rescore)?.allow_shared(LIST_BYTES)?,
             int8,
             wait: modules.oldest_code()? >= 90,
             _modules: modules,
@@ -168,27 +199,43 @@ fn hopper(
     use entries::hopper_scan::*;
     type Entries = [Entry<HopperScanParams>; 3];
     /// The number of steps of 32 components, then the kernels for 64, 128 and 256 queries per
-    /// block: those that sample, and those that scan.
-    const VARIANTS: [(usize, Entries, Entries); 4] = [
+    /// block: those that sample, and those that scan; then the same for sets of rows.
+    const VARIANTS: [(usize, [Entries; 4]); 4] = [
         (
             2,
-            [hopper_sample_64_2, hopper_sample_128_2, hopper_sample_256_2],
-            [hopper_scan_64_2, hopper_scan_128_2, hopper_scan_256_2],
+            [
+                [hopper_sample_64_2, hopper_sample_128_2, hopper_sample_256_2],
+                [hopper_scan_64_2, hopper_scan_128_2, hopper_scan_256_2],
+                [hopper_set_sample_64_2, hopper_set_sample_128_2, hopper_set_sample_256_2],
+                [hopper_set_scan_64_2, hopper_set_scan_128_2, hopper_set_scan_256_2],
+            ],
         ),
         (
             4,
-            [hopper_sample_64_4, hopper_sample_128_4, hopper_sample_256_4],
-            [hopper_scan_64_4, hopper_scan_128_4, hopper_scan_256_4],
+            [
+                [hopper_sample_64_4, hopper_sample_128_4, hopper_sample_256_4],
+                [hopper_scan_64_4, hopper_scan_128_4, hopper_scan_256_4],
+                [hopper_set_sample_64_4, hopper_set_sample_128_4, hopper_set_sample_256_4],
+                [hopper_set_scan_64_4, hopper_set_scan_128_4, hopper_set_scan_256_4],
+            ],
         ),
         (
             7,
-            [hopper_sample_64_7, hopper_sample_128_7, hopper_sample_256_7],
-            [hopper_scan_64_7, hopper_scan_128_7, hopper_scan_256_7],
+            [
+                [hopper_sample_64_7, hopper_sample_128_7, hopper_sample_256_7],
+                [hopper_scan_64_7, hopper_scan_128_7, hopper_scan_256_7],
+                [hopper_set_sample_64_7, hopper_set_sample_128_7, hopper_set_sample_256_7],
+                [hopper_set_scan_64_7, hopper_set_scan_128_7, hopper_set_scan_256_7],
+            ],
         ),
         (
             10,
-            [hopper_sample_64_10, hopper_sample_128_10, hopper_sample_256_10],
-            [hopper_scan_64_10, hopper_scan_128_10, hopper_scan_256_10],
+            [
+                [hopper_sample_64_10, hopper_sample_128_10, hopper_sample_256_10],
+                [hopper_scan_64_10, hopper_scan_128_10, hopper_scan_256_10],
+                [hopper_set_sample_64_10, hopper_set_sample_128_10, hopper_set_sample_256_10],
+                [hopper_set_scan_64_10, hopper_set_scan_128_10, hopper_set_scan_256_10],
+            ],
         ),
     ];
     /// Bytes for barriers and gathered candidates, beside the ring.
@@ -199,15 +246,14 @@ fn hopper(
     }
     let chunk_bytes = CHUNK_BYTES * TILE_ROWS;
     let room = gpu.shared_memory as usize - RESERVED;
-    let Some(&(steps, samples, all)) = VARIANTS.iter().find(|(steps, ..)| 2 * steps >= chunks)
-    else {
+    let Some(&(steps, entries)) = VARIANTS.iter().find(|(steps, _)| 2 * steps >= chunks) else {
         return hopper_wide(modules, chunks, room);
     };
     let past_the_end = (2 * steps - chunks) * chunk_bytes;
     let room = room - past_the_end;
     let stages = (room / (chunks * chunk_bytes)).min(HOPPER_MAX_STAGES);
     let bytes = stages * chunks * chunk_bytes + past_the_end;
-    let scans = scans([64, 128, 256], samples, all, modules)?;
+    let scans = scans([64, 128, 256], entries, modules)?;
     let ring = Ring { stages, bytes };
     Ok(Some(Int8Kernels::hopper(scans, ring, (steps * 32, Layout::Fragments64))?))
 }
@@ -220,8 +266,12 @@ fn hopper_wide(
     room: usize,
 ) -> Result<Option<Int8Kernels>, GpuError> {
     use entries::hopper_wide_scan::*;
-    let samples = [hopper_wide_sample_64, hopper_wide_sample_128];
-    let all = [hopper_wide_scan_64, hopper_wide_scan_128];
+    let entries = [
+        [hopper_wide_sample_64, hopper_wide_sample_128],
+        [hopper_wide_scan_64, hopper_wide_scan_128],
+        [hopper_wide_set_sample_64, hopper_wide_set_sample_128],
+        [hopper_wide_set_scan_64, hopper_wide_set_scan_128],
+    ];
     let slice = SLICE_CHUNKS;
     let padded = chunks.next_multiple_of(slice) * CHUNK8;
     let (queries_bytes, slice_bytes) = (128 * padded, slice * CHUNK_BYTES * TILE_ROWS);
@@ -230,7 +280,7 @@ fn hopper_wide(
         return Ok(None);
     }
     let ring = Ring { stages, bytes: queries_bytes + stages * slice_bytes };
-    let scans = scans([64, 128], samples, all, modules)?;
+    let scans = scans([64, 128], entries, modules)?;
     Ok(Some(Int8Kernels::hopper(scans, ring, (padded, Layout::Chunks64))?))
 }
 
@@ -240,9 +290,10 @@ impl Int8Kernels {
         ring: Ring,
         form: (usize, Layout),
     ) -> Result<Self, GpuError> {
-        for Scans { sample, scan, .. } in &mut scans {
-            *sample = sample.allow_shared(ring.bytes)?;
-            *scan = scan.allow_shared(ring.bytes)?;
+        for Scans { plain, with_sets, .. } in &mut scans {
+            for kernel in plain.iter_mut().chain(with_sets) {
+                *kernel = kernel.allow_shared(ring.bytes)?;
+            }
         }
         Ok(Self {
             scans: Int8Scans::Hopper(scans, ring),
@@ -258,25 +309,30 @@ impl Int8Kernels {
 
 fn portable(modules: &mut Modules, dim: usize) -> Result<Int8Kernels, GpuError> {
     use entries::int8_scan::*;
-    let samples = [int8_sample_16, int8_sample_32, int8_sample_64];
-    let all = [int8_scan_16, int8_scan_32, int8_scan_64];
+    let entries = [
+        [int8_sample_16, int8_sample_32, int8_sample_64],
+        [int8_scan_16, int8_scan_32, int8_scan_64],
+        [int8_set_sample_16, int8_set_sample_32, int8_set_sample_64],
+        [int8_set_scan_16, int8_set_scan_32, int8_set_scan_64],
+    ];
     Ok(Int8Kernels {
-        scans: Int8Scans::Portable(scans([16, 32, 64], samples, all, modules)?),
+        scans: Int8Scans::Portable(scans([16, 32, 64], entries, modules)?),
         widths: &[16, 32, 64, 128, 192, 256, 384, 512, 640, 768, 896, 1024],
         form: (dim.next_multiple_of(64), Layout::Fragments16),
         groups_per_tile: INT8_GROUPS,
     })
 }
 
+/// `entries` are those of kernels that sample, and of those that scan; then the same for sets.
 fn scans<P: Params, const N: usize>(
     queries: [usize; N],
-    samples: [Entry<P>; N],
-    all: [Entry<P>; N],
+    entries: [[Entry<P>; N]; 4],
     modules: &mut Modules,
 ) -> Result<Vec<Scans<P>>, GpuError> {
-    let entries = queries.into_iter().zip(samples.into_iter().zip(all));
-    let each = entries.map(|(queries, (sample, scan))| {
-        Ok(Scans { queries, sample: modules.kernel(sample)?, scan: modules.kernel(scan)? })
-    });
-    each.collect()
+    let mut of_width = |index: usize| {
+        let mut kernel = |kind: usize| modules.kernel(entries[kind][index]);
+        let (plain, with_sets) = ([kernel(0)?, kernel(1)?], [kernel(2)?, kernel(3)?]);
+        Ok(Scans { queries: queries[index], plain, with_sets })
+    };
+    (0..N).map(&mut of_width).collect()
 }

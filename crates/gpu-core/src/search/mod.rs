@@ -18,7 +18,7 @@
 //!     rescore     candidates that reach the last floor, by the formula; keep the best k
 //! one query alone, of a small k: the 4-bit table is scanned; without a certificate, the 8-bit one
 //! every row from a minimum on: the threshold is known, so there is no sample
-//! sets of few rows: each member is scored, and no other row is read
+//! a few queries with sets of few rows: each member is scored, and no other row is read
 //! without a certificate: every row is scored for a cosine; a formula, and what does not fit the
 //!     lists, is left to a full pass
 //! ```

@@ -6,8 +6,7 @@
 use cust::stream::Stream;
 
 use super::abi::Layout;
-use super::kernels::Kernels;
-use super::launches::Scan;
+use super::kernels::{Int4Kernels, Kernels, Scan};
 use super::plan::{Class, Phases, few_and_rest};
 use super::workspace::{Exchange, Workspace};
 use crate::GpuError;
@@ -55,15 +54,16 @@ impl Pass<'_> {
         &self,
         quantised: &Quantised,
         int4: &Int4,
+        kernels: &Int4Kernels,
         tiles: usize,
     ) -> Result<(), GpuError> {
         let form = (self.resident.dim.next_multiple_of(CHUNK4), Layout::Plain);
         // SAFETY: the caller's promise. Each kernel reads what those before it in the stream wrote.
         unsafe {
             self.prepare(&self.kernels.plain, quantised, self.uploaded(1)?, 1, form)?;
-            self.int4_scan(quantised, int4, tiles)?;
+            self.int4_scan(quantised, int4, kernels, tiles)?;
             self.int4_threshold(quantised, tiles)?;
-            self.int4_rescore(quantised, int4, tiles)
+            self.int4_rescore(quantised, int4, kernels, tiles)
         }
     }
 

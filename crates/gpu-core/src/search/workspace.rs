@@ -7,7 +7,7 @@ use super::abi::{
     QueriesView, QueryHeader, QueryScale, ScanOutput, ScoredRow, Threshold,
 };
 use crate::GpuError;
-use crate::abi::{DevicePointer, DevicePointerMut};
+use crate::abi::DevicePointerMut;
 use crate::driver::{Pinned, device_arrays};
 use crate::resident::TILE_ROWS;
 
@@ -161,14 +161,13 @@ impl Workspace {
         }
     }
 
-    /// The output of a scan for `batch` queries that samples `groups` groups; `sets` if some of
-    /// them have sets of rows.
-    pub(crate) fn scan_output(&self, batch: usize, groups: usize, sets: bool) -> ScanOutput {
+    /// The output of a scan for `batch` queries that samples `groups` groups.
+    pub(crate) fn scan_output(&self, batch: usize, groups: usize) -> ScanOutput {
         ScanOutput {
             ends: self.ends.pointer(),
             thresholds: self.thresholds.pointer(),
             scales: self.scales.pointer(),
-            sets: if sets { self.sets.pointer() } else { DevicePointer::NULL },
+            sets: self.sets.pointer(),
             group_bounds: self.group_bounds(batch, groups),
             candidate_counts: self.candidate_counts.pointer_mut(),
             candidates: self.candidates.pointer_mut(),

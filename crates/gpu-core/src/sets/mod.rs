@@ -34,7 +34,7 @@ const PART_OF_TABLE: usize = 4;
 /// Uploads that may be under way.
 const UPLOADS: usize = 8;
 
-/// The addresses of a set's forms; zero for the set of all rows.
+/// The addresses of a set's forms; zero where all rows need none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct DeviceSet {
     /// By rows: bit `r % 32` of word `r / 32` stands for row r.
@@ -47,6 +47,8 @@ pub(crate) struct DeviceSet {
 pub(crate) struct DeviceSets {
     // In the order in which they must be dropped: what is on the device, then its module.
     slabs: Vec<Array<u32>>,
+    /// All rows, by slots. Made when it is needed first.
+    all: Option<Array<u32>>,
     uploads: Vec<Upload>,
     next_upload: usize,
     /// By the identity of the bitmap.
@@ -85,7 +87,7 @@ fn words(rows: usize, tiles: usize) -> [usize; 2] {
 /// Bytes of device memory for the sets of a table of so many rows, before it keeps many.
 pub(crate) fn bytes(rows: usize) -> usize {
     let words: usize = words(rows, rows.div_ceil(TILE_ROWS)).iter().sum();
-    SLAB * size_of::<u32>() * words
+    (SLAB + 1) * size_of::<u32>() * words
 }
 
 impl DeviceSets {
@@ -101,6 +103,7 @@ impl DeviceSets {
         let mut modules = Modules::default();
         Ok(Self {
             slabs: Vec::new(),
+            all: None,
             uploads: Vec::new(),
             next_upload: 0,
             kept: HashMap::new(),
@@ -122,6 +125,18 @@ impl DeviceSets {
     /// A pass begins: its sets stay on the device until the next one begins.
     pub(crate) fn begin_pass(&mut self) {
         self.now += 1;
+    }
+
+    /// The set of all rows, for queries without a set beside others.
+    ///
+    /// # Errors
+    /// If the device lacks the memory, or fails.
+    pub(crate) fn all_rows(&mut self) -> Result<DeviceSet, GpuError> {
+        if self.all.is_none() {
+            self.all = Some(Array::from_slice(&vec![u32::MAX; self.words_of_slots])?);
+        }
+        let of_slots = self.all.as_ref().map_or(0, Array::address);
+        Ok(DeviceSet { of_rows: 0, of_slots })
     }
 
     /// The set of a bitmap, for the pass that has begun. Uploads it if it is not there.

@@ -6,6 +6,7 @@ use crate::resident::{CHUNK4, Int4, Quantised, TILE_ROWS};
 use crate::search::abi::{
     INT4_MAX_BLOCKS, Int4RescoreParams, Int4ScanParams, Int4ThresholdParams, LIST_BYTES, PassView,
 };
+use crate::search::kernels::Int4Kernels;
 use crate::search::pass::Pass;
 use crate::search::plan::Class;
 
@@ -18,6 +19,7 @@ impl Pass<'_> {
         &self,
         quantised: &Quantised,
         int4: &Int4,
+        kernels: &Int4Kernels,
         tiles: usize,
     ) -> Result<(), GpuError> {
         let w = self.workspace;
@@ -34,7 +36,7 @@ impl Pass<'_> {
         let shape = Shape::grid(blocks, 1).shared(CHUNK4 * chunks).early(self.early);
         // SAFETY: the scratch has a dot product for each slot, asserted by `dots`; at most
         // `INT4_MAX_BLOCKS` blocks; the query's bytes fit the shared memory.
-        unsafe { self.kernels.int4_scan.launch(self.stream, shape, &params) }
+        unsafe { kernels.scan.launch(self.stream, shape, &params) }
     }
 
     fn int4_blocks(&self, tiles: usize) -> usize {
@@ -69,6 +71,7 @@ impl Pass<'_> {
         &self,
         quantised: &Quantised,
         int4: &Int4,
+        kernels: &Int4Kernels,
         tiles: usize,
     ) -> Result<(), GpuError> {
         let w = self.workspace;
@@ -87,6 +90,6 @@ impl Pass<'_> {
         let shape = Shape::grid(blocks, 1).shared(LIST_BYTES).early(self.early);
         // SAFETY: blocks divide the tiles among themselves, whatever their number; the scratch has
         // a dot product for each slot; the list fits the shared memory.
-        unsafe { self.kernels.int4_rescore.launch(self.stream, shape, &params) }
+        unsafe { kernels.rescore.launch(self.stream, shape, &params) }
     }
 }

@@ -8,19 +8,10 @@ use crate::search::abi::{
     FirstThresholdsParams, HopperScanParams, Int8ScanParams, LIST_BYTES, RaiseThresholdsParams,
     RescoreParams, TileWalk,
 };
-use crate::search::kernels::{Int8Scans, QueryKernels, Scans};
+use crate::search::kernels::{Int8Scans, QueryKernels, Scan, Scans};
 use crate::search::pass::Pass;
 use crate::search::plan::Class;
 use crate::search::workspace::MAX_BATCH;
-
-/// What a scan is for.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::search) struct Scan {
-    /// Bounds of groups of rows; otherwise candidates.
-    pub(in crate::search) sampling: bool,
-    /// Whether some of the queries have sets of rows.
-    pub(in crate::search) sets: bool,
-}
 
 impl Pass<'_> {
     /// The number of groups of a sample.
@@ -38,7 +29,7 @@ impl Pass<'_> {
         quantised: &Quantised,
         width: usize,
         walk: TileWalk,
-        Scan { sampling, sets }: Scan,
+        scan: Scan,
     ) -> Result<(), GpuError> {
         fn widest<P: Copy>(scans: &[Scans<P>], width: usize) -> Scans<P> {
             let fits = |scans: &Scans<P>| width.is_multiple_of(scans.queries);
@@ -48,13 +39,13 @@ impl Pass<'_> {
         assert!(walk.count as usize <= quantised.tiles && width <= MAX_BATCH);
         let (tiles, tile_scales) = (quantised.int8.pointer(), quantised.scales.pointer());
         let fragments = self.workspace.query_bytes.pointer();
-        let groups = if sampling { self.groups(walk) } else { 0 };
-        let out = self.workspace.scan_output(width, groups, sets);
+        let groups = if scan.sampling { self.groups(walk) } else { 0 };
+        let out = self.workspace.scan_output(width, groups);
         let chunks = self.resident.lifted_dim().div_ceil(CHUNK8) as i32;
         match &self.kernels.int8.scans {
             Int8Scans::Portable(scans) => {
-                let Scans { queries, sample, scan } = widest(scans, width);
-                let (groups, kernel) = (width / queries, if sampling { sample } else { scan });
+                let scans = widest(scans, width);
+                let (groups, kernel) = (width / scans.queries, scans.kernel(scan));
                 // Two half tiles per tile, one warp for each; enough blocks to fill the device
                 // twice over.
                 let needed = (2 * walk.count as usize).div_ceil(kernel.threads() / WARP);
@@ -67,8 +58,8 @@ impl Pass<'_> {
                 unsafe { kernel.launch(self.stream, shape, &params) }
             }
             Int8Scans::Hopper(scans, ring) => {
-                let Scans { queries, sample, scan } = widest(scans, width);
-                let (groups, kernel) = (width / queries, if sampling { sample } else { scan });
+                let scans = widest(scans, width);
+                let (groups, kernel) = (width / scans.queries, scans.kernel(scan));
                 let grid = (self.multiprocessors() / groups).max(1) * groups;
                 let params = HopperScanParams {
                     tiles,

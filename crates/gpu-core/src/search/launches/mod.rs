@@ -9,7 +9,6 @@ mod int4;
 mod int8;
 mod listing;
 
-pub(super) use int8::Scan;
 pub(super) use listing::LISTING_PARTS;
 
 use super::abi::{Layout, PassView, PrepareQueriesParams, QueryHeader};
