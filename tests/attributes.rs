@@ -178,3 +178,22 @@ fn the_service_tells_the_attributes() {
     let service = Service::start(&["--model", tiny.to_str().unwrap()]);
     assert!(service.get("/model").json().get("attributes").is_none());
 }
+
+#[test]
+fn synthetic_rows_have_attributes_on_request() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path();
+    let synth = ["synth", "--rows", "2000", "--dim", "4", "--attributes"];
+    let output = refused(folder, &[&synth[..], &["--text", "t"]].concat());
+    assert!(output.contains("needs `--out DIR`"), "{output}");
+    done(folder, &[&synth[..], &["--out", "m"]].concat());
+    let output = done(folder, &["verify", "m"]);
+    assert!(output.contains("2 attributes, prepared from synth --rows 2000"), "{output}");
+    let output = done(folder, &["attributes", "m", "--json"]);
+    let found: Value = serde_json::from_str(&output).unwrap();
+    let [a, keyword] = [0, 1].map(|index| &found["attributes"][index]);
+    assert_eq!((&a["name"], &a["smallest"], &a["largest"]), (&json!("a"), &json!(0), &json!(999)));
+    let frequent: Vec<&Value> =
+        keyword["frequent"].as_array().unwrap().iter().map(|one| &one["value"]).collect();
+    assert_eq!(frequent[..3], [&json!("k1"), &json!("k2"), &json!("k3")]);
+}

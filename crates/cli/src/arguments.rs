@@ -4,6 +4,7 @@ mod asking;
 mod bulk;
 mod graph;
 mod heads;
+mod synth;
 mod values;
 
 use std::num::NonZeroUsize;
@@ -13,7 +14,7 @@ use clap::{ArgGroup, Args, Parser, Subcommand};
 use clap_complete::Shell;
 use kindred::attributes::AttributeType;
 use kindred::contract::Metric;
-use kindred::prepare::{MAX_DIM, Separator, TextEncoding, VectorsFormat};
+use kindred::prepare::{Separator, TextEncoding, VectorsFormat};
 
 pub(crate) use asking::{
     AnalogyArguments, AnswerSource, ConsoleArguments, NearestArguments, OddOneOutArguments,
@@ -26,6 +27,7 @@ pub(crate) use heads::{
     ModelOrFolder, ServiceArguments, TermArguments, TokensArguments, TrainClassifierArguments,
     TrainCommand, TrainExpanderArguments,
 };
+pub(crate) use synth::SynthArguments;
 pub(crate) use values::MustBe;
 use values::{cases, given_type, methods, one_of, thread_counts, whole};
 
@@ -100,7 +102,6 @@ pub enum Command {
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArguments),
     /// Generate a model folder of synthetic word vectors, of any size
-    #[command(after_help = SYNTH_EXAMPLES)]
     Synth(SynthArguments),
     /// Print a model's attributes: types, missing and frequent values
     #[command(after_help = ATTRIBUTES_EXAMPLES)]
@@ -318,43 +319,6 @@ pub struct ExportArguments {
     #[arg(long, value_name = "FILE")]
     pub attributes_out: Option<PathBuf>,
     /// Replace existing files
-    #[arg(long)]
-    pub replace: bool,
-}
-
-const SYNTH_EXAMPLES: &str = "\
-Give --out, --text or both. The same rows, dimension and seed give the same vectors on every machine. Use \
-them for load tests and benchmarks without downloading a model. The words and vectors have no meaning. \
-With --metric dot, norms vary from row to row and every row has a bias.
-
-Examples:
-  kindred synth --rows 400000 --dim 50 --seed 1 --out models/synth
-  kindred synth --rows 2196016 --dim 300 --seed 1 --out models/synth-large   # 2.7 GB
-  kindred synth --rows 2196016 --dim 300 --text synth-large.txt              # GloVe text, 5.6 GB
-  kindred synth --rows 400000 --dim 128 --metric dot --out models/synth-dot";
-
-#[derive(Debug, Clone, Args)]
-#[command(group(ArgGroup::new("output").args(["out", "text"]).required(true).multiple(true)))]
-pub struct SynthArguments {
-    /// Number of rows
-    #[arg(long, value_name = "N", value_parser = whole::<u32>(1, u32::MAX.into()))]
-    pub rows: u32,
-    /// Components per row
-    #[arg(long, value_name = "D", value_parser = whole::<u32>(1, MAX_DIM as u64))]
-    pub dim: u32,
-    /// Seed of the random numbers
-    #[arg(long, value_name = "S", default_value_t = 1, value_parser = whole::<u64>(0, u64::MAX))]
-    pub seed: u64,
-    /// Metric of the model
-    #[arg(long, default_value = Metric::Cosine.name(), value_parser = one_of(Metric::ALL, Metric::name))]
-    pub metric: Metric,
-    /// Model folder to write; required without --text
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// GloVe text file to write, with five significant digits per component; required without --out
-    #[arg(long, value_name = "FILE")]
-    pub text: Option<PathBuf>,
-    /// Replace existing output
     #[arg(long)]
     pub replace: bool,
 }

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::support::{self, ask, bits, expected, model};
-use contract::{Metric, Query, SearchEngine};
+use contract::{Query, SearchEngine};
 use cpu_core::{CpuEngine, Options, Origin, Paths, TablesReport};
 use model_store::ModelStore;
 use model_store::prepare::MAX_DIM;
@@ -104,7 +104,7 @@ fn a_kept_table_is_used_again() {
 fn of_engines_that_start_together_one_derives_the_table_and_all_use_its_file() {
     let folder = folder();
     let at = folder.path().join("m");
-    let options = SynthOptions { rows: 20_000, dim: 30, seed: 1, metric: Metric::Cosine };
+    let options = SynthOptions { rows: 20_000, dim: 30, seed: 1, ..SynthOptions::default() };
     synth_folder(options, &at, false, &mut |_| ControlFlow::Continue(())).unwrap();
     let model = || Arc::new(ModelStore::open(&at).unwrap());
     let file = folder.path().join("m.cpu-table");

@@ -18,8 +18,14 @@ use crate::arguments::SynthArguments;
 
 /// Generates a synthetic model folder or text file, and shows the progress.
 pub(super) fn synth(arguments: &SynthArguments) -> Result<(), CommandError> {
-    let SynthArguments { rows, dim, seed, metric, out, text, replace } = arguments;
-    let options = SynthOptions { rows: *rows, dim: *dim as usize, seed: *seed, metric: *metric };
+    let SynthArguments { rows, dim, seed, metric, attributes, out, text, replace } = arguments;
+    let options = SynthOptions {
+        rows: *rows,
+        dim: *dim as usize,
+        seed: *seed,
+        metric: *metric,
+        attributes: *attributes,
+    };
     if *metric == Metric::Dot && text.is_some() {
         let usage = "GloVe text holds no biases; omit --text, and export the model with \
                      `kindred export --bias`";

@@ -116,7 +116,7 @@ impl<W: Write + Seek> ModelWriter<W> {
     }
 
     /// The rows have attributes, whose description has this checksum.
-    pub(super) fn with_attributes(self, description: Checksum) -> Self {
+    pub(crate) fn with_attributes(self, description: Checksum) -> Self {
         Self { attributes: Some(description), ..self }
     }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::{Synth, word};
 use crate::ModelError;
+use crate::attributes::AttributeFiles;
 use crate::format::Provenance;
 use crate::prepare::{ModelFiles, ModelFolder, ModelWriter};
 use contract::Metric;
@@ -32,6 +33,8 @@ pub struct SynthOptions {
     pub seed: u64,
     /// Under [`Metric::Dot`] there are biases.
     pub metric: Metric,
+    /// Whether the rows have attributes, [`Synth::attributes`].
+    pub attributes: bool,
 }
 
 /// Writes a synthetic model folder, complete or not at all. Calls `on_progress` with the number of
@@ -51,10 +54,10 @@ pub fn synth_folder(
     let folder = ModelFolder::beside(out, replace)?;
     let can_not_write = |e| ModelError::io("write the model to", out)(e);
     let vectors = folder.create_vectors()?;
-    let writer = write(options, vectors, on_progress).map_err(can_not_write)?;
-    let Some(writer) = writer else { return Err(ModelError::Cancelled) };
+    let written = write(options, vectors, on_progress).map_err(can_not_write)?;
+    let Some((writer, attributes)) = written else { return Err(ModelError::Cancelled) };
     let (vectors, words, index) = writer.finish(provenance(options)).map_err(can_not_write)?;
-    folder.complete(vectors, &words, &index, None)?;
+    folder.complete(vectors, &words, &index, attributes.as_ref())?;
     Ok(())
 }
 
@@ -67,28 +70,32 @@ pub fn synth_folder(
 /// As [`synth_folder`].
 pub fn synth_in_memory(options: SynthOptions) -> io::Result<ModelFiles> {
     let on_progress = &mut |_| ControlFlow::Continue(());
-    let writer = write(options, Cursor::new(Vec::new()), on_progress)?;
-    let writer = writer.expect("nothing broke the work off");
+    let written = write(options, Cursor::new(Vec::new()), on_progress)?;
+    let (writer, attributes) = written.expect("nothing broke the work off");
     let (vectors, words, index) = writer.finish(provenance(options))?;
-    Ok(ModelFiles { vectors: vectors.into_inner(), words, index, attributes: None })
+    Ok(ModelFiles { vectors: vectors.into_inner(), words, index, attributes })
 }
 
-fn provenance(SynthOptions { rows, dim, seed, metric }: SynthOptions) -> Provenance {
+fn provenance(options: SynthOptions) -> Provenance {
+    let SynthOptions { rows, dim, seed, metric, attributes } = options;
     let metric = match metric {
         Metric::Cosine => String::new(),
         Metric::Dot => format!(" --metric {}", metric.name()),
     };
+    let attributes = if attributes { " --attributes" } else { "" };
     Provenance {
         source_format: "synthetic".to_owned(),
-        ..Provenance::of_memory(&format!("synth --rows {rows} --dim {dim} --seed {seed}{metric}"))
+        ..Provenance::of_memory(&format!(
+            "synth --rows {rows} --dim {dim} --seed {seed}{metric}{attributes}"
+        ))
     }
 }
 
 fn write<W: Write + Seek>(
-    SynthOptions { rows, dim, seed, metric }: SynthOptions,
+    SynthOptions { rows, dim, seed, metric, attributes }: SynthOptions,
     out: W,
     on_progress: &mut dyn FnMut(u32) -> ControlFlow<()>,
-) -> io::Result<Option<ModelWriter<W>>> {
+) -> io::Result<Option<(ModelWriter<W>, Option<AttributeFiles>)>> {
     let synth = Synth::new(rows, dim, seed).under(metric);
     let mut writer = ModelWriter::new(out, dim, metric)?;
     let rows_per_chunk = rows_per_chunk(dim);
@@ -105,5 +112,9 @@ fn write<W: Write + Seek>(
             return Ok(None);
         }
     }
-    Ok(Some(writer))
+    let attributes = attributes.then(|| synth.attributes());
+    if let Some(attributes) = &attributes {
+        writer = writer.with_attributes(attributes.checksum());
+    }
+    Ok(Some((writer, attributes)))
 }

@@ -11,6 +11,7 @@
 //! Pseudorandom Number Generators") by operations that IEEE 754 rounds the same everywhere, so the
 //! same arguments give the same vectors on every machine, with any number of threads, to the bit.
 
+mod attributes;
 mod folder;
 mod text;
 
@@ -45,6 +46,8 @@ enum Purpose {
     Scale,
     Length,
     Bias,
+    Integer,
+    Keyword,
 }
 
 impl Synth {

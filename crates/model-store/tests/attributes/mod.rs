@@ -7,4 +7,5 @@ mod joined;
 mod many_rows;
 mod odd_input;
 mod support;
+mod synth;
 mod tables;

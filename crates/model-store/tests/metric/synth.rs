@@ -5,7 +5,8 @@ use model_store::ModelStore;
 use model_store::synth::{SynthOptions, synth_in_memory};
 
 fn model(metric: Metric, seed: u64) -> ModelStore {
-    let files = synth_in_memory(SynthOptions { rows: 500, dim: 20, seed, metric }).unwrap();
+    let options = SynthOptions { rows: 500, dim: 20, seed, metric, ..Default::default() };
+    let files = synth_in_memory(options).unwrap();
     let model = ModelStore::from_memory("synth", &files).unwrap();
     model.verify(|_| ()).unwrap();
     model
