@@ -174,6 +174,11 @@ fn the_service_tells_the_attributes() {
     let price = json!({"name": "price", "type": "number", "distinct": 2, "missing": 1});
     assert_eq!(service.get("/model").json()["attributes"][0], price);
     assert_eq!(service.get("/models").json()["models"][0]["attributes"][0], price);
+    let brand = json!({
+        "name": "brand", "type": "text", "distinct": 2, "missing": 0,
+        "frequent": [{"value": "acme", "rows": 2}, {"value": "big, foot", "rows": 1}],
+    });
+    assert_eq!(service.get("/model").json()["attributes"][1], brand);
     let (_place, tiny) = prepared(TINY);
     let service = Service::start(&["--model", tiny.to_str().unwrap()]);
     assert!(service.get("/model").json().get("attributes").is_none());

@@ -13,7 +13,7 @@ const { inList, isWord, wordsIn } = await explorerModule("words.js");
 const service = await serve(["--model", prepare(oddRows()), "--keep-tables", "false"]);
 after(() => service.stop());
 
-const plain = { k: 20, limit: null, fold: false, exclude: null, model: null, tab: null };
+const plain = { k: 20, limit: null, fold: false, exclude: null, filter: null, model: null, tab: null };
 
 test("an address says what was asked, whatever the words are", () => {
   for (const word of ODD_WORDS) {
@@ -22,7 +22,7 @@ test("an address says what was asked, whatever the words are", () => {
       { ...plain, kind: "text", text: word, k: 7 },
       { ...plain, kind: "analogy", analogy: quoted(word), method: null, limit: 500, model: word },
       { ...plain, kind: "analogy", analogy: quoted(word), method: "3cosmul", exclude: `${word}, ${inList(word)}` },
-      { ...plain, kind: "odd", odd: `${inList(word)} ${word}`, exclude: word },
+      { ...plain, kind: "odd", odd: `${inList(word)} ${word}`, exclude: word, filter: `key = ${inList(word)} AND a < 5` },
       { ...plain, kind: "compare", compare: word, with: `${word} `, fold: true, k: 1000 },
       { ...plain, kind: "classify", classify: `${word}\n${word}`, head: null, label: null },
       { ...plain, kind: "classify", classify: word, head: word, label: word, model: word },
@@ -38,7 +38,7 @@ test("an address says what was asked, whatever the words are", () => {
 });
 
 test("an address that makes no sense asks with the defaults", () => {
-  for (const hash of ["", "#", "#nonsense", "#k=0", "#k=-1&limit=-1&fold=yes", "#limit=1e30", "#word=", "#word=+", "#compare=coffee", "#compare=coffee&with=", "#k=1.5&limit=0", "#k=NaN&limit=x", "#exclude=+", "#tab=word", "#tab=text", "#tab=none", "#method=3cosmul"]) {
+  for (const hash of ["", "#", "#nonsense", "#k=0", "#k=-1&limit=-1&fold=yes", "#limit=1e30", "#word=", "#word=+", "#compare=coffee", "#compare=coffee&with=", "#k=1.5&limit=0", "#k=NaN&limit=x", "#exclude=+", "#filter=+", "#tab=word", "#tab=text", "#tab=none", "#method=3cosmul"]) {
     assert.deepEqual(read(hash), { ...plain, kind: null }, hash);
   }
   assert.deepEqual(read("#analogy=a&method=best&tab=odd"), { ...plain, kind: "analogy", analogy: "a", method: null });

@@ -1352,6 +1352,13 @@ export interface components {
                 distinct: number;
                 /** @description Number of rows without a value. */
                 missing: number;
+                /** @description Of texts and lists, the 10 most frequent texts, without those of more than 64 bytes; the most frequent first. Absent if there are none, and for other types. */
+                frequent?: {
+                    /** @description The text. */
+                    value: string;
+                    /** @description Number of rows that have it. */
+                    rows: number;
+                }[];
             }[];
             engine: components["schemas"]["EngineDescription"];
             /** @description On several GPUs, the replicas, each of which has all rows: in one piece on one GPU, or in shards on several. */

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use contract::EngineDescription;
 use model_store::ModelStore;
-use model_store::attributes::{AttributeDescription, Attributes};
+use model_store::attributes::{AttributeSummary, Attributes};
 use model_store::format::Provenance;
 use serde::{Deserialize, Serialize};
 
@@ -25,8 +25,8 @@ pub struct ModelDescription<'a> {
     /// How a vector and a row become a score.
     pub metric: Cow<'a, str>,
     /// The attributes of its rows, if they have any.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub attributes: Vec<AttributeDescription>,
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub attributes: Cow<'a, [AttributeSummary]>,
     /// What answers.
     pub engine: Engine<'a>,
     /// The shards of each replica, on several GPUs.
@@ -54,7 +54,7 @@ pub struct ShardDescription<'a> {
 }
 
 impl<'a> ModelDescription<'a> {
-    /// That of a model and its engine; `placed` says which GPUs it is on, if there are several.
+    /// That of a model and its engine, after its attributes were read once; `placed` says which GPUs it is on, if there are several.
     pub fn new(
         model: &'a ModelStore,
         engine: &'a EngineDescription,
@@ -67,16 +67,12 @@ impl<'a> ModelDescription<'a> {
             rows: model.rows(),
             dim: model.dim(),
             metric: model.metric().name().into(),
-            attributes: model.attributes().into_iter().flat_map(described).collect(),
+            attributes: model.attributes().map(Attributes::summaries).unwrap_or_default().into(),
             engine: Engine::of(engine),
             replicas: placed.map(|placed| placed.replicas.iter().map(replica).collect()),
             provenance: Cow::Borrowed(&model.header().provenance),
         }
     }
-}
-
-fn described(attributes: &Attributes) -> impl Iterator<Item = AttributeDescription> {
-    attributes.descriptions().cloned()
 }
 
 impl<'a> ShardDescription<'a> {

@@ -27,7 +27,7 @@ const EMPTY_TABS = Object.keys(KINDS).filter((kind) => !["word", "text"].include
 /**
  * Reads the query from an address.
  * @returns {object} `{kind, word | text | analogy and method | compare and with | odd | classify, head and label | expand and head, tab, k,
- *   limit, fold, exclude, model}`; the kind is null if there is no query, or an incomplete one; then `tab` is the tab that is open, or
+ *   limit, fold, exclude, filter, model}`; the kind is null if there is no query, or an incomplete one; then `tab` is the tab that is open, or
  *   null for the start page
  */
 export function read(hash = location.hash) {
@@ -43,6 +43,7 @@ export function read(hash = location.hash) {
     limit: Number.isSafeInteger(limit) && limit >= 1 ? limit : null,
     fold: parameters.get("fold") === "1",
     exclude: parameters.get("exclude")?.trim() ? parameters.get("exclude") : null,
+    filter: parameters.get("filter")?.trim() ? parameters.get("filter") : null,
     model: parameters.get("model"),
   };
   for (const field of KINDS[kind] ?? []) question[field] = parameters.get(field) ?? "";
@@ -61,6 +62,7 @@ export function write(question) {
   if (question.limit) parameters.set("limit", question.limit);
   if (question.fold) parameters.set("fold", "1");
   if (question.exclude) parameters.set("exclude", question.exclude);
+  if (question.filter) parameters.set("filter", question.filter);
   if (question.model) parameters.set("model", question.model);
   return `#${parameters}`;
 }

@@ -3,6 +3,7 @@
 import { ask } from "./api.js";
 import { ofWord } from "./address.js";
 import { count, make, number, within } from "./dom.js";
+import { attributesTable, wanted } from "./filter.js";
 import { NONE, bar, options, ranked, row } from "./neighbours.js";
 
 /** The number of colours. Each is there solid and striped, and all further terms look the same: none looks like another. */
@@ -12,11 +13,12 @@ const DISTINCT = 2 * COLOURS;
 /** Requests the neighbours; returns what every view returns (see neighbours.js). */
 export async function find(question, signal) {
   const { analogy: expression, method, model } = question;
-  const body = { expression, ...(method && { method }), ...options(question), explain: true };
+  const body = { expression, ...(method && { method }), ...options(question), ...wanted(question), explain: true };
   const found = await ask("analogy", { body, model, signal });
   const { neighbors, inputs } = found.answer;
   const best = neighbors[0];
   const isProduct = best?.terms.some((term) => term.factor !== undefined);
+  const { columns, cells } = attributesTable(neighbors);
   const part = (term) => (isProduct ? term.factor : term.contribution);
   return {
     ...found,
@@ -28,8 +30,8 @@ export async function find(question, signal) {
     ],
     status: best ? `${within(expression)} is nearest to ${within(best.word)}, ${number(best.score, 2)}` : NONE,
     table: {
-      columns: ["word", "score", "row", ...(best?.terms ?? []).map((term) => `${isProduct ? "factor" : "contribution"} of ${signed(term)}`)],
-      rows: neighbors.map((hit) => [hit.word, hit.score, hit.row, ...hit.terms.map(part)]),
+      columns: ["word", "score", "row", ...columns, ...(best?.terms ?? []).map((term) => `${isProduct ? "factor" : "contribution"} of ${signed(term)}`)],
+      rows: neighbors.map((hit) => [hit.word, hit.score, hit.row, ...cells(hit), ...hit.terms.map(part)]),
     },
     // Only the sum of the terms is a vector, with a place among the words.
     center: method ? null : { label: expression, scores: [...inputs, ...neighbors].map(({ score }) => score) },

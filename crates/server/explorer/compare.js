@@ -79,7 +79,7 @@ const alternating = (one, other) => [...zip(one, other)].flat().filter((word) =>
 
 /** The problems of several queries as one error. */
 function together(problems) {
-  const error = new Error(problems.map((problem) => problem.detail).join("; "));
+  const error = new Error([...new Set(problems.map((problem) => problem.detail))].join("; "));
   const unknown = problems.flatMap((problem) => problem.unknown ?? []);
   error.document = { ...problems[0], ...(unknown.length > 0 && { unknown }) };
   return error;

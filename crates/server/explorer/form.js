@@ -2,6 +2,7 @@
 
 import { KINDS, read, tabOf, write } from "./address.js";
 import { byId } from "./dom.js";
+import { showFilter, watchFilter } from "./filter.js";
 import { KIND_OF_HEAD, chosenHead, loadHeads } from "./heads.js";
 import { isDefault, showModel } from "./model.js";
 import { FEWEST_WORDS } from "./odd_one_out.js";
@@ -54,6 +55,7 @@ export function fillIn(question) {
   }
   byId("k").value = question.k;
   showModel(question);
+  showFilter(question);
   byId("fold").checked = question.fold;
   // The query itself will report any error.
   if (question.kind === null && tab in KIND_OF_HEAD) loadHeads({ ...question, kind: tab }, chosenHead(tab)).catch(() => {});
@@ -112,6 +114,7 @@ function options() {
     limit: Number(byId("limit").value) || null,
     fold: byId("fold").checked,
     exclude: byId("exclude").value.trim() || null,
+    filter: byId("filter").value.trim() || null,
     model: model && !isDefault(model) ? model : null,
   };
 }
@@ -154,13 +157,13 @@ function changed(event) {
   // These are about the query in the form.
   if (["head", "method", "as-text"].includes(event.target.id) && !question) return;
   const isModel = event.target.id === "model";
-  // Another model has its own start page and its own heads; a tab without a query keeps none.
+  // Another model has its own start page, attributes and heads; a tab without a query keeps none.
   const address = read();
   const isEmpty = address.kind === null && (isModel || address.tab !== null);
   const next = question ?? { ...(isEmpty ? address : (shown ?? address)), ...options() };
-  const whole = isModel ? { ...next, head: null, label: null } : next;
+  const whole = isModel ? { ...next, filter: null, head: null, label: null } : next;
   // Enter in the field has asked already.
-  if (event.target.id !== "exclude" || write(whole) !== write(address)) go(whole);
+  if (!["exclude", "filter"].includes(event.target.id) || write(whole) !== write(address)) go(whole);
 }
 
 function onTabKey(event) {
@@ -179,6 +182,7 @@ export function watchForm(again, clear) {
   const model = () => options().model;
   for (const field of ["word", "compare", "with"]) suggest(byId(field), { model, chosen: submit });
   suggest(byId("analogy"), { model, expression: true });
+  watchFilter({ model, changed: () => changed({ target: byId("filter") }) });
   byId("search").addEventListener("submit", submit);
   byId("search").addEventListener("input", clearMissing);
   byId("exclude").addEventListener("keydown", (event) => {

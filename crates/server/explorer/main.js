@@ -8,6 +8,7 @@ import * as compare from "./compare.js";
 import { byId, make } from "./dom.js";
 import { showExamples } from "./examples.js";
 import * as expand from "./expand.js";
+import { showFilter, showPassing } from "./filter.js";
 import { fillIn, firstField, setShown, watchForm } from "./form.js";
 import * as heatMap from "./heat_map.js";
 import { watchHighlights } from "./highlight.js";
@@ -69,7 +70,10 @@ async function show(isRetry = false) {
   startWaiting();
   if (question.tab !== null) showNothing();
   try {
-    if (byId("facts").children.length === 0) await loadModels(question, signal);
+    if (byId("facts").children.length === 0) {
+      await loadModels(question, signal);
+      showFilter(question);
+    }
     // The answer is valid without examples.
     const example = await showExamples(question, signal).catch((error) => {
       if (isStart || signal.aborted) throw error;
@@ -79,6 +83,10 @@ async function show(isRetry = false) {
     const found = await views[question.kind].find(question, signal);
     present(found, question, isStart);
     if (!isKnown(found.answer)) await loadModels(question, signal);
+    // The answer is valid without the number.
+    await showPassing(question, signal).catch((error) => {
+      if (signal.aborted) throw error;
+    });
     if (found.hits) await picture(found, question, signal);
   } catch (error) {
     if (signal.aborted) return;

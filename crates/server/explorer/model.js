@@ -47,6 +47,9 @@ export function showModel({ model: name, limit: chosen }) {
   byId("limit").value = chosen ?? "";
 }
 
+/** The attributes of a model, as `/model` describes them; none before the models are known. */
+export const attributesOf = (name) => served?.models.find((model) => model.name === (name ?? served.default))?.attributes ?? [];
+
 /** Whether an answer is from a model and version that this page knows. */
 export function isKnown({ model, version }) {
   return served?.models.some((known) => known.name === model && known.version === version);

@@ -3,12 +3,16 @@
 import { ask } from "./api.js";
 import { ofWord } from "./address.js";
 import { count, make, number, within } from "./dom.js";
+import { attributesLine, attributesTable, wanted } from "./filter.js";
 import { isWord, wordsIn } from "./words.js";
 
 /** The options common to all queries, as the service names them. */
-export function options({ k, limit, fold, exclude }) {
+export function options({ k, limit, fold, exclude, filter }) {
   const excluded = wordsIn(exclude ?? "");
-  return { k, ...(limit && { vocab_limit: limit }), ...(fold && { fold_case: true }), ...(excluded.length > 0 && { exclude: excluded }) };
+  return {
+    k, ...(limit && { vocab_limit: limit }), ...(fold && { fold_case: true }), ...(excluded.length > 0 && { exclude: excluded }),
+    ...(filter && { filter }),
+  };
 }
 
 /**
@@ -21,10 +25,11 @@ export function options({ k, limit, fold, exclude }) {
 export async function find(question, signal) {
   const { kind, word, text, model } = question;
   const parameters = kind === "text" ? { text } : { word };
-  const found = await ask("nearest", { parameters: { ...parameters, ...options(question) }, model, signal });
+  const found = await ask("nearest", { parameters: { ...parameters, ...options(question), ...wanted(question) }, model, signal });
   const { neighbors } = found.answer;
   const skipped = (found.answer.skipped ?? []).filter(isWord);
   const first = neighbors.slice(0, 3).map((hit) => `${within(hit.word)} ${number(hit.score, 2)}`);
+  const { columns, cells } = attributesTable(neighbors);
   const name = within(kind === "text" ? text : word);
   return {
     ...found,
@@ -34,7 +39,7 @@ export async function find(question, signal) {
       ranked(neighbors.map((hit) => row(hit, question, bar(hit.score)))),
     ],
     status: first.length > 0 ? `${neighbors.length} neighbours of ${name}: ${first.join(", ")} …` : `No neighbours of ${name}`,
-    table: { columns: ["word", "score", "row"], rows: neighbors.map(({ word, score, row }) => [word, score, row]) },
+    table: { columns: ["word", "score", "row", ...columns], rows: neighbors.map((hit) => [hit.word, hit.score, hit.row, ...cells(hit)]) },
     center: kind === "text" ? { label: `“${text}”`, scores: neighbors.map((hit) => hit.score) } : null,
     asked: kind === "text" ? [] : [word],
     hits: neighbors.map((hit) => hit.word),
@@ -59,6 +64,7 @@ export function row(hit, question, picture, note = null) {
     picture,
     make("span", { class: "score" }, number(hit.score)),
     note,
+    attributesLine(hit.attributes),
   );
 }
 

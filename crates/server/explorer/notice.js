@@ -18,6 +18,7 @@ let timesAway = 0;
 /** Removes the message. */
 export function clearNotice() {
   timesAway = 0;
+  byId("filter").removeAttribute("aria-invalid");
   byId("notice").replaceChildren();
 }
 
@@ -59,7 +60,8 @@ function content(error, question, again) {
     ];
   }
   if (document?.unknown) return unknown(document.unknown, question);
-  if (document?.code === "bad_expression") return badExpression(document, question);
+  if (document?.code === "bad_expression") return pointed("The expression can't be read", question.analogy, document, EXPRESSIONS);
+  if (document?.code === "invalid_filter") return badFilter(document, question);
   if (error instanceof Problem && error.status === 401) return keyWanted(again);
   if (error instanceof Problem && [429, 503].includes(error.status)) {
     timer = setTimeout(again, error.retryAfterSeconds * 1000);
@@ -131,13 +133,22 @@ function instead(question, word, other) {
   return write(changed);
 }
 
-function badExpression({ detail, column }, { analogy }) {
+const EXPRESSIONS = "Examples: king - man + woman, or with weights and parentheses: 0.5*(king + queen) - man.";
+const FILTERS = "Examples: price < 80 AND category = shoes, or NOT tags IN [red, \"dark red\"], or stock EXISTS.";
+
+/** A text with a fault at a place. */
+function pointed(heading, text, { detail, column }, examples) {
   return [
-    make("h2", {}, "The expression can't be read"),
-    make("pre", { class: "pointed" }, `${analogy}\n${" ".repeat(column - 1)}^`),
+    make("h2", {}, heading),
+    make("pre", { class: "pointed" }, `${text}\n${" ".repeat(column - 1)}^`),
     make("p", {}, `${detail}.`),
-    make("p", {}, "Examples: king - man + woman, or with weights and parentheses: 0.5*(king + queen) - man."),
+    make("p", {}, examples),
   ];
+}
+
+function badFilter(document, { filter }) {
+  byId("filter").setAttribute("aria-invalid", "true");
+  return pointed("The filter can't be used", filter, document, FILTERS);
 }
 
 function keyWanted(again) {

@@ -34,13 +34,20 @@ export function temporaryFolder() {
  * Prepares a model from its rows.
  * @param {Object<string, number[]>|[string, number[]][]} rows vectors by word
  * @param {string} folder where it goes; a model that is there already is replaced
+ * @param {object[]} attributes of each row, if there are any
  */
-export function prepare(rows, folder = join(temporaryFolder(), "model")) {
+export function prepare(rows, folder = join(temporaryFolder(), "model"), attributes = []) {
   const text = join(temporaryFolder(), "vectors.txt");
   const lines = (Array.isArray(rows) ? rows : Object.entries(rows)).map(([word, row]) => `${word} ${row.join(" ")}\n`);
   writeFileSync(text, lines.join(""));
   const width = (Array.isArray(rows) ? rows[0][1] : Object.values(rows)[0]).length;
-  kindred("prepare", text, "--format", "glove", "--dim", String(width), "--replace", "--out", folder);
+  const also = [];
+  if (attributes.length > 0) {
+    const file = join(temporaryFolder(), "attributes.jsonl");
+    writeFileSync(file, attributes.map((one) => `${JSON.stringify(one)}\n`).join(""));
+    also.push("--attributes", file);
+  }
+  kindred("prepare", text, "--format", "glove", "--dim", String(width), "--replace", "--out", folder, ...also);
   return folder;
 }
 

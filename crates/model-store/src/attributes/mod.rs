@@ -24,8 +24,10 @@ mod summary;
 mod value;
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use contract::Row;
+use rayon::prelude::*;
 
 pub use attribute_type::AttributeType;
 pub use builder::ColumnBuilder;
@@ -36,7 +38,7 @@ pub use description::{AttributeDescription, MAX_ATTRIBUTES};
 pub use dictionary::Dictionary;
 pub use files::AttributeFiles;
 pub use names::{KEY, KEYWORDS, MAX_NAME_BYTES, check_name};
-pub use summary::{ColumnSummary, Frequent};
+pub use summary::{AttributeSummary, ColumnSummary, Frequent, FrequentText};
 pub use value::Value;
 
 use crate::ModelError;
@@ -104,6 +106,7 @@ pub struct Attributes {
     rows: usize,
     columns: Vec<Column>,
     files: MappedFiles,
+    summaries: OnceLock<Vec<AttributeSummary>>,
 }
 
 impl Attributes {
@@ -156,7 +159,7 @@ impl Attributes {
                 |(part, reason): (Part, String)| ModelError::damaged(&file(part).path, reason);
             columns.push(column.map_err(damaged)?);
         }
-        Ok(Self { rows, columns, files })
+        Ok(Self { rows, columns, files, summaries: OnceLock::new() })
     }
 
     /// Number of rows, those of the vectors.
@@ -185,6 +188,12 @@ impl Attributes {
     /// Names, types and counts, in the order of the columns.
     pub fn descriptions(&self) -> impl ExactSizeIterator<Item = &AttributeDescription> {
         self.columns.iter().map(Column::description)
+    }
+
+    /// Descriptions with frequent texts, in the order of the columns. The first call reads all
+    /// texts, on all cores: a few milliseconds for each column of two million.
+    pub fn summaries(&self) -> &[AttributeSummary] {
+        self.summaries.get_or_init(|| self.columns.par_iter().map(AttributeSummary::of).collect())
     }
 
     /// The size of all files, which is the memory that they take once they were read.

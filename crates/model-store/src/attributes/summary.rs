@@ -2,8 +2,9 @@
 
 use std::cmp::Reverse;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::attribute_type::AttributeType;
 use super::column::{Column, Values};
 use super::description::AttributeDescription;
 use super::value::Value;
@@ -34,6 +35,51 @@ pub struct ColumnSummary<'a> {
     /// are sorted first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub frequent: Vec<Frequent<'a>>,
+}
+
+/// Maximum number of frequent texts of an [`AttributeSummary`].
+const MAX_FREQUENT: usize = 10;
+
+/// Maximum length of a frequent text of an [`AttributeSummary`], in bytes, so that the description
+/// of a model stays small.
+const MAX_FREQUENT_BYTES: usize = 64;
+
+/// A text with the number of rows that have it. JSON has these names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrequentText {
+    /// The text.
+    pub value: String,
+    /// Number of rows.
+    pub rows: usize,
+}
+
+/// An attribute in the description of a served model. JSON has these names, in this order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttributeSummary {
+    /// Name, type and counts.
+    #[serde(flatten)]
+    pub description: AttributeDescription,
+    /// Of texts and lists, those of the 10 most frequent texts that have at most 64 bytes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub frequent: Vec<FrequentText>,
+}
+
+impl AttributeSummary {
+    /// That of a column, all of which is read.
+    pub(super) fn of(column: &Column) -> Self {
+        let has_texts = matches!(column.kind(), AttributeType::Text | AttributeType::List);
+        let frequent = if has_texts { column.summary(MAX_FREQUENT).frequent } else { Vec::new() };
+        let short = |Frequent { value, rows }: Frequent<'_>| match value {
+            Value::Text(text) if text.len() <= MAX_FREQUENT_BYTES => {
+                Some(FrequentText { value: text.into_owned(), rows })
+            }
+            _ => None,
+        };
+        Self {
+            description: column.description().clone(),
+            frequent: frequent.into_iter().filter_map(short).collect(),
+        }
+    }
 }
 
 impl Column {
@@ -114,7 +160,7 @@ fn most_frequent<'a>(
 mod tests {
     use serde_json::json;
 
-    use super::super::{AttributeType, Attributes, ColumnBuilder};
+    use super::super::{Attributes, ColumnBuilder};
     use super::*;
 
     /// The summary without the name.
@@ -182,5 +228,36 @@ mod tests {
         ] {
             assert_eq!(found, expected);
         }
+    }
+
+    #[test]
+    fn a_description_has_a_few_short_texts() {
+        let mut texts = ColumnBuilder::new("t", AttributeType::Text);
+        let mut lists = ColumnBuilder::new("l", AttributeType::List);
+        let mut numbers = ColumnBuilder::new("n", AttributeType::Integer);
+        let long = "é".repeat(MAX_FREQUENT_BYTES / 2 + 1);
+        for row in 0..40 {
+            let text = if row < 20 { long.clone() } else { format!("{}", row % 15) };
+            texts.push(Some(Value::Text(text.into())));
+            lists.push((row > 0).then(|| Value::List(vec!["x".into(), "x".into()])));
+            numbers.push(Some(Value::Integer(row)));
+        }
+        let attributes = Attributes::from_columns(vec![texts, lists, numbers]).unwrap();
+        let [texts, lists, numbers] = attributes.summaries() else { panic!("three") };
+        assert_eq!(texts.description.distinct, 16);
+        let expected = ["5", "6", "7", "8", "9", "0", "1", "10", "11"];
+        let found: Vec<&str> = texts.frequent.iter().map(|one| &*one.value).collect();
+        assert_eq!(found, expected, "one of ten is too long");
+        assert_eq!(lists.frequent, [FrequentText { value: "x".to_owned(), rows: 39 }]);
+        assert_eq!(numbers.frequent, []);
+        let json = serde_json::to_value(lists).unwrap();
+        assert_eq!(
+            json,
+            json!({
+                "name": "l", "type": "list", "distinct": 1, "missing": 1,
+                "frequent": [{"value": "x", "rows": 39}],
+            })
+        );
+        assert_eq!(&serde_json::from_value::<AttributeSummary>(json).unwrap(), lists);
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use kindred::ModelStore;
+use kindred::attributes::Attributes;
 use kindred::contract::EngineDescription;
 
 use super::heads::ServedHead;
@@ -108,6 +109,8 @@ impl ServedModel {
         let name = serde_json::to_string(model.name()).expect("a text becomes JSON");
         let beginning = format!("{{\"model\":{name},\"version\":\"{}\",", model.version());
         let beginning = beginning.into_bytes();
+        // Reads all texts, which no thread with connections should do.
+        model.attributes().map(Attributes::summaries);
         Self {
             heads: ArcSwap::from_pointee(heads),
             etag: weak_tag(&beginning),
