@@ -233,8 +233,8 @@ pub struct PrepareArguments {
     /// INPUT, in its order, also for rows that are skipped
     #[arg(long, value_name = "FILE")]
     pub bias: Option<PathBuf>,
-    /// File of attributes: CSV with a header, or JSON lines; one line for each row of INPUT, in its
-    /// order, also for rows that are skipped, or joined by --key
+    /// File of attributes: CSV with a header, JSON lines, or Parquet in builds with the Cargo
+    /// feature `parquet`; one line for each row of INPUT, in its order, also for rows that are skipped, or joined by --key
     #[arg(long, value_name = "FILE")]
     pub attributes: Option<PathBuf>,
     /// Column or field of the attributes' file with the word of a row: lines are joined to rows by

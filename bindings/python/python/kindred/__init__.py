@@ -152,7 +152,7 @@ def prepare(
         words: the file of the words, one per line, for formats without words.
         metric: ``cosine`` or ``dot``.
         biases: a file with a number for each row, for ``dot``.
-        attributes: a file that says what the rows are: CSV with a header, or JSON lines; a line for each row of ``source``, in its
+        attributes: a file that says what the rows are: CSV with a header, JSON lines or Parquet; a line for each row of ``source``, in its
             order, also for rows that are skipped, or joined by ``key``.
         key: the column of ``attributes`` with the word of a row. Rows without a line have no values.
         types: the types of attributes by their names: ``text``, ``list``, ``integer``, ``number``, ``boolean`` or ``date-time``; those

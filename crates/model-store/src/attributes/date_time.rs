@@ -69,8 +69,13 @@ pub fn parse_date_time(text: &str) -> Option<i64> {
     let time = 60 * (60 * hour + minute) + second;
     let seconds = days_before(year, month, day) * SECONDS_PER_DAY + time - offset;
     // An offset may lead out of the years that can be written.
-    let year = date_of(seconds.div_euclid(SECONDS_PER_DAY)).0;
-    YEARS.contains(&year).then_some(seconds * MICROS_PER_SECOND + micros)
+    let micros = seconds * MICROS_PER_SECOND + micros;
+    is_date_time(micros).then_some(micros)
+}
+
+/// Whether RFC 3339 can write the year.
+pub(crate) fn is_date_time(micros: i64) -> bool {
+    YEARS.contains(&date_of(micros.div_euclid(MICROS_PER_SECOND * SECONDS_PER_DAY)).0)
 }
 
 /// Writes microseconds since 1970 (UTC) as in RFC 3339, with `Z` and as many digits of a second as

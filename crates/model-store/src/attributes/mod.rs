@@ -32,6 +32,8 @@ use rayon::prelude::*;
 pub use attribute_type::AttributeType;
 pub use builder::ColumnBuilder;
 pub use column::{Column, Values};
+#[cfg(feature = "parquet")]
+pub(crate) use date_time::is_date_time;
 pub use date_time::{format_date_time, parse_date_time};
 pub(crate) use description::is_own_file;
 pub use description::{AttributeDescription, MAX_ATTRIBUTES};

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::attributes::{AttributeType, Value, parse_date_time};
+use crate::attributes::{AttributeType, Value, format_date_time, parse_date_time};
 
 /// A field as it stands in the file.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +21,9 @@ pub(super) enum Field<'a> {
     Number(f64),
     /// `true` or `false`.
     Boolean(bool),
+    /// Of Parquet: microseconds since 1970 (UTC).
+    #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet has such"))]
+    DateTime(i64),
 }
 
 impl Field<'_> {
@@ -69,6 +72,11 @@ impl Field<'_> {
                 AttributeType::Text => Some(Value::Text(found.to_string().into())),
                 _ => None,
             },
+            Self::DateTime(micros) => match kind {
+                AttributeType::DateTime => Some(Value::DateTime(*micros)),
+                AttributeType::Text => Some(Value::Text(format_date_time(*micros).into())),
+                _ => None,
+            },
         };
         found.map(Some).ok_or_else(|| format!("is not {}: {}", kind.described(), self.shown()))
     }
@@ -85,6 +93,7 @@ impl Field<'_> {
             Self::Integer(number) => number.to_string(),
             Self::Number(number) => Value::Number(*number).to_string(),
             Self::Boolean(truth) => truth.to_string(),
+            Self::DateTime(micros) => format_date_time(*micros),
         };
         match text.chars().count() > MOST {
             true => format!("{:?}…", text.chars().take(MOST).collect::<String>()),

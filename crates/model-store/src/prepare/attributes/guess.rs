@@ -68,6 +68,7 @@ impl Guess {
             }
             Field::Number(_) => AttributeType::Number,
             Field::Boolean(_) => AttributeType::Boolean,
+            Field::DateTime(_) => AttributeType::DateTime,
         };
         use AttributeType::{Integer, Number};
         match (self.typed, found) {

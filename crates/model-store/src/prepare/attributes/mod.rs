@@ -1,15 +1,17 @@
-//! A file of attributes: CSV or JSON lines, one line for each row of the vectors file, or joined to
+//! A file of attributes: CSV, JSON lines or Parquet, one line for each row of the vectors file, or joined to
 //! the rows by their words.
 //!
-//! `records` reads the file with `csv_file` or `json_lines`; `field` has the values of its fields,
-//! and `guess` the type of a column. The file is read twice: first for the types, then for the
-//! values.
+//! `records` reads the file with `csv_file`, `json_lines` or `parquet_file`; `field` has the values
+//! of its fields, and `guess` the type of a column. The file is read twice: first for the types,
+//! then for the values. Only the schema of Parquet is read for the types.
 
 mod csv_file;
 mod field;
 mod guess;
 mod json_lines;
 mod line;
+#[cfg(feature = "parquet")]
+mod parquet_file;
 mod records;
 
 use std::path::{Path, PathBuf};
@@ -201,7 +203,8 @@ fn kinds(
     let given = |name: &str| types.iter().find(|(given, _)| given == name).map(|(_, kind)| *kind);
     // None of those whose type is known.
     let mut guesses: Vec<Option<Guess>> = Vec::new();
-    let read = records::read(input, encoding, &mut |line| {
+    let declared = records::declared(&input)?;
+    let mut see = |line: &Line<'_>| {
         if line.names.len() > MAX_ATTRIBUTES + usize::from(key.is_some()) {
             return Err(format!("there are more than {MAX_ATTRIBUTES} attributes by now"));
         }
@@ -220,8 +223,11 @@ fn kinds(
             }
         }
         Ok(())
-    })?;
-    let names = read.names;
+    };
+    let names = match &declared {
+        Some(columns) => columns.keys().cloned().collect(),
+        None => records::read(input, encoding, &mut see)?.names,
+    };
     let attributes: Vec<&str> = names.iter().map(String::as_str).collect();
     let attributes: Vec<&str> =
         attributes.into_iter().filter(|name| key.as_deref() != Some(*name)).collect();
@@ -239,8 +245,10 @@ fn kinds(
     }
     check_names(attributes.iter().copied()).map_err(|error| bad(path, error.to_string()))?;
     let guessed = |(index, name): (usize, &String)| {
+        let declared = declared.as_ref().and_then(|columns| columns.get(name).copied());
         let guess = guesses.get(index).and_then(Option::as_ref);
-        given(name).unwrap_or_else(|| guess.map_or(AttributeType::Text, Guess::kind))
+        let of_values = || guess.map_or(AttributeType::Text, Guess::kind);
+        given(name).or(declared).unwrap_or_else(of_values)
     };
     let kinds = names.iter().enumerate().map(guessed).collect();
     Ok((names, kinds))

@@ -1,6 +1,12 @@
-//! Reads a file of attributes, of either format, line by line.
+//! Reads a file of attributes, of any format, line by line.
 
+#[cfg(feature = "parquet")]
+use std::fs::File;
+#[cfg(feature = "parquet")]
+use std::io::Read as _;
 use std::path::Path;
+
+use indexmap::IndexMap;
 
 use super::super::Input;
 use super::super::encoding::TextEncoding;
@@ -9,6 +15,7 @@ use super::super::unpack::{self, Unpacked};
 use super::line::{Read, Take};
 use super::{csv_file, json_lines};
 use crate::ModelError;
+use crate::attributes::AttributeType;
 
 /// The signature of Parquet.
 const PARQUET: &[u8] = b"PAR1";
@@ -19,7 +26,37 @@ pub(super) fn read(
     encoding: Option<TextEncoding>,
     take: Take<'_>,
 ) -> Result<Read, ModelError> {
+    #[cfg(feature = "parquet")]
+    if let Some(path) = parquet(&input)? {
+        return super::parquet_file::read(path, take);
+    }
     unpack::read(input, None, |unpacked| read_unpacked(unpacked, encoding, take))
+}
+
+/// The names and types of the columns, if the file has a schema that says them.
+pub(super) fn declared(
+    input: &Input<'_>,
+) -> Result<Option<IndexMap<String, AttributeType>>, ModelError> {
+    #[cfg(feature = "parquet")]
+    if let Some(path) = parquet(input)? {
+        return super::parquet_file::columns(path).map(Some);
+    }
+    let _ = input;
+    Ok(None)
+}
+
+/// The path of a file of Parquet, which is not read from its beginning to its end.
+#[cfg(feature = "parquet")]
+fn parquet<'a>(input: &Input<'a>) -> Result<Option<&'a Path>, ModelError> {
+    let Input::File(path) = *input else { return Ok(None) };
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let mut start = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(PARQUET.len() as u64).read_to_end(&mut start))
+        .map_err(ModelError::io("read", path))?;
+    Ok((start == PARQUET).then_some(path))
 }
 
 fn read_unpacked(
@@ -30,10 +67,17 @@ fn read_unpacked(
     let mut start = Vec::new();
     let more = unpacked.fill(&mut start, CHUNK_BYTES)?;
     if start.starts_with(PARQUET) {
-        return Err(unpacked.progress().bad(
-            "it is a Parquet file, and attributes are read as CSV or JSON lines; convert it: \
-             duckdb -c \"COPY (FROM 'FILE') TO 'attributes.jsonl'\"",
-        ));
+        return Err(unpacked.progress().bad(match cfg!(feature = "parquet") {
+            true => {
+                "it is Parquet in a compressed file or a pipe; Parquet is compressed within, so \
+                 name a file of it"
+            }
+            false => {
+                "it is a Parquet file, which this build does not read; build with \
+                 `cargo build --release --features parquet`, or convert it: \
+                 duckdb -c \"COPY (FROM 'FILE') TO 'attributes.jsonl'\""
+            }
+        }));
     }
     let (start, more) = begin(unpacked, start, more, encoding)?;
     match start.trim_ascii_start().first() {

@@ -1,0 +1,173 @@
+//! Attributes in Parquet: the columns of the file, with the types of its schema.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Float16Type, Float32Type, Float64Type, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType,
+};
+use arrow_array::{Array, ArrayRef, downcast_integer_array};
+use arrow_schema::{DataType, Field as Column, TimeUnit};
+use indexmap::{IndexMap, IndexSet};
+use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+
+use super::bad;
+use super::field::Field;
+use super::line::{Line, Read, Take};
+use crate::ModelError;
+use crate::attributes::{AttributeType, is_date_time};
+
+/// Rows that are decoded together.
+const TOGETHER: usize = 1024;
+
+/// The names and types of a file's columns.
+pub(super) fn columns(path: &Path) -> Result<IndexMap<String, AttributeType>, ModelError> {
+    let mut columns = IndexMap::new();
+    for column in open(path)?.schema().fields() {
+        let kind = kind_of(column).map_err(|reason| bad(path, reason))?;
+        if columns.insert(column.name().to_owned(), kind).is_some() {
+            let reason = format!("two columns have the name {:?}; rename one", column.name());
+            return Err(bad(path, reason));
+        }
+    }
+    Ok(columns)
+}
+
+/// Reads a file, row by row.
+pub(super) fn read(path: &Path, take: Take<'_>) -> Result<Read, ModelError> {
+    let names: IndexSet<String> = columns(path)?.into_keys().collect();
+    let builder = open(path)?;
+    let warning = without_zone(builder.schema().fields());
+    let rows = builder.metadata().file_metadata().num_rows();
+    let mut reader = guarded(path, || builder.with_batch_size(TOGETHER).build())?;
+    let mut number = 0;
+    while let Some(batch) = guarded(path, || reader.next().transpose())? {
+        if batch.num_columns() != names.len() {
+            return Err(bad(path, "the file was changed while it was read".to_owned()));
+        }
+        for row in 0..batch.num_rows() {
+            number += 1;
+            let field = |(index, column)| match field(column, row) {
+                Ok(field) => Ok((index, field)),
+                Err(reason) => Err(format!("`{}` {reason}", names[index])),
+            };
+            let fields: Result<Vec<_>, _> = batch.columns().iter().enumerate().map(field).collect();
+            let taken =
+                fields.and_then(|fields| take(&Line { number, names: &names, fields: &fields }));
+            taken.map_err(|reason| bad(path, format!("row {number}: {reason}")))?;
+        }
+    }
+    if i64::try_from(number) != Ok(rows) {
+        return Err(bad(path, format!("it has {number} of its {rows} rows; write it again")));
+    }
+    Ok(Read { names, warning })
+}
+
+fn open(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>, ModelError> {
+    let file = File::open(path).map_err(ModelError::io("open", path))?;
+    // Some programs leave other types of theirs beside those of the format.
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    guarded(path, || ParquetRecordBatchReaderBuilder::try_new_with_options(file, options))
+}
+
+/// The type of a column.
+fn kind_of(column: &Column) -> Result<AttributeType, String> {
+    match column.data_type() {
+        // Of a column that is always null, nothing else is known.
+        DataType::Utf8 | DataType::Null => Ok(AttributeType::Text),
+        DataType::List(item) if *item.data_type() == DataType::Utf8 => Ok(AttributeType::List),
+        kind if kind.is_integer() => Ok(AttributeType::Integer),
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => Ok(AttributeType::Number),
+        DataType::Boolean => Ok(AttributeType::Boolean),
+        DataType::Timestamp(..) => Ok(AttributeType::DateTime),
+        kind => Err(format!(
+            "its column `{}` has the type {kind}, which no attribute has; cast it to strings, lists \
+             of strings, whole numbers, floats, booleans or timestamps, or leave it out",
+            column.name()
+        )),
+    }
+}
+
+/// A warning about timestamps of which nobody knows the time zone.
+fn without_zone<'a>(columns: impl IntoIterator<Item = &'a Arc<Column>>) -> Option<String> {
+    let is_local =
+        |column: &&Arc<Column>| matches!(column.data_type(), DataType::Timestamp(_, None));
+    let local = columns.into_iter().filter(is_local).map(|column| format!("`{}`", column.name()));
+    let local: Vec<String> = local.collect();
+    let names = local.join(", ");
+    (!local.is_empty())
+        .then(|| format!("the timestamps of {names} have no time zone, and were taken for UTC"))
+}
+
+/// The value of a row.
+fn field(column: &ArrayRef, row: usize) -> Result<Field<'_>, String> {
+    if column.is_null(row) {
+        return Ok(Field::Missing);
+    }
+    Ok(downcast_integer_array!(
+        column => {
+            let number = i64::try_from(i128::from(column.value(row)));
+            Field::Integer(number.map_err(|_| "is a whole number that 64 bits with a sign can't hold")?)
+        },
+        DataType::Null => Field::Missing,
+        DataType::Utf8 => Field::Text(Cow::Borrowed(column.as_string::<i32>().value(row))),
+        DataType::List(_) => list(&column.as_list::<i32>().value(row))?,
+        DataType::Float16 => number(column.as_primitive::<Float16Type>().value(row).to_f64())?,
+        DataType::Float32 => number(column.as_primitive::<Float32Type>().value(row).into())?,
+        DataType::Float64 => number(column.as_primitive::<Float64Type>().value(row))?,
+        DataType::Boolean => Field::Boolean(column.as_boolean().value(row)),
+        DataType::Timestamp(unit, _) => date_time(column, row, *unit)?,
+        other => return Err(format!("has the type {other}")),
+    ))
+}
+
+fn number(number: f64) -> Result<Field<'static>, String> {
+    match number.is_finite() {
+        true => Ok(Field::Number(number)),
+        false => Err(format!("is not a finite number: {number}; write null if it is missing")),
+    }
+}
+
+fn list(texts: &ArrayRef) -> Result<Field<'static>, String> {
+    let text = |text: Option<&str>| text.map(|text| Cow::Owned(text.to_owned()));
+    let texts: Option<Vec<_>> = texts.as_string::<i32>().iter().map(text).collect();
+    texts.map(Field::List).ok_or_else(|| "has a list with a null in it; remove it".to_owned())
+}
+
+/// Digits of a second after the sixth are left out, as everywhere.
+fn date_time(column: &ArrayRef, row: usize, unit: TimeUnit) -> Result<Field<'static>, String> {
+    let micros = match unit {
+        TimeUnit::Second => {
+            column.as_primitive::<TimestampSecondType>().value(row).checked_mul(1_000_000)
+        }
+        TimeUnit::Millisecond => {
+            column.as_primitive::<TimestampMillisecondType>().value(row).checked_mul(1000)
+        }
+        TimeUnit::Microsecond => Some(column.as_primitive::<TimestampMicrosecondType>().value(row)),
+        TimeUnit::Nanosecond => {
+            Some(column.as_primitive::<TimestampNanosecondType>().value(row).div_euclid(1000))
+        }
+    };
+    let micros = micros.filter(|&micros| is_date_time(micros));
+    micros.map(Field::DateTime).ok_or_else(|| "is before the year 0 or after 9999".to_owned())
+}
+
+/// Damage can break what the decoders assert. It is an error of the file, and no end of the
+/// process.
+fn guarded<T, E: Display>(
+    path: &Path,
+    read: impl FnOnce() -> Result<T, E>,
+) -> Result<T, ModelError> {
+    let reason = match catch_unwind(AssertUnwindSafe(read)) {
+        Ok(Ok(found)) => return Ok(found),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "Parquet error: it is damaged".to_owned(),
+    };
+    Err(bad(path, format!("it can't be read as Parquet: {reason}; write it again")))
+}
