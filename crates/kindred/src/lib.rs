@@ -29,6 +29,7 @@ pub mod answering;
 pub mod asking;
 #[cfg(feature = "cuda")]
 pub mod borrowed_terms;
+mod cursor;
 pub mod demo;
 mod description;
 mod error;

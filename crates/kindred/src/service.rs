@@ -26,7 +26,7 @@ use crate::evaluation::similarities::Pair;
 use crate::filter::FilterSets;
 use crate::heads::{Expander, Head, HeadError, Tokenised, Vocabulary, built_in, own_expander};
 use crate::placement::Placed;
-use crate::question::{Checked, MAX_RANKED, placed, prepare, prepare_rank, rows_of};
+use crate::question::{Checked, MAX_RANKED, placed, prepare, prepare_rank};
 use crate::queue::{self, DeviceThreads, Limits, QueueHandle, QueueStatistics, Until};
 use crate::search::{Search, SearchResult};
 use crate::warm_up::WarmUp;
@@ -265,7 +265,7 @@ impl Kindred {
     /// # Errors
     /// [`Error::InvalidFilter`].
     pub fn count(&self, filter: &str) -> Result<usize, Error> {
-        rows_of(self.store(), self.sets(), filter).map(|rows| rows.len())
+        Ok(self.sets().of(filter)?.len())
     }
 
     /// The engine's name and what it runs on.

@@ -1,6 +1,7 @@
 //! An expression as a row of pieces.
 
 use super::ExpressionError;
+use crate::cursor::Cursor;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Piece {
@@ -26,7 +27,7 @@ const MAX_PIECES: usize = 1 << 16;
 
 /// Splits at white space and at unquoted parentheses, then takes signs and weights off the pieces.
 pub(super) fn split(text: &str) -> Result<Vec<Piece>, ExpressionError> {
-    let mut cursor = Cursor { rest: text, column: 1 };
+    let mut cursor = Cursor::new(text);
     let mut pieces = Vec::new();
     while let Some(c) = cursor.peek()
         && pieces.len() < MAX_PIECES
@@ -145,22 +146,4 @@ pub(super) fn weight_length(text: &str) -> Option<usize> {
         }
     }
     (bytes.get(length) == Some(&b'*')).then_some(length)
-}
-
-struct Cursor<'a> {
-    rest: &'a str,
-    column: usize,
-}
-
-impl Cursor<'_> {
-    fn peek(&self) -> Option<char> {
-        self.rest.chars().next()
-    }
-
-    /// Advances by this many bytes, which end at a character.
-    fn advance(&mut self, bytes: usize) {
-        let (passed, rest) = self.rest.split_at(bytes);
-        self.column += passed.chars().count();
-        self.rest = rest;
-    }
 }

@@ -1,12 +1,12 @@
-//! Looks the attributes and values of a filter up in the columns of a model.
+//! Looks the attributes and values of a filter up in the attributes of a model.
 
 use std::cmp::Ordering;
 
 use contract::Row;
-use model_store::attributes::KEY;
+use model_store::ModelStore;
+use model_store::attributes::{Attributes, Dictionary, KEY, Values, parse_date_time};
 
 use super::ast::{self, Condition, Expression, Operator, Place, Written};
-use super::columns::{Column, Columns, Dictionary, Values};
 use super::error::{FilterError, FilterFault};
 use super::number::Number;
 use super::plan::{Codes, Node, Plan, Test, Wanted};
@@ -45,24 +45,24 @@ const KEYS: Kind = Kind { name: "a row's word", takes: "`=`, `!=` and `IN`", val
 /// # Errors
 /// The first attribute that the model does not have, or that is compared with something else than
 /// its values.
-pub fn check<'a>(filter: &Expression, columns: &'a dyn Columns) -> Result<Plan<'a>, FilterError> {
-    Ok(Plan::new(columns.rows(), node(filter, columns)?))
+pub fn check<'a>(filter: &Expression, model: &'a ModelStore) -> Result<Plan<'a>, FilterError> {
+    Ok(Plan::new(model.rows(), node(filter, model)?))
 }
 
-fn node<'a>(filter: &Expression, columns: &'a dyn Columns) -> Result<Node<'a>, FilterError> {
+fn node<'a>(filter: &Expression, model: &'a ModelStore) -> Result<Node<'a>, FilterError> {
     Ok(match filter {
-        Expression::Test(test) => of_test(test, columns)?,
-        Expression::Not(inner) => Node::Not(Box::new(node(inner, columns)?)),
-        Expression::And(parts) => Node::All(nodes(parts, columns)?),
-        Expression::Or(parts) => Node::Any(nodes(parts, columns)?),
+        Expression::Test(test) => of_test(test, model)?,
+        Expression::Not(inner) => Node::Not(Box::new(node(inner, model)?)),
+        Expression::And(parts) => Node::All(nodes(parts, model)?),
+        Expression::Or(parts) => Node::Any(nodes(parts, model)?),
     })
 }
 
 /// Those of all parts, or the first error in the order in which they were written.
-fn nodes<'a>(parts: &[Expression], columns: &'a dyn Columns) -> Result<Vec<Node<'a>>, FilterError> {
+fn nodes<'a>(parts: &[Expression], model: &'a ModelStore) -> Result<Vec<Node<'a>>, FilterError> {
     let (mut nodes, mut first) = (Vec::with_capacity(parts.len()), None::<FilterError>);
     for part in parts {
-        match node(part, columns) {
+        match node(part, model) {
             Ok(node) => nodes.push(node),
             Err(error) if first.as_ref().is_none_or(|first| error.column < first.column) => {
                 first = Some(error);
@@ -76,16 +76,17 @@ fn nodes<'a>(parts: &[Expression], columns: &'a dyn Columns) -> Result<Vec<Node<
     }
 }
 
-fn of_test<'a>(test: &ast::Test, columns: &'a dyn Columns) -> Result<Node<'a>, FilterError> {
+fn of_test<'a>(test: &ast::Test, model: &'a ModelStore) -> Result<Node<'a>, FilterError> {
     let asked = |kind| Asked { test, kind };
     if test.name.text == KEY {
-        let rows = asked(&KEYS).rows(columns)?;
+        let rows = asked(&KEYS).rows(model)?;
         return Ok(Node::Test { test: Test::Rows(rows), missing: None });
     }
-    let Some(Column { values, missing }) = columns.column(&test.name.text) else {
-        return Err(unknown(&test.name, columns.names()));
+    let Some(column) = model.attributes().and_then(|all| all.column(&test.name.text)) else {
+        return Err(unknown(&test.name, model));
     };
-    let test = match values {
+    let missing = column.missing_bits();
+    let test = match column.values() {
         _ if test.condition == Condition::Exists => Test::Exists,
         Values::Integers(values) => {
             let range = |text: &str, operator| Some(Number::read(text)?.integers(operator));
@@ -97,7 +98,7 @@ fn of_test<'a>(test: &ast::Test, columns: &'a dyn Columns) -> Result<Node<'a>, F
         }
         Values::DateTimes(values) => {
             let range = |text: &str, operator| {
-                let micros = columns.date_time(text)?;
+                let micros = parse_date_time(text)?;
                 Some(Number::Whole(micros.into()).integers(operator))
             };
             Test::Integers(values, asked(&DATE_TIME).ordered(range)?)
@@ -112,7 +113,9 @@ fn of_test<'a>(test: &ast::Test, columns: &'a dyn Columns) -> Result<Node<'a>, F
 }
 
 /// The error of an attribute that the model does not have.
-fn unknown(name: &Written, mut known: Vec<String>) -> FilterError {
+fn unknown(name: &Written, model: &ModelStore) -> FilterError {
+    let columns = model.attributes().map(Attributes::columns).unwrap_or_default();
+    let mut known: Vec<String> = columns.iter().map(|column| column.name().to_owned()).collect();
     known.sort();
     let wanted = name.text.to_lowercase();
     let likeness = |other: &str| strsim::jaro(&wanted, &other.to_lowercase());
@@ -221,7 +224,7 @@ impl<'t> Asked<'t> {
     }
 
     /// The codes that are wanted of a dictionary.
-    fn codes(self, dictionary: &dyn Dictionary) -> Result<Codes, FilterError> {
+    fn codes(self, dictionary: &Dictionary) -> Result<Codes, FilterError> {
         if let Condition::StartsWith(prefix) = &self.test.condition {
             return Ok(Codes::Range(dictionary.starting_with(&prefix.text)));
         }
@@ -231,8 +234,8 @@ impl<'t> Asked<'t> {
 
     /// The rows that are wanted by their words, ascending. Words that the model does not have are
     /// no rows.
-    fn rows(self, columns: &dyn Columns) -> Result<Vec<Row>, FilterError> {
-        let rows = self.equals()?.iter().filter_map(|value| columns.row(&value.text));
+    fn rows(self, model: &ModelStore) -> Result<Vec<Row>, FilterError> {
+        let rows = self.equals()?.iter().filter_map(|value| model.words().row(&value.text));
         let mut rows: Vec<Row> = rows.collect();
         rows.sort_unstable();
         rows.dedup();

@@ -26,16 +26,14 @@
 //! - A row without a value meets no test. So it meets `!=`, `NOT IN` and `NOT`, as do all rows that
 //!   do not meet the test.
 //!
-//! [`parse`] reads a filter, [`check`] looks it up in the [`Columns`] of a model, and the
-//! [`Plan`] makes the set of rows that meet it. [`FilterSets`] does all of this for a text, and keeps
-//! the sets for other queries that name them.
+//! [`parse`] reads a filter, [`check`] looks it up in the attributes of a model, and
+//! the [`Plan`] makes the set of rows that meet it. [`FilterSets`] does all of this for a text, and
+//! keeps the sets for other queries that name them.
 
 mod ast;
 mod check;
-mod columns;
 mod error;
 mod number;
-mod of_model;
 mod parse;
 mod plan;
 mod sets;
@@ -43,7 +41,6 @@ mod tokens;
 
 pub use ast::{Condition, Expression, Operator, Place, Test, Written};
 pub use check::check;
-pub use columns::{Column, Columns, Dictionary, Values};
 pub use error::{FilterError, FilterFault};
 pub use model_store::attributes::KEY;
 pub use parse::{MAX_LENGTH, MAX_NESTING, MAX_TESTS, MAX_VALUES, parse};

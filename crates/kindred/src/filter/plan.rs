@@ -1,4 +1,4 @@
-//! A filter over the columns of a model, and the rows that meet it.
+//! A filter over the attributes of a model, and the rows that meet it.
 //!
 //! Rows are looked at in blocks: a test makes the words of a block, each from 64 values side by
 //! side; conjunctions join whole words, and skip what can't change a block any more.
@@ -12,7 +12,7 @@ const BLOCK_WORDS: usize = 512;
 /// Up to this many values are compared with a row's one after the other.
 const FEW: usize = 8;
 
-/// A filter whose attributes and values were looked up in the columns of a model.
+/// A filter whose attributes and values were looked up in the attributes of a model.
 pub struct Plan<'a> {
     rows: usize,
     node: Node<'a>,

@@ -1,14 +1,13 @@
 //! Sets of rows that filters have made, so that each is made once for all queries that name it.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use contract::RowBitmap;
 use model_store::ModelStore;
 
-use super::ast::Expression;
 use super::check::check;
-use super::columns::Columns;
 use super::error::FilterError;
 use super::parse::parse;
 
@@ -21,34 +20,34 @@ const MAX_TEXTS: usize = 4 * MAX_SETS;
 /// Longer texts are read each time.
 const MAX_KEPT_TEXT: usize = 1024;
 
-/// The sets of some filters: at most so many bytes. Those that were not used for the longest time
-/// go first.
+/// The sets of some filters of a model: at most so many bytes. Those that were not used for the
+/// longest time go first.
 ///
 /// ```
-/// use kindred::contract::{Row, RowBitmap};
-/// use kindred::filter::{FilterSets, parse};
+/// use kindred::Model;
+/// use kindred::filter::FilterSets;
 ///
-/// let sets = FilterSets::new(1 << 20);
-/// let make = || RowBitmap::of_rows([Row(2)], 100, "v1");
-/// let one = sets.get(&parse("a = 1 AND b = 2")?, "v1", make);
-/// let again = sets.get(&parse("b=2 and a=1")?, "v1", || unreachable!("it is there"));
-/// assert_eq!(one.id(), again.id());
-/// # Ok::<(), kindred::filter::FilterError>(())
+/// let model = Model::from_rows("tiny", &[("a", [1.0, 0.0]), ("b", [1.0, 1.0])])?;
+/// let sets = FilterSets::for_model(model.store());
+/// let one = sets.of("key = a OR key = c")?;
+/// let again = sets.of("key=c or key=a")?;
+/// assert_eq!((one.len(), one.id()), (1, again.id()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
 pub struct FilterSets {
+    model: Arc<ModelStore>,
     most_bytes: usize,
     kept: Mutex<Kept>,
 }
 
-/// The model's version and a filter's form.
-type Key = (String, String);
-
 #[derive(Debug, Default)]
 struct Kept {
-    sets: HashMap<Key, Slot>,
-    /// Whose set a text names.
-    texts: HashMap<String, Key>,
+    /// By the forms of the filters.
+    sets: HashMap<Arc<str>, Slot>,
+    /// The forms of texts.
+    texts: HashMap<String, Arc<str>>,
+    /// Of the sets with their forms, and of the texts.
+    bytes: usize,
     /// Counts uses.
     uses: u64,
 }
@@ -57,109 +56,58 @@ struct Kept {
 struct Slot {
     /// Empty while the set is made.
     set: Arc<OnceLock<Arc<RowBitmap>>>,
+    /// 0 until they are counted. Until then the set is not dropped.
+    bytes: usize,
     last_use: u64,
 }
 
 impl FilterSets {
     /// Keeps sets of at most this many bytes together.
-    pub fn new(most_bytes: usize) -> Self {
-        Self { most_bytes, kept: Mutex::default() }
+    pub fn new(model: Arc<ModelStore>, most_bytes: usize) -> Self {
+        Self { model, most_bytes, kept: Mutex::default() }
     }
 
-    /// As much as suits a model: a thirty-second of its table, but at least 16 MB.
-    pub fn for_model(model: &ModelStore) -> Self {
+    /// Keeps as much as suits the model: a thirty-second of its table, but at least 16 MB.
+    pub fn for_model(model: &Arc<ModelStore>) -> Self {
         const LEAST: usize = 16 << 20;
-        Self::new((size_of_val(model.table().components()) / 32).max(LEAST))
+        let most_bytes = (size_of_val(model.table().components()) / 32).max(LEAST);
+        Self::new(model.clone(), most_bytes)
     }
 
-    /// The rows of a model that meet a filter. `version` is that of the model.
+    /// The rows of the model that meet a filter. Takes about a nanosecond for each test of a row,
+    /// unless the set is kept. If callers want the same set at once, one makes it, and the others
+    /// wait.
     ///
     /// # Errors
     /// If the text is no filter, or names what the model does not have.
-    pub fn of(
-        &self,
-        text: &str,
-        columns: &dyn Columns,
-        version: &str,
-    ) -> Result<Arc<RowBitmap>, FilterError> {
-        if let Some(set) = self.kept(text, version) {
+    pub fn of(&self, text: &str) -> Result<Arc<RowBitmap>, FilterError> {
+        if let Some(set) = self.kept(text) {
             return Ok(set);
         }
         let filter = parse(text)?;
-        let plan = check(&filter, columns)?;
-        let key = (version.to_owned(), filter.to_string());
-        let set = self.get_by(key.clone(), || plan.bitmap(version));
-        if text.len() <= MAX_KEPT_TEXT {
-            self.locked().name(text, key);
-            self.make_room();
-        }
-        Ok(set)
+        let plan = check(&filter, &self.model)?;
+        let form: Arc<str> = filter.to_string().into();
+        let slot = self.locked().slot(&form);
+        let set = slot.get_or_init(|| plan.bitmap(self.model.version()).into());
+        let mut kept = self.locked();
+        kept.count(&form, set);
+        kept.name(text, form);
+        kept.make_room(self.most_bytes);
+        Ok(set.clone())
     }
 
     /// The set that a text names, if it is there. Nothing is read or made.
-    pub fn kept(&self, text: &str, version: &str) -> Option<Arc<RowBitmap>> {
+    pub fn kept(&self, text: &str) -> Option<Arc<RowBitmap>> {
         let mut kept = self.locked();
-        let Kept { sets, texts, uses } = &mut *kept;
-        let key = texts.get(text).filter(|(of, _)| of == version)?;
-        let slot = sets.get_mut(key)?;
-        *uses += 1;
-        slot.last_use = *uses;
-        slot.set.get().cloned()
-    }
-
-    /// The set of a filter over a model of this version. If it is not there, this caller makes it,
-    /// and others that want it wait.
-    pub fn get(
-        &self,
-        filter: &Expression,
-        version: &str,
-        make: impl FnOnce() -> RowBitmap,
-    ) -> Arc<RowBitmap> {
-        self.get_by((version.to_owned(), filter.to_string()), make)
-    }
-
-    fn get_by(&self, key: Key, make: impl FnOnce() -> RowBitmap) -> Arc<RowBitmap> {
-        let slot = self.slot(key);
-        let mut is_new = false;
-        let set = slot.get_or_init(|| {
-            is_new = true;
-            Arc::new(make())
-        });
-        let set = set.clone();
-        if is_new {
-            self.make_room();
-        }
-        set
-    }
-
-    fn locked(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn slot(&self, key: Key) -> Arc<OnceLock<Arc<RowBitmap>>> {
-        let mut kept = self.locked();
-        kept.uses += 1;
-        let last_use = kept.uses;
-        let slot = kept.sets.entry(key).or_insert_with(|| Slot { set: Arc::default(), last_use });
-        slot.last_use = last_use;
-        slot.set.clone()
-    }
-
-    /// Drops sets until the others are within the bounds. Queries that use them keep them.
-    fn make_room(&self) {
-        let mut kept = self.locked();
-        while kept.sets.len() > MAX_SETS || kept.bytes() > self.most_bytes {
-            let made = kept.sets.iter().filter(|(_, slot)| slot.set.get().is_some());
-            let Some(oldest) = made.min_by_key(|(_, slot)| slot.last_use) else { return };
-            let oldest = oldest.0.clone();
-            kept.sets.remove(&oldest);
-            kept.texts.retain(|_, key| *key != oldest);
-        }
+        let form = kept.texts.get(text)?.clone();
+        let set = kept.slot(&form).get()?.clone();
+        kept.count(&form, &set);
+        Some(set)
     }
 
     /// Bytes of the sets that are kept, and of the ways to write them.
     pub fn bytes(&self) -> usize {
-        self.locked().bytes()
+        self.locked().bytes
     }
 
     /// The number of sets that are kept.
@@ -171,92 +119,164 @@ impl FilterSets {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+
+    fn locked(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for FilterSets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} sets of {}", self.len(), self.model.name())
+    }
 }
 
 impl Kept {
-    fn bytes(&self) -> usize {
-        let of_key = |(version, form): &Key| version.len() + form.len();
-        let of_set =
-            |(key, slot): (&Key, &Slot)| of_key(key) + slot.set.get().map_or(0, |set| set.bytes());
-        let of_text = |(text, key): (&String, &Key)| text.len() + of_key(key);
-        let sets: usize = self.sets.iter().map(of_set).sum();
-        sets + self.texts.iter().map(of_text).sum::<usize>()
+    /// The place of a filter's set.
+    fn slot(&mut self, form: &Arc<str>) -> Arc<OnceLock<Arc<RowBitmap>>> {
+        self.uses += 1;
+        let new = || Slot { set: Arc::default(), bytes: 0, last_use: 0 };
+        let slot = self.sets.entry(form.clone()).or_insert_with(new);
+        slot.last_use = self.uses;
+        slot.set.clone()
+    }
+
+    /// Counts the bytes of a set that was made. It may take more at each use, by its parts.
+    fn count(&mut self, form: &str, set: &RowBitmap) {
+        if let Some(slot) = self.sets.get_mut(form) {
+            self.bytes -= slot.bytes;
+            slot.bytes = set.bytes() + form.len();
+            self.bytes += slot.bytes;
+        }
     }
 
     /// Keeps a way to write the filter of a set, if the set is kept.
-    fn name(&mut self, text: &str, key: Key) {
-        if !self.sets.contains_key(&key) {
+    fn name(&mut self, text: &str, form: Arc<str>) {
+        if text.len() > MAX_KEPT_TEXT || !self.sets.contains_key(&form) {
             return;
         }
         if self.texts.len() >= MAX_TEXTS {
+            self.bytes -= self.texts.keys().map(String::len).sum::<usize>();
             self.texts.clear();
         }
-        self.texts.insert(text.to_owned(), key);
+        if self.texts.insert(text.to_owned(), form).is_none() {
+            self.bytes += text.len();
+        }
+    }
+
+    /// Drops sets until the others are within the bounds. Queries that use them keep them.
+    fn make_room(&mut self, most_bytes: usize) {
+        while self.sets.len() > MAX_SETS || self.bytes > most_bytes {
+            let counted = self.sets.iter().filter(|(_, slot)| slot.bytes > 0);
+            let Some((oldest, slot)) = counted.min_by_key(|(_, slot)| slot.last_use) else {
+                return;
+            };
+            self.bytes -= slot.bytes;
+            let oldest = oldest.clone();
+            self.sets.remove(&oldest);
+            let of_oldest = self.texts.extract_if(|_, form| *form == oldest);
+            self.bytes -= of_oldest.map(|(text, _)| text.len()).sum::<usize>();
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use contract::Row;
+    use std::sync::Barrier;
 
     use super::*;
-    use crate::filter::parse;
 
-    fn make(row: u32) -> impl FnOnce() -> RowBitmap {
-        move || RowBitmap::of_rows([Row(row)], 6400, "v")
+    /// Sets of a model of 6,400 rows with the words `w0`, `w1` and so on: each takes 800 bytes and
+    /// some.
+    fn sets(most_bytes: usize) -> FilterSets {
+        let words: Vec<String> = (0..6400).map(|row| format!("w{row}")).collect();
+        let rows = words.iter().map(|word| (&word[..], &[1.0f32][..]));
+        FilterSets::new(ModelStore::from_rows("m", 1, rows).unwrap().into(), most_bytes)
     }
 
     #[test]
-    fn a_set_is_made_once_for_each_form_and_version() {
-        let sets = FilterSets::new(1 << 20);
-        let made = AtomicUsize::new(0);
-        let get = |filter: &str, version: &str| {
-            sets.get(&parse(filter).unwrap(), version, || {
-                made.fetch_add(1, Ordering::Relaxed);
-                make(7)()
-            })
-        };
-        let first = get("a = 1", "v1");
-        assert_eq!(get("a IN ['1']", "v1").id(), first.id());
-        assert_ne!(get("a = 1", "v2").id(), first.id());
-        assert_ne!(get("a = 2", "v1").id(), first.id());
-        assert_eq!((made.into_inner(), sets.len(), sets.is_empty()), (3, 3, false));
+    fn a_set_is_made_once_for_each_form() {
+        let sets = sets(1 << 20);
+        let first = sets.of("key = w1").unwrap();
+        assert_eq!((first.len(), first.rows()), (1, 6400));
+        assert_eq!(first.version(), sets.model.version());
+        assert_eq!(sets.of("key IN ['w1']").unwrap().id(), first.id());
+        assert_ne!(sets.of("key = w2").unwrap().id(), first.id());
+        assert_eq!((sets.len(), sets.is_empty()), (2, false));
+        assert_eq!(sets.of("prize < 80").unwrap_err().column, 1);
+        assert_eq!(sets.of("key = ").unwrap_err().column, 7);
+        assert_eq!(sets.len(), 2, "faults keep nothing");
     }
 
     #[test]
     fn callers_that_want_the_same_set_at_once_make_one() {
-        let (sets, made) = (FilterSets::new(1 << 20), AtomicUsize::new(0));
-        let filter = parse("a = 1").unwrap();
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    sets.get(&filter, "v", || {
-                        made.fetch_add(1, Ordering::Relaxed);
-                        make(7)()
-                    })
-                });
-            }
+        let (sets, together) = (sets(1 << 20), Barrier::new(4));
+        let ids = std::thread::scope(|scope| {
+            let ask = || {
+                together.wait();
+                sets.of("NOT key = w7").unwrap().id()
+            };
+            [(); 4].map(|()| scope.spawn(ask)).map(|thread| thread.join().unwrap())
         });
-        assert_eq!((made.into_inner(), sets.len()), (1, 1));
+        assert!(ids.iter().all(|id| *id == ids[0]) && sets.len() == 1, "{ids:?}");
+    }
+
+    #[test]
+    fn a_text_is_read_once_while_its_set_is_kept() {
+        let sets = sets(1 << 20);
+        let id = |text| sets.kept(text).map(|set| set.id());
+        assert_eq!(id("key = w1"), None);
+        let one = sets.of("key = w1").unwrap();
+        assert_eq!(id("key = w1"), Some(one.id()));
+        // Another way to write it is read, and finds the same set.
+        assert_eq!(id("key=w1"), None);
+        assert_eq!(sets.of("key=w1").unwrap().id(), one.id());
+        assert_eq!(id("key=w1"), Some(one.id()));
+        let long = format!("key{}=w1", " ".repeat(MAX_KEPT_TEXT));
+        assert_eq!(sets.of(&long).unwrap().id(), one.id());
+        assert_eq!(id(&long), None);
     }
 
     #[test]
     fn the_sets_that_were_not_used_for_the_longest_time_go_first() {
-        let filters = ["a = 0", "a = 1", "a = 2", "a = 3"].map(|filter| parse(filter).unwrap());
-        // Each set takes 800 bytes and some.
-        let sets = FilterSets::new(3000);
-        let ids = [0, 1, 2].map(|n| sets.get(&filters[n], "v", make(n as u32)).id());
+        let texts = ["key = w0", "key = w1", "key = w2", "key = w3"];
+        let sets = sets(3000);
+        let ids = [0, 1, 2].map(|n: usize| sets.of(texts[n]).unwrap().id());
         assert_eq!(sets.len(), 3);
-        assert_eq!(sets.get(&filters[0], "v", make(9)).id(), ids[0]);
-        sets.get(&filters[3], "v", make(3));
+        assert_eq!(sets.of(texts[0]).unwrap().id(), ids[0]);
+        sets.of(texts[3]).unwrap();
         assert!(sets.len() == 3 && sets.bytes() <= 3000, "{} bytes", sets.bytes());
-        assert_eq!(sets.get(&filters[0], "v", make(9)).id(), ids[0]);
-        assert_ne!(sets.get(&filters[1], "v", make(1)).id(), ids[1]);
-        // One that is larger than the bound is made, and not kept.
-        let small = FilterSets::new(100);
-        assert_eq!(small.get(&filters[0], "v", make(5)).len(), 1);
+        assert_eq!(sets.of(texts[0]).unwrap().id(), ids[0]);
+        assert_eq!(sets.kept(texts[1]), None, "a set that was dropped has no text");
+        assert_ne!(sets.of(texts[1]).unwrap().id(), ids[1]);
+    }
+
+    #[test]
+    fn bytes_are_those_of_what_is_kept() {
+        // A set that is larger than the bound is made, and not kept.
+        let small = sets(100);
+        assert_eq!(small.of("key = w5").unwrap().len(), 1);
         assert!(small.is_empty() && small.bytes() == 0);
+        // Many ways to write few filters, and many filters.
+        let sets = sets(1 << 20);
+        for spaces in 0..MAX_TEXTS + 10 {
+            sets.of(&format!("key{}= w{}", " ".repeat(spaces / 9), spaces % 9)).unwrap();
+        }
+        (0..MAX_SETS + 10).for_each(|row| drop(sets.of(&format!("key = w{row}")).unwrap()));
+        // A set may take more after it was made.
+        let last = sets.of("key = w7").unwrap();
+        let before = sets.bytes();
+        let part = last.part(&(0..640));
+        assert_eq!(sets.kept("key = w7").unwrap().id(), last.id());
+        assert!(sets.bytes() >= before + part.bytes(), "{} bytes, {before} before", sets.bytes());
+        let kept = sets.locked();
+        let of_sets = kept
+            .sets
+            .iter()
+            .map(|(form, slot)| form.len() + slot.set.get().map_or(0, |set| set.bytes()));
+        let of_texts = kept.texts.keys().map(String::len);
+        assert_eq!(kept.bytes, of_sets.chain(of_texts).sum::<usize>());
+        assert_eq!(kept.sets.len(), MAX_SETS);
+        assert!(kept.texts.len() <= MAX_TEXTS && kept.texts.len() >= MAX_SETS);
     }
 }

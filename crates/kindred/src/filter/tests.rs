@@ -1,19 +1,62 @@
 //! Filters by example.
 
-mod memory;
 mod random;
 
-use super::*;
-use memory::{Item, Memory};
+use model_store::ModelStore;
+use model_store::attributes::{AttributeType, Attributes, ColumnBuilder, Value};
 
-fn shop() -> Memory {
+use super::*;
+
+/// The attributes of a row.
+#[derive(Debug, Clone, Default)]
+struct Item {
+    year: Option<i64>,
+    price: Option<f64>,
+    sold: Option<bool>,
+    made: Option<i64>,
+    brand: Option<String>,
+    tags: Option<Vec<String>>,
+}
+
+/// A model of these rows, at least one, whose words are `w0`, `w1` and so on.
+fn model(items: &[Item]) -> ModelStore {
+    let words: Vec<String> = (0..items.len()).map(|row| format!("w{row}")).collect();
+    let rows = words.iter().map(|word| (&word[..], &[1.0f32][..]));
+    let column = |name, kind, value: fn(&Item) -> Option<Value<'_>>| {
+        let mut column = ColumnBuilder::new(name, kind);
+        items.iter().for_each(|item| column.push(value(item)));
+        column
+    };
+    let columns = vec![
+        column("year", AttributeType::Integer, |item| item.year.map(Value::Integer)),
+        column("price", AttributeType::Number, |item| item.price.map(Value::Number)),
+        column("sold", AttributeType::Boolean, |item| item.sold.map(Value::Boolean)),
+        column("made", AttributeType::DateTime, |item| item.made.map(Value::DateTime)),
+        column("brand", AttributeType::Text, |item| {
+            Some(Value::Text(item.brand.as_deref()?.into()))
+        }),
+        column("tags", AttributeType::List, |item| {
+            Some(Value::List(item.tags.as_ref()?.iter().map(|tag| (&**tag).into()).collect()))
+        }),
+    ];
+    let attributes = Attributes::from_columns(columns).unwrap();
+    ModelStore::from_rows("shop", 1, rows).unwrap().with_attributes(attributes).unwrap()
+}
+
+/// The rows that meet a filter.
+fn found(model: &ModelStore, filter: &str) -> Result<Vec<u32>, FilterError> {
+    let bitmap = check(&parse(filter)?, model)?.bitmap(model.version());
+    Ok(bitmap.members_in(0..model.rows()).map(|row| row.0).collect())
+}
+
+fn shop() -> ModelStore {
     let item = |price, brand: &str, tags: &[&str]| Item {
         price,
         brand: Some(brand.to_owned()).filter(|brand| !brand.is_empty()),
         tags: Some(tags.iter().map(|&tag| tag.to_owned()).collect()),
         ..Item::default()
     };
-    Memory::new(&[
+    model(&[
         Item { year: Some(2024), sold: Some(true), ..item(Some(79.5), "acme", &["shoes", "red"]) },
         Item { year: Some(2025), sold: Some(false), ..item(Some(80.0), "big foot", &["shoes"]) },
         Item { year: Some(2026), made: Some(5_000_000), ..item(None, "acme", &[]) },
@@ -75,7 +118,7 @@ fn each_test_by_example() {
         ("NOT (brand = acme OR sold = false)", &[3, 4]),
         ("not not brand = acme", &[0, 2]),
     ] {
-        assert_eq!(shop.found(filter).as_deref(), Ok(rows), "{filter}");
+        assert_eq!(found(&shop, filter).as_deref(), Ok(rows), "{filter}");
     }
 }
 
@@ -162,7 +205,7 @@ fn faults_name_the_column_and_what_would_be_right() {
         ("year = x AND brand > acme", 8, "is an integer"),
         ("brand > acme AND year = x", 7, "is a text"),
     ] {
-        let error = shop.found(filter).expect_err(filter);
+        let error = found(&shop, filter).expect_err(filter);
         assert_eq!(error.column, column, "{filter}: {error}");
         assert!(error.to_string().contains(said), "{filter}: {error}");
     }
@@ -201,30 +244,4 @@ fn length_nesting_tests_and_values_are_bounded() {
     assert!(parse(&long).unwrap_err().column <= long.chars().count() + 1);
     assert!(parse(&"NOT ".repeat(16_000)).is_err(), "and the stack holds");
     assert_eq!(parse(&("NOT ".repeat(16_000) + "a = 1")).unwrap().to_string(), "a = 1");
-}
-
-#[test]
-fn a_text_is_read_once_while_its_set_is_kept() {
-    let (shop, sets) = (shop(), FilterSets::new(1 << 20));
-    assert_eq!(sets.kept("price < 80", "v1"), None);
-    let cheap = sets.of("price < 80", &shop, "v1").unwrap();
-    assert_eq!(cheap.members_in(0..5).map(|row| row.0).collect::<Vec<_>>(), [0, 3]);
-    let id = |set: Option<std::sync::Arc<contract::RowBitmap>>| set.map(|set| set.id());
-    assert_eq!(id(sets.kept("price < 80", "v1")), Some(cheap.id()));
-    assert_eq!(id(sets.kept("price < 80", "v2")), None);
-    // Another way to write it is read, and finds the same set.
-    assert_eq!(id(sets.kept("price<80", "v1")), None);
-    assert_eq!(sets.of("price<80", &shop, "v1").unwrap().id(), cheap.id());
-    assert_eq!(id(sets.kept("price<80", "v1")), Some(cheap.id()));
-    assert_ne!(sets.of("price < 80", &shop, "v2").unwrap().id(), cheap.id());
-    assert_eq!(sets.of("prize < 80", &shop, "v1").unwrap_err().column, 1);
-    assert_eq!(sets.of("price < ", &shop, "v1").unwrap_err().column, 9);
-    // What is dropped is not found by its text either.
-    let few = FilterSets::new(300);
-    few.of("price < 80", &shop, "v1").unwrap();
-    for price in 0..9 {
-        few.of(&format!("price > {price}"), &shop, "v1").unwrap();
-    }
-    assert_eq!(id(few.kept("price < 80", "v1")), None);
-    assert!(few.bytes() <= 300, "{} bytes", few.bytes());
 }

@@ -2,6 +2,7 @@
 
 use super::ast::{Operator, is_bare, keyword};
 use super::error::FilterError;
+use crate::cursor::Cursor;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Token {
@@ -28,20 +29,20 @@ pub(super) enum TokenKind {
 
 /// The tokens of a filter.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, FilterError> {
-    let mut cursor = Cursor { rest: text, column: 1 };
+    let mut cursor = Cursor::new(text);
     let mut tokens = Vec::new();
     while let Some(c) = cursor.peek() {
         if c.is_whitespace() {
-            cursor.next();
+            cursor.advance(c.len_utf8());
             continue;
         }
         let column = cursor.column;
         let kind = match c {
-            '(' => cursor.sign(TokenKind::Open),
-            ')' => cursor.sign(TokenKind::Close),
-            '[' => cursor.sign(TokenKind::OpenList),
-            ']' => cursor.sign(TokenKind::CloseList),
-            ',' => cursor.sign(TokenKind::Comma),
+            '(' => sign(&mut cursor, TokenKind::Open),
+            ')' => sign(&mut cursor, TokenKind::Close),
+            '[' => sign(&mut cursor, TokenKind::OpenList),
+            ']' => sign(&mut cursor, TokenKind::CloseList),
+            ',' => sign(&mut cursor, TokenKind::Comma),
             '"' | '\'' => TokenKind::Quoted(quoted(&mut cursor, c)?),
             '=' | '<' | '>' | '!' => operator(&mut cursor, c)?,
             c if is_bare(c) => word(&mut cursor)?,
@@ -55,13 +56,19 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, FilterError> {
     Ok(tokens)
 }
 
+/// Goes past a sign of one byte, which is this token.
+fn sign(cursor: &mut Cursor<'_>, kind: TokenKind) -> TokenKind {
+    cursor.advance(1);
+    kind
+}
+
 fn operator(cursor: &mut Cursor<'_>, first: char) -> Result<TokenKind, FilterError> {
-    cursor.next();
+    cursor.advance(1);
     let column = cursor.column;
     let second = cursor.peek();
     let is_equal = second == Some('=');
     if is_equal && first != '=' {
-        cursor.next();
+        cursor.advance(1);
     }
     match (first, second) {
         ('=', Some('=')) => Err(FilterError::expected(column, "a value").hinting("write `=`")),
@@ -84,7 +91,7 @@ fn operator(cursor: &mut Cursor<'_>, first: char) -> Result<TokenKind, FilterErr
 fn word(cursor: &mut Cursor<'_>) -> Result<TokenKind, FilterError> {
     let end = cursor.rest.find(|c| !is_bare(c)).unwrap_or(cursor.rest.len());
     let word = &cursor.rest[..end];
-    (0..word.chars().count()).for_each(|_| cursor.next());
+    cursor.advance(end);
     if let Some('"' | '\'') = cursor.peek() {
         return Err(FilterError::expected(cursor.column, "no quote inside a word")
             .hinting("put the whole value in quotes and a backslash before a quote inside it"));
@@ -97,10 +104,10 @@ fn word(cursor: &mut Cursor<'_>) -> Result<TokenKind, FilterError> {
 
 /// A text in quotes of either kind, in which a backslash stands before a quote or a backslash.
 fn quoted(cursor: &mut Cursor<'_>, quote: char) -> Result<String, FilterError> {
-    cursor.next();
+    cursor.advance(1);
     let mut text = String::new();
     while let Some(c) = cursor.peek() {
-        cursor.next();
+        cursor.advance(c.len_utf8());
         match (c, cursor.peek()) {
             (c, next) if c == quote => {
                 return match next {
@@ -113,7 +120,7 @@ fn quoted(cursor: &mut Cursor<'_>, quote: char) -> Result<String, FilterError> {
             }
             ('\\', Some(escaped @ ('"' | '\'' | '\\'))) => {
                 text.push(escaped);
-                cursor.next();
+                cursor.advance(1);
             }
             ('\\', _) => {
                 let expected = "a quote or a backslash after a backslash";
@@ -125,29 +132,4 @@ fn quoted(cursor: &mut Cursor<'_>, quote: char) -> Result<String, FilterError> {
     }
     Err(FilterError::expected(cursor.column, "a closing quote")
         .hinting("an opening quote has no closing one"))
-}
-
-struct Cursor<'a> {
-    rest: &'a str,
-    column: usize,
-}
-
-impl Cursor<'_> {
-    fn peek(&self) -> Option<char> {
-        self.rest.chars().next()
-    }
-
-    /// Goes past the next character.
-    fn next(&mut self) {
-        if let Some(c) = self.peek() {
-            self.rest = &self.rest[c.len_utf8()..];
-            self.column += 1;
-        }
-    }
-
-    /// Goes past a sign, which is this token.
-    fn sign(&mut self, kind: TokenKind) -> TokenKind {
-        self.next();
-        kind
-    }
 }

@@ -23,7 +23,7 @@ pub use explain::{Explanation, Part, Placed, Term, WordSimilarity, placed};
 pub use formula::{Formula, MAX_FACTORS};
 pub use look_up::unknown_words;
 pub use pick::Pick;
-pub use prepare::{Checked, Common, Notes, Prepared, prepare, rows_of};
+pub use prepare::{Checked, Common, Notes, Prepared, prepare};
 pub use rank::{MAX_RANKED, prepare_rank};
 pub use target::{Target, WordWithWeight};
 pub use text::{MAX_TEXT_WORDS, TEXT_MUST_BE};

@@ -42,22 +42,9 @@ impl Common {
         if let Some(wrong) = options.out_of_bounds() {
             return Err(Error::out_of_bounds(wrong));
         }
-        let within = options.filter.take().map(|filter| rows_of(model, sets, &filter));
+        let within = options.filter.take().map(|filter| sets.of(&filter));
         Ok(Self { options, excluded, within: within.transpose()? })
     }
-}
-
-/// The rows that meet a filter. Takes about a nanosecond for each test of a row, unless the set is
-/// among `sets`, which keep it.
-///
-/// # Errors
-/// [`Error::InvalidFilter`].
-pub fn rows_of(
-    model: &ModelStore,
-    sets: &FilterSets,
-    filter: &str,
-) -> Result<Arc<RowBitmap>, Error> {
-    Ok(sets.of(filter, model, model.version())?)
 }
 
 /// The options of a query, within their bounds, with defaults where nothing was given.
@@ -152,7 +139,7 @@ impl Checked {
         };
         // The last check, because it takes the longest.
         let within = match (filter, common) {
-            (Some(filter), _) => Some(rows_of(model, sets, &filter)?),
+            (Some(filter), _) => Some(sets.of(&filter)?),
             (None, Some(common)) => common.within.clone(),
             (None, None) => None,
         };

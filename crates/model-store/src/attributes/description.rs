@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::attribute_type::AttributeType;
+use super::error::{AttributeError, MAX_ATTRIBUTES};
 use super::names::check_name;
 use crate::format::Checksum;
 
@@ -11,9 +12,6 @@ pub(crate) const DESCRIPTION_FILE: &str = "attributes.json";
 
 /// The version of the format.
 pub(super) const FORMAT: u32 = 1;
-
-/// Maximum number of attributes of a model.
-pub const MAX_ATTRIBUTES: usize = 1000;
 
 /// An attribute in the description of a model. JSON has these names, in this order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +71,9 @@ pub(super) enum Part {
 }
 
 impl Part {
+    const ALL: [Self; 6] =
+        [Self::Values, Self::ListStarts, Self::Codes, Self::Texts, Self::TextStarts, Self::Missing];
+
     fn end_of_name(self) -> &'static str {
         match self {
             Self::Values => "values.npy",
@@ -106,11 +107,10 @@ impl Part {
 
 /// Whether a file of this name may be one of a folder of attributes.
 pub(crate) fn is_own_file(name: &str) -> bool {
-    let ends = ["values.npy", "starts.npy", "codes.npy", "texts.jsonl", "missing.npy"];
     name == DESCRIPTION_FILE
         || name.split_once('-').is_some_and(|(number, rest)| {
             number.bytes().all(|byte| byte.is_ascii_digit())
-                && ends.iter().any(|end| rest.ends_with(end))
+                && Part::ALL.iter().any(|part| rest.ends_with(part.end_of_name()))
         })
 }
 
@@ -120,15 +120,9 @@ impl Description {
         if self.rows != rows {
             return Err(format!("it has {} rows, but there are {rows} vectors", self.rows));
         }
-        if self.columns.is_empty() || self.columns.len() > MAX_ATTRIBUTES {
-            return Err(format!("it has {} columns", self.columns.len()));
-        }
+        check_names(self.columns.iter().map(|column| &*column.name)).map_err(|e| e.to_string())?;
         for (index, column) in self.columns.iter().enumerate() {
             let ColumnEntry { name, kind, distinct, missing, files } = column;
-            check_name(name)?;
-            if self.columns[..index].iter().any(|before| before.name == *name) {
-                return Err(format!("it has two columns `{name}`"));
-            }
             if *missing > rows || *distinct >= u32::MAX as usize {
                 return Err(format!("its column `{name}` has impossible counts"));
             }
@@ -139,4 +133,21 @@ impl Description {
         }
         Ok(())
     }
+}
+
+/// Checks the names of columns.
+pub(crate) fn check_names<'a>(
+    names: impl ExactSizeIterator<Item = &'a str> + Clone,
+) -> Result<(), AttributeError> {
+    let found = names.len();
+    if !(1..=MAX_ATTRIBUTES).contains(&found) {
+        return Err(AttributeError::Number { found });
+    }
+    for (index, name) in names.clone().enumerate() {
+        check_name(name).map_err(AttributeError::Name)?;
+        if names.clone().take(index).any(|before| before == name) {
+            return Err(AttributeError::Repeated { name: name.to_owned() });
+        }
+    }
+    Ok(())
 }

@@ -18,6 +18,7 @@ mod column;
 mod date_time;
 mod description;
 mod dictionary;
+mod error;
 mod files;
 mod names;
 mod summary;
@@ -35,9 +36,10 @@ pub use column::{Column, Values};
 #[cfg(feature = "parquet")]
 pub(crate) use date_time::is_date_time;
 pub use date_time::{format_date_time, parse_date_time};
-pub(crate) use description::is_own_file;
-pub use description::{AttributeDescription, MAX_ATTRIBUTES};
+pub use description::AttributeDescription;
+pub(crate) use description::{check_names, is_own_file};
 pub use dictionary::Dictionary;
+pub use error::{AttributeError, MAX_ATTRIBUTES};
 pub use files::AttributeFiles;
 pub use names::{KEY, KEYWORDS, MAX_NAME_BYTES, check_name};
 pub use summary::{AttributeSummary, ColumnSummary, Frequent, FrequentText};
@@ -48,59 +50,6 @@ use crate::format::Checksum;
 use crate::mapped::Mapped;
 use description::Part;
 use files::{MappedFile, MappedFiles};
-
-/// Why columns are no attributes.
-#[derive(Debug, thiserror::Error)]
-pub enum AttributeError {
-    /// There is none, or there are more than [`MAX_ATTRIBUTES`].
-    #[error("{found} attributes; a model with attributes has 1 to {MAX_ATTRIBUTES}")]
-    Number {
-        /// How many there are.
-        found: usize,
-    },
-    /// A name can't be one.
-    #[error("{0}")]
-    Name(String),
-    /// Two columns have the same name.
-    #[error("two attributes have the name `{name}`; rename one")]
-    Repeated {
-        /// The name.
-        name: String,
-    },
-    /// A column does not have one value for each row.
-    #[error(
-        "the attribute `{name}` has {found} values for {rows} rows; give one for each row; \
-         some may be missing"
-    )]
-    Rows {
-        /// The attribute.
-        name: String,
-        /// How many values it has.
-        found: usize,
-        /// Number of rows.
-        rows: usize,
-    },
-    /// There is not enough memory.
-    #[error(transparent)]
-    Model(#[from] ModelError),
-}
-
-/// Checks the names of columns.
-pub(crate) fn check_names<'a>(
-    names: impl ExactSizeIterator<Item = &'a str> + Clone,
-) -> Result<(), AttributeError> {
-    let found = names.len();
-    if !(1..=MAX_ATTRIBUTES).contains(&found) {
-        return Err(AttributeError::Number { found });
-    }
-    for (index, name) in names.clone().enumerate() {
-        check_name(name).map_err(AttributeError::Name)?;
-        if names.clone().take(index).any(|before| before == name) {
-            return Err(AttributeError::Repeated { name: name.to_owned() });
-        }
-    }
-    Ok(())
-}
 
 /// The attributes of a model's rows.
 #[derive(Debug)]

@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn an_array_that_would_be_too_large_is_refused_before_it_is_made() {
         let rows = [("a", &[1.5f32, -0.5][..])];
-        let model = ModelStore::from_rows("m", 2, rows).unwrap();
+        let model = ModelStore::from_rows("m", 2, rows).unwrap().into();
         let sets = FilterSets::for_model(&model);
         let checked = |k, vectors| {
             let options = Options::new().k(k).with_vectors(vectors);

@@ -4,7 +4,6 @@ use std::time::Instant;
 
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
-use kindred::question::rows_of;
 use serde::Serialize;
 
 use super::search::{Timed, of_filter};
@@ -39,8 +38,12 @@ pub(in crate::http) async fn get_count(call: Call, headers: HeaderMap, uri: Uri)
 async fn counted(call: &Call, filter: String, deadline: Instant) -> Result<usize, ApiError> {
     call.log_queries(1);
     let (cost, same) = (of_filter(call, &filter), call.clone());
-    let count = move |_: &Cancellation| Ok(rows_of(&same.model, &same.sets, &filter)?.len());
+    let count = move |_: &Cancellation| count_of(&same, &filter);
     stage(call, cost, deadline, count).await
+}
+
+fn count_of(call: &Call, filter: &str) -> Result<usize, ApiError> {
+    Ok(call.sets.of(filter).map_err(kindred::Error::from)?.len())
 }
 
 /// `POST /count`
@@ -51,9 +54,9 @@ pub(in crate::http) async fn post_count(call: Call, received: Received) -> Timed
         let received = received.whole()?;
         let (filter, timeout_ms) = received.parse::<CountBody>()?.check()?;
         check_deadline(&cancellation.at_most(same.deadline(timeout_ms)?))?;
-        let rows = rows_of(&same.model, &same.sets, &filter)?;
+        let count = count_of(&same, &filter)?;
         negotiation::check(&received.headers, &negotiation::JSON)?;
-        Ok(rows.len())
+        Ok(count)
     };
     let count = stage(&call, cost, latest, count).await?;
     Ok((write(&call, count), Timing::default()))

@@ -100,9 +100,7 @@ async fn in_the_end(
 pub(super) fn of_filter(call: &Call, filter: &str) -> Cost {
     let rows = call.model.rows();
     // Even with as many tests as it may have, it would be short.
-    if !Cost::of_filters(MAX_TESTS, rows).is_long()
-        || call.sets.kept(filter, call.model.version()).is_some()
-    {
+    if !Cost::of_filters(MAX_TESTS, rows).is_long() || call.sets.kept(filter).is_some() {
         return Cost::default();
     }
     // One that can't be read fails soon.
