@@ -33,6 +33,7 @@ fn holds(model: &Arc<ModelStore>, queries: &[Query], room: Option<usize>) -> Cou
                 always_certify: true,
                 first_look: Some(first_look),
                 room,
+                gather: None,
                 all_threads: true,
             };
             let mut engine = certified(model, 2, instructions, paths);

@@ -39,12 +39,13 @@ proptest! {
             Just(FirstLook::FourBits), Just(FirstLook::EightBits),
         ]),
         room in prop::option::weighted(0.2, 0usize..100),
+        gather in prop::option::of(any::<bool>()),
         all_threads in any::<bool>(),
     ) {
         let queries = queries(&model, seeds);
         let batch: Vec<&Query> = queries.iter().collect();
         let expected = expected(&model, &batch);
-        let paths = Paths { always_certify, first_look, room, all_threads };
+        let paths = Paths { always_certify, first_look, room, gather, all_threads };
         for instructions in InstructionSet::available() {
             let mut engine = certified(&model, threads, instructions, paths);
             let found = bits(&engine.search(&batch).unwrap());

@@ -1,14 +1,16 @@
 //! Bitmaps designed to break the certificate of the CPU engine: floors, samples and thresholds must
 //! count only rows in the set. Tests every path against the plain reference.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use crate::support::{bitmap, bits, certified, expected, model, model_under_dot, repeating_model};
 use contract::{
     Filter, FullPassEngine, FullPassQuery, Query, QueryVector, Row, RowBitmap, RowSet, Scoring,
     SearchEngine,
 };
-use cpu_core::{FirstLook, FullScanEngine, InstructionSet, Paths, ReferenceEngine};
+use cpu_core::{
+    CpuEngine, FirstLook, FullScanEngine, InstructionSet, Options, Origin, Paths, ReferenceEngine,
+};
 use model_store::ModelStore;
 use model_store::synth::split_mix;
 
@@ -42,12 +44,17 @@ fn holds(model: &Arc<ModelStore>, queries: &[Query]) {
     let mut full = FullScanEngine::new(model.clone(), 2).unwrap();
     assert_eq!(bits(&full.search(&batch).unwrap()), expected, "full scan");
     for instructions in InstructionSet::available() {
-        for first_look in [None, Some(FirstLook::FourBits), Some(FirstLook::EightBits)] {
+        for (first_look, gather) in [
+            (None, None),
+            (Some(FirstLook::FourBits), None),
+            (Some(FirstLook::EightBits), Some(false)),
+            (None, Some(true)),
+        ] {
             let always_certify = first_look.is_some();
-            let paths = Paths { always_certify, first_look, ..Paths::default() };
+            let paths = Paths { always_certify, first_look, gather, ..Paths::default() };
             let mut engine = certified(model, 2, instructions, paths);
             let found = bits(&engine.search(&batch).unwrap());
-            assert_eq!(found, expected, "{instructions}, {first_look:?}");
+            assert_eq!(found, expected, "{instructions}, {first_look:?}, {gather:?}");
             for (query, expected) in queries.iter().zip(&expected).step_by(5) {
                 let found = bits(&engine.search(&[query]).unwrap());
                 assert_eq!(found, std::slice::from_ref(expected), "{instructions}, alone");
@@ -60,8 +67,8 @@ fn holds(model: &Arc<ModelStore>, queries: &[Query]) {
 fn holds_together(model: &Arc<ModelStore>, queries: &[Query]) {
     let batch: Vec<&Query> = queries.iter().collect();
     let expected = expected(model, &batch);
-    for always_certify in [false, true] {
-        let paths = Paths { always_certify, ..Paths::default() };
+    for (always_certify, gather) in [(false, None), (true, None), (false, Some(true))] {
+        let paths = Paths { always_certify, gather, ..Paths::default() };
         let mut engine = certified(model, 2, InstructionSet::best(), paths);
         assert_eq!(bits(&engine.search(&batch).unwrap()), expected);
     }
@@ -238,4 +245,40 @@ fn a_bitmap_of_a_table_of_another_size_is_refused() {
     assert!(ReferenceEngine::new(model.clone()).search(&[&query]).is_err());
     let mut engine = certified(&model, 1, InstructionSet::best(), Paths::default());
     assert!(engine.search(&[&query]).is_err());
+}
+
+/// The table by rows takes memory, so it is made if a query needs it, and only if it may be.
+#[test]
+fn the_first_query_for_a_set_starts_to_derive_the_table_by_rows() {
+    let model = random_model();
+    let queries = queries(&model, 5, &[RowSet::all(), set((0..ROWS).step_by(10))]);
+    let expected = expected(&model, &queries.iter().collect::<Vec<_>>());
+    for by_rows in [true, false] {
+        let (tell, told) = mpsc::channel();
+        let report_by_rows = move |report| tell.send(report).unwrap();
+        let options = Options {
+            by_rows,
+            report_by_rows: Some(Box::new(report_by_rows)),
+            ..Options::default()
+        };
+        let mut engine = CpuEngine::new(model.clone(), options).unwrap();
+        while engine.table().is_none() {
+            std::thread::yield_now();
+        }
+        let search = |engine: &mut CpuEngine, index: usize| {
+            let found = bits(&engine.search(&[&queries[index]]).unwrap());
+            assert_eq!(found[0], expected[index]);
+        };
+        search(&mut engine, 0);
+        assert!(told.try_recv().is_err(), "this query has no set");
+        search(&mut engine, 4);
+        if by_rows {
+            let report = told.recv().unwrap();
+            assert!(matches!(report.origin, Origin::ByRows), "{report}");
+            // A row of 12 components is a cache line; rows are padded to whole strips.
+            assert_eq!(report.bytes, ROWS.next_multiple_of(32) * 64);
+        }
+        (0..queries.len()).for_each(|index| search(&mut engine, index));
+        assert!(told.try_recv().is_err(), "once, or never");
+    }
 }

@@ -147,6 +147,10 @@ pub fn make(
     if let Some(engine) = made.map_err(|source| gpu_error(wanted, source))? {
         return Ok(engine);
     }
+    let tell = |report: &TablesReport| match report.origin {
+        Origin::None(_) | Origin::NotByRows(_) => warn!("{report}"),
+        _ => info!("{report}"),
+    };
     let options = cpu_core::Options {
         threads: wanted.threads,
         keep_in: if wanted.keep_tables { file_for_table(model) } else { None },
@@ -154,12 +158,11 @@ pub fn make(
             .beside_others
             .then(|| -> Box<dyn FnOnce() + Send> { Box::new(give_way) }),
         report: Some(Box::new(move |report: TablesReport| {
-            match report.origin {
-                Origin::None(_) => warn!("{report}"),
-                _ => info!("{report}"),
-            }
+            tell(&report);
             drop(warm);
         })),
+        by_rows: model.attributes().is_some(),
+        report_by_rows: Some(Box::new(move |report: TablesReport| tell(&report))),
         products: wanted.heads.memory,
         precision: wanted.heads.precision.unwrap_or(Precision::Float32),
         ..cpu_core::Options::default()

@@ -53,6 +53,9 @@ const USUAL_WORDS: std::ops::RangeInclusive<usize> = 3..=16;
 /// A query for more than this fraction of its rows is answered by the full scan.
 const LARGEST_PART: usize = 16;
 
+/// The same if the rows of its set are gathered.
+const LARGEST_GATHERED_PART: usize = 4;
+
 /// A formula that costs more than this many plain queries takes a full pass, although that is
 /// slower: a search can't be cut into slices, so others would wait for all of it.
 const LARGEST_FORMULA: usize = 32;
@@ -112,6 +115,16 @@ impl Costs {
             }
         };
         query.k > 0 && (fast || self.always_certify) && query.columns().is_some()
+    }
+
+    /// Whether the rows of the query's set may be gathered for it from the table by rows, with a
+    /// certificate: `always`, or unless scoring them all is as fast. Formulas are for few rows.
+    pub(super) fn may_gather(&self, query: &Query, always: bool) -> bool {
+        let set = &query.filter.rows;
+        let asked = expected_hits(query).saturating_add(set.excluded().len());
+        let part = asked.saturating_mul(LARGEST_GATHERED_PART) <= set.at_most(self.rows);
+        let is_vector = matches!(query.ranking(), Ranking::Vector(_));
+        set.bitmap().is_some() && query.columns().is_some() && (always || is_vector && part)
     }
 
     /// The cost of a query in a certified pass, in plain queries.

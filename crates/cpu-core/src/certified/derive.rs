@@ -6,6 +6,7 @@
 //! too, and frees its own copy.
 
 use std::fmt;
+use std::io;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,10 +16,11 @@ use std::time::{Duration, Instant};
 
 use contract::certificate::Lift;
 use contract::{HasTable, Table};
+use rayon::ThreadPool;
 
+use super::cache;
 use super::cache::KeepIn;
 use super::tables::Tables;
-use super::{Options, cache};
 use crate::InstructionSet;
 use crate::full_scan::StartError;
 
@@ -49,6 +51,10 @@ pub enum Origin {
     Loaded(PathBuf),
     /// There is none, for this reason, so the full scan answers every query.
     None(String),
+    /// Another one, by rows: derived from the first, for the rows of sets.
+    ByRows,
+    /// There is no table by rows, for this reason.
+    NotByRows(String),
 }
 
 impl fmt::Display for TablesReport {
@@ -71,22 +77,26 @@ impl fmt::Display for TablesReport {
             Origin::None(why) => {
                 write!(f, "every query runs a full scan, which is slower: {why}")
             }
+            Origin::ByRows => {
+                write!(f, "derived the table for filters, {megabytes:.1} MB, in {seconds:.2} s")
+            }
+            Origin::NotByRows(why) => write!(f, "queries with filters are slower: {why}"),
         }
     }
 }
 
 /// Where a table is put once it is ready, and a saved one in its place.
-#[derive(Debug, Clone, Default)]
-struct SharedTables(Arc<RwLock<Option<Arc<Tables>>>>);
+#[derive(Debug)]
+pub(super) struct Place<T>(RwLock<Option<Arc<T>>>);
 
-impl SharedTables {
-    fn get(&self) -> Option<Arc<Tables>> {
+impl<T> Place<T> {
+    fn get(&self) -> Option<Arc<T>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Whoever still uses the one that was there keeps it until then.
-    fn put(&self, tables: Tables) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(tables));
+    pub(super) fn put(&self, table: T) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(table));
     }
 }
 
@@ -103,44 +113,34 @@ impl Deref for TableBytes {
 
 /// A table that is ready or being derived.
 #[derive(Debug)]
-pub(crate) struct Deriving {
-    tables: SharedTables,
+pub(crate) struct Deriving<T> {
+    place: Arc<Place<T>>,
     cancelled: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Deriving {
+impl<T: Send + Sync + 'static> Deriving<T> {
+    /// Derives a table on a thread of its own. The work puts it into its place, and ends early if
+    /// it is cancelled.
+    ///
+    /// # Errors
+    /// If the system refuses to start the thread.
+    pub(super) fn spawn(
+        work: impl FnOnce(&Place<T>, &AtomicBool) + Send + 'static,
+    ) -> io::Result<Self> {
+        let mut deriving = Self::nothing();
+        let (place, cancelled) = (deriving.place.clone(), deriving.cancelled.clone());
+        let thread = std::thread::Builder::new().name("kindred-derive".into());
+        deriving.thread = Some(thread.spawn(move || work(&place, &cancelled))?);
+        Ok(deriving)
+    }
+}
+
+impl<T> Deriving<T> {
     /// There will be no table.
     pub(crate) fn nothing() -> Self {
-        Self { tables: SharedTables::default(), cancelled: Arc::default(), thread: None }
-    }
-
-    pub(crate) fn start(
-        model: &Arc<dyn HasTable>,
-        lift: Lift,
-        instructions: InstructionSet,
-        threads: usize,
-        file: Option<KeepIn>,
-        options: Options,
-    ) -> Result<Self, StartError> {
-        let Options { before_deriving, report, .. } = options;
-        let (tables, cancelled) = (SharedTables::default(), Arc::new(AtomicBool::new(false)));
-        let (place, flag, model) = (tables.clone(), cancelled.clone(), model.clone());
-        let thread = std::thread::Builder::new()
-            .name("kindred-derive".into())
-            .spawn(move || {
-                if let Some(before) = before_deriving {
-                    before();
-                }
-                let table = &model.table();
-                let done = provide(table, lift, instructions, threads, file, &place, &flag);
-                drop(model);
-                if let (Some(done), Some(report)) = (done, report) {
-                    report(done);
-                }
-            })
-            .map_err(|source| StartError { threads: 1, source: source.into() })?;
-        Ok(Self { tables, cancelled, thread: Some(thread) })
+        let place = Arc::new(Place(RwLock::default()));
+        Self { place, cancelled: Arc::default(), thread: None }
     }
 
     pub(crate) fn wait(&mut self) {
@@ -156,18 +156,49 @@ impl Deriving {
         const STEP: Duration = Duration::from_millis(1);
         let until = Instant::now() + longest;
         let is_under_way = || self.thread.as_ref().is_some_and(|thread| !thread.is_finished());
-        while self.tables().is_none() && is_under_way() && Instant::now() < until {
+        while self.ready().is_none() && is_under_way() && Instant::now() < until {
             std::thread::sleep(STEP);
         }
     }
 
-    pub(crate) fn tables(&self) -> Option<Arc<Tables>> {
-        self.tables.get()
+    /// The table, once it is ready.
+    pub(crate) fn ready(&self) -> Option<Arc<T>> {
+        self.place.get()
+    }
+}
+
+impl Deriving<Tables> {
+    /// Loads or derives the planes of `model`'s table.
+    ///
+    /// # Errors
+    /// If the system refuses to start the thread.
+    pub(crate) fn start(
+        model: &Arc<dyn HasTable>,
+        lift: Lift,
+        instructions: InstructionSet,
+        threads: usize,
+        file: Option<KeepIn>,
+        before: Option<Box<dyn FnOnce() + Send>>,
+        report: Option<Box<dyn FnOnce(TablesReport) + Send>>,
+    ) -> Result<Self, StartError> {
+        let model = model.clone();
+        let started = Self::spawn(move |place, cancelled| {
+            if let Some(before) = before {
+                before();
+            }
+            let table = &model.table();
+            let done = provide(table, lift, instructions, threads, file, place, cancelled);
+            drop(model);
+            if let (Some(done), Some(report)) = (done, report) {
+                report(done);
+            }
+        });
+        started.map_err(|source| StartError { threads: 1, source: source.into() })
     }
 }
 
 /// A stopping service does not wait for its table.
-impl Drop for Deriving {
+impl<T> Drop for Deriving<T> {
     fn drop(&mut self) {
         self.cancelled.store(true, Ordering::Relaxed);
         self.wait();
@@ -182,7 +213,7 @@ fn provide(
     instructions: InstructionSet,
     threads: usize,
     file: Option<KeepIn>,
-    place: &SharedTables,
+    place: &Place<Tables>,
     cancelled: &AtomicBool,
 ) -> Option<TablesReport> {
     let started = Instant::now();
@@ -209,16 +240,9 @@ fn provide(
     let no_table = |why: String| {
         Some(TablesReport { took: started.elapsed(), bytes: 0, origin: Origin::None(why) })
     };
-    // Separate threads, because the search threads are busy.
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .thread_name(|i| format!("kindred-derive-{i}"))
-        .build();
-    let pool = match pool {
+    let pool = match pool(threads) {
         Ok(pool) => pool,
-        Err(e) => {
-            return no_table(format!("the threads that derive the scan table can't start: {e}"));
-        }
+        Err(why) => return no_table(why),
     };
     let tables = match Tables::build(model, lift, instructions, &pool, cancelled) {
         Ok(tables) => tables?,
@@ -242,4 +266,13 @@ fn provide(
         Err(why) => Origin::NotKept(Some(why)),
     };
     Some(TablesReport { took, bytes, origin })
+}
+
+/// Threads that derive a table, because the search threads are busy.
+pub(super) fn pool(threads: usize) -> Result<ThreadPool, String> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|i| format!("kindred-derive-{i}"))
+        .build()
+        .map_err(|e| format!("the threads that derive the scan table can't start: {e}"))
 }

@@ -25,6 +25,9 @@
 //!         keep the row if its score by the formula is among the best k
 //! ```
 //!
+//! Of a set with few members, not strips but these rows are looked at, in a table by rows
+//! (row_table.rs, kernels/gather.rs); plan.rs decides for each set of a batch.
+//!
 //! A query that ranks by a formula is scanned as several half-spaces (`columns.rs`); rows that one
 //! of them may contain are scored at once, and their scores serve as bounds.
 //!
@@ -50,9 +53,11 @@ pub(crate) mod kernels;
 pub(crate) mod layout;
 mod members;
 mod pass;
+mod plan;
 pub(crate) mod quantise;
 pub(crate) mod query;
 mod rescore;
+mod row_table;
 mod sample;
 mod score;
 mod tables;
@@ -76,8 +81,10 @@ use derive::Deriving;
 pub(crate) use derive::TableBytes;
 pub use derive::{Origin, TablesReport};
 pub use pass::FirstLook;
-use pass::Pass;
+use pass::{Members, Pass};
+use plan::Plan;
 use rescore::Rescored;
+use row_table::ByRows;
 use score::Scorer;
 use tables::Tables;
 
@@ -128,6 +135,11 @@ pub struct Options {
     pub before_deriving: Option<Box<dyn FnOnce() + Send>>,
     /// Called on a separate thread once the derived table is ready, or can't be.
     pub report: Option<Box<dyn FnOnce(TablesReport) + Send>>,
+    /// Queries for rows of a set may have another derived table, by rows. The first of them starts
+    /// to derive it.
+    pub by_rows: bool,
+    /// As `report`, for the table by rows.
+    pub report_by_rows: Option<Box<dyn FnOnce(TablesReport) + Send>>,
 }
 
 /// Which of an engine's paths queries take; by default the fastest.
@@ -139,6 +151,9 @@ pub struct Paths {
     pub first_look: Option<FirstLook>,
     /// Maximum number of a query's candidates in each thread.
     pub room: Option<usize>,
+    /// Whether members of sets are gathered from the table by rows: always if there is one, whatever
+    /// the set, or never.
+    pub gather: Option<bool>,
     /// All threads take part, even in passes that are too short for them.
     pub all_threads: bool,
 }
@@ -151,7 +166,8 @@ pub(crate) struct CertifiedSearch {
     pub(crate) full: FullScanEngine,
     paths: Paths,
     pub(crate) costs: Costs,
-    pub(crate) deriving: Deriving,
+    pub(crate) deriving: Deriving<Tables>,
+    by_rows: ByRows,
     pub(crate) counters: Counters,
 }
 
@@ -199,12 +215,16 @@ impl CertifiedSearch {
         let (threads, instructions) = (full.pool.current_num_threads(), full.instructions);
         let (paths, table) = (options.paths, full.model.table());
         let lift = Lift::of(&table, query_norm);
+        let Options { before_deriving, report, .. } = options;
+        let wanted = options.by_rows && paths.gather != Some(false);
+        let by_rows = ByRows::new(wanted, options.report_by_rows, threads, instructions);
         let deriving = if lift.dim(table.dim()) <= MAX_DIM {
-            Deriving::start(&full.model, lift, instructions, threads, keep_in, options)?
+            let (model, before) = (&full.model, before_deriving);
+            Deriving::start(model, lift, instructions, threads, keep_in, before, report)?
         } else {
             let reason = format!("vectors of more than {MAX_DIM} components have no certificate");
             let (took, bytes, origin) = (Duration::ZERO, 0, Origin::None(reason));
-            if let Some(report) = options.report {
+            if let Some(report) = report {
                 report(TablesReport { took, bytes, origin });
             }
             Deriving::nothing()
@@ -212,23 +232,32 @@ impl CertifiedSearch {
         let (rows, dim, always_certify) = (table.rows(), table.dim(), paths.always_certify);
         let costs = Costs { rows, dim, instructions, always_certify };
         let counters = Counters::default();
-        Ok(Self { full, paths, costs, deriving, counters })
+        Ok(Self { full, paths, costs, deriving, by_rows, counters })
     }
 
-    /// The number of threads worth waking for a pass.
-    fn threads_for(&self, queries: usize, tables: &Tables) -> usize {
+    /// Waits until all derived tables are ready, or can't be; for tests and benchmarks.
+    pub(crate) fn wait_for_tables(&mut self) {
+        self.deriving.wait();
+        if let Some(tables) = self.deriving.ready() {
+            self.by_rows.wait(&tables);
+        }
+    }
+
+    /// The number of threads worth waking for a pass over this many rows.
+    fn threads_for(&self, queries: usize, rows: usize, tables: &Tables) -> usize {
         let row = tables.layout.dim + ROW_COMPONENTS;
-        let work = tables.layout.rows.saturating_mul(row).saturating_mul(queries + TABLE_QUERIES);
+        let work = rows.saturating_mul(row).saturating_mul(queries + TABLE_QUERIES);
         let shares = work / self.full.instructions.thread_share();
         let most = self.full.pool.current_num_threads();
         if self.paths.all_threads { most } else { shares.clamp(1, most) }
     }
 
-    /// Runs one certified pass for the queries at `indices`. Queries without a certificate stay
-    /// unanswered.
+    /// Runs one certified pass for the queries at `indices`, whose sets have the rows of `members`
+    /// if there are such. Queries without a certificate stay unanswered.
     fn certified(
         &mut self,
         tables: &Tables,
+        members: Option<Members<'_>>,
         batch: &[&Query],
         indices: &[usize],
         answers: &mut [Option<Vec<Hit>>],
@@ -252,9 +281,10 @@ impl CertifiedSearch {
         let few = columns.len() <= most && queries.iter().map(hits).sum::<usize>() <= most_hits;
         let fastest = if few { FirstLook::FourBits } else { FirstLook::EightBits };
         let first_look = self.paths.first_look.unwrap_or(fastest);
-        let threads = self.threads_for(columns.len(), tables);
+        let rows = members.map_or(table.rows(), |members| members.bitmap.len());
+        let threads = self.threads_for(columns.len(), rows, tables);
         let workers = Workers { pool, threads, instructions };
-        let pass = Pass::new(tables, workers, first_look, &queries, columns, table, room);
+        let pass = Pass::new(tables, workers, first_look, members, &queries, columns, table, room);
         let found = workers.each(|| worker::run_tasks(&pass));
         let total = found.iter().flatten().map(Vec::len).sum::<usize>();
         let mut rescored: Vec<Option<Rescored>> = queries.iter().map(|_| None).collect();
@@ -285,6 +315,22 @@ impl CertifiedSearch {
         }
     }
 
+    /// Runs as many certified passes as these queries need.
+    fn certified_in_passes(
+        &mut self,
+        tables: &Tables,
+        members: Option<Members<'_>>,
+        batch: &[&Query],
+        mut indices: &[usize],
+        answers: &mut [Option<Vec<Hit>>],
+    ) {
+        while !indices.is_empty() {
+            let (now, later) = indices.split_at(pass_length(batch, indices));
+            self.certified(tables, members, batch, now, answers);
+            indices = later;
+        }
+    }
+
     /// The answer to each query; `None` for those that would take far longer than a search should.
     /// See [`SearchEngine::search_overlapped`].
     pub(crate) fn search_overlapped(
@@ -293,7 +339,7 @@ impl CertifiedSearch {
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
         meanwhile();
-        if self.deriving.tables().is_none() {
+        if self.deriving.ready().is_none() {
             // Waiting for as long as the full scan would take, and scanning only then, takes twice
             // as long at worst.
             let scan = self.costs.full_scan_time(queries, &self.full.pool);
@@ -311,24 +357,37 @@ impl CertifiedSearch {
         if !queries.iter().all(|query| query.fits(&table)) {
             return Err(EngineError::ForeignQuery);
         }
-        let tables = self.deriving.tables();
+        let tables = self.deriving.ready();
         let nothing = |query: &&Query| (query.k == 0).then(Vec::new);
         let mut answers: Vec<Option<Vec<Hit>>> = queries.iter().map(nothing).collect();
         let asked = (0..queries.len()).filter(|&index| queries[index].k > 0);
-        let suits = |&index: &usize| {
+        let is_useful = |index: usize| {
             let unit = |tables: &Tables| tables.lift.unit(queries[index].vectors()[0].norm);
             tables.as_deref().is_some_and(|tables| unit(tables).is_useful())
-                && self.costs.suits(queries[index])
         };
-        let (certified, full): (Vec<usize>, Vec<usize>) = asked.partition(suits);
+        let always = self.paths.gather == Some(true);
+        let costs = self.costs;
+        let may_gather =
+            |&index: &usize| is_useful(index) && costs.may_gather(queries[index], always);
+        let (mut of_sets, mut others): (Vec<usize>, Vec<usize>) = asked.partition(may_gather);
+        let by_rows = match &tables {
+            Some(tables) if !of_sets.is_empty() => self.by_rows.ready(tables),
+            _ => None,
+        };
+        if by_rows.is_none() {
+            others.append(&mut of_sets);
+        }
+        let Plan { gathered, scanned } = Plan::new(&costs, queries, of_sets, always);
+        others.extend(scanned);
+        let suits = |&index: &usize| is_useful(index) && costs.suits(queries[index]);
+        let (certified, full): (Vec<usize>, Vec<usize>) = others.into_iter().partition(suits);
         self.counters.full += full.len() as u64;
         if let Some(tables) = &tables {
-            let mut rest = &certified[..];
-            while !rest.is_empty() {
-                let (now, later) = rest.split_at(pass_length(queries, rest));
-                self.certified(tables, queries, now, &mut answers);
-                rest = later;
+            for (bitmap, indices) in gathered {
+                let members = by_rows.as_deref().map(|table| Members { bitmap, table });
+                self.certified_in_passes(tables, members, queries, &indices, &mut answers);
             }
+            self.certified_in_passes(tables, None, queries, &certified, &mut answers);
         }
         let products: usize =
             full.iter().map(|&index| self.costs.full_scan_products(queries[index])).sum();

@@ -5,14 +5,16 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use contract::certificate::Unit;
-use contract::{Filter, Query, Ranking, Table};
+use contract::{Filter, Query, Ranking, RowBitmap, Table};
 
 use super::bounds::{round_down, round_up};
 use super::columns::{self, Column};
 use super::floor::Floor;
+use super::layout::STRIP_ROWS;
 use super::members;
 use super::query::PreparedQueries;
 use super::rescore::Candidate;
+use super::row_table::RowTable;
 use super::sample::{self, Findings, Sampled};
 use super::tables::Tables;
 use crate::InstructionSet;
@@ -56,11 +58,28 @@ impl Ceiling {
     }
 }
 
+/// The rows that a pass looks at, one by one, instead of all rows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Members<'a> {
+    /// The bitmap of the row sets of all of its queries.
+    pub(super) bitmap: &'a RowBitmap,
+    pub(super) table: &'a RowTable,
+}
+
+impl Members<'_> {
+    /// Rows of the table that have about as many members as a strip has rows.
+    pub(super) fn rows_of_strip(self) -> usize {
+        STRIP_ROWS * self.bitmap.rows().div_ceil(self.bitmap.len().max(1))
+    }
+}
+
 /// The state shared by all threads of a pass.
 pub(crate) struct Pass<'a> {
     pub(super) tables: &'a Tables,
     pub(super) instructions: InstructionSet,
     pub(super) first_look: FirstLook,
+    /// `None`: all rows.
+    pub(super) members: Option<Members<'a>>,
     /// Sorted by the number of rows that they cover, most first, so that the queries of a task are
     /// always a prefix.
     pub(super) queries: &'a [&'a Query],
@@ -91,6 +110,7 @@ impl<'a> Pass<'a> {
         tables: &'a Tables,
         workers: Workers<'_>,
         first_look: FirstLook,
+        members: Option<Members<'a>>,
         queries: &'a [&'a Query],
         mut columns: Vec<Column<'a>>,
         table: Table<'a>,
@@ -116,7 +136,10 @@ impl<'a> Pass<'a> {
         let of_all_rows = row_limits.partition_point(|&limit| limit >= tables.layout.rows);
         let what = Sampled { queries, of_all_rows, columns: &columns, prepared: &prepared, table };
         let mut sampled = sample::sample(tables, workers, what);
-        members::sample(queries, &units, table, workers, &mut sampled);
+        // The first tasks of members are as small as a sample of them.
+        if members.is_none() {
+            members::sample(queries, &units, table, workers, &mut sampled);
+        }
         let mut changed = vec![false; columns.len()];
         for (index, (query, found)) in queries.iter().zip(&sampled).enumerate() {
             if let (Ranking::Formula(scoring), Some(likely)) = (query.ranking(), found.likely) {
@@ -131,6 +154,7 @@ impl<'a> Pass<'a> {
             tables,
             instructions: workers.instructions,
             first_look,
+            members,
             queries,
             row_limits,
             columns,

@@ -1,5 +1,6 @@
 //! One thread of a certified pass: its share of the strips, and the candidates that it finds there.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use contract::Row;
@@ -7,9 +8,9 @@ use contract::Row;
 use super::bounds::{Threshold, round_down, round_up};
 use super::columns::Column;
 use super::floor::Floor;
-use super::kernels::{BothPlanes, Flagged, Purpose, Scan, Space, Strips};
-use super::layout::{BLOCK_ROWS, Line, RowScale, STRIP_BLOCKS, STRIP_ROWS, Sums};
-use super::pass::{FirstLook, Pass};
+use super::kernels::{BothPlanes, Flagged, Gather, Purpose, Scan, Space, Strips};
+use super::layout::{BLOCK_ROWS, RowScale, STRIP_BLOCKS, STRIP_ROWS, Sums};
+use super::pass::{FirstLook, Members, Pass};
 use super::query::{PreparedBounds, PreparedQueries};
 use super::rescore::Candidate;
 use super::score::{ROWS, Scorer};
@@ -25,18 +26,24 @@ pub(super) const MOST_ABOVE: usize = 2048;
 /// One thread's share of a pass: takes tasks until none are left. Returns the candidates of each
 /// query.
 pub(super) fn run_tasks(pass: &Pass<'_>) -> Vec<Vec<Candidate>> {
-    let rows = pass.row_limits.first().copied().unwrap_or(0);
-    let strips = rows.div_ceil(STRIP_ROWS);
+    let end = pass.row_limits.first().copied().unwrap_or(0);
+    // Where members are few, a task has as many of them, and not of rows, as any other.
+    let part = pass.members.map_or(STRIP_ROWS, Members::rows_of_strip);
     let mut worker = Worker::new(pass);
-    while let Some((first, end)) = pass.next_task(strips) {
-        let active = pass.row_limits.partition_point(|&limit| limit > first * STRIP_ROWS);
-        let rows = first * STRIP_ROWS..end * STRIP_ROWS;
+    while let Some((first, last)) = pass.next_task(end.div_ceil(part)) {
+        let rows = first * part..last * part;
+        let active = pass.row_limits.partition_point(|&limit| limit > rows.start);
+        if let Some(members) = pass.members {
+            (0..active).for_each(|query| worker.refresh_threshold(query));
+            worker.gather(members, rows, active);
+            continue;
+        }
         if !pass.queries[..active].iter().any(|query| query.filter.rows.meets(rows.clone())) {
             continue;
         }
         // Floors that other threads have raised.
         (0..active).for_each(|query| worker.refresh_threshold(query));
-        worker.scan(first, end, active);
+        worker.scan(first, last, active);
     }
     pass.second_looks.fetch_add(worker.second_looks, Ordering::Relaxed);
     let scored: u64 = worker.formulas.iter().flatten().map(|rows| rows.scored as u64).sum();
@@ -55,6 +62,8 @@ struct Worker<'a> {
     candidates: Vec<Vec<Candidate>>,
     space: Space,
     found: Vec<Flagged>,
+    /// The members of a task.
+    members: Vec<Row>,
     /// The lower bounds of each query's new candidates.
     lower_bounds: Vec<Vec<f32>>,
     /// Rows of each query that were above its maximum score.
@@ -88,6 +97,7 @@ impl<'a> Worker<'a> {
             candidates: vec![Vec::new(); queries],
             space: Space::new(pass.tables.layout, pass.columns.len()),
             found: Vec::new(),
+            members: Vec::new(),
             lower_bounds: vec![Vec::new(); queries],
             above: vec![0; queries],
             second_looks: 0,
@@ -146,7 +156,12 @@ impl<'a> Worker<'a> {
                     &low[(looked_at.strip as usize * STRIP_BLOCKS + b) * layout.block_lines()
                         + layout.lines()]
                 };
-                self.take(column, strip, [scales(0), scales(1)], rows, looked_at);
+                let scales = [scales(0), scales(1)];
+                let place = |i: usize| {
+                    let scale = RowScale::at(scales[i / BLOCK_ROWS], i % BLOCK_ROWS);
+                    (Row((strip * STRIP_ROWS + i) as u32), scale)
+                };
+                self.take(column, rows, looked_at, place);
                 continue;
             }
             for b in 0..STRIP_BLOCKS {
@@ -157,26 +172,53 @@ impl<'a> Worker<'a> {
                 }
             }
         }
+        self.found = found;
+        self.end_task(active, *first_look == FirstLook::EightBits);
+    }
+
+    /// Looks at the members among these rows, wherever they are, for the first `active` queries.
+    fn gather(&mut self, members: Members<'_>, rows: Range<usize>, active: usize) {
+        let Pass { instructions, prepared, .. } = self.pass;
+        let columns = self.pass.first_columns[active];
+        let mut of_task = std::mem::take(&mut self.members);
+        of_task.clear();
+        of_task.extend(members.bitmap.members_in(rows));
+        let asked = prepared.planes(0, &self.thresholds[..columns]);
+        let rows = members.table.lines();
+        let (space, found) = (&mut self.space, &mut self.found);
+        instructions.run(Gather { rows, members: &of_task, asked, space, found });
+        let found = std::mem::take(&mut self.found);
+        for looked_at in &found {
+            let strip = &of_task[looked_at.strip as usize * STRIP_ROWS..];
+            let rows = looked_at.rows & u32::MAX >> STRIP_ROWS.saturating_sub(strip.len());
+            let place = |i: usize| (strip[i], members.table.scale(strip[i]));
+            self.take(looked_at.query as usize, rows, looked_at, place);
+        }
+        (self.found, self.members) = (found, of_task);
+        self.end_task(active, true);
+    }
+
+    /// Scores what the task has kept for the first `active` queries, and raises their floors.
+    fn end_task(&mut self, active: usize, has_candidates: bool) {
         for query in 0..active {
             self.score_kept(query);
-            if low.is_some() {
+            if has_candidates {
                 self.end_look(query);
             }
         }
-        self.found = found;
         self.found.clear();
     }
 
-    /// Accepts these rows of a strip as candidates if the scan has read all 8 bits. A second comparison
-    /// could only add the rest of the query's bits, which costs more than scoring the few rows that
-    /// the last floor leaves.
+    /// Accepts these rows of a strip as candidates if all 8 bits have been read; `place` tells the
+    /// row of a bit, and its scale. A second comparison could only add the rest of the query's bits,
+    /// which costs more than scoring the few rows that the last floor leaves.
+    #[inline]
     fn take(
         &mut self,
         column: usize,
-        strip: usize,
-        scales: [&Line; STRIP_BLOCKS],
-        rows: u32,
+        mut rows: u32,
         found: &Flagged,
+        place: impl Fn(usize) -> (Row, RowScale),
     ) {
         let pass = self.pass;
         let query = pass.columns[column].query;
@@ -187,25 +229,19 @@ impl<'a> Worker<'a> {
         let bounds = &pass.prepared.bounds[column].first;
         let is_query = pass.columns[column].is_query();
         let limit = pass.row_limits[query];
-        for (b, &scales) in scales.iter().enumerate() {
-            let block = strip * STRIP_BLOCKS + b;
-            let mut rows = rows >> (b * BLOCK_ROWS) & 0xffff;
-            while rows != 0 {
-                let r = rows.trailing_zeros() as usize;
-                rows &= rows - 1;
-                let row = block * BLOCK_ROWS + r;
-                let scale = RowScale::at(scales, r);
-                // A step of zero: a row of norm zero.
-                if row >= limit || scale.step() == 0.0 || !set.contains(Row(row as u32)) {
-                    continue;
-                }
-                if !is_query {
-                    self.score_later(query, row);
-                    continue;
-                }
-                let bound = found.bounds[b * BLOCK_ROWS + r];
-                self.admit(query, row, bounds.of_scan(bound, scale.residual()));
+        while rows != 0 {
+            let i = rows.trailing_zeros() as usize;
+            rows &= rows - 1;
+            let (row, scale) = place(i);
+            // A step of zero: a row of norm zero.
+            if row.index() >= limit || scale.step() == 0.0 || !set.contains(row) {
+                continue;
             }
+            if !is_query {
+                self.score_later(query, row.index());
+                continue;
+            }
+            self.admit(query, row.index(), bounds.of_scan(found.bounds[i], scale.residual()));
         }
     }
 

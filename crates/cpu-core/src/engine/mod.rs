@@ -61,9 +61,9 @@ impl CpuEngine {
         Ok(Self { model, search, classifiers, expanders })
     }
 
-    /// Waits until the derived table is ready, or can't be; for tests and benchmarks.
+    /// Waits until the derived tables are ready, or can't be; for tests and benchmarks.
     pub fn wait_for_tables(&mut self) {
-        self.search.deriving.wait();
+        self.search.wait_for_tables();
     }
 
     /// The counters so far.
@@ -74,7 +74,7 @@ impl CpuEngine {
     /// The derived table as bytes, once it is ready, for benchmarks of reading it: the scan of a
     /// large batch reads them once.
     pub fn table(&self) -> Option<impl Deref<Target = [u8]>> {
-        self.search.deriving.tables().map(TableBytes)
+        self.search.deriving.ready().map(TableBytes)
     }
 }
 

@@ -80,6 +80,17 @@ macro_rules! with_32_bytes {
                 let ($sums, $rows) = (sums[1], rows[1]);
                 [first, $accumulated]
             };
+            fn accumulate_row(sums: [__m256i; 2], row: [__m256i; 2], levels: [__m256i; 2])
+                -> [__m256i; 2] = {
+                let ($sums, $rows, $levels) = (sums[0], row[0], levels[0]);
+                let first = $accumulated;
+                let ($sums, $rows, $levels) = (sums[1], row[1], levels[1]);
+                [first, $accumulated]
+            };
+            fn totals(four: [[__m256i; 2]; 4]) -> [i32; 4] = {
+                let eight = four!(|i| _mm256_add_epi32(four[i][0], four[i][1]));
+                bytemuck::cast($crate::instruction_set::avx2::totals_of_eight(eight))
+            };
             fn upper_halves(words: [__m256i; 2]) -> [__m256; 2] = {
                 let upper = _mm256_set1_epi32(0xffff_0000_u32 as i32);
                 [
@@ -135,6 +146,15 @@ macro_rules! with_32_bytes {
 }
 
 pub(super) use with_32_bytes;
+
+/// The sum of all eight words of each.
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(super) fn totals_of_eight(four: [__m256i; 4]) -> __m128i {
+    let [a, b, c, d] = four;
+    let sums = _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
+    _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256::<1>(sums))
+}
 
 impl Vectors for Avx2 {
     const ABOUT: About = About {

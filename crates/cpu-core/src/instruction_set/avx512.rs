@@ -61,6 +61,17 @@ macro_rules! with_64_bytes {
                 let ($sums, $rows, $levels) = (sums, rows, levels);
                 $accumulated
             };
+            fn accumulate_row(sums: __m512i, row: __m512i, levels: __m512i) -> __m512i = {
+                let ($sums, $rows, $levels) = (sums, row, levels);
+                $accumulated
+            };
+            fn totals(four: [__m512i; 4]) -> [i32; 4] = {
+                let eight = four!(|i| _mm256_add_epi32(
+                    _mm512_castsi512_si256(four[i]),
+                    _mm512_extracti64x4_epi64::<1>(four[i]),
+                ));
+                bytemuck::cast($crate::instruction_set::avx2::totals_of_eight(eight))
+            };
             fn upper_halves(words: __m512i) -> __m512 = _mm512_castsi512_ps(_mm512_and_si512(
                 words,
                 _mm512_set1_epi32(0xffff_0000_u32 as i32),

@@ -104,6 +104,9 @@ instruction_sets! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InstructionSet(Set);
 
+/// The time of a [thread's share](InstructionSet::thread_share).
+const THREAD_SHARE_NANOSECONDS: f64 = 1e6 / 3.0;
+
 impl InstructionSet {
     /// The best instruction set of this machine.
     pub fn best() -> Self {
@@ -131,6 +134,11 @@ impl InstructionSet {
     /// threads.
     pub(crate) fn thread_share(self) -> usize {
         self.about().thread_share
+    }
+
+    /// Products of a component and a query that a thread computes in a nanosecond.
+    pub(crate) fn products_per_nanosecond(self) -> f64 {
+        self.about().thread_share as f64 / THREAD_SHARE_NANOSECONDS
     }
 
     /// Float64 multiply-adds per task of a full pass: about 40 microseconds of a thread.

@@ -14,7 +14,8 @@ macro_rules! with_16_bytes {
     (
         signed $signed:literal,
         levels $level_type:ty: |$four:ident| $four_levels:expr,
-        accumulate |$sums:ident, $rows:ident, $levels:ident| $accumulated:expr
+        accumulate |$sums:ident, $rows:ident, $levels:ident| $accumulated:expr,
+        accumulate_row |$row_sums:ident, $row:ident, $of_row:ident| $row_accumulated:expr
     ) => {
         const TILE: [usize; 2] = [2, 2];
         const FEW_TILE: [usize; 2] = [2, 1];
@@ -81,6 +82,25 @@ macro_rules! with_16_bytes {
                     let ($sums, $rows) = (sums[i], rows[i]);
                     $accumulated
                 })
+            };
+            fn accumulate_row(sums: [int32x4_t; 4], row: [int32x4_t; 4], levels: [int32x4_t; 4])
+                -> [int32x4_t; 4] = {
+                // From −128 instead of 0, as in `join`.
+                let flip = vdupq_n_s32(if $signed { 0x8080_8080_u32 as i32 } else { 0 });
+                four!(|i| {
+                    let ($row_sums, $of_row) = (sums[i], levels[i]);
+                    let $row = veorq_s32(row[i], flip);
+                    $row_accumulated
+                })
+            };
+            fn totals(four: [[int32x4_t; 4]; 4]) -> [i32; 4] = {
+                let [a, b, c, d] = four!(|i| vaddq_s32(
+                    vaddq_s32(four[i][0], four[i][1]),
+                    vaddq_s32(four[i][2], four[i][3]),
+                ));
+                let mut totals = [0; 4];
+                vst1q_s32(totals.as_mut_ptr(), vpaddq_s32(vpaddq_s32(a, b), vpaddq_s32(c, d)));
+                totals
             };
             fn upper_halves(words: [int32x4_t; 4]) -> [float32x4_t; 4] = {
                 let upper = vdupq_n_s32(0xffff_0000_u32 as i32);
@@ -173,13 +193,19 @@ impl Vectors for Neon {
     with_16_bytes! {
         signed true,
         levels int8x16_t: |four| vreinterpretq_s8_s32(vdupq_n_s32(i32::from_le_bytes(four))),
-        accumulate |sums, rows, levels| {
-            let rows = vreinterpretq_s8_s32(rows);
-            let first = vmull_s8(vget_low_s8(rows), vget_low_s8(levels));
-            let second = vmull_high_s8(rows, levels);
-            vpadalq_s16(sums, vpaddq_s16(first, second))
-        }
+        accumulate |sums, rows, levels| add_products(sums, rows, levels),
+        accumulate_row |sums, row, levels| add_products(sums, row, vreinterpretq_s8_s32(levels))
     }
+}
+
+/// Adds four products of signed bytes to each sum.
+#[target_feature(enable = "neon")]
+#[inline]
+fn add_products(sums: int32x4_t, rows: int32x4_t, levels: int8x16_t) -> int32x4_t {
+    let rows = vreinterpretq_s8_s32(rows);
+    let first = vmull_s8(vget_low_s8(rows), vget_low_s8(levels));
+    let second = vmull_high_s8(rows, levels);
+    vpadalq_s16(sums, vpaddq_s16(first, second))
 }
 
 /// Queries of a set with its own way to multiply groups of them: their components alternate.

@@ -34,7 +34,8 @@ impl Vectors for NeonDotprod {
     with_16_bytes! {
         signed true,
         levels f32: |four| f32::from_bits(u32::from_le_bytes(four)),
-        accumulate |sums, rows, levels| sdot(sums, rows, levels)
+        accumulate |sums, rows, levels| sdot(sums, rows, levels),
+        accumulate_row |sums, row, levels| sdot_of_row(sums, row, levels)
     }
 
     #[inline(always)]
@@ -141,6 +142,22 @@ fn sdot_with<const QUERY: usize>(
         asm!(
             "sdot {0:v}.4s, {1:v}.16b, {2:v}.4b[{3}]",
             inout(vreg) sums, in(vreg) rows, in(vreg) levels, const QUERY,
+            options(pure, nomem, nostack, preserves_flags)
+        );
+    }
+    sums
+}
+
+/// Adds four products of signed bytes to each sum: those of a row with as many levels.
+#[target_feature(enable = "neon,dotprod")]
+#[inline]
+#[allow(unsafe_code)]
+fn sdot_of_row(mut sums: int32x4_t, row: int32x4_t, levels: int32x4_t) -> int32x4_t {
+    // SAFETY: touches no memory, and the processor has the instruction.
+    unsafe {
+        asm!(
+            "sdot {0:v}.4s, {1:v}.16b, {2:v}.16b",
+            inout(vreg) sums, in(vreg) row, in(vreg) levels,
             options(pure, nomem, nostack, preserves_flags)
         );
     }

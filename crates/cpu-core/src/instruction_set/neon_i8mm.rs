@@ -36,7 +36,8 @@ impl Vectors for NeonI8mm {
     with_16_bytes! {
         signed false,
         levels f32: |four| f32::from_bits(u32::from_le_bytes(four)),
-        accumulate |sums, rows, levels| usdot(sums, rows, levels)
+        accumulate |sums, rows, levels| usdot(sums, rows, levels),
+        accumulate_row |sums, row, levels| usdot_of_row(sums, row, levels)
     }
 
     #[inline(always)]
@@ -144,6 +145,22 @@ fn usdot(mut sums: int32x4_t, rows: int32x4_t, levels: f32) -> int32x4_t {
         asm!(
             "usdot {0:v}.4s, {1:v}.16b, {2:v}.4b[0]",
             inout(vreg) sums, in(vreg) rows, in(vreg) levels,
+            options(pure, nomem, nostack, preserves_flags)
+        );
+    }
+    sums
+}
+
+/// The same of a row with as many levels.
+#[target_feature(enable = "neon,dotprod,i8mm")]
+#[inline]
+#[allow(unsafe_code)]
+fn usdot_of_row(mut sums: int32x4_t, row: int32x4_t, levels: int32x4_t) -> int32x4_t {
+    // SAFETY: touches no memory, and the processor has the instruction.
+    unsafe {
+        asm!(
+            "usdot {0:v}.4s, {1:v}.16b, {2:v}.16b",
+            inout(vreg) sums, in(vreg) row, in(vreg) levels,
             options(pure, nomem, nostack, preserves_flags)
         );
     }

@@ -73,13 +73,18 @@ impl Vectors for Portable {
             [each!(|i| bytes[i] & 0x0f0f_0f0f), each!(|i| bytes[i] >> 4 & 0x0f0f_0f0f)];
         fn levels(four: [u8; 4]) -> [i8; 4] = bytemuck::cast(four);
         fn accumulate(sums: [i32; 16], rows: [i32; 16], levels: [i8; 4]) -> [i32; 16] =
-            each!(|i| {
-                let mut sum = sums[i];
-                for (byte, level) in rows[i].to_le_bytes().into_iter().zip(levels) {
-                    sum = sum.wrapping_add(i32::from(byte) * i32::from(level));
+            each!(|i| add_products(sums[i], rows[i], levels));
+        fn accumulate_row(sums: [i32; 16], row: [i32; 16], levels: [i32; 16]) -> [i32; 16] =
+            each!(|i| add_products(sums[i], row[i], bytemuck::cast(levels[i])));
+        fn totals(four: [[i32; 16]; 4]) -> [i32; 4] = {
+            let mut totals = [0i32; 4];
+            for i in 0..4 {
+                for word in four[i] {
+                    totals[i] = totals[i].wrapping_add(word);
                 }
-                sum
-            });
+            }
+            totals
+        };
         fn upper_halves(words: [i32; 16]) -> [f32; 16] =
             each!(|i| f32::from_bits(words[i] as u32 & 0xffff_0000));
         fn lower_halves(words: [i32; 16]) -> [f32; 16] =
@@ -123,4 +128,13 @@ impl Vectors for Portable {
         fn fold(lanes: [f64; DOUBLES]) -> f64 = fold(lanes);
         fn widen(eight: &[u16; 8]) -> [f32; 8] = eight.map(from_float16);
     }
+}
+
+/// Adds the products of four unsigned bytes and four levels.
+#[inline(always)]
+fn add_products(mut sum: i32, bytes: i32, levels: [i8; 4]) -> i32 {
+    for (byte, level) in bytes.to_le_bytes().into_iter().zip(levels) {
+        sum = sum.wrapping_add(i32::from(byte) * i32::from(level));
+    }
+    sum
 }

@@ -85,18 +85,26 @@ impl Vectors for Sse2 {
                 four!(|i| _mm_and_si128(_mm_srli_epi16::<4>(bytes[i]), lower)),
             ]
         };
-        fn levels(four: [u8; 4]) -> [__m128i; 2] = {
-            let all = _mm_set1_epi32(i32::from_le_bytes(four));
-            [_mm_srai_epi16::<8>(_mm_slli_epi16::<8>(all)), _mm_srai_epi16::<8>(all)]
-        };
+        fn levels(four: [u8; 4]) -> [__m128i; 2] = widened(_mm_set1_epi32(i32::from_le_bytes(four)));
         fn accumulate(sums: [__m128i; 4], rows: [__m128i; 4], levels: [__m128i; 2])
-            -> [__m128i; 4] = {
-            let even = _mm_set1_epi16(0xff);
-            four!(|i| {
-                let first = _mm_madd_epi16(_mm_and_si128(rows[i], even), levels[0]);
-                let second = _mm_madd_epi16(_mm_srli_epi16::<8>(rows[i]), levels[1]);
-                _mm_add_epi32(_mm_add_epi32(sums[i], first), second)
-            })
+            -> [__m128i; 4] = four!(|i| add_products(sums[i], rows[i], levels));
+        fn accumulate_row(sums: [__m128i; 4], row: [__m128i; 4], levels: [__m128i; 4])
+            -> [__m128i; 4] = four!(|i| add_products(sums[i], row[i], widened(levels[i])));
+        fn totals(four: [[__m128i; 4]; 4]) -> [i32; 4] = {
+            let [a, b, c, d] = four!(|i| _mm_add_epi32(
+                _mm_add_epi32(four[i][0], four[i][1]),
+                _mm_add_epi32(four[i][2], four[i][3]),
+            ));
+            // Halves of two rows side by side, added; then the same of four.
+            let first = _mm_add_epi32(_mm_unpacklo_epi32(a, b), _mm_unpackhi_epi32(a, b));
+            let second = _mm_add_epi32(_mm_unpacklo_epi32(c, d), _mm_unpackhi_epi32(c, d));
+            let sums = _mm_add_epi32(
+                _mm_unpacklo_epi64(first, second),
+                _mm_unpackhi_epi64(first, second),
+            );
+            let mut totals = [0; 4];
+            _mm_storeu_si128(totals.as_mut_ptr().cast(), sums);
+            totals
         };
         fn upper_halves(words: [__m128i; 4]) -> [__m128; 4] = {
             let upper = _mm_set1_epi32(0xffff_0000_u32 as i32);
@@ -141,5 +149,25 @@ impl Vectors for Sse2 {
             fold(stored)
         };
         fn widen(eight: &[u16; 8]) -> [f32; 8] = eight.map(from_float16);
+    }
+}
+
+/// Signed bytes in 16 bits each: the first of each pair, and the second.
+#[inline(always)]
+#[allow(unsafe_code, unused_unsafe)]
+fn widened(levels: __m128i) -> [__m128i; 2] {
+    // SAFETY: every x86-64 has SSE2.
+    unsafe { [_mm_srai_epi16::<8>(_mm_slli_epi16::<8>(levels)), _mm_srai_epi16::<8>(levels)] }
+}
+
+/// Adds four products of unsigned bytes and [widened] levels to each sum.
+#[inline(always)]
+#[allow(unsafe_code, unused_unsafe)]
+fn add_products(sums: __m128i, rows: __m128i, levels: [__m128i; 2]) -> __m128i {
+    // SAFETY: every x86-64 has SSE2.
+    unsafe {
+        let first = _mm_madd_epi16(_mm_and_si128(rows, _mm_set1_epi16(0xff)), levels[0]);
+        let second = _mm_madd_epi16(_mm_srli_epi16::<8>(rows), levels[1]);
+        _mm_add_epi32(_mm_add_epi32(sums, first), second)
     }
 }

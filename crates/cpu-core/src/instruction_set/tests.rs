@@ -72,6 +72,9 @@ struct Results {
     halves: [[u8; 64]; 2],
     /// Products with the joined bytes, and with the halves.
     products: [[[i32; 16]; 2]; 2],
+    /// Products of a row with as many levels.
+    of_row: [i32; 16],
+    totals: [i32; 4],
     upper_halves: [u32; 16],
     lower_halves: [u32; 16],
     converted: [u32; 16],
@@ -137,6 +140,8 @@ impl<const WORK: usize> Kernel for Operate<'_, WORK> {
             joined: joined.map(|bytes| store(bytes).0),
             halves: of_high.map(|bytes| store(bytes).0),
             products,
+            of_row: integers(vectors.accumulate_row(a, high, vectors.load(&repeated(levels)))),
+            totals: vectors.totals([a, b, vectors.add(a, b), vectors.splat(words[0][1])]),
             upper_halves: bits(store_floats(vectors.upper_halves(a))),
             lower_halves: bits(store_floats(vectors.lower_halves(a))),
             converted: bits(store_floats(vectors.convert(a))),
@@ -150,6 +155,12 @@ impl<const WORK: usize> Kernel for Operate<'_, WORK> {
         };
         (V::SIGNED, results, store_floats(vectors.fused(x, y, z)))
     }
+}
+
+/// A line of the four levels and the same in other orders.
+fn repeated(levels: &[i8; 4]) -> Line {
+    let level = |i: usize| levels[(i + i / 4) % 4] as u8;
+    Line(std::array::from_fn(level))
 }
 
 /// The same by their formulas.
@@ -174,6 +185,11 @@ fn expected(operands: &Operands, signed: bool) -> Results {
             each(&|r| a[r] + of_row(r))
         })
     });
+    let own = repeated(levels).0;
+    let of_row = |r: usize| -> i32 {
+        (4 * r..4 * r + 4).map(|i| value(high[i] ^ flip) * i32::from(own[i] as i8)).sum()
+    };
+    let total = |words: &[i32; 16]| words.iter().sum::<i32>();
     let mut lanes = [0.0; LANES];
     for (lane, (one, other)) in lanes.iter_mut().zip(doubles[0].iter().zip(&doubles[1])) {
         *lane += one * other;
@@ -187,6 +203,8 @@ fn expected(operands: &Operands, signed: bool) -> Results {
         joined,
         halves: of_high,
         products,
+        of_row: each(&|r| a[r] + of_row(r)),
+        totals: [total(a), total(b), total(a) + total(b), 16 * a[1]],
         upper_halves: of_floats(&|i| f32::from_bits(a[i] as u32 & 0xffff_0000)),
         lower_halves: of_floats(&|i| f32::from_bits((a[i] as u32) << 16)),
         converted: of_floats(&|i| a[i] as f32),

@@ -99,6 +99,18 @@ pub(crate) trait Vectors: Copy {
     /// [`SIGNED`](Self::SIGNED), and signed levels.
     fn accumulate(self, sums: Self::Words, rows: Self::Words, levels: Self::Levels) -> Self::Words;
 
+    /// Adds to each sum four products of bytes of one row, unsigned in any set, and of as many
+    /// levels. If the set is [`SIGNED`](Self::SIGNED), it multiplies them counted from −128.
+    fn accumulate_row(
+        self,
+        sums: Self::Words,
+        row: Self::Words,
+        levels: Self::Words,
+    ) -> Self::Words;
+
+    /// The sum of all sixteen of each.
+    fn totals(self, four: [Self::Words; 4]) -> [i32; 4];
+
     /// The float32 whose upper 16 bits are the upper halves of the words, and whose others are 0.
     fn upper_halves(self, words: Self::Words) -> Self::Floats;
 

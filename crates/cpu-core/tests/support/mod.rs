@@ -200,7 +200,7 @@ pub(crate) fn expected(model: &Arc<ModelStore>, batch: &[&Query]) -> Vec<Vec<(u3
     bits(&ReferenceEngine::new(model.clone()).search(batch).unwrap())
 }
 
-/// The certified engine with its table, forced on these paths.
+/// The certified engine with its tables, forced on these paths.
 pub(crate) fn certified(
     model: &Arc<ModelStore>,
     threads: usize,
@@ -208,7 +208,8 @@ pub(crate) fn certified(
     paths: Paths,
 ) -> CpuEngine {
     let instructions = Some(instructions);
-    let options = Options { threads, instructions, paths, ..Options::default() };
+    let by_rows = paths.gather.is_some();
+    let options = Options { threads, instructions, paths, by_rows, ..Options::default() };
     let mut engine = CpuEngine::new(model.clone(), options).unwrap();
     engine.wait_for_tables();
     assert!(engine.table().is_some());

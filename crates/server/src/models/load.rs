@@ -412,10 +412,11 @@ fn check_memory(
 }
 
 /// Bytes of memory that another model needs: its files, which are mapped, and the derived table of
-/// its engine, with a byte for each component.
+/// its engine, with a byte for each component; with attributes, two of them.
 fn needed_memory(model: &ModelStore) -> u64 {
     let (rows, dim) = (model.rows() as u64, model.dim() as u64);
     let (header, rounded_dim) = (model.header(), dim.next_multiple_of(64));
     let files = rows * (4 * dim + 16) + header.words_bytes + header.index_bytes;
-    files + rows * (rounded_dim + 64)
+    let tables = if model.attributes().is_some() { 2 } else { 1 };
+    files + tables * rows * (rounded_dim + 64)
 }

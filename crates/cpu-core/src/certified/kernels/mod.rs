@@ -12,12 +12,16 @@
 //!         flag the rows of which bound < offset does not hold
 //! ```
 //!
+//! Rows of a set are not in strips: those from anywhere in the table by rows are multiplied one by
+//! one, and compared 32 at a time (gather.rs).
+//!
 //! `sum` adds the products of a row's levels, counted from 0, with the query's. A set that
 //! multiplies signed bytes counts a row's levels from −128 instead; then the bias is already
 //! absent.
 
 mod compare;
 mod few;
+mod gather;
 mod scan;
 mod tile;
 
@@ -27,6 +31,7 @@ mod tests;
 use super::bounds::Threshold;
 use super::layout::{Layout, Line, STRIP_BLOCKS, STRIP_ROWS, Sums};
 use crate::prefetch::{Cache, prefetch_line};
+pub(crate) use gather::{BringTogether, Gather, RowLines, scale_of};
 pub(crate) use scan::{BothPlanes, Scan};
 
 /// Up to this many queries, unpacking a strip to memory for all queries does not pay.

@@ -106,7 +106,11 @@ const _: () = assert!(GROUP_QUERIES == 32, "a multiple of every set's group");
 /// A block with a byte a component: line `i` has components `4i` to `4i + 3`, unless lines are
 /// arranged for matrices.
 #[inline(always)]
-fn unfold<V: Vectors, const ARRANGED: bool>(vectors: V, block: &Block<'_>, unfolded: &mut [Line]) {
+pub(super) fn unfold<V: Vectors, const ARRANGED: bool>(
+    vectors: V,
+    block: &Block<'_>,
+    unfolded: &mut [Line],
+) {
     // Sliced once, so that the loop has no bounds checks.
     let lines = block.high.len();
     let low = block.low.map(|low| &low[..lines]);

@@ -2,12 +2,16 @@
 
 mod obvious;
 
+use contract::Row;
 use proptest::prelude::*;
 
-use super::{Asked, BothPlanes, Flagged, GROUP_QUERIES, Purpose, Scan, Space, Strips};
+use super::{
+    Asked, BothPlanes, BringTogether, Flagged, GROUP_QUERIES, Gather, Purpose, RowLines, Scan,
+    Space, Strips,
+};
 use crate::InstructionSet;
 use crate::certified::bounds::Threshold;
-use crate::certified::layout::{Layout, Line, STRIP_BLOCKS, STRIP_ROWS, Sums};
+use crate::certified::layout::{BLOCK_ROWS, Layout, Line, STRIP_BLOCKS, STRIP_ROWS, Sums};
 
 /// Bytes from a seed (SplitMix64).
 fn fill(bytes: &mut [u8], mut seed: u64) {
@@ -108,6 +112,9 @@ proptest! {
             let purpose = Purpose::Sample(found);
             set.run(Scan { strips, asked, space: &mut space, purpose });
             prop_assert_eq!(found, expected, "{}", set);
+            if with_low {
+                check_gathered(set, strips, asked, seed)?;
+            }
             // Sums of both planes, of blocks in any order.
             for strip in strips.iter() {
                 for block in strip.into_iter() {
@@ -121,6 +128,35 @@ proptest! {
             }
         }
     }
+}
+
+/// Brings the rows of the strips together, and gathers some of them: in any order, some twice.
+fn check_gathered(
+    set: InstructionSet,
+    strips: Strips<'_>,
+    asked: Asked<'_>,
+    seed: u64,
+) -> Result<(), TestCaseError> {
+    let layout = strips.layout;
+    let row_lines = layout.dim / 64 + 1 + usize::from(layout.dim % 64 > 60);
+    let mut lines = vec![Line([0xaa; 64]); layout.blocks() * BLOCK_ROWS * row_lines];
+    let mut space = Space::new(layout, asked.thresholds.len());
+    for (block, rows) in strips.iter().flatten().zip(lines.chunks_exact_mut(BLOCK_ROWS * row_lines))
+    {
+        rows.fill(Line::ZERO);
+        set.run(BringTogether { block, space: &mut space, rows });
+    }
+    let random = |i: u64| model_store::synth::split_mix(seed ^ i);
+    let number = random(0) as usize % (3 * STRIP_ROWS);
+    let row = |i: usize| Row((random(i as u64) % layout.rows as u64) as u32);
+    let members: Vec<Row> = (1..=number).map(row).collect();
+    let expected = obvious::gather(strips, &members, asked);
+    let mut found = Vec::new();
+    let rows = RowLines { lines: &lines, row_lines };
+    set.run(Gather { rows, members: &members, asked, space: &mut space, found: &mut found });
+    // What stands for nothing has a scale of zero, and the bound of no row.
+    prop_assert_eq!(found, expected, "{}", set);
+    Ok(())
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The loops as plainly as possible, which those of every instruction set are tested against.
 
+use contract::Row;
+
 use super::super::{Asked, Block, Flagged, Purpose, Space, Strips};
 use crate::certified::layout::{BLOCK_ROWS, Line, RowScale, STRIP_BLOCKS, STRIP_ROWS, Sums};
 
@@ -35,6 +37,37 @@ pub(super) fn scan(
             Purpose::Sample(best) => sample(&blocks, sums, asked, best),
         }
     }
+}
+
+/// Multiplies some rows of the strips by all queries, and finds those that may be among a query's
+/// best, 32 at a time.
+pub(super) fn gather(strips: Strips<'_>, members: &[Row], asked: Asked<'_>) -> Vec<Flagged> {
+    let mut found = Vec::new();
+    for (strip, members) in members.chunks(STRIP_ROWS).enumerate() {
+        let mut unfolded = vec![Line::ZERO; STRIP_BLOCKS * strips.layout.unfolded_lines()];
+        let mut scales = [Line::ZERO; STRIP_BLOCKS];
+        for (i, member) in members.iter().enumerate() {
+            let (from, r) = (member.index() / BLOCK_ROWS, member.index() % BLOCK_ROWS);
+            let of_strip = strips.iter().nth(from / STRIP_BLOCKS).unwrap();
+            let from = &of_strip[from % STRIP_BLOCKS];
+            let mut block = vec![Line::ZERO; strips.layout.unfolded_lines()];
+            unfold(from, &mut block);
+            let (b, to) = (i / BLOCK_ROWS, i % BLOCK_ROWS);
+            let lines = unfolded.chunks_exact_mut(block.len()).nth(b).unwrap();
+            for (to_line, line) in lines.iter_mut().zip(&block) {
+                to_line.0[4 * to..][..4].copy_from_slice(&line.0[4 * r..][..4]);
+            }
+            scales[b].0[4 * to..][..4].copy_from_slice(&from.scales.0[4 * r..][..4]);
+        }
+        let mut sums = Vec::new();
+        for query in asked.queries.chunks_exact(asked.query_lines).take(asked.thresholds.len()) {
+            let of_blocks = unfolded.chunks_exact(unfolded.len() / STRIP_BLOCKS);
+            sums.extend(of_blocks.map(|block| products(block, query)));
+        }
+        let block = |b: usize| Block { high: &[], low: None, scales: &scales[b] };
+        admitted(strip, &[block(0), block(1)], &sums, asked, &mut found);
+    }
+    found
 }
 
 /// The sums of one block, with all 8 bits, with both planes of a query, `[2, query_lines]`.
