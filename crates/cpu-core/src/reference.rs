@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use contract::full_pass::first_of_each;
 use contract::{
     Device, EngineDescription, EngineError, Expansion, Filter, FullPassAnswer, FullPassEngine,
     FullPassPart, FullPassQuery, HasTable, HeadEngine, Hit, PartOfExpansion, Query, RankedRow, Row,
@@ -146,6 +147,9 @@ fn full_pass_one(table: &Table<'_>, query: &FullPassQuery) -> FullPassAnswer {
     let ranks = query.ranked.iter().map(rank).collect();
     let higher = |&score: &f64| hits.iter().filter(|hit| hit.score > score).count() as u32;
     let above = query.above.iter().map(higher).collect();
+    if let Some(groups) = &query.groups {
+        first_of_each(&**groups, &mut hits);
+    }
     hits.truncate(query.k);
     hits.shrink_to_fit();
     FullPassAnswer { hits, ranks, above }

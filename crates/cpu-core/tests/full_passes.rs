@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::support::{self, FilterSeed, filters, model, repeating_model, tables};
+use contract::full_pass::first_of_each;
 use contract::{
     Filter, FullPassAnswer, FullPassEngine, FullPassPart, FullPassQuery, Hit, Query, QueryVector,
     RankedRow, Row, Scoring, SearchEngine,
@@ -15,8 +16,8 @@ use model_store::ModelStore;
 use model_store::synth::split_mix;
 use proptest::prelude::*;
 
-/// Seeds of a query: (scoring, k, filter, ranked rows).
-type Seed = (ScoringSeed, usize, FilterSeed, Vec<u32>);
+/// Seeds of a query: (scoring, k, filter, ranked rows, number of groups).
+type Seed = (ScoringSeed, usize, FilterSeed, Vec<u32>, Option<u64>);
 
 #[derive(Debug, Clone)]
 enum ScoringSeed {
@@ -39,6 +40,7 @@ fn seeds() -> impl Strategy<Value = Vec<Seed>> {
         prop_oneof![Just(0usize), Just(1), 1usize..120],
         filters(),
         prop::collection::vec(0u32..100, 0..6),
+        prop::option::of(prop_oneof![1u64..5, 1u64..200]),
     );
     prop::collection::vec(seed, 0..20)
 }
@@ -47,7 +49,7 @@ fn queries(model: &ModelStore, seeds: Vec<Seed>) -> Vec<FullPassQuery> {
     let table = model.table();
     let row = |seed: u32| Row(seed % model.rows() as u32);
     let rows = |seeds: Vec<u32>| seeds.into_iter().map(row).collect::<Vec<Row>>();
-    let make = |(scoring, k, filter, ranked): Seed| {
+    let make = |(scoring, k, filter, ranked, groups): Seed| {
         let scoring = match scoring {
             ScoringSeed::Cosine(Ok(seed)) => {
                 Scoring::vector(&table, QueryVector::Row(row(seed))).ok()
@@ -62,7 +64,9 @@ fn queries(model: &ModelStore, seeds: Vec<Seed>) -> Vec<FullPassQuery> {
                 Scoring::pair_direction(&table, row(b), row(c), row(a)).ok()
             }
         };
-        Some(FullPassQuery::new(scoring?, k, filter.of(model.rows()), rows(ranked)))
+        let query = FullPassQuery::new(scoring?, k, filter.of(model.rows()), rows(ranked));
+        let groups = groups.map(|count| support::groups(model.rows(), count));
+        Some(FullPassQuery { groups, ..query })
     };
     seeds.into_iter().filter_map(make).collect()
 }
@@ -186,7 +190,12 @@ proptest! {
             );
             let all = engine.full_pass(&[&all]).unwrap().remove(0).hits;
             prop_assert!(all.is_sorted());
-            prop_assert_eq!(&answer.hits, &all[..query.k.min(all.len())]);
+            let mut best = all.clone();
+            if let Some(groups) = &query.groups {
+                first_of_each(&**groups, &mut best);
+            }
+            best.truncate(query.k);
+            prop_assert_eq!(answer.hits, best);
             for (&row, ranked) in query.ranked.iter().zip(answer.ranks) {
                 let index = all.iter().position(|hit| hit.row == row);
                 let rank = index.map(|index| index as u32 + 1);

@@ -2,10 +2,26 @@
 //! above it. Of rows with the same score, those of shards before it rank before it, and those of
 //! shards after it do not.
 
+use std::sync::Arc;
+
+use contract::full_pass::{Groups, first_of_each};
 use contract::{FullPassAnswer, FullPassPart, FullPassQuery, Hit, RankedRow, Row};
 
 use crate::join::merge;
 use crate::shard::Shard;
+
+/// The groups of a table's rows, for a shard whose first row is this one.
+#[derive(Debug)]
+struct GroupsFrom {
+    of: Arc<dyn Groups>,
+    first: u32,
+}
+
+impl Groups for GroupsFrom {
+    fn group(&self, row: Row) -> Option<u64> {
+        self.of.group(Row(self.first + row.0))
+    }
+}
 
 /// Ranked rows that are scored before the caller is asked whether to go on.
 const SCORED_TOGETHER: usize = 64;
@@ -49,7 +65,11 @@ pub(crate) fn query(part: &FullPassPart, shard: &Shard) -> Option<FullPassQuery>
         }
     }
     let scoring = query.scoring.moved(|vector| shard.vector(vector));
-    Some(FullPassQuery { scoring, k: query.k, filter, ranked, above })
+    let groups = query.groups.clone().map(|of| {
+        let first = shard.rows.start as u32;
+        Arc::new(GroupsFrom { of, first }) as Arc<dyn Groups>
+    });
+    Some(FullPassQuery { scoring, k: query.k, filter, ranked, above, groups })
 }
 
 /// Joins the answers of these shards, each to its own query.
@@ -72,7 +92,17 @@ pub(crate) fn join(part: &FullPassPart, answers: Vec<(&Shard, FullPassAnswer)>) 
         RankedRow { row, score, rank: known.map(|index| before[index].1 + 1) }
     };
     let ranks = part.query().ranked.iter().map(ranked).collect();
-    let hits = merge(lists.into_iter(), part.query().k);
+    let FullPassQuery { k, groups, .. } = part.query();
+    let hits = match groups {
+        None => merge(lists.into_iter(), *k),
+        Some(groups) => {
+            // Several shards may have rows of the same group.
+            let mut hits = merge(lists.into_iter(), usize::MAX);
+            first_of_each(&**groups, &mut hits);
+            hits.truncate(*k);
+            hits
+        }
+    };
     // Nobody asks shards of shards.
     FullPassAnswer { hits, ranks, above: Vec::new() }
 }

@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use shards::{Shards, split_evenly};
 
 use crate::support::{
-    Seed, bitmap, bits, model, model_under_dot, queries, repeating_model, seeds,
+    Seed, bitmap, bits, groups, model, model_under_dot, queries, repeating_model, seeds,
     tables_of_both_metrics,
 };
 
@@ -153,9 +153,13 @@ proptest! {
             ranked.iter().map(|row| Row(row % model.rows() as u32)).collect();
         let full: Vec<FullPassQuery> = queries
             .iter()
-            .map(|query| {
+            .enumerate()
+            .map(|(index, query)| {
                 let (scoring, filter) = (query.scoring(), query.filter.clone());
-                FullPassQuery::new(scoring, query.k % 40, filter, ranked.clone())
+                let pass = FullPassQuery::new(scoring, query.k % 40, filter, ranked.clone());
+                let is_grouped = index % 2 == 1;
+                let groups = is_grouped.then(|| groups(model.rows(), 1 + query.k as u64));
+                FullPassQuery { groups, ..pass }
             })
             .collect();
         let expected = reference.full_pass(&full.iter().collect::<Vec<_>>()).unwrap();

@@ -5,9 +5,14 @@
 //! lower rows first between equal scores, and a [`Filter`] that applies before `k`. Its minimum
 //! score applies to the score that is ranked.
 
+mod groups;
+mod list;
 mod part;
 
+pub use groups::{Groups, first_of_each};
 pub use part::{FullPassPart, FullPassShare};
+
+use std::sync::Arc;
 
 use super::{Filter, Hit, Query, Row, Scoring, Table};
 
@@ -26,6 +31,9 @@ const RANK_WORK: usize = 30;
 /// This many hits cost one multiply-add per row: few rows are kept, but relatively more of a small
 /// table.
 const HITS_PER_WORK: usize = 32;
+/// Cost of a row's group, which is looked up until there are `k` groups whose best rows are better
+/// than the row; if the table has fewer groups, always.
+const GROUP_WORK: usize = 100;
 
 /// A query of a full pass: the `k` best rows by `scoring` among those that pass `filter`, the exact
 /// ranks of the `ranked` rows, and how many rows that pass have higher scores than those of
@@ -43,6 +51,8 @@ pub struct FullPassQuery {
     /// The scores above which rows are counted, none of them NaN: for ranks of rows that a part of a
     /// table does not have.
     pub above: Vec<f64>,
+    /// Of each of these groups, only the best row that passes is a hit. Ranks count all rows.
+    pub groups: Option<Arc<dyn Groups>>,
 }
 
 impl FullPassQuery {
@@ -51,14 +61,14 @@ impl FullPassQuery {
     /// the table that the scoring was made for, in any order; an engine refuses others, see
     /// [`fits`](Self::fits).
     pub fn new(scoring: Scoring, k: usize, filter: Filter, ranked: Vec<Row>) -> Self {
-        Self { scoring, k, filter, ranked, above: Vec::new() }
+        Self { scoring, k, filter, ranked, above: Vec::new(), groups: None }
     }
 
     /// The full pass that gives the same answer as the search `query`: the same rows and score
     /// bits.
     pub fn of_search(query: &Query) -> Self {
         let (scoring, filter) = (query.scoring(), query.filter.clone());
-        Self { scoring, k: query.k, filter, ranked: Vec::new(), above: Vec::new() }
+        Self::new(scoring, query.k, filter, Vec::new())
     }
 
     /// Estimates the cost of one row of a full pass without the dot products: formula, list and
@@ -69,7 +79,8 @@ impl FullPassQuery {
             ranked => RANK_WORK * (ranked + 1).ilog2() as usize,
         };
         let formula = VECTOR_WORK * self.scoring.vectors().len();
-        QUERY_WORK + formula + ranks + self.k / HITS_PER_WORK
+        let groups = if self.groups.is_some() { GROUP_WORK } else { 0 };
+        QUERY_WORK + formula + ranks + groups + self.k / HITS_PER_WORK
     }
 
     /// Whether the query fits a table of this shape, so that it can't read past the table's end.

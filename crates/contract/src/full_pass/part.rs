@@ -7,6 +7,7 @@
 //! row is the sum of the counts up to its own position. If few rows are ranked, it is faster to
 //! compare each of them with some rows of the table at a time.
 
+use super::list::List;
 use super::{FullPassAnswer, FullPassQuery, RankedRow};
 use crate::{Filter, Hit, Row, Table};
 
@@ -64,7 +65,8 @@ impl FullPassPart {
         let mut ranked = query.ranked.clone();
         ranked.sort_unstable();
         ranked.dedup();
-        let (list, scores) = (List::new(query.k), Vec::with_capacity(ranked.len()));
+        let list = List::new(query.k, query.groups.as_ref());
+        let scores = Vec::with_capacity(ranked.len());
         Self {
             query,
             list,
@@ -237,7 +239,7 @@ impl FullPassPart {
     /// An empty share, for rows not processed yet. Cheap: a slice needs one per thread.
     pub fn share(&self) -> FullPassShare {
         let mut share = FullPassShare {
-            list: List { worst: self.list.worst, ..List::new(self.query.k) },
+            list: self.list.emptied(),
             least_kept: self.least_kept(),
             floor: f64::NEG_INFINITY,
             counts: Vec::new(),
@@ -344,7 +346,7 @@ impl FullPassPart {
 
     /// Merges a thread's share.
     pub fn merge(&mut self, share: FullPassShare) {
-        share.list.hits.into_iter().for_each(|hit| self.list.push(hit));
+        self.list.append(share.list);
         for (count, more) in self.counts.iter_mut().zip(share.counts) {
             *count += more;
         }
@@ -401,44 +403,6 @@ impl FullPassShare {
             self.least_kept = self.least_kept.max(worst.score);
         }
         self.floor = self.least_kept.min(least_ranked);
-    }
-}
-
-/// The best `k` hits, with room for as many more. It is pruned only when full, so the cost per hit
-/// is the same for every `k`; a heap's cost grows with its size.
-#[derive(Debug, Clone)]
-struct List {
-    k: usize,
-    hits: Vec<Hit>,
-    /// At least `k` hits are at least this good, so worse ones are rejected. It only rises.
-    worst: Option<Hit>,
-}
-
-/// Room for hits beyond twice `k`.
-const MORE_ROOM: usize = 16;
-
-impl List {
-    fn new(k: usize) -> Self {
-        Self { k, hits: Vec::new(), worst: None }
-    }
-
-    fn push(&mut self, hit: Hit) {
-        if self.k == 0 || self.worst.is_some_and(|worst| worst < hit) {
-            return;
-        }
-        self.hits.push(hit);
-        if self.hits.len() >= self.k.saturating_mul(2).saturating_add(MORE_ROOM) {
-            let (_, worst, _) = self.hits.select_nth_unstable(self.k - 1);
-            self.worst = Some(*worst);
-            self.hits.truncate(self.k);
-        }
-    }
-
-    fn into_sorted(mut self) -> Vec<Hit> {
-        self.hits.sort_unstable();
-        self.hits.truncate(self.k);
-        self.hits.shrink_to_fit();
-        self.hits
     }
 }
 

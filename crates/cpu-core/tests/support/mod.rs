@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use contract::full_pass::Groups;
 use contract::{
     Filter, Hit, Metric, Query, QueryVector, Row, RowBitmap, RowSet, Scoring, SearchEngine,
 };
@@ -67,6 +68,16 @@ pub(crate) fn model_under_dot(dim: usize, rows: &[Vec<f32>], biases: Option<&[f3
     let words: Vec<String> = (0..rows.len()).map(|row| format!("w{row}")).collect();
     let rows = words.iter().map(String::as_str).zip(rows.iter().map(Vec::as_slice));
     ModelStore::from_rows_under_dot("random", dim, rows, biases).unwrap()
+}
+
+/// Groups of rows: the first has more than all others together, and some rows are in none.
+pub(crate) fn groups(rows: usize, count: u64) -> Arc<dyn Groups> {
+    let group = |row: u64| match split_mix(row) % 10 {
+        0 => None,
+        1..7 => Some(0),
+        _ => Some(split_mix(row + 1) % count),
+    };
+    Arc::new((0..rows as u64).map(group).collect::<Vec<_>>())
 }
 
 /// Seeds of a query: (ranking, k, filter).

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use contract::full_pass::Groups;
 use contract::{
     Filter, FullPassAnswer, FullPassEngine, FullPassPart, FullPassQuery, QueryVector, Row,
     RowBitmap, RowSet, Scoring,
@@ -43,6 +44,16 @@ fn scoring(model: &ModelStore, numbers: &mut Numbers) -> Option<Scoring> {
     }
 }
 
+/// Groups of rows, the first of which has about half of them; some rows are in none.
+fn groups(rows: usize, count: u64) -> Arc<dyn Groups> {
+    let group = |row: u64| match row % 7 {
+        0 => None,
+        1..4 => Some(0),
+        _ => Some(row / 7 % count),
+    };
+    Arc::new((0..rows as u64).map(group).collect::<Vec<_>>())
+}
+
 /// Queries by every formula; a row may be ranked, excluded, and a word of the formula.
 fn passes(model: &ModelStore, count: usize, numbers: &mut Numbers) -> Vec<FullPassQuery> {
     let rows = model.rows();
@@ -72,7 +83,9 @@ fn passes(model: &ModelStore, count: usize, numbers: &mut Numbers) -> Vec<FullPa
         };
         let k = [0, 1, 10, 300, 2 * rows][numbers.below(5)];
         let ranked = some_rows(many[numbers.below(4)], rows, numbers);
-        passes.push(FullPassQuery::new(scoring, k, filter, ranked));
+        let pass = FullPassQuery::new(scoring, k, filter, ranked);
+        let groups = now_and_then(numbers).then(|| groups(rows, 1 + numbers.below(100) as u64));
+        passes.push(FullPassQuery { groups, ..pass });
     }
     passes
 }

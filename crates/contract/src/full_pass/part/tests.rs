@@ -3,8 +3,16 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::full_pass::{Groups, first_of_each};
 use crate::{Filter, QueryVector, RowBitmap, Scoring, score};
 use proptest::prelude::*;
+
+/// A group for each row, or none; one of them may have nearly all rows.
+fn groups() -> impl Strategy<Value = Vec<Option<u64>>> {
+    let group = prop_oneof![1 => Just(None), 2 => (0u64..20).prop_map(Some)];
+    let group = prop_oneof![group, prop_oneof![19 => Just(Some(7)), 1 => Just(None)]];
+    prop::collection::vec(group, 40)
+}
 
 proptest! {
     #[test]
@@ -17,6 +25,7 @@ proptest! {
         (k, min_score) in (0usize..40, prop::option::of(-1.0f64..1.0)),
         (cuts, given) in (prop::collection::vec(0usize..40, 0..5), 0usize..12),
         above in prop::collection::vec(prop_oneof![-1.0f64..1.0, Just(0.0), Just(-0.0), Just(1.0)], 0..3),
+        groups in prop::option::of(groups()),
     ) {
         let components = &components[..components.len() / 2 * 2];
         let norms: Vec<f64> = components.chunks(2).map(score::norm).collect();
@@ -35,7 +44,8 @@ proptest! {
         let mut above = above;
         above.extend((0..norms.len() as u32).step_by(7).filter_map(|row| scoring.score_of_row(&table, Row(row))));
         let query = FullPassQuery::new(scoring, k, filter.clone(), ranked.clone());
-        let query = FullPassQuery { above: above.clone(), ..query };
+        let groups = groups.map(|groups| Arc::new(groups) as Arc<dyn Groups>);
+        let query = FullPassQuery { above: above.clone(), groups: groups.clone(), ..query };
 
         let mut sorted: Vec<Hit> = (0..norms.len() as u32)
             .map(Row)
@@ -100,6 +110,9 @@ proptest! {
             if cut[0] % 2 == 0 { part.merge(share) } else { shares.push(share) }
         }
         shares.into_iter().for_each(|share| part.merge(share));
+        if let Some(groups) = groups {
+            first_of_each(&*groups, &mut sorted);
+        }
         sorted.truncate(k);
         prop_assert_eq!(part.into_answer(), FullPassAnswer { hits: sorted.clone(), ranks, above });
     }
@@ -114,4 +127,22 @@ fn a_part_that_nobody_looked_at_has_an_empty_answer() {
     let rank = RankedRow { row: Row(1), score: None, rank: None };
     let ranks = vec![rank; 2];
     assert_eq!(answer, FullPassAnswer { hits: Vec::new(), ranks, above: Vec::new() });
+}
+
+#[test]
+fn groups_with_many_rows_take_little_room() {
+    let groups: Arc<dyn Groups> =
+        Arc::new((0..20_000).map(|row| Some(row % 3)).collect::<Vec<_>>());
+    let mut list = List::new(10, Some(&groups));
+    let scores = (0..20_000u32).map(|n| f64::from(n.wrapping_mul(2_654_435_761)) / 2f64.powi(32));
+    let hits = (0..).map(Row).zip(scores).map(|(row, score)| Hit { row, score });
+    let hits: Vec<Hit> = hits.collect();
+    for &hit in &hits {
+        list.push(hit);
+        assert!(list.len() <= 2 * 10 + 16, "{} hits are kept", list.len());
+    }
+    let mut expected = hits;
+    expected.sort();
+    first_of_each(&*groups, &mut expected);
+    assert_eq!((expected.len(), list.into_sorted()), (3, expected));
 }
