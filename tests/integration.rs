@@ -39,6 +39,7 @@ mod metrics;
 mod models;
 mod one_model;
 mod openapi;
+mod pages;
 mod replicas;
 mod requests;
 mod restarts;

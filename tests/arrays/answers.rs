@@ -22,6 +22,8 @@ fn every_way_to_send_vectors_and_to_take_neighbours_gives_the_same_bits() {
             json!({"exclude": ["w1", "w2"], "vocab_limit": 40}),
         ),
         ("?fold_case=true&k=9", json!({"fold_case": true, "k": 9})),
+        ("?offset=4&k=3", json!({"offset": 4, "k": 3})),
+        ("?offset=999&k=1", json!({"offset": 999, "k": 1})),
         ("?min_score=2", json!({"min_score": 2})),
     ] {
         let k = options["k"].as_u64().unwrap_or(10) as usize;

@@ -50,6 +50,8 @@ def test_words_that_are_unknown_can_be_left_out(demo):
         (lambda m: m.analogy("king", method="best"), kindred.InvalidValueError, "`method` must be"),
         (lambda m: m.nearest("frog", topn=3), TypeError, "there is no option `topn`; the options are .*vocab_limit"),
         (lambda m: m.analogy("king - (man"), kindred.ExpressionError, "column"),
+        (lambda m: m.nearest("frog", offset=991), kindred.InvalidValueError, "`offset`"),
+        (lambda m: m.nearest("frog", distinct="price"), kindred.InvalidValueError, "the model has none"),
         (lambda m: m.nearest("frog", filter="price < 80"), kindred.InvalidValueError, "no attribute `price`"),
         (lambda m: m.analogy("king", positive=["man"]), kindred.InvalidValueError, "not both"),
         (lambda m: m.analogy(5), kindred.InvalidValueError, "must be a string"),

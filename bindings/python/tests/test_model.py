@@ -93,6 +93,7 @@ def test_dot_products_with_biases(points):
         ({"min_score": 0.6}, lambda words, scores: 0 < len(words) < 10 and min(scores) >= 0.6),
         ({"max_score": 0.5}, lambda words, scores: max(scores) <= 0.5),
         ({"filter": "key != frogs"}, lambda words, scores: len(words) == 10 and "frogs" not in words),
+        ({"offset": 2}, lambda words, scores: len(words) == 10 and "frogs" not in words and scores[0] < 0.65),
         ({"fold_case": True}, lambda words, scores: len({word.lower() for word in words}) == 10),
         ({"timeout_ms": 60_000}, lambda words, scores: len(words) == 10),
         ({"unknown": "skip", "exclude": None}, lambda words, scores: len(words) == 10),

@@ -693,6 +693,13 @@ export interface components {
          */
         K: number;
         /**
+         * @description Number of neighbours to leave out before the first of the answer. The sum of `k` and `offset` is
+         *     at most 1,000. The answers for `offset` 0, 10 and 20, with `k` 10, are together that for `k` 30.
+         * @default 0
+         * @example 20
+         */
+        Offset: number;
+        /**
          * @description Words to exclude from the answer. Unknown words are ignored. It takes precedence over
          *     `include_query`.
          * @default []
@@ -730,6 +737,12 @@ export interface components {
          *     category = shoes`; see "Filters". If no row meets it, the answer is empty.
          */
         Filter: string;
+        /**
+         * @description The name of an attribute whose values are no lists. Of the rows with the same value, only the
+         *     best is a neighbour; see "Pages, and the best of each value".
+         * @example brand
+         */
+        Distinct: string;
         /**
          * @description Whether each neighbour has its vector. If so, the sum of `k` × dimension is limited to
          *     4,000,000.
@@ -776,12 +789,14 @@ export interface components {
              */
             queries?: components["schemas"]["NearestQuery"][];
             k?: components["schemas"]["K"];
+            offset?: components["schemas"]["Offset"];
             exclude?: components["schemas"]["Exclude"];
             include_query?: components["schemas"]["IncludeQuery"];
             vocab_limit?: components["schemas"]["VocabLimit"];
             min_score?: components["schemas"]["MinScore"];
             max_score?: components["schemas"]["MaxScore"];
             filter?: components["schemas"]["Filter"];
+            distinct?: components["schemas"]["Distinct"];
             with_vectors?: components["schemas"]["WithVectors"];
             with_attributes?: components["schemas"]["WithAttributes"];
             unknown?: components["schemas"]["Unknown"];
@@ -797,12 +812,14 @@ export interface components {
             vector?: components["schemas"]["Vector"];
             text?: components["schemas"]["Text"];
             k?: components["schemas"]["K"];
+            offset?: components["schemas"]["Offset"];
             exclude?: components["schemas"]["Exclude"];
             include_query?: components["schemas"]["IncludeQuery"];
             vocab_limit?: components["schemas"]["VocabLimit"];
             min_score?: components["schemas"]["MinScore"];
             max_score?: components["schemas"]["MaxScore"];
             filter?: components["schemas"]["Filter"];
+            distinct?: components["schemas"]["Distinct"];
             with_vectors?: components["schemas"]["WithVectors"];
             with_attributes?: components["schemas"]["WithAttributes"];
             unknown?: components["schemas"]["Unknown"];
@@ -825,12 +842,14 @@ export interface components {
             queries?: components["schemas"]["AnalogyQuery"][];
             method?: components["schemas"]["Method"];
             k?: components["schemas"]["K"];
+            offset?: components["schemas"]["Offset"];
             exclude?: components["schemas"]["Exclude"];
             include_query?: components["schemas"]["IncludeQuery"];
             vocab_limit?: components["schemas"]["VocabLimit"];
             min_score?: components["schemas"]["MinScore"];
             max_score?: components["schemas"]["MaxScore"];
             filter?: components["schemas"]["Filter"];
+            distinct?: components["schemas"]["Distinct"];
             with_vectors?: components["schemas"]["WithVectors"];
             with_attributes?: components["schemas"]["WithAttributes"];
             unknown?: components["schemas"]["Unknown"];
@@ -847,12 +866,14 @@ export interface components {
             negative?: components["schemas"]["Negative"];
             method?: components["schemas"]["Method"];
             k?: components["schemas"]["K"];
+            offset?: components["schemas"]["Offset"];
             exclude?: components["schemas"]["Exclude"];
             include_query?: components["schemas"]["IncludeQuery"];
             vocab_limit?: components["schemas"]["VocabLimit"];
             min_score?: components["schemas"]["MinScore"];
             max_score?: components["schemas"]["MaxScore"];
             filter?: components["schemas"]["Filter"];
+            distinct?: components["schemas"]["Distinct"];
             with_vectors?: components["schemas"]["WithVectors"];
             with_attributes?: components["schemas"]["WithAttributes"];
             unknown?: components["schemas"]["Unknown"];
@@ -2084,6 +2105,8 @@ export interface components {
     parameters: {
         /** @description Number of neighbours, in decimal digits. */
         K: components["schemas"]["K"];
+        /** @description Number of neighbours to leave out before the first, in decimal digits. */
+        Offset: components["schemas"]["Offset"];
         /** @description A word to exclude from the answer. Repeat it for several words (not with commas). Unknown words are ignored. */
         Exclude: components["schemas"]["Exclude"];
         /** @description Whether the words of the query can be neighbours. */
@@ -2096,6 +2119,8 @@ export interface components {
         MaxScore: components["schemas"]["MaxScore"];
         /** @description Search only the rows whose attributes meet this. */
         Filter: components["schemas"]["Filter"];
+        /** @description Return only the best row of each value of this attribute. */
+        Distinct: components["schemas"]["Distinct"];
         /** @description Whether each neighbour has its vector. */
         WithVectors: components["schemas"]["WithVectors"];
         /** @description The attributes that each neighbour has, `true` for all. Repeat it for several. */
@@ -2272,6 +2297,8 @@ export interface operations {
                 text?: components["schemas"]["Text"];
                 /** @description Number of neighbours, in decimal digits. */
                 k?: components["parameters"]["K"];
+                /** @description Number of neighbours to leave out before the first, in decimal digits. */
+                offset?: components["parameters"]["Offset"];
                 /** @description A word to exclude from the answer. Repeat it for several words (not with commas). Unknown words are ignored. */
                 exclude?: components["parameters"]["Exclude"];
                 /** @description Whether the words of the query can be neighbours. */
@@ -2284,6 +2311,8 @@ export interface operations {
                 max_score?: components["parameters"]["MaxScore"];
                 /** @description Search only the rows whose attributes meet this. */
                 filter?: components["parameters"]["Filter"];
+                /** @description Return only the best row of each value of this attribute. */
+                distinct?: components["parameters"]["Distinct"];
                 /** @description Whether each neighbour has its vector. */
                 with_vectors?: components["parameters"]["WithVectors"];
                 /** @description The attributes that each neighbour has, `true` for all. Repeat it for several. */
@@ -2337,6 +2366,8 @@ export interface operations {
             query?: {
                 /** @description Number of neighbours, in decimal digits. */
                 k?: components["parameters"]["K"];
+                /** @description Number of neighbours to leave out before the first, in decimal digits. */
+                offset?: components["parameters"]["Offset"];
                 /** @description A word to exclude from the answer. Repeat it for several words (not with commas). Unknown words are ignored. */
                 exclude?: components["parameters"]["Exclude"];
                 /** @description Whether the words of the query can be neighbours. */
@@ -2349,6 +2380,8 @@ export interface operations {
                 max_score?: components["parameters"]["MaxScore"];
                 /** @description Search only the rows whose attributes meet this. */
                 filter?: components["parameters"]["Filter"];
+                /** @description Return only the best row of each value of this attribute. */
+                distinct?: components["parameters"]["Distinct"];
                 /** @description Whether each neighbour has its vector. */
                 with_vectors?: components["parameters"]["WithVectors"];
                 /** @description The attributes that each neighbour has, `true` for all. Repeat it for several. */
@@ -2430,6 +2463,8 @@ export interface operations {
                 method?: components["parameters"]["Method"];
                 /** @description Number of neighbours, in decimal digits. */
                 k?: components["parameters"]["K"];
+                /** @description Number of neighbours to leave out before the first, in decimal digits. */
+                offset?: components["parameters"]["Offset"];
                 /** @description A word to exclude from the answer. Repeat it for several words (not with commas). Unknown words are ignored. */
                 exclude?: components["parameters"]["Exclude"];
                 /** @description Whether the words of the query can be neighbours. */
@@ -2442,6 +2477,8 @@ export interface operations {
                 max_score?: components["parameters"]["MaxScore"];
                 /** @description Search only the rows whose attributes meet this. */
                 filter?: components["parameters"]["Filter"];
+                /** @description Return only the best row of each value of this attribute. */
+                distinct?: components["parameters"]["Distinct"];
                 /** @description Whether each neighbour has its vector. */
                 with_vectors?: components["parameters"]["WithVectors"];
                 /** @description The attributes that each neighbour has, `true` for all. Repeat it for several. */

@@ -39,6 +39,9 @@ const ASKED = {
   postNearest: async () => {
     const { model, version, neighbors } = await kindred.nearest({ word: "frog", k: 2, with_vectors: true, explain: true });
     assert.equal(model, "demo");
+    const page = await kindred.nearest({ word: "frog", k: 1, offset: 1 });
+    assert.deepEqual(page.neighbors.map(({ word }) => word), ["toad"]);
+    await assert.rejects(kindred.nearest({ word: "frog", distinct: "brand" }), { code: "invalid_value" });
     assert.match(version, /^[0-9a-f]{16}$/);
     assert.deepEqual(
       neighbors.map(({ word, score }) => [word, score]),

@@ -274,7 +274,7 @@ impl ArrayRequest<'_> {
         for (index, hits) in some.filter(|&index| self.has_query(index)).zip(answers) {
             let place = (index as usize - piece.queries.start) * self.options.k;
             let to = piece.indices[place..].iter_mut().zip(&mut piece.scores[place..]);
-            for (hit, (index, score)) in hits.iter().zip(to) {
+            for (hit, (index, score)) in hits.iter().skip(self.options.offset).zip(to) {
                 (*index, *score) = (i64::from(hit.row.0), hit.score);
             }
         }

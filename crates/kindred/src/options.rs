@@ -18,6 +18,8 @@ use crate::method::Method;
 
 /// Most neighbours that one query may ask for.
 pub const MAX_K: u64 = 1000;
+/// Most neighbours that an answer may leave out; with its own there are at most [`MAX_K`].
+pub const MAX_OFFSET: u64 = MAX_K - 1;
 /// Neighbours of a query that does not say how many.
 pub const DEFAULT_K: u64 = 10;
 /// Most words that one query may exclude.
@@ -92,6 +94,12 @@ macro_rules! with_options {
                 flag: Some(Flag { long: "k", short: Some('k'), value: "N" }),
                 help: "Number of neighbours [default: 10]",
             }
+            offset: u64 [nearest analogy _] {
+                values: Values::Whole { from: 0, to: MAX_OFFSET },
+                must_be: "a whole number from 0 to 999",
+                flag: Some(Flag { long: "offset", short: None, value: "N" }),
+                help: "Leave out the N best neighbours: those of earlier pages",
+            }
             exclude: Vec<String> [nearest analogy rank] {
                 values: Values::Words { most: MAX_EXCLUDED },
                 must_be: "a list of at most 1000 words",
@@ -129,6 +137,12 @@ macro_rules! with_options {
                           `price < 80 AND category = shoes`",
                 flag: Some(Flag { long: "filter", short: None, value: "FILTER" }),
                 help: "Search only the rows whose attributes meet this, such as 'price < 80'",
+            }
+            distinct: String [nearest analogy _] {
+                values: Values::Text,
+                must_be: "an attribute of the model whose values are no lists",
+                flag: Some(Flag { long: "distinct", short: None, value: "ATTRIBUTE" }),
+                help: "Return only the best row of each value of an attribute",
             }
             with_vectors: bool [nearest analogy _] {
                 values: Values::Switch,
@@ -411,14 +425,17 @@ impl Options {
         Self::default()
     }
 
-    /// The first of those that are given and change the form of an answer, as arrays have one form.
+    /// The first of those that are given and that answers in arrays do not have: they change the form
+    /// of an answer, or may need several rounds.
     pub fn not_for_arrays(&self) -> Option<&'static str> {
         let with_attributes =
             self.with_attributes.as_ref().map(|wanted| *wanted != WithAttributes::All(false));
+        let distinct = self.distinct.as_ref().map(|_| true);
         let forms = [
             ("with_vectors", self.with_vectors),
             ("with_attributes", with_attributes),
             ("fold_case", self.fold_case),
+            ("distinct", distinct),
             ("explain", self.explain),
         ];
         forms.into_iter().find(|(_, given)| *given == Some(true)).map(|(option, _)| option)
@@ -449,6 +466,7 @@ mod tests {
         for (options, expected) in [
             (Options::new().k(0), "k"),
             (Options::new().k(1001).min_score(f64::NAN), "k"),
+            (Options::new().offset(1000), "offset"),
             (Options::new().min_score(f64::NEG_INFINITY), "min_score"),
             (Options::new().vocab_limit(0), "vocab_limit"),
             (Options::new().excluding(vec!["a"; MAX_EXCLUDED + 1]), "exclude"),

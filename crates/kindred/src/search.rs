@@ -8,11 +8,8 @@ use contract::{FullPassQuery, Hit, Query};
 use model_store::Words;
 
 use crate::asking::{Asking, Times};
-use crate::question::{Explanation, Notes, Pick, Prepared};
+use crate::question::{Explanation, Next, Notes, Pick, Prepared};
 use crate::queue::SubmitError;
-
-/// If too few of the hits are neighbours, the next round asks for this many times as many.
-const GROWTH: usize = 4;
 
 /// What was found for one query.
 #[derive(Debug)]
@@ -40,6 +37,8 @@ pub struct Search {
     searches: Vec<(usize, Query)>,
     /// The same, for the ranks of their own words.
     ranks: Vec<(usize, FullPassQuery)>,
+    /// Open queries whose neighbours no search has found.
+    full_passes: Vec<(usize, FullPassQuery)>,
     picking: Vec<Picking>,
     found: Vec<SearchResult>,
     /// `None` before the first round.
@@ -69,7 +68,8 @@ impl Search {
             let hits = Vec::new();
             found.push(SearchResult { hits, with_vectors, attributes, notes, explanation });
         }
-        Self { searches, ranks: all_ranks, picking, found, times: None }
+        let (ranks, full_passes) = (all_ranks, Vec::new());
+        Self { searches, ranks, full_passes, picking, found, times: None }
     }
 
     /// Asks the open queries. `Some`: hits to pick from before the next round. `None`: the search
@@ -78,20 +78,26 @@ impl Search {
     /// # Errors
     /// If the queue is full, the deadline passes or the engine fails.
     pub async fn round(&mut self, asking: Asking<'_>) -> Result<Option<ToPick>, SubmitError> {
-        if self.searches.is_empty() && self.ranks.is_empty() {
+        if self.searches.is_empty() && self.ranks.is_empty() && self.full_passes.is_empty() {
             return Ok(None);
         }
         let found = &mut self.found;
         let (searched, queries): (Vec<_>, Vec<_>) = self.searches.drain(..).unzip();
-        let (ranked, ranks): (Vec<_>, Vec<_>) = self.ranks.drain(..).unzip();
-        let (hits, answers, times) = asking.both(queries, ranks).await?;
+        let (ranked, mut full_passes): (Vec<_>, Vec<_>) = self.ranks.drain(..).unzip();
+        let (proved, others): (Vec<_>, Vec<_>) = self.full_passes.drain(..).unzip();
+        full_passes.extend(others);
+        let (hits, answers, times) = asking.both(queries, full_passes).await?;
+        let mut answers = answers.into_iter();
         for (index, hits) in searched.into_iter().zip(hits) {
             found[index].hits = hits;
         }
-        for (index, answer) in ranked.into_iter().zip(answers) {
+        for (index, answer) in ranked.into_iter().zip(answers.by_ref()) {
             if let Some(explanation) = &mut found[index].explanation {
                 explanation.inputs = answer.ranks;
             }
+        }
+        for (index, answer) in proved.into_iter().zip(answers) {
+            found[index].hits = answer.hits;
         }
         match &mut self.times {
             Some(all) => all.engine += times.engine,
@@ -111,8 +117,13 @@ impl Search {
             match one {
                 Ok((index, neighbors)) => self.found[index].hits = neighbors,
                 Err(mut one) => {
-                    one.query.k = one.query.k.saturating_mul(GROWTH);
-                    self.searches.push((one.index, one.query.clone()));
+                    match one.pick.next(&one.query) {
+                        Next::Search(k) => {
+                            one.query.k = k;
+                            self.searches.push((one.index, one.query.clone()));
+                        }
+                        Next::FullPass(query) => self.full_passes.push((one.index, *query)),
+                    }
                     self.picking.push(one);
                 }
             }

@@ -28,6 +28,10 @@ class SearchOptions(TypedDict, total=False):
 class NearestOptions(SearchOptions, total=False):
     """Options of searches."""
 
+    offset: int | None
+    """Leave out the best neighbours, those of earlier pages; with k at most 1000."""
+    distinct: str | None
+    """Only the best row of each value of this attribute."""
     unknown: str | None
     """What becomes of unknown words where several are given: ``error``, or ``skip`` to leave them out."""
     fold_case: bool | None

@@ -117,16 +117,20 @@ fn unknown(name: &Written, model: &ModelStore) -> FilterError {
     let columns = model.attributes().map(Attributes::columns).unwrap_or_default();
     let mut known: Vec<String> = columns.iter().map(|column| column.name().to_owned()).collect();
     known.sort();
-    let wanted = name.text.to_lowercase();
-    let likeness = |other: &str| strsim::jaro(&wanted, &other.to_lowercase());
-    let names = known.iter().map(String::as_str).chain([KEY]);
-    let alike = names
-        .map(|other| (other, likeness(other)))
-        .filter(|(_, likeness)| *likeness > ALIKE)
-        .max_by(|(_, a), (_, b)| a.total_cmp(b))
-        .map(|(other, _)| other.to_owned());
+    let alike = alike(&name.text, known.iter().map(String::as_str).chain([KEY]));
+    let alike = alike.map(str::to_owned);
     let fault = FilterFault::UnknownAttribute { name: cut(name.text.clone()), alike, known };
     FilterError { column: name.place.0, fault }
+}
+
+/// The one of these names that is most like another, if one is like it.
+pub(crate) fn alike<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted = name.to_lowercase();
+    names
+        .map(|other| (other, strsim::jaro(&wanted, &other.to_lowercase())))
+        .filter(|(_, likeness)| *likeness > ALIKE)
+        .max_by(|(_, a), (_, b)| a.total_cmp(b))
+        .map(|(other, _)| other)
 }
 
 /// A test of an attribute of this type.

@@ -40,6 +40,7 @@ mod sets;
 mod tokens;
 
 pub use ast::{Condition, Expression, Operator, Place, Test, Written};
+pub(crate) use check::alike;
 pub use check::check;
 pub use error::{FilterError, FilterFault};
 pub use model_store::attributes::KEY;

@@ -5,6 +5,7 @@
 //! [`prepare`] (a checked query) → `search` (through the queue) → `explain`.
 
 mod compare;
+mod distinct;
 mod excluded;
 mod explain;
 mod formula;
@@ -22,6 +23,7 @@ pub use compare::{
 pub use explain::{Explanation, Part, Placed, Term, WordSimilarity, placed};
 pub use formula::{Formula, MAX_FACTORS};
 pub use look_up::unknown_words;
+pub(crate) use pick::Next;
 pub use pick::Pick;
 pub use prepare::{Checked, Common, Notes, Prepared, prepare};
 pub use rank::{MAX_RANKED, prepare_rank};

@@ -1,36 +1,107 @@
-//! Picks a query's neighbours among its hits, where they are not just all of them: of words that
-//! differ only in upper and lower case, the best stays.
+//! Picks a query's neighbours among its hits, where they are not just all of them: the first may be
+//! on an earlier page; of words that differ only in upper and lower case, or of rows with the same
+//! value of an attribute, the best stays.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use contract::Hit;
+use contract::full_pass::Groups;
+use contract::{FullPassQuery, Hit, Query};
 use model_store::Words;
 
 use super::excluded::Excluded;
+use crate::options::MAX_K;
+
+/// If too few of the hits are neighbours, the next round asks for this many times as many.
+const GROWTH: usize = 4;
+
+/// Searches take queries for so many hits; for more, a full pass costs less than another search.
+const MOST_SEARCHED: usize = MAX_K as usize;
 
 /// Which hits of a query are its neighbours.
+///
+/// The best n rows of a query are the first n of its best 4 n. So a query with too few neighbours
+/// among its hits is asked again for more hits, and the answer is that of the whole ranking.
 #[derive(Debug, Clone)]
 pub struct Pick {
     /// How many neighbours at most.
     pub(crate) k: usize,
-    fold: Fold,
+    /// How many of those that stay come before them.
+    offset: usize,
+    rule: Rule,
+}
+
+/// Which hits stay.
+#[derive(Debug, Clone)]
+pub(super) enum Rule {
+    /// All.
+    All,
+    /// The best of the words that differ only in case.
+    Fold(Fold),
+    /// The best of each of these groups, and rows in none.
+    Distinct(Arc<dyn Groups>),
+}
+
+/// What is asked next if too few of the hits are neighbours.
+pub(crate) enum Next {
+    /// A search for this many hits.
+    Search(usize),
+    /// A full pass.
+    FullPass(Box<FullPassQuery>),
 }
 
 impl Pick {
-    /// The best `k` hits that stay after folding.
-    pub(super) fn new(k: usize, fold: Fold) -> Self {
-        Self { k, fold }
+    /// The best `k` of the hits that stay, after the first `offset` of them.
+    pub(super) fn new(k: usize, offset: usize, rule: Rule) -> Self {
+        Self { k, offset, rule }
     }
 
-    /// How many hits to ask for at first: most words have a variant or none.
+    /// How many hits that stay are enough.
+    fn depth(&self) -> usize {
+        self.offset + self.k
+    }
+
+    /// How many hits to ask for at first: most words have a variant or none, and most values a few
+    /// rows that are alike.
     pub(super) fn first_k(&self) -> usize {
-        2 * self.k + 2 * self.fold.left_out().min(8)
+        match &self.rule {
+            Rule::All => self.depth(),
+            Rule::Fold(fold) => 2 * self.depth() + 2 * fold.left_out().min(8),
+            Rule::Distinct(_) => (GROWTH * self.depth()).min(MOST_SEARCHED),
+        }
     }
 
     /// The neighbours among these hits, best first.
     pub(crate) fn of(&self, words: &Words, hits: &[Hit]) -> Vec<Hit> {
-        hits.iter().filter(self.fold.stays(words)).take(self.k).copied().collect()
+        let those_that = |stay: &mut dyn FnMut(&&Hit) -> bool| {
+            hits.iter().filter(stay).skip(self.offset).take(self.k).copied().collect()
+        };
+        match &self.rule {
+            Rule::All => those_that(&mut |_| true),
+            Rule::Fold(fold) => those_that(&mut fold.stays(words)),
+            Rule::Distinct(groups) => {
+                let mut seen = HashSet::new();
+                those_that(&mut |hit| groups.group(hit.row).is_none_or(|group| seen.insert(group)))
+            }
+        }
+    }
+
+    /// What to ask after this query, whose hits were too few. A value may have nearly all rows, so
+    /// that no number of hits is enough: after a few searches, a full pass keeps the best row of
+    /// each value. It has all neighbours, however the values are distributed, and takes no more
+    /// memory than they do.
+    pub(crate) fn next(&self, query: &Query) -> Next {
+        match &self.rule {
+            Rule::Distinct(groups)
+                if query.k >= MOST_SEARCHED.min(GROWTH * GROWTH * self.depth()) =>
+            {
+                let groups = Some(groups.clone());
+                let pass = FullPassQuery::of_search(query);
+                Next::FullPass(Box::new(FullPassQuery { k: self.depth(), groups, ..pass }))
+            }
+            Rule::Distinct(_) => Next::Search((GROWTH * query.k).min(MOST_SEARCHED)),
+            Rule::All | Rule::Fold(_) => Next::Search(query.k.saturating_mul(GROWTH)),
+        }
     }
 }
 
@@ -84,7 +155,7 @@ mod tests {
             let (own, excluded) = left_out.split_at(left_out.len() / 2);
             let excluded = excluded.iter().map(|&word| word.to_owned()).collect();
             let excluded = Some(Excluded::new(&model, excluded).unwrap());
-            let pick = Pick::new(k, Fold::new(own.iter().copied(), excluded));
+            let pick = Pick::new(k, 0, Rule::Fold(Fold::new(own.iter().copied(), excluded)));
             let kept = pick.of(model.words(), &hits);
             kept.into_iter().map(|hit| words[hit.row.index()]).collect::<Vec<_>>()
         };

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use contract::full_pass::Groups;
 use contract::{
     Filter, FullPassQuery, Query, QueryError, QueryVector, Row, RowBitmap, RowSet, ScoringVector,
     WeightedWord,
@@ -10,15 +11,16 @@ use contract::{
 use model_store::ModelStore;
 use model_store::attributes::Attributes;
 
+use super::distinct::same_value;
 use super::excluded::Excluded;
 use super::explain::Explanation;
 use super::formula::{Formula, check_form};
 use super::look_up::{look_up, row_of, unknown_words};
-use super::pick::{Fold, Pick};
+use super::pick::{Fold, Pick, Rule};
 use super::target::{Target, WordWithWeight};
 use super::text::tokens;
 use crate::filter::FilterSets;
-use crate::options::{DEFAULT_K, Unknown, WithAttributes, must_be};
+use crate::options::{DEFAULT_K, MAX_K, Unknown, WithAttributes, must_be};
 use crate::text::cut;
 use crate::{Error, Method, Options};
 
@@ -52,6 +54,10 @@ impl Common {
 pub struct Checked {
     /// How many neighbours at most.
     pub k: usize,
+    /// How many of the best come before them.
+    pub offset: usize,
+    /// Of each of these groups of rows, the best is a neighbour.
+    distinct: Option<Arc<dyn Groups>>,
     /// `None` for most queries.
     excluded: Option<Arc<Excluded>>,
     /// The rows that meet the filter, if there is one.
@@ -97,12 +103,14 @@ impl Checked {
         let Options {
             method,
             k,
+            offset,
             exclude,
             include_query,
             vocab_limit,
             min_score,
             max_score,
             filter,
+            distinct,
             with_vectors,
             with_attributes,
             unknown,
@@ -119,7 +127,14 @@ impl Checked {
             );
             return Err(Error::InvalidRequest { reason });
         }
+        let (k, offset) = page(k.unwrap_or(DEFAULT_K), offset.unwrap_or(0))?;
         let fold_case = fold_case.unwrap_or(false);
+        let distinct = distinct.map(|attribute| same_value(model, attribute)).transpose()?;
+        if fold_case && distinct.is_some() {
+            let reason = "`fold_case` and `distinct` each say which of several rows stays, so they \
+                          can't be used together; leave one out";
+            return Err(Error::InvalidRequest { reason: reason.to_owned() });
+        }
         let excluded = match (exclude, common) {
             (Some(words), _) => {
                 let mut own = Excluded::new(model, words)?;
@@ -144,7 +159,9 @@ impl Checked {
             (None, None) => None,
         };
         Ok(Self {
-            k: k.unwrap_or(DEFAULT_K) as usize,
+            k,
+            offset,
+            distinct,
             excluded,
             within,
             include_query: include_query.unwrap_or(false),
@@ -159,6 +176,11 @@ impl Checked {
             explain: explain.unwrap_or(false),
             method: method.unwrap_or(Method::ThreeCosAdd),
         })
+    }
+
+    /// How far down the ranking the answer reaches: `offset` + `k`.
+    pub fn depth(&self) -> usize {
+        self.offset + self.k
     }
 
     /// The same options for those rows that are in a set as well.
@@ -197,24 +219,58 @@ impl Checked {
         Filter { rows, min_score, max_score }
     }
 
-    /// The query for a vector that is no row.
-    pub fn query_of(&self, vector: ScoringVector) -> Query {
-        Query::of_vector(vector, self.k, self.filter(Vec::new()))
+    /// Which hits are neighbours, if not all are. `inputs` are the words of the query.
+    fn rule(&self, model: &ModelStore, inputs: &[Row]) -> Option<Rule> {
+        if let Some(groups) = &self.distinct {
+            return Some(Rule::Distinct(groups.clone()));
+        }
+        if self.fold_case {
+            let own: &[Row] = if self.include_query { &[] } else { inputs };
+            let own = own.iter().map(|&row| model.words().word(row));
+            return Some(Rule::Fold(Fold::new(own, self.excluded.clone())));
+        }
+        (self.offset > 0).then_some(Rule::All)
     }
 
-    /// The query for a row, or `None` if the row is zero and so has no neighbours.
+    /// The query for a vector that is no row, with the hits before `offset`.
+    pub fn query_of(&self, vector: ScoringVector) -> Query {
+        Query::of_vector(vector, self.depth(), self.filter(Vec::new()))
+    }
+
+    /// The query for a row, with the hits before `offset`, or `None` if the row is zero and so has no neighbours.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] if the model has no such row.
     pub fn query_of_row(&self, model: &ModelStore, row: u32) -> Result<Option<Query>, Error> {
         check_row(model, row)?;
         let row = Row(row);
-        match Query::new(&model.table(), QueryVector::Row(row), self.k, self.filter(vec![row])) {
+        let filter = self.filter(vec![row]);
+        match Query::new(&model.table(), QueryVector::Row(row), self.depth(), filter) {
             Ok(query) => Ok(Some(query)),
             Err(QueryError::Zero) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// The options `k` and `offset`.
+///
+/// # Errors
+/// [`Error::InvalidValue`] if an answer would reach too far down the ranking.
+fn page(k: u64, offset: u64) -> Result<(usize, usize), Error> {
+    if k + offset > MAX_K {
+        let most = MAX_K - k;
+        let expected = format!(
+            "a whole number from 0 to {most}, because `k` is {k} and the sum is at most {MAX_K}"
+        );
+        let found = Some(offset.to_string().into());
+        return Err(Error::InvalidValue {
+            field: "offset".into(),
+            expected: expected.into(),
+            found,
+        });
+    }
+    Ok((k as usize, offset as usize))
 }
 
 /// What an answer says of the words that were asked for.
@@ -312,11 +368,8 @@ pub struct Prepared {
 pub fn prepare(model: &ModelStore, target: Target, options: &Checked) -> Result<Prepared, Error> {
     let Resolved { formula, inputs, notes } =
         resolve(model, target, options.method, options.unknown)?;
-    let pick = options.fold_case.then(|| {
-        let own: &[Row] = if options.include_query { &[] } else { &inputs };
-        let own = own.iter().map(|&row| model.words().word(row));
-        Box::new(Pick::new(options.k, Fold::new(own, options.excluded.clone())))
-    });
+    let pick = options.rule(model, &inputs);
+    let pick = pick.map(|rule| Box::new(Pick::new(options.k, options.offset, rule)));
     let k = pick.as_ref().map_or(options.k, |pick| pick.first_k());
     let (mut explanation, mut ranks) = (None, None);
     if options.explain {

@@ -23,7 +23,8 @@ pub(super) fn npy_of<T: Pod>(descr: &str, numbers: &[T]) -> Vec<u8> {
     file
 }
 
-/// The numbers of a mapped NumPy file.
+/// The numbers of a mapped NumPy file. Clones share it.
+#[derive(Clone)]
 pub(super) struct Array<T> {
     file: Mapped,
     start: usize,

@@ -18,8 +18,9 @@ const PER_TASK: usize = 1 << 16;
 /// A fault in a file of a column.
 pub(super) type Fault = (Part, String);
 
-/// The values of an attribute: one for each row, some of which may be missing.
-#[derive(Debug)]
+/// The values of an attribute: one for each row, some of which may be missing. Clones share the
+/// memory.
+#[derive(Debug, Clone)]
 pub struct Column {
     description: AttributeDescription,
     rows: usize,
@@ -28,7 +29,7 @@ pub struct Column {
     data: Data,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Data {
     Integers(Array<i64>),
     Numbers(Array<f64>),

@@ -16,8 +16,8 @@ const AROUND: u64 = 3;
 
 /// The texts of a column, by their codes from 1.
 ///
-/// Texts are compared by their exact bytes.
-#[derive(Debug)]
+/// Texts are compared by their exact bytes. Clones share the memory.
+#[derive(Debug, Clone)]
 pub struct Dictionary {
     lines: Mapped,
     /// Where each line begins, and where the last ends.

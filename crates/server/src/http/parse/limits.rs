@@ -7,7 +7,8 @@ use crate::http::ApiError;
 
 /// Maximum number of queries in one request.
 pub const MAX_QUERIES: usize = 1024;
-/// Maximum number of neighbours in one answer: the sum of `k` over its queries.
+/// Maximum number of neighbours in one answer, with those before its `offset`: the sum of `k` and
+/// `offset` over its queries.
 pub const MAX_RESULTS: usize = 65_536;
 /// Maximum number of vector components in one answer: the sum of `k` × dimension over its queries
 /// with vectors.
@@ -47,8 +48,14 @@ pub(in crate::http) fn check_size<'a>(
     options: impl Iterator<Item = &'a Checked> + Clone,
     dim: usize,
 ) -> Result<(), ApiError> {
-    let results = options.clone().map(|options| options.k).sum();
-    at_most(results, MAX_RESULTS, |found| format!("the sum of `k` over all queries is {found}"))?;
+    let results = options.clone().map(Checked::depth).sum();
+    at_most(results, MAX_RESULTS, |found| {
+        let of = match options.clone().all(|options| options.offset == 0) {
+            true => "`k`",
+            false => "`k` + `offset`",
+        };
+        format!("the sum of {of} over all queries is {found}")
+    })?;
     let with_vectors = options.filter(|options| options.with_vectors);
     let components = with_vectors.map(|options| options.k * dim).sum();
     at_most(components, MAX_VECTOR_COMPONENTS, |found| {

@@ -57,7 +57,7 @@ impl Size {
         // Hits that are no neighbours take memory until the neighbours are picked.
         let others = prepared.query.k.min(rows) - k;
         // If not all hits are neighbours, more are examined.
-        let examined = if prepared.pick.is_some() { 16 * k } else { 0 };
+        let examined = if prepared.pick.is_some() { 16 * options.depth().min(rows) } else { 0 };
         // A neighbour is a word, which is rarely in a cache, and two numbers: 60 ns on a Xeon with
         // 2 MB of L2 a core, 150 on an EPYC with 0.5 MB.
         Self {

@@ -69,9 +69,10 @@ impl Table {
         self.queries.unwrap_or(1) * self.k
     }
 
-    /// The estimated size of the answer, with its hits.
-    pub(in crate::http) fn size(&self) -> Size {
-        Size::of_array(self.elements() * self.element(), self.elements() * size_of::<Hit>())
+    /// The estimated size of the answer, and of n hits from which it is picked.
+    pub(in crate::http) fn size(&self, hits: usize) -> Size {
+        let hits = hits.max(self.elements());
+        Size::of_array(self.elements() * self.element(), hits * size_of::<Hit>())
     }
 
     fn head(&self) -> Vec<u8> {
@@ -180,7 +181,8 @@ mod tests {
                 expected.extend(vector.flat_map(f32::to_le_bytes));
             }
             assert_eq!(body[head.len()..], expected);
-            assert!(table.size().bytes >= body.len() - head.len());
+            assert!(table.size(0).bytes >= body.len() - head.len());
+            assert!(table.size(1000).bytes >= 1000 * size_of::<Hit>());
         }
     }
 

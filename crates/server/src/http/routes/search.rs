@@ -245,7 +245,8 @@ async fn answer_array(
     deadline: Instant,
 ) -> Timed {
     call.log_queries(queries.len());
-    let size = table.size();
+    let rows = call.model.rows();
+    let size = table.size(queries.iter().map(|prepared| prepared.query.k.min(rows)).sum());
     let mut room = size.room(call)?;
     let (found, mut timing) = search(call, queries, deadline, &mut room).await?;
     timing.encoding_since = Some(Instant::now());
