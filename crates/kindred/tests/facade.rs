@@ -113,7 +113,7 @@ fn rows_are_chosen_by_their_attributes() {
     );
     assert_eq!((kindred.count("legs = 4"), kindred.count("NOT legs = 4")), (Ok(4), Ok(2)));
     // Faults keep nothing; the others are kept.
-    assert_eq!(kindred.sets().len(), 5);
+    assert_eq!(kindred.sets().counts().sets, 5);
     let ranks = kindred
         .rank(["toad", "TOAD", "newt"], "frog", Options::new().filter("legs = 4".to_owned()))
         .wait()

@@ -46,7 +46,7 @@ pub use error::{FilterError, FilterFault};
 pub use model_store::attributes::KEY;
 pub use parse::{MAX_LENGTH, MAX_NESTING, MAX_TESTS, MAX_VALUES, parse};
 pub use plan::Plan;
-pub use sets::FilterSets;
+pub use sets::{FilterCounts, FilterSets};
 
 #[cfg(test)]
 mod tests;

@@ -50,6 +50,26 @@ struct Kept {
     bytes: usize,
     /// Counts uses.
     uses: u64,
+    hits: u64,
+    made: u64,
+    dropped: u64,
+}
+
+/// What is kept now, and what happened so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FilterCounts {
+    /// Sets that are kept.
+    pub sets: usize,
+    /// Bytes of these, and of the ways to write them.
+    pub bytes: usize,
+    /// At most so many bytes are kept.
+    pub most_bytes: usize,
+    /// Filters whose sets were there.
+    pub hits: u64,
+    /// Sets that were made.
+    pub made: u64,
+    /// Sets that made room for others.
+    pub dropped: u64,
 }
 
 #[derive(Debug)]
@@ -69,9 +89,13 @@ impl FilterSets {
 
     /// Keeps as much as suits the model: a thirty-second of its table, but at least 16 MB.
     pub fn for_model(model: &Arc<ModelStore>) -> Self {
+        Self::new(model.clone(), Self::most_bytes_for(model))
+    }
+
+    /// Bytes that the sets of a model may take.
+    pub fn most_bytes_for(model: &ModelStore) -> usize {
         const LEAST: usize = 16 << 20;
-        let most_bytes = (size_of_val(model.table().components()) / 32).max(LEAST);
-        Self::new(model.clone(), most_bytes)
+        (size_of_val(model.table().components()) / 32).max(LEAST)
     }
 
     /// The rows of the model that meet a filter. Takes about a nanosecond for each test of a row,
@@ -81,15 +105,24 @@ impl FilterSets {
     /// # Errors
     /// If the text is no filter, or names what the model does not have.
     pub fn of(&self, text: &str) -> Result<Arc<RowBitmap>, FilterError> {
-        if let Some(set) = self.kept(text) {
-            return Ok(set);
+        {
+            let mut kept = self.locked();
+            if let Some(set) = kept.find(text) {
+                kept.hits += 1;
+                return Ok(set);
+            }
         }
         let filter = parse(text)?;
         let plan = check(&filter, &self.model)?;
         let form: Arc<str> = filter.to_string().into();
         let slot = self.locked().slot(&form);
-        let set = slot.get_or_init(|| plan.bitmap(self.model.version()).into());
+        let mut is_new = false;
+        let set = slot.get_or_init(|| {
+            is_new = true;
+            plan.bitmap(self.model.version()).into()
+        });
         let mut kept = self.locked();
+        *(if is_new { &mut kept.made } else { &mut kept.hits }) += 1;
         kept.count(&form, set);
         kept.name(text, form);
         kept.make_room(self.most_bytes);
@@ -98,26 +131,15 @@ impl FilterSets {
 
     /// The set that a text names, if it is there. Nothing is read or made.
     pub fn kept(&self, text: &str) -> Option<Arc<RowBitmap>> {
-        let mut kept = self.locked();
-        let form = kept.texts.get(text)?.clone();
-        let set = kept.slot(&form).get()?.clone();
-        kept.count(&form, &set);
-        Some(set)
+        self.locked().find(text)
     }
 
-    /// Bytes of the sets that are kept, and of the ways to write them.
-    pub fn bytes(&self) -> usize {
-        self.locked().bytes
-    }
-
-    /// The number of sets that are kept.
-    pub fn len(&self) -> usize {
-        self.locked().sets.len()
-    }
-
-    /// Whether no set is kept.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+    /// What is kept now, and what happened so far.
+    pub fn counts(&self) -> FilterCounts {
+        let kept = self.locked();
+        let &Kept { bytes, hits, made, dropped, .. } = &*kept;
+        let (sets, most_bytes) = (kept.sets.len(), self.most_bytes);
+        FilterCounts { sets, bytes, most_bytes, hits, made, dropped }
     }
 
     fn locked(&self) -> MutexGuard<'_, Kept> {
@@ -127,11 +149,19 @@ impl FilterSets {
 
 impl fmt::Debug for FilterSets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} sets of {}", self.len(), self.model.name())
+        write!(f, "{:?} of {}", self.counts(), self.model.name())
     }
 }
 
 impl Kept {
+    /// The set that a text names.
+    fn find(&mut self, text: &str) -> Option<Arc<RowBitmap>> {
+        let form = self.texts.get(text)?.clone();
+        let set = self.slot(&form).get()?.clone();
+        self.count(&form, &set);
+        Some(set)
+    }
+
     /// The place of a filter's set.
     fn slot(&mut self, form: &Arc<str>) -> Arc<OnceLock<Arc<RowBitmap>>> {
         self.uses += 1;
@@ -174,6 +204,7 @@ impl Kept {
             self.bytes -= slot.bytes;
             let oldest = oldest.clone();
             self.sets.remove(&oldest);
+            self.dropped += 1;
             let of_oldest = self.texts.extract_if(|_, form| *form == oldest);
             self.bytes -= of_oldest.map(|(text, _)| text.len()).sum::<usize>();
         }
@@ -202,10 +233,11 @@ mod tests {
         assert_eq!(first.version(), sets.model.version());
         assert_eq!(sets.of("key IN ['w1']").unwrap().id(), first.id());
         assert_ne!(sets.of("key = w2").unwrap().id(), first.id());
-        assert_eq!((sets.len(), sets.is_empty()), (2, false));
+        assert_eq!(sets.counts().sets, 2);
         assert_eq!(sets.of("prize < 80").unwrap_err().column, 1);
         assert_eq!(sets.of("key = ").unwrap_err().column, 7);
-        assert_eq!(sets.len(), 2, "faults keep nothing");
+        let FilterCounts { sets, hits, made, dropped, .. } = sets.counts();
+        assert_eq!((sets, hits, made, dropped), (2, 1, 2, 0), "faults keep nothing");
     }
 
     #[test]
@@ -218,7 +250,9 @@ mod tests {
             };
             [(); 4].map(|()| scope.spawn(ask)).map(|thread| thread.join().unwrap())
         });
-        assert!(ids.iter().all(|id| *id == ids[0]) && sets.len() == 1, "{ids:?}");
+        assert!(ids.iter().all(|id| *id == ids[0]) && sets.counts().sets == 1, "{ids:?}");
+        let FilterCounts { hits, made, .. } = sets.counts();
+        assert_eq!((hits, made), (3, 1));
     }
 
     #[test]
@@ -242,10 +276,11 @@ mod tests {
         let texts = ["key = w0", "key = w1", "key = w2", "key = w3"];
         let sets = sets(3000);
         let ids = [0, 1, 2].map(|n: usize| sets.of(texts[n]).unwrap().id());
-        assert_eq!(sets.len(), 3);
+        assert_eq!(sets.counts().sets, 3);
         assert_eq!(sets.of(texts[0]).unwrap().id(), ids[0]);
         sets.of(texts[3]).unwrap();
-        assert!(sets.len() == 3 && sets.bytes() <= 3000, "{} bytes", sets.bytes());
+        let counts = sets.counts();
+        assert!(counts.sets == 3 && counts.bytes <= 3000 && counts.dropped == 1, "{counts:?}");
         assert_eq!(sets.of(texts[0]).unwrap().id(), ids[0]);
         assert_eq!(sets.kept(texts[1]), None, "a set that was dropped has no text");
         assert_ne!(sets.of(texts[1]).unwrap().id(), ids[1]);
@@ -256,7 +291,8 @@ mod tests {
         // A set that is larger than the bound is made, and not kept.
         let small = sets(100);
         assert_eq!(small.of("key = w5").unwrap().len(), 1);
-        assert!(small.is_empty() && small.bytes() == 0);
+        let counts = small.counts();
+        assert_eq!((counts.sets, counts.bytes, counts.made, counts.dropped), (0, 0, 1, 1));
         // Many ways to write few filters, and many filters.
         let sets = sets(1 << 20);
         for spaces in 0..MAX_TEXTS + 10 {
@@ -265,10 +301,14 @@ mod tests {
         (0..MAX_SETS + 10).for_each(|row| drop(sets.of(&format!("key = w{row}")).unwrap()));
         // A set may take more after it was made.
         let last = sets.of("key = w7").unwrap();
-        let before = sets.bytes();
+        let before = sets.counts().bytes;
         let part = last.part(&(0..640));
         assert_eq!(sets.kept("key = w7").unwrap().id(), last.id());
-        assert!(sets.bytes() >= before + part.bytes(), "{} bytes, {before} before", sets.bytes());
+        assert!(
+            sets.counts().bytes >= before + part.bytes(),
+            "{:?}, {before} before",
+            sets.counts()
+        );
         let kept = sets.locked();
         let of_sets = kept
             .sets

@@ -142,6 +142,7 @@ impl ServedModel {
             dim: self.model.dim(),
             bytes: bytes as u64,
             damaged_files: self.readiness.damaged_files(),
+            filters: self.sets.counts(),
             queue: self.queue.statistics(),
             texts: if has_heads { self.text_counts.counted().to_vec() } else { Vec::new() },
         }

@@ -1,5 +1,6 @@
 //! The counts of a model's queue and engines, for metrics.
 
+use kindred::filter::FilterCounts;
 use kindred::queue::QueueStatistics;
 
 /// The counts of one model's queue and engines, which never go back while the service runs.
@@ -15,6 +16,8 @@ pub struct EngineFigures {
     pub bytes: u64,
     /// Files that were found damaged: its own, or those that its heads need.
     pub damaged_files: u64,
+    /// The counts of the sets of rows that filters have made.
+    pub filters: FilterCounts,
     /// The counts of the queue, and with them those of the engines themselves.
     pub queue: QueueStatistics,
     /// Counts of texts for heads, by the names in `COUNTERS`; none without heads.

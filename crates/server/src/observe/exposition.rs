@@ -67,6 +67,7 @@ fn to_text(open_metrics: &str) -> String {
 mod tests {
     use std::sync::Arc;
 
+    use kindred::filter::FilterCounts;
     use kindred::{Kindred, ModelStore, ReferenceEngine, Settings};
     use scheduler::account::Memory;
 
@@ -79,7 +80,8 @@ mod tests {
             Ok(Box::new(ReferenceEngine::new(model.clone())))
         });
         let (model, queue) = (name.to_owned(), asked.unwrap().statistics());
-        EngineFigures { model, rows: 3, dim: 2, bytes: 0, damaged_files: 0, queue, texts: vec![] }
+        let (filters, texts) = (FilterCounts::default(), vec![]);
+        EngineFigures { model, rows: 3, dim: 2, bytes: 0, damaged_files: 0, filters, queue, texts }
     }
 
     #[test]

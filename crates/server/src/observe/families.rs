@@ -11,6 +11,7 @@ use super::labels::{METHOD_COUNT, STATUS_COUNT, method_name, status_name};
 use super::thread_figures::ThreadFigures;
 use super::{EngineFigures, Histogram, Observer, ReloadFigures, Reloadable, process};
 use crate::traces::TraceFigures;
+use kindred::filter::FilterCounts;
 use kindred::queue::QueueStatistics;
 use scheduler::account::{Memory, Pool};
 use scheduler::{BATCH_SIZE_BOUNDS, Counted, LaneStatistics, PASS_SECONDS_BOUNDS, ReplicaState};
@@ -174,8 +175,10 @@ fn by_model<V>(models: &[EngineFigures], of: impl Fn(&EngineFigures) -> V) -> Ve
     models.iter().map(|model| (named(model), of(model))).collect()
 }
 
-fn of_models(models: &[EngineFigures]) -> [Family; 9] {
+fn of_models(models: &[EngineFigures]) -> [Family; 15] {
     let jobs = |of: fn(&Counted) -> u64| by_model(models, |one| of(&one.queue.counted));
+    let sets = |of: fn(&FilterCounts) -> usize| by_model(models, |one| of(&one.filters) as f64);
+    let filters = |of: fn(&FilterCounts) -> u64| by_model(models, |one| of(&one.filters));
     let capacity = |one: &EngineFigures| f64::from(one.queue.counted.capacity_slots);
     [
         gauges("kindred_model_rows", "Number of rows", by_model(models, |one| one.rows as f64)),
@@ -193,6 +196,36 @@ fn of_models(models: &[EngineFigures]) -> [Family; 9] {
             "kindred_model_damaged_files",
             "Files of the model, or that its heads need, found damaged since it was loaded",
             by_model(models, |one| one.damaged_files as f64),
+        ),
+        gauges(
+            "kindred_filter_sets",
+            "Sets of rows that are kept for filters",
+            sets(|counts| counts.sets),
+        ),
+        gauges(
+            "kindred_filter_set_bytes",
+            "Memory of the sets that are kept for filters",
+            sets(|counts| counts.bytes),
+        ),
+        gauges(
+            "kindred_filter_set_capacity_bytes",
+            "Limit of the memory of sets for filters",
+            sets(|counts| counts.most_bytes),
+        ),
+        counts(
+            "kindred_filter_set_hits",
+            "Filters whose sets of rows were there",
+            filters(|counts| counts.hits),
+        ),
+        counts(
+            "kindred_filter_sets_made",
+            "Sets of rows that were made for filters",
+            filters(|counts| counts.made),
+        ),
+        counts(
+            "kindred_filter_sets_dropped",
+            "Sets of rows that made room for those of other filters",
+            filters(|counts| counts.dropped),
         ),
         gauges(
             "kindred_queue_capacity_queries",
