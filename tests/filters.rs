@@ -321,6 +321,136 @@ fn answers_have_attributes_on_request() {
 }
 
 #[test]
+fn terms_of_texts_are_those_of_all_that_meet_the_filter() {
+    let (folder, model) = products::prepared();
+    let [model, head] =
+        [model, folder.path().join("near")].map(|path| path.to_str().unwrap().to_owned());
+    let train = ["train", "expander", "--model", &model, "--out", &head, "--terms", "15"];
+    assert!(kindred(&train).output().unwrap().status.success());
+    let service = Service::start(&["--model", &model, "--head", &head, "--device", "cpu"]);
+    let items = products::items();
+    let text = "sneaker suit parka";
+    let all = service.post("/expand", &json!({"text": text, "top": 1000, "explain": true})).json();
+    let all = all["terms"].as_array().unwrap();
+    assert!(all.len() > 10, "{all:?}");
+    let mut found_some = 0;
+    for (filter, meets) in FILTERS {
+        let of = |term: &Value| items.iter().find(|item| item["name"] == term["term"]).unwrap();
+        let expected: Vec<&Value> = all.iter().filter(|term| meets(of(term))).take(3).collect();
+        let asked = json!({"text": text, "top": 3, "explain": true, "filter": filter});
+        let by_post = service.post("/expand", &asked).json();
+        assert_eq!(by_post["terms"], json!(expected), "{filter}");
+        found_some += usize::from(expected.len() == 3);
+        let query = format!(
+            "/expand?text=sneaker+suit+parka&top=3&explain=true&filter={}",
+            encoded(filter)
+        );
+        assert_eq!(service.get(&query).json(), by_post, "{filter}");
+    }
+    assert!(found_some > 3, "{found_some} filters");
+
+    // Vectors of tokens: here two of sneaker's, and one of suit's.
+    let filter = "category = clothes AND price < 100";
+    let rows: [[f32; 3]; 2] = [[9.0, 1.0, 2.0], [0.0, 9.0, 2.0]];
+    let asked = json!({"vectors": rows, "top": 4, "filter": filter});
+    let by_json = service.post("/expand", &asked).json();
+    let npy = model_store::npy::head("'<f4'", &[2, 3]);
+    let body = [npy, rows.as_flattened().iter().flat_map(|x| x.to_le_bytes()).collect()].concat();
+    let target = format!("/expand?top=4&filter={}", encoded(filter));
+    let headers = [("Content-Type", "application/x-npy")];
+    let by_array = service.send("POST", target.as_bytes(), &headers, &body).json();
+    assert_eq!(by_array, by_json);
+    assert!(!by_json["terms"].as_array().unwrap().is_empty(), "{by_json}");
+
+    // The command line, here and by a service, and bulk work.
+    let by_post = service.post("/expand", &json!({"text": text, "filter": filter})).json();
+    let url = service.url("");
+    let run = |flags: &[&str]| {
+        let output = kindred(flags).output().unwrap();
+        (
+            output.status.success(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+            output.stdout,
+        )
+    };
+    let (input, out) = (folder.path().join("in.txt"), folder.path().join("out.jsonl"));
+    std::fs::write(&input, format!("{text}\n")).unwrap();
+    let files = ["--in", input.to_str().unwrap(), "--out", out.to_str().unwrap(), "--replace"];
+    let here = ["--model", &model, "--head", &head];
+    for by in [&here[..], &["--url", &url]] {
+        let flags = [&["expand", "--json", "--filter", filter], by, &[text]].concat();
+        let (is_right, said, printed) = run(&flags);
+        assert!(is_right, "{said}");
+        let printed: Value = serde_json::from_slice(&printed).unwrap();
+        assert_eq!(printed["terms"], by_post["terms"]);
+        let (is_right, said, _) =
+            run(&[&["bulk", "expand", "--filter", filter], &files[..], by].concat());
+        assert!(is_right, "{said}");
+        let written: Value = serde_json::from_slice(&std::fs::read(&out).unwrap()).unwrap();
+        assert_eq!(written["terms"], by_post["terms"]);
+        let flags = [&["expand", "--filter", "prize < 5"], by, &[text]].concat();
+        let (is_right, said, _) = run(&flags);
+        assert!(!is_right && said.contains("did you mean `price`?"), "{said}");
+    }
+
+    let wrong = service.post("/expand", &json!({"text": text, "filter": "price < few"}));
+    assert_eq!((wrong.status, &wrong.json()["code"]), (422, &json!("invalid_filter")));
+    let nothing = service.post("/expand", &json!({"text": text, "filter": "price < 0"})).json();
+    assert_eq!(nothing["terms"], json!([]));
+}
+
+#[test]
+fn a_deadline_holds_while_a_set_is_made() {
+    const ROWS: usize = 60_000;
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let rows: String = (0..ROWS).map(|row| format!("w{row} 1 {}\n", row % 9)).collect();
+    let values = (0..ROWS).map(|row| format!("{}\n", row % 1000));
+    std::fs::write(path("rows.txt"), rows).unwrap();
+    std::fs::write(path("rows.csv"), "n\n".to_owned() + &values.collect::<String>()).unwrap();
+    let model = path("model");
+    let flags = ["prepare", &path("rows.txt"), "--attributes", &path("rows.csv"), "--out", &model];
+    assert!(kindred(&flags).output().unwrap().status.success());
+    let service = Service::start(&["--model", &model, "--device", "cpu"]);
+    // No row decides any of these tests before the last.
+    let tests: Vec<String> = (0..255).map(|n| format!("n != {}", n + 2000)).collect();
+    let filter = |last: usize| format!("{} AND n < {last}", tests.join(" AND "));
+    let mut late = 0;
+    for last in 1..6 {
+        let reply = service.post("/count", &json!({"filter": filter(last), "timeout_ms": 2}));
+        match reply.status {
+            504 => late += 1,
+            status => assert_eq!(status, 200, "{}", reply.text()),
+        }
+    }
+    assert!(late > 0, "15 million tests of rows take more than 2 ms");
+    // Whoever has the time gets the answer.
+    let reply = service.post("/count", &json!({"filter": filter(2)}));
+    assert_eq!((reply.status, &reply.json()["count"]), (200, &json!(ROWS / 1000 * 2)));
+    let nearest = service.get("/nearest?word=w1&k=3&filter=n%3C2");
+    assert_eq!(nearest.json()["neighbors"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn sets_of_filters_have_metrics() {
+    let shop = Shop::open();
+    let ask = |filter: &str| {
+        let query = format!("/nearest?word=suit&filter={}", encoded(filter));
+        assert_eq!(shop.service.get(&query).status, 200);
+    };
+    ["price < 80", "price<80", "price < 80", "stock > 0"].iter().for_each(|filter| ask(filter));
+    let metrics = shop.service.get("/metrics").text().to_owned();
+    let of = |name: &str| -> f64 {
+        let name = format!("kindred_filter_{name}{{model=\"products\"}} ");
+        let value = metrics.lines().find_map(|line| line.strip_prefix(&name));
+        value.unwrap_or_else(|| panic!("{name} in {metrics}")).parse().unwrap()
+    };
+    assert_eq!([of("sets"), of("sets_made_total"), of("set_hits_total")], [2.0, 2.0, 2.0]);
+    assert_eq!(of("sets_dropped_total"), 0.0);
+    assert!(of("set_bytes") > 0.0 && of("set_bytes") < of("set_capacity_bytes"));
+}
+
+#[test]
 fn faults_are_told_with_their_place_and_the_cure() {
     let shop = Shop::open();
     for (filter, column, detail) in [

@@ -85,12 +85,12 @@ impl From<Words> for Side {
 }
 
 /// Which terms are wanted: at most this number, of at least this weight, of at least this part of
-/// the largest weight.
+/// the largest weight, that meet this filter.
 #[derive(FromPyObject)]
-pub(crate) struct Wanted(usize, f64, f64);
+pub(crate) struct Wanted(usize, f64, f64, Option<String>);
 
 impl From<Wanted> for WantedTerms {
-    fn from(Wanted(top, min_weight, max_ratio): Wanted) -> Self {
-        Self { top, min_weight, max_ratio }
+    fn from(Wanted(top, min_weight, max_ratio, filter): Wanted) -> Self {
+        Self { top, min_weight, max_ratio, filter }
     }
 }

@@ -472,7 +472,7 @@ impl Model {
         let (kindred, wanted) = (self.kindred()?, WantedTerms::from(wanted));
         wait(
             py,
-            || kindred.expand(&expander.0, &texts, wanted),
+            || kindred.expand(&expander.0, &texts, wanted.clone()),
             |all| each_known(&all, |text| answers::terms(py, text)),
         )
     }
@@ -489,7 +489,7 @@ impl Model {
         let vectors = arrays::components(&vectors, TermExpander::token_dim(&*expander.0))?;
         wait(
             py,
-            || kindred.expand_vectors(&expander.0, [vectors.to_vec()], wanted),
+            || kindred.expand_vectors(&expander.0, [vectors.to_vec()], wanted.clone()),
             |all| match &all[..] {
                 [terms] => answers::terms(py, terms),
                 _ => Err(errors::of_question(Error::Internal)),
@@ -536,7 +536,7 @@ impl Model {
     }
 
     /// Writes the graph of nearest neighbours to a file.
-    #[pyo3(signature = (file, *, k, first_rows, min_score, replace, progress))]
+    #[pyo3(signature = (file, *, k, first_rows, min_score, filter, replace, progress))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn write_graph<'py>(
         &self,
@@ -545,11 +545,13 @@ impl Model {
         k: usize,
         first_rows: Option<usize>,
         min_score: Option<f64>,
+        filter: Option<String>,
         replace: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyString>> {
         let kindred = self.kindred()?;
-        let options = GraphOptions { k, first_rows, min_score, replace, ..GraphOptions::default() };
+        let options =
+            GraphOptions { k, first_rows, min_score, filter, replace, ..GraphOptions::default() };
         let mut signals = Signals::default();
         let made = py.detach(|| {
             graph::make(kindred, &file, &options, |now| {

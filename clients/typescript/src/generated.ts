@@ -1093,6 +1093,7 @@ export interface components {
              * @default 0
              */
             max_ratio?: number;
+            filter?: components["schemas"]["Filter"];
             /**
              * @description The form of the terms: a list; whole numbers, `round(100 · weight)`; or what a field of
              *     OpenSearch, Elasticsearch, Qdrant or Vespa takes.
@@ -2731,6 +2732,8 @@ export interface operations {
                 min_weight?: number;
                 /** @description The minimum ratio of a term's weight to the largest weight. */
                 max_ratio?: number;
+                /** @description Only terms that meet this filter of the model that has them; see the parameter of `GET /nearest`. */
+                filter?: components["schemas"]["Filter"];
                 /** @description The form of the answer. */
                 format?: "terms" | "impacts" | "rank_features" | "sparse_vector" | "qdrant" | "vespa";
                 /** @description Whether each term names its token. */
@@ -2784,6 +2787,8 @@ export interface operations {
                 min_weight?: number;
                 /** @description The minimum ratio of a term's weight to the largest weight of its text. */
                 max_ratio?: number;
+                /** @description Only terms that meet this filter of the model that has them; see the parameter of `GET /nearest`. */
+                filter?: components["schemas"]["Filter"];
                 /** @description The form of the answer. */
                 format?: "terms" | "impacts" | "rank_features" | "sparse_vector" | "qdrant" | "vespa";
                 /** @description Whether each term names its token. */

@@ -20,7 +20,7 @@ version: str
 _Options = dict[str, Any] | None
 _Expression = str | Sequence[tuple[str, float]]
 _Arrays = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
-_Wanted = tuple[int, float, float]
+_Wanted = tuple[int, float, float, str | None]
 
 class Head:
     labels: list[str]
@@ -107,6 +107,7 @@ class Model:
         k: int,
         first_rows: int | None,
         min_score: float | None,
+        filter: str | None,
         replace: bool,
         progress: Callable[[int, int], object] | None,
     ) -> str: ...

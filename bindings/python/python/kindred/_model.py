@@ -438,19 +438,24 @@ class Model:
         return answers[0] if one else answers
 
     @overload
-    def expand(self, texts: str, *, top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, head: Path | None = None) -> Terms: ...
+    def expand(
+        self, texts: str, *, top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, filter: str | None = None,
+        head: Path | None = None,
+    ) -> Terms: ...  # fmt: skip
     @overload
     def expand(
         self, texts: list[str] | tuple[str, ...], *, top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0,
-        head: Path | None = None,
+        filter: str | None = None, head: Path | None = None,
     ) -> list[Terms]: ...  # fmt: skip
     @overload
     def expand(
-        self, texts: npt.NDArray[Any], *, top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, head: Path | None = None
-    ) -> Terms: ...
+        self, texts: npt.NDArray[Any], *, top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0,
+        filter: str | None = None, head: Path | None = None,
+    ) -> Terms: ...  # fmt: skip
     def expand(
-        self, texts: Any, *, top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, head: Path | None = None
-    ) -> Any:
+        self, texts: Any, *, top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, filter: str | None = None,
+        head: Path | None = None,
+    ) -> Any:  # fmt: skip
         """The terms that a text, or each of some texts, implies, the largest weight first.
 
         Args:
@@ -458,6 +463,7 @@ class Model:
             top: at most this number of terms, 1 to 1000.
             min_weight: only terms of at least this weight.
             max_ratio: only terms of at least this part of the largest weight, 0 to 1.
+            filter: only terms that meet this filter of the attributes and words of the model that has them.
             head: an expander's folder; by default the built-in one, or the model's own terms under the metric ``dot``.
 
         >>> import kindred
@@ -467,7 +473,7 @@ class Model:
         """
         if not 1 <= top <= 1000:
             raise InvalidValueError("`top` must be a whole number from 1 to 1000", field="top")
-        expander, wanted = self._expander(head), (top, min_weight, max_ratio)
+        expander, wanted = self._expander(head), (top, min_weight, max_ratio, filter)
         if hasattr(texts, "dtype"):
             from ._arrays import floats
 
@@ -513,8 +519,8 @@ class Model:
         return csr_matrix((data, columns.astype(kind), ends.astype(kind)), shape=(rows, rows))
 
     def write_graph(
-        self, file: Path, k: int = 10, *, first_rows: int | None = None, min_score: float | None = None, replace: bool = False,
-        progress: Progress | None = None,
+        self, file: Path, k: int = 10, *, first_rows: int | None = None, min_score: float | None = None,
+        filter: str | None = None, replace: bool = False, progress: Progress | None = None,
     ) -> dict[str, Any]:  # fmt: skip
         """Writes the exact graph of nearest neighbours to ``file``, as ``kindred graph`` does: it takes little memory, and after a
         kill the same call goes on.
@@ -522,9 +528,10 @@ class Model:
         Args:
             file: ends in ``.npz`` (arrays ``indices`` int64 ``[rows, k]`` and ``scores`` float64 ``[rows, k]``), or in ``.parquet``
                 in builds with that feature.
+            filter: only neighbours that meet it; all rows have neighbours, whether they meet it or not.
         """
         made = self._model.write_graph(
-            file, k=k, first_rows=first_rows, min_score=min_score, replace=replace, progress=progress
+            file, k=k, first_rows=first_rows, min_score=min_score, filter=filter, replace=replace, progress=progress
         )
         summary: dict[str, Any] = json.loads(made)
         return summary

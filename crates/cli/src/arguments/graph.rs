@@ -25,6 +25,7 @@ Examples:
   kindred graph --model models/glove.6B.50d --k 10 --out glove.npz
   kindred graph --model models/glove.6B.50d --first-rows 20000 --out frequent.npz
   kindred graph --model models/glove.6B.50d --min-score 0.7 --out close.npz
+  kindred graph --model products --filter 'stock > 0' --out in-stock.npz
   kindred graph --model models/glove.6B.50d --out edges.parquet
   kindred graph --model models/glove.840B.300d --device cuda:all --out glove.npz
   kindred graph --out demo.npz --json | jq .edges                # the built-in model";
@@ -48,6 +49,10 @@ pub struct GraphArguments {
     #[arg(long, value_name = "SCORE", allow_negative_numbers = true)]
     #[arg(value_parser = number::<f64>("a finite number (cosines are from -1 to 1)", |_| true))]
     pub min_score: Option<f64>,
+    /// Only neighbours that meet this filter of attributes and words, such as `kind = noun`. All
+    /// rows have neighbours, whether they meet it or not
+    #[arg(long, value_name = "FILTER")]
+    pub filter: Option<String>,
     /// Replace an existing file
     #[arg(long)]
     pub replace: bool,

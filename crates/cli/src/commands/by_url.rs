@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use jobs::JobError;
 use jobs::bulk::{Answerer, BulkQuestion, Fault, GoOn, JsonAnswer, RowAnswer, RowAnswers};
 use kindred::ModelDescription;
-use kindred::heads::HeadKind;
+use kindred::heads::{HeadKind, WantedTerms};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -354,10 +354,17 @@ fn common(question: &BulkQuestion) -> Value {
             }
             body
         }
-        BulkQuestion::Expand(wanted, form) => json!({
-            "top": wanted.top, "min_weight": wanted.min_weight, "max_ratio": wanted.max_ratio,
-            "format": form.name(),
-        }),
+        BulkQuestion::Expand(wanted, form) => {
+            let WantedTerms { top, min_weight, max_ratio, filter } = wanted;
+            let mut body = json!({
+                "top": top, "min_weight": min_weight, "max_ratio": max_ratio,
+                "format": form.name(),
+            });
+            if let Some(filter) = filter {
+                body["filter"] = json!(filter);
+            }
+            body
+        }
     }
 }
 

@@ -62,8 +62,8 @@ pub(super) fn expander_of(
 
 /// The terms that are wanted. Refuses bounds of weights that no term could keep.
 pub(super) fn wanted_terms(terms: &TermArguments) -> Result<WantedTerms, CommandError> {
-    let TermArguments { top, min_weight, max_ratio, .. } = *terms;
-    let wanted = WantedTerms { top, min_weight, max_ratio };
+    let TermArguments { head: _, top, min_weight, max_ratio, filter } = terms.clone();
+    let wanted = WantedTerms { top, min_weight, max_ratio, filter };
     if !(0.0..=f64::MAX).contains(&wanted.min_weight) {
         return Err(CommandError::Usage("--min-weight must be at least 0".to_owned()));
     }
@@ -113,7 +113,7 @@ enum Terms<'a> {
 
 impl Run<'_> {
     fn answer(&mut self, texts: &[String]) -> Result<(), CommandError> {
-        let answers = self.kindred.expand(&self.expander, texts, self.wanted).wait()?;
+        let answers = self.kindred.expand(&self.expander, texts, self.wanted.clone()).wait()?;
         for (text, answer) in texts.iter().zip(answers) {
             let asked = json!({"text": text});
             match answer {
@@ -151,7 +151,7 @@ impl Run<'_> {
         }
         for (batch, some) in numbers.chunks(TOGETHER * tokens * dim).enumerate() {
             let texts = some.chunks(tokens * dim).map(<[f32]>::to_vec);
-            let answers = self.kindred.expand_vectors(&self.expander, texts, self.wanted);
+            let answers = self.kindred.expand_vectors(&self.expander, texts, self.wanted.clone());
             for (text, terms) in answers.wait()?.iter().enumerate() {
                 let index = batch * TOGETHER + text;
                 let (title, asked) = match is_single {

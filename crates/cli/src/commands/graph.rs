@@ -25,6 +25,7 @@ pub(super) fn graph(arguments: &GraphArguments) -> Result<(), CommandError> {
         k: arguments.k,
         first_rows: arguments.first_rows.map(|rows| rows.get()),
         min_score: arguments.min_score,
+        filter: arguments.filter.clone(),
         replace: arguments.replace,
         ..GraphOptions::default()
     };

@@ -187,7 +187,8 @@ impl Service for Local {
             }
             AnyHead::Expander(expander) => {
                 let top = options.k.unwrap_or(DEFAULT_K) as usize;
-                let wanted = WantedTerms { top, ..WantedTerms::default() };
+                let filter = options.filter.clone();
+                let wanted = WantedTerms { top, filter, ..WantedTerms::default() };
                 let found = only(model, self.kindred.expand(expander, [text], wanted).wait())?;
                 let ImpliedTerms { terms, unknown, is_cut, times } = found;
                 (Found::Terms(terms), unknown, is_cut, None, times)

@@ -385,6 +385,9 @@ impl Service for Remote {
             HeadKind::Expander => {
                 body["top"] = json!(options.k.unwrap_or(DEFAULT_K));
                 body["explain"] = json!(true);
+                if let Some(filter) = &options.filter {
+                    body["filter"] = json!(filter);
+                }
                 "/expand"
             }
             _ => return Err(no_command(kind)),

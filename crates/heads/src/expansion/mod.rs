@@ -2,7 +2,7 @@
 
 mod forms;
 
-use contract::{Expansion, QueryError, Row, Table, Term, TokenVectors};
+use contract::{Expansion, QueryError, Row, RowSet, Table, Term, TokenVectors};
 use model_store::head::Expander;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::Tokenised;
 pub use forms::{Form, Formed};
 
 /// Which terms of a text are wanted.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Wanted {
     /// At most this number.
     pub top: usize,
@@ -20,11 +20,13 @@ pub struct Wanted {
     pub min_weight: f64,
     /// Only those of at least this part of the largest weight.
     pub max_ratio: f64,
+    /// Only those that meet this filter of the model that has the terms.
+    pub filter: Option<String>,
 }
 
 impl Default for Wanted {
     fn default() -> Self {
-        Self { top: Self::TOP, min_weight: 0.0, max_ratio: 0.0 }
+        Self { top: Self::TOP, min_weight: 0.0, max_ratio: 0.0, filter: None }
     }
 }
 
@@ -51,7 +53,7 @@ impl Wanted {
     /// The most terms of a text.
     pub const MOST: usize = 1000;
 
-    /// The expansion of a text for these terms.
+    /// The expansion of a text for these terms. `terms` are those that meet the filter.
     ///
     /// # Errors
     /// If a vector is not finite, or has another number of components than the expander takes.
@@ -60,9 +62,11 @@ impl Wanted {
         expander: &Arc<Expander>,
         model: &Table<'_>,
         vectors: TokenVectors,
+        terms: RowSet,
     ) -> Result<Expansion, QueryError> {
         let least = expander.least_value(self.min_weight);
-        Expansion::new(expander.clone(), model, vectors, self.top, least)
+        let expansion = Expansion::new(expander.clone(), model, vectors, self.top, least)?;
+        Ok(expansion.within(terms))
     }
 
     /// The weights of those of these terms, best first, that are wanted.
@@ -111,7 +115,8 @@ mod tests {
         let expander = Arc::new(Expander::of_model(&model, tokens.clone()).unwrap());
         let text = Vocabulary::of_model(&model, &tokens).tokenise("b a");
         let weights = |wanted: Wanted| {
-            let expansion = wanted.of(&expander, &model.table(), token_rows(&text)).unwrap();
+            let vectors = token_rows(&text);
+            let expansion = wanted.of(&expander, &model.table(), vectors, RowSet::all()).unwrap();
             wanted.weights(&expander, &expansion.terms(&model.table()))
         };
         let all = [64.0, 32.0, 4.0].map(|value| expander.weight(value));

@@ -43,7 +43,7 @@ impl Answerer for Local<'_> {
                 Ok(each(found, |found| RowAnswer::Labels(found, *wanted)))
             }
             BulkWork::Expand(expander, wanted, form) => {
-                let found = waited(self.kindred.expand(expander, texts, *wanted), go_on)?;
+                let found = waited(self.kindred.expand(expander, texts, wanted.clone()), go_on)?;
                 Ok(each(found, |found| RowAnswer::Terms(found, *form)))
             }
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kindred::filter::terms_of;
 use kindred::heads::{Expander, Form, Head, WantedTerms};
 use kindred::options::DEFAULT_K;
 use kindred::question::Checked;
@@ -72,7 +73,7 @@ impl BulkWork {
             Self::Classify(head, wanted) => {
                 BulkQuestion::Classify(*wanted, head.description().labels.len())
             }
-            Self::Expand(_, wanted, form) => BulkQuestion::Expand(*wanted, *form),
+            Self::Expand(_, wanted, form) => BulkQuestion::Expand(wanted.clone(), *form),
         }
     }
 
@@ -84,7 +85,11 @@ impl BulkWork {
                 let checked = Checked::new(model, kindred.sets(), options.clone(), None);
                 checked.map(drop).map_err(|error| JobError::Refused(error.to_string()))
             }
-            Self::Classify(..) | Self::Expand(..) => Ok(()),
+            Self::Expand(expander, wanted, _) => {
+                let terms = terms_of(kindred.sets(), expander, wanted.filter.as_deref());
+                terms.map(drop).map_err(|error| JobError::Refused(error.to_string()))
+            }
+            Self::Classify(..) => Ok(()),
         }
     }
 
@@ -195,10 +200,18 @@ impl BulkQuestion {
             Self::Classify(wanted, _) => {
                 json!({"top": wanted.top, "threshold": wanted.threshold})
             }
-            Self::Expand(wanted, form) => json!({
-                "top": wanted.top, "min_weight": wanted.min_weight, "max_ratio": wanted.max_ratio,
-                "form": form.name(),
-            }),
+            Self::Expand(wanted, form) => {
+                let WantedTerms { top, min_weight, max_ratio, filter } = wanted;
+                let mut json = json!({
+                    "top": top, "min_weight": min_weight, "max_ratio": max_ratio,
+                    "form": form.name(),
+                });
+                // Work that was begun before there were filters goes on.
+                if let Some(filter) = filter {
+                    json["filter"] = json!(filter);
+                }
+                json
+            }
         }
     }
 }

@@ -15,6 +15,8 @@ use crate::requests::{Searches, has_neighbours};
 /// How a thread asks.
 pub(super) struct Asker<'s, 'a> {
     pub(super) model: &'s ModelStore,
+    /// The rows that may be neighbours.
+    pub(super) within: &'s RowSet,
     pub(super) tables: &'s Tables,
     pub(super) searches: Searches<'s, 'a>,
     pub(super) buffers: Buffers,
@@ -56,7 +58,7 @@ impl Buffers {
 impl Asker<'_, '_> {
     /// Asks for a range, and writes its answers where they belong.
     pub(super) fn ask(&mut self, range: u64) -> Result<WrittenRange, Interrupted> {
-        let Self { model, tables, searches, buffers } = self;
+        let Self { model, within, tables, searches, buffers } = self;
         let identity = &tables.identity;
         let (rows, k) = (identity.range(range), identity.k as usize);
         let first = rows.start;
@@ -67,7 +69,7 @@ impl Asker<'_, '_> {
                 buffers.put((row - first) as usize, k, hits);
             }
         };
-        searches.all(rows, |some| Ok(queries(model, identity, some)), put)?;
+        searches.all(rows, |some| Ok(queries(model, identity, within, some)), put)?;
         let indices = tables.write(Table::Indices, first, &buffers.indices)?;
         let scores = tables.write(Table::Scores, first, &buffers.scores)?;
         Ok(WrittenRange { number: range, edges: buffers.edges, checksums: [indices, scores] })
@@ -75,7 +77,12 @@ impl Asker<'_, '_> {
 }
 
 /// The queries of the rows that can be asked for.
-fn queries(model: &ModelStore, identity: &Identity, rows: Range<u64>) -> Vec<Query> {
+fn queries(
+    model: &ModelStore,
+    identity: &Identity,
+    within: &RowSet,
+    rows: Range<u64>,
+) -> Vec<Query> {
     let table = model.table();
     let Identity { k, min_score, rows: first_rows, .. } = *identity;
     let is_part = first_rows < table.rows() as u64;
@@ -83,7 +90,7 @@ fn queries(model: &ModelStore, identity: &Identity, rows: Range<u64>) -> Vec<Que
     queries.extend(rows.map(|row| Row(row as u32)).filter_map(|row| {
         let limit = is_part.then_some(first_rows as u32);
         let filter = Filter {
-            rows: RowSet::all().limited(limit).less(vec![row]),
+            rows: within.clone().limited(limit).less(vec![row]),
             min_score,
             max_score: None,
         };

@@ -40,6 +40,7 @@ mod tests {
             rows: 400_000,
             k: 10,
             min_score: Some(0.1),
+            filter: Some("price < 80".into()),
             rows_per_range: 1024,
         }
         .description();

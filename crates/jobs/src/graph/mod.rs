@@ -18,6 +18,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use contract::RowSet;
 use kindred::Kindred;
 use kindred::options::MAX_K;
 use model_store::ModelStore;
@@ -51,6 +52,8 @@ pub struct GraphOptions {
     pub first_rows: Option<usize>,
     /// Only neighbours with at least this score.
     pub min_score: Option<f64>,
+    /// Only neighbours that meet this filter. All rows have neighbours.
+    pub filter: Option<String>,
     /// Whether a file that is there is replaced.
     pub replace: bool,
     /// Jobs in flight, each of up to 1,024 rows: two for each replica, and some that are being made
@@ -60,7 +63,8 @@ pub struct GraphOptions {
 
 impl Default for GraphOptions {
     fn default() -> Self {
-        Self { k: 10, first_rows: None, min_score: None, replace: false, jobs: 16 }
+        let (first_rows, min_score, filter) = (None, None, None);
+        Self { k: 10, first_rows, min_score, filter, replace: false, jobs: 16 }
     }
 }
 
@@ -111,6 +115,8 @@ struct Identity {
     rows: u64,
     k: u64,
     min_score: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    filter: Option<String>,
     /// Rows that are asked for in one job, and done or not done together.
     rows_per_range: u64,
 }
@@ -143,6 +149,7 @@ impl Identity {
             rows: options.first_rows.map_or(model.rows(), |first| first.min(model.rows())) as u64,
             k,
             min_score: options.min_score,
+            filter: options.filter.clone(),
             rows_per_range: (NEIGHBOURS_PER_RANGE / k).clamp(64, ROWS_PER_RANGE),
         })
     }
@@ -221,10 +228,13 @@ pub fn make(
     let format = check_file(file, options.replace)?;
     let model = kindred.model().store();
     let identity = Identity::new(model, options)?;
+    let within = options.filter.as_deref().map(|filter| kindred.sets().of(filter)).transpose();
+    let within = within.map_err(|error| JobError::Refused(error.to_string()))?;
+    let within = within.map_or_else(RowSet::all, RowSet::of);
     let mut graph = PartialGraph::open(file, identity, &mut on_progress)?;
     let resumed_rows = graph.resumed;
     let asked = Instant::now();
-    ask_for_all(kindred, &mut graph, options.jobs.max(1))?;
+    ask_for_all(kindred, &within, &mut graph, options.jobs.max(1))?;
     let asking_seconds = asked.elapsed().as_secs_f64();
     let (edges, identity) = (graph.edges(), graph.tables.identity.clone());
     // Something may have come there meanwhile.
@@ -238,6 +248,7 @@ pub fn make(
 
 fn ask_for_all(
     kindred: &Kindred,
+    within: &RowSet,
     graph: &mut PartialGraph<'_>,
     in_flight: usize,
 ) -> Result<(), JobError> {
@@ -249,7 +260,7 @@ fn ask_for_all(
     let worker = |number| {
         let searches = Searches::new(&asking, &cancellation, most, (number, threads))?;
         let buffers = Buffers::default();
-        let mut asker = Asker { model, tables: &tables, searches, buffers };
+        let mut asker = Asker { model, within, tables: &tables, searches, buffers };
         Ok::<_, JobError>(move |range| asker.ask(range))
     };
     let workers = (0..threads).map(worker).collect::<Result<Vec<_>, _>>()?;

@@ -28,6 +28,7 @@ fn compare(
     for (row, components) in rows.iter().enumerate().take(wanted) {
         let mut ask = Options::new().k(options.k as u64).vocab_limit(wanted as u64);
         ask.min_score = options.min_score;
+        ask.filter = options.filter.clone();
         let found = plain.nearest(&format!("word{row}")[..], ask).wait();
         let neighbors = found.as_ref().map_or(&[][..], |answer| &answer.neighbors);
         let is_zero = components.iter().all(|&component| component == 0.0);
@@ -51,11 +52,15 @@ proptest! {
         k in prop_oneof![1usize..12, 80usize..110],
         first_rows in proptest::option::of(1usize..100),
         min_score in proptest::option::of(-0.5..0.9f64),
+        chosen in proptest::option::of(proptest::collection::vec(0usize..90, 0..40)),
         is_dot in any::<bool>(),
     ) {
         let rows = few_values(rows, dim, seed);
         let biases: Vec<f32> = few_values(rows.len(), 1, seed ^ 7).concat();
-        let options = GraphOptions { k, first_rows, min_score, jobs: 3, ..GraphOptions::default() };
+        let words = |rows: Vec<usize>| rows.iter().map(|row| format!("word{row}")).collect::<Vec<_>>();
+        let filter = chosen.map(|rows| format!("key IN [{}]", words(rows).join(", ")));
+        let bounds = GraphOptions { first_rows, min_score, filter, ..GraphOptions::default() };
+        let options = GraphOptions { k, jobs: 3, ..bounds };
         compare(&rows, is_dot.then_some(&biases[..]), &options)?;
     }
 }

@@ -15,8 +15,14 @@ use crate::{few_values, make, model, plain};
 const ROWS: usize = 350;
 /// What one takes at k = 1000.
 const RANGE: u64 = 65;
-const OPTIONS: GraphOptions =
-    GraphOptions { k: 1000, first_rows: None, min_score: None, replace: false, jobs: 2 };
+const OPTIONS: GraphOptions = GraphOptions {
+    k: 1000,
+    first_rows: None,
+    min_score: None,
+    filter: None,
+    replace: false,
+    jobs: 2,
+};
 
 fn rows() -> Model {
     model(&few_values(ROWS, 5, 5), None)

@@ -28,7 +28,7 @@
 //!
 //! [`parse`] reads a filter, [`check`] looks it up in the attributes of a model, and
 //! the [`Plan`] makes the set of rows that meet it. [`FilterSets`] does all of this for a text, and
-//! keeps the sets for other queries that name them.
+//! keeps the sets for other queries that name them; [`terms_of`] does it for an expander's terms.
 
 mod ast;
 mod check;
@@ -37,6 +37,7 @@ mod number;
 mod parse;
 mod plan;
 mod sets;
+mod terms;
 mod tokens;
 
 pub use ast::{Condition, Expression, Operator, Place, Test, Written};
@@ -47,6 +48,7 @@ pub use model_store::attributes::KEY;
 pub use parse::{MAX_LENGTH, MAX_NESTING, MAX_TESTS, MAX_VALUES, parse};
 pub use plan::Plan;
 pub use sets::{FilterCounts, FilterSets};
+pub use terms::terms_of;
 
 #[cfg(test)]
 mod tests;

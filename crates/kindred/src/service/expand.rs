@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use contract::{Expansion, TokenVectors};
+use contract::{Expansion, RowSet, TokenVectors};
 
 use super::Kindred;
 use crate::Error;
 use crate::answer::ImpliedTerms;
 use crate::answering::Answering;
 use crate::asking::{Asking, Times};
+use crate::filter::terms_of;
 use crate::heads::{Expander, Tokenised, Vocabulary, WantedTerms, token_rows};
 
 /// What is expanded, with the text and its tokens, unless there are only vectors; an error if no
@@ -35,7 +36,7 @@ impl Kindred {
     ///
     /// # Errors
     /// [`Error::NotAnswered`] for all of them; [`Error::InvalidValue`] if the expander was made for
-    /// another model, or takes no texts.
+    /// another model, or takes no texts; [`Error::InvalidFilter`].
     pub fn expand<T: AsRef<str>>(
         &self,
         expander: &Arc<Expander>,
@@ -50,6 +51,7 @@ impl Kindred {
                 Error::invalid("head", "an expander of texts that was made for this model")
             })
             .and_then(|vocabulary| {
+                let terms = terms_of(self.sets(), expander, wanted.filter.as_deref())?;
                 let prepare = |text: T| {
                     let text = text.as_ref().to_owned();
                     let tokenised = vocabulary.tokenise(&text);
@@ -57,7 +59,7 @@ impl Kindred {
                         return Ok(Err(Error::no_known_word(tokenised.unknown)));
                     }
                     let rows = token_rows(&tokenised);
-                    let expansion = wanted.of(expander, &model.table(), rows)?;
+                    let expansion = wanted.of(expander, &model.table(), rows, terms.clone())?;
                     Ok(Ok((Some((text, tokenised)), expansion)))
                 };
                 texts.into_iter().map(prepare).collect()
@@ -83,7 +85,7 @@ impl Kindred {
     ///
     /// # Errors
     /// [`Error::NotAnswered`]; [`Error::InvalidValue`] if the expander was made for another model,
-    /// or a text has no vector; an error of queries if a vector is not finite or has another number
+    /// or a text has no vector; [`Error::InvalidFilter`]; an error of queries if a vector is not finite or has another number
     /// of components.
     pub fn expand_vectors(
         &self,
@@ -91,18 +93,20 @@ impl Kindred {
         texts: impl IntoIterator<Item = Vec<f32>>,
         wanted: WantedTerms,
     ) -> Answering<'_, Result<Vec<ImpliedTerms>, Error>> {
-        let prepare = |components: Vec<f32>| {
+        let filtered = match self.fits(expander) {
+            true => terms_of(self.sets(), expander, wanted.filter.as_deref()).map_err(Error::from),
+            false => Err(Error::invalid("head", "an expander that was made for this model")),
+        };
+        let prepare = |terms: &RowSet, components: Vec<f32>| {
             if components.is_empty() {
                 return Err(Error::invalid("vectors", "the vector of at least one token"));
             }
             let vectors = TokenVectors::Vectors(components);
-            let expansion = wanted.of(expander, &self.store().table(), vectors)?;
+            let expansion = wanted.of(expander, &self.store().table(), vectors, terms.clone())?;
             Ok(Ok((None, expansion)))
         };
-        let prepared = match self.fits(expander) {
-            true => texts.into_iter().map(prepare).collect(),
-            false => Err(Error::invalid("head", "an expander that was made for this model")),
-        };
+        let texts = texts.into_iter();
+        let prepared = filtered.and_then(|terms| texts.map(|text| prepare(&terms, text)).collect());
         let answers = self.expand_prepared(self.asking(None), expander, prepared, wanted);
         self.answering(async move { answers.await?.into_iter().collect() })
     }

@@ -156,17 +156,20 @@ class AsyncClient:
 
     @overload
     async def expand(  # type: ignore[overload-overlap]
-        self, texts: str, *, top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, head: str | None = None
-    ) -> Terms: ...
+        self, texts: str, *, top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, filter: str | None = None,
+        head: str | None = None,
+    ) -> Terms: ...  # fmt: skip
     @overload
     async def expand(
-        self, texts: Iterable[str], *, top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, head: str | None = None
-    ) -> list[Terms]: ...
+        self, texts: Iterable[str], *, top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, filter: str | None = None,
+        head: str | None = None,
+    ) -> list[Terms]: ...  # fmt: skip
     async def expand(
-        self, texts: Any, *, top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, head: str | None = None
-    ) -> Any:
+        self, texts: Any, *, top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, filter: str | None = None,
+        head: str | None = None,
+    ) -> Any:  # fmt: skip
         """As `Client.expand`."""
-        return await self._ask(questions.expand(texts, top, min_weight, max_ratio, head))
+        return await self._ask(questions.expand(texts, top, min_weight, max_ratio, filter, head))
 
     # The service
 

@@ -212,7 +212,9 @@ def classify(texts: str | Iterable[str], head: str | None) -> Question[Any]:
     return _of_texts("/classify", texts, asked, MOST_TEXTS, _classified, Classified([], [], False))
 
 
-def expand(texts: Any, top: int, min_weight: float, max_ratio: float, head: str | None) -> Question[Any]:
+def expand(
+    texts: Any, top: int, min_weight: float, max_ratio: float, filter: str | None, head: str | None
+) -> Question[Any]:
     """As `Model.expand`."""
     if _options.whole(top, (1, 1000)) is None:
         raise InvalidValueError("`top` must be a whole number from 1 to 1000", field="top")
@@ -221,6 +223,8 @@ def expand(texts: Any, top: int, min_weight: float, max_ratio: float, head: str 
     for name, value in (("min_weight", min_weight), ("max_ratio", max_ratio)):
         if value != 0.0:
             wanted[name] = float(value)
+    if filter is not None:
+        wanted["filter"] = filter
     if head is not None:
         wanted["head"] = _name(head)
     if hasattr(texts, "dtype"):

@@ -238,20 +238,23 @@ class Client:
 
     @overload
     def expand(  # type: ignore[overload-overlap]
-        self, texts: str, *, top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, head: str | None = None
-    ) -> Terms: ...
+        self, texts: str, *, top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, filter: str | None = None,
+        head: str | None = None,
+    ) -> Terms: ...  # fmt: skip
     @overload
     def expand(
-        self, texts: Iterable[str], *, top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, head: str | None = None
-    ) -> list[Terms]: ...
+        self, texts: Iterable[str], *, top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, filter: str | None = None,
+        head: str | None = None,
+    ) -> list[Terms]: ...  # fmt: skip
     def expand(
-        self, texts: Any, *, top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, head: str | None = None
-    ) -> Any:
+        self, texts: Any, *, top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, filter: str | None = None,
+        head: str | None = None,
+    ) -> Any:  # fmt: skip
         """The terms that a text, or each of some texts, or the vectors of one text's tokens ``[tokens, dim]``, implies.
 
         As `Model.expand`; ``head`` is the name of one of `heads`.
         """
-        return self._ask(questions.expand(texts, top, min_weight, max_ratio, head))
+        return self._ask(questions.expand(texts, top, min_weight, max_ratio, filter, head))
 
     # The service
 

@@ -91,29 +91,29 @@ def classify(
 @overload
 def expand(
     source: Dataset, *, model: Path | None = None, head: Path | None = None, column: str = "text", top: int = 100,
-    min_weight: float = 0.0, max_ratio: float = 0.0, **workers: Unpack[Workers],
+    min_weight: float = 0.0, max_ratio: float = 0.0, filter: str | None = None, **workers: Unpack[Workers],
 ) -> Dataset: ...  # fmt: skip
 @overload
 def expand(
     source: Path | Sequence[Path], out: Path, *, model: Path | None = None, head: Path | None = None, column: str = "text",
-    top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, **job: Unpack[Job],
+    top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, filter: str | None = None, **job: Unpack[Job],
 ) -> Summary: ...  # fmt: skip
 def expand(
     source: Any, out: Path | None = None, *, model: Path | None = None, head: Path | None = None, column: str = "text",
-    top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, **job: Any,
+    top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, filter: str | None = None, **job: Any,
 ) -> Any:  # fmt: skip
     """The weighted terms that texts imply, as `kindred.Model.expand` gives them.
 
     Args:
         source, out, model, head, column, **job: as of `classify`.
-        top, min_weight, max_ratio: as of `kindred.Model.expand`.
+        top, min_weight, max_ratio, filter: as of `kindred.Model.expand`.
 
     Returns:
         As of `classify`, with the columns ``terms``, ``weights``, ``term_rows``, ``unknown``, ``is_cut`` and ``error``.
     """
     if not 1 <= top <= 1000:
         raise InvalidValueError("`top` must be a whole number from 1 to 1000", field="top")
-    question = _answers.Expand(_answers.folder(head), int(top), float(min_weight), float(max_ratio))
+    question = _answers.Expand(_answers.folder(head), int(top), float(min_weight), float(max_ratio), filter)
     return _of_source(source, out, question, column, model, question.head, job)
 
 

@@ -69,6 +69,7 @@ class Expand:
     top: int
     min_weight: float
     max_ratio: float
+    filter: str | None
 
     name: ClassVar[str] = "expand"
     depends_on_engine: ClassVar[bool] = False
@@ -83,7 +84,7 @@ class Expand:
         model._expander(self.head)
 
     def answer(self, model: Model, column: pa.Array, name: str) -> Columns:
-        head, wanted = model._expander(self.head), (self.top, self.min_weight, self.max_ratio)
+        head, wanted = model._expander(self.head), (self.top, self.min_weight, self.max_ratio, self.filter)
         answers, errors = _of_texts(column, name, lambda texts: model._model.expand(head, texts, wanted))
         found: dict[str, list[Any]] = {
             "terms": [answer and [term.word for term in answer.terms] for answer in answers],

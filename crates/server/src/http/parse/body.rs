@@ -147,12 +147,12 @@ impl Received {
     /// The cost of parsing the body, looking up its words, and making the sets of its filters.
     pub(in crate::http) fn cost(&self) -> Cost {
         let ((rows, dim), query) = (self.shape, self.query().as_bytes());
+        let of_filters = || Cost::of_filters(tests(query, b"filter="), rows);
         if self.is_array {
-            let of_filters = Cost::of_filters(tests(query, b"filter="), rows);
-            return Cost::of_array(self.length(), dim, query).and(of_filters);
+            return Cost::of_array(self.length(), dim, query).and(of_filters());
         }
         if self.is_get {
-            return Cost::of_query_string(query);
+            return Cost::of_query_string(query).and(of_filters());
         }
         let tests = self.pieces.iter().map(|piece| tests(piece, b"\"filter\"")).sum();
         let of_text = Cost::of_text(self.pieces.iter().map(|piece| &piece[..]));
@@ -229,9 +229,12 @@ impl Received {
     }
 }
 
-/// Rows and dimensions of the model of a call.
+/// Rows and dimensions of the model of a call. There may be more rows among which its filters
+/// choose: a head may have the terms of another folder.
 fn shape(call: &Call) -> (usize, usize) {
-    (call.model.rows(), call.model.dim())
+    let heads = call.heads.load();
+    let of_terms = heads.iter().filter_map(|one| one.head.terms_folder()).map(|terms| terms.rows());
+    (of_terms.fold(call.model.rows(), usize::max), call.model.dim())
 }
 
 /// About how many tests the filters of a body or of a query string have. `name` is what stands

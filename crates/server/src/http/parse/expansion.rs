@@ -28,6 +28,7 @@ texts_body! {
         top: u64,
         min_weight: f64,
         max_ratio: f64,
+        filter: String,
         format: String,
         explain: bool,
         timeout_ms: u64,
@@ -148,7 +149,7 @@ impl<'a> ExpandBody<'a> {
             let reason = format!("`explain` needs the format `terms`, not `{form}`");
             return Err(ApiError::invalid_request(reason));
         }
-        let wanted = WantedTerms { top, min_weight, max_ratio };
+        let wanted = WantedTerms { top, min_weight, max_ratio, filter: self.filter };
         let options = TermOptions { wanted, form, explain };
         Ok(TextsRequest { texts, is_single, head: self.head, options })
     }

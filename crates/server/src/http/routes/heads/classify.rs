@@ -47,7 +47,7 @@ impl Asked for Classify {
         Ok((call.deadline(body.timeout_ms)?, body.check(text)?))
     }
 
-    fn new(head: AnyHead, options: LabelOptions) -> Result<Self, ApiError> {
+    fn new(_: &ServedModel, head: AnyHead, options: LabelOptions) -> Result<Self, ApiError> {
         let AnyHead::Classifier(head) = head else { unreachable!("it is a classifier") };
         let LabelOptions { shown, explained } = options;
         let labels = &head.description().labels;

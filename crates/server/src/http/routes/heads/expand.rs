@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use kindred::asking::Asking;
-use kindred::contract::{Expansion, QueryError, Term, TermExpander, TokenVectors};
+use kindred::contract::{Expansion, QueryError, RowSet, Term, TermExpander, TokenVectors};
+use kindred::filter::terms_of;
 use kindred::heads::{
     AnyHead, Cause, Expander, Form, Formed, HeadKind, Vocabulary, cause, token_rows,
 };
@@ -23,6 +24,8 @@ use crate::models::{Call, ServedModel};
 pub(in crate::http::routes) struct Expand {
     expander: Arc<Expander>,
     options: TermOptions,
+    /// The terms that meet the filter.
+    filtered: RowSet,
 }
 
 impl Asked for Expand {
@@ -54,9 +57,10 @@ impl Asked for Expand {
         Ok((call.deadline(body.timeout_ms)?, body.check(besides)?))
     }
 
-    fn new(head: AnyHead, options: TermOptions) -> Result<Self, ApiError> {
+    fn new(served: &ServedModel, head: AnyHead, options: TermOptions) -> Result<Self, ApiError> {
         let AnyHead::Expander(expander) = head else { unreachable!("it is an expander") };
-        Ok(Self { expander, options })
+        let filtered = terms_of(&served.sets, &expander, options.wanted.filter.as_deref());
+        Ok(Self { filtered: filtered.map_err(kindred::Error::from)?, expander, options })
     }
 
     fn know(
@@ -65,7 +69,7 @@ impl Asked for Expand {
         index: Option<usize>,
         text: Self::Unread<'_>,
     ) -> Result<(KnownText, Expansion), ApiError> {
-        let Self { expander, options } = self;
+        let Self { expander, options, filtered } = self;
         let (vectors, text) = match text.read(index)? {
             Source::Vectors(components, tokens) => {
                 let (found, expected) = (components.len() / tokens, expander.token_dim());
@@ -84,7 +88,8 @@ impl Asked for Expand {
                 (token_rows(&text.tokenised), text)
             }
         };
-        let expansion = options.wanted.of(expander, &served.model.table(), vectors);
+        let expansion =
+            options.wanted.of(expander, &served.model.table(), vectors, filtered.clone());
         Ok((text, expansion.map_err(kindred::Error::from)?))
     }
 
@@ -115,7 +120,7 @@ impl Asked for Expand {
         known: &'a KnownText,
         terms: &'a Vec<Term>,
     ) -> Result<TermsAnswer<'a>, ApiError> {
-        let Self { expander, options: TermOptions { wanted, form, explain } } = self;
+        let Self { expander, options: TermOptions { wanted, form, explain }, .. } = self;
         let KnownText { text, tokenised } = known;
         let weighted = terms.iter().zip(wanted.weights(expander, terms));
         let terms = match *form {
