@@ -12,7 +12,15 @@ impl Maker {
         let route = if self.random.one_in(2) { "/nearest" } else { "/analogy" };
         let mut body = self.query(route, &left);
         body.retain(|name, _| {
-            let of_lists = ["k", "with_vectors", "with_attributes", "explain", "fold_case"];
+            let of_lists = [
+                "k",
+                "offset",
+                "distinct",
+                "with_vectors",
+                "with_attributes",
+                "explain",
+                "fold_case",
+            ];
             !of_lists.contains(&name.as_str())
         });
         let number = self.random.size(1000);

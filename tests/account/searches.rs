@@ -139,6 +139,16 @@ impl Maker {
         if self.filters.one_in(6) && k <= left.terms / 8 {
             options.insert("with_attributes".to_owned(), json!(true));
         }
+        let offset = self.filters.size(999);
+        if self.filters.one_in(6) && k + offset <= left.results.min(1000) {
+            options.insert("offset".to_owned(), json!(offset));
+        }
+        // A query may take a full pass.
+        let has_time = left.full_pass_words >= 3 && self.has_attributes;
+        if has_time && self.filters.one_in(6) && !options.contains_key("fold_case") {
+            let attribute = self.filters.of(&["price", "weight", "kind", "fresh"]);
+            options.insert("distinct".to_owned(), json!(attribute));
+        }
         options
     }
 
@@ -213,21 +223,30 @@ impl Maker {
             if self.random.one_in(2)
                 && !common.contains_key("with_vectors")
                 && !common.contains_key("explain")
+                && !common.contains_key("offset")
             {
                 common.insert("k".to_owned(), json!(left.results.min(1000)));
             }
         }
+        // Which goes with nothing else that says which rows stay.
+        let is_distinct = common.contains_key("distinct");
         let mut items = Vec::with_capacity(queries);
         for _ in 0..queries {
             let mut item = self.query(route, &left);
             if all_alike {
-                let is_target = |name: &str| {
-                    !matches!(
-                        name,
-                        "k" | "explain" | "with_vectors" | "with_attributes" | "exclude"
-                    )
-                };
-                item.retain(|name, _| is_target(name));
+                let of_all = [
+                    "k",
+                    "offset",
+                    "distinct",
+                    "explain",
+                    "with_vectors",
+                    "with_attributes",
+                    "exclude",
+                ];
+                item.retain(|name, _| !of_all.contains(&name.as_str()));
+                if is_distinct {
+                    item.remove("fold_case");
+                }
             }
             items.push(Value::Object(item));
         }
