@@ -2,7 +2,7 @@
 //!
 //! A scan reads the whole table once for all queries, whatever their sets. A gather reads only the
 //! members of one set, each from elsewhere in memory, for the queries that share it. Costs are in
-//! nanoseconds of a thread; docs/performance.md has the measurements.
+//! nanoseconds of a thread; docs/filters.md has measurements.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -17,6 +17,9 @@ const SCANNED_COMPONENT: f64 = 0.06;
 
 /// The time of a member or a row of the scan for each query, besides the products.
 const OF_ROW: f64 = 0.3;
+
+/// The time of a member for each query, in those of a row of the scan: sums run across registers.
+const OF_MEMBER: f64 = 2.5;
 
 /// A batch in passes.
 pub(super) struct Plan<'a> {
@@ -56,7 +59,7 @@ impl<'a> Plan<'a> {
         let row_lines = (costs.dim / 64 + 1) as f64;
         let of_query = OF_ROW + costs.dim as f64 / costs.instructions.products_per_nanosecond();
         let gather = |(bitmap, group): &(&RowBitmap, Vec<usize>)| {
-            let each = FAR_LINE * row_lines + of_query * group.len() as f64;
+            let each = FAR_LINE * row_lines + OF_MEMBER * of_query * group.len() as f64;
             bitmap.len() as f64 * each
         };
         // In a scan that other queries need anyway.
