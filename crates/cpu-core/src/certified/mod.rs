@@ -81,7 +81,7 @@ use derive::Deriving;
 pub(crate) use derive::TableBytes;
 pub use derive::{Origin, TablesReport};
 pub use pass::FirstLook;
-use pass::{Members, Pass};
+use pass::{Look, Members, Pass};
 use plan::Plan;
 use rescore::Rescored;
 use row_table::ByRows;
@@ -284,7 +284,8 @@ impl CertifiedSearch {
         let rows = members.map_or(table.rows(), |members| members.bitmap.len());
         let threads = self.threads_for(columns.len(), rows, tables);
         let workers = Workers { pool, threads, instructions };
-        let pass = Pass::new(tables, workers, first_look, members, &queries, columns, table, room);
+        let look = Look { first: first_look, members };
+        let pass = Pass::new(tables, workers, look, &queries, columns, table, room);
         let found = workers.each(|| worker::run_tasks(&pass));
         let total = found.iter().flatten().map(Vec::len).sum::<usize>();
         let mut rescored: Vec<Option<Rescored>> = queries.iter().map(|_| None).collect();

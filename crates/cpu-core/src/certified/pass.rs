@@ -73,6 +73,14 @@ impl Members<'_> {
     }
 }
 
+/// The way in which a pass looks at rows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look<'a> {
+    pub(super) first: FirstLook,
+    /// `None`: all rows.
+    pub(super) members: Option<Members<'a>>,
+}
+
 /// The state shared by all threads of a pass.
 pub(crate) struct Pass<'a> {
     pub(super) tables: &'a Tables,
@@ -109,8 +117,7 @@ impl<'a> Pass<'a> {
     pub(crate) fn new(
         tables: &'a Tables,
         workers: Workers<'_>,
-        first_look: FirstLook,
-        members: Option<Members<'a>>,
+        Look { first: first_look, members }: Look<'a>,
         queries: &'a [&'a Query],
         mut columns: Vec<Column<'a>>,
         table: Table<'a>,

@@ -20,7 +20,7 @@ use crate::driver::{
     Array, Doing, Kernel, Modules, Pinned, Room, Shape, start_clearing, start_download,
 };
 use crate::formulas::Parameters;
-use crate::ranks::{self, Ranks};
+use crate::ranks::{self, OnDevice, Ranks};
 use crate::resident::Resident;
 use crate::sets::{DeviceSet, DeviceSets};
 use abi::{
@@ -174,7 +174,8 @@ impl FullPasses {
             }
             if let (Some((ranks, set)), false) = (&mut counting, counted.is_empty()) {
                 let (resident, stream, range) = (place.resident, place.stream, first..first + rows);
-                let rest = ranks.count(*set, resident, sets, stream, parts, &counted, range)?;
+                let on = OnDevice { resident, sets, stream };
+                let rest = ranks.count(*set, on, parts, &counted, range)?;
                 done.fallbacks += rest.len();
                 for group in self::groups(parts, &rest) {
                     // There may be room for fewer rows at a time.

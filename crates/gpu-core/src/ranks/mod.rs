@@ -56,6 +56,13 @@ fn error(dim: usize) -> f32 {
     (products + sums + halves + thresholds) as f32
 }
 
+/// The tables and the sets that a pass reads, and the stream that it runs in.
+pub(crate) struct OnDevice<'a> {
+    pub(crate) resident: &'a Resident,
+    pub(crate) sets: &'a mut DeviceSets,
+    pub(crate) stream: &'a Stream,
+}
+
 /// The kernels and the buffers of such passes.
 pub(crate) struct Ranks {
     // In the order in which they must be dropped: buffers, then kernels, then their module.
@@ -245,9 +252,7 @@ impl Ranks {
     pub(crate) fn count(
         &mut self,
         set: usize,
-        resident: &Resident,
-        sets: &mut DeviceSets,
-        stream: &Stream,
+        OnDevice { resident, sets, stream }: OnDevice<'_>,
         parts: &mut [FullPassPart],
         indices: &[usize],
         rows: Range<usize>,

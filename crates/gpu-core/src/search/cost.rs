@@ -91,8 +91,7 @@ impl UsualCosts for DeviceCosts {
     fn token(&self, text: &Expansion) -> usize {
         let terms = text.expander().terms().table();
         let searched = match Class::of(text.top()) {
-            // A full pass answers for a set of terms.
-            _ if terms.dim() >= MAX_DIM || !text.rows().is_all() => EXACT_COST,
+            _ if terms.dim() >= MAX_DIM => EXACT_COST,
             class => class.map_or(1, Class::cost),
         };
         let components = terms.rows().saturating_mul(terms.dim());

@@ -35,11 +35,12 @@ fn answers_have_the_bits_of_single_ones() {
 
     let expander = kindred.built_in_expander().unwrap();
     let wanted = WantedTerms { top: 20, ..WantedTerms::default() };
-    let work = BulkWork::Expand(expander.clone(), wanted, Form::Terms);
+    let work = BulkWork::Expand(expander.clone(), wanted.clone(), Form::Terms);
     let some = scratch.file("some.txt", texts[..200].join("\n"));
     let (found, _) = scratch.answers(&kindred, &work, &some, &default);
     for (index, text) in texts[..200].iter().enumerate().step_by(13) {
-        let single = kindred.expand(&expander, [text], wanted).wait().unwrap().pop().unwrap();
+        let single =
+            kindred.expand(&expander, [text], wanted.clone()).wait().unwrap().pop().unwrap();
         let terms = single.unwrap().terms;
         let terms = terms.iter().map(|term| json!({"term": term.word, "weight": term.weight}));
         assert_eq!(found[index]["terms"], Value::from_iter(terms), "{text}");
@@ -165,7 +166,7 @@ fn an_input_or_an_output_that_would_be_misread_is_refused() {
     }
     let expander = kindred.built_in_expander().unwrap();
     let wanted = WantedTerms { top: 5, ..WantedTerms::default() };
-    let terms = |form| BulkWork::Expand(expander.clone(), wanted, form);
+    let terms = |form| BulkWork::Expand(expander.clone(), wanted.clone(), form);
     for form in Form::ALL.into_iter().filter(|form| *form != Form::Terms) {
         let error = refused(&terms(form), "a.txt", "good\n", "a.csv");
         assert!(error.contains(form.name()) && error.contains("CSV has no place"), "{error}");

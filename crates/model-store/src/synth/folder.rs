@@ -33,7 +33,7 @@ pub struct SynthOptions {
     pub seed: u64,
     /// Under [`Metric::Dot`] there are biases.
     pub metric: Metric,
-    /// Whether the rows have attributes, [`Synth::attributes`].
+    /// Whether the rows have attributes: an integer and a keyword.
     pub attributes: bool,
 }
 
