@@ -16,7 +16,7 @@ use crate::driver::Doing;
 
 /// Sets of a batch that together have at most one of this many rows are read row by row: that takes
 /// less time than the 8-bit scan for the fewest queries.
-const GATHERED_PART: usize = 8;
+const GATHERED_PART: usize = 32;
 
 #[allow(unsafe_code)]
 impl CudaEngine {
