@@ -69,7 +69,7 @@ class Expand:
     top: int
     min_weight: float
     max_ratio: float
-    filter: str | None
+    filter: str | None = None
 
     name: ClassVar[str] = "expand"
     depends_on_engine: ClassVar[bool] = False
