@@ -212,12 +212,13 @@ impl FullPasses {
         rows: usize,
     ) -> Result<(), GpuError> {
         sets.begin_pass();
-        let get = |&part: &usize| match parts[part].query().filter.rows.bitmap() {
+        let all = DeviceSet::default();
+        let set = |&part: &usize| {
+            let rows = &parts[part].query().filter.rows;
             // SAFETY: the caller's promise.
-            Some(bitmap) => unsafe { sets.get(bitmap, place.resident, place.stream) },
-            None => Ok(DeviceSet::default()),
+            unsafe { sets.of_query(rows, all, place.resident, place.stream) }
         };
-        let of_parts = group.parts.iter().map(get).collect::<Result<Vec<_>, _>>()?;
+        let of_parts = group.parts.iter().map(set).collect::<Result<Vec<_>, _>>()?;
         let queries = Queries::new(parts, group, &of_parts, first, rows);
         // SAFETY: the caller's promise. The stream is synchronised before anything else uses the
         // buffers.

@@ -306,12 +306,12 @@ impl Ranks {
     ) -> Result<(), GpuError> {
         assert!(rows.start.is_multiple_of(RANK_TILE) && rows.end <= resident.rows, "{rows:?}");
         sets.begin_pass();
-        let get = |part: &&FullPassPart| match part.query().filter.rows.bitmap() {
+        let all = DeviceSet::default();
+        let of_part = |part: &&FullPassPart| {
             // SAFETY: the caller's promise.
-            Some(bitmap) => unsafe { sets.get(bitmap, resident, stream) },
-            None => Ok(DeviceSet::default()),
+            unsafe { sets.of_query(&part.query().filter.rows, all, resident, stream) }
         };
-        let of_parts = parts.iter().map(get).collect::<Result<Vec<_>, _>>()?;
+        let of_parts = parts.iter().map(of_part).collect::<Result<Vec<_>, _>>()?;
         let uploaded = self.hosts[set].upload(resident, parts, &of_parts, rows.end);
         let (host, device) = (&self.hosts[set], &self.device);
         let is_wide = |scan: &&Scan| scan.queries >= parts.len();

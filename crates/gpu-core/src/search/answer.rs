@@ -25,6 +25,11 @@ impl CudaEngine {
         self.resident.quantised.as_ref().map_or(0, |quantised| quantised.tiles)
     }
 
+    /// Whether there is a 4-bit table.
+    fn has_int4(&self) -> bool {
+        self.resident.quantised.as_ref().is_some_and(|tables| tables.int4.is_some())
+    }
+
     /// How many of the table's tiles a pass for these queries scans, from the first on: all of
     /// them, or a few more than the highest limit needs. Rounded, because each number has its own
     /// graphs.
@@ -57,8 +62,7 @@ impl CudaEngine {
             (sum, most) = (sum + members, most.max(members));
         }
         // The 4-bit scan for one query skips what is not in its set, too.
-        let has_int4 = self.resident.quantised.as_ref().is_some_and(|tables| tables.int4.is_some());
-        let is_int4 = has_int4
+        let is_int4 = self.has_int4()
             && matches!(batch, [query] if self.costs.certified_class(query) == Some(Class::Small));
         (sum <= rows / GATHERED_PART && !is_int4).then_some(most)
     }
@@ -181,9 +185,10 @@ impl CudaEngine {
 
     /// The certified pass for these queries, which it has room for.
     pub(super) fn key(&self, batch: &[&Query], indices: &[usize], class: Class) -> GraphKey {
-        let has_int4 = self.resident.quantised.as_ref().is_some_and(|tables| tables.int4.is_some());
         let path = match (indices, self.int8(batch, indices, class)) {
-            ([_], Path::Int8 { class: Class::Small, formulas: false, sets, .. }) if has_int4 => {
+            ([_], Path::Int8 { class: Class::Small, formulas: false, sets, .. })
+                if self.has_int4() =>
+            {
                 Path::Int4 { sets }
             }
             (_, int8) => int8,

@@ -204,12 +204,10 @@ impl CudaEngine {
             false => DeviceSet::default(),
         };
         for &index in indices {
-            let set = match batch[index].filter.rows.bitmap() {
-                // SAFETY: the tables are the engine's own, as the stream is, in which all of its
-                // passes are.
-                Some(bitmap) => unsafe { self.sets.get(bitmap, resident, &self.stream)? },
-                None => all,
-            };
+            let rows = &batch[index].filter.rows;
+            // SAFETY: the tables are the engine's own, as the stream is, in which all of its passes
+            // are.
+            let set = unsafe { self.sets.of_query(rows, all, resident, &self.stream)? };
             upload.push(batch[index], set);
         }
         let Upload { exchange, headers, vectors, formulas, listed, .. } = upload;

@@ -35,7 +35,7 @@ impl<P> Scans<P> {
     }
 }
 
-/// What a scan is for.
+/// The purpose of a scan.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scan {
     /// Bounds of groups of rows; otherwise candidates.

@@ -13,7 +13,7 @@ pub(crate) mod abi;
 
 use std::collections::HashMap;
 
-use contract::RowBitmap;
+use contract::{RowBitmap, RowSet};
 use cust::event::{Event, EventFlags};
 use cust::stream::Stream;
 
@@ -139,6 +139,27 @@ impl DeviceSets {
         Ok(DeviceSet { of_rows: 0, of_slots })
     }
 
+    /// The set of a query's rows, for the pass that has begun: that of its bitmap, or `without` one.
+    ///
+    /// # Safety
+    /// - As [`get`](Self::get).
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub(crate) unsafe fn of_query(
+        &mut self,
+        rows: &RowSet,
+        without: DeviceSet,
+        resident: &Resident,
+        stream: &Stream,
+    ) -> Result<DeviceSet, GpuError> {
+        match rows.bitmap() {
+            // SAFETY: the caller's promise.
+            Some(bitmap) => unsafe { self.get(bitmap, resident, stream) },
+            None => Ok(without),
+        }
+    }
+
     /// The set of a bitmap, for the pass that has begun. Uploads it if it is not there.
     ///
     /// # Safety
@@ -148,7 +169,7 @@ impl DeviceSets {
     ///
     /// # Errors
     /// If the device lacks the memory, or fails.
-    pub(crate) unsafe fn get(
+    unsafe fn get(
         &mut self,
         bitmap: &RowBitmap,
         resident: &Resident,
