@@ -11,6 +11,7 @@
 constexpr int ROWS_PER_ROUND = 256;  // rows between two barriers; no more than LIST_ROUND
 constexpr int ROWS_AT_FIRST = 64;    // few, so that there soon is a floor
 constexpr int TOGETHER = 2;          // rows that a warp loads at once
+constexpr int MEMBERS_TOGETHER = 4;  // of a set: they are far from each other
 
 // Maps float32 to unsigned integers in the same order; none becomes 0.
 __device__ __forceinline__ uint32_t ordered(float value) {
@@ -22,26 +23,26 @@ __device__ __forceinline__ float from_ordered(uint32_t key) {
     return __uint_as_float(key & 0x80000000u ? key & 0x7fffffffu : ~key);
 }
 
-// Scores TOGETHER rows for one query, and adds those that may be hits to the list. `found` of them
-// are there. Called by all lanes of a warp.
-template <bool FLOAT32_FIRST>
+// Scores some rows for one query, and adds those that may be hits to the list. `found` of them are
+// there. Called by all lanes of a warp.
+template <bool FLOAT32_FIRST, int COUNT>
 __device__ __forceinline__ void score_together(const ExactScanParams& params, const QueryHeader& query, const float* q, TopKList& list,
-                                               const uint32_t (&rows)[TOGETHER], uint32_t found, float floor) {
+                                               const uint32_t (&rows)[COUNT], uint32_t found, float floor) {
     using First = cuda::std::conditional_t<FLOAT32_FIRST, float, double>;
     const TableView& table = params.table;
     const float error = float32_error(table.dim), query_norm = static_cast<float>(query.norm);
-    const float* x[TOGETHER];
-    double own[TOGETHER];  // norms, or biases
+    const float* x[COUNT];
+    double own[COUNT];  // norms, or biases
 #pragma unroll
-    for (int i = 0; i < TOGETHER; i++) {
+    for (int i = 0; i < COUNT; i++) {
         x[i] = components(table, rows[i]);
         own[i] = norm_or_bias(table, rows[i]);
     }
-    First dots[TOGETHER];
+    First dots[COUNT];
     warp_dots(x, q, table.dim, dots);
     // All lanes of the warp take the same branches here.
 #pragma unroll
-    for (int i = 0; i < TOGETHER; i++) {
+    for (int i = 0; i < COUNT; i++) {
         if (i >= found || !has_score(table, own[i])) continue;
         double dot;
         if constexpr (FLOAT32_FIRST) {
@@ -149,9 +150,9 @@ __device__ __forceinline__ void scan_members(const ExactScanParams& params) {
                 next += WARP * warps;
                 continue;
             }
-            uint32_t rows[TOGETHER], found = 0;
+            uint32_t rows[MEMBERS_TOGETHER], found = 0;
 #pragma unroll
-            for (int i = 0; i < TOGETHER; i++) {
+            for (int i = 0; i < MEMBERS_TOGETHER; i++) {
                 lanes = __ballot_sync(ALL_LANES, left != 0);
                 if (lanes == 0) {
                     rows[i] = rows[0];
@@ -164,7 +165,7 @@ __device__ __forceinline__ void scan_members(const ExactScanParams& params) {
             }
             // The last word may have rows beyond the limit, which the filter does not admit.
             score_together<FLOAT32_FIRST>(params, query, q, list, rows, found, floor);
-            taken += TOGETHER;
+            taken += MEMBERS_TOGETHER;
         }
         most = MEMBERS;
         is_over = __syncthreads_and(is_over && !__any_sync(ALL_LANES, left != 0));

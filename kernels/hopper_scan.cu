@@ -41,7 +41,21 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
     const int group = blockIdx.x % query_groups;
     const uint32_t stride = gridDim.x / query_groups;
     const uint32_t bytes = params.chunks * TILE_ROWS * CHUNK_BYTES;
-    const uint32_t begin = blockIdx.x / query_groups;
+    constexpr int EACH = WIDE ? 2 : 1;  // tiles of 64 queries
+    // A sample has bounds of all of its tiles.
+    constexpr bool SKIPS = SETS && !SAMPLING;
+    __shared__ uint64_t common;  // registers are scarce
+    if constexpr (SKIPS) {
+        wait_for_previous();
+        const uint64_t set = common_set(out, group * WARPGROUPS * EACH * 64, WARPGROUPS * EACH * 64);
+        if (threadIdx.x == 0) common = set;
+        __syncthreads();
+    }
+    const auto next_from = [&](uint32_t i) {
+        if constexpr (SKIPS) return next_with_member(walk, i, stride, common);
+        else return i;
+    };
+    const uint32_t begin = next_from(blockIdx.x / query_groups);
     if (threadIdx.x == 0) {
         for (int i = 0; i < stages; i++) {
             barrier_init(filled + i, 1);
@@ -55,7 +69,7 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
         if (threadIdx.x % 128 == 0) {
             int stage = 0;
             uint32_t parity = 1;  // of a phase before the first: the ring is empty
-            for (uint32_t i = begin; i < walk.count; i += stride) {
+            for (uint32_t i = begin; i < walk.count; i = next_from(i + stride)) {
                 const uint8_t* const tile = params.tiles + static_cast<size_t>(tile_at(walk, i)) * bytes;
                 barrier_wait(emptied + stage, parity);
                 bulk_copy(ring + stage * bytes, tile, bytes, filled + stage);
@@ -71,7 +85,6 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
     if constexpr (WARPGROUPS == 2) registers_raise<240>();
     wait_for_previous();
     let_next_start();
-    constexpr int EACH = WIDE ? 2 : 1;  // tiles of 64 queries
     const int tile64 = (group * WARPGROUPS + warpgroup) * EACH;
     uint4 a[STEPS];
     load_queries(a, params.fragments, tile64);
@@ -84,7 +97,7 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
     uint32_t parity = 0;
     const bool leads = threadIdx.x % 128 == 0;
     if constexpr (!WIDE) {
-        for (uint32_t i = begin; i < walk.count; i += stride) {
+        for (uint32_t i = begin; i < walk.count; i = next_from(i + stride)) {
             const uint32_t tile = tile_at(walk, i);
             const TileScale scale = tile_scales[tile];
             const Members members = members_of<SETS>(out, c, tile);
@@ -112,10 +125,10 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
         for (uint32_t i = begin;;) {
             const Members members2 = members_of<SETS>(out, c2, tile);
             multiply(d2, a2, ring + stage * bytes);
+            const uint32_t next = next_from(i + stride);
             products_wait<1>();
             products_done(d);
             compare<SAMPLING, SETS>(d, c, members, scale, tile, i, lowest_end, out, gathered, count);
-            const uint32_t next = i + stride;
             const int done_stage = stage;
             const uint32_t done_tile = tile;
             const TileScale done_scale = scale;

@@ -26,7 +26,21 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
     uint8_t* const ring = queries + WARPGROUPS * queries_bytes;
     const int warpgroup = threadIdx.x / 128;
     const int group = blockIdx.x % query_groups;
-    const uint32_t stride = gridDim.x / query_groups, begin = blockIdx.x / query_groups;
+    const uint32_t stride = gridDim.x / query_groups;
+    // A sample has bounds of all of its tiles.
+    constexpr bool SKIPS = SETS && !SAMPLING;
+    __shared__ uint64_t common;  // registers are scarce
+    if constexpr (SKIPS) {
+        wait_for_previous();
+        const uint64_t set = common_set(out, group * WARPGROUPS * 64, WARPGROUPS * 64);
+        if (threadIdx.x == 0) common = set;
+        __syncthreads();
+    }
+    const auto next_from = [&](uint32_t i) {
+        if constexpr (SKIPS) return next_with_member(walk, i, stride, common);
+        else return i;
+    };
+    const uint32_t begin = next_from(blockIdx.x / query_groups);
     if (threadIdx.x == 0) {
         for (int i = 0; i < stages; i++) {
             barrier_init(filled + i, 1);
@@ -41,7 +55,7 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
         if (thread == 0) {
             int stage = 0;
             uint32_t parity = 1;  // of a phase before the first: the ring is empty
-            for (uint32_t i = begin; i < walk.count; i += stride) {
+            for (uint32_t i = begin; i < walk.count; i = next_from(i + stride)) {
                 const uint8_t* from = params.tiles + static_cast<size_t>(tile_at(walk, i)) * params.chunks * CHUNK_OF_TILE;
                 for (int chunks = params.chunks; chunks > 0; chunks -= SLICE_CHUNKS) {
                     // The rest of the last slice is multiplied by zeros.
@@ -74,7 +88,7 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
     int d[64];
     int count = 0, stage = 0;
     uint32_t parity = 0;
-    for (uint32_t i = begin; i < walk.count; i += stride) {
+    for (uint32_t i = begin; i < walk.count; i = next_from(i + stride)) {
         const uint32_t tile = tile_at(walk, i);
         const TileScale scale = params.tile_scales[tile];
         const Members members = members_of<SETS>(out, c, tile);

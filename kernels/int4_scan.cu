@@ -23,29 +23,123 @@ __device__ __forceinline__ int dot8(uint32_t levels, uint32_t low, uint32_t high
     return __dp4a(static_cast<int>(levels >> 4 & 0x0f0f0f0fu), static_cast<int>(high), sum);
 }
 
+// A query alone, and what a lane has of it.
+struct Int4Query {
+    const uint4* rows;  // the table
+    const uint4* bytes;  // in shared memory
+    int chunks, offset;
+
+    // The dot product of a row of a tile.
+    __device__ __forceinline__ int dot(uint32_t tile, uint32_t row) const {
+        const uint4* const here = rows + static_cast<size_t>(tile) * chunks * TILE_ROWS + row;
+        int even = 0, odd = 0;
+#pragma unroll 5
+        for (int c = 0; c < chunks; c++) {
+            const uint4 x = __ldcs(here + c * TILE_ROWS);
+            const uint4 low = bytes[2 * c], high = bytes[2 * c + 1];
+            even = dot8(x.x, low.x, low.y, even);
+            odd = dot8(x.y, low.z, low.w, odd);
+            even = dot8(x.z, high.x, high.y, even);
+            odd = dot8(x.w, high.z, high.w, odd);
+        }
+        return 2 * (even + odd) + offset;
+    }
+};
+
+// The units that a warp scans: `each` quarters of a tile, 32 rows each. In large tables they are the
+// four of a tile, one after the other.
+struct Int4Units {
+    static constexpr uint32_t QUARTERS = TILE_ROWS / WARP;
+    uint32_t quarters, each, first, step;
+
+    __device__ explicit Int4Units(uint32_t tiles) {
+        const uint32_t warp = (blockIdx.x * blockDim.x + threadIdx.x) / WARP, warps = gridDim.x * blockDim.x / WARP;
+        quarters = tiles * QUARTERS, each = tiles >= warps ? QUARTERS : 1;
+        first = warp * each, step = warps * each;
+    }
+};
+
+// The best dot product so far and its slot, in the order of the dot products. |dot| <= 15 * 127 *
+// 4096 < 2^23.
+__device__ __forceinline__ unsigned long long dot_and_slot(int dot, uint32_t slot) {
+    return static_cast<unsigned long long>(dot + (1 << 23)) << 32 | slot;
+}
+
+// Scans the rows of all units. Returns a lane's best row, of those in the first `within` tiles: only
+// rows that the query's limit admits may give a threshold.
+__device__ __forceinline__ unsigned long long scan_all(const Int4Query& query, const Int4Units& units, uint32_t within, int* dots) {
+    const uint32_t lane = threadIdx.x % WARP;
+    unsigned long long own = 0;
+    for (uint32_t unit = units.first; unit < units.quarters; unit += units.step) {
+#pragma unroll 1
+        for (uint32_t quarter = unit; quarter < unit + units.each; quarter++) {
+            const uint32_t tile = quarter / Int4Units::QUARTERS, row = quarter % Int4Units::QUARTERS * WARP + lane;
+            const int dot = query.dot(tile, row);
+            const uint32_t slot = tile * TILE_ROWS + row;
+            dots[slot] = dot;
+            if (tile < within) own = max(own, dot_and_slot(dot, slot));
+        }
+    }
+    return own;
+}
+
+// The same for the members of a set alone. A warp lists those of some units, and then each lane has
+// one of them: so it waits for memory as often as 32 members take, not as 32 rows.
+__device__ __forceinline__ unsigned long long scan_members(const Int4Query& query, const Int4Units& units, uint32_t within, uint64_t set,
+                                                           int* dots) {
+    constexpr uint32_t TOGETHER = WARP / SET_WORDS;  // units whose words a warp loads at once
+    __shared__ uint16_t lists[4][TOGETHER * TILE_ROWS];  // a unit and a row of its tile
+    uint16_t* const list = lists[threadIdx.x / WARP];
+    const uint32_t lane = threadIdx.x % WARP, before = (1u << lane) - 1;
+    unsigned long long own = 0;
+    for (uint32_t unit = units.first; unit < units.quarters; unit += TOGETHER * units.step) {
+        const uint32_t of_lane = unit + lane / SET_WORDS * units.step;
+        const uint32_t word = of_lane < units.quarters ? members_of_lane(set, of_lane / Int4Units::QUARTERS, lane % SET_WORDS) : 0;
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < TOGETHER && unit + i * units.step < units.quarters; i++) {
+            const uint32_t of_row = __shfl_sync(ALL_LANES, word, i * SET_WORDS + lane % 8 / 2);
+            const uint32_t begin = (unit + i * units.step) % Int4Units::QUARTERS;
+            for (uint32_t quarter = begin; quarter < begin + units.each; quarter++) {
+                const uint32_t row = quarter * WARP + lane;
+                const bool is_member = of_row >> bit_of_slot(row) & 1;
+                const uint32_t members = __ballot_sync(ALL_LANES, is_member);
+                if (is_member) list[count + __popc(members & before)] = i * TILE_ROWS + row;
+                count += __popc(members);
+            }
+        }
+        __syncwarp();
+        for (uint32_t i = lane; i < count; i += WARP) {
+            const uint32_t listed = list[i], row = listed % TILE_ROWS;
+            const uint32_t tile = (unit + listed / TILE_ROWS * units.step) / Int4Units::QUARTERS;
+            const int dot = query.dot(tile, row);
+            const uint32_t slot = tile * TILE_ROWS + row;
+            dots[slot] = dot;
+            if (tile < within) own = max(own, dot_and_slot(dot, slot));
+        }
+        __syncwarp();
+    }
+    return own;
+}
+
 // dots [tiles * TILE_ROWS]: the sum of (2n - 15) * z, where n are a row's levels and z the query's
-// integers. With SET, only those of the query's set of rows. best [blocks]: each block's best dot product, shifted to be positive, in the upper 32
-// bits, and its slot in the lower 32. One lane per row. Dynamic shared memory: the query's bytes,
-// [32 * chunks].
+// integers. With SET, only those of the query's set of rows. best [blocks]: each block's best dot
+// product, shifted to be positive, in the upper 32 bits, and its slot in the lower 32. One lane per
+// row. Dynamic shared memory: the query's bytes, [32 * chunks].
 template <bool SET>
 __device__ __forceinline__ void scan(const Int4ScanParams& params) {
     const int chunks = params.chunks;
-    const uint32_t tiles = params.tiles;
-    int* const dots = params.dots;
     extern __shared__ uint4 query[];
     __shared__ unsigned long long best_of_warp[4];
-    const int lane = threadIdx.x % 32;
-    const uint32_t warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
+    const int lane = threadIdx.x % WARP;
+    const Int4Units units(params.tiles);
     const uint4* const rows = reinterpret_cast<const uint4*>(params.levels);
     // Memory is idle while the query is still being prepared, so prefetch the first rows into the
-    // second-level cache: 512 bytes of each chunk, which are four lines. A warp takes 32 rows, a
-    // quarter of a tile, at a time; in large tables, the four of a tile one after the other.
-    constexpr uint32_t QUARTERS = TILE_ROWS / WARP;
-    const uint32_t quarters = tiles * QUARTERS, each = tiles >= warps ? QUARTERS : 1;
-    const uint32_t first = warp * each;
-    if (first < quarters) {
-        const uint4* const there = rows + static_cast<size_t>(first / QUARTERS) * chunks * TILE_ROWS + first % QUARTERS * WARP;
-        for (int line = lane; line < 4 * chunks; line += 32) {
+    // second-level cache: 512 bytes of each chunk, which are four lines. Of a set, they may be in
+    // vain.
+    if (!SET && units.first < units.quarters) {
+        const uint32_t tile = units.first / Int4Units::QUARTERS, quarter = units.first % Int4Units::QUARTERS;
+        const uint4* const there = rows + static_cast<size_t>(tile) * chunks * TILE_ROWS + quarter * WARP;
+        for (int line = lane; line < 4 * chunks; line += WARP) {
             prefetch_line(there + line / 4 * TILE_ROWS + line % 4 * 8);
         }
     }
@@ -53,42 +147,14 @@ __device__ __forceinline__ void scan(const Int4ScanParams& params) {
     let_next_start();
     const uint4* const query_bytes = reinterpret_cast<const uint4*>(params.pass.bytes);
     for (int i = threadIdx.x; i < 2 * chunks; i += blockDim.x) query[i] = query_bytes[i];
-    const int offset = -15 * params.pass.scales[0].sum;
-    // Only rows that the query's limit admits may give a threshold.
+    const Int4Query own_query = {rows, query, chunks, -15 * params.pass.scales[0].sum};
     const uint32_t within = params.pass.queries.headers[0].tiles_within;
-    const uint64_t set = SET ? params.pass.queries.headers[0].set_of_slots : 0;
     __syncthreads();
-    unsigned long long own = 0;
-    for (uint32_t unit = first; unit < quarters; unit += warps * each) {
-#pragma unroll 1
-        for (uint32_t quarter = unit; quarter < unit + each; quarter++) {
-            const uint32_t tile = quarter / QUARTERS, row = quarter % QUARTERS * WARP + lane;
-            bool is_in_set = true;
-            if constexpr (SET) {
-                is_in_set = members_of_lane(set, tile, row % 8 / 2) >> bit_of_slot(row) & 1;
-                if (!__any_sync(ALL_LANES, is_in_set)) continue;
-            }
-            const uint4* const here = rows + static_cast<size_t>(tile) * chunks * TILE_ROWS;
-            int even = 0, odd = 0;
-#pragma unroll 5
-            for (int c = 0; c < chunks; c++) {
-                // Half of the bytes need not be read if a tenth of the rows are in the set.
-                const uint4 x = is_in_set ? __ldcs(here + c * TILE_ROWS + row) : make_uint4(0, 0, 0, 0);
-                const uint4 low = query[2 * c], high = query[2 * c + 1];
-                even = dot8(x.x, low.x, low.y, even);
-                odd = dot8(x.y, low.z, low.w, odd);
-                even = dot8(x.z, high.x, high.y, even);
-                odd = dot8(x.w, high.z, high.w, odd);
-            }
-            const int dot = 2 * (even + odd) + offset;
-            const uint32_t slot = tile * TILE_ROWS + row;
-            dots[slot] = dot;
-            // |dot| <= 15 * 127 * 4096 < 2^23.
-            if (tile < within && is_in_set) own = max(own, static_cast<unsigned long long>(dot + (1 << 23)) << 32 | slot);
-        }
-    }
+    unsigned long long own;
+    if constexpr (SET) own = scan_members(own_query, units, within, params.pass.queries.headers[0].set_of_slots, params.dots);
+    else own = scan_all(own_query, units, within, params.dots);
     for (int step = 16; step > 0; step /= 2) own = max(own, __shfl_xor_sync(ALL_LANES, own, step));
-    if (lane == 0) best_of_warp[threadIdx.x / 32] = own;
+    if (lane == 0) best_of_warp[threadIdx.x / WARP] = own;
     __syncthreads();
     if (threadIdx.x == 0) {
         params.best[blockIdx.x] = max(max(best_of_warp[0], best_of_warp[1]), max(best_of_warp[2], best_of_warp[3]));

@@ -28,7 +28,8 @@ __device__ __forceinline__ QueryPair compared(const ScanOutput& out, int first_q
     return c;
 }
 
-// The members of a pair's sets among this thread's rows of a tile; all of them without SETS. It is loaded before the product that it is for, because it takes as long.
+// The members of a pair's sets among this thread's rows of a tile; all of them without SETS. It is
+// loaded before the product that it is for, because it takes as long.
 struct Members {
     uint32_t of[2];
 };
@@ -40,6 +41,27 @@ __device__ __forceinline__ Members members_of(const ScanOutput& out, const Query
         for (int up = 0; up < 2; up++) members.of[up] = members_of_lane(out.sets[c.query[up]], tile, threadIdx.x % 4);
     }
     return members;
+}
+
+// The set of rows that all queries of this block have, by slots; 0 if they differ. `queries` of them
+// begin at `first`. Called by all threads of the block, once earlier kernels are over.
+__device__ __forceinline__ uint64_t common_set(const ScanOutput& out, int first, int queries) {
+    const uint64_t set = out.sets[first];
+    bool is_same = true;
+    for (int i = threadIdx.x; i < queries; i += blockDim.x) is_same &= out.sets[first + i] == set;
+    return __syncthreads_and(is_same) ? set : 0;
+}
+
+// The first index of a walk, from `i` on in steps of `stride`, whose tile has a member of the common
+// set, if there is one. Other tiles need not be read. All threads must ask the same.
+__device__ __forceinline__ uint32_t next_with_member(const TileWalk& walk, uint32_t i, uint32_t stride, uint64_t common) {
+    static_assert(SET_WORDS == 4, "a tile's words are one load");
+    if (common == 0) return i;
+    for (; i < walk.count; i += stride) {
+        const uint4 words = reinterpret_cast<const uint4*>(common)[tile_at(walk, i)];
+        if ((words.x | words.y | words.z | words.w) != 0) break;
+    }
+    return i;
 }
 
 // d[4j + 2 * up + i] is the product of query `up` and row 8j + 2t + i of the tile, where t is the

@@ -511,7 +511,9 @@ abi! {
         "" / exact_scan for Every {
             // Six blocks per multiprocessor. Without this limit, some compilers use more registers,
             // and only five fit.
-            (256, 6) exact_scan, float32_scan, exact_set_scan, float32_set_scan: ExactScanParams;
+            (256, 6) exact_scan, float32_scan: ExactScanParams;
+            // More registers, for more rows at once.
+            (256, 4) exact_set_scan, float32_set_scan: ExactScanParams;
             (512) merge_parts: MergePartsParams;
         }
     }

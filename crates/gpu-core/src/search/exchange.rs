@@ -212,7 +212,11 @@ impl CudaEngine {
         }
         let Upload { exchange, headers, vectors, formulas, listed, .. } = upload;
         assert!(headers.max(width) <= MAX_BATCH, "a pass of {headers}");
-        let empty = QueryHeader { set_of_slots: all.of_slots, ..bytemuck::Zeroable::zeroed() };
+        // If all queries have the same set, so do the empty ones: then tiles without members are
+        // not read.
+        let set_of_slots =
+            headers.checked_sub(1).map_or(0, |last| exchange.headers[last].set_of_slots);
+        let empty = QueryHeader { set_of_slots, ..bytemuck::Zeroable::zeroed() };
         exchange.headers[headers..width.max(headers)].fill(empty);
         exchange.formula_count[0] = formulas as u32;
         exchange.almost_over[0] = 0;
