@@ -15,6 +15,12 @@ const SHORTEST_SLICE: Duration = Duration::from_micros(100);
 /// A pass that has taken less time than this takes turns with other lanes, whatever its callers
 /// have used: otherwise one that has begun would be in the way of others of its lane.
 const SHORT_PASS: Duration = Duration::from_micros(2500);
+/// A lane whose last pass was short may begin the next one although its callers' clocks are ahead
+/// of others by up to this many nanoseconds. Clocks of callers who ask for the same kinds of
+/// requests drift apart by chance; without this, those that are ahead would wait for all others.
+const MAX_AHEAD: u64 = 20_000_000;
+/// The maximum rest of a lane, in times of its last pass.
+const MAX_REST: usize = 3;
 /// The maximum time of a slice, even if nobody else waits: between slices, jobs of callers that
 /// hung up or are late are dropped.
 pub(crate) const LONGEST_SLICE: Duration = Duration::from_millis(10);
@@ -23,12 +29,33 @@ pub(crate) struct Dispatch<D: ?Sized> {
     lanes: Vec<Box<dyn AnyLane<D>>>,
     /// How long recent slices of each lane took, on average.
     slices: Vec<Duration>,
+    rests: Vec<Rest>,
     turns: Turns,
     contention: Contention,
     /// The lane that was served last: on a tie, the next lane after it goes first.
     last: usize,
     /// How many callers had hung up when the lanes were last checked for them.
     hung_up: u64,
+}
+
+/// A lane since its last pass. A pass takes about as long for few requests as for many, so after it
+/// the lane rests: requests gather for the next one while other lanes have their turns. It rests
+/// for as long as the pass took, times the callers that wait in other lanes for each that waits in
+/// it, [`MAX_REST`] at most: so their share of the device is not less than its callers are due. Few
+/// callers elsewhere are no reason to rest.
+#[derive(Debug, Clone, Copy, Default)]
+struct Rest {
+    /// The time that the last pass took.
+    pass: Duration,
+    /// The time of other lanes' slices since then.
+    others: Duration,
+}
+
+impl Rest {
+    fn is_over(&self, callers: usize, elsewhere: usize) -> bool {
+        let times = elsewhere / callers.max(1);
+        times < 2 || self.others >= self.pass * times.min(MAX_REST) as u32
+    }
 }
 
 /// What a worker does next.
@@ -47,7 +74,8 @@ impl<D: ?Sized> Dispatch<D> {
     pub(crate) fn new(lanes: Vec<Box<dyn AnyLane<D>>>) -> Self {
         let slices = vec![Duration::from_millis(1); lanes.len()];
         let (turns, contention) = (Turns::default(), Contention::default());
-        Self { lanes, slices, turns, contention, last: 0, hung_up: 0 }
+        let rests = vec![Rest::default(); lanes.len()];
+        Self { lanes, slices, rests, turns, contention, last: 0, hung_up: 0 }
     }
 
     pub(crate) fn shared_lanes(&self) -> Vec<Arc<LaneShared>> {
@@ -102,12 +130,25 @@ impl<D: ?Sized> Dispatch<D> {
                 let clocks: Vec<u64> = waiting.iter().map(|&lane| clock(lane)).collect();
                 let first = *clocks.iter().min()?;
                 self.turns.begin(first);
-                // Its callers were charged for its first slice, and others wait behind it.
-                let is_short = |lane: usize| {
-                    under_way[lane].as_ref().is_some_and(|pass| pass.took() < SHORT_PASS)
+                let callers: Vec<usize> = self.lanes.iter().map(|lane| lane.callers()).collect();
+                let all: usize = callers.iter().sum();
+                let has_turn = |&(lane, clock): &(usize, u64)| {
+                    let (own, rest) = (callers[lane], &self.rests[lane]);
+                    match &under_way[lane] {
+                        // Its callers were charged for its first slice, and others wait behind it.
+                        Some(pass) => clock == first || pass.took() < SHORT_PASS,
+                        None if clock == 0 => true,
+                        None => {
+                            let is_short = rest.pass < SHORT_PASS;
+                            let latest =
+                                if is_short { first.saturating_add(MAX_AHEAD) } else { first };
+                            clock <= latest && rest.is_over(own, all - own)
+                        }
+                    }
                 };
-                let has_turn = |(lane, clock): &(usize, u64)| *clock == first || is_short(*lane);
-                waiting.iter().copied().zip(clocks).find(has_turn)?.0
+                let mut with_clocks = waiting.iter().copied().zip(clocks);
+                let furthest_behind = with_clocks.clone().find(|(_, clock)| *clock == first);
+                with_clocks.find(has_turn).or(furthest_behind)?.0
             }
         };
         self.last = lane;
@@ -129,6 +170,8 @@ impl<D: ?Sized> Dispatch<D> {
     pub(crate) fn note_slice(&mut self, turn: &Turn, pass: &dyn AnyPass<D>, took: Duration) {
         let average = &mut self.slices[turn.lane];
         *average = (*average * 7 + took) / 8;
+        self.rests.iter_mut().for_each(|rest| rest.others += took);
+        self.rests[turn.lane] = Rest { pass: pass.took(), others: Duration::ZERO };
         // A pass that is over in one slice and kept nobody waiting is not charged: nobody got more
         // than its share.
         if turn.is_contended || !pass.had_one_slice() || took >= LONGEST_SLICE {

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use contract::Workload;
 
-use crate::account::{Contention, Turns};
+use crate::account::{ByCaller, Contention, Turns};
 use crate::choose::{Room, Waiting, choose};
 use crate::error::SubmitError;
 use crate::inbox::LaneParts;
@@ -20,6 +20,8 @@ pub(crate) trait AnyLane<D: ?Sized>: Send {
     /// Takes the jobs out of the inbox.
     fn collect(&mut self, device: &D, contention: &mut Contention);
     fn is_empty(&self) -> bool;
+    /// The number of callers that wait. Looks at all jobs.
+    fn callers(&self) -> usize;
     /// Drops jobs whose callers no longer wait. Checks for callers that hung up only if
     /// `somebody_hung_up`.
     fn drop_expired(&mut self, now: Instant, somebody_hung_up: bool);
@@ -179,6 +181,12 @@ impl<W: Workload> AnyLane<W::Device> for LaneState<W> {
 
     fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.again.is_empty()
+    }
+
+    fn callers(&self) -> usize {
+        let callers: ByCaller<()> =
+            self.waiting.iter().chain(&self.again).map(|job| (job.caller(), ())).collect();
+        callers.len()
     }
 
     fn drop_expired(&mut self, now: Instant, somebody_hung_up: bool) {

@@ -15,9 +15,11 @@
 //!
 //! **Turns.** A pass may be cut into slices. Before each slice, the lane is chosen whose caller has
 //! used the least device time (`dispatch.rs`, `account/turns.rs`). So callers of an expensive
-//! workload can't take more than their share from callers of a cheap one, and nobody waits longer
-//! than one slice or one uncut pass. Within a lane, callers share each pass fairly, and so do the
-//! jobs of one caller (`choose.rs`).
+//! workload can't take more than their share from callers of a cheap one, and whoever's turn it is
+//! waits for one slice or one uncut pass. Two exceptions let requests of few callers share passes
+//! where many wait elsewhere: after a pass their lane rests, for three times as long as the pass
+//! took at most; and if that was short, they may be ahead of the others by 20 ms. Within a lane,
+//! callers share each pass fairly, and so do the jobs of one caller (`choose.rs`).
 //!
 //! **Admission** has one rule for jobs of one request or a thousand. A job takes as many slots as
 //! its workload says and keeps them until it is answered, fails or is dropped. It is admitted if

@@ -176,6 +176,20 @@ fn ask(lane: &Lane<Squares>, jobs: usize) {
     }
 }
 
+/// 40 callers ask for more cheap work than the device does during a test.
+async fn busy_with_cheap_work(three: &Three) {
+    for _ in 0..40 {
+        let (lane, account) = (three.cheap.clone(), Account::new());
+        let numbers = vec![1; 2000];
+        drop(tokio::spawn(async move { lane.submit(&account, numbers, later(), None).await }));
+    }
+    let until = later();
+    while three.cheap.statistics().passes < 20 {
+        assert!(Instant::now() < until);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
 #[tokio::test]
 async fn any_workload_is_batched_sliced_and_answered() {
     let three = three();
@@ -285,18 +299,7 @@ async fn callers_of_dear_work_take_no_time_from_callers_of_cheap_work() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_short_pass_takes_turns_with_other_lanes_and_a_long_one_waits_for_its_callers_turns() {
     let three = three();
-    // More than the device does during this test.
-    for _ in 0..40 {
-        let (lane, account) = (three.cheap.clone(), Account::new());
-        drop(tokio::spawn(
-            async move { lane.submit(&account, vec![1; 2000], later(), None).await },
-        ));
-    }
-    let until = later();
-    while three.cheap.statistics().passes < 20 {
-        assert!(Instant::now() < until);
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    busy_with_cheap_work(&three).await;
     let passes_beside = async |number| {
         let before = three.cheap.statistics().passes;
         let answered =
@@ -332,4 +335,52 @@ async fn time_that_nobody_else_wanted_is_not_held_against_its_user() {
     let (dear, cheap) = (worked("dear") - dear, worked("cheap") - cheap);
     let share = cheap.div_duration_f64(cheap + dear);
     assert!((0.35..0.65).contains(&share), "{cheap:?} and {dear:?}");
+}
+
+/// Callers who ask for the same kinds of requests drift apart by chance. Who is a little ahead does
+/// not wait until 40 others have used as much; who is far ahead does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_a_little_ahead_does_not_wait_for_all_others_and_who_is_far_ahead_does() {
+    let three = three();
+    busy_with_cheap_work(&three).await;
+    let account = Account::new();
+    // Each takes 1 ms, in five slices, and the other 40 need 80 passes for as much.
+    let passes_beside = async |requests| {
+        let before = three.cheap.statistics().passes;
+        for _ in 0..requests {
+            three.counting.submit(&account, vec![5], later(), None).await.unwrap();
+        }
+        three.cheap.statistics().passes - before
+    };
+    let beside_first = passes_beside(10).await;
+    assert!(beside_first <= 300, "{beside_first}");
+    let beside_others = passes_beside(30).await;
+    assert!(beside_others >= 600, "{beside_others}");
+}
+
+/// While many callers wait in another lane, a lane rests between its passes, so that more of its
+/// requests share each of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_of_few_callers_gather_while_many_wait_elsewhere() {
+    let three = three();
+    busy_with_cheap_work(&three).await;
+    let before = three.cheap.statistics().passes;
+    let callers: Vec<_> = (0..8)
+        .map(|_| {
+            let (lane, account) = (three.counting.clone(), Account::new());
+            tokio::spawn(async move {
+                for _ in 0..10 {
+                    lane.submit(&account, vec![5], later(), None).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    for caller in callers {
+        caller.await.unwrap();
+    }
+    let (counting, beside) =
+        (three.counting.statistics(), three.cheap.statistics().passes - before);
+    assert!(counting.passes <= 25, "80 requests in {} passes", counting.passes);
+    // 1 ms, and three times as much for others.
+    assert!((4 * counting.passes..14 * counting.passes).contains(&beside), "{beside} {counting:?}");
 }
