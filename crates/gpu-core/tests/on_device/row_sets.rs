@@ -21,6 +21,7 @@ pub(crate) fn tests() -> Vec<(&'static str, fn())> {
         ("sets_without_the_best_rows", without_the_best_rows),
         ("sets_with_ties_at_their_borders", with_ties_at_their_borders),
         ("sets_of_every_share_in_large_tables", of_every_share_in_large_tables),
+        ("sets_that_a_batch_shares", that_a_batch_shares),
         ("sets_by_the_thousand", by_the_thousand),
         ("sets_of_formulas_ranks_and_full_passes", of_formulas_ranks_and_full_passes),
     ]
@@ -130,6 +131,33 @@ fn of_every_share_in_large_tables() {
             let _ = engine.search(&[query]).unwrap();
         }
         assert!(engine.counters().gathered > 0, "{:?}", engine.counters());
+    }
+}
+
+/// Of a pass whose queries have the same set, tiles without a member are not read. Batches that are
+/// no multiple of a pass's width have empty queries, and one query without the set ends it.
+fn that_a_batch_shares() {
+    let mut numbers = Numbers::new(37);
+    for (rows, dim) in [(30_000, 40), (9_000, 310), (9_000, 400)] {
+        let model = random(rows, dim, &mut numbers);
+        let mut sets = sets(rows, &mut numbers);
+        sets.push(set(rows, (0..rows).filter(|row| row / 128 % 40 == 7)));
+        let (table, mut engine) = (model.table(), engine(&model, Paths::default()));
+        for (index, shared) in sets.iter().enumerate() {
+            let query = |of: usize, numbers: &mut Numbers| {
+                let set = if of == 299 { RowSet::all() } else { RowSet::of(shared.clone()) };
+                let filter = Filter { rows: set, ..Filter::default() };
+                let row = Row((numbers.below(rows) / 70 * 70) as u32);
+                Query::new(&table, QueryVector::Row(row), 10, filter).unwrap()
+            };
+            let asked: Vec<Query> = (0..300).map(|of| query(of, &mut numbers)).collect();
+            let expected = reference(&model, &asked);
+            for count in [70, 256, 299, 300] {
+                let batch: Vec<&Query> = asked[..count].iter().collect();
+                let found = bits(&engine.search(&batch).unwrap());
+                assert_eq!(found, expected[..count], "set {index}, {count} of {rows} x {dim}");
+            }
+        }
     }
 }
 
