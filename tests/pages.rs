@@ -135,6 +135,16 @@ fn arrays_the_command_line_the_console_and_bulk_work_have_them() {
     assert_eq!(neighbors(&printed), expected);
     let output = piped(here(&["console", "--json"]), "w7\n");
     assert_eq!(neighbors(&objects(&output)[0]), expected);
+    let plain = kindred(&["console", "--json", "--model", &path, "--device", "cpu"]);
+    let lines =
+        ":k 4\nw7\n:offset 2\n:distinct shop\nw7\n:offset 0\n:distinct\nw7\n:distinct no\nw7\n";
+    let output = piped(plain, lines);
+    let answers: Vec<_> = objects(&output).iter().map(neighbors).collect();
+    assert_eq!(answers.len(), 3, "the last attribute is not there: {output:?}");
+    assert_eq!((&answers[1], &answers[2]), (&expected, &answers[0]));
+    assert_ne!(answers[0], expected);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("line 10: `distinct` must be an attribute"), "{said}");
 
     let [words, out] = ["in.txt", "out.jsonl"].map(|name| folder.path().join(name));
     fs::write(&words, "w7\n").unwrap();

@@ -5,7 +5,7 @@ use crate::error::CommandError;
 use kindred::expression;
 use kindred::heads::HeadKind;
 use kindred::method::Method;
-use kindred::options::MAX_K;
+use kindred::options::{MAX_K, MAX_OFFSET};
 use kindred::{Error, Target};
 
 /// A parsed line.
@@ -25,13 +25,17 @@ pub(super) enum Line<'a> {
     Method(Method),
     /// Which rows to search; empty for all.
     Filter(&'a str),
+    /// The neighbours that are left out: those of earlier pages.
+    Offset(u64),
+    /// The attribute of whose values only the best row is returned; empty for all rows.
+    Distinct(&'a str),
     Model,
     Help,
     Quit,
 }
 
 /// The names of the commands, their arguments, and what they do.
-pub(super) const COMMANDS: [(&str, &str, &str); 11] = [
+pub(super) const COMMANDS: [(&str, &str, &str); 13] = [
     (":classify", "TEXT", "show the labels that the model's head gives to a text"),
     (":expand", "TEXT", "show the terms that a text implies, with weights and tokens"),
     (":head", "NAME", "choose the classifier or the expander, if the model has several"),
@@ -48,6 +52,8 @@ pub(super) const COMMANDS: [(&str, &str, &str); 11] = [
     ),
     (":method", "NAME", "set the analogy method: 3cosadd, 3cosmul or pairdirection"),
     (":filter", "FILTER", "search only rows whose attributes meet this; alone: all rows"),
+    (":offset", "N", "leave out the N best neighbours, to see the next ones; 0 for none"),
+    (":distinct", "ATTRIBUTE", "show only the best row of each of its values; alone: all rows"),
     (":model", "", "show information about the model"),
     (":help", "", "say this"),
     (":quit", "", "quit, like Ctrl-D"),
@@ -121,11 +127,15 @@ fn command(line: &str) -> Result<Line<'_>, CommandError> {
     if more.is_some() && COMMANDS.iter().any(|(known, ..)| *known == name) {
         return Err(bad("no more than one word"));
     }
+    let number = |from: u64, to: u64, example: &str| {
+        let number = argument.and_then(|number| number.parse().ok());
+        let number = number.filter(|number| (from..=to).contains(number));
+        number.ok_or_else(|| bad(&format!("a number from {from} to {to}, as in `{example}`")))
+    };
     match name {
-        ":k" => {
-            let k = argument.and_then(|k| k.parse().ok()).filter(|k| (1..=MAX_K).contains(k));
-            k.map(Line::K).ok_or_else(|| bad(&format!("a number from 1 to {MAX_K}, as in `:k 20`")))
-        }
+        ":k" => number(1, MAX_K, ":k 20").map(Line::K),
+        ":distinct" => Ok(Line::Distinct(argument.unwrap_or_default())),
+        ":offset" => number(0, MAX_OFFSET, ":offset 10").map(Line::Offset),
         ":compare" => Ok(Line::Compare(switch()?)),
         ":explain" => Ok(Line::Explain(switch()?)),
         ":method" => {
@@ -185,6 +195,10 @@ mod tests {
             (":method 3CosMul", Line::Method(Method::ThreeCosMul)),
             (":filter  price < 80 ", Line::Filter("price < 80")),
             (":filter", Line::Filter("")),
+            (":offset 10", Line::Offset(10)),
+            (":offset 0", Line::Offset(0)),
+            (":distinct  kind ", Line::Distinct("kind")),
+            (":distinct", Line::Distinct("")),
             (" :quit", Line::Quit),
         ] {
             assert_eq!(read(line).unwrap(), expected, "{line}");
@@ -198,13 +212,17 @@ mod tests {
             (":k 0", "from 1 to 1000"),
             (":k 1001", "from 1 to 1000"),
             (":k 5 6", "no more than one word"),
+            (":distinct a b", "no more than one word"),
+            (":offset", "from 0 to 999, as in `:offset 10`"),
+            (":offset 1000", "from 0 to 999"),
+            (":offset -1", "from 0 to 999"),
             (":compare maybe", "on, off"),
             (":method best", "pairdirection"),
             (":model x", "nothing"),
             (
                 ":kk 5",
-                ":classify, :expand, :head, :k, :compare, :explain, :method, :filter, :model, \
-                 :help, :quit",
+                ":classify, :expand, :head, :k, :compare, :explain, :method, :filter, :offset, \
+                 :distinct, :model, :help, :quit",
             ),
             (":classify", ":classify takes a text"),
             (":filter price <", "column 8"),

@@ -23,6 +23,9 @@ pub(crate) struct Form {
     /// columns, with all digits, which read back as the same float64.
     pub(super) terminal: bool,
     colours: bool,
+    /// How many neighbours come before those that are printed: the places are those in the whole
+    /// ranking.
+    before: u64,
 }
 
 /// Length of the longest bar, in columns.
@@ -37,7 +40,12 @@ impl Form {
         let said = |name: &str| std::env::var_os(name).unwrap_or_default();
         let terminal = io::stdout().is_terminal();
         let colours = terminal && said("NO_COLOR").is_empty() && said("TERM") != "dumb";
-        Self { json, terminal, colours }
+        Self { json, terminal, colours, before: 0 }
+    }
+
+    /// The form of neighbours after so many better ones.
+    pub(super) fn after(self, before: u64) -> Self {
+        Self { before, ..self }
     }
 
     pub(super) fn coloured(self, colour: &str, text: &str) -> String {
@@ -144,11 +152,10 @@ impl Form {
             scored.map(|(name, score)| (escaped(name), format!("{score:.6}"))).unzip();
         let wide = widest(&names);
         let score_wide = scores.iter().map(String::len).max().unwrap_or_default();
-        let line = |(index, (name, score)): (usize, (&String, &String))| {
-            let name = padded(name, wide);
-            format!("{:>4}  {name}  {score:score_wide$}", index + 1)
+        let line = |(place, (name, score)): (u64, (&String, &String))| {
+            format!("{place:>4}  {}  {score:score_wide$}", padded(name, wide))
         };
-        names.iter().zip(&scores).enumerate().map(line).collect()
+        (self.before + 1..).zip(names.iter().zip(&scores)).map(line).collect()
     }
 
     /// Prints what is known about the model: JSON as over HTTP, text for people, or columns.
@@ -339,7 +346,7 @@ mod tests {
     impl Form {
         /// Text for a terminal without colours, or for a pipe.
         pub(in crate::console) fn test(terminal: bool) -> Self {
-            Self { json: false, terminal, colours: false }
+            Self { json: false, terminal, colours: false, before: 0 }
         }
     }
 
@@ -383,6 +390,14 @@ mod tests {
         assert_eq!(columns, [columns[0]; 3], "{text}");
         assert!(text.contains("0.333333") && text.contains("██████████"), "{text}");
         assert!(text.contains("look-up 0.500 ms") && text.contains("50.0 times as long"), "{text}");
+    }
+
+    #[test]
+    fn places_on_later_pages_are_those_in_the_whole_ranking() {
+        let found = answered(&[("toad", 0.5), ("newt", 0.25)]);
+        let text = text(Form::test(true).after(99), "frog", None, &found, None);
+        let places: Vec<&str> = text.lines().map(|line| line[..4].trim()).take(2).collect();
+        assert_eq!(places, ["100", "101"], "{text}");
     }
 
     #[test]

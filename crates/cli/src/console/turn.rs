@@ -67,6 +67,18 @@ impl Turn<'_> {
                 self.session.options.filter = (!filter.is_empty()).then(|| filter.to_owned());
                 self.say(if filter.is_empty() { "all rows" } else { filter })?;
             }
+            Line::Offset(offset) => {
+                self.session.options.offset = (offset > 0).then_some(offset);
+                self.say(&format!("offset is {offset}"))?;
+            }
+            Line::Distinct(attribute) => {
+                let is_off = attribute.is_empty();
+                self.session.options.distinct = (!is_off).then(|| attribute.to_owned());
+                self.say(&match is_off {
+                    true => "all rows".to_owned(),
+                    false => format!("the best row of each `{attribute}`"),
+                })?;
+            }
             Line::Model => {
                 let facts = self.session.service.facts()?;
                 self.form.facts(self.out, self.number, &facts)?;
@@ -96,7 +108,8 @@ impl Turn<'_> {
         let (reply, comparison) = self.session.ask(&*service, question)?;
         let ModelAnswer { model, version, .. } = &reply.answer;
         self.name(None, model, version);
-        self.form.of_question(self.out, asked, self.number, &reply, comparison.as_ref())?;
+        let form = self.form.after(self.session.options.offset.unwrap_or(0));
+        form.of_question(self.out, asked, self.number, &reply, comparison.as_ref())?;
         match comparison {
             Some(Comparison { difference: Some(difference), .. }) => {
                 Err(CommandError::Different(difference))
