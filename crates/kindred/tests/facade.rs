@@ -1,14 +1,15 @@
 //! Kindred as a library: many callers, blocking and async, without a network and without a runtime.
 
+#[path = "support/before.rs"]
+mod before;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use contract::{
-    Device, EngineDescription, EngineError, FullPassEngine, FullPassPart, FullPassQuery,
-    HeadEngine, Hit, Query, Row, RowBitmap, SearchEngine, UsualCosts,
-};
+use before::Before;
+use contract::{FullPassQuery, Query, Row, RowBitmap, SearchEngine, UsualCosts};
 use cpu_core::ReferenceEngine;
 use kindred::attributes::{AttributeType, Attributes, ColumnBuilder, Value};
 use kindred::filter::FilterSets;
@@ -197,17 +198,20 @@ fn questions_together_have_an_answer_or_an_error_each() {
     assert_eq!(words(answers[2].as_ref().unwrap()), ["TOAD"]);
 }
 
-/// An engine whose searches wait while a test holds the lock, and for which a full pass usually
-/// costs as much as 30 plain queries.
-struct Held(ReferenceEngine, Arc<Mutex<()>>, Arc<AtomicUsize>);
-
-/// The rows served by such an engine, its lock, and how many searches it has begun.
+/// The rows served by an engine whose searches wait while a test holds the lock, and for which a
+/// full pass usually costs as much as 30 plain queries; the lock, and how many searches it has
+/// begun.
 fn held(settings: Settings) -> (Kindred, Arc<Mutex<()>>, Arc<AtomicUsize>) {
     let (lock, begun) = (Arc::new(Mutex::new(())), Arc::new(AtomicUsize::new(0)));
     let (held, counted) = (lock.clone(), begun.clone());
     let model = Model::from_rows("tiny", &ROWS).unwrap();
     let kindred = Kindred::with_engine(model, settings, move |model| {
-        Ok(Box::new(Held(ReferenceEngine::new(model.clone()), held.clone(), counted.clone())))
+        let (held, counted) = (held.clone(), counted.clone());
+        Ok(Before::boxed(model, Some(Arc::new(Costs)), move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            drop(held.lock());
+            Ok(())
+        }))
     });
     (kindred.unwrap(), lock, begun)
 }
@@ -235,41 +239,6 @@ impl UsualCosts for Costs {
         30
     }
 }
-
-impl Device for Held {
-    fn description(&self) -> EngineDescription {
-        self.0.description()
-    }
-}
-
-impl SearchEngine for Held {
-    fn preferred_batch(&self, waiting: usize) -> usize {
-        self.0.preferred_batch(waiting)
-    }
-
-    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
-        self.2.fetch_add(1, Ordering::Relaxed);
-        drop(self.1.lock());
-        self.0.search(batch)
-    }
-
-    fn usual_costs(&self) -> Option<Arc<dyn UsualCosts>> {
-        Some(Arc::new(Costs))
-    }
-}
-
-impl FullPassEngine for Held {
-    fn full_pass_part(
-        &mut self,
-        parts: &mut [FullPassPart],
-        from: usize,
-        go_on: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Option<usize>, EngineError> {
-        self.0.full_pass_part(parts, from, go_on)
-    }
-}
-
-impl HeadEngine for Held {}
 
 #[test]
 fn a_dear_question_takes_the_room_of_many_plain_ones() {

@@ -1,44 +1,34 @@
 //! Pages of a ranking, and the best row of each value: against the whole ranking, one row after the
 //! other.
 
+#[path = "support/before.rs"]
+mod before;
+#[path = "support/random.rs"]
+mod random;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use contract::{
-    Device, Engine, EngineDescription, EngineError, FullPassEngine, FullPassPart, HeadEngine, Hit,
-    Query, SearchEngine,
-};
+use before::Before;
+use contract::{Engine, Hit, SearchEngine};
 use cpu_core::{CpuEngine, FullScanEngine, ReferenceEngine};
 use kindred::attributes::{AttributeType, Attributes, ColumnBuilder, Value};
 use kindred::filter::FilterSets;
 use kindred::question::{Checked, prepare};
 use kindred::queue::SubmitError;
 use kindred::{Error, Kindred, Method, Model, ModelStore, Options, Settings, Target};
+use random::Random;
 
 /// The values of the attributes of a row, as numbers; `None` where one is missing.
 type OfRow = [Option<i64>; 5];
 
 const NAMES: [&str; 5] = ["skewed", "number", "flag", "added", "text"];
 
-/// Numbers at random.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 += 1;
-        kindred::synth::split_mix(self.0) % bound
-    }
-
-    fn one_in(&mut self, of: u64) -> bool {
-        self.below(of) == 0
-    }
-
-    fn vector(&mut self, dim: usize) -> Vec<f32> {
-        // Few distinct components, so that many rows have equal scores, and some have none.
-        (0..dim).map(|_| self.below(5) as f32 - 2.0).collect()
-    }
+/// Few distinct components, so that many rows have equal scores, and some have none.
+fn vector(random: &mut Random, dim: usize) -> Vec<f32> {
+    (0..dim).map(|_| random.below(5) as f32 - 2.0).collect()
 }
 
 fn values(random: &mut Random) -> OfRow {
@@ -80,7 +70,7 @@ fn column(name: &str, values: impl Iterator<Item = Option<i64>>) -> ColumnBuilde
 fn model(rows: usize, under_dot: bool, random: &mut Random) -> (Arc<ModelStore>, Vec<OfRow>) {
     let dim = 2 + random.below(4) as usize;
     let words: Vec<String> = (0..rows).map(|row| format!("w{row}")).collect();
-    let vectors: Vec<Vec<f32>> = (0..rows).map(|_| random.vector(dim)).collect();
+    let vectors: Vec<Vec<f32>> = (0..rows).map(|_| vector(random, dim)).collect();
     let all = words.iter().map(String::as_str).zip(vectors.iter().map(Vec::as_slice));
     let store = match under_dot {
         false => ModelStore::from_rows("random", dim, all),
@@ -122,7 +112,7 @@ fn target(model: &ModelStore, under_dot: bool, random: &mut Random) -> (Target, 
     let [a, b, c] = &words;
     match random.below(if under_dot { 3 } else { 5 }) {
         0 => (Target::Word(a.clone()), Method::ThreeCosAdd),
-        1 => (Target::Components(random.vector(model.dim())), Method::ThreeCosAdd),
+        1 => (Target::Components(vector(random, model.dim())), Method::ThreeCosAdd),
         2 => (Target::expression(&format!("{a} - {b} + {c}")).unwrap(), Method::ThreeCosAdd),
         3 => (Target::expression(&format!("{a} - {b} + {c}")).unwrap(), Method::ThreeCosMul),
         _ => (Target::expression(&format!("{a} - {b} + {c}")).unwrap(), Method::PairDirection),
@@ -179,9 +169,9 @@ fn every_page_and_the_best_of_each_value_are_those_of_the_whole_ranking() {
             all.k = usize::MAX;
             let ranking: Vec<Hit> = reference.search(&[&all]).unwrap().remove(0);
 
-            let k = [1, 3, 10, 100, 1000][random.below(5) as usize];
-            let offset = [0, 1, 7, 500][random.below(4) as usize].min(1000 - k);
-            let by = [None, Some(0), Some(1), Some(2), Some(3), Some(4)][random.below(6) as usize];
+            let k = random.pick(&[1, 3, 10, 100, 1000]);
+            let offset = random.pick(&[0, 1, 7, 500]).min(1000 - k);
+            let by = random.pick(&[None, Some(0), Some(1), Some(2), Some(3), Some(4)]);
             let mut options = filters.k(k).offset(offset);
             let mut seen = HashSet::new();
             let stays = |hit: &&Hit| match by.and_then(|by| values[hit.row.index()][by]) {
@@ -295,45 +285,15 @@ fn what_is_wrong_with_a_page_or_an_attribute_is_said_with_the_cure() {
     assert!(fine.neighbors.is_empty());
 }
 
-/// The plain engine, whose searches take a while.
-struct Slow(ReferenceEngine);
-
-impl Device for Slow {
-    fn description(&self) -> EngineDescription {
-        self.0.description()
-    }
-}
-
-impl SearchEngine for Slow {
-    fn preferred_batch(&self, waiting: usize) -> usize {
-        self.0.preferred_batch(waiting)
-    }
-
-    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
-        thread::sleep(Duration::from_millis(150));
-        self.0.search(batch)
-    }
-}
-
-impl FullPassEngine for Slow {
-    fn full_pass_part(
-        &mut self,
-        parts: &mut [FullPassPart],
-        from: usize,
-        go_on: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Option<usize>, EngineError> {
-        self.0.full_pass_part(parts, from, go_on)
-    }
-}
-
-impl HeadEngine for Slow {}
-
 #[test]
 fn a_deadline_holds_between_rounds_and_a_few_of_them_are_enough() {
     let mut random = Random(3);
     let (store, values) = model(2000, false, &mut random);
     let kindred = Kindred::with_engine(Model::from(store), Settings::default(), |model| {
-        Ok(Box::new(Slow(ReferenceEngine::new(model.clone()))))
+        Ok(Before::boxed(model, None, |_| {
+            thread::sleep(Duration::from_millis(150));
+            Ok(())
+        }))
     })
     .unwrap();
     let options = Options::new().k(8).distinct("skewed".to_owned());

@@ -2,6 +2,8 @@
 //! tears it changes no byte.
 
 mod asked;
+#[path = "../../../kindred/tests/support/before.rs"]
+mod before;
 mod content;
 #[cfg(feature = "parquet")]
 mod parquet;

@@ -6,54 +6,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use contract::{
-    Device, EngineDescription, EngineError, FullPassEngine, HeadEngine, Hit, Query, SearchEngine,
-};
-use cpu_core::ReferenceEngine;
+use contract::EngineError;
 use jobs::JobError;
 use jobs::bulk::{self, BulkFormat, BulkInput, BulkOptions, BulkOutput, BulkWork};
 use kindred::queue::Limits;
 use kindred::{Kindred, Model, Options, Settings};
 
+use crate::before::Before;
 use crate::{Scratch, run};
-
-/// The plain engine. It is lost after some queries, or every third of its passes fails.
-struct Faulty {
-    plain: ReferenceEngine,
-    lost_after: usize,
-    fails: bool,
-    counted: Arc<AtomicUsize>,
-}
-
-impl Device for Faulty {
-    fn description(&self) -> EngineDescription {
-        self.plain.description()
-    }
-}
-
-impl SearchEngine for Faulty {
-    fn preferred_batch(&self, waiting: usize) -> usize {
-        waiting
-    }
-
-    fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
-        let step = if self.fails { 1 } else { batch.len() };
-        let before = self.counted.fetch_add(step, Ordering::Relaxed);
-        match before + step > self.lost_after || (self.fails && before % 3 == 2) {
-            true => Err(EngineError::Device("as it was told".into())),
-            false => self.plain.search(batch),
-        }
-    }
-}
-
-impl FullPassEngine for Faulty {}
-
-impl HeadEngine for Faulty {}
 
 /// Rows of the model, and of the input; 65 make a part.
 pub(crate) const ROWS: usize = 420;
 pub(crate) const PART: usize = 65;
 
+/// The plain engine. It is lost after some queries, or every third of its passes fails.
 fn small(lost_after: usize, fails: bool, capacity_slots: u32) -> Kindred {
     let rows: Vec<(String, [f32; 3])> = (0..ROWS)
         .map(|n| {
@@ -66,8 +32,15 @@ fn small(lost_after: usize, fails: bool, capacity_slots: u32) -> Kindred {
     let settings = Settings { limits, ..Settings::default() };
     let counted = Arc::new(AtomicUsize::new(0));
     Kindred::with_engine(Model::from_rows("small", &rows).unwrap(), settings, move |model| {
-        let plain = ReferenceEngine::new(model.clone());
-        Ok(Box::new(Faulty { plain, lost_after, fails, counted: counted.clone() }))
+        let counted = counted.clone();
+        Ok(Before::boxed(model, None, move |batch| {
+            let step = if fails { 1 } else { batch.len() };
+            let before = counted.fetch_add(step, Ordering::Relaxed);
+            match before + step > lost_after || (fails && before % 3 == 2) {
+                true => Err(EngineError::Device("as it was told".into())),
+                false => Ok(()),
+            }
+        }))
     })
     .unwrap()
 }
