@@ -1,45 +1,18 @@
 //! Filters by example.
 
+mod naive;
 mod random;
 
 use model_store::ModelStore;
-use model_store::attributes::{AttributeType, Attributes, ColumnBuilder, Value};
 
 use super::*;
-
-/// The attributes of a row.
-#[derive(Debug, Clone, Default)]
-struct Item {
-    year: Option<i64>,
-    price: Option<f64>,
-    sold: Option<bool>,
-    made: Option<i64>,
-    brand: Option<String>,
-    tags: Option<Vec<String>>,
-}
+use naive::{Item, attributes};
 
 /// A model of these rows, at least one, whose words are `w0`, `w1` and so on.
 fn model(items: &[Item]) -> ModelStore {
     let words: Vec<String> = (0..items.len()).map(|row| format!("w{row}")).collect();
     let rows = words.iter().map(|word| (&word[..], &[1.0f32][..]));
-    let column = |name, kind, value: fn(&Item) -> Option<Value<'_>>| {
-        let mut column = ColumnBuilder::new(name, kind);
-        items.iter().for_each(|item| column.push(value(item)));
-        column
-    };
-    let columns = vec![
-        column("year", AttributeType::Integer, |item| item.year.map(Value::Integer)),
-        column("price", AttributeType::Number, |item| item.price.map(Value::Number)),
-        column("sold", AttributeType::Boolean, |item| item.sold.map(Value::Boolean)),
-        column("made", AttributeType::DateTime, |item| item.made.map(Value::DateTime)),
-        column("brand", AttributeType::Text, |item| {
-            Some(Value::Text(item.brand.as_deref()?.into()))
-        }),
-        column("tags", AttributeType::List, |item| {
-            Some(Value::List(item.tags.as_ref()?.iter().map(|tag| (&**tag).into()).collect()))
-        }),
-    ];
-    let attributes = Attributes::from_columns(columns).unwrap();
+    let attributes = attributes(items);
     ModelStore::from_rows("shop", 1, rows).unwrap().with_attributes(attributes).unwrap()
 }
 
