@@ -22,4 +22,33 @@ impl<'a> Cursor<'a> {
         self.column += passed.chars().count();
         self.rest = rest;
     }
+
+    /// Reads a text that begins with this quote, and advances past the closing one. In the text, a
+    /// backslash stands before one of the `escaped` characters, each a byte. After an error, the
+    /// cursor is at the fault.
+    pub(crate) fn quoted(&mut self, quote: char, escaped: &[char]) -> Result<String, QuoteFault> {
+        self.advance(quote.len_utf8());
+        let mut text = String::new();
+        while let Some(c) = self.peek() {
+            self.advance(c.len_utf8());
+            match (c, self.peek()) {
+                (c, _) if c == quote => return Ok(text),
+                ('\\', Some(next)) if escaped.contains(&next) => {
+                    text.push(next);
+                    self.advance(1);
+                }
+                ('\\', _) => return Err(QuoteFault::Backslash),
+                (c, _) => text.push(c),
+            }
+        }
+        Err(QuoteFault::Open)
+    }
+}
+
+/// Why a text in quotes can't be read.
+pub(crate) enum QuoteFault {
+    /// A backslash stands before another character.
+    Backslash,
+    /// It has no closing quote.
+    Open,
 }

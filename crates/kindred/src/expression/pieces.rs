@@ -1,7 +1,7 @@
 //! An expression as a row of pieces.
 
 use super::ExpressionError;
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, QuoteFault};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Piece {
@@ -99,28 +99,17 @@ fn bare_piece(cursor: &mut Cursor<'_>, pieces: &mut Vec<Piece>) -> Result<(), Ex
 /// A word in double quotes, in which `\"` is a quote and `\\` a backslash.
 fn quoted_word(cursor: &mut Cursor<'_>) -> Result<String, ExpressionError> {
     let opening = cursor.column;
-    cursor.advance(1);
-    let mut word = String::new();
-    while let Some(c) = cursor.peek() {
-        cursor.advance(c.len_utf8());
-        match (c, cursor.peek()) {
-            ('"', _) if word.is_empty() => {
-                return Err(ExpressionError::new(opening, "a word between the quotes"));
-            }
-            ('"', _) => return Ok(word),
-            ('\\', Some(escaped @ ('"' | '\\'))) => {
-                word.push(escaped);
-                cursor.advance(1);
-            }
-            ('\\', _) => {
-                let expected = "`\"` or `\\` after a backslash";
-                return Err(ExpressionError::new(cursor.column, expected));
-            }
-            (c, _) => word.push(c),
+    match cursor.quoted('"', &['"', '\\']) {
+        Ok(word) if word.is_empty() => {
+            Err(ExpressionError::new(opening, "a word between the quotes"))
         }
+        Ok(word) => Ok(word),
+        Err(QuoteFault::Backslash) => {
+            Err(ExpressionError::new(cursor.column, "`\"` or `\\` after a backslash"))
+        }
+        Err(QuoteFault::Open) => Err(ExpressionError::new(cursor.column, "a closing quote")
+            .hinting("an opening double quote has no closing one")),
     }
-    Err(ExpressionError::new(cursor.column, "a closing quote")
-        .hinting("an opening double quote has no closing one"))
 }
 
 /// Length of the decimal number at the start, if `*` follows it: digits with or without a point

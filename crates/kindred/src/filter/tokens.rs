@@ -2,7 +2,7 @@
 
 use super::ast::{Operator, is_bare, keyword};
 use super::error::FilterError;
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, QuoteFault};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Token {
@@ -104,32 +104,18 @@ fn word(cursor: &mut Cursor<'_>) -> Result<TokenKind, FilterError> {
 
 /// A text in quotes of either kind, in which a backslash stands before a quote or a backslash.
 fn quoted(cursor: &mut Cursor<'_>, quote: char) -> Result<String, FilterError> {
-    cursor.advance(1);
-    let mut text = String::new();
-    while let Some(c) = cursor.peek() {
-        cursor.advance(c.len_utf8());
-        match (c, cursor.peek()) {
-            (c, next) if c == quote => {
-                return match next {
-                    Some(next) if is_bare(next) || next == '"' || next == '\'' => {
-                        Err(FilterError::expected(cursor.column, "a space after the closing quote")
-                            .hinting("put a backslash before a quote inside a text"))
-                    }
-                    _ => Ok(text),
-                };
-            }
-            ('\\', Some(escaped @ ('"' | '\'' | '\\'))) => {
-                text.push(escaped);
-                cursor.advance(1);
-            }
-            ('\\', _) => {
-                let expected = "a quote or a backslash after a backslash";
-                return Err(FilterError::expected(cursor.column, expected)
-                    .hinting("a backslash in quotes is written \\\\"));
-            }
-            (c, _) => text.push(c),
+    let text = cursor.quoted(quote, &['"', '\'', '\\']);
+    let fault = |expected| FilterError::expected(cursor.column, expected);
+    match (text, cursor.peek()) {
+        (Err(QuoteFault::Backslash), _) => Err(fault("a quote or a backslash after a backslash")
+            .hinting("a backslash in quotes is written \\\\")),
+        (Err(QuoteFault::Open), _) => {
+            Err(fault("a closing quote").hinting("an opening quote has no closing one"))
         }
+        (Ok(_), Some(next)) if is_bare(next) || next == '"' || next == '\'' => {
+            Err(fault("a space after the closing quote")
+                .hinting("put a backslash before a quote inside a text"))
+        }
+        (Ok(text), _) => Ok(text),
     }
-    Err(FilterError::expected(cursor.column, "a closing quote")
-        .hinting("an opening quote has no closing one"))
 }
