@@ -8,13 +8,14 @@
 //!
 //! One long file: the declaration is read together with the macros that hand it out.
 
+mod value;
+
 use std::str::FromStr;
 
 use model_store::attributes::MAX_ATTRIBUTES;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-
-use crate::method::Method;
+use serde_json::Value;
+use value::OptionValue;
 
 /// Most neighbours that one query may ask for.
 pub const MAX_K: u64 = 1000;
@@ -278,77 +279,6 @@ pub struct Flag {
     pub value: &'static str,
 }
 
-/// A value that an option can have.
-trait OptionValue: Serialize {
-    fn is_one_of(&self, _: &Values) -> bool {
-        true
-    }
-
-    fn to_json(&self) -> Value {
-        json!(self)
-    }
-
-    /// A value that is out of bounds, in words.
-    fn in_words(&self) -> String {
-        self.to_json().to_string()
-    }
-}
-
-impl OptionValue for u64 {
-    fn is_one_of(&self, values: &Values) -> bool {
-        matches!(values, Values::Whole { from, to } if (from..=to).contains(&self))
-    }
-}
-
-impl OptionValue for f64 {
-    fn is_one_of(&self, _: &Values) -> bool {
-        self.is_finite()
-    }
-
-    /// JSON has no number that is not finite.
-    fn in_words(&self) -> String {
-        self.to_string()
-    }
-}
-
-impl OptionValue for bool {}
-
-impl OptionValue for String {}
-
-impl OptionValue for Vec<String> {
-    fn is_one_of(&self, values: &Values) -> bool {
-        matches!(values, Values::Words { most } if self.len() <= *most)
-    }
-
-    fn in_words(&self) -> String {
-        self.len().to_string()
-    }
-}
-
-impl OptionValue for WithAttributes {
-    fn is_one_of(&self, values: &Values) -> bool {
-        match (self, values) {
-            (Self::Named(names), Values::Names { most }) => names.len() <= *most,
-            _ => true,
-        }
-    }
-
-    fn in_words(&self) -> String {
-        match self {
-            Self::All(all) => all.to_string(),
-            Self::Named(names) => format!("{} names", names.len()),
-        }
-    }
-}
-
-impl OptionValue for Unknown {}
-
-impl OptionValue for Method {
-    fn to_json(&self) -> Value {
-        self.short_name().into()
-    }
-}
-
 macro_rules! declare {
     (options { $($name:ident: $type:ty {
         values: $values:expr, must_be: $must_be:literal, flag: $flag:expr, help: $help:literal,
@@ -425,8 +355,8 @@ impl Options {
         Self::default()
     }
 
-    /// The first of those that are given and that answers in arrays do not have: they change the form
-    /// of an answer, or may need several rounds.
+    /// The first of those that are given and that answers in arrays do not have: they change the
+    /// form of an answer, or may need several rounds.
     pub fn not_for_arrays(&self) -> Option<&'static str> {
         let with_attributes =
             self.with_attributes.as_ref().map(|wanted| *wanted != WithAttributes::All(false));
@@ -456,7 +386,10 @@ pub fn must_be(option: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::method::Method;
 
     #[test]
     fn what_is_out_of_bounds_is_named() {

@@ -1,82 +1,36 @@
 //! A model with an engine of its own, and the questions that they answer.
 
+mod classify;
+mod evaluate;
 mod expand;
+mod settings;
 
 use std::fmt;
 use std::num::NonZeroUsize;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use contract::{Engine, EngineDescription, Staging, TokenText};
+use contract::{Engine, EngineDescription, Staging};
 use model_store::ModelStore;
 use scheduler::account::Account;
 
-use crate::answer::{Answer, Classified, Ranks, used};
+use crate::answer::{Answer, Ranks, used};
 use crate::answering::{Answering, Timer};
 use crate::asking::{Asking, Times};
 use crate::description::ModelDescription;
-use crate::device::{Device, Placement};
-use crate::engines::{self, EngineStartError, HadGpu, KeptHeads, Makers, Wanted};
-use crate::evaluation::analogies::Section;
-use crate::evaluation::results::{AnalogyResult, Case, SimilarityResult};
-use crate::evaluation::run::Evaluation;
-use crate::evaluation::similarities::Pair;
+use crate::engines::{self, EngineStartError, HadGpu, Makers, Wanted};
 use crate::filter::FilterSets;
-use crate::heads::{Expander, Head, HeadError, Tokenised, Vocabulary, built_in, own_expander};
 use crate::placement::Placed;
 use crate::question::{Checked, MAX_RANKED, placed, prepare, prepare_rank};
-use crate::queue::{self, DeviceThreads, Limits, QueueHandle, QueueStatistics, Until};
+use crate::queue::{self, DeviceThreads, QueueHandle, QueueStatistics, Until};
 use crate::search::{Search, SearchResult};
 use crate::warm_up::WarmUp;
-use crate::{Error, Method, Model, Options, Target};
+use crate::{Error, Model, Options, Target};
+pub use settings::Settings;
 
 /// Long work that is not answered by then never will be: the engine is given up long before.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// How [`Kindred::start`] makes the engine, and its bounds.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// What searches: a GPU if there is one, else the CPU.
-    pub device: Device,
-    /// Placement of the model on several GPUs.
-    pub placement: Placement,
-    /// Threads of the CPU engine; 0 for one per core.
-    pub threads: usize,
-    /// Whether the CPU engine keeps its derived table beside the model folder, for the next start.
-    pub keep_tables: bool,
-    /// How the engine keeps classifiers.
-    pub heads: KeptHeads,
-    /// How long an answer may take, unless a question says otherwise.
-    pub timeout: Duration,
-    /// Queries that one search pass takes at most; the engine may prefer fewer.
-    pub max_batch_queries: usize,
-    /// Bounds of the queue and of its engine.
-    pub limits: Limits,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            device: Device::Auto,
-            placement: Placement::Auto,
-            threads: 0,
-            keep_tables: true,
-            heads: KeptHeads::default(),
-            timeout: Duration::from_secs(30),
-            max_batch_queries: 1024,
-            limits: Limits {
-                capacity_slots: 8192,
-                max_restarts: 5,
-                hang_timeout: Duration::from_secs(120),
-                hang_timeout_beside_others: Duration::from_secs(10),
-                // About as long as a caller takes to wake up with an answer and to ask again.
-                linger: Duration::from_micros(50),
-            },
-        }
-    }
-}
 
 /// A model with an engine on a thread of its own and a scheduler in front: any number of threads
 /// and tasks can ask it at the same time, and queries that wait together are answered together.
@@ -443,127 +397,6 @@ impl Kindred {
                 times: Times { queue: answer.queued, engine: answer.device },
             })
         })
-    }
-
-    /// The labels that a head gives to some texts, each the most probable first. A text without a
-    /// word that the head knows is an error of its own.
-    ///
-    /// ```
-    /// use kindred::{Kindred, Model, Settings};
-    ///
-    /// let kindred = Kindred::start(Model::demo()?, Settings::default())?;
-    /// let head = kindred.built_in_head().unwrap();
-    /// let answers = kindred.classify(&head, ["a moving and funny film", "?!"]).wait()?;
-    /// assert_eq!(answers[0].as_ref().unwrap().labels[0].name, "positive");
-    /// assert!(answers[1].is_err());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::NotAnswered`] for all of them; [`Error::InvalidValue`] if the head was made for
-    /// another model.
-    pub fn classify<T: AsRef<str>>(
-        &self,
-        head: &Arc<Head>,
-        texts: impl IntoIterator<Item = T>,
-    ) -> Answering<'_, Result<Vec<Result<Classified, Error>>, Error>> {
-        let (asking, model) = (self.asking(None), self.store());
-        let fits = head.description().model.version == model.version();
-        let vocabulary = Vocabulary::of_head(head, model);
-        let tokenised: Vec<Tokenised> = match fits {
-            true => texts.into_iter().map(|text| vocabulary.tokenise(text.as_ref())).collect(),
-            false => Vec::new(),
-        };
-        let head = head.clone();
-        self.answering(async move {
-            if !fits {
-                return Err(Error::invalid("head", "a head that was made for this model"));
-            }
-            let known = tokenised.iter().filter(|text| !text.tokens.is_empty());
-            let texts = known.map(|text| TokenText::new(head.clone(), text.tokens.clone()));
-            let texts: Vec<TokenText> = texts.collect();
-            let found = asking.classify(texts).await?;
-            let times = Times { queue: found.queued, engine: found.device };
-            let mut scores = found.responses.into_iter();
-            let answers = tokenised.into_iter().map(|text| {
-                if text.tokens.is_empty() {
-                    return Err(Error::no_known_word(text.unknown));
-                }
-                let scores = scores.next().ok_or(Error::Internal)?;
-                Ok(Classified::new(&head, &scores, text, times)?)
-            });
-            Ok(answers.collect())
-        })
-    }
-
-    /// The expander of the built-in model, or of a model under the metric `dot`; `None` for other
-    /// models.
-    pub fn built_in_expander(&self) -> Option<Arc<Expander>> {
-        own_expander(self.shared.model.store()).map(|(_, expander)| expander)
-    }
-
-    /// Opens an expander's folder.
-    ///
-    /// # Errors
-    /// As [`head`](Self::head).
-    pub fn expander(&self, folder: impl AsRef<Path>) -> Result<Arc<Expander>, HeadError> {
-        Ok(Arc::new(Expander::open(folder.as_ref(), self.shared.model.store())?))
-    }
-
-    /// The head of the built-in model; `None` for other models.
-    pub fn built_in_head(&self) -> Option<Arc<Head>> {
-        built_in(self.store())
-    }
-
-    /// Opens a head's folder.
-    ///
-    /// # Errors
-    /// If it is no head, is damaged, or was made for another model. Each names the cure.
-    pub fn head(&self, folder: impl AsRef<Path>) -> Result<Arc<Head>, HeadError> {
-        Ok(Arc::new(Head::open(folder.as_ref(), self.store())?))
-    }
-
-    /// How many questions of a set of analogies the model answers right, by each of these methods.
-    /// `progress` gets the number of questions that were asked since its last call; each method
-    /// asks all of them.
-    ///
-    /// ```
-    /// use kindred::evaluation::analogies::Section;
-    /// use kindred::evaluation::results::Case;
-    /// use kindred::{Kindred, Method, Model, Settings};
-    ///
-    /// let kindred = Kindred::start(Model::demo()?, Settings::default())?;
-    /// let question = ["man", "king", "woman", "queen"].map(str::to_owned);
-    /// let sections = [Section::listed("royals".into(), vec![question])];
-    /// let methods = [Method::ThreeCosAdd];
-    /// let case = Case::Lower;
-    /// let asked = kindred.evaluate_analogies("mine", &sections, &methods, case, |_| ());
-    /// assert_eq!(asked.wait()?.total.methods[&Method::ThreeCosAdd].right, 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::NotAnswered`]; [`Error::MethodMismatch`] for 3CosMul and PairDirection under the
-    /// metric `dot`.
-    pub fn evaluate_analogies<'a>(
-        &'a self,
-        set: &'a str,
-        sections: &'a [Section],
-        methods: &'a [Method],
-        case: Case,
-        progress: impl FnMut(usize) + Send + 'a,
-    ) -> Answering<'a, Result<AnalogyResult, Error>> {
-        let asking = self.asking(None);
-        self.answering(async move {
-            let evaluation = Evaluation { model: self.store(), case, methods };
-            evaluation.check()?;
-            Ok(evaluation.analogies(asking, set, sections, progress).await?)
-        })
-    }
-
-    /// How the model's cosine similarities of pairs rank against people's scores.
-    pub fn evaluate_similarities(&self, set: &str, pairs: &[Pair], case: Case) -> SimilarityResult {
-        Evaluation { model: self.store(), case, methods: &[] }.similarities(set, pairs)
     }
 
     fn store(&self) -> &ModelStore {

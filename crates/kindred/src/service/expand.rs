@@ -85,8 +85,8 @@ impl Kindred {
     ///
     /// # Errors
     /// [`Error::NotAnswered`]; [`Error::InvalidValue`] if the expander was made for another model,
-    /// or a text has no vector; [`Error::InvalidFilter`]; an error of queries if a vector is not finite or has another number
-    /// of components.
+    /// or a text has no vector; [`Error::InvalidFilter`]; an error of queries if a vector is not
+    /// finite or has another number of components.
     pub fn expand_vectors(
         &self,
         expander: &Arc<Expander>,

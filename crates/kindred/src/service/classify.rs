@@ -1,0 +1,93 @@
+//! Classifying texts, and the heads that there are.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use contract::TokenText;
+
+use super::Kindred;
+use crate::Error;
+use crate::answer::Classified;
+use crate::answering::Answering;
+use crate::asking::Times;
+use crate::heads::{Expander, Head, HeadError, Tokenised, Vocabulary, built_in, own_expander};
+
+impl Kindred {
+    /// The labels that a head gives to some texts, each the most probable first. A text without a
+    /// word that the head knows is an error of its own.
+    ///
+    /// ```
+    /// use kindred::{Kindred, Model, Settings};
+    ///
+    /// let kindred = Kindred::start(Model::demo()?, Settings::default())?;
+    /// let head = kindred.built_in_head().unwrap();
+    /// let answers = kindred.classify(&head, ["a moving and funny film", "?!"]).wait()?;
+    /// assert_eq!(answers[0].as_ref().unwrap().labels[0].name, "positive");
+    /// assert!(answers[1].is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NotAnswered`] for all of them; [`Error::InvalidValue`] if the head was made for
+    /// another model.
+    pub fn classify<T: AsRef<str>>(
+        &self,
+        head: &Arc<Head>,
+        texts: impl IntoIterator<Item = T>,
+    ) -> Answering<'_, Result<Vec<Result<Classified, Error>>, Error>> {
+        let (asking, model) = (self.asking(None), self.store());
+        let fits = head.description().model.version == model.version();
+        let vocabulary = Vocabulary::of_head(head, model);
+        let tokenised: Vec<Tokenised> = match fits {
+            true => texts.into_iter().map(|text| vocabulary.tokenise(text.as_ref())).collect(),
+            false => Vec::new(),
+        };
+        let head = head.clone();
+        self.answering(async move {
+            if !fits {
+                return Err(Error::invalid("head", "a head that was made for this model"));
+            }
+            let known = tokenised.iter().filter(|text| !text.tokens.is_empty());
+            let texts = known.map(|text| TokenText::new(head.clone(), text.tokens.clone()));
+            let texts: Vec<TokenText> = texts.collect();
+            let found = asking.classify(texts).await?;
+            let times = Times { queue: found.queued, engine: found.device };
+            let mut scores = found.responses.into_iter();
+            let answers = tokenised.into_iter().map(|text| {
+                if text.tokens.is_empty() {
+                    return Err(Error::no_known_word(text.unknown));
+                }
+                let scores = scores.next().ok_or(Error::Internal)?;
+                Ok(Classified::new(&head, &scores, text, times)?)
+            });
+            Ok(answers.collect())
+        })
+    }
+
+    /// The expander of the built-in model, or of a model under the metric `dot`; `None` for other
+    /// models.
+    pub fn built_in_expander(&self) -> Option<Arc<Expander>> {
+        own_expander(self.shared.model.store()).map(|(_, expander)| expander)
+    }
+
+    /// Opens an expander's folder.
+    ///
+    /// # Errors
+    /// As [`head`](Self::head).
+    pub fn expander(&self, folder: impl AsRef<Path>) -> Result<Arc<Expander>, HeadError> {
+        Ok(Arc::new(Expander::open(folder.as_ref(), self.shared.model.store())?))
+    }
+
+    /// The head of the built-in model; `None` for other models.
+    pub fn built_in_head(&self) -> Option<Arc<Head>> {
+        built_in(self.store())
+    }
+
+    /// Opens a head's folder.
+    ///
+    /// # Errors
+    /// If it is no head, is damaged, or was made for another model. Each names the cure.
+    pub fn head(&self, folder: impl AsRef<Path>) -> Result<Arc<Head>, HeadError> {
+        Ok(Arc::new(Head::open(folder.as_ref(), self.store())?))
+    }
+}
