@@ -22,11 +22,14 @@ use contract::{
     Engine, EngineDescription, EngineError, FullPassAnswer, FullPassEngine, FullPassPart,
     FullPassQuery, HeadEngine, Hit, Query, SearchEngine,
 };
+use cpu_core::CpuEngine;
 use gpu_core::GpuError;
+use kindred::ModelStore;
 use kindred::device::{Device, Gpus, Placement};
 use kindred::engines::{self, EngineStartError, HadGpu, KeptHeads, Maker, Makers, Wanted};
 use server::config::{Config, ServeFlags};
 use server::models::MakeEngines;
+use shards::{Shards, split_evenly};
 
 /// Serves with an engine that fails on demand.
 #[derive(Parser)]
@@ -45,6 +48,9 @@ struct Arguments {
     /// Engines that share the queue
     #[arg(long, value_name = "N", default_value_t = 1)]
     replicas: usize,
+    /// Parts of the rows, each with an engine of its own
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    shards: usize,
     /// As --fail, of one replica, from 0, whose passes are counted apart, as in 1:5=error
     #[arg(long, value_name = "REPLICA:PASS=HOW", value_delimiter = ',')]
     fail_replica: Vec<OfReplica>,
@@ -310,6 +316,19 @@ impl FullPassEngine for Faulty {
 
 impl HeadEngine for Faulty {}
 
+/// One engine of several, each with some of the rows.
+fn sharded(model: &Arc<ModelStore>, shards: usize) -> Result<Box<dyn Engine>, EngineStartError> {
+    let part = |_, rows| -> Result<Box<dyn Engine>, EngineStartError> {
+        let options = cpu_core::Options { threads: 1, ..Default::default() };
+        Ok(Box::new(CpuEngine::over(rows, options)?))
+    };
+    match Shards::new(model.clone(), split_evenly(model.rows(), shards), part) {
+        Ok(engine) => Ok(Box::new(engine)),
+        Err(shards::StartError::Engine(error)) => Err(error),
+        Err(other) => Err(EngineStartError::Broken(other.to_string())),
+    }
+}
+
 fn run(arguments: Arguments) -> Result<(), CommandError> {
     let flags = ServeFlags { listen: arguments.address.clone(), ..Default::default() };
     let config = Config::load(&flags)?;
@@ -318,7 +337,7 @@ fn run(arguments: Arguments) -> Result<(), CommandError> {
     let (device, placement, heads) = (Device::Cpu, Placement::Auto, KeptHeads::default());
     let had_gpu = HadGpu::default();
     let wanted = Wanted { device, placement, threads, keep_tables, heads, had_gpu, staging: None };
-    let replicas = arguments.replicas.max(1);
+    let (replicas, shards) = (arguments.replicas.max(1), arguments.shards);
     let plan = Arc::new(Plan {
         arguments,
         passes: 0.into(),
@@ -330,7 +349,10 @@ fn run(arguments: Arguments) -> Result<(), CommandError> {
         let maker = |replica| -> Maker {
             let (plan, model, wanted) = (plan.clone(), model.clone(), wanted.clone());
             Box::new(move |warm| {
-                let make = || engines::make(&model, &wanted, warm);
+                let make = || match shards {
+                    0 | 1 => engines::make(&model, &wanted, warm),
+                    _ => sharded(&model, shards),
+                };
                 let mut engine = Faulty::make(&plan, replica, make)?;
                 engines::self_check(&mut *engine, &model)?;
                 Ok(engine)
