@@ -234,7 +234,8 @@ pub struct PrepareArguments {
     #[arg(long, value_name = "FILE")]
     pub bias: Option<PathBuf>,
     /// File of attributes: CSV with a header, JSON lines, or Parquet in builds with the Cargo
-    /// feature `parquet`; one line for each row of INPUT, in its order, also for rows that are skipped, or joined by --key
+    /// feature `parquet`; one line for each row of INPUT, in its order, also for rows that are
+    /// skipped, or joined by --key
     #[arg(long, value_name = "FILE")]
     pub attributes: Option<PathBuf>,
     /// Column or field of the attributes' file with the word of a row: lines are joined to rows by
@@ -259,9 +260,9 @@ pub struct PrepareArguments {
     /// is read for its checksum only
     #[arg(long, value_name = "N", value_parser = whole::<NonZeroUsize>(1, u64::MAX))]
     pub limit: Option<NonZeroUsize>,
-    /// Encoding of text in INPUT and in the files of --words, --bias and --attributes, by its WHATWG
-    /// name, such as windows-1252 (latin1), shift_jis or utf-16le; a byte order mark overrides it
-    /// [default: utf-8]
+    /// Encoding of text in INPUT and in the files of --words, --bias and --attributes, by its
+    /// WHATWG name, such as windows-1252 (latin1), shift_jis or utf-16le; a byte order mark
+    /// overrides it [default: utf-8]
     #[arg(long, value_name = "NAME")]
     pub encoding: Option<TextEncoding>,
     /// Sign between the fields of text that contains its words; with commas, words may be between

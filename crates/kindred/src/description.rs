@@ -54,7 +54,8 @@ pub struct ShardDescription<'a> {
 }
 
 impl<'a> ModelDescription<'a> {
-    /// That of a model and its engine, after its attributes were read once; `placed` says which GPUs it is on, if there are several.
+    /// That of a model and its engine, after its attributes were read once; `placed` says which GPUs
+    /// it is on, if there are several.
     pub fn new(
         model: &'a ModelStore,
         engine: &'a EngineDescription,

@@ -54,7 +54,7 @@ impl List {
         }
     }
 
-    /// How many hits take room.
+    /// The number of hits that take room.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.hits.len()

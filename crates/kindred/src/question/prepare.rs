@@ -237,7 +237,8 @@ impl Checked {
         Query::of_vector(vector, self.depth(), self.filter(Vec::new()))
     }
 
-    /// The query for a row, with the hits before `offset`, or `None` if the row is zero and so has no neighbours.
+    /// The query for a row, with the hits before `offset`, or `None` if the row is zero and so has
+    /// no neighbours.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] if the model has no such row.

@@ -85,8 +85,8 @@ pub struct TermArguments {
     #[arg(long, value_name = "X", default_value_t = 0.0)]
     #[arg(value_parser = number::<f64>("a number from 0 to 1", |x| (0.0..=1.0).contains(&x)))]
     pub max_ratio: f64,
-    /// Give only terms that meet this filter of the attributes and words of the model that has them,
-    /// such as `kind = noun`
+    /// Give only terms that meet this filter of the attributes and words of the model that has
+    /// them, such as `kind = noun`
     #[arg(long, value_name = "FILTER")]
     pub filter: Option<String>,
 }

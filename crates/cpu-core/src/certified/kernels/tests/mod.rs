@@ -154,7 +154,7 @@ fn check_gathered(
     let mut found = Vec::new();
     let rows = RowLines { lines: &lines, row_lines };
     set.run(Gather { rows, members: &members, asked, space: &mut space, found: &mut found });
-    // What stands for nothing has a scale of zero, and the bound of no row.
+    // A place without a row has a scale of zero, and the bound of no row.
     prop_assert_eq!(found, expected, "{}", set);
     Ok(())
 }
