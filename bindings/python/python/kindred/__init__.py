@@ -36,7 +36,7 @@ from ._errors import (
     UnsupportedError,
     ZeroVectorError,
 )
-from ._model import Model, Words
+from ._model import Model
 from ._types import (
     Classified,
     Contribution,
@@ -51,6 +51,7 @@ from ._types import (
     Terms,
     UnknownWord,
 )
+from ._words import Words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

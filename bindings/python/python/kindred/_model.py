@@ -1,15 +1,17 @@
-"""Models in process: a table of vectors, the words of its rows, and an engine that searches them."""
+"""Models in process: a table of vectors, its words, and an engine that searches it."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from . import _kindred
 from ._errors import InvalidValueError, UnknownWordError
+from ._expressions import expression_of, weighted
 from ._types import Classified, Explanation, Neighbor, Neighbors, OddOneOut, Ranked, Terms
+from ._words import Words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,62 +23,6 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int | None], object]
     Path = str | os.PathLike[str]
-
-
-class Words(Sequence[str]):
-    """The words of a model by their rows, most frequent first. Words are looked up by their exact characters.
-
-    >>> import kindred
-    >>> words = kindred.demo().words
-    >>> words[0], len(words), "frog" in words, words.index("frog")
-    ('the', 30000, True, 9070)
-    """
-
-    def __init__(self, model: _kindred.Model) -> None:
-        self._model = model
-
-    def __len__(self) -> int:
-        return self._model.rows
-
-    @overload
-    def __getitem__(self, row: int) -> str: ...
-    @overload
-    def __getitem__(self, row: slice) -> list[str]: ...
-    def __getitem__(self, row: int | slice) -> str | list[str]:
-        if isinstance(row, slice):
-            return self._model.words(*row.indices(len(self)))
-        row = range(len(self))[row]
-        word = self._model.word(row)
-        assert word is not None
-        return word
-
-    def __iter__(self) -> Iterator[str]:
-        together = 10_000
-        for first in range(0, len(self), together):
-            yield from self._model.words(first, min(first + together, len(self)), 1)
-
-    def __contains__(self, word: object) -> bool:
-        return isinstance(word, str) and self._model.row(word) is not None
-
-    def index(self, word: str, start: int = 0, stop: int | None = None) -> int:
-        """The row of a word; ValueError if there is none."""
-        row = self._model.row(word)
-        if row is None or not start <= row < (len(self) if stop is None else stop):
-            raise ValueError(f"the model does not have `{word}`")
-        return row
-
-    def rows(self, words: Iterable[str]) -> npt.NDArray[np.int64]:
-        """The rows of some words, int64 ``[n]``; -1 for a word that the model does not have."""
-        return self._model.rows_of(list(words))
-
-    def of(self, rows: Any) -> list[str]:
-        """The words of an array of rows ``[n]``, such as one line of `Neighbors.indices`."""
-        import numpy as np
-
-        return self._model.words_of(np.ascontiguousarray(rows, dtype=np.int64))
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} words: {', '.join(self[:3])}, ...>"
 
 
 class Model:
@@ -314,8 +260,8 @@ class Model:
         """
         options["k"] = k
         if isinstance(expression, (list, tuple)):
-            return self._model.analogies([_expression(one, (), ()) for one in expression], options)
-        return self._model.analogy(_expression(expression, positive, negative), options)
+            return self._model.analogies([expression_of(one, (), ()) for one in expression], options)
+        return self._model.analogy(expression_of(expression, positive, negative), options)
 
     def explain(
         self, expression: str | None = None, k: int = 10, *, text: str | None = None, positive: Any = (), negative: Any = (),
@@ -333,7 +279,7 @@ class Model:
         given: dict[str, Any] = {**options, "k": k, "explain": True}
         if text is not None:
             return Explanation(*self._model.explain(text, True, given))
-        return Explanation(*self._model.explain(_expression(expression, positive, negative), False, given))
+        return Explanation(*self._model.explain(expression_of(expression, positive, negative), False, given))
 
     def rank(self, words: str | Sequence[str], query: Any, **options: Unpack[RankOptions]) -> list[Ranked]:
         """The ranks of words among all neighbours of a query, in the order of the words.
@@ -348,7 +294,7 @@ class Model:
         """
         words = [words] if isinstance(words, str) else list(words)
         if not isinstance(query, str):
-            pairs = _terms(query, 1.0) if isinstance(query, (list, tuple)) else None
+            pairs = weighted(query, 1.0) if isinstance(query, (list, tuple)) else None
             if pairs is None:
                 from ._arrays import floats
 
@@ -604,26 +550,6 @@ def _opened(kept: dict[str | None, Any], folder: Path | None, open: Callable[[An
 
 def _open_again(opener: Callable[..., Model], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Model:
     return opener(*arguments, **keywords)
-
-
-def _expression(expression: Any, positive: Any, negative: Any) -> Any:
-    if expression is None:
-        return _terms(positive, 1.0) + _terms(negative, -1.0)
-    if positive or negative:
-        raise InvalidValueError("give an expression, or `positive` and `negative`, but not both", field="expression")
-    if not isinstance(expression, str):
-        raise InvalidValueError(f"`expression` must be a string such as 'king - man + woman', not {expression!r}", field="expression")
-    return expression
-
-
-def _terms(words: Any, sign: float) -> list[tuple[str, float]]:
-    if isinstance(words, str):
-        words = [words]
-    terms = []
-    for one in words:
-        word, weight = (one, 1.0) if isinstance(one, str) else one
-        terms.append((word, sign * weight))
-    return terms
 
 
 def _paths(paths: Any) -> list[str]:

@@ -19,21 +19,9 @@ from .._errors import (
     UnreachableError,
     UnsupportedError,
 )
-from .._model import _expression, _terms
-from .._types import (
-    Classified,
-    Contribution,
-    Explained,
-    Explanation,
-    Label,
-    Neighbor,
-    Neighbors,
-    OddOneOut,
-    Ranked,
-    Term,
-    Terms,
-)
-from . import _options, _problems
+from .._expressions import expression_of, weighted
+from .._types import Classified, Explanation, Neighbor, Neighbors, OddOneOut, Ranked, Terms
+from . import _answers, _options, _problems
 from ._wire import Answer, Question, Request, one
 
 if TYPE_CHECKING:
@@ -79,21 +67,21 @@ def nearest(query: Any, k: Any, given: Mapping[str, Any]) -> Question[Any]:
     if isinstance(query, (list, tuple)) and query and all(isinstance(word, str) for word in query):
         return _batch("/nearest", [{"word": word} for word in query], options, timeout)
     if isinstance(query, str):
-        return one(_asked("/nearest", {"word": str(query)}, options, _neighbors_of), timeout)
+        return one(_asked("/nearest", {"word": str(query)}, options, _answers.neighbors_of), timeout)
     from .._arrays import floats
     from ._npy import MEDIA_TYPE, encode
 
     vectors = floats(query, "query", (1, 2))
     if vectors.ndim == 2:
         return _array(vectors, options, timeout)
-    request = Request("/nearest", _neighbors_of, _options.parameters(options), encode(vectors), MEDIA_TYPE)
+    request = Request("/nearest", _answers.neighbors_of, _options.parameters(options), encode(vectors), MEDIA_TYPE)
     return one(request, timeout)
 
 
 def nearest_text(text: str, k: Any, given: Mapping[str, Any]) -> Question[list[Neighbor]]:
     """As `Model.nearest_text`."""
     options, timeout = _options.read({**given, "k": k})
-    return one(_asked("/nearest", {"text": text}, options, _neighbors_of), timeout)
+    return one(_asked("/nearest", {"text": text}, options, _answers.neighbors_of), timeout)
 
 
 def _array(vectors: npt.NDArray[np.float32], options: dict[str, Any], timeout: float | None) -> Question[Neighbors]:
@@ -134,9 +122,9 @@ def analogy(expression: Any, k: Any, positive: Any, negative: Any, given: Mappin
     """As `Model.analogy`."""
     options, timeout = _options.read({**given, "k": k})
     if isinstance(expression, (list, tuple)):
-        return _batch("/analogy", [_words_of(_expression(each, (), ())) for each in expression], options, timeout)
-    asked = _words_of(_expression(expression, positive, negative))
-    return one(_asked("/analogy", asked, options, _neighbors_of), timeout)
+        return _batch("/analogy", [_words_of(expression_of(each, (), ())) for each in expression], options, timeout)
+    asked = _words_of(expression_of(expression, positive, negative))
+    return one(_asked("/analogy", asked, options, _answers.neighbors_of), timeout)
 
 
 def explain(
@@ -145,12 +133,12 @@ def explain(
     """As `Model.explain`."""
     options, timeout = _options.read({**given, "k": k})
     if text is None:
-        route, asked = "/analogy", _words_of(_expression(expression, positive, negative))
+        route, asked = "/analogy", _words_of(expression_of(expression, positive, negative))
     else:
         # What a text has no use for is left out, as in process.
         options.pop("method", None)
         route, asked = "/nearest", {"text": text}
-    return one(_asked(route, asked, {**options, "explain": True}, _explanation), timeout)
+    return one(_asked(route, asked, {**options, "explain": True}, _answers.explanation), timeout)
 
 
 def rank(words: str | Sequence[str], query: Any, given: Mapping[str, Any]) -> Question[list[Ranked]]:
@@ -160,18 +148,18 @@ def rank(words: str | Sequence[str], query: Any, given: Mapping[str, Any]) -> Qu
     if isinstance(query, str):
         asked["word"] = query
     elif isinstance(query, (list, tuple)):
-        asked |= _words_of(_terms(query, 1.0))
+        asked |= _words_of(weighted(query, 1.0))
     else:
         from .._arrays import floats
 
         asked["vector"] = _finite(floats(query, "query", (1,)))
-    return one(_posted("/rank", asked, lambda answer: [_ranked(each) for each in answer.json()["ranked"]]), timeout)
+    return one(_posted("/rank", asked, lambda answer: [_answers.ranked(each) for each in answer.json()["ranked"]]), timeout)
 
 
 def similarity(a: Any, b: Any) -> Question[float]:
     """As `Model.similarity`."""
     sides = [each if isinstance(each, str) else list(each) for each in (a, b)]
-    return one(_posted("/similarity", {"pairs": [sides]}, lambda answer: _results(answer, _score)[0]))
+    return one(_posted("/similarity", {"pairs": [sides]}, lambda answer: _answers.results(answer, _answers.score)[0]))
 
 
 def similarities(pairs: Iterable[tuple[str, str]]) -> Question[npt.NDArray[np.float64]]:
@@ -181,7 +169,7 @@ def similarities(pairs: Iterable[tuple[str, str]]) -> Question[npt.NDArray[np.fl
     listed = [[a, b] for a, b in pairs]
 
     def part(start: int, end: int) -> Request:
-        return _posted("/similarity", {"pairs": listed[start:end]}, lambda answer: _results(answer, _score))
+        return _posted("/similarity", {"pairs": listed[start:end]}, lambda answer: _answers.results(answer, _answers.score))
 
     return Question(_pieces(len(listed), MOST_QUERIES, part), lambda found: np.array(sum(found, []), np.float64))
 
@@ -209,7 +197,7 @@ def classify(texts: str | Iterable[str], head: str | None) -> Question[Any]:
     asked: dict[str, Any] = {"scores": True}
     if head is not None:
         asked["head"] = _name(head)
-    return _of_texts("/classify", texts, asked, MOST_TEXTS, _classified, Classified([], [], False))
+    return _of_texts("/classify", texts, asked, MOST_TEXTS, _answers.classified, Classified([], [], False))
 
 
 def expand(
@@ -232,9 +220,9 @@ def expand(
         from ._npy import MEDIA_TYPE, encode
 
         body = encode(floats(texts, "texts", (2,)))
-        return one(Request("/expand", lambda answer: _implied(answer.json()), _options.parameters(wanted), body, MEDIA_TYPE))
+        return one(Request("/expand", lambda answer: _answers.implied(answer.json()), _options.parameters(wanted), body, MEDIA_TYPE))
     together = min(MOST_TEXTS, MOST_RESULTS // int(top))
-    return _of_texts("/expand", texts, wanted, together, _implied, Terms([], [], False))
+    return _of_texts("/expand", texts, wanted, together, _answers.implied, Terms([], [], False))
 
 
 def _of_texts(
@@ -271,19 +259,19 @@ def _of_texts(
 
 def word(word: str) -> Question[dict[str, Any]]:
     """What is known of a word."""
-    return one(Request("/words", lambda answer: _about(answer), [("word", word)]))
+    return one(Request("/words", lambda answer: _answers.about(answer), [("word", word)]))
 
 
 def row(word: str) -> Question[int]:
     """As `Model.row`."""
-    return one(Request("/words", lambda answer: _about(answer)["row"], [("word", word)]))
+    return one(Request("/words", lambda answer: _answers.about(answer)["row"], [("word", word)]))
 
 
 def contains(word: object) -> Question[bool]:
     """Whether the model has a word."""
     if not isinstance(word, str):
         return Question([], lambda _: False)
-    return one(Request("/words", lambda answer: bool(_about(answer)), [("word", word)], rescue=_if_unknown(lambda _: False)))
+    return one(Request("/words", lambda answer: bool(_answers.about(answer)), [("word", word)], rescue=_if_unknown(lambda _: False)))
 
 
 def vector(word: str | int) -> Question[npt.NDArray[np.float32]]:
@@ -306,7 +294,7 @@ def vector(word: str | int) -> Question[npt.NDArray[np.float32]]:
 def suggestions(word: str) -> Question[list[str]]:
     """As `Model.suggestions`."""
     unknown = _if_unknown(lambda error: error.unknown[0].suggestions)
-    return one(Request("/words", lambda answer: _about(answer)["suggestions"], [("word", word)], rescue=unknown))
+    return one(Request("/words", lambda answer: _answers.about(answer)["suggestions"], [("word", word)], rescue=unknown))
 
 
 def words_with_prefix(prefix: str, limit: int) -> Question[list[str]]:
@@ -392,7 +380,7 @@ def _posted(route: str, asked: Mapping[str, Any], read: Callable[[Answer], Any])
 
 def _batch(route: str, queries: list[dict[str, Any]], options: dict[str, Any], timeout: float | None) -> Question[list[Any]]:
     def part(start: int, end: int) -> Request:
-        return _posted(route, {**options, "queries": queries[start:end]}, lambda answer: _results(answer, _neighbors))
+        return _posted(route, {**options, "queries": queries[start:end]}, lambda answer: _answers.results(answer, _answers.neighbors))
 
     return Question(_pieces(len(queries), _queries_at_once(options), part), lambda found: sum(found, []), timeout)
 
@@ -410,7 +398,7 @@ def _later(part: Callable[..., Request], *arguments: Any) -> Callable[[], Reques
 
 
 def _by_size(places: list[int], size: Callable[[int], int], together: int) -> list[list[int]]:
-    """Places in order, at most so many together, and of about `TEXT_BYTES`."""
+    """Places in order, up to a maximum number together, and of about `TEXT_BYTES`."""
     pieces: list[list[int]] = []
     room = 0
     for place in places:
@@ -455,63 +443,3 @@ def _if_unknown(answer: Callable[[UnknownWordError], T]) -> Callable[[KindredErr
         raise error
 
     return rescue
-
-
-# Answers
-
-
-def _results(answer: Answer, read: Callable[[Any], T]) -> list[T]:
-    """The results of a batch; the first error is raised."""
-    results = answer.json()["results"]
-    for result in results:
-        if "error" in result:
-            raise _problems.of_problem(result["error"], answer.request_id)
-    return [read(result) for result in results]
-
-
-def _neighbors_of(answer: Answer) -> list[Neighbor]:
-    return _neighbors(answer.json())
-
-
-def _neighbors(found: Any) -> list[Neighbor]:
-    return [Neighbor(each["word"], float(each["score"]), each["row"]) for each in found["neighbors"]]
-
-
-def _score(compared: Any) -> float:
-    return float(compared["score"])
-
-
-def _ranked(each: Any) -> Ranked:
-    score = each["score"]
-    return Ranked(each["word"], None if score is None else float(score), each["row"], each["rank"])
-
-
-def _explanation(answer: Answer) -> Explanation:
-    found = answer.json()
-    neighbors = [
-        Explained(each["word"], float(each["score"]), each["row"], [_contribution(term) for term in each["terms"]])
-        for each in found["neighbors"]
-    ]
-    return Explanation(neighbors, [_ranked(each) for each in found["inputs"]])
-
-
-def _contribution(term: Any) -> Contribution:
-    kind = "contribution" if "contribution" in term else "factor"
-    return Contribution(term["word"], float(term["weight"]), float(term["cosine"]), float(term[kind]), kind)
-
-
-def _classified(found: Any) -> Classified:
-    labels = [Label(each["label"], float(each["probability"]), float(each["score"])) for each in found["labels"]]
-    return Classified(labels, list(found.get("unknown", ())), bool(found.get("cut", False)))
-
-
-def _implied(found: Any) -> Terms:
-    terms = [
-        Term(each["term"], float(each["weight"]), each.get("row", -1), each["token"]["position"], each["token"].get("text"))
-        for each in found["terms"]
-    ]
-    return Terms(terms, list(found.get("unknown", ())), bool(found.get("cut", False)))
-
-
-def _about(answer: Answer) -> dict[str, Any]:
-    return {name: answer.json()[name] for name in ("word", "row", "norm", "suggestions")}

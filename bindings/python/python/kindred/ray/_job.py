@@ -229,7 +229,7 @@ def _round(
 
 
 def _runs(blocks: list[Block], most: int) -> list[list[Block]]:
-    """Blocks that follow one another, at most so many together."""
+    """Blocks that follow one another, up to a maximum number together."""
     runs: list[list[Block]] = []
     for block in blocks:
         if runs and len(runs[-1]) < most and runs[-1][-1].end == block.first:
