@@ -54,7 +54,8 @@ pub(crate) type Words = (Option<Vec<String>>, Option<Vec<String>>);
 
 /// How rows are scored.
 enum Scorer {
-    Vector(Vec<f32>),
+    /// With its length.
+    Vector(Vec<f32>, f64),
     Product(Vec<usize>, Vec<usize>),
     Direction([usize; 3]),
 }
@@ -105,25 +106,31 @@ fn sum(numbers: impl Iterator<Item = f64>) -> f64 {
     lanes[0]
 }
 
-fn norm(vector: &[f32]) -> f64 {
+/// The length of a vector.
+pub(crate) fn norm(vector: &[f32]) -> f64 {
     dot(vector, vector).sqrt()
 }
 
-/// The score of a row for a vector.
-fn score(world: &World, query: &[f32], row: usize) -> Option<f64> {
+/// The score of a row for another row.
+fn between(world: &World, query: usize, row: usize) -> Option<f64> {
+    score(world, &world.vectors[query], world.norms[query], row)
+}
+
+/// The score of a row for a vector of this length.
+fn score(world: &World, query: &[f32], length: f64, row: usize) -> Option<f64> {
     let vector = &world.vectors[row];
     if let Some(biases) = &world.biases {
         return Some(dot(query, vector) + f64::from(biases[row]));
     }
-    let norm_of_row = norm(vector);
-    (norm_of_row > 0.0).then(|| (dot(query, vector) / (norm(query) * norm_of_row)).clamp(-1.0, 1.0))
+    let of_row = world.norms[row];
+    (of_row > 0.0).then(|| (dot(query, vector) / (length * of_row)).clamp(-1.0, 1.0))
 }
 
 impl Scorer {
     fn score(&self, world: &World, row: usize) -> Option<f64> {
-        let to = |other: &usize| score(world, &world.vectors[*other], row);
+        let to = |other: &usize| between(world, *other, row);
         match self {
-            Self::Vector(query) => score(world, query, row),
+            Self::Vector(query, length) => score(world, query, *length, row),
             Self::Product(positive, negative) => {
                 let (mut above, mut below) = (1.0, 1.0);
                 for other in positive {
@@ -136,9 +143,8 @@ impl Scorer {
             }
             Self::Direction([b, c, a]) => {
                 let square = 2.0 - 2.0 * to(c)?;
-                let between = |x: &usize, y: &usize| score(world, &world.vectors[*x], *y);
-                let at_c = between(b, c)? - between(a, c)?;
-                let length = (2.0 - 2.0 * between(a, b)?).sqrt();
+                let at_c = between(world, *b, *c)? - between(world, *a, *c)?;
+                let length = (2.0 - 2.0 * between(world, *a, *b)?).sqrt();
                 let direction = ((to(b)? - to(a)?) - at_c) / (square.sqrt() * length);
                 (square >= 1e-12).then_some(direction + 0.0)
             }
@@ -162,7 +168,7 @@ fn weighted_sum(world: &World, words: &[(usize, f64)]) -> Option<Vec<f32>> {
     let under_dot = world.biases.is_some();
     let mut total = vec![0.0; world.vectors[0].len()];
     for (row, weight) in merged {
-        let length = if under_dot { 1.0 } else { norm(&world.vectors[row]) };
+        let length = if under_dot { 1.0 } else { world.norms[row] };
         if length == 0.0 {
             return None;
         }
@@ -196,7 +202,8 @@ fn resolve(world: &World, of: &Of, rules: &Rules) -> Option<Resolved> {
     let skip = rules.unknown.map_or(matches!(of, Of::Text(_)), |it| it == Unknown::Skip);
     let by_vector = |vector: Vec<f32>| {
         // Under cosine, a zero vector has no direction.
-        (world.biases.is_some() || norm(&vector) > 0.0).then_some(Scorer::Vector(vector))
+        let length = norm(&vector);
+        (world.biases.is_some() || length > 0.0).then_some(Scorer::Vector(vector, length))
     };
     let (mut used, mut skipped) = (None, Vec::new());
     let (scorer, inputs) = match of {
@@ -226,12 +233,14 @@ fn resolve(world: &World, of: &Of, rules: &Rules) -> Option<Resolved> {
 
 fn by_method(world: &World, words: &[(usize, f64)], method: Method) -> Option<Scorer> {
     if method == Method::ThreeCosAdd {
-        return weighted_sum(world, words).map(Scorer::Vector);
+        let vector = weighted_sum(world, words)?;
+        let length = norm(&vector);
+        return Some(Scorer::Vector(vector, length));
     }
     let rows = |sign: f64| -> Vec<usize> {
         words.iter().filter(|(_, weight)| *weight == sign).map(|&(row, _)| row).collect()
     };
-    let is_zero = |&(row, _): &(usize, f64)| norm(&world.vectors[row]) == 0.0;
+    let is_zero = |&(row, _): &(usize, f64)| world.norms[row] == 0.0;
     if world.biases.is_some() || words.iter().any(is_zero) {
         return None;
     }
@@ -240,7 +249,7 @@ fn by_method(world: &World, words: &[(usize, f64)], method: Method) -> Option<Sc
         return Some(Scorer::Product(positive, negative));
     }
     let (&[b, c], &[a]) = (&positive[..], &negative[..]) else { return None };
-    let square = 2.0 - 2.0 * score(world, &world.vectors[a], b)?;
+    let square = 2.0 - 2.0 * between(world, a, b)?;
     (square >= 1e-12).then_some(Scorer::Direction([b, c, a]))
 }
 

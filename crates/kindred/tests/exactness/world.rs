@@ -13,12 +13,14 @@ use model_store::head::{ConvolutionShape, HEAD_VERSION, Parts};
 
 use crate::draw::Draw;
 use crate::naive::{Item, attributes};
+use crate::oracle::norm;
 
 /// A model, as plain values and as Kindred has it.
 pub(crate) struct World {
     pub(crate) store: Arc<ModelStore>,
     pub(crate) words: Vec<String>,
     pub(crate) vectors: Vec<Vec<f32>>,
+    pub(crate) norms: Vec<f64>,
     /// Under the metric `dot`, one for each row.
     pub(crate) biases: Option<Vec<f32>>,
     pub(crate) items: Vec<Item>,
@@ -52,7 +54,7 @@ impl Shape {
             3 => (from(300, 900), from(1, 20)),
             4 | 5 => (from(20, 400), from(1, 70)),
             6 => (from(2000, 3000), from(1, 9)),
-            _ if number % 16 == 7 => (from(20_000, 21_000), from(3, 9)),
+            _ if number % 32 == 7 => (from(20_000, 21_000), from(3, 9)),
             _ => (32 * from(1, 40) + from(0, 3) - 1, from(1, 9)),
         };
         let extreme = if matches!(number % 8, 4 | 5) { 40 } else { 0 };
@@ -120,7 +122,8 @@ impl World {
         let description = ExpanderDescription { log1p: false, ..description };
         let expander = Expander::from_memory(description, weights, &store).unwrap();
         let head = Arc::new(head(&store, draw));
-        Self { store, words, vectors, biases, items, expander: Arc::new(expander), terms, head }
+        let (expander, norms) = (Arc::new(expander), vectors.iter().map(|row| norm(row)).collect());
+        Self { store, words, vectors, norms, biases, items, expander, terms, head }
     }
 }
 
