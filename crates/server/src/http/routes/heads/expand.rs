@@ -110,8 +110,10 @@ impl Asked for Expand {
         // With its cause, a term is twice as long.
         let rows_per_term = if self.options.explain { 2 } else { 1 };
         let size = Size::of_text(unknown) + Size::of_rows(rows_per_term * terms.len());
-        // A term is looked up in the head before it is written.
-        (size, Cost::of_writing(4 * terms.len()))
+        // A term is looked up in the head before it is written, and its cause is copied out of the
+        // text.
+        let numbers_per_term = if self.options.explain { 12 } else { 4 };
+        (size, Cost::of_writing(numbers_per_term * terms.len()))
     }
 
     fn answer<'a>(
