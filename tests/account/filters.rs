@@ -52,7 +52,7 @@ impl Maker {
     }
 
     /// A filter of at most this many tests.
-    fn filter(&mut self, tests: usize) -> String {
+    pub(crate) fn filter(&mut self, tests: usize) -> String {
         let mut filter = self.test();
         for _ in 1..self.filters.size(tests.max(1)) {
             filter += self.filters.of(&[" AND ", " OR ", " AND NOT "]);

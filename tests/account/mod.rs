@@ -31,6 +31,9 @@ const REQUESTS: usize = 150;
 /// Requests to each model besides, for texts to expand.
 const EXPANSIONS: usize = 15;
 
+/// The same by GET, with a filter.
+const GET_EXPANSIONS: usize = 6;
+
 /// The same for rows to count.
 const COUNTS: usize = 15;
 
@@ -283,6 +286,9 @@ fn ask_model(found: &mut Found, arguments: &[&str], seed: u64) {
     }
     for _ in 0..COUNTS {
         found.check(&mut services, &units, &maker.count());
+    }
+    for _ in 0..GET_EXPANSIONS {
+        found.check(&mut services, &units, &maker.get_expand());
     }
     for _ in 0..ARRAYS {
         found.check(&mut services, &units, &maker.array());

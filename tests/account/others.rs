@@ -88,7 +88,22 @@ impl Maker {
                 .collect();
             body = json!({"vectors": vectors, "top": top, "format": format, "explain": explain});
         }
+        if let Some(filter) = self.some_filter(256) {
+            body["filter"] = json!(filter);
+        }
         Asked::post("/expand", &body)
+    }
+
+    /// The same as a GET, of one text with a filter.
+    pub(crate) fn get_expand(&mut self) -> Asked {
+        let words = self.filters.size(200);
+        let words = (0..words).map(|_| self.filters.below(self.words.len()));
+        let text: Vec<usize> = words.collect();
+        let text: Vec<&str> = text.into_iter().map(|word| &self.words[word][..]).collect();
+        let (text, top) = (text.join("+"), self.filters.size(1000));
+        let filter = self.filter(256);
+        let target = format!("/expand?text={text}&top={top}&filter={}", encoded(&filter));
+        Asked::get("/expand", target)
     }
 
     /// Vectors as a NumPy file, to either route that takes them.
@@ -166,10 +181,21 @@ impl Maker {
         }
         let flags =
             ["", "&with_vectors=true", "&fold_case=true", "&vocab_limit=5000", "&min_score=0.2"];
+        let flag = self.random.of(&flags);
+        parameters += flag;
+        parameters += self.random.of(&["", "&include_query=true"]);
         if let Some(filter) = self.some_filter(256) {
             parameters += &format!("&filter={}", encoded(&filter));
         }
-        parameters + self.random.of(&flags) + self.random.of(&["", "&include_query=true"])
+        let offset = self.filters.size(999);
+        if self.filters.one_in(3) && k + offset <= 1000 {
+            parameters += &format!("&offset={offset}");
+        }
+        if self.has_attributes && self.filters.one_in(4) && !flag.contains("fold_case") {
+            let attribute = self.filters.of(&["price", "weight", "kind", "fresh"]);
+            parameters += &format!("&distinct={attribute}");
+        }
+        parameters
     }
 
     pub(crate) fn list_words(&mut self) -> Asked {
