@@ -31,8 +31,6 @@ mod blank_end;
 mod encoding;
 mod folder;
 mod formats;
-#[cfg(feature = "parquet")]
-mod guarded;
 mod input;
 mod kind;
 mod lines;
@@ -61,8 +59,6 @@ pub(crate) use folder::ModelFolder;
 pub use formats::VectorsFormat;
 use formats::{Expected, MAX_RECORD_BYTES, Plan, RecordUnit, encoding_of_text, plan};
 pub(crate) use formats::{MAX_WORD_BYTES, ends_in_a_number};
-#[cfg(feature = "parquet")]
-pub use guarded::guarded;
 pub use kind::FileKind;
 pub use options::{AttributesFile, Input, PrepareOptions, Progress, Summary};
 pub use plain_text::{not_plain_reason, other_kind_reason, utf16_cure, utf16_reason};

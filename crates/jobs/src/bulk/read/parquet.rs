@@ -4,13 +4,13 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader, downcast_primitive_array};
 use arrow_schema::{ArrowError, DataType};
-use model_store::prepare::guarded;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
@@ -55,7 +55,7 @@ impl Columns {
         let (file_bytes, file) = opened.map_err(JobError::io("open", path))?;
         // Some programs leave other types of theirs beside those of the format.
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let found = read_guarded(&name, || ArrowReaderMetadata::load(&file, options.clone()))?;
+        let found = guarded(&name, || ArrowReaderMetadata::load(&file, options.clone()))?;
         let fields = found.parquet_schema().root_schema().get_fields();
         let names: Vec<String> = fields.iter().map(|field| field.name().to_owned()).collect();
         let column = |column: &str| {
@@ -72,7 +72,7 @@ impl Columns {
         let text = column(wanted.column)?;
         let id = wanted.id.map(column).transpose()?;
         let columns: Vec<usize> = [Some(text), id].into_iter().flatten().collect();
-        let reader = read_guarded(&name, || {
+        let reader = guarded(&name, || {
             let schema = Arc::new(as_bytes(found.parquet_schema(), &columns)?);
             let options = options.with_parquet_schema(schema);
             let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options)?;
@@ -99,7 +99,7 @@ impl Columns {
     /// Decodes some rows, when all that were decoded are used; `false` at the end.
     fn more(&mut self) -> Result<bool, JobError> {
         let (reader, is_short) = (&mut self.reader, self.rows < self.all_rows);
-        let batch = read_guarded(&self.name, || match reader.next() {
+        let batch = guarded(&self.name, || match reader.next() {
             None if is_short => {
                 Err("Parquet error: a column has fewer rows than its group".to_owned())
             }
@@ -225,15 +225,16 @@ fn as_bytes(
     Ok(SchemaDescriptor::new(Arc::new(root)))
 }
 
-/// Reads from the file of this name, which may be damaged.
-fn read_guarded<T, E: Display>(
-    name: &str,
-    read: impl FnOnce() -> Result<T, E>,
-) -> Result<T, JobError> {
-    guarded(read).map_err(|reason| {
-        JobError::Refused(format!(
-            "{name}: it can't be read as Parquet: {reason}; write it again, or give its format \
-             (with `kindred bulk`, --from FORMAT)"
-        ))
-    })
+/// Damage can break what the decoders assert. It is an error of the file, and no end of the
+/// process.
+fn guarded<T, E: Display>(name: &str, read: impl FnOnce() -> Result<T, E>) -> Result<T, JobError> {
+    let reason = match catch_unwind(AssertUnwindSafe(read)) {
+        Ok(Ok(found)) => return Ok(found),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "Parquet error: it is damaged".to_owned(),
+    };
+    Err(JobError::Refused(format!(
+        "{name}: it can't be read as Parquet: {reason}; write it again, or give its format (with \
+         `kindred bulk`, --from FORMAT)"
+    )))
 }

@@ -194,8 +194,8 @@ impl Expander {
         matches!(self.description.terms, TermsFrom::Folder { .. }).then_some(&self.words)
     }
 
-    /// The rows of the terms in the model that has their words; `None` if all of its rows are
-    /// terms, in their order.
+    /// The rows of the terms in the model that has their words; `None` if all of its rows are terms,
+    /// in their order.
     pub fn term_rows(&self) -> Option<&[Row]> {
         self.rows.as_deref()
     }

@@ -1,5 +1,5 @@
-//! A file of attributes: CSV, JSON lines or Parquet, one line for each row of the vectors file, or
-//! joined to the rows by their words.
+//! A file of attributes: CSV, JSON lines or Parquet, one line for each row of the vectors file, or joined to
+//! the rows by their words.
 //!
 //! `records` reads the file with `csv_file`, `json_lines` or `parquet_file`; `field` has the values
 //! of its fields, and `guess` the type of a column. The file is read twice: first for the types,

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,7 +22,6 @@ use super::field::Field;
 use super::line::{Line, Read, Take};
 use crate::ModelError;
 use crate::attributes::{AttributeType, is_date_time};
-use crate::prepare::guarded;
 
 /// Rows that are decoded together.
 const TOGETHER: usize = 1024;
@@ -45,9 +45,9 @@ pub(super) fn read(path: &Path, take: Take<'_>) -> Result<Read, ModelError> {
     let builder = open(path)?;
     let warning = without_zone(builder.schema().fields());
     let rows = builder.metadata().file_metadata().num_rows();
-    let mut reader = read_guarded(path, || builder.with_batch_size(TOGETHER).build())?;
+    let mut reader = guarded(path, || builder.with_batch_size(TOGETHER).build())?;
     let mut number = 0;
-    while let Some(batch) = read_guarded(path, || reader.next().transpose())? {
+    while let Some(batch) = guarded(path, || reader.next().transpose())? {
         if batch.num_columns() != names.len() {
             return Err(bad(path, "the file was changed while it was read".to_owned()));
         }
@@ -73,7 +73,7 @@ fn open(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>, ModelError
     let file = File::open(path).map_err(ModelError::io("open", path))?;
     // Some programs leave other types of theirs beside those of the format.
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    read_guarded(path, || ParquetRecordBatchReaderBuilder::try_new_with_options(file, options))
+    guarded(path, || ParquetRecordBatchReaderBuilder::try_new_with_options(file, options))
 }
 
 /// The type of a column.
@@ -158,12 +158,16 @@ fn date_time(column: &ArrayRef, row: usize, unit: TimeUnit) -> Result<Field<'sta
     micros.map(Field::DateTime).ok_or_else(|| "is before the year 0 or after 9999".to_owned())
 }
 
-/// Reads from the file of this path, which may be damaged.
-fn read_guarded<T, E: Display>(
+/// Damage can break what the decoders assert. It is an error of the file, and no end of the
+/// process.
+fn guarded<T, E: Display>(
     path: &Path,
     read: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, ModelError> {
-    let refused =
-        |reason| bad(path, format!("it can't be read as Parquet: {reason}; write it again"));
-    guarded(read).map_err(refused)
+    let reason = match catch_unwind(AssertUnwindSafe(read)) {
+        Ok(Ok(found)) => return Ok(found),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "Parquet error: it is damaged".to_owned(),
+    };
+    Err(bad(path, format!("it can't be read as Parquet: {reason}; write it again")))
 }
