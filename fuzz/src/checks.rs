@@ -113,7 +113,7 @@ pub fn refused_or_attributes(bytes: &[u8]) -> bool {
     std::fs::write(file.path(), bytes).expect("the attributes are written");
     let prepared = |key: Option<&str>| {
         let (path, key) = (file.path().to_owned(), key.map(str::to_owned));
-        let attributes = Some(AttributesFile { path, key, types: Vec::new() });
+        let attributes = Some(AttributesFile { path, key, ..Default::default() });
         let options = PrepareOptions { attributes, skip_bad_rows: true, ..Default::default() };
         let rows = Input::Bytes { name: "fuzzed", bytes: b"the 1 2\nof 1 x\nand 3 4\nthe 5 6\n" };
         let Ok(files) = prepare_in_memory(rows, &options) else { return false };

@@ -61,7 +61,10 @@ fn attributes_file(
     types: Vec<(String, String)>,
 ) -> PyResult<Option<AttributesFile>> {
     match path {
-        Some(path) => Ok(Some(AttributesFile { path, key, types: self::types(types)? })),
+        Some(path) => {
+            let (types, parquet) = (self::types(types)?, jobs::attributes::PARQUET);
+            Ok(Some(AttributesFile { path, key, types, parquet }))
+        }
         None if key.is_some() || !types.is_empty() => {
             Err(errors::invalid("attributes", "a file, if `key` or `types` is given"))
         }

@@ -1,5 +1,6 @@
 //! Long work over a model, asked through the facade: the [`graph`] of nearest neighbours, [`bulk`]
-//! work on the rows of a file, and neighbours of many vectors as [`arrays`].
+//! work on the rows of a file, and neighbours of many vectors as [`arrays`]. It has all that reads
+//! and writes Parquet, also [`attributes`].
 //!
 //! Several threads ask for pieces and one keeps them, so that a job that was stopped goes on where
 //! it was. A job says what a piece is, how a thread asks for it, and what becomes of its answer
@@ -8,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arrays;
+pub mod attributes;
 pub mod bulk;
 mod cancellation;
 mod error;

@@ -31,6 +31,7 @@ pub(super) fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> 
             path,
             key: arguments.key.clone(),
             types: arguments.types.clone(),
+            parquet: jobs::attributes::PARQUET,
         }),
         tensor: arguments.tensor.clone(),
         member: arguments.member.clone(),

@@ -74,7 +74,7 @@ pub fn parse_date_time(text: &str) -> Option<i64> {
 }
 
 /// Whether RFC 3339 can write the year.
-pub(crate) fn is_date_time(micros: i64) -> bool {
+pub fn is_date_time(micros: i64) -> bool {
     YEARS.contains(&date_of(micros.div_euclid(MICROS_PER_SECOND * SECONDS_PER_DAY)).0)
 }
 

@@ -33,9 +33,7 @@ use rayon::prelude::*;
 pub use attribute_type::AttributeType;
 pub use builder::ColumnBuilder;
 pub use column::{Column, Values};
-#[cfg(feature = "parquet")]
-pub(crate) use date_time::is_date_time;
-pub use date_time::{format_date_time, parse_date_time};
+pub use date_time::{format_date_time, is_date_time, parse_date_time};
 pub use description::AttributeDescription;
 pub(crate) use description::{check_names, is_own_file};
 pub use dictionary::Dictionary;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use contract::Metric;
 
 use super::VectorsFormat;
+use super::attributes::TableReader;
 use super::encoding::TextEncoding;
 use super::separator::Separator;
 use crate::attributes::{AttributeDescription, AttributeType};
@@ -69,13 +70,15 @@ pub struct PrepareOptions {
 /// The file with the attributes of a model's rows.
 #[derive(Debug, Clone, Default)]
 pub struct AttributesFile {
-    /// CSV with a header, or JSON lines, compressed or not.
+    /// CSV with a header, or JSON lines, compressed or not; or Parquet.
     pub path: PathBuf,
     /// The field with the word of a row, by which lines and rows are joined. Without it, line `n`
     /// belongs to row `n` of the vectors file. It is no attribute itself.
     pub key: Option<String>,
     /// Types of attributes by their names; those of all others are told by their values.
     pub types: Vec<(String, AttributeType)>,
+    /// Reads Parquet, which is refused without it.
+    pub parquet: Option<&'static dyn TableReader>,
 }
 
 /// The progress of a preparation.

@@ -6,8 +6,6 @@ mod folder;
 mod joined;
 mod many_rows;
 mod odd_input;
-#[cfg(feature = "parquet")]
-mod parquet;
 mod support;
 mod synth;
 mod tables;

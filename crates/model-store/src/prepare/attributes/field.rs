@@ -6,7 +6,7 @@ use crate::attributes::{AttributeType, Value, format_date_time, parse_date_time}
 
 /// A field as it stands in the file.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Field<'a> {
+pub enum Field<'a> {
     /// `null`; or the field is not there.
     Missing,
     /// Of CSV: whatever its column is. Empty, it is missing.
@@ -21,8 +21,7 @@ pub(super) enum Field<'a> {
     Number(f64),
     /// `true` or `false`.
     Boolean(bool),
-    /// Of Parquet: microseconds since 1970 (UTC).
-    #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet has such"))]
+    /// Of Parquet: microseconds since 1970 (UTC), of a year that has four digits.
     DateTime(i64),
 }
 

@@ -1,18 +1,17 @@
 //! A file of attributes: CSV, JSON lines or Parquet, one line for each row of the vectors file, or joined to
 //! the rows by their words.
 //!
-//! `records` reads the file with `csv_file`, `json_lines` or `parquet_file`; `field` has the values
-//! of its fields, and `guess` the type of a column. The file is read twice: first for the types,
-//! then for the values. Only the schema of Parquet is read for the types.
+//! `records` reads the file with `csv_file`, `json_lines` or `table_file`; `field` has the values of
+//! its fields, and `guess` the type of a column. The file is read twice: first for the types, then
+//! for the values. Only the schema of Parquet is read for the types.
 
 mod csv_file;
 mod field;
 mod guess;
 mod json_lines;
 mod line;
-#[cfg(feature = "parquet")]
-mod parquet_file;
 mod records;
+mod table_file;
 
 use std::path::{Path, PathBuf};
 
@@ -26,8 +25,10 @@ use crate::ModelError;
 use crate::attributes::{
     AttributeDescription, AttributeFiles, AttributeType, ColumnBuilder, MAX_ATTRIBUTES, check_names,
 };
+pub use field::Field;
 use guess::Guess;
 use line::Line;
+pub use table_file::{TableReader, TakeRow};
 
 /// Maximum number of lines: each has a number of 32 bits.
 const MAX_LINES: u64 = u32::MAX as u64;
@@ -98,7 +99,7 @@ impl AttributeTable {
             .map(|(at, (name, kind))| (Some(at) != key).then(|| ColumnBuilder::new(name, kind)))
             .collect();
         let (mut lines, mut keys) = (0_u64, key.map(|_| Keys::new()));
-        let read = records::read(input(), encoding, &mut |line| {
+        let read = records::read(input(), encoding, file.parquet, &mut |line| {
             if lines == MAX_LINES {
                 return Err(format!("more than {MAX_LINES} lines are too many"));
             }
@@ -199,11 +200,11 @@ fn kinds(
     input: Input<'_>,
     encoding: Option<TextEncoding>,
 ) -> Result<(IndexSet<String>, Vec<AttributeType>), ModelError> {
-    let AttributesFile { path, key, types } = file;
+    let AttributesFile { path, key, types, parquet } = file;
     let given = |name: &str| types.iter().find(|(given, _)| given == name).map(|(_, kind)| *kind);
     // None of those whose type is known.
     let mut guesses: Vec<Option<Guess>> = Vec::new();
-    let declared = records::declared(&input)?;
+    let declared = records::declared(&input, *parquet)?;
     let mut see = |line: &Line<'_>| {
         if line.names.len() > MAX_ATTRIBUTES + usize::from(key.is_some()) {
             return Err(format!("there are more than {MAX_ATTRIBUTES} attributes by now"));
@@ -226,7 +227,7 @@ fn kinds(
     };
     let names = match &declared {
         Some(columns) => columns.keys().cloned().collect(),
-        None => records::read(input, encoding, &mut see)?.names,
+        None => records::read(input, encoding, *parquet, &mut see)?.names,
     };
     let attributes: Vec<&str> = names.iter().map(String::as_str).collect();
     let attributes: Vec<&str> =
@@ -306,7 +307,8 @@ mod tests {
         let path = folder.path().join("a");
         std::fs::write(&path, content).unwrap();
         let types = types.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect();
-        let file = AttributesFile { path, key: key.map(str::to_owned), types };
+        let key = key.map(str::to_owned);
+        let file = AttributesFile { path, key, types, parquet: None };
         AttributeTable::read(&file, None).unwrap()
     }
 

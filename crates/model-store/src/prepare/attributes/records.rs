@@ -1,8 +1,6 @@
 //! Reads a file of attributes, of any format, line by line.
 
-#[cfg(feature = "parquet")]
 use std::fs::File;
-#[cfg(feature = "parquet")]
 use std::io::Read as _;
 use std::path::Path;
 
@@ -13,7 +11,7 @@ use super::super::encoding::TextEncoding;
 use super::super::lines::{CHUNK_BYTES, begin};
 use super::super::unpack::{self, Unpacked};
 use super::line::{Read, Take};
-use super::{csv_file, json_lines};
+use super::{TableReader, csv_file, json_lines, table_file};
 use crate::ModelError;
 use crate::attributes::AttributeType;
 
@@ -24,31 +22,31 @@ const PARQUET: &[u8] = b"PAR1";
 pub(super) fn read(
     input: Input<'_>,
     encoding: Option<TextEncoding>,
+    parquet: Option<&dyn TableReader>,
     take: Take<'_>,
 ) -> Result<Read, ModelError> {
-    #[cfg(feature = "parquet")]
-    if let Some(path) = parquet(&input)? {
-        return super::parquet_file::read(path, take);
+    if let Some((path, reader)) = with_schema(&input, parquet)? {
+        return table_file::read(path, reader, take);
     }
-    unpack::read(input, None, |unpacked| read_unpacked(unpacked, encoding, take))
+    let is_read = parquet.is_some();
+    unpack::read(input, None, |unpacked| read_unpacked(unpacked, encoding, is_read, take))
 }
 
 /// The names and types of the columns, if the file has a schema that says them.
 pub(super) fn declared(
     input: &Input<'_>,
+    parquet: Option<&dyn TableReader>,
 ) -> Result<Option<IndexMap<String, AttributeType>>, ModelError> {
-    #[cfg(feature = "parquet")]
-    if let Some(path) = parquet(input)? {
-        return super::parquet_file::columns(path).map(Some);
-    }
-    let _ = input;
-    Ok(None)
+    let found = with_schema(input, parquet)?;
+    found.map(|(path, reader)| table_file::columns(path, reader)).transpose()
 }
 
-/// The path of a file of Parquet, which is not read from its beginning to its end.
-#[cfg(feature = "parquet")]
-fn parquet<'a>(input: &Input<'a>) -> Result<Option<&'a Path>, ModelError> {
-    let Input::File(path) = *input else { return Ok(None) };
+/// The path and the reader of a file of Parquet, which is not read from its beginning to its end.
+fn with_schema<'a, 'b>(
+    input: &Input<'a>,
+    parquet: Option<&'b dyn TableReader>,
+) -> Result<Option<(&'a Path, &'b dyn TableReader)>, ModelError> {
+    let (&Input::File(path), Some(reader)) = (input, parquet) else { return Ok(None) };
     if !path.is_file() {
         return Ok(None);
     }
@@ -56,18 +54,19 @@ fn parquet<'a>(input: &Input<'a>) -> Result<Option<&'a Path>, ModelError> {
     File::open(path)
         .and_then(|file| file.take(PARQUET.len() as u64).read_to_end(&mut start))
         .map_err(ModelError::io("read", path))?;
-    Ok((start == PARQUET).then_some(path))
+    Ok((start == PARQUET).then_some((path, reader)))
 }
 
 fn read_unpacked(
     unpacked: &mut Unpacked<'_>,
     encoding: Option<TextEncoding>,
+    is_parquet_read: bool,
     take: Take<'_>,
 ) -> Result<Read, ModelError> {
     let mut start = Vec::new();
     let more = unpacked.fill(&mut start, CHUNK_BYTES)?;
     if start.starts_with(PARQUET) {
-        return Err(unpacked.progress().bad(match cfg!(feature = "parquet") {
+        return Err(unpacked.progress().bad(match is_parquet_read {
             true => {
                 "it is Parquet in a compressed file or a pipe; Parquet is compressed within, so \
                  name a file of it"

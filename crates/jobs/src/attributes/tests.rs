@@ -1,6 +1,8 @@
 //! Attributes in Parquet: types of its schema, and what no attribute can be.
 
-use std::fs::File;
+use std::fs::{self, File};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::builder::{ListBuilder, StringBuilder};
@@ -9,16 +11,50 @@ use arrow_array::{
     RecordBatch, StringArray, TimestampMicrosecondArray, TimestampMillisecondArray,
     TimestampNanosecondArray, UInt64Array,
 };
-use model_store::attributes::AttributeType::{
-    self, Boolean, DateTime, Integer, List, Number, Text,
-};
-use model_store::prepare::PrepareOptions;
+use contract::Row;
+use kindred::attributes::AttributeType::{self, Boolean, DateTime, Integer, List, Number, Text};
+use kindred::prepare::{AttributesFile, Input, PrepareOptions, Summary, prepare_folder};
+use kindred::{ModelError, ModelStore};
 use parquet::arrow::ArrowWriter;
 
-use super::support::{FILE, joined, typed, values, with};
-use crate::formats::support::Scratch;
+use super::PARQUET;
 
 const VECTORS: &str = "a 1 0\nb 0 1\nc 1 1\n";
+
+/// The name of the file of attributes.
+const FILE: &str = "attributes.any";
+
+/// A folder for one preparation.
+struct Scratch(tempfile::TempDir);
+
+impl Scratch {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn prepare(&self, vectors: &str, options: &PrepareOptions) -> Result<Summary, ModelError> {
+        let input = Input::Bytes { name: "vectors", bytes: vectors.as_bytes() };
+        let out = self.path("model");
+        prepare_folder(input, &out, options, &mut |_| ControlFlow::Continue(()))
+    }
+
+    fn open(&self) -> ModelStore {
+        let model = ModelStore::open(&self.path("model")).unwrap();
+        model.verify(|_| ()).unwrap();
+        model
+    }
+}
+
+/// The values of an attribute as JSON, row by row, after its type.
+fn values(model: &ModelStore, name: &str) -> (AttributeType, Vec<String>) {
+    let column = model.attributes().unwrap().column(name).unwrap();
+    let value = |row| serde_json::to_string(&column.get(Row(row))).unwrap();
+    (column.kind(), (0..model.rows() as u32).map(value).collect())
+}
 
 /// Writes these columns in place of the file of attributes.
 fn write(scratch: &Scratch, columns: Vec<(&str, ArrayRef)>) {
@@ -34,9 +70,10 @@ fn write(scratch: &Scratch, columns: Vec<(&str, ArrayRef)>) {
 
 /// The options for vectors with these attributes.
 fn options(scratch: &Scratch, columns: Vec<(&str, ArrayRef)>) -> PrepareOptions {
-    let options = with(scratch, "");
     write(scratch, columns);
-    options
+    let path = scratch.path(FILE);
+    let file = AttributesFile { path, parquet: PARQUET, ..AttributesFile::default() };
+    PrepareOptions { attributes: Some(file), ..PrepareOptions::default() }
 }
 
 fn lists(rows: &[Option<&[&str]>]) -> ListBuilder<StringBuilder> {
@@ -74,7 +111,6 @@ fn columns_have_the_types_of_the_schema() {
     let summary = scratch.prepare(VECTORS, &options(&scratch, columns)).unwrap();
     assert_eq!(summary.warnings, [""; 0]);
     let model = scratch.open();
-    model.verify(|_| ()).unwrap();
     for (name, kind, expected) in [
         ("text", Text, [r#""1""#, "null", r#""""#]),
         ("none", Text, ["null"; 3]),
@@ -104,7 +140,8 @@ fn timestamps_without_a_zone_are_utc_with_a_warning_and_types_can_be_given() {
         ("at", Arc::new(TimestampMicrosecondArray::from(micros))),
         ("n", Arc::new(Int32Array::from(vec![1, 2, 3]))),
     ];
-    let options = typed(options(&scratch, columns), "n", AttributeType::Text);
+    let mut options = options(&scratch, columns);
+    options.attributes.as_mut().unwrap().types.push(("n".to_owned(), Text));
     let summary = scratch.prepare(VECTORS, &options).unwrap();
     let expected = "the timestamps of `at` have no time zone, and were taken for UTC";
     assert!(summary.warnings.iter().any(|one| one.contains(expected)), "{:?}", summary.warnings);
@@ -119,16 +156,14 @@ fn many_rows_are_joined_by_their_words() {
     const ROWS: usize = 5000;
     let scratch = Scratch::new();
     let vectors: String = (0..ROWS).map(|row| format!("w{row} 1 {row}\n")).collect();
-    let options = joined(&scratch, "id", "");
     let words = (0..ROWS).rev().map(|row| Some(format!("w{row}")));
     let numbers = (0..ROWS as i32).rev().collect::<Vec<_>>();
-    write(
-        &scratch,
-        vec![
-            ("id", Arc::new(words.collect::<StringArray>())),
-            ("n", Arc::new(Int32Array::from(numbers))),
-        ],
-    );
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("id", Arc::new(words.collect::<StringArray>())),
+        ("n", Arc::new(Int32Array::from(numbers))),
+    ];
+    let mut options = options(&scratch, columns);
+    options.attributes.as_mut().unwrap().key = Some("id".to_owned());
     scratch.prepare(&vectors, &options).unwrap();
     let (kind, found) = values(&scratch.open(), "n");
     assert_eq!(kind, Integer);
@@ -165,21 +200,34 @@ fn what_no_attribute_can_be_is_refused_with_its_name() {
 }
 
 #[test]
+fn a_name_of_two_columns_and_a_reader_that_is_missing_are_told() {
+    let scratch = Scratch::new();
+    let column = || -> ArrayRef { Arc::new(Int32Array::from(vec![1, 2, 3])) };
+    let twice = options(&scratch, vec![("a", column()), ("a", column())]);
+    let error = scratch.prepare(VECTORS, &twice).unwrap_err().to_string();
+    assert!(error.contains("two columns have the name \"a\"; rename one"), "{error}");
+    let mut options = options(&scratch, vec![("a", column())]);
+    options.attributes.as_mut().unwrap().parquet = None;
+    let error = scratch.prepare(VECTORS, &options).unwrap_err().to_string();
+    assert!(error.contains("--features parquet"), "{error}");
+}
+
+#[test]
 fn a_damaged_file_is_an_error_and_never_a_panic() {
     let scratch = Scratch::new();
     let column: ArrayRef = Arc::new(StringArray::from(vec!["x", "y", "z"]));
     let options = options(&scratch, vec![("a", column)]);
-    let whole = std::fs::read(scratch.path(FILE)).unwrap();
+    let whole = fs::read(scratch.path(FILE)).unwrap();
     for end in (4..whole.len()).step_by(7) {
-        std::fs::write(scratch.path(FILE), &whole[..end]).unwrap();
+        fs::write(scratch.path(FILE), &whole[..end]).unwrap();
         assert!(scratch.prepare(VECTORS, &options).is_err(), "{end}");
     }
     for at in (4..whole.len()).step_by(5) {
         let mut damaged = whole.clone();
         damaged[at] ^= 0xff;
-        std::fs::write(scratch.path(FILE), damaged).unwrap();
+        fs::write(scratch.path(FILE), damaged).unwrap();
         // A checksum that nobody wrote finds nothing; but no damage ends the process.
         let _ = scratch.prepare(VECTORS, &options);
-        let _ = std::fs::remove_dir_all(scratch.path("model"));
+        let _ = fs::remove_dir_all(scratch.path("model"));
     }
 }

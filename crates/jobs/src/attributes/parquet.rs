@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -14,66 +13,54 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef, downcast_integer_array};
 use arrow_schema::{DataType, Field as Column, TimeUnit};
-use indexmap::{IndexMap, IndexSet};
+use kindred::attributes::{AttributeType, is_date_time};
+use kindred::prepare::{Field, TableReader, TakeRow};
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
-
-use super::bad;
-use super::field::Field;
-use super::line::{Line, Read, Take};
-use crate::ModelError;
-use crate::attributes::{AttributeType, is_date_time};
 
 /// Rows that are decoded together.
 const TOGETHER: usize = 1024;
 
-/// The names and types of a file's columns.
-pub(super) fn columns(path: &Path) -> Result<IndexMap<String, AttributeType>, ModelError> {
-    let mut columns = IndexMap::new();
-    for column in open(path)?.schema().fields() {
-        let kind = kind_of(column).map_err(|reason| bad(path, reason))?;
-        if columns.insert(column.name().to_owned(), kind).is_some() {
-            let reason = format!("two columns have the name {:?}; rename one", column.name());
-            return Err(bad(path, reason));
-        }
+/// Attributes in Parquet.
+#[derive(Debug)]
+pub(super) struct Parquet;
+
+impl TableReader for Parquet {
+    fn columns(&self, file: File) -> Result<Vec<(String, AttributeType)>, String> {
+        let builder = open(file)?;
+        let column = |column: &Arc<Column>| Ok((column.name().to_owned(), kind_of(column)?));
+        builder.schema().fields().iter().map(column).collect()
     }
-    Ok(columns)
+
+    fn read(&self, file: File, take: TakeRow<'_>) -> Result<Option<String>, String> {
+        let builder = open(file)?;
+        let schema = builder.schema().clone();
+        let rows = builder.metadata().file_metadata().num_rows();
+        let mut reader = guarded(|| builder.with_batch_size(TOGETHER).build())?;
+        let mut number = 0;
+        while let Some(batch) = guarded(|| reader.next().transpose())? {
+            for row in 0..batch.num_rows() {
+                number += 1;
+                let field = |(index, column)| {
+                    let name = |reason| format!("`{}` {reason}", schema.field(index).name());
+                    field(column, row).map_err(name)
+                };
+                let fields: Result<Vec<_>, _> =
+                    batch.columns().iter().enumerate().map(field).collect();
+                let taken = fields.and_then(|fields| take(&fields));
+                taken.map_err(|reason| format!("row {number}: {reason}"))?;
+            }
+        }
+        if i64::try_from(number) != Ok(rows) {
+            return Err(format!("it has {number} of its {rows} rows; write it again"));
+        }
+        Ok(without_zone(schema.fields()))
+    }
 }
 
-/// Reads a file, row by row.
-pub(super) fn read(path: &Path, take: Take<'_>) -> Result<Read, ModelError> {
-    let names: IndexSet<String> = columns(path)?.into_keys().collect();
-    let builder = open(path)?;
-    let warning = without_zone(builder.schema().fields());
-    let rows = builder.metadata().file_metadata().num_rows();
-    let mut reader = guarded(path, || builder.with_batch_size(TOGETHER).build())?;
-    let mut number = 0;
-    while let Some(batch) = guarded(path, || reader.next().transpose())? {
-        if batch.num_columns() != names.len() {
-            return Err(bad(path, "the file was changed while it was read".to_owned()));
-        }
-        for row in 0..batch.num_rows() {
-            number += 1;
-            let field = |(index, column)| match field(column, row) {
-                Ok(field) => Ok((index, field)),
-                Err(reason) => Err(format!("`{}` {reason}", names[index])),
-            };
-            let fields: Result<Vec<_>, _> = batch.columns().iter().enumerate().map(field).collect();
-            let taken =
-                fields.and_then(|fields| take(&Line { number, names: &names, fields: &fields }));
-            taken.map_err(|reason| bad(path, format!("row {number}: {reason}")))?;
-        }
-    }
-    if i64::try_from(number) != Ok(rows) {
-        return Err(bad(path, format!("it has {number} of its {rows} rows; write it again")));
-    }
-    Ok(Read { names, warning })
-}
-
-fn open(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>, ModelError> {
-    let file = File::open(path).map_err(ModelError::io("open", path))?;
+fn open(file: File) -> Result<ParquetRecordBatchReaderBuilder<File>, String> {
     // Some programs leave other types of theirs beside those of the format.
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    guarded(path, || ParquetRecordBatchReaderBuilder::try_new_with_options(file, options))
+    guarded(|| ParquetRecordBatchReaderBuilder::try_new_with_options(file, options))
 }
 
 /// The type of a column.
@@ -160,14 +147,11 @@ fn date_time(column: &ArrayRef, row: usize, unit: TimeUnit) -> Result<Field<'sta
 
 /// Damage can break what the decoders assert. It is an error of the file, and no end of the
 /// process.
-fn guarded<T, E: Display>(
-    path: &Path,
-    read: impl FnOnce() -> Result<T, E>,
-) -> Result<T, ModelError> {
+fn guarded<T, E: Display>(read: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
     let reason = match catch_unwind(AssertUnwindSafe(read)) {
         Ok(Ok(found)) => return Ok(found),
         Ok(Err(error)) => error.to_string(),
         Err(_) => "Parquet error: it is damaged".to_owned(),
     };
-    Err(bad(path, format!("it can't be read as Parquet: {reason}; write it again")))
+    Err(format!("it can't be read as Parquet: {reason}; write it again"))
 }
