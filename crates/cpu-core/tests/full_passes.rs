@@ -31,7 +31,7 @@ fn seeds() -> impl Strategy<Value = Vec<Seed>> {
     let words = |most| prop::collection::vec(0u32..12, 0..most);
     let scoring = prop_oneof![
         any::<u32>().prop_map(|row| ScoringSeed::Cosine(Ok(row))),
-        prop::collection::vec(-3.0f32..3.0, 70).prop_map(|own| ScoringSeed::Cosine(Err(own))),
+        support::own_vectors().prop_map(|own| ScoringSeed::Cosine(Err(own))),
         (words(4), words(4)).prop_map(|(plus, minus)| ScoringSeed::ThreeCosMul(plus, minus)),
         prop::array::uniform3(0u32..12).prop_map(ScoringSeed::PairDirection),
     ];

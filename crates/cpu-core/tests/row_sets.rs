@@ -205,11 +205,12 @@ fn ties_across_the_borders_of_sets_go_to_the_lower_member() {
 
 #[test]
 fn thousands_of_sets_in_one_batch_do_not_meet() {
-    let model = random_model();
+    const ROWS: usize = 4005;
+    let model = Arc::new(model(DIM, &random_rows()[..ROWS]));
     let queries: Vec<Query> = (0..2000u64)
         .map(|n| {
             let filter = Filter::of(RowSet::of(bitmap(n, split_mix(n), ROWS)));
-            let vector = QueryVector::Row(Row(n as u32 * 7));
+            let vector = QueryVector::Row(Row(n as u32 * 2));
             Query::new(&model.table(), vector, 3, filter).unwrap()
         })
         .collect();

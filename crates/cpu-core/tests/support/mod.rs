@@ -18,33 +18,66 @@ pub(crate) fn model(dim: usize, rows: &[Vec<f32>]) -> ModelStore {
     ModelStore::from_rows("random", dim, rows).unwrap()
 }
 
+/// Components and biases are made of integers, which shrink towards 0: to choose each of them among
+/// strategies took most of the time of these tests.
+fn small_integer(seed: u32) -> f32 {
+    [0.0, 1.0, -1.0, 2.0, -2.0][(seed >> 8) as usize % 5]
+}
+
+/// From −1 to 1.
+fn fraction(seed: u32) -> f32 {
+    (seed >> 8) as f32 / (1u32 << 23) as f32 - 1.0
+}
+
+fn component(seed: u32) -> f32 {
+    match seed % 20 {
+        0..12 => small_integer(seed),
+        12..18 => fraction(seed),
+        18 => f32::from_bits(1),
+        _ => 3.0e38,
+    }
+}
+
+fn bias(seed: u32) -> f32 {
+    match seed % 11 {
+        0..6 => small_integer(seed),
+        6..9 => 1000.0 * fraction(seed),
+        9 => -3.0e38,
+        _ => f32::from_bits(1),
+    }
+}
+
+/// This many numbers, each made by a function.
+fn numbers(count: usize, of: fn(u32) -> f32) -> impl Strategy<Value = Vec<f32>> {
+    let all = prop::collection::vec(any::<u32>(), count);
+    all.prop_map(move |seeds| seeds.into_iter().map(of).collect())
+}
+
+/// The components of a query, from −3 to 3: as many as a table has, or more.
+pub(crate) fn own_vectors() -> impl Strategy<Value = Vec<f32>> {
+    numbers(70, |seed| 3.0 * fraction(seed))
+}
+
 /// A table from few distinct components, so that ties, equal rows and zero rows are common, with a
 /// few components at the ends of float32's range.
 pub(crate) fn tables(most_rows: usize) -> impl Strategy<Value = Arc<ModelStore>> {
-    let component = prop_oneof![
-        12 => (-2i8..=2).prop_map(f32::from),
-        6 => -1.0f32..1.0,
-        1 => Just(f32::from_bits(1)),
-        1 => Just(3.0e38f32),
-    ];
-    (1usize..70, 1..most_rows).prop_flat_map(move |(dim, rows)| {
-        let row = prop_oneof![
-            8 => prop::collection::vec(component.clone(), dim),
-            1 => Just(vec![0.0; dim]),
-        ];
-        prop::collection::vec(row, rows).prop_map(move |rows| Arc::new(model(dim, &rows)))
+    (1usize..70, 1..most_rows).prop_flat_map(|(dim, rows)| {
+        // Every ninth row is zero.
+        let are_zero = prop::collection::vec(0u8..9, rows);
+        (numbers(dim * rows, component), are_zero).prop_map(move |(components, are_zero)| {
+            let row = |(row, is_zero): (&[f32], u8)| match is_zero {
+                8 => vec![0.0; dim],
+                _ => row.to_vec(),
+            };
+            let rows = components.chunks(dim).zip(are_zero).map(row);
+            Arc::new(model(dim, &rows.collect::<Vec<_>>()))
+        })
     })
 }
 
 /// Tables under both metrics. Under dot there are biases like components, or none.
 pub(crate) fn tables_of_both_metrics(most_rows: usize) -> impl Strategy<Value = Arc<ModelStore>> {
-    let bias = prop_oneof![
-        6 => (-2i8..=2).prop_map(f32::from),
-        3 => -1000.0f32..1000.0,
-        1 => Just(-3.0e38f32),
-        1 => Just(f32::from_bits(1)),
-    ];
-    let biases = prop::option::of(prop::collection::vec(bias, most_rows));
+    let biases = prop::option::of(numbers(most_rows, bias));
     (tables(most_rows), prop::option::weighted(0.6, biases)).prop_map(|(model, under_dot)| {
         match under_dot {
             None => model,
@@ -87,7 +120,7 @@ pub(crate) type Seed = (RankingSeed, usize, FilterSeed);
 #[derive(Debug, Clone)]
 pub(crate) enum RankingSeed {
     Row(u32),
-    /// At least as many components as a table has.
+    /// As many components as a table has, or more.
     Vector(Vec<f32>),
     /// Positive and negative words.
     Product(Vec<u32>, Vec<u32>),
@@ -98,7 +131,7 @@ pub(crate) fn seeds() -> impl Strategy<Value = Vec<Seed>> {
     let words = |count| prop::collection::vec(any::<u32>(), count);
     let ranking = prop_oneof![
         4 => any::<u32>().prop_map(RankingSeed::Row),
-        4 => prop::collection::vec(-3.0f32..3.0, 70).prop_map(RankingSeed::Vector),
+        4 => own_vectors().prop_map(RankingSeed::Vector),
         1 => (words(1..4), words(0..3)).prop_map(|(p, n)| RankingSeed::Product(p, n)),
         1 => any::<[u32; 3]>().prop_map(RankingSeed::Direction),
     ];
