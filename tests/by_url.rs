@@ -23,7 +23,7 @@ fn bulk_work_has_the_bytes_of_an_engine_here() {
     let service = Service::with_default_model();
     let scratch = tempfile::tempdir().unwrap();
     let path = |name: &str| scratch.path().join(name).to_str().unwrap().to_owned();
-    let texts: String = (0..1000).map(|n| format!("{} {}\n", TEXTS[n % 5], TEXTS[n % 3])).collect();
+    let texts: String = (0..700).map(|n| format!("{} {}\n", TEXTS[n % 5], TEXTS[n % 3])).collect();
     fs::write(path("texts.txt"), texts).unwrap();
     let words = ["frog", "king", "paris", "ocean"];
     let lines: String = (0..300).map(|n| format!("{}\n", words[n % 4])).collect();

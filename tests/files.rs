@@ -218,6 +218,8 @@ fn a_disk_that_takes_no_more_is_named_and_nothing_stays() {
 #[test]
 fn killed_half_way_the_old_model_stays_and_the_next_one_clears_up() {
     let (scratch, model) = prepared(TINY);
+    // It writes rows as they come; this is more than it keeps in memory before.
+    let rows: String = (0..600_000).map(|row| format!("word{row} 1 2 3 4 5 6 7 8\n")).collect();
     for _ in 0..3 {
         let before = fs::read(model.join("vectors.safetensors")).unwrap();
         let mut prepare = kindred(&["prepare", "-", "--replace", "--out"])
@@ -225,11 +227,8 @@ fn killed_half_way_the_old_model_stays_and_the_next_one_clears_up() {
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
-        // It writes rows as they come; this is more than it keeps in memory before.
         let mut input = prepare.stdin.take().unwrap();
-        for row in 0..600_000 {
-            writeln!(input, "word{row} 1 2 3 4 5 6 7 8").unwrap();
-        }
+        input.write_all(rows.as_bytes()).unwrap();
         let temporary =
             || names(scratch.path()).into_iter().find(|name| name.starts_with(".kindred-prepare-"));
         let deadline = Instant::now() + Duration::from_secs(30);

@@ -11,8 +11,8 @@ use crate::support::long_work::{said, start, wait_for_journal};
 use crate::support::{TINY, kindred, prepared, program};
 use serde_json::Value;
 
-/// Rows of the model. Its graph takes some seconds.
-const ROWS: &str = "100000";
+/// Rows of the model. Its graph takes a second or two.
+const ROWS: &str = "50000";
 
 fn synthetic(folder: &Path) -> PathBuf {
     let model = folder.join("model");
@@ -63,7 +63,7 @@ fn killed_again_and_again_it_ends_with_the_same_bytes() {
     assert!(output.status.success(), "{}", said(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let resumed = report["resumed_rows"].as_u64().unwrap();
-    assert!(resumed > 0 && resumed <= 100_000, "{report}");
+    assert!(resumed > 0 && resumed <= 50_000, "{report}");
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(told.contains("resuming at row ") && told.contains(" % done"), "{told}");
     assert!(fs::read(&out).unwrap() == fs::read(&undisturbed).unwrap(), "after {kills} kills");
@@ -78,7 +78,7 @@ fn interrupted_it_ends_cleanly_and_says_how_to_go_on() {
     interrupted_it_goes_on(
         |flags| graph(&model, &out, flags),
         &out,
-        " % of 100000 rows done",
+        " % of 50000 rows done",
         (&["-k", "3"], "k 10 instead of k 3"),
     );
 }

@@ -78,8 +78,8 @@ fn a_journal_or_table_that_is_torn_at_any_byte_costs_only_what_was_torn() {
     let kept = folder.path().join("kept");
     copy(&work, &kept);
     let size = |name: &str| fs::metadata(kept.join(name)).unwrap().len();
-    let journal = (0..=size("journal")).step_by(5).map(|length| ("journal", length));
-    let tables = (0..=size("graph")).step_by(90_001).map(|length| ("graph", length));
+    let journal = (0..=size("journal")).step_by(11).map(|length| ("journal", length));
+    let tables = (0..=size("graph")).step_by(180_001).map(|length| ("graph", length));
     let mut resumed = Vec::new();
     for (name, length) in journal.chain(tables) {
         copy(&kept, &work);

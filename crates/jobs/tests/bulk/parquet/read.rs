@@ -22,7 +22,7 @@ const SCHEMA: &str = "message table {
 #[test]
 fn a_table_gives_the_answers_that_it_gives_as_csv() {
     let (kindred, scratch) = (demo(), Scratch::new());
-    const COUNT: usize = 2500;
+    const COUNT: usize = 1300;
     let bodies: Vec<Option<String>> =
         texts(kindred.model(), COUNT as u32).into_iter().map(Some).collect();
     let xs: Vec<f64> = (0..COUNT).map(|n| n as f64 / 7.0).collect();
@@ -52,7 +52,7 @@ fn a_table_gives_the_answers_that_it_gives_as_csv() {
         (Compression::LZ4_RAW, "body"),
     ] {
         let table = scratch.path("in.parquet");
-        write(&table, &schema, &columns[..5], (COUNT, 900), compression);
+        write(&table, &schema, &columns[..5], (COUNT, 500), compression);
         let (column, id) = (Some("body".to_owned()), Some(id.to_owned()));
         let options = BulkOptions { column, id, ..BulkOptions::default() };
         let (expected, _) = scratch.answers(&kindred, &labels(&kindred), &csv, &options);
@@ -144,10 +144,10 @@ fn odd_rows_and_files_are_said_with_the_cure() {
 #[test]
 fn damage_is_an_error_and_ends_no_process() {
     let (kindred, scratch) = (demo(), Scratch::new());
-    let texts: Vec<Option<String>> = texts(kindred.model(), 300).into_iter().map(Some).collect();
+    let texts: Vec<Option<String>> = texts(kindred.model(), 100).into_iter().map(Some).collect();
     let table = scratch.path("a.parquet");
     let schema = "message t { OPTIONAL BYTE_ARRAY text (UTF8); }";
-    write(&table, schema, &[Column::Text(&texts)], (300, 200), Compression::SNAPPY);
+    write(&table, schema, &[Column::Text(&texts)], (100, 70), Compression::SNAPPY);
     let whole = fs::read(&table).unwrap();
     let options = BulkOptions { replace: true, ..BulkOptions::default() };
     let mut refused = 0;

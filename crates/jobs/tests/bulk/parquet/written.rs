@@ -98,13 +98,13 @@ fn a_file_without_rows_and_one_of_several_groups() {
     run(&kindred, &nearest(), (&scratch.file("in.txt", ""), &out), &options).unwrap();
     assert!(rows(&out).is_empty());
 
-    let input = scratch.file("in.txt", "word7\n".repeat(130_000));
+    let input = scratch.file("in.txt", "word7\n".repeat(123_000));
     let work = BulkWork::Nearest(Options::new().k(1));
     run(&kindred, &work, (&input, &out), &options).unwrap();
     let reader = SerializedFileReader::new(File::open(&out).unwrap()).unwrap();
     let groups: Vec<i64> =
         reader.metadata().row_groups().iter().map(|group| group.num_rows()).collect();
-    assert_eq!(groups, [122_880, 130_000 - 122_880]);
+    assert_eq!(groups, [122_880, 123_000 - 122_880]);
     let about = reader.metadata().file_metadata().key_value_metadata().unwrap();
     let version = about.iter().find(|pair| pair.key == "kindred.version").unwrap();
     assert_eq!(version.value.as_deref(), Some(kindred.model().version()));
