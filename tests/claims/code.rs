@@ -1,10 +1,10 @@
 //! Names of the code in documents: routes, threads, files, functions, fields.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::none;
-use super::text::{Document, documents, read};
+use super::text::{Document, documents, read, words_with};
 use crate::structure::files;
 
 #[test]
@@ -101,23 +101,26 @@ fn threads_and_unsafe_code_are_where_the_architecture_says() {
 fn names_of_code_in_documents_exist() {
     // Of formulas, and of other programs.
     const OTHERS: [&str; 6] = ["q_i", "x_i", "x_j", "weight_j", "load_state_dict", "trec_eval"];
-    let is_code = |name: &str| !name.ends_with(".md") && !name.ends_with(".svg");
+    let is_code = |name: &str| ![".md", ".svg", ".gz"].iter().any(|end| name.ends_with(end));
     let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    let mut known: BTreeSet<String> = OTHERS.map(str::to_owned).into();
-    for file in files::below(&files::top(), Path::new(""), is_code) {
-        let text = files::read(&files::top(), &file);
-        let names = text.split(|c| !is_part(c)).filter(|name| name.contains('_'));
-        known.extend(names.map(str::to_owned));
-    }
-    let (mut faults, mut checked) = (Vec::new(), 0);
+    let (mut wanted, mut checked) = (BTreeMap::new(), 0);
     for Document { path, quoted, .. } in documents() {
-        for name in quoted.iter().filter(|code| code.contains('_') && code.chars().all(is_part)) {
+        let is_name = |code: &String| code.contains('_') && code.chars().all(is_part);
+        for name in quoted.into_iter().filter(is_name) {
             checked += 1;
-            if !known.contains(name) && !name.starts_with("kindred_") {
-                faults.push(format!("{path}: nothing is called `{name}`"));
+            if !OTHERS.contains(&&name[..]) && !name.starts_with("kindred_") {
+                wanted.insert(name, path.clone());
             }
         }
     }
+    for file in files::below(&files::top(), Path::new(""), is_code) {
+        let text = files::read(&files::top(), &file);
+        words_with(&text, "_", is_part, |name| {
+            wanted.remove(name);
+        });
+    }
+    let fault = |(name, path)| format!("{path}: nothing is called `{name}`");
+    let faults: Vec<String> = wanted.into_iter().map(fault).collect();
     none(&faults);
     assert!(checked >= 300, "{checked}");
 }

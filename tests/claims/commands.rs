@@ -8,7 +8,7 @@ use clap::error::ErrorKind;
 use cli::Cli;
 
 use super::none;
-use super::text::{Document, documents, read};
+use super::text::{Document, documents, read, words_with};
 use crate::structure::files;
 
 /// Whether clap's complaint is about what a document leaves open: other arguments, or a value such
@@ -143,11 +143,14 @@ fn flags_that_documents_name_exist() {
     let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let mut flags: BTreeSet<String> = OTHERS.map(str::to_owned).into();
     flags_of(&Cli::command(), &mut flags);
-    for file in files::below(&files::top(), Path::new(""), |name| !name.ends_with(".md")) {
+    let is_code = |name: &str| ![".md", ".gz"].iter().any(|end| name.ends_with(end));
+    for file in files::below(&files::top(), Path::new(""), is_code) {
         if !file.iter().any(|part| part == "src") {
-            let text = files::read(&files::top(), &file);
-            let words = text.split(|c| !is_part(c)).filter(|word| word.starts_with("--"));
-            flags.extend(words.map(str::to_owned));
+            words_with(&files::read(&files::top(), &file), "--", is_part, |word| {
+                if word.starts_with("--") && !flags.contains(word) {
+                    flags.insert(word.to_owned());
+                }
+            });
         }
     }
     let (mut faults, mut checked) = (Vec::new(), 0);

@@ -39,6 +39,23 @@ pub(super) fn read(path: &str) -> String {
     files::read(&files::top(), Path::new(path))
 }
 
+/// Passes each word of a text that has these signs. A word is as many parts as stand together. Most
+/// of a text has no such signs, and is passed over quickly.
+pub(super) fn words_with(
+    text: &str,
+    signs: &str,
+    is_part: impl Fn(char) -> bool + Copy,
+    mut take: impl FnMut(&str),
+) {
+    let mut rest = text;
+    while let Some(at) = rest.find(signs) {
+        let start = rest[..at].trim_end_matches(is_part).len();
+        let after = rest[at..].trim_start_matches(is_part);
+        take(&rest[start..rest.len() - after.len()]);
+        rest = after;
+    }
+}
+
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -198,6 +215,14 @@ mod tests {
             let written = value(written).unwrap();
             assert_eq!((rounded - written).abs() < 1e-9 * written, is_right, "{number} {written}");
         }
+    }
+
+    #[test]
+    fn words_have_all_their_parts() {
+        let mut found = Vec::new();
+        let is_part = |c: char| c.is_ascii_lowercase() || c == '_';
+        words_with("_a é_b, c_d_Ef x x_ü__", "_", is_part, |word| found.push(word.to_owned()));
+        assert_eq!(found, ["_a", "_b", "c_d_", "x_", "__"]);
     }
 
     #[test]
