@@ -43,6 +43,9 @@ const ARRAYS: usize = 25;
 /// The same for texts of words that no text had before.
 const NEW_WORDS: usize = 3;
 
+/// Words of each of those texts.
+const WORDS_OF_A_TEXT: usize = 250;
+
 /// The same for explanations of texts with one very long word.
 const LONG_WORDS: usize = 3;
 
@@ -64,6 +67,9 @@ const BESIDES: Cost = Cost {
     // allocator keeps.
     memory: 4e6,
 };
+
+/// Requests before any is measured, some of each route.
+const WARM_UP: usize = 20;
 
 /// Noise does not fail a request that once took no more.
 const REPETITIONS: usize = 12;
@@ -100,7 +106,7 @@ impl Units {
             measured.ask(&expand);
         }
         let mut median = |asked: &Asked, work: fn(Accounted) -> f64| {
-            let mut took: Vec<f64> = (0..9)
+            let mut took: Vec<f64> = (0..5)
                 .map(|_| {
                     let before = measured.accounted();
                     let (cost, reply) = measured.take(asked);
@@ -239,14 +245,17 @@ fn ask_model(found: &mut Found, arguments: &[&str], seed: u64) {
         words.extend(listed.filter(|word| word.bytes().all(|b| b.is_ascii_alphanumeric())));
     }
     // Nothing here is in the other lists.
-    let mut new_words = Vec::new();
+    let known: BTreeSet<&String> = words.iter().collect();
+    let mut new_words: Vec<String> = Vec::new();
     for (a, b) in ('a'..='z').flat_map(|a| ('a'..='z').map(move |b| (a, b))) {
+        if new_words.len() >= 4 * NEW_WORDS * WORDS_OF_A_TEXT {
+            break;
+        }
         let list = service.get(&format!("/words?prefix={a}{b}&limit=1000")).json();
         let listed = list["words"].as_array().expect("words").iter();
-        new_words.extend(listed.filter_map(|one| one["word"].as_str().map(str::to_owned)));
+        let listed = listed.filter_map(|one| one["word"].as_str().map(str::to_owned));
+        new_words.extend(listed.filter(|word| !known.contains(word)));
     }
-    let known: BTreeSet<&String> = words.iter().collect();
-    new_words.retain(|word| !known.contains(word));
     let model = service.get("/model").json();
     let dim = model["dim"].as_u64().expect("a number") as usize;
     // The first request for a head, to one of the services only.
@@ -267,7 +276,7 @@ fn ask_model(found: &mut Found, arguments: &[&str], seed: u64) {
         PLAIN.map(|(route, target)| Asked { accept: Some("gzip"), ..Asked::get(route, target) });
     for service in &services {
         plain.iter().for_each(|asked| drop(service.ask(asked)));
-        (0..40).for_each(|number| drop(service.ask(&maker.make(number))));
+        (0..WARM_UP).for_each(|number| drop(service.ask(&maker.make(number))));
     }
     let units = Units::of(&mut services[0], &maker);
     let others = Units::of(&mut services[1], &maker);
@@ -281,6 +290,7 @@ fn ask_model(found: &mut Found, arguments: &[&str], seed: u64) {
     for number in PLAIN.len()..REQUESTS {
         found.check(&mut services, &units, &maker.make(number));
     }
+    found.check(&mut services, &units, &maker.all_vectors());
     for _ in 0..EXPANSIONS {
         found.check(&mut services, &units, &maker.expand());
     }
@@ -297,7 +307,7 @@ fn ask_model(found: &mut Found, arguments: &[&str], seed: u64) {
         found.check(&mut services, &units, &maker.explain_long());
     }
     let mut new_words = new_words
-        .chunks_exact(250)
+        .chunks_exact(WORDS_OF_A_TEXT)
         .take(4 * NEW_WORDS)
         .map(|some| Asked::post("/classify", &json!({"texts": [some.join(" ")]})));
     for _ in 0..NEW_WORDS {

@@ -222,6 +222,14 @@ impl Maker {
         Asked::get("/words/{word}", format!("/words/{word}"))
     }
 
+    /// With as many components in its answer as the service allows.
+    pub(crate) fn all_vectors(&mut self) -> Asked {
+        let words = self.known(1000);
+        let queries: Vec<Value> = words.iter().map(|word| json!({"word": word})).collect();
+        let k = 4_000_000 / words.len() / self.dim;
+        Asked::post("/nearest", &json!({"queries": queries, "k": k, "with_vectors": true}))
+    }
+
     /// Up to a few megabytes of what the other requests have little of.
     pub(crate) fn large(&mut self) -> Asked {
         let long = |bytes: usize| "x".repeat(bytes);

@@ -80,13 +80,13 @@ impl Maker {
     pub(crate) fn left(&self, queries: usize) -> Left {
         Left {
             results: 65_536 / queries,
-            components: 4_000_000 / queries,
             terms: 100_000 / queries,
-            // No bounds of the service's, which are higher, but of the time that this test takes.
-            full_pass_words: 1024 / queries,
             excluded: 60_000 / queries,
-            // The same is true of these.
-            tests: (2048 / queries).min(256),
+            // No bounds of the service's, which are higher, but of the time that this test takes;
+            // `all_vectors` asks for as many components as it allows.
+            components: 1_000_000 / queries,
+            full_pass_words: 256 / queries,
+            tests: (1024 / queries).min(256),
         }
     }
 
