@@ -21,6 +21,11 @@ account:
     scripts/build-default target/gate/kindred
     TEST_KINDRED=$PWD/target/gate/kindred scripts/test --test measured -- --ignored account::
 
+# What needs a program of the default features: the account, errors that name the missing feature, the image
+test-default: account
+    TEST_KINDRED=$PWD/target/gate/kindred scripts/test --test integration -- --ignored defaults::
+    TEST_KINDRED=$PWD/target/gate/kindred scripts/test --test conditional -- containers::
+
 # Formatting, clippy, and warnings of the code's documentation, without changing anything; a warning is an error
 lint:
     cargo fmt --all --check
@@ -72,6 +77,10 @@ check-python *arguments:
 # Check the Helm chart, without a cluster
 check-helm *arguments:
     scripts/check-helm {{ arguments }}
+
+# Test the simulation, capacity planning and the drill
+check-planning *arguments:
+    scripts/check-planning {{ arguments }}
 
 # Type-check for macOS and Windows, without running anything there; arguments are targets
 check-platforms *targets:
