@@ -21,7 +21,7 @@ account:
     scripts/build-default target/gate/kindred
     TEST_KINDRED=$PWD/target/gate/kindred scripts/test --test measured -- --ignored account::
 
-# What needs a program of the default features: the account, errors that name the missing feature, the image
+# Tests of the program with the default features: its account, its errors, its image
 test-default: account
     TEST_KINDRED=$PWD/target/gate/kindred scripts/test --test integration -- --ignored defaults::
     TEST_KINDRED=$PWD/target/gate/kindred scripts/test --test conditional -- containers::

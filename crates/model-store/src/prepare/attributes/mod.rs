@@ -1,9 +1,9 @@
 //! A file of attributes: CSV, JSON lines or Parquet, one line for each row of the vectors file, or joined to
 //! the rows by their words.
 //!
-//! `records` reads the file with `csv_file`, `json_lines` or `table_file`; `field` has the values of
-//! its fields, and `guess` the type of a column. The file is read twice: first for the types, then
-//! for the values. Only the schema of Parquet is read for the types.
+//! `records` reads the file with `csv_file`, `json_lines` or `table_file`; `field` has the values
+//! of its fields, and `guess` the type of a column. The file is read twice: first for the types,
+//! then for the values. Only the schema of Parquet is read for the types.
 
 mod csv_file;
 mod field;
