@@ -10,3 +10,4 @@ mod row_sets;
 mod samples;
 mod support;
 mod tables;
+mod worst_sets;

@@ -46,7 +46,8 @@ fn holds(model: &Arc<ModelStore>, queries: &[Query]) {
     for instructions in InstructionSet::available() {
         for (first_look, gather) in [
             (None, None),
-            (Some(FirstLook::FourBits), None),
+            (None, Some(false)),
+            (Some(FirstLook::FourBits), Some(false)),
             (Some(FirstLook::EightBits), Some(false)),
             (None, Some(true)),
         ] {
@@ -67,7 +68,9 @@ fn holds(model: &Arc<ModelStore>, queries: &[Query]) {
 fn holds_together(model: &Arc<ModelStore>, queries: &[Query]) {
     let batch: Vec<&Query> = queries.iter().collect();
     let expected = expected(model, &batch);
-    for (always_certify, gather) in [(false, None), (true, None), (false, Some(true))] {
+    for (always_certify, gather) in
+        [(false, None), (false, Some(false)), (true, Some(false)), (false, Some(true))]
+    {
         let paths = Paths { always_certify, gather, ..Paths::default() };
         let mut engine = certified(model, 2, InstructionSet::best(), paths);
         assert_eq!(bits(&engine.search(&batch).unwrap()), expected);

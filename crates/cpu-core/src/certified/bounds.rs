@@ -2,6 +2,7 @@
 
 use contract::certificate::SLACK;
 
+use super::layout::RowScale;
 #[cfg(doc)]
 use super::layout::ZERO_LEVEL;
 
@@ -61,15 +62,18 @@ impl QueryBounds {
         [(least - error) as f32, (most + error) as f32]
     }
 
+    /// The lowest and highest possible score of a row with this scale, from the exact sum of all
+    /// of its bits with both planes of the query, less the bias.
+    pub(crate) fn of_sum(&self, sum: i64, scale: RowScale) -> [f32; 2] {
+        let score = sum as f64 * self.step * f64::from(scale.step());
+        let error = self.residual + self.norm * f64::from(scale.residual()) + f64::from(SLACK);
+        [round_down(score - error), round_up(score + error)]
+    }
+
     /// The lowest possible score of a row, from the lower bound that a scan for a sample found.
     pub(crate) fn of_sample(&self, bound: f32) -> f32 {
         let error = self.residual + f64::from(SLACK) + TO_FLOAT32;
         (f64::from(bound) * self.step - error) as f32
-    }
-
-    /// The maximum difference between a cosine and its rounded score.
-    pub(crate) fn error(&self, row_residual: f32) -> f64 {
-        self.residual + self.norm * f64::from(row_residual) + f64::from(SLACK)
     }
 }
 

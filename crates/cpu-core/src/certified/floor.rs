@@ -27,6 +27,11 @@ impl Floor {
         unordered(self.floor.load(Ordering::Relaxed))
     }
 
+    /// Raises it to a number that at least `k` rows that pass the query's filter reach.
+    pub(crate) fn raise(&self, least: f32) {
+        self.floor.fetch_max(ordered(least), Ordering::Relaxed);
+    }
+
     /// Offers lower bounds of the scores of rows that pass the query's filter. Each row may be
     /// offered only once.
     pub(crate) fn offer(&self, bounds: impl Iterator<Item = f32>) {

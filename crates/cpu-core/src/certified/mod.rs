@@ -11,7 +11,7 @@
 //! ```text
 //! floor ← the rank-th best lower bound in a sample of strips      sample.rs, for each query
 //!         or, of a set, the k-th best score of some members       members.rs
-//! each thread, while tasks of strips are left:                    worker.rs
+//! each thread, while tasks of strips are left:                    worker
 //!     for each strip and each query:
 //!         rows ← those whose upper bound, by its first plane, reaches the floor
 //!         for each of these rows that the filter's row set has:
@@ -68,7 +68,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use contract::certificate::{Lift, MAX_DIM};
-use contract::{EngineError, Hit, Precision, Query, SearchEngine};
+use contract::{EngineError, Hit, Precision, Query, RowBitmap, SearchEngine};
 
 use crate::InstructionSet;
 use crate::full_scan::{FullScanEngine, StartError};
@@ -84,7 +84,7 @@ pub use pass::FirstLook;
 use pass::{Look, Members, Pass};
 use plan::Plan;
 use rescore::Rescored;
-use row_table::ByRows;
+use row_table::{ByRows, RowTable};
 use score::Scorer;
 use tables::Tables;
 
@@ -252,12 +252,12 @@ impl CertifiedSearch {
         if self.paths.all_threads { most } else { shares.clamp(1, most) }
     }
 
-    /// Runs one certified pass for the queries at `indices`, whose sets have the rows of `members`
-    /// if there are such. Queries without a certificate stay unanswered.
+    /// Runs one certified pass for the queries at `indices`, all of which have this set if its
+    /// members are gathered. Queries without a certificate stay unanswered.
     fn certified(
         &mut self,
-        tables: &Tables,
-        members: Option<Members<'_>>,
+        (tables, by_rows): (&Tables, Option<&RowTable>),
+        gathered: Option<&RowBitmap>,
         batch: &[&Query],
         indices: &[usize],
         answers: &mut [Option<Vec<Hit>>],
@@ -281,10 +281,16 @@ impl CertifiedSearch {
         let few = columns.len() <= most && queries.iter().map(hits).sum::<usize>() <= most_hits;
         let fastest = if few { FirstLook::FourBits } else { FirstLook::EightBits };
         let first_look = self.paths.first_look.unwrap_or(fastest);
-        let rows = members.map_or(table.rows(), |members| members.bitmap.len());
+        let rows = gathered.map_or(table.rows(), RowBitmap::len);
         let threads = self.threads_for(columns.len(), rows, tables);
         let workers = Workers { pool, threads, instructions };
-        let look = Look { first: first_look, members };
+        // Each row that half-spaces of a formula may contain is scored, so they need both planes.
+        let may_change =
+            self.paths.first_look.is_none() && columns.iter().all(|column| column.is_query());
+        let shared = gathered.or_else(|| shared_set(&queries));
+        let members = shared.zip(by_rows).map(|(bitmap, table)| Members { bitmap, table });
+        let only_members = gathered.is_some();
+        let look = Look { first: first_look, may_change, members, only_members };
         let pass = Pass::new(tables, workers, look, &queries, columns, table, room);
         let found = workers.each(|| worker::run_tasks(&pass));
         let total = found.iter().flatten().map(Vec::len).sum::<usize>();
@@ -319,15 +325,15 @@ impl CertifiedSearch {
     /// Runs as many certified passes as these queries need.
     fn certified_in_passes(
         &mut self,
-        tables: &Tables,
-        members: Option<Members<'_>>,
+        tables: (&Tables, Option<&RowTable>),
+        gathered: Option<&RowBitmap>,
         batch: &[&Query],
         mut indices: &[usize],
         answers: &mut [Option<Vec<Hit>>],
     ) {
         while !indices.is_empty() {
             let (now, later) = indices.split_at(pass_length(batch, indices));
-            self.certified(tables, members, batch, now, answers);
+            self.certified(tables, gathered, batch, now, answers);
             indices = later;
         }
     }
@@ -384,9 +390,9 @@ impl CertifiedSearch {
         let (certified, full): (Vec<usize>, Vec<usize>) = others.into_iter().partition(suits);
         self.counters.full += full.len() as u64;
         if let Some(tables) = &tables {
+            let tables = (&**tables, by_rows.as_deref());
             for (bitmap, indices) in gathered {
-                let members = by_rows.as_deref().map(|table| Members { bitmap, table });
-                self.certified_in_passes(tables, members, queries, &indices, &mut answers);
+                self.certified_in_passes(tables, Some(bitmap), queries, &indices, &mut answers);
             }
             self.certified_in_passes(tables, None, queries, &certified, &mut answers);
         }
@@ -400,6 +406,16 @@ impl CertifiedSearch {
         }
         Ok(answers)
     }
+}
+
+/// The bitmap that all of these queries have.
+fn shared_set<'a>(queries: &[&'a Query]) -> Option<&'a RowBitmap> {
+    let (first, others) = queries.split_first()?;
+    let shared = first.filter.rows.bitmap()?;
+    let is_shared = |query: &&Query| {
+        query.filter.rows.bitmap().is_some_and(|bitmap| bitmap.id() == shared.id())
+    };
+    others.iter().all(is_shared).then_some(&**shared)
 }
 
 /// How many of these queries, from the first on, one pass takes; at least 1.

@@ -1,5 +1,5 @@
 //! One certified pass over the derived table: finds the candidates of each query. The state of its
-//! threads is in `worker.rs`.
+//! threads is in `worker`.
 
 use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -58,7 +58,7 @@ impl Ceiling {
     }
 }
 
-/// The rows that a pass looks at, one by one, instead of all rows.
+/// The rows of a set that all queries of a pass share, which can be looked at one by one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Members<'a> {
     /// The bitmap of the row sets of all of its queries.
@@ -77,17 +77,19 @@ impl Members<'_> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Look<'a> {
     pub(super) first: FirstLook,
-    /// `None`: all rows.
+    /// Whether a thread looks in another way while high halves rule out too few rows.
+    pub(super) may_change: bool,
+    /// `None`: queries have different sets, or there is no table by rows.
     pub(super) members: Option<Members<'a>>,
+    /// Whether only members are looked at, and no strips.
+    pub(super) only_members: bool,
 }
 
 /// The state shared by all threads of a pass.
 pub(crate) struct Pass<'a> {
     pub(super) tables: &'a Tables,
     pub(super) instructions: InstructionSet,
-    pub(super) first_look: FirstLook,
-    /// `None`: all rows.
-    pub(super) members: Option<Members<'a>>,
+    pub(super) look: Look<'a>,
     /// Sorted by the number of rows that they cover, most first, so that the queries of a task are
     /// always a prefix.
     pub(super) queries: &'a [&'a Query],
@@ -117,7 +119,7 @@ impl<'a> Pass<'a> {
     pub(crate) fn new(
         tables: &'a Tables,
         workers: Workers<'_>,
-        Look { first: first_look, members }: Look<'a>,
+        look: Look<'a>,
         queries: &'a [&'a Query],
         mut columns: Vec<Column<'a>>,
         table: Table<'a>,
@@ -144,7 +146,7 @@ impl<'a> Pass<'a> {
         let what = Sampled { queries, of_all_rows, columns: &columns, prepared: &prepared, table };
         let mut sampled = sample::sample(tables, workers, what);
         // The first tasks of members are as small as a sample of them.
-        if members.is_none() {
+        if !look.only_members {
             members::sample(queries, &units, table, workers, &mut sampled);
         }
         let mut changed = vec![false; columns.len()];
@@ -160,8 +162,7 @@ impl<'a> Pass<'a> {
         Self {
             tables,
             instructions: workers.instructions,
-            first_look,
-            members,
+            look,
             queries,
             row_limits,
             columns,

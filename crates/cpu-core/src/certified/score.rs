@@ -4,10 +4,14 @@ use contract::{Hit, Query, Ranking, Row, Table};
 
 use crate::InstructionSet;
 use crate::full_scan::dots::{Chunk, Dots, chunks_per_row, widen};
+use crate::instruction_set::{Kernel, Vectors, Work};
 use crate::prefetch::{Cache, prefetch, prefetch_line};
 
 /// Maximum number of rows that are scored together.
 pub(crate) const ROWS: usize = 16;
+
+/// Rows that are widened together: they stay in a first-level cache until they are multiplied.
+const TOGETHER: usize = 2;
 
 /// Scores rows of the table for one query.
 pub(crate) struct Scorer<'a> {
@@ -16,8 +20,8 @@ pub(crate) struct Scorer<'a> {
     instructions: InstructionSet,
     /// The query's vectors in float64, `[vectors, chunks_per_row]`.
     vectors: Vec<Chunk>,
-    /// `[ROWS, chunks_per_row]`.
-    rows: Vec<Chunk>,
+    /// `[TOGETHER, chunks_per_row]`.
+    widened: Vec<Chunk>,
     /// `[ROWS, vectors]`.
     dots: Vec<f64>,
     /// `[vectors, ROWS]`.
@@ -32,7 +36,7 @@ impl<'a> Scorer<'a> {
             table,
             instructions,
             vectors: Vec::new(),
-            rows: vec![Chunk::ZERO; ROWS * chunks_per_row(table.dim())],
+            widened: vec![Chunk::ZERO; TOGETHER * chunks_per_row(table.dim())],
             dots: Vec::new(),
             cosines: Vec::new(),
             scores: [f64::NAN; ROWS],
@@ -53,6 +57,14 @@ impl<'a> Scorer<'a> {
         }
     }
 
+    /// Starts to read these rows, which are scored soon.
+    pub(crate) fn prefetch(&self, rows: impl Iterator<Item = Row>, cache: Cache) {
+        for row in rows {
+            prefetch(self.table.row(row), cache);
+            prefetch_line(&raw const self.table.norms()[row.index()], cache);
+        }
+    }
+
     /// Those of these rows, at most [`ROWS`], that have a score and pass the filter.
     pub(crate) fn hits(
         &mut self,
@@ -69,17 +81,17 @@ impl<'a> Scorer<'a> {
     fn score(&mut self, rows: impl ExactSizeIterator<Item = Row> + Clone) -> &[f64] {
         let count = rows.len();
         let chunks = chunks_per_row(self.table.dim());
-        for row in rows.clone() {
-            prefetch(self.table.row(row), Cache::First);
-            prefetch_line(&raw const self.table.norms()[row.index()], Cache::First);
-        }
-        for (row, widened) in rows.clone().zip(self.rows.chunks_exact_mut(chunks)) {
-            widen(self.table.row(row), widened);
-        }
+        self.prefetch(rows.clone(), Cache::First);
         let vectors = self.query.vectors();
         let dots = &mut self.dots[..count * vectors.len()];
-        let (widened, queries) = (&self.rows[..count * chunks], &self.vectors[..]);
-        self.instructions.run(Dots { rows: widened, queries, chunks, dots });
+        self.instructions.run(DotsOfRows {
+            table: self.table,
+            rows: rows.clone(),
+            widened: &mut self.widened,
+            queries: &self.vectors,
+            chunks,
+            dots,
+        });
         let cosine = |dot: f64, norm: f64, row: Row| {
             self.table.score_of_dot(dot, norm, row).unwrap_or(f64::NAN)
         };
@@ -100,5 +112,38 @@ impl<'a> Scorer<'a> {
             }
         }
         &self.scores[..count]
+    }
+}
+
+/// The dot products `[rows, queries]` of rows of the table, which are widened here.
+struct DotsOfRows<'a, R> {
+    table: Table<'a>,
+    rows: R,
+    /// Room for some rows, `[TOGETHER, chunks]`.
+    widened: &'a mut [Chunk],
+    /// `[queries, chunks]`.
+    queries: &'a [Chunk],
+    chunks: usize,
+    dots: &'a mut [f64],
+}
+
+impl<R: ExactSizeIterator<Item = Row>> Kernel for DotsOfRows<'_, R> {
+    const WORK: Work = Work::Wide;
+
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vectors>(self, vectors: V) {
+        let Self { table, mut rows, widened, queries, chunks, dots } = self;
+        for dots in dots.chunks_mut(TOGETHER * queries.len() / chunks) {
+            let mut count = 0;
+            // In this order, no row is taken without room for it.
+            for (widened, row) in widened.chunks_exact_mut(chunks).zip(rows.by_ref()) {
+                widen(table.row(row), widened);
+                count += 1;
+            }
+            let rows = &widened[..count * chunks];
+            Dots { rows, queries, chunks, dots }.run(vectors);
+        }
     }
 }

@@ -25,7 +25,9 @@ pub(crate) fn chunks_per_row(dim: usize) -> usize {
 }
 
 /// Converts a vector to float64. The tail of the last chunk keeps its zeros.
+#[inline(always)] // So that it uses the instructions of the kernel that it is part of.
 pub(crate) fn widen(vector: &[f32], chunks: &mut [Chunk]) {
+    // Chunks of a constant length would be unrolled, and then gathered across.
     for (part, chunk) in vector.chunks(LANES).zip(chunks) {
         for (wide, &x) in chunk.0.iter_mut().zip(part) {
             *wide = f64::from(x);

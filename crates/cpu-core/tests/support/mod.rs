@@ -252,7 +252,7 @@ pub(crate) fn certified(
     paths: Paths,
 ) -> CpuEngine {
     let instructions = Some(instructions);
-    let by_rows = paths.gather.is_some();
+    let by_rows = paths.gather != Some(false);
     let options = Options { threads, instructions, paths, by_rows, ..Options::default() };
     let mut engine = CpuEngine::new(model.clone(), options).unwrap();
     engine.wait_for_tables();

@@ -6,7 +6,7 @@ use contract::Row;
 
 use super::scan::unfold;
 use super::{Asked, Block, Flagged, Space, compare};
-use crate::certified::layout::{BLOCK_ROWS, Line, STRIP_BLOCKS, STRIP_ROWS};
+use crate::certified::layout::{BLOCK_ROWS, Line, STRIP_BLOCKS, STRIP_ROWS, ZERO_LEVEL};
 use crate::instruction_set::{Kernel, Vectors, Work};
 use crate::prefetch::{Cache, prefetch};
 
@@ -95,6 +95,63 @@ impl Kernel for Gather<'_> {
             compare::find(vectors, strip, &[block(0), block(1)], sums, asked, found);
         }
     }
+}
+
+/// The sums of some rows with both planes of a query, `[2, query_lines]`. They count levels of rows
+/// from 0 in any set.
+pub(crate) struct BothPlanesOfRows<'a> {
+    pub(crate) rows: RowLines<'a>,
+    pub(crate) members: &'a [Row],
+    pub(crate) planes: &'a [Line],
+    /// Becomes `[members]`.
+    pub(crate) sums: &'a mut Vec<[i32; 2]>,
+}
+
+impl Kernel for BothPlanesOfRows<'_> {
+    const WORK: Work = Work::Products;
+
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vectors>(self, vectors: V) {
+        let Self { rows, members, planes, sums } = self;
+        sums.clear();
+        sums.resize(members.len(), [0; 2]);
+        let query_lines = planes.len() / 2;
+        let last = members.len().saturating_sub(1);
+        for first in (0..members.len()).step_by(TOGETHER) {
+            let mut some: [&[Line]; TOGETHER] = [&[]; TOGETHER];
+            for i in 0..TOGETHER {
+                some[i] = &rows.row(members[last.min(first + i)])[..query_lines];
+            }
+            for plane in 0..2 {
+                let query = &planes[plane * query_lines..][..query_lines];
+                let mut lanes = [vectors.splat(0); TOGETHER];
+                for j in 0..query_lines {
+                    let levels = vectors.load(&query[j]);
+                    for i in 0..TOGETHER {
+                        let row = vectors.load(&some[i][j]);
+                        lanes[i] = vectors.accumulate_row(lanes[i], row, levels);
+                    }
+                }
+                let bias = if V::SIGNED { bias_of(query) } else { 0 };
+                let totals = vectors.totals(lanes);
+                for (sums, total) in sums[first..].iter_mut().zip(totals) {
+                    sums[plane] = total + bias;
+                }
+            }
+        }
+    }
+}
+
+/// The sum of a plane's levels, times the level of zero.
+#[inline(always)]
+fn bias_of(plane: &[Line]) -> i32 {
+    let mut levels = 0;
+    for &level in bytemuck::cast_slice::<_, i8>(plane) {
+        levels += i32::from(level);
+    }
+    ZERO_LEVEL * levels
 }
 
 /// Brings the bytes of each row of a block together, `[BLOCK_ROWS, row_lines]`, with the scale for

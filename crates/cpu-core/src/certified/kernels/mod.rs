@@ -31,7 +31,7 @@ mod tests;
 use super::bounds::Threshold;
 use super::layout::{Layout, Line, STRIP_BLOCKS, STRIP_ROWS, Sums};
 use crate::prefetch::{Cache, prefetch_line};
-pub(crate) use gather::{BringTogether, Gather, RowLines, scale_of};
+pub(crate) use gather::{BothPlanesOfRows, BringTogether, Gather, RowLines, scale_of};
 pub(crate) use scan::{BothPlanes, Scan};
 
 /// Up to this many queries, unpacking a strip to memory for all queries does not pay.

@@ -1,19 +1,21 @@
 //! One thread of a certified pass: its share of the strips, and the candidates that it finds there.
 
-use std::ops::Range;
+mod gather;
+
 use std::sync::atomic::Ordering;
 
 use contract::Row;
 
-use super::bounds::{Threshold, round_down, round_up};
-use super::columns::Column;
-use super::floor::Floor;
-use super::kernels::{BothPlanes, Flagged, Gather, Purpose, Scan, Space, Strips};
-use super::layout::{BLOCK_ROWS, RowScale, STRIP_BLOCKS, STRIP_ROWS, Sums};
-use super::pass::{FirstLook, Members, Pass};
-use super::query::{PreparedBounds, PreparedQueries};
-use super::rescore::Candidate;
-use super::score::{ROWS, Scorer};
+use crate::certified::bounds::{Threshold, round_down, round_up};
+use crate::certified::columns::Column;
+use crate::certified::floor::Floor;
+use crate::certified::kernels::{BothPlanes, Flagged, Purpose, Scan, Space, Strips};
+use crate::certified::layout::{BLOCK_ROWS, RowScale, STRIP_BLOCKS, STRIP_ROWS, Sums};
+use crate::certified::pass::{FirstLook, Look, Members, Pass};
+use crate::certified::query::{PreparedBounds, PreparedQueries};
+use crate::certified::rescore::Candidate;
+use crate::certified::sample::best_scores;
+use crate::certified::score::{ROWS, Scorer};
 
 /// Maximum number of rows above their query's maximum score that a thread takes, per candidate that
 /// it has room for. Beyond this, a scan of all rows is better, because it can be cut into slices.
@@ -23,17 +25,26 @@ const ABOVE_PER_CANDIDATE: usize = 8;
 /// as long as a full pass, and no other query of its pass would be answered before.
 pub(super) const MOST_ABOVE: usize = 2048;
 
+/// If second looks are more than this part of the rows of a task, the next ones read all 8 bits at
+/// once: those of the members if possible, otherwise of all rows. Reading the other half of a row
+/// takes as long as a sixteenth of a second look.
+const DENSE: u64 = 16;
+
+/// For this many times as many strips; then high halves are tried again.
+const STRIPS_OF_ALL_BITS: usize = 16;
+
 /// One thread's share of a pass: takes tasks until none are left. Returns the candidates of each
 /// query.
 pub(super) fn run_tasks(pass: &Pass<'_>) -> Vec<Vec<Candidate>> {
     let end = pass.row_limits.first().copied().unwrap_or(0);
     // Where members are few, a task has as many of them, and not of rows, as any other.
-    let part = pass.members.map_or(STRIP_ROWS, Members::rows_of_strip);
+    let only_members = pass.look.members.filter(|_| pass.look.only_members);
+    let part = only_members.map_or(STRIP_ROWS, Members::rows_of_strip);
     let mut worker = Worker::new(pass);
     while let Some((first, last)) = pass.next_task(end.div_ceil(part)) {
         let rows = first * part..last * part;
         let active = pass.row_limits.partition_point(|&limit| limit > rows.start);
-        if let Some(members) = pass.members {
+        if let Some(members) = only_members {
             (0..active).for_each(|query| worker.refresh_threshold(query));
             worker.gather(members, rows, active);
             continue;
@@ -43,12 +54,29 @@ pub(super) fn run_tasks(pass: &Pass<'_>) -> Vec<Vec<Candidate>> {
         }
         // Floors that other threads have raised.
         (0..active).for_each(|query| worker.refresh_threshold(query));
-        worker.scan(first, last, active);
+        match worker.look_at(last - first) {
+            LookAt::Members(members) => worker.gather(members, rows, active),
+            LookAt::Strips(first_look) => worker.scan(first, last, first_look, active),
+        }
     }
     pass.second_looks.fetch_add(worker.second_looks, Ordering::Relaxed);
     let scored: u64 = worker.formulas.iter().flatten().map(|rows| rows.scored as u64).sum();
     pass.scored.fetch_add(scored, Ordering::Relaxed);
     worker.finish()
+}
+
+/// If a thread has found this many candidates of a query, and this many for each hit, the best of
+/// them are scored, and again when there are this many times as many. A score is a higher floor
+/// than a lower bound.
+const SCORED_FROM: usize = 256;
+const SCORED_FROM_PER_HIT: usize = 16;
+const SCORED_AGAIN: usize = 4;
+
+/// The rows that a thread looks at in a task.
+enum LookAt<'a> {
+    /// Only members, with all bits.
+    Members(Members<'a>),
+    Strips(FirstLook),
 }
 
 /// The state of one thread.
@@ -64,11 +92,16 @@ struct Worker<'a> {
     found: Vec<Flagged>,
     /// The members of a task.
     members: Vec<Row>,
+    again: gather::Again,
+    /// The number of candidates of each query when the best of them are scored.
+    scored_from: Vec<usize>,
     /// The lower bounds of each query's new candidates.
     lower_bounds: Vec<Vec<f32>>,
     /// Rows of each query that were above its maximum score.
     above: Vec<usize>,
     second_looks: u64,
+    /// The number of strips to look at in another way, because scores are dense at the threshold.
+    dense_strips: usize,
     /// For each query: `None` if it has no formula, or no half-space of it has contained a row yet.
     formulas: Vec<Option<Box<FormulaRows<'a>>>>,
 }
@@ -95,12 +128,15 @@ impl<'a> Worker<'a> {
             formulas: pass.queries.iter().map(|_| None).collect(),
             floors,
             candidates: vec![Vec::new(); queries],
+            scored_from: vec![SCORED_FROM; queries],
             space: Space::new(pass.tables.layout, pass.columns.len()),
             found: Vec::new(),
             members: Vec::new(),
+            again: gather::Again::default(),
             lower_bounds: vec![Vec::new(); queries],
             above: vec![0; queries],
             second_looks: 0,
+            dense_strips: 0,
         }
     }
 
@@ -126,9 +162,30 @@ impl<'a> Worker<'a> {
         }
     }
 
+    /// What to look at of the next `strips`.
+    fn look_at(&mut self, strips: usize) -> LookAt<'a> {
+        let Look { first, members, .. } = self.pass.look;
+        let is_dense = self.dense_strips > 0;
+        self.dense_strips = self.dense_strips.saturating_sub(strips);
+        match members {
+            _ if !is_dense => LookAt::Strips(first),
+            Some(members) => LookAt::Members(members),
+            None => LookAt::Strips(FirstLook::EightBits),
+        }
+    }
+
+    /// Takes notice of the second looks in so many strips.
+    fn end_first_look(&mut self, strips: usize, second_looks: u64) {
+        let rows = (strips * STRIP_ROWS) as u64;
+        if self.pass.look.may_change && second_looks * DENSE > rows {
+            self.dense_strips = strips * STRIPS_OF_ALL_BITS;
+        }
+    }
+
     /// Scans strips for the first `active` queries, then compares the rows found again.
-    fn scan(&mut self, first: usize, end: usize, active: usize) {
-        let Pass { tables, instructions, first_look, prepared, .. } = self.pass;
+    fn scan(&mut self, first: usize, end: usize, first_look: FirstLook, active: usize) {
+        let Pass { tables, instructions, prepared, .. } = self.pass;
+        let looks_before = self.second_looks;
         let layout = tables.layout;
         let strip_lines = STRIP_BLOCKS * layout.block_lines();
         let lines = first * strip_lines..end * strip_lines;
@@ -173,29 +230,8 @@ impl<'a> Worker<'a> {
             }
         }
         self.found = found;
-        self.end_task(active, *first_look == FirstLook::EightBits);
-    }
-
-    /// Looks at the members among these rows, wherever they are, for the first `active` queries.
-    fn gather(&mut self, members: Members<'_>, rows: Range<usize>, active: usize) {
-        let Pass { instructions, prepared, .. } = self.pass;
-        let columns = self.pass.first_columns[active];
-        let mut of_task = std::mem::take(&mut self.members);
-        of_task.clear();
-        of_task.extend(members.bitmap.members_in(rows));
-        let asked = prepared.planes(0, &self.thresholds[..columns]);
-        let rows = members.table.lines();
-        let (space, found) = (&mut self.space, &mut self.found);
-        instructions.run(Gather { rows, members: &of_task, asked, space, found });
-        let found = std::mem::take(&mut self.found);
-        for looked_at in &found {
-            let strip = &of_task[looked_at.strip as usize * STRIP_ROWS..];
-            let rows = looked_at.rows & u32::MAX >> STRIP_ROWS.saturating_sub(strip.len());
-            let place = |i: usize| (strip[i], members.table.scale(strip[i]));
-            self.take(looked_at.query as usize, rows, looked_at, place);
-        }
-        (self.found, self.members) = (found, of_task);
-        self.end_task(active, true);
+        self.end_first_look(end - first, self.second_looks - looks_before);
+        self.end_task(active, first_look == FirstLook::EightBits);
     }
 
     /// Scores what the task has kept for the first `active` queries, and raises their floors.
@@ -275,11 +311,9 @@ impl<'a> Worker<'a> {
             }
             self.second_looks += 1;
             let sum = PreparedQueries::joined([sums[0].0[r], sums[1].0[r]]) - bounds.bias;
-            let score = sum as f64 * bounds.step * f64::from(scale.step());
-            let error = bounds.error(scale.residual());
-            let upper = round_up(score + error);
+            let [lower, upper] = bounds.of_sum(sum, scale);
             if is_query {
-                self.admit(query, row, [round_down(score - error), upper]);
+                self.admit(query, row, [lower, upper]);
             } else if upper.is_nan() || upper >= column_floor {
                 self.score_later(query, row);
             }
@@ -350,11 +384,35 @@ impl<'a> Worker<'a> {
             pass.floors[query].offer(self.lower_bounds[query].drain(..));
             self.refresh_threshold(query);
         }
+        if self.candidates[query].len() >= self.scored_from[query] {
+            self.raise_by_scores(query);
+        }
         if self.candidates[query].len() > pass.room {
             self.make_room(query);
         }
         if self.above[query] > MOST_ABOVE.min(ABOVE_PER_CANDIDATE * pass.room) {
             self.give_up(query);
+        }
+    }
+
+    /// Raises the query's floor to the `k`-th best score of the candidates with the highest bounds.
+    fn raise_by_scores(&mut self, query: usize) {
+        let Pass { queries, table, instructions, .. } = *self.pass;
+        let (asked, found) = (queries[query], self.candidates[query].len());
+        self.scored_from[query] = found * SCORED_AGAIN;
+        // Candidates of formulas have been scored.
+        let is_query = self.pass.columns_of(query).all(|i| self.pass.columns[i].is_query());
+        if !is_query || found < asked.k.saturating_mul(SCORED_FROM_PER_HIT) {
+            return;
+        }
+        let mut bounds = self.candidates[query].clone();
+        let (best, _, _) =
+            bounds.select_nth_unstable_by(2 * asked.k, |a, b| b.upper.total_cmp(&a.upper));
+        let rows: Vec<Row> = best.iter().map(|candidate| candidate.row).collect();
+        let scores = best_scores(asked, &rows, table, instructions);
+        if let Some(&score) = scores.get(asked.k - 1) {
+            self.pass.floors[query].raise(round_down(self.pass.units[query].at_least(score)));
+            self.refresh_threshold(query);
         }
     }
 
