@@ -22,7 +22,7 @@
 use std::time::Duration;
 
 use contract::certificate::MAX_DIM;
-use contract::{Expansion, FullPassQuery, Query, Ranking, UsualCosts};
+use contract::{Expansion, Filter, FullPassQuery, Query, Ranking, UsualCosts};
 use rayon::ThreadPool;
 
 use super::ROW_COMPONENTS;
@@ -53,8 +53,9 @@ const USUAL_WORDS: std::ops::RangeInclusive<usize> = 3..=16;
 /// A query for more than this fraction of its rows is answered by the full scan.
 const LARGEST_PART: usize = 16;
 
-/// The same if the rows of its set are gathered.
+/// The same if the rows of its set are gathered; and rows of a scan that cost as much as a member.
 const LARGEST_GATHERED_PART: usize = 4;
+const ROWS_PER_MEMBER: usize = 3;
 
 /// A formula that costs more than this many plain queries takes a full pass, although that is
 /// slower: a search can't be cut into slices, so others would wait for all of it.
@@ -94,6 +95,8 @@ pub(crate) struct Costs {
     pub(crate) dim: usize,
     pub(crate) instructions: InstructionSet,
     pub(crate) always_certify: bool,
+    /// Whether there may be a table by rows, from which the members of sets are gathered.
+    pub(crate) by_rows: bool,
 }
 
 impl Costs {
@@ -111,26 +114,38 @@ impl Costs {
             Ranking::Formula(_) => {
                 part && !is_short
                     && filter.max_score.is_none()
-                    && self.estimate(query) <= LARGEST_FORMULA
+                    && self.estimate(query, filter.row_limit(self.rows)) <= LARGEST_FORMULA
             }
         };
         query.k > 0 && (fast || self.always_certify) && query.columns().is_some()
     }
 
     /// Whether the rows of the query's set may be gathered for it from the table by rows, with a
-    /// certificate: `always`, or unless scoring them all is as fast. Formulas are for few rows.
+    /// certificate: `always`, or unless scoring them all is as fast.
     pub(super) fn may_gather(&self, query: &Query, always: bool) -> bool {
-        let set = &query.filter.rows;
+        let Filter { rows: set, min_score: _, max_score } = &query.filter;
         let asked = expected_hits(query).saturating_add(set.excluded().len());
         let part = asked.saturating_mul(LARGEST_GATHERED_PART) <= set.at_most(self.rows);
-        let is_vector = matches!(query.ranking(), Ranking::Vector(_));
-        set.bitmap().is_some() && query.columns().is_some() && (always || is_vector && part)
+        let fast = match query.ranking() {
+            Ranking::Vector(_) => part,
+            Ranking::Formula(_) => {
+                let cost = || self.estimate(query, self.gathered_rows(query));
+                part && max_score.is_none() && cost() <= LARGEST_FORMULA
+            }
+        };
+        set.bitmap().is_some() && query.columns().is_some() && (always || fast)
     }
 
-    /// The cost of a query in a certified pass, in plain queries.
-    fn estimate(&self, query: &Query) -> usize {
+    /// Rows whose scan costs as much as gathering the members of the query's set, but no more than
+    /// it covers.
+    fn gathered_rows(&self, query: &Query) -> usize {
+        let set = &query.filter.rows;
+        set.at_most(self.rows).saturating_mul(ROWS_PER_MEMBER).min(set.row_limit(self.rows))
+    }
+
+    /// The cost of a query in a certified pass over the first `limit` rows, in plain queries.
+    fn estimate(&self, query: &Query, limit: usize) -> usize {
         let filter = &query.filter;
-        let limit = filter.row_limit(self.rows);
         let each = self.of_hits(expected_hits(query), limit, filter.rows.excluded().len())
             + filter.max_score.map_or(0, |_| self.of_ceiling());
         match query.ranking() {
@@ -211,13 +226,16 @@ impl Costs {
 
 impl UsualCosts for Costs {
     fn search(&self, query: &Query) -> usize {
+        if self.by_rows && query.k > 0 && self.may_gather(query, false) {
+            return self.estimate(query, self.gathered_rows(query));
+        }
         if !self.suits(query) {
             // Otherwise the search only finds out that a full pass has to answer it.
             let products = self.full_scan_products(query);
             let is_short = products <= SHORT_FULL_SCAN;
             return if is_short { 1 + products / PRODUCTS_PER_QUERY } else { 1 };
         }
-        self.estimate(query)
+        self.estimate(query, query.filter.row_limit(self.rows))
     }
 
     fn token(&self, text: &Expansion) -> usize {
@@ -242,7 +260,7 @@ impl UsualCosts for Costs {
 mod tests {
     use std::sync::Arc;
 
-    use contract::{Filter, Row, RowBitmap, RowSet, Table};
+    use contract::{Row, RowBitmap, RowSet, Table};
 
     use super::*;
 
@@ -250,7 +268,7 @@ mod tests {
     fn few_members_of_a_set_are_scored_and_more_are_scanned_for() {
         let (rows, dim) = (400_000, 300);
         let instructions = InstructionSet::best();
-        let costs = Costs { rows, dim, instructions, always_certify: false };
+        let costs = Costs { rows, dim, instructions, always_certify: false, by_rows: false };
         let (row, norms) = (vec![1.0; dim], [17.32]);
         let suits = |set: RowSet, k: usize| {
             let table = Table::new(&row, &norms, dim);
@@ -272,10 +290,32 @@ mod tests {
         assert!(always.suits(&few) && costs.search(&few) == 1);
     }
 
+    /// Without a table by rows they are scored, at 65,536 multiply-adds for a plain query.
+    #[test]
+    fn few_members_cost_no_more_than_a_plain_query_where_they_are_gathered() {
+        let (rows, dim) = (400_000, 300);
+        let (row, norms) = (vec![1.0; dim], [17.32]);
+        let table = Table::new(&row, &norms, dim);
+        for instructions in InstructionSet::available() {
+            for (step, k, most) in [(100, 10, 1), (100, 1000, 25), (rows / 20, 10, 1)] {
+                let members = (0..rows as u32).step_by(step).map(Row);
+                let set = RowSet::of(Arc::new(RowBitmap::of_rows(members, rows, "v")));
+                let query = Query::new(&table, row.clone().into(), k, Filter::of(set)).unwrap();
+                let [gathered, scored] = [true, false].map(|by_rows| {
+                    let always_certify = false;
+                    Costs { rows, dim, instructions, always_certify, by_rows }.search(&query)
+                });
+                assert!((1..=most).contains(&gathered), "{instructions}, {step}, {k}: {gathered}");
+                assert!(scored >= gathered, "{instructions}, {step}, {k}: {scored}");
+            }
+        }
+    }
+
     #[test]
     fn plain_queries_cost_one_and_larger_ones_more() {
         for instructions in InstructionSet::available() {
-            let of_table = |rows, dim| Costs { rows, dim, instructions, always_certify: false };
+            let of_table =
+                |rows, dim| Costs { rows, dim, instructions, always_certify: false, by_rows: true };
             for (rows, dim) in [(0, 1), (1, 300), (20_000, 100), (400_000, 50), (3_000_000, 300)] {
                 let cost = of_table(rows, dim);
                 assert_eq!((cost.of_hits(10, rows, 0), cost.of_hits(0, rows, 0)), (1, 1));

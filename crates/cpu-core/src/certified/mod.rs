@@ -230,7 +230,7 @@ impl CertifiedSearch {
             Deriving::nothing()
         };
         let (rows, dim, always_certify) = (table.rows(), table.dim(), paths.always_certify);
-        let costs = Costs { rows, dim, instructions, always_certify };
+        let costs = Costs { rows, dim, instructions, always_certify, by_rows: wanted };
         let counters = Counters::default();
         Ok(Self { full, paths, costs, deriving, by_rows, counters })
     }

@@ -58,14 +58,17 @@ impl<'a> Plan<'a> {
         }
         let row_lines = (costs.dim / 64 + 1) as f64;
         let of_query = OF_ROW + costs.dim as f64 / costs.instructions.products_per_nanosecond();
+        // A formula is scanned for as several vectors.
+        let columns = |group: &[usize]| -> f64 {
+            group.iter().map(|&index| batch[index].columns().unwrap_or(1) as f64).sum()
+        };
         let gather = |(bitmap, group): &(&RowBitmap, Vec<usize>)| {
-            let each = FAR_LINE * row_lines + OF_MEMBER * of_query * group.len() as f64;
+            let each = FAR_LINE * row_lines + OF_MEMBER * of_query * columns(group);
             bitmap.len() as f64 * each
         };
         // In a scan that other queries need anyway.
-        let beside = |(_, group): &(&RowBitmap, Vec<usize>)| {
-            costs.rows as f64 * of_query * group.len() as f64
-        };
+        let beside =
+            |(_, group): &(&RowBitmap, Vec<usize>)| costs.rows as f64 * of_query * columns(group);
         let (cheap, dear): (Vec<_>, Vec<_>) =
             gathered.into_iter().partition(|group| gather(group) <= beside(group));
         let scan = costs.rows as f64 * costs.dim as f64 * SCANNED_COMPONENT;
@@ -102,7 +105,7 @@ mod tests {
             Query::new(&table, row.clone().into(), 10, Filter::of(set.clone())).unwrap()
         };
         for instructions in InstructionSet::available() {
-            let costs = Costs { rows, dim, instructions, always_certify: false };
+            let costs = Costs { rows, dim, instructions, always_certify: false, by_rows: true };
             let plan = |sets: &[&RowSet], always: bool| {
                 let queries: Vec<Query> = sets.iter().map(|set| query(set)).collect();
                 let batch: Vec<&Query> = queries.iter().collect();
