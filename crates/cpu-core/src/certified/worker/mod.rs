@@ -30,8 +30,12 @@ pub(super) const MOST_ABOVE: usize = 2048;
 /// takes as long as a sixteenth of a second look.
 const DENSE: u64 = 16;
 
-/// For this many times as many strips; then high halves are tried again.
-const STRIPS_OF_ALL_BITS: usize = 16;
+/// For this many times as many strips; then high halves are tried again. Each time in vain, for
+/// twice as many, up to a limit.
+const DENSE_STRIPS: std::ops::RangeInclusive<usize> = 8..=128;
+
+/// Members that are more than this part of all rows take longer to read than all rows.
+const MOST_MEMBERS: f64 = 0.75;
 
 /// One thread's share of a pass: takes tasks until none are left. Returns the candidates of each
 /// query.
@@ -102,6 +106,8 @@ struct Worker<'a> {
     second_looks: u64,
     /// The number of strips to look at in another way, because scores are dense at the threshold.
     dense_strips: usize,
+    /// How many times as many they are the next time.
+    dense_again: usize,
     /// For each query: `None` if it has no formula, or no half-space of it has contained a row yet.
     formulas: Vec<Option<Box<FormulaRows<'a>>>>,
 }
@@ -137,6 +143,7 @@ impl<'a> Worker<'a> {
             above: vec![0; queries],
             second_looks: 0,
             dense_strips: 0,
+            dense_again: *DENSE_STRIPS.start(),
         }
     }
 
@@ -167,7 +174,10 @@ impl<'a> Worker<'a> {
         let Look { first, members, .. } = self.pass.look;
         let is_dense = self.dense_strips > 0;
         self.dense_strips = self.dense_strips.saturating_sub(strips);
-        match members {
+        let are_few = |members: &Members<'_>| {
+            members.bitmap.len() as f64 <= MOST_MEMBERS * members.bitmap.rows() as f64
+        };
+        match members.filter(are_few) {
             _ if !is_dense => LookAt::Strips(first),
             Some(members) => LookAt::Members(members),
             None => LookAt::Strips(FirstLook::EightBits),
@@ -177,8 +187,14 @@ impl<'a> Worker<'a> {
     /// Takes notice of the second looks in so many strips.
     fn end_first_look(&mut self, strips: usize, second_looks: u64) {
         let rows = (strips * STRIP_ROWS) as u64;
-        if self.pass.look.may_change && second_looks * DENSE > rows {
-            self.dense_strips = strips * STRIPS_OF_ALL_BITS;
+        if !self.pass.look.may_change {
+            return;
+        }
+        if second_looks * DENSE > rows {
+            self.dense_strips = strips * self.dense_again;
+            self.dense_again = (2 * self.dense_again).min(*DENSE_STRIPS.end());
+        } else {
+            self.dense_again = *DENSE_STRIPS.start();
         }
     }
 
@@ -230,7 +246,9 @@ impl<'a> Worker<'a> {
             }
         }
         self.found = found;
-        self.end_first_look(end - first, self.second_looks - looks_before);
+        if first_look == FirstLook::FourBits {
+            self.end_first_look(end - first, self.second_looks - looks_before);
+        }
         self.end_task(active, first_look == FirstLook::EightBits);
     }
 
