@@ -5,9 +5,9 @@
 //!
 //! VALUES is a file with an unsigned number of 16 bits for each row, little-endian; LIMITS are
 //! numbers between commas. A row is in the set of a limit if its number is lower. ROWS are the
-//! queries, k = 10, on one thread. Prints one JSON object: `name`, and `sets`, for each limit: `one`,
-//! the seconds of each query alone; `batch`, the seconds of a pass for all of them, five times;
-//! `rows`, the answers.
+//! queries, k = 10, on one thread. Prints one JSON object: `name`, and `sets`, for each limit:
+//! `one`, the seconds of each query alone; `batch`, the seconds of a pass for all of them, five
+//! times; `rows`, the answers.
 
 use std::error::Error;
 use std::sync::Arc;
