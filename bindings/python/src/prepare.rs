@@ -119,6 +119,7 @@ pub(crate) fn prepare<'py>(
         allow_numeric_words,
         skip_bad_rows,
         replace,
+        discard_changes: false,
     };
     let mut signals = Signals::default();
     let mut on_progress = |now: kindred::prepare::Progress| {

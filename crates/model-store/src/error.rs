@@ -57,6 +57,15 @@ pub enum ModelError {
         /// The versions this build reads and writes, such as `1 and 2`.
         supported: String,
     },
+    /// Rows of the model were changed, and the changes can't be read here.
+    #[error(
+        "rows of {} were changed, and here only models without changes can be opened: the folder \
+         `changes` beside it has what was changed", path.display()
+    )]
+    HasChanges {
+        /// The file of the vectors.
+        path: PathBuf,
+    },
     /// A file of the model does not have the size given in its header.
     #[error(
         "{} has {found} bytes instead of {expected}: the copy is incomplete or was changed; copy the model \

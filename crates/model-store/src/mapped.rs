@@ -27,8 +27,9 @@ impl Mapped {
         // SAFETY: the bytes of a mapping must not change while it is borrowed. A model folder is
         // written under a temporary name, renamed into place, and never changed (`prepare` replaces
         // the folder, not its files). Engines do the same with their files. This mapping is private
-        // and read-only. Editing the files of a served model would break this; the documentation
-        // forbids it.
+        // and read-only. One byte is an exception: the first change of a row raises a digit of the
+        // header, which is read when the model is opened and never again; either digit is right.
+        // Editing the files of a served model would break this; the documentation forbids it.
         let map = unsafe { Mmap::map(&file) }.map_err(ModelError::io("map", path))?;
         if let Some(reason) = lfs::reason(&map) {
             return Err(ModelError::BadInput { path: path.to_owned(), reason: reason.into() });

@@ -17,7 +17,7 @@ use crate::moves::{exchange, move_to_free_place, parent, replace_by, sync_folder
 pub(crate) struct NewFolder {
     kind: &'static FolderKind,
     out: PathBuf,
-    replace: bool,
+    replace: Replace,
     temporary: TempDir,
     /// Locked while this process works in the folder; `None` if the system has no locks.
     _lock: Option<File>,
@@ -29,12 +29,28 @@ pub(crate) struct NewFolder {
 pub(crate) struct FolderKind {
     /// All of its files. The first is always there.
     pub(crate) files: &'static [&'static str],
-    /// A folder that may be in it.
-    pub(crate) inner: Option<InnerFolder>,
+    /// Folders that may be in it.
+    pub(crate) inner: &'static [InnerFolder],
     /// If something else is there.
     pub(crate) is_other: &'static str,
     /// If one of this kind is there, and may not be replaced.
     pub(crate) is_taken: &'static str,
+}
+
+/// What may be replaced by a new folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Replace {
+    Nothing,
+    /// A folder of its kind, as it was made.
+    Unchanged,
+    /// With all that was changed since.
+    WithChanges,
+}
+
+impl From<bool> for Replace {
+    fn from(replace: bool) -> Self {
+        if replace { Self::Unchanged } else { Self::Nothing }
+    }
 }
 
 /// Parent folders created for the new one, and deleted with it.
@@ -63,6 +79,8 @@ pub(crate) struct InnerFolder {
     pub(crate) name: &'static str,
     /// Whether one of its files may have this name.
     pub(crate) is_own: fn(&str) -> bool,
+    /// Which of its files are changes, and what is said if they would be lost.
+    pub(crate) changes: Option<(fn(&str) -> bool, &'static str)>,
 }
 
 impl NewFolder {
@@ -70,7 +88,7 @@ impl NewFolder {
     const TEMPORARY: &str = ".kindred-prepare-";
 
     /// Checks that `out` may be written.
-    pub(crate) fn check(kind: &FolderKind, out: &Path, replace: bool) -> Result<(), ModelError> {
+    pub(crate) fn check(kind: &FolderKind, out: &Path, replace: Replace) -> Result<(), ModelError> {
         kind.check_free(&resolve(out)?, replace)
     }
 
@@ -78,7 +96,7 @@ impl NewFolder {
     pub(crate) fn beside(
         kind: &'static FolderKind,
         out: &Path,
-        replace: bool,
+        replace: Replace,
     ) -> Result<Self, ModelError> {
         let out = resolve(out)?;
         kind.check_free(&out, replace)?;
@@ -121,7 +139,7 @@ impl NewFolder {
         let out = &self.out;
         // Check again: something else may have appeared since the start.
         self.kind.check_free(out, self.replace)?;
-        if self.replace && out.exists() && !is_empty_folder(out) {
+        if self.replace != Replace::Nothing && out.exists() && !is_empty_folder(out) {
             exchange(self.path(), out).map_err(ModelError::io("replace", out))?;
             // Now the temporary folder contains the older one, and is deleted with it.
         } else {
@@ -139,18 +157,29 @@ impl NewFolder {
 
 impl FolderKind {
     /// `out` may be missing, an empty folder or, if requested, one of this kind.
-    fn check_free(&self, out: &Path, replace: bool) -> Result<(), ModelError> {
+    fn check_free(&self, out: &Path, replace: Replace) -> Result<(), ModelError> {
         let in_the_way = |reason| Err(ModelError::OutputInTheWay { path: out.to_owned(), reason });
         if !out.exists() || is_empty_folder(out) {
             Ok(())
         } else if !(out.join(self.files[0]).is_file() && self.holds_only_own_files(out)) {
             // Other files in the folder belong to the user, and would be lost with it.
             in_the_way(self.is_other)
-        } else if !replace {
-            in_the_way(self.is_taken)
         } else {
-            Ok(())
+            match (replace, self.lost_changes(out)) {
+                (Replace::Nothing, _) => in_the_way(self.is_taken),
+                (Replace::Unchanged, Some(reason)) => in_the_way(reason),
+                (Replace::Unchanged | Replace::WithChanges, _) => Ok(()),
+            }
         }
+    }
+
+    /// What is said of changes that would be lost with the folder, if it has any.
+    fn lost_changes(&self, out: &Path) -> Option<&'static str> {
+        self.inner.iter().find_map(|inner| {
+            let (is_change, reason) = inner.changes?;
+            let mut entries = fs::read_dir(out.join(inner.name)).ok()?.flatten();
+            entries.any(|entry| entry.file_name().to_str().is_some_and(is_change)).then_some(reason)
+        })
     }
 
     /// Whether it is a real folder with only such files.
@@ -162,7 +191,7 @@ impl FolderKind {
     fn holds_only_own_files(&self, path: &Path) -> bool {
         let is_file = |entry: &DirEntry| self.files.iter().any(|&own| entry.file_name() == own);
         let is_folder = |entry: &DirEntry| {
-            self.inner.as_ref().is_some_and(|inner| {
+            self.inner.iter().any(|inner| {
                 let is_own = |name: &OsStr| name.to_str().is_some_and(inner.is_own);
                 entry.file_name() == inner.name
                     && all_are(&entry.path(), |file| is_own(&file.file_name()))

@@ -7,6 +7,7 @@ use std::path::Path;
 use safetensors::tensor::{Metadata, SafeTensorError, SafeTensors, TensorInfo};
 use serde::Serialize;
 
+use super::raise::{CHANGES, lowered};
 use super::{Checksum, DATA_START, Layout, Provenance, format_version};
 use crate::ModelError;
 use crate::error::because;
@@ -118,6 +119,14 @@ impl Header {
 
     /// Reads and checks the header of a file. Cheap: reads nothing after the header.
     pub(crate) fn from_file(path: &Path, file: &[u8]) -> Result<Self, ModelError> {
+        match Self::of_base(path, file)? {
+            (header, false) => Ok(header),
+            (_, true) => Err(ModelError::HasChanges { path: path.to_owned() }),
+        }
+    }
+
+    /// The same of a model that may have changes beside it, and whether it has.
+    pub(crate) fn of_base(path: &Path, file: &[u8]) -> Result<(Self, bool), ModelError> {
         let not_a_model =
             |reason: &str| ModelError::NotAModel { path: path.to_owned(), reason: reason.into() };
         let metadata = read_safetensors_header(path, file)?;
@@ -126,7 +135,9 @@ impl Header {
         let found = texts
             .get("kindred_format")
             .ok_or_else(|| not_a_model("it was not written by kindred"))?;
-        let is_found = |metric: &Metric| *found == format_version(*metric).to_string();
+        let (head, has_changes) = lowered(&file[..file.len().min(DATA_START)]);
+        let changes = if has_changes { u32::from(CHANGES) } else { 0 };
+        let is_found = |metric: &Metric| *found == (format_version(*metric) + changes).to_string();
         let Some(metric) = Metric::ALL.into_iter().find(is_found) else {
             let (path, found) = (path.to_owned(), found.clone());
             let versions = Metric::ALL.map(|metric| format_version(metric).to_string());
@@ -140,10 +151,10 @@ impl Header {
             return Err(ModelError::Size { path, found, expected });
         }
         // Writing the parsed header again, with its checksum, must give the same bytes.
-        if header.to_bytes().as_deref() != Some(&file[..DATA_START]) {
+        if header.to_bytes().as_deref() != Some(&*head) {
             return Err(ModelError::damaged(path, "its header was changed after it was written"));
         }
-        Ok(header)
+        Ok((header, has_changes))
     }
 
     fn from_texts(

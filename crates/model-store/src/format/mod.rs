@@ -9,17 +9,20 @@
 //! - `words.fst`: a map from word to row, as the `fst` crate writes it;
 //! - `attributes`: a folder with the attributes of the rows, if they have any.
 //!
-//! A model folder is written in one step and never changes afterwards.
+//! A model folder is written in one step and never changes afterwards, but for one digit: the first
+//! change of a row raises the format version by 2.
 
 mod checksum;
 mod header;
 mod layout;
 mod provenance;
+mod raise;
 
 pub use checksum::Checksum;
 pub use header::{Checksums, Header};
 pub(crate) use layout::Layout;
 pub use provenance::Provenance;
+pub(crate) use raise::raise_format;
 
 use contract::Metric;
 
@@ -33,6 +36,8 @@ pub const INDEX_FILE: &str = "words.fst";
 pub(crate) const MODEL_FILES: [&str; 3] = [VECTORS_FILE, WORDS_FILE, INDEX_FILE];
 /// The folder of the attributes, inside the model's.
 pub const ATTRIBUTES_FOLDER: &str = "attributes";
+/// The folder of the changes, inside the model's.
+pub const CHANGES_FOLDER: &str = "changes";
 /// The description of a head, in a folder of its own: a folder that has it is no model's.
 pub(crate) const HEAD_FILE: &str = "head.json";
 
@@ -40,6 +45,7 @@ pub(crate) const HEAD_FILE: &str = "head.json";
 /// could misread the folder: one that knows only cosines would give wrong answers from a model
 /// under the dot product.
 pub const fn format_version(metric: Metric) -> u32 {
+    // Those with changes have 3 and 4.
     match metric {
         Metric::Cosine => 1,
         Metric::Dot => 2,

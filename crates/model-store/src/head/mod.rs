@@ -43,7 +43,7 @@ pub const WEIGHTS_FILE: &str = "weights.safetensors";
 
 static HEAD: FolderKind = FolderKind {
     files: &[HEAD_FILE, WEIGHTS_FILE],
-    inner: None,
+    inner: &[],
     is_other: "exists, but is not a head or holds other files too; choose another --out",
     is_taken: "already holds a head; choose another --out, or add --replace",
 };
@@ -63,7 +63,7 @@ pub fn about(folder: &Path) -> Result<About, HeadError> {
 /// # Errors
 /// If something is in the way, or the folder around it can't be written to.
 pub fn check_free(out: &Path, replace: bool) -> Result<(), HeadError> {
-    NewFolder::beside(&HEAD, out, replace)?;
+    NewFolder::beside(&HEAD, out, replace.into())?;
     Ok(())
 }
 

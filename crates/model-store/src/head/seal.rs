@@ -67,7 +67,7 @@ pub(super) fn write(
     description: &impl Serialize,
     weights: &[u8],
 ) -> Result<(), HeadError> {
-    let folder = NewFolder::beside(&HEAD, out, replace)?;
+    let folder = NewFolder::beside(&HEAD, out, replace.into())?;
     let json = to_json(description);
     folder.complete(&[(HEAD_FILE, json.as_bytes()), (WEIGHTS_FILE, weights)])?;
     Ok(())

@@ -8,27 +8,39 @@ use std::thread::{self, JoinHandle};
 
 use crate::ModelError;
 use crate::attributes::{AttributeFiles, is_own_file};
-use crate::format::{ATTRIBUTES_FOLDER, INDEX_FILE, MODEL_FILES, VECTORS_FILE, WORDS_FILE};
-use crate::whole::{FolderKind, InnerFolder, NewFolder};
+use crate::format::{
+    ATTRIBUTES_FOLDER, CHANGES_FOLDER, INDEX_FILE, MODEL_FILES, VECTORS_FILE, WORDS_FILE,
+};
+use crate::whole::{FolderKind, InnerFolder, NewFolder, Replace};
 
 static MODEL: FolderKind = FolderKind {
     files: &MODEL_FILES,
-    inner: Some(InnerFolder { name: ATTRIBUTES_FOLDER, is_own: is_own_file }),
+    inner: &[
+        InnerFolder { name: ATTRIBUTES_FOLDER, is_own: is_own_file, changes: None },
+        InnerFolder {
+            name: CHANGES_FOLDER,
+            is_own: |name| name == "lock" || name.ends_with(".log") || name.ends_with(".log.new"),
+            changes: Some((|name| name.ends_with(".log"), IS_CHANGED)),
+        },
+    ],
     is_other: "exists, but is not a model or holds other files too; choose another --out",
     is_taken: "already holds a model; choose another --out, or add --replace",
 };
+
+const IS_CHANGED: &str = "holds a model whose rows were changed, and the changes would be lost with \
+                          it; choose another --out, or add --discard-changes";
 
 /// A model's folder that appears complete or not at all.
 pub(crate) struct ModelFolder(NewFolder);
 
 impl ModelFolder {
     /// Checks that `out` may be written.
-    pub(crate) fn check(out: &Path, replace: bool) -> Result<(), ModelError> {
+    pub(crate) fn check(out: &Path, replace: Replace) -> Result<(), ModelError> {
         NewFolder::check(&MODEL, out, replace)
     }
 
     /// Creates a folder that will become `out`. First checks that `out` may be written.
-    pub(crate) fn beside(out: &Path, replace: bool) -> Result<Self, ModelError> {
+    pub(crate) fn beside(out: &Path, replace: Replace) -> Result<Self, ModelError> {
         NewFolder::beside(&MODEL, out, replace).map(Self)
     }
 

@@ -107,10 +107,10 @@ pub fn prepare_folder(
     on_progress: OnProgress<'_>,
 ) -> Result<Summary, ModelError> {
     // Check the output before any work, but create folders only after the input is open.
-    ModelFolder::check(out, options.replace)?;
+    ModelFolder::check(out, options.replaced())?;
     let can_not_write = |e| ModelError::io("write the model to", out)(e);
     let mut folder = None;
-    let create = || folder.insert(ModelFolder::beside(out, options.replace)?).create_vectors();
+    let create = || folder.insert(ModelFolder::beside(out, options.replaced())?).create_vectors();
     let (writer, summary, attributes) =
         read_rows(input, create, options, on_progress, can_not_write)?;
     let (vectors, words, index) =

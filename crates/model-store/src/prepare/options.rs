@@ -11,6 +11,7 @@ use super::encoding::TextEncoding;
 use super::separator::Separator;
 use crate::attributes::{AttributeDescription, AttributeType};
 use crate::format::Provenance;
+use crate::whole::Replace;
 
 /// The source of the vectors.
 #[derive(Debug, Clone, Copy)]
@@ -65,6 +66,19 @@ pub struct PrepareOptions {
     pub skip_bad_rows: bool,
     /// Replace an older model in the output folder.
     pub replace: bool,
+    /// Replace it also if its rows were changed: the changes are lost.
+    pub discard_changes: bool,
+}
+
+impl PrepareOptions {
+    /// What may be replaced.
+    pub(super) fn replaced(&self) -> Replace {
+        match (self.replace, self.discard_changes) {
+            (false, _) => Replace::Nothing,
+            (true, false) => Replace::Unchanged,
+            (true, true) => Replace::WithChanges,
+        }
+    }
 }
 
 /// The file with the attributes of a model's rows.

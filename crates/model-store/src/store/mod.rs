@@ -60,6 +60,18 @@ impl ModelStore {
     /// # Errors
     /// If the folder is not a model, has another format version, or is truncated or damaged.
     pub fn open(folder: &Path) -> Result<Self, ModelError> {
+        match Self::open_base(folder)? {
+            (model, false) => Ok(model),
+            (_, true) => Err(ModelError::HasChanges { path: folder.join(VECTORS_FILE) }),
+        }
+    }
+
+    /// Opens the base of a model that may have changes beside it, and tells whether it has: then
+    /// its rows are not all of the model's, and `Changes` has the others.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), which refuses a model with changes.
+    pub fn open_base(folder: &Path) -> Result<(Self, bool), ModelError> {
         let vectors_path = folder.join(VECTORS_FILE);
         if !vectors_path.is_file() {
             let is_closed = |e: io::Error| e.kind() == io::ErrorKind::PermissionDenied;
@@ -77,7 +89,7 @@ impl ModelStore {
             return Err(ModelError::NotAModel { path: folder.to_owned(), reason: reason.into() });
         }
         let vectors = Mapped::open(&vectors_path)?;
-        let header = Header::from_file(&vectors_path, &vectors)?;
+        let (header, has_changes) = Header::of_base(&vectors_path, &vectors)?;
         let open_sized = |name: &str, expected: u64| {
             let path = folder.join(name);
             let file = Mapped::open(&path)?;
@@ -92,7 +104,7 @@ impl ModelStore {
         let index = open_sized(INDEX_FILE, header.index_bytes)?;
         let attributes = open_attributes(folder, &header)?;
         let store = Self::from_parts(folder.to_owned(), header, vectors, words, index, attributes)?;
-        Ok(Self { on_disk: true, ..store })
+        Ok((Self { on_disk: true, ..store }, has_changes))
     }
 
     fn from_parts(

@@ -51,7 +51,7 @@ pub fn synth_folder(
     replace: bool,
     on_progress: &mut dyn FnMut(u32) -> ControlFlow<()>,
 ) -> Result<(), ModelError> {
-    let folder = ModelFolder::beside(out, replace)?;
+    let folder = ModelFolder::beside(out, replace.into())?;
     let can_not_write = |e| ModelError::io("write the model to", out)(e);
     let vectors = folder.create_vectors()?;
     let written = write(options, vectors, on_progress).map_err(can_not_write)?;
