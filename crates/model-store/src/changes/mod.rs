@@ -1,0 +1,295 @@
+//! Changes of rows beside an immutable base: batches of upserts and deletes, each applied as a
+//! whole, in a log that is on disk before anybody is told or shown.
+//!
+//! ```text
+//! callers: BatchBuilder checks rows and encodes them     batch/
+//!    │ commit: norms, checksums; each on its own thread
+//!    ▼
+//! queue: one caller works for all that wait              group.rs
+//!    │ positions; one write, one sync                    core.rs, writer.rs
+//!    ▼
+//! changes/00000001.log: header, then records             log_header.rs, record.rs
+//!    │ on disk
+//!    ▼
+//! state: rows, keys, dead rows ─▶ Snapshot, for readers  state/
+//! ```
+//!
+//! A batch's position is that of the batch before plus 1. Rows of the base come first; new and
+//! replaced rows follow by position, and no number is given twice. All calls to the system are in
+//! `storage/`, and tests stop, fail and forget at each of them. The bytes are in docs/formats.md.
+//!
+//! Why it is so:
+//!
+//! - **The first change raises one digit of the base's header, in place.** A table that was moved,
+//!   or a file that was renamed over it, would be missed by a copy whose files were listed before;
+//!   a copy of a large table would make the first change slow. Whoever reads the header meanwhile
+//!   sees one digit or the other, and both are right.
+//! - **A record says how much of its log was on disk** when it was written. So records that a power
+//!   cut left in any order are told from damage, which is never passed over.
+//! - **No byte of a log is written twice.** What could not be written whole is cut off and a new
+//!   log begun, so that a copy that is made meanwhile has a beginning of each log, and no mixture.
+//! - **A log names the one before and how much of it counts**, so nothing is written to a full log,
+//!   and a log that was cut or lost is noticed.
+//! - **Positions are reserved before batches without durability have them**, as databases do it
+//!   with sequences: what a power cut takes away is not given again.
+
+mod base;
+mod batch;
+mod commit;
+mod error;
+mod fields;
+mod group;
+mod log_header;
+mod record;
+mod replay;
+mod requests;
+mod schema;
+mod state;
+mod storage;
+#[cfg(test)]
+mod tests;
+mod values;
+mod writer;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+pub use batch::{BadRow, BadRows, Batch, BatchBuilder, MAX_BATCH_BYTES, MAX_KEY_BYTES, Upsert};
+pub use commit::{Committed, Durability};
+pub use error::ChangeError;
+pub use requests::{KEEP_REQUEST_KEYS, MAX_REQUEST_KEY_BYTES, MAX_REQUEST_KEYS};
+pub use schema::Schema;
+pub use state::{BaseKeys, Counts, DeadRows, Filled, Snapshot, TailPart, TailRow};
+
+use crate::ModelStore;
+use base::Base;
+use batch::Payload;
+use commit::{Core, Job, RequestOf};
+use group::Queue;
+use state::Prepared;
+use storage::{Disk, Storage};
+use writer::{Writer, take_lock};
+
+/// Batches of a group are written together up to this size, in bytes.
+const MAX_GROUP_BYTES: usize = 32 << 20;
+
+/// What a folder is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Access {
+    /// To read and to change it. One process may.
+    #[default]
+    Write,
+    /// To read it as it is now, beside a process that changes it.
+    Read,
+}
+
+/// How a folder of changes is opened.
+#[derive(Debug, Clone, Copy)]
+pub struct ChangeOptions {
+    /// What it is opened for.
+    pub access: Access,
+    /// A log of at least this size, in bytes, is full: it never changes again.
+    pub max_log_bytes: u64,
+}
+
+impl Default for ChangeOptions {
+    fn default() -> Self {
+        Self { access: Access::Write, max_log_bytes: 64 << 20 }
+    }
+}
+
+/// The changes beside a base.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use model_store::ModelStore;
+/// use model_store::changes::{BatchBuilder, Changes, ChangeOptions, Durability, Upsert};
+/// use model_store::prepare::{Input, PrepareOptions, prepare_folder};
+///
+/// # let scratch = tempfile::tempdir()?;
+/// # let folder = scratch.path().join("animals");
+/// let input = Input::Bytes { name: "animals", bytes: b"frog 1 2\ntoad 2 1\n" };
+/// let go_on = &mut |_| ControlFlow::Continue(());
+/// prepare_folder(input, &folder, &PrepareOptions::default(), go_on)?;
+///
+/// let changes = Changes::open(&folder, ChangeOptions::default())?;
+/// let mut batch = BatchBuilder::new(changes.schema());
+/// batch.upsert(Upsert { key: "newt", vector: &[3.0, 4.0], bias: None, attributes: &[] });
+/// batch.delete("toad");
+/// let batch = batch.finish()?.expect("it has rows");
+/// let committed = changes.commit(batch, Durability::Synced, None)?;
+/// assert_eq!((committed.position, committed.is_durable), (1, true));
+///
+/// let now = changes.snapshot();
+/// assert_eq!((now.live_rows(), now.row_of("toad")), (2, None));
+/// let newt = now.tail_row(now.row_of("newt").unwrap()).unwrap();
+/// assert_eq!((newt.row.0, newt.norm), (2, 5.0));
+/// assert!(ModelStore::open(&folder).is_err(), "the base alone is no longer the model");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Changes {
+    schema: Schema,
+    storage: Arc<dyn Storage>,
+    queue: Queue<Job, Result<Committed, ChangeError>>,
+    core: Mutex<Core>,
+    published: RwLock<Snapshot>,
+    model: Option<Arc<ModelStore>>,
+    now: fn() -> u64,
+}
+
+impl Changes {
+    /// Opens a model folder with its changes, if it has any. Reads all logs. A folder without
+    /// changes stays as it is until the first batch.
+    ///
+    /// # Errors
+    /// If the base can't be opened, a log is damaged in a place that was on disk, or another
+    /// process changes the rows and `access` is to write.
+    pub fn open(folder: &Path, options: ChangeOptions) -> Result<Self, ChangeError> {
+        let (model, has_changes) = ModelStore::open_base(folder)?;
+        let model = Arc::new(model);
+        let base = Base::of(&model, has_changes);
+        let mut changes = Self::with(Arc::new(Disk::new(folder)), &base, options)?;
+        changes.model = Some(model);
+        Ok(changes)
+    }
+
+    fn with(
+        storage: Arc<dyn Storage>,
+        base: &Base,
+        options: ChangeOptions,
+    ) -> Result<Self, ChangeError> {
+        let folder = storage.path("");
+        let is_there = storage.list().map_err(ChangeError::io("list", &folder))?.is_some();
+        let writes = options.access == Access::Write;
+        let lock = (is_there && writes).then(|| take_lock(&*storage)).transpose()?;
+        let replay::Replayed { state, requests, reserved, last } = replay::replay(&*storage, base)?;
+        if let Some(last) = last {
+            // What a process has left in the system's memory is not shown before it is on disk.
+            let name = replay::name_of(last.number);
+            storage.sync(&name).map_err(ChangeError::io("sync", &storage.path(&name)))?;
+            if writes {
+                storage.sync_names().map_err(ChangeError::io("sync", &folder))?;
+            }
+        }
+        let mut writer = None;
+        if writes {
+            let storage = Arc::clone(&storage);
+            let mut new = Writer::new(storage, base, options.max_log_bytes, lock);
+            new.go_on(state.position(), reserved, last)?;
+            writer = Some(new);
+        }
+        let schema = base.schema.clone();
+        Ok(Self {
+            published: RwLock::new(state.snapshot()),
+            core: Mutex::new(Core { schema: schema.clone(), state, requests, writer }),
+            schema,
+            storage,
+            queue: Queue::new(MAX_GROUP_BYTES),
+            model: None,
+            now: commit::now,
+        })
+    }
+
+    /// The base, if it was opened from a folder.
+    pub fn base(&self) -> Option<&Arc<ModelStore>> {
+        self.model.as_ref()
+    }
+
+    /// The shape of the rows, for batches.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The rows after the last batch. Every batch that was acknowledged before the call is in it.
+    pub fn snapshot(&self) -> Snapshot {
+        self.published.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Commits a batch, and waits until it is as durable as requested and visible. Callers on other
+    /// threads share a sync.
+    ///
+    /// With an idempotency key, a batch that was committed in the last 24 hours is not committed
+    /// again: the answer tells where it was. 100,000 keys are kept.
+    ///
+    /// # Errors
+    /// Nothing of the batch is kept then, and nothing of it is visible. After a failed sync, all
+    /// further batches are refused until the folder is opened again; the one of that sync may then
+    /// be there or not.
+    pub fn commit(
+        &self,
+        batch: Batch,
+        durability: Durability,
+        idempotency_key: Option<&str>,
+    ) -> Result<Committed, ChangeError> {
+        let job = self.job(batch, durability, idempotency_key)?;
+        let weight = job.record.bytes().len();
+        let work = |jobs: &mut [Job]| {
+            // A panic may have left a batch written and not shown.
+            let Ok(mut core) = self.core.lock() else {
+                return jobs.iter().map(|_| Err(self.panicked())).collect();
+            };
+            let outcomes = core.run(jobs, &*self.storage);
+            let snapshot = core.state.snapshot();
+            *self.published.write().unwrap_or_else(PoisonError::into_inner) = snapshot;
+            outcomes
+        };
+        self.queue.submit(job, weight, work).unwrap_or_else(|| Err(self.panicked()))
+    }
+
+    fn panicked(&self) -> ChangeError {
+        let reason = "a thread panicked while it wrote".into();
+        ChangeError::ReadOnly { path: self.storage.path(""), reason }
+    }
+
+    /// Syncs all batches, those without durability, too, and closes the log. It is done on drop as
+    /// well, without the error.
+    ///
+    /// # Errors
+    /// If the log can't be written or synced.
+    pub fn close(self) -> Result<(), ChangeError> {
+        self.core.lock().map_err(|_| self.panicked())?.close()
+    }
+
+    /// Everything that a batch needs before its turn.
+    fn job(
+        &self,
+        batch: Batch,
+        durability: Durability,
+        key: Option<&str>,
+    ) -> Result<Job, ChangeError> {
+        if batch.fingerprint != self.schema.fingerprint() {
+            return Err(ChangeError::OtherSchema);
+        }
+        let is_good = |key: &str| (1..=MAX_REQUEST_KEY_BYTES).contains(&key.len());
+        if let Some(key) = key.filter(|key| !is_good(key)) {
+            return Err(ChangeError::BadRequestKey { bytes: key.len() });
+        }
+        let Batch { mut record, upserts, .. } = batch;
+        let at = (self.now)();
+        if let Some(key) = key {
+            batch::add_request(&mut record, key, at);
+        }
+        let payload_crc = record::pad(&mut record);
+        let payload = Payload::again(&self.schema, &record.bytes()[record::HEADER_BYTES..]);
+        let payload = payload.expect("a builder makes batches of its schema");
+        let request = key.map(|key| RequestOf { key: key.into(), at, content: payload.content() });
+        let prepared = Prepared::new(&self.schema, &payload);
+        let prepared = Some(prepared.expect("a builder checks attributes"));
+        Ok(Job { record, payload_crc, prepared, upserts, durability, request })
+    }
+}
+
+impl Drop for Changes {
+    fn drop(&mut self) {
+        if let Ok(core) = self.core.get_mut() {
+            let _ = core.close();
+        }
+    }
+}
+
+impl fmt::Debug for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "changes at {:?}", self.snapshot())
+    }
+}

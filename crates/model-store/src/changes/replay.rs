@@ -1,0 +1,224 @@
+//! Reads all logs of a folder and applies their batches.
+//!
+//! Logs are numbered, and each names the one before and how much of it counts. A log that another
+//! one follows was on disk before: whatever is wrong with it is damage. The last log may end in
+//! records that were written and not yet on disk when the process or the machine stopped. They are
+//! dropped, unless a later record proves that they were (see [`record`]).
+
+use super::base::Base;
+use super::batch::Payload;
+use super::error::ChangeError;
+use super::fields::{Aligned, Fields};
+use super::log_header::{LOG_HEADER_BYTES, LogHeader, Previous};
+use super::record::{self, Kind, Record};
+use super::requests::{Answer, MAX_REQUEST_KEYS, Requests};
+use super::state::{Prepared, State};
+use super::storage::Storage;
+
+const EXTENSION: &str = ".log";
+
+/// The file of a log.
+pub(crate) fn name_of(number: u64) -> String {
+    format!("{number:08}{EXTENSION}")
+}
+
+/// The numbers of the logs among these files, ascending.
+pub(crate) fn numbers_in(names: &[String]) -> Vec<u64> {
+    let number = |name: &String| {
+        let number = name.strip_suffix(EXTENSION)?.parse().ok()?;
+        (name_of(number) == *name).then_some(number)
+    };
+    let mut numbers: Vec<u64> = names.iter().filter_map(number).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// The rows after all batches, and where the next one goes.
+pub(crate) struct Replayed {
+    pub(crate) state: State,
+    pub(crate) requests: Requests,
+    /// Positions up to this one may have been given to batches that are lost.
+    pub(crate) reserved: u64,
+    pub(crate) last: Option<LastLog>,
+}
+
+/// The log with the last batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LastLog {
+    pub(crate) number: u64,
+    pub(crate) id: u64,
+    pub(crate) previous: Option<Previous>,
+    /// The end of its last record.
+    pub(crate) bytes: u64,
+    /// Whether nothing follows that record.
+    pub(crate) is_clean: bool,
+}
+
+struct Log {
+    header: LogHeader,
+    content: Aligned,
+}
+
+/// Applies all batches of a folder to the rows of its base.
+pub(crate) fn replay(storage: &dyn Storage, base: &Base) -> Result<Replayed, ChangeError> {
+    let names = storage.list().map_err(ChangeError::io("list", &storage.path("")))?;
+    let numbers = numbers_in(&names.unwrap_or_default());
+    let mut replay = Replay {
+        storage,
+        base,
+        state: State::new(&base.schema, base.keys.clone(), base.rows),
+        requests: Requests::new(MAX_REQUEST_KEYS),
+        reserved: 0,
+    };
+    let Some((&first, others)) = numbers.split_first() else {
+        if base.has_changes {
+            let reason = "the base says that rows were changed, but there is no log of changes";
+            return Err(ChangeError::damaged(&storage.path(""), 0, reason));
+        }
+        return Ok(replay.finish(None));
+    };
+    let mut log = replay.load(first)?;
+    if log.header.previous.is_some() || log.header.after != 0 {
+        return Err(replay.damaged(&log, 32, "the logs before it are missing"));
+    }
+    for &number in others {
+        let next = replay.load(number)?;
+        let previous = next.header.previous.filter(|previous| previous.id == log.header.id);
+        let Some(previous) = previous.filter(|_| number == log.header.number + 1) else {
+            return Err(replay.damaged(&next, 32, "the log before it is missing"));
+        };
+        replay.take_whole(&log, previous.bytes)?;
+        if next.header.after != replay.state.position() {
+            return Err(replay.damaged(&next, 48, "it begins at another position"));
+        }
+        log = next;
+    }
+    let last = replay.take_last(&log)?;
+    Ok(replay.finish(Some(last)))
+}
+
+struct Replay<'a> {
+    storage: &'a dyn Storage,
+    base: &'a Base,
+    state: State,
+    requests: Requests,
+    reserved: u64,
+}
+
+impl Replay<'_> {
+    fn finish(self, last: Option<LastLog>) -> Replayed {
+        let Self { state, requests, reserved, .. } = self;
+        Replayed { state, requests, reserved, last }
+    }
+
+    fn damaged(&self, log: &Log, offset: usize, reason: impl Into<String>) -> ChangeError {
+        let path = self.storage.path(&name_of(log.header.number));
+        ChangeError::damaged(&path, offset, reason.into())
+    }
+
+    fn load(&self, number: u64) -> Result<Log, ChangeError> {
+        let name = name_of(number);
+        let path = self.storage.path(&name);
+        let content = self.storage.read(&name).map_err(ChangeError::io("read", &path))?;
+        let refused = |reason: String| ChangeError::damaged(&path, 0, reason);
+        let header = LogHeader::read(content.bytes()).map_err(refused)?;
+        let of = |version: &str| format!("it belongs to the base {version}");
+        if header.version != self.base.version {
+            let reason = format!("{}, not to {}", of(&header.version), self.base.version);
+            return Err(refused(reason));
+        }
+        if header.fingerprint != self.base.schema.fingerprint() {
+            return Err(refused("it was written for rows of another shape".to_owned()));
+        }
+        if header.number != number {
+            return Err(refused(format!("it is log {}", header.number)));
+        }
+        Ok(Log { header, content })
+    }
+
+    /// Applies the records of a log that another one follows: all of them up to `bytes`.
+    fn take_whole(&mut self, log: &Log, bytes: u64) -> Result<(), ChangeError> {
+        let content = usize::try_from(bytes).ok().and_then(|end| log.content.bytes().get(..end));
+        let Some(content) = content else {
+            let (found, reason) = (log.content.bytes().len(), "it was cut");
+            let reason = format!("{reason}: {found} bytes are left of {bytes}");
+            return Err(self.damaged(log, found, reason));
+        };
+        let end = self.take(log, content)?;
+        if end < content.len() {
+            return Err(self.damaged(log, end, "there is no whole record"));
+        }
+        Ok(())
+    }
+
+    /// Applies the records of the last log, and tells where they end.
+    fn take_last(&mut self, log: &Log) -> Result<LastLog, ChangeError> {
+        let content = log.content.bytes();
+        let LogHeader { number, id, previous, .. } = log.header;
+        let end = self.take(log, content)?;
+        if let Some(proof) = record::proof_of_damage(content, end, id) {
+            let reason = format!(
+                "there is no whole record, but when that at byte {proof} was written, there was one"
+            );
+            return Err(self.damaged(log, end, reason));
+        }
+        let dropped = content.len() - end;
+        if dropped > 0 {
+            tracing::warn!(
+                log = %self.storage.path(&name_of(number)).display(),
+                offset = end,
+                dropped,
+                position = self.state.position(),
+                "the log ends in a record that is incomplete or damaged: it is dropped, as one \
+                 that was being written when the process or the machine stopped"
+            );
+        }
+        Ok(LastLog { number, id, previous, bytes: end as u64, is_clean: dropped == 0 })
+    }
+
+    /// Applies records up to the first that is not whole, and tells where that is.
+    fn take(&mut self, log: &Log, content: &[u8]) -> Result<usize, ChangeError> {
+        self.reserved = log.header.reserved;
+        let mut offset = LOG_HEADER_BYTES;
+        while let Some(record) = record::read(content, offset, log.header.id) {
+            self.apply(&record).map_err(|reason| self.damaged(log, offset, reason))?;
+            offset = record.end;
+        }
+        Ok(offset)
+    }
+
+    fn apply(&mut self, record: &Record<'_>) -> Result<(), &'static str> {
+        let (last, position) = (self.state.position(), record.header.position);
+        match record.header.kind {
+            Kind::Reservation => {
+                let through = Fields(record.payload).u64().filter(|&through| through >= last);
+                self.reserved =
+                    through.filter(|_| position == last).ok_or("it reserves nothing")?;
+            }
+            Kind::Batch => {
+                let is_next = position == last + 1;
+                if !is_next && (self.reserved <= last || position != self.reserved + 1) {
+                    return Err("its position does not follow that of the batch before");
+                }
+                let payload = Payload::read(&self.base.schema, record.payload)?;
+                if !has_numbers_for(&self.state, payload.upserts()) {
+                    return Err("there are no numbers left for its rows");
+                }
+                let prepared = Prepared::new(&self.base.schema, &payload)?;
+                let counts = self.state.apply(&payload, prepared, position);
+                if let Some(request) = payload.request() {
+                    let answer = Answer { content: payload.content(), position, counts };
+                    self.requests.put(request.key, request.at, answer);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether there are row numbers for so many more rows.
+pub(crate) fn has_numbers_for(state: &State, rows: usize) -> bool {
+    // The last number stays free, as in tables.
+    u32::try_from(rows)
+        .is_ok_and(|rows| state.rows().checked_add(rows).is_some_and(|all| all < u32::MAX))
+}

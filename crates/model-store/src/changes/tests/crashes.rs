@@ -1,0 +1,153 @@
+//! The machine stops at every call that changes something, and forgets what was not synced.
+
+use super::naive::{Naive, NaiveBatch, open};
+use crate::changes::storage::simulated::{Random, Simulated};
+use crate::changes::{Changes, Durability};
+
+/// One history: batches, with the durability that each has, and when the folder is opened anew.
+struct Script {
+    batches: Vec<(NaiveBatch, Durability)>,
+    reopen_before: Option<usize>,
+    max_log_bytes: u64,
+}
+
+impl Script {
+    fn random(random: &mut Random) -> Self {
+        let none = random.below(3);
+        let batches = (0..3 + random.below(8)).map(|_| {
+            let durability = match none == 0 || (none == 1 && random.coin()) {
+                true => Durability::Synced,
+                false => Durability::None,
+            };
+            (NaiveBatch::random(random), durability)
+        });
+        let batches: Vec<_> = batches.collect();
+        let reopen_before = random.coin().then(|| random.below(batches.len()));
+        Self { batches, reopen_before, max_log_bytes: [130, 500, 1 << 20][random.below(3)] }
+    }
+
+    /// Commits all batches until the process is killed. For each that was acknowledged, the
+    /// position; and how many of them are durable.
+    fn run(&self, disk: &Simulated) -> Told {
+        let mut told = Told::default();
+        let mut changes = open(disk, self.max_log_bytes).unwrap();
+        for (index, (batch, durability)) in self.batches.iter().enumerate() {
+            if self.reopen_before == Some(index) {
+                told.durable = told.positions.len();
+                match changes.close().and_then(|()| open(disk, self.max_log_bytes)) {
+                    Ok(opened) => changes = opened,
+                    Err(_) => {
+                        // Killed while it closed or opened.
+                        told.durable = told.synced;
+                        return told;
+                    }
+                }
+            }
+            let before = changes.snapshot().position();
+            told.tried += 1;
+            match changes.commit(batch.built(changes.schema()), *durability, None) {
+                Ok(committed) => {
+                    told.positions.push(committed.position);
+                    if committed.is_durable {
+                        told.durable = told.positions.len();
+                        told.synced = told.durable;
+                    }
+                }
+                Err(_) => {
+                    assert_eq!(changes.snapshot().position(), before, "nobody sees a lost batch");
+                    return told;
+                }
+            }
+        }
+        told
+    }
+}
+
+#[derive(Default)]
+struct Told {
+    tried: usize,
+    positions: Vec<u64>,
+    durable: usize,
+    /// As `durable`, of which batches said so themselves.
+    synced: usize,
+}
+
+/// Checks a folder as the crash left it: it has the first batches, all that are durable among them.
+fn check(script: &Script, told: &Told, disk: &Simulated, context: &str) -> Changes {
+    let changes = open(disk, script.max_log_bytes)
+        .unwrap_or_else(|error| panic!("{context}: it does not open: {error}"));
+    let snapshot = changes.snapshot();
+    let mut naive = Naive::new();
+    let mut kept = 0;
+    while naive.check(&snapshot).is_err() || kept < told.durable {
+        assert!(kept < told.tried, "{context}: no first batches have these rows: {snapshot:?}");
+        naive.apply(&script.batches[kept].0);
+        kept += 1;
+    }
+    let last = told.positions.iter().take(kept).max().copied().unwrap_or(0);
+    assert!(snapshot.position() >= last, "{context}");
+    changes
+}
+
+#[test]
+fn whatever_the_disk_forgets_every_acknowledged_batch_is_there_and_no_half() {
+    let (seeds, images) = if cfg!(miri) { (1, 1) } else { (150, 4) };
+    let (mut points, mut dropped) = (0, 0);
+    for seed in 0..seeds {
+        let mut random = Random(seed);
+        let script = Script::random(&mut random);
+        let whole = Simulated::new();
+        script.run(&whole);
+        for stop in 0..whole.calls().len() {
+            let disk = Simulated::new().stop_after(stop);
+            let told = script.run(&disk);
+            for image in 0..images {
+                let context = format!("seed {seed}, call {stop}, image {image}");
+                // A process that is killed leaves what the system has in memory.
+                let left = if image == 0 { disk.live() } else { disk.after_crash(&mut random) };
+                let after = Simulated::of(left);
+                let changes = check(&script, &told, &after, &context);
+                // It goes on, and no position is given twice.
+                let mut seen = told.positions.clone();
+                seen.push(changes.snapshot().position());
+                let batch = NaiveBatch::random(&mut random);
+                let built = batch.built(changes.schema());
+                let committed = changes.commit(built, Durability::Synced, None).unwrap();
+                assert!(seen.iter().all(|&given| given < committed.position), "{context}");
+                let rows = changes.snapshot().rows();
+                drop(changes);
+                let again = open(&after, script.max_log_bytes);
+                let again = again.unwrap_or_else(|error| panic!("{context}: {error}")).snapshot();
+                assert_eq!((again.position(), again.rows()), (committed.position, rows));
+                points += 1;
+                dropped += usize::from(after.live().files.len() > 1);
+            }
+        }
+    }
+    assert!(cfg!(miri) || (points >= 10_000 && dropped > 1_000), "{points} points, {dropped}");
+}
+
+#[test]
+fn a_machine_that_stops_again_and_again_while_it_opens_loses_nothing() {
+    for seed in 0..if cfg!(miri) { 1 } else { 200 } {
+        let mut random = Random(seed);
+        let script = Script::random(&mut random);
+        let calls = {
+            let whole = Simulated::new();
+            script.run(&whole);
+            whole.calls().len()
+        };
+        let disk = Simulated::new().stop_after(random.below(calls));
+        let told = script.run(&disk);
+        let mut image = disk.after_crash(&mut random);
+        for round in 0..5 {
+            let next = Simulated::of(image.clone()).stop_after(random.below(6));
+            if let Ok(changes) = open(&next, script.max_log_bytes) {
+                drop(changes);
+            }
+            image = next.after_crash(&mut random);
+            let after = Simulated::of(image.clone());
+            check(&script, &told, &after, &format!("seed {seed}, round {round}"));
+        }
+    }
+}

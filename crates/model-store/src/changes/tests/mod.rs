@@ -1,0 +1,10 @@
+//! Changes against a naive table, on a disk that stops, fails and forgets, and on a real one.
+
+mod copies;
+mod crashes;
+mod damage;
+mod faults;
+mod folder;
+mod groups;
+mod histories;
+mod naive;
