@@ -1,5 +1,6 @@
 //! What the fuzz targets share: a file in, a model out, and what must hold of it.
 
+pub mod changes;
 pub mod checks;
 pub mod service;
 

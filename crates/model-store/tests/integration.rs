@@ -2,6 +2,7 @@
 //! tests.
 
 mod attributes;
+mod changes;
 mod damage;
 mod documented;
 mod formats;

@@ -22,7 +22,7 @@ fn of_target(target: &str) -> Vec<(Option<VectorsFormat>, bool)> {
         "detect" => vec![(None, false), (None, true)],
         "packed" => vec![(None, false)],
         // Changes of a folder, not files to prepare.
-        "model_folder" => vec![],
+        "model_folder" | "changes" => vec![],
         // Requests, not files.
         "expression" | "filter" | "npy_body" | "post_body" | "query_string" => vec![],
         // What heads are made of, and what is beside rows: the crate `kindred` runs them.
