@@ -1,13 +1,17 @@
 //! A column in memory: its values as typed slices, mapped and not parsed.
 
 use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
 
+use bytemuck::Pod;
 use rayon::prelude::*;
 
 use super::array::{Array, BOOLEAN, FLOAT64, INT64, MICROSECONDS, UINT32, UINT64};
 use super::attribute_type::AttributeType;
+use super::bins::{BINS, Bins, Ordered};
 use super::description::{AttributeDescription, ColumnEntry, Part};
 use super::dictionary::Dictionary;
+use super::postings::Postings;
 use super::value::Value;
 use crate::mapped::Mapped;
 use contract::Row;
@@ -31,12 +35,51 @@ pub struct Column {
 
 #[derive(Debug, Clone)]
 enum Data {
-    Integers(Array<i64>),
-    Numbers(Array<f64>),
+    Integers(Binned<i64>),
+    Numbers(Binned<f64>),
     Booleans(Array<u8>),
-    DateTimes(Array<i64>),
-    Texts { codes: Array<u32>, dictionary: Dictionary },
-    Lists { starts: Array<u64>, codes: Array<u32>, dictionary: Dictionary },
+    DateTimes(Binned<i64>),
+    Texts {
+        codes: Binned<u32>,
+        dictionary: Dictionary,
+        postings: Arc<OnceLock<Postings>>,
+    },
+    Lists {
+        starts: Array<u64>,
+        codes: Array<u32>,
+        dictionary: Dictionary,
+        postings: Arc<OnceLock<Postings>>,
+    },
+}
+
+/// Numbers with their bins, which are made when they are first needed.
+#[derive(Debug, Clone)]
+struct Binned<T> {
+    values: Array<T>,
+    bins: Arc<OnceLock<Bins<T>>>,
+}
+
+impl<T: Pod + Ordered> Binned<T> {
+    fn new(values: Array<T>) -> Self {
+        Self { values, bins: Arc::default() }
+    }
+
+    fn all(&self) -> &[T] {
+        self.values.all()
+    }
+
+    fn indexed(&self) -> (&[T], &Bins<T>) {
+        let values = self.values.all();
+        (values, self.bins.get_or_init(|| Bins::new(values)))
+    }
+
+    fn index_bytes(&self) -> usize {
+        self.bins.get().map_or(0, Bins::bytes)
+    }
+
+    fn whole_index_bytes(&self) -> usize {
+        Bins::<T>::bytes_of(self.all().len())
+    }
 }
 
 /// All values of a column, by its type.
@@ -69,6 +112,41 @@ pub enum Values<'a> {
     },
 }
 
+/// All values of a column with its index, by its type. Values are as in [`Values`].
+#[derive(Debug, Clone, Copy)]
+pub enum Indexed<'a> {
+    /// Integers with their bins.
+    Integers(&'a [i64], &'a Bins<i64>),
+    /// Numbers with their bins.
+    Numbers(&'a [f64], &'a Bins<f64>),
+    /// Booleans, which are bins themselves.
+    Booleans(&'a [u8]),
+    /// Date-times with their bins.
+    DateTimes(&'a [i64], &'a Bins<i64>),
+    /// Codes of texts with their bins.
+    Texts {
+        /// `[rows]`
+        codes: &'a [u32],
+        /// Those of the codes.
+        bins: &'a Bins<u32>,
+        /// The rows of each code, if there are more texts than bins.
+        postings: Option<&'a Postings>,
+        /// The texts.
+        dictionary: &'a Dictionary,
+    },
+    /// Lists of codes with the rows of each code.
+    Lists {
+        /// `[rows + 1]`
+        starts: &'a [u64],
+        /// Codes of the dictionary.
+        codes: &'a [u32],
+        /// The rows of each code.
+        postings: &'a Postings,
+        /// The texts.
+        dictionary: &'a Dictionary,
+    },
+}
+
 impl Column {
     /// Takes the files of a column. Checks sizes, and that every code and every start leads
     /// somewhere: it reads them once, on all cores.
@@ -86,23 +164,26 @@ impl Column {
         };
         let data = match kind {
             AttributeType::Integer => {
-                Data::Integers(Array::new(file(Part::Values), INT64, rows).map_err(in_values)?)
+                let values = Array::new(file(Part::Values), INT64, rows);
+                Data::Integers(Binned::new(values.map_err(in_values)?))
             }
             AttributeType::Number => {
-                Data::Numbers(Array::new(file(Part::Values), FLOAT64, rows).map_err(in_values)?)
+                let values = Array::new(file(Part::Values), FLOAT64, rows);
+                Data::Numbers(Binned::new(values.map_err(in_values)?))
             }
             AttributeType::Boolean => {
                 Data::Booleans(Array::new(file(Part::Values), BOOLEAN, rows).map_err(in_values)?)
             }
             AttributeType::DateTime => {
                 let values = Array::new(file(Part::Values), MICROSECONDS, rows);
-                Data::DateTimes(values.map_err(in_values)?)
+                Data::DateTimes(Binned::new(values.map_err(in_values)?))
             }
             AttributeType::Text => {
                 let codes = Array::new(file(Part::Codes), UINT32, rows);
                 let codes: Array<u32> = codes.map_err(in_part(Part::Codes))?;
                 check_codes(codes.all(), 0, *distinct).map_err(in_part(Part::Codes))?;
-                Data::Texts { codes, dictionary: dictionary(&mut file)? }
+                let (codes, dictionary) = (Binned::new(codes), dictionary(&mut file)?);
+                Data::Texts { codes, dictionary, postings: Arc::default() }
             }
             AttributeType::List => {
                 let starts = Array::new(file(Part::ListStarts), UINT64, rows + 1);
@@ -111,7 +192,8 @@ impl Column {
                 let codes = Array::new(file(Part::Codes), UINT32, end);
                 let codes: Array<u32> = codes.map_err(in_part(Part::Codes))?;
                 check_codes(codes.all(), 1, *distinct).map_err(in_part(Part::Codes))?;
-                Data::Lists { starts, codes, dictionary: dictionary(&mut file)? }
+                let dictionary = dictionary(&mut file)?;
+                Data::Lists { starts, codes, dictionary, postings: Arc::default() }
             }
         };
         let missing_bits = match missing {
@@ -185,10 +267,75 @@ impl Column {
             Data::Numbers(values) => Values::Numbers(values.all()),
             Data::Booleans(values) => Values::Booleans(values.all()),
             Data::DateTimes(values) => Values::DateTimes(values.all()),
-            Data::Texts { codes, dictionary } => Values::Texts { codes: codes.all(), dictionary },
-            Data::Lists { starts, codes, dictionary } => {
+            Data::Texts { codes, dictionary, .. } => {
+                Values::Texts { codes: codes.all(), dictionary }
+            }
+            Data::Lists { starts, codes, dictionary, .. } => {
                 Values::Lists { starts: starts.all(), codes: codes.all(), dictionary }
             }
+        }
+    }
+
+    /// All values, with an index for tests of all rows. The first call makes it: it reads all
+    /// values, which takes some 10 ms for two million, and of lists 20.
+    pub fn indexed(&self) -> Indexed<'_> {
+        match &self.data {
+            Data::Integers(values) => {
+                let (values, bins) = values.indexed();
+                Indexed::Integers(values, bins)
+            }
+            Data::Numbers(values) => {
+                let (values, bins) = values.indexed();
+                Indexed::Numbers(values, bins)
+            }
+            Data::Booleans(values) => Indexed::Booleans(values.all()),
+            Data::DateTimes(values) => {
+                let (values, bins) = values.indexed();
+                Indexed::DateTimes(values, bins)
+            }
+            Data::Texts { codes, dictionary, postings } => {
+                let (codes, bins) = codes.indexed();
+                let make = || Postings::of_texts(codes, dictionary.len());
+                let has_rare = has_rare(dictionary);
+                let postings = has_rare.then(|| postings.get_or_init(make));
+                Indexed::Texts { codes, bins, postings, dictionary }
+            }
+            Data::Lists { starts, codes, dictionary, postings } => {
+                let (starts, codes) = (starts.all(), codes.all());
+                let make = || Postings::of_lists(starts, codes, dictionary.len());
+                Indexed::Lists { starts, codes, postings: postings.get_or_init(make), dictionary }
+            }
+        }
+    }
+
+    /// Bytes of memory that the index takes once it is made.
+    pub(super) fn whole_index_bytes(&self) -> usize {
+        match &self.data {
+            Data::Integers(values) | Data::DateTimes(values) => values.whole_index_bytes(),
+            Data::Numbers(values) => values.whole_index_bytes(),
+            Data::Booleans(_) => 0,
+            Data::Texts { codes, dictionary, .. } => {
+                let (rows, distinct) = (codes.all().len(), dictionary.len());
+                let of_texts =
+                    if has_rare(dictionary) { Postings::bytes_of(rows, distinct) } else { 0 };
+                codes.whole_index_bytes() + of_texts
+            }
+            Data::Lists { codes, dictionary, .. } => {
+                Postings::bytes_of(codes.all().len(), dictionary.len())
+            }
+        }
+    }
+
+    /// Bytes of memory that the index takes; 0 until it is made.
+    pub fn index_bytes(&self) -> usize {
+        match &self.data {
+            Data::Integers(values) | Data::DateTimes(values) => values.index_bytes(),
+            Data::Numbers(values) => values.index_bytes(),
+            Data::Booleans(_) => 0,
+            Data::Texts { codes, postings, .. } => {
+                codes.index_bytes() + postings.get().map_or(0, Postings::bytes)
+            }
+            Data::Lists { postings, .. } => postings.get().map_or(0, Postings::bytes),
         }
     }
 
@@ -258,6 +405,11 @@ impl Column {
             _ => Ok(goes_on()),
         }
     }
+}
+
+/// Whether texts share bins, so that it takes longer to find the rare ones by their bins.
+fn has_rare(dictionary: &Dictionary) -> bool {
+    dictionary.len() >= BINS
 }
 
 /// Checks that codes are within the dictionary.
