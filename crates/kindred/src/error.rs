@@ -4,7 +4,7 @@ use contract::{AnalogyError, QueryError, Row, ScoringError};
 use model_store::{ModelStore, Words, mistaken_for, plus_in_url};
 
 use crate::expression::{ExpressionError, spaced};
-use crate::filter::FilterError;
+use crate::filter::{FilterError, SetError};
 use crate::heads::ScoresNotFinite;
 use crate::options;
 use crate::queue::SubmitError;
@@ -265,6 +265,15 @@ pub(crate) fn zero_row(model: &ModelStore, row: Row) -> Error {
         "the vector of `{word}` is zero: it has no direction, so it can't be compared or added"
     );
     Error::ZeroQuery { reason }
+}
+
+impl From<SetError> for Error {
+    fn from(error: SetError) -> Self {
+        match error {
+            SetError::Invalid(error) => error.into(),
+            SetError::Unwanted => Self::NotAnswered(SubmitError::DeadlinePassed),
+        }
+    }
 }
 
 impl From<FilterError> for Error {

@@ -1,19 +1,26 @@
 //! Looks the attributes and values of a filter up in the attributes of a model.
 
-use std::cmp::Ordering;
-
 use contract::Row;
 use model_store::ModelStore;
-use model_store::attributes::{Attributes, Dictionary, KEY, Values, parse_date_time};
+use model_store::attributes::{
+    Attributes, Bins, Classes, Dictionary, Indexed, KEY, Postings, parse_date_time,
+};
 
 use super::ast::{self, Condition, Expression, Operator, Place, Written};
 use super::error::{FilterError, FilterFault};
 use super::number::Number;
-use super::plan::{Codes, Node, Plan, Test, Wanted};
+use super::plan::{Binned, Node, Plan, Test};
+use super::wanted::{Codes, Wanted};
 use crate::text::cut;
 
 /// Names are alike from this on, by strsim's measure, where 1 is equal: as clap has it for flags.
 const ALIKE: f64 = 0.7;
+
+/// Up to this many texts are looked up by their rows, in each block of a plan.
+const MAX_LISTED: usize = 512;
+
+/// A row of a text takes as long as the bins of so many rows.
+const FEW_ROWS: usize = 16;
 
 /// A type of attributes, in the words of errors.
 struct Kind {
@@ -86,30 +93,59 @@ fn of_test<'a>(test: &ast::Test, model: &'a ModelStore) -> Result<Node<'a>, Filt
         return Err(unknown(&test.name, model));
     };
     let missing = column.missing_bits();
-    let test = match column.values() {
-        _ if test.condition == Condition::Exists => Test::Exists,
-        Values::Integers(values) => {
+    if test.condition == Condition::Exists {
+        return Ok(Node::Test { test: Test::Exists, missing });
+    }
+    let integers = |values, bins: &'a Bins<i64>, wanted: Wanted<i64>| {
+        let classes = bins.classes(|least, most| wanted.class(least, most));
+        Test::Integers(Binned { bins: bins.of_rows(), classes, values, wanted })
+    };
+    let test = match column.indexed() {
+        Indexed::Integers(values, bins) => {
             let range = |text: &str, operator| Some(Number::read(text)?.integers(operator));
-            Test::Integers(values, asked(&INTEGER).ordered(range)?)
+            integers(values, bins, asked(&INTEGER).ordered(range, |value| value as u64)?)
         }
-        Values::Numbers(values) => {
+        Indexed::Numbers(values, bins) => {
             let range = |text: &str, operator| Some(Number::read(text)?.numbers(operator));
-            Test::Numbers(values, asked(&NUMBER).ordered(range)?)
+            // Columns have no −0.
+            let wanted = asked(&NUMBER).ordered(range, |value: f64| (value + 0.0).to_bits())?;
+            let classes = bins.classes(|least, most| wanted.class(least, most));
+            Test::Numbers(Binned { bins: bins.of_rows(), classes, values, wanted })
         }
-        Values::DateTimes(values) => {
+        Indexed::DateTimes(values, bins) => {
             let range = |text: &str, operator| {
                 let micros = parse_date_time(text)?;
                 Some(Number::Whole(micros.into()).integers(operator))
             };
-            Test::Integers(values, asked(&DATE_TIME).ordered(range)?)
+            integers(values, bins, asked(&DATE_TIME).ordered(range, |value| value as u64)?)
         }
-        Values::Booleans(values) => Test::Booleans(values, asked(&BOOLEAN).booleans()?),
-        Values::Texts { codes, dictionary } => Test::Texts(codes, asked(&TEXT).codes(dictionary)?),
-        Values::Lists { starts, codes, dictionary } => {
-            Test::Lists { starts, codes, wanted: asked(&LIST).codes(dictionary)? }
+        Indexed::Booleans(values) => {
+            Test::Booleans(values, Classes::of_booleans(asked(&BOOLEAN).booleans()?))
+        }
+        Indexed::Texts { codes: values, bins, postings, dictionary } => {
+            let wanted = asked(&TEXT).codes(dictionary)?;
+            if let Some(listed) = postings.and_then(|all| listed(&wanted, all))
+                && listed.iter().map(|rows| rows.len()).sum::<usize>() < values.len() / FEW_ROWS
+            {
+                return Ok(Node::Test { test: Test::Listed(listed), missing });
+            }
+            let classes = bins.classes(|least, most| wanted.class(least, most));
+            Test::Texts(Binned { bins: bins.of_rows(), classes, values, wanted })
+        }
+        Indexed::Lists { starts, codes, postings, dictionary } => {
+            let wanted = asked(&LIST).codes(dictionary)?;
+            match listed(&wanted, postings) {
+                Some(listed) => Test::Listed(listed),
+                None => Test::Lists { starts, codes, wanted },
+            }
         }
     };
     Ok(Node::Test { test, missing })
+}
+
+/// The rows of each text that is wanted, if these are few.
+fn listed<'a>(wanted: &Codes, postings: &'a Postings) -> Option<Vec<&'a [Row]>> {
+    Some(wanted.up_to(MAX_LISTED)?.into_iter().map(|code| postings.of(code)).collect())
 }
 
 /// The error of an attribute that the model does not have.
@@ -171,10 +207,11 @@ impl<'t> Asked<'t> {
     }
 
     /// The values that are wanted of a type that has an order. `range` says for which values an
-    /// operator holds: from one to another.
+    /// operator holds: from one to another. `bits` are the same of equal values.
     fn ordered<T: Copy + PartialOrd>(
         self,
         range: impl Fn(&str, Operator) -> Option<(T, T)>,
+        bits: impl Fn(T) -> u64,
     ) -> Result<Wanted<T>, FilterError> {
         let range = |value: &Written, operator| self.read(value, range(&value.text, operator));
         match &self.test.condition {
@@ -200,9 +237,7 @@ impl<'t> Asked<'t> {
                         wanted.push(from);
                     }
                 }
-                wanted.sort_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
-                wanted.dedup();
-                Ok(Wanted::Any(wanted))
+                Ok(Wanted::one_of(wanted, bits))
             }
             Condition::Exists | Condition::StartsWith(_) => Err(self.operator()),
         }
@@ -233,7 +268,7 @@ impl<'t> Asked<'t> {
             return Ok(Codes::Range(dictionary.starting_with(&prefix.text)));
         }
         let codes = self.equals()?.iter().filter_map(|value| dictionary.code(&value.text));
-        Ok(Codes::of(codes.collect()))
+        Ok(Codes::one_of(codes.collect()))
     }
 
     /// The rows that are wanted by their words, ascending. Words that the model does not have are

@@ -16,6 +16,17 @@ pub struct FilterError {
     pub fault: FilterFault,
 }
 
+/// Why there is no set of a filter.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SetError {
+    /// The filter can't be used.
+    #[error(transparent)]
+    Invalid(#[from] FilterError),
+    /// Its caller did not want it any more before it was made.
+    #[error("the set of the filter was not made in time")]
+    Unwanted,
+}
+
 /// What is wrong with a filter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -39,15 +39,16 @@ mod plan;
 mod sets;
 mod terms;
 mod tokens;
+mod wanted;
 
 pub use ast::{Condition, Expression, Operator, Place, Test, Written};
 pub(crate) use check::alike;
 pub use check::check;
-pub use error::{FilterError, FilterFault};
+pub use error::{FilterError, FilterFault, SetError};
 pub use model_store::attributes::KEY;
 pub use parse::{MAX_LENGTH, MAX_NESTING, MAX_TESTS, MAX_VALUES, parse};
 pub use plan::Plan;
-pub use sets::{FilterCounts, FilterSets};
+pub use sets::{FilterCounts, FilterSets, SetsWhile};
 pub use terms::terms_of;
 
 #[cfg(test)]

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use contract::RowBitmap;
 use model_store::ModelStore;
+use model_store::attributes::Attributes;
 
 use super::check::check;
-use super::error::FilterError;
+use super::error::{FilterError, SetError};
 use super::parse::parse;
 
 /// Sets that are kept, however small they are.
@@ -45,7 +46,7 @@ struct Kept {
     /// By the forms of the filters.
     sets: HashMap<Arc<str>, Slot>,
     /// The forms of texts.
-    texts: HashMap<String, Arc<str>>,
+    texts: HashMap<Arc<str>, Arc<str>>,
     /// Of the sets with their forms, and of the texts.
     bytes: usize,
     /// Counts uses.
@@ -58,6 +59,8 @@ struct Kept {
 /// What is kept now, and what happened so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FilterCounts {
+    /// Bytes of the indexes of attributes, those that are made. Sets do not count.
+    pub index_bytes: usize,
     /// Sets that are kept.
     pub sets: usize,
     /// Bytes of these, and of the ways to write them.
@@ -74,11 +77,51 @@ pub struct FilterCounts {
 
 #[derive(Debug)]
 struct Slot {
-    /// Empty while the set is made.
-    set: Arc<OnceLock<Arc<RowBitmap>>>,
+    made: Arc<Made>,
     /// 0 until they are counted. Until then the set is not dropped.
     bytes: usize,
     last_use: u64,
+    /// The ways to write it that are kept.
+    texts: Vec<Arc<str>>,
+}
+
+/// A set of which each caller has a hold that waits for it.
+#[derive(Debug, Default)]
+struct Made {
+    /// Empty until the set is made.
+    set: OnceLock<Arc<RowBitmap>>,
+    /// Held by the caller that makes the set.
+    making: Mutex<()>,
+}
+
+/// The sets of filters for a caller that may no longer want them. Nothing stops those of a
+/// reference to [`FilterSets`].
+#[derive(Clone, Copy)]
+pub struct SetsWhile<'a> {
+    sets: &'a FilterSets,
+    goes_on: &'a dyn Fn() -> bool,
+}
+
+impl<'a> From<&'a FilterSets> for SetsWhile<'a> {
+    fn from(sets: &'a FilterSets) -> Self {
+        sets.wanted_while(&|| true)
+    }
+}
+
+impl SetsWhile<'_> {
+    /// The rows of the model that meet a filter, as [`FilterSets::of`] finds them.
+    ///
+    /// # Errors
+    /// If the text is no filter, or names what the model does not have; if the caller did not want
+    /// the set any more before it was made.
+    pub fn of(self, text: &str) -> Result<Arc<RowBitmap>, SetError> {
+        self.sets.of_while(text, self.goes_on)?.ok_or(SetError::Unwanted)
+    }
+
+    /// Whether the caller still wants sets.
+    pub(super) fn goes_on(&self) -> &dyn Fn() -> bool {
+        self.goes_on
+    }
 }
 
 impl FilterSets {
@@ -98,35 +141,56 @@ impl FilterSets {
         (size_of_val(model.table().components()) / 32).max(LEAST)
     }
 
-    /// The rows of the model that meet a filter. Takes about a nanosecond for each test of a row,
-    /// unless the set is kept. If callers want the same set at once, one makes it, and the others
-    /// wait.
+    /// The same sets for a caller that wants them as long as `goes_on` says so.
+    pub fn wanted_while<'a>(&'a self, goes_on: &'a dyn Fn() -> bool) -> SetsWhile<'a> {
+        SetsWhile { sets: self, goes_on }
+    }
+
+    /// The rows of the model that meet a filter. Takes about a sixth of a nanosecond for each test
+    /// of a row, unless the set is kept; the first test of an attribute makes its index. If callers
+    /// want the same set at once, one makes it, and the others wait.
     ///
     /// # Errors
     /// If the text is no filter, or names what the model does not have.
     pub fn of(&self, text: &str) -> Result<Arc<RowBitmap>, FilterError> {
+        Ok(self.of_while(text, &|| true)?.expect("nothing stops it"))
+    }
+
+    fn of_while(
+        &self,
+        text: &str,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Option<Arc<RowBitmap>>, FilterError> {
         {
             let mut kept = self.locked();
             if let Some(set) = kept.find(text) {
                 kept.hits += 1;
-                return Ok(set);
+                return Ok(Some(set));
             }
         }
         let filter = parse(text)?;
         let plan = check(&filter, &self.model)?;
         let form: Arc<str> = filter.to_string().into();
-        let slot = self.locked().slot(&form);
+        let made = self.locked().slot(&form);
         let mut is_new = false;
-        let set = slot.get_or_init(|| {
-            is_new = true;
-            plan.bitmap(self.model.version()).into()
-        });
+        {
+            let _alone = made.making.lock().unwrap_or_else(PoisonError::into_inner);
+            if made.set.get().is_none()
+                && let Some(set) = plan.bitmap_while(self.model.version(), goes_on)
+            {
+                is_new = made.set.set(set.into()).is_ok();
+            }
+        }
         let mut kept = self.locked();
+        let Some(set) = made.set.get().cloned() else {
+            kept.give_up(&form, made);
+            return Ok(None);
+        };
         *(if is_new { &mut kept.made } else { &mut kept.hits }) += 1;
-        kept.count(&form, set);
+        kept.count(&form, &set);
         kept.name(text, form);
         kept.make_room(self.most_bytes);
-        Ok(set.clone())
+        Ok(Some(set))
     }
 
     /// The set that a text names, if it is there. Nothing is read or made.
@@ -139,7 +203,8 @@ impl FilterSets {
         let kept = self.locked();
         let &Kept { bytes, hits, made, dropped, .. } = &*kept;
         let (sets, most_bytes) = (kept.sets.len(), self.most_bytes);
-        FilterCounts { sets, bytes, most_bytes, hits, made, dropped }
+        let index_bytes = self.model.attributes().map_or(0, Attributes::index_bytes);
+        FilterCounts { index_bytes, sets, bytes, most_bytes, hits, made, dropped }
     }
 
     fn locked(&self) -> MutexGuard<'_, Kept> {
@@ -157,18 +222,26 @@ impl Kept {
     /// The set that a text names.
     fn find(&mut self, text: &str) -> Option<Arc<RowBitmap>> {
         let form = self.texts.get(text)?.clone();
-        let set = self.slot(&form).get()?.clone();
+        let set = self.slot(&form).set.get()?.clone();
         self.count(&form, &set);
         Some(set)
     }
 
     /// The place of a filter's set.
-    fn slot(&mut self, form: &Arc<str>) -> Arc<OnceLock<Arc<RowBitmap>>> {
+    fn slot(&mut self, form: &Arc<str>) -> Arc<Made> {
         self.uses += 1;
-        let new = || Slot { set: Arc::default(), bytes: 0, last_use: 0 };
+        let new = || Slot { made: Arc::default(), bytes: 0, last_use: 0, texts: Vec::new() };
         let slot = self.sets.entry(form.clone()).or_insert_with(new);
         slot.last_use = self.uses;
-        slot.set.clone()
+        slot.made.clone()
+    }
+
+    /// Leaves a set that was not made, unless others wait for it.
+    fn give_up(&mut self, form: &str, made: Arc<Made>) {
+        // Holds are taken, and those of sets that were not made are dropped, under one lock.
+        if Arc::strong_count(&made) == 2 {
+            self.sets.remove(form);
+        }
     }
 
     /// Counts the bytes of a set that was made. It may take more at each use, by its parts.
@@ -186,11 +259,14 @@ impl Kept {
             return;
         }
         if self.texts.len() >= MAX_TEXTS {
-            self.bytes -= self.texts.keys().map(String::len).sum::<usize>();
+            self.bytes -= self.texts.keys().map(|text| text.len()).sum::<usize>();
             self.texts.clear();
+            self.sets.values_mut().for_each(|slot| slot.texts.clear());
         }
-        if self.texts.insert(text.to_owned(), form).is_none() {
+        let text: Arc<str> = text.into();
+        if self.texts.insert(text.clone(), form.clone()).is_none() {
             self.bytes += text.len();
+            self.sets.entry(form).and_modify(|slot| slot.texts.push(text));
         }
     }
 
@@ -198,15 +274,14 @@ impl Kept {
     fn make_room(&mut self, most_bytes: usize) {
         while self.sets.len() > MAX_SETS || self.bytes > most_bytes {
             let counted = self.sets.iter().filter(|(_, slot)| slot.bytes > 0);
-            let Some((oldest, slot)) = counted.min_by_key(|(_, slot)| slot.last_use) else {
+            let Some((oldest, _)) = counted.min_by_key(|(_, slot)| slot.last_use) else {
                 return;
             };
-            self.bytes -= slot.bytes;
             let oldest = oldest.clone();
-            self.sets.remove(&oldest);
+            let Some(slot) = self.sets.remove(&oldest) else { return };
             self.dropped += 1;
-            let of_oldest = self.texts.extract_if(|_, form| *form == oldest);
-            self.bytes -= of_oldest.map(|(text, _)| text.len()).sum::<usize>();
+            self.bytes -= slot.bytes + slot.texts.iter().map(|text| text.len()).sum::<usize>();
+            slot.texts.iter().for_each(|text| drop(self.texts.remove(text)));
         }
     }
 }
@@ -253,6 +328,37 @@ mod tests {
         assert!(ids.iter().all(|id| *id == ids[0]) && sets.counts().sets == 1, "{ids:?}");
         let FilterCounts { hits, made, .. } = sets.counts();
         assert_eq!((hits, made), (3, 1));
+    }
+
+    #[test]
+    fn a_set_that_nobody_wants_any_more_is_left_and_made_for_the_next() {
+        let sets = sets(1 << 20);
+        let unwanted = sets.wanted_while(&|| false).of("key = w1");
+        assert_eq!(unwanted.unwrap_err(), SetError::Unwanted);
+        assert_eq!(sets.counts(), FilterCounts { most_bytes: 1 << 20, ..FilterCounts::default() });
+        assert!(sets.locked().sets.is_empty());
+        // One leaves it while another waits for it.
+        let (begun, goes_on) = (Barrier::new(2), Barrier::new(2));
+        let leaves = || {
+            begun.wait();
+            goes_on.wait();
+            false
+        };
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| sets.wanted_while(&leaves).of("key = w1").map(|_| ()));
+            begun.wait();
+            let second = scope.spawn(|| sets.of("key = w1").unwrap().len());
+            while sets.locked().uses < 3 {
+                std::thread::yield_now();
+            }
+            goes_on.wait();
+            assert_eq!(first.join().unwrap(), Err(SetError::Unwanted));
+            assert_eq!(second.join().unwrap(), 1);
+        });
+        let FilterCounts { sets: kept, made, hits, .. } = sets.counts();
+        assert_eq!((kept, made, hits), (1, 1, 0));
+        // What is there needs no time.
+        assert!(sets.wanted_while(&|| false).of("key = w1").is_ok());
     }
 
     #[test]
@@ -313,8 +419,8 @@ mod tests {
         let of_sets = kept
             .sets
             .iter()
-            .map(|(form, slot)| form.len() + slot.set.get().map_or(0, |set| set.bytes()));
-        let of_texts = kept.texts.keys().map(String::len);
+            .map(|(form, slot)| form.len() + slot.made.set.get().map_or(0, |set| set.bytes()));
+        let of_texts = kept.texts.keys().map(|text| text.len());
         assert_eq!(kept.bytes, of_sets.chain(of_texts).sum::<usize>());
         assert_eq!(kept.sets.len(), MAX_SETS);
         assert!(kept.texts.len() <= MAX_TEXTS && kept.texts.len() >= MAX_SETS);

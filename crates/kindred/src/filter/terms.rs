@@ -6,25 +6,31 @@ use contract::{Row, RowBitmap, RowSet};
 use model_store::head::Expander;
 
 use super::check::check;
-use super::error::FilterError;
+use super::error::SetError;
 use super::parse::parse;
-use super::sets::FilterSets;
+use super::sets::SetsWhile;
 
 /// The terms of an expander that meet a filter; all of them without one. `sets` are those of the
 /// model that the expander was made for. They keep what is found of this model's rows; the rows of
 /// another folder, which has an expander's terms, are looked at each time.
 ///
 /// # Errors
-/// If the text is no filter, or names what the model with the terms does not have.
-pub fn terms_of(
-    sets: &FilterSets,
+/// If the text is no filter, or names what the model with the terms does not have; if the caller
+/// did not want the terms any more before they were found.
+pub fn terms_of<'a>(
+    sets: impl Into<SetsWhile<'a>>,
     expander: &Expander,
     filter: Option<&str>,
-) -> Result<RowSet, FilterError> {
+) -> Result<RowSet, SetError> {
     let Some(text) = filter else { return Ok(RowSet::all()) };
+    let sets = sets.into();
     let rows = match expander.terms_folder() {
         None => sets.of(text)?,
-        Some(model) => Arc::new(check(&parse(text)?, model)?.bitmap(model.version())),
+        Some(model) => {
+            let plan = check(&parse(text)?, model)?;
+            let found = plan.bitmap_while(model.version(), sets.goes_on());
+            Arc::new(found.ok_or(SetError::Unwanted)?)
+        }
     };
     let Some(of_terms) = expander.term_rows() else { return Ok(RowSet::of(rows)) };
     let terms = (0u32..).map(Row).zip(of_terms).filter(|(_, row)| rows.contains(**row));
@@ -42,6 +48,7 @@ mod tests {
     use model_store::prepare::{Input, PrepareOptions, prepare_folder};
 
     use super::*;
+    use crate::filter::{FilterError, FilterSets};
 
     fn tokens() -> Tokens {
         Tokens { tokeniser: Tokeniser::Words, lower_case: false, limit: 9, cut: Cut::End }
@@ -68,7 +75,8 @@ mod tests {
         assert_eq!((members(&found, 4), found.fits(4)), (vec![1, 3], true));
         let same = sets.of("key IN [d, x, b]").unwrap();
         assert_eq!(found.bitmap().unwrap().id(), same.id(), "it is kept");
-        assert_eq!(terms_of(&sets, &all, Some("prize < 3")).unwrap_err().column, 1);
+        let wrong = terms_of(&sets, &all, Some("prize < 3"));
+        assert!(matches!(wrong, Err(SetError::Invalid(FilterError { column: 1, .. }))));
 
         let rows = Some(vec![Row(0), Row(1), Row(3)]);
         let weights = ExpanderWeights { rows, ..Default::default() };

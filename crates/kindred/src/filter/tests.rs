@@ -1,5 +1,6 @@
 //! Filters by example.
 
+mod large;
 mod naive;
 mod random;
 

@@ -19,7 +19,7 @@ use super::look_up::{look_up, row_of, unknown_words};
 use super::pick::{Fold, Pick, Rule};
 use super::target::{Target, WordWithWeight};
 use super::text::tokens;
-use crate::filter::FilterSets;
+use crate::filter::SetsWhile;
 use crate::options::{DEFAULT_K, MAX_K, Unknown, WithAttributes, must_be};
 use crate::text::cut;
 use crate::{Error, Method, Options};
@@ -37,14 +37,19 @@ impl Common {
     /// filter that they have in common, unless it is among `sets`.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for an option that is out of bounds; [`Error::InvalidFilter`].
-    pub fn new(model: &ModelStore, sets: &FilterSets, mut options: Options) -> Result<Self, Error> {
+    /// [`Error::InvalidValue`] for an option that is out of bounds; [`Error::InvalidFilter`];
+    /// [`Error::NotAnswered`] if the set was not wanted any more.
+    pub fn new<'a>(
+        model: &ModelStore,
+        sets: impl Into<SetsWhile<'a>>,
+        mut options: Options,
+    ) -> Result<Self, Error> {
         let words = options.exclude.take();
         let excluded = words.map(|words| Excluded::new(model, words)).transpose()?;
         if let Some(wrong) = options.out_of_bounds() {
             return Err(Error::out_of_bounds(wrong));
         }
-        let within = options.filter.take().map(|filter| sets.of(&filter));
+        let within = options.filter.take().map(|filter| sets.into().of(&filter));
         Ok(Self { options, excluded, within: within.transpose()? })
     }
 }
@@ -84,10 +89,11 @@ impl Checked {
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for the first option that is out of bounds;
-    /// [`Error::InvalidRequest`] for a minimum score above the maximum; [`Error::InvalidFilter`].
-    pub fn new(
+    /// [`Error::InvalidRequest`] for a minimum score above the maximum; [`Error::InvalidFilter`];
+    /// [`Error::NotAnswered`] if the set was not wanted any more.
+    pub fn new<'a>(
         model: &ModelStore,
-        sets: &FilterSets,
+        sets: impl Into<SetsWhile<'a>>,
         own: Options,
         common: Option<&Common>,
     ) -> Result<Self, Error> {
@@ -154,7 +160,7 @@ impl Checked {
         };
         // The last check, because it takes the longest.
         let within = match (filter, common) {
-            (Some(filter), _) => Some(sets.of(&filter)?),
+            (Some(filter), _) => Some(sets.into().of(&filter)?),
             (None, Some(common)) => common.within.clone(),
             (None, None) => None,
         };

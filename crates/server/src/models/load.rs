@@ -8,7 +8,6 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use kindred::attributes::Attributes;
 use kindred::contract::Engine;
 use kindred::filter::FilterSets;
 use kindred::{ModelError, ModelStore};
@@ -414,13 +413,13 @@ fn check_memory(
 }
 
 /// Bytes of memory that another model needs: its files, which are mapped, the derived table of its
-/// engine, with a byte for each component, or two of them with attributes, and the sets of its
-/// filters.
+/// engine, with a byte for each component, or two of them with attributes, the indexes of its
+/// attributes, and the sets of its filters.
 fn needed_memory(model: &ModelStore) -> u64 {
     let (rows, dim) = (model.rows() as u64, model.dim() as u64);
     let (header, rounded_dim) = (model.header(), dim.next_multiple_of(64));
     let files = rows * (4 * dim + 16) + header.words_bytes + header.index_bytes;
-    let attributes = model.attributes().map_or(0, Attributes::bytes);
+    let attributes = model.attributes().map_or(0, |all| all.bytes() + all.all_index_bytes());
     let of_filters = FilterSets::most_bytes_for(model) as u64;
     let tables = if model.attributes().is_some() { 2 } else { 1 };
     files + attributes + tables * rows * (rounded_dim + 64) + of_filters

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use kindred::ModelStore;
-use kindred::attributes::Attributes;
 use kindred::contract::EngineDescription;
 
 use super::heads::ServedHead;
@@ -109,8 +108,11 @@ impl ServedModel {
         let name = serde_json::to_string(model.name()).expect("a text becomes JSON");
         let beginning = format!("{{\"model\":{name},\"version\":\"{}\",", model.version());
         let beginning = beginning.into_bytes();
-        // Reads all texts, which no thread with connections should do.
-        model.attributes().map(Attributes::summaries);
+        // Reads all attributes, which no thread with connections should do.
+        if let Some(attributes) = model.attributes() {
+            attributes.make_indexes();
+            attributes.summaries();
+        }
         Self {
             heads: ArcSwap::from_pointee(heads),
             etag: weak_tag(&beginning),

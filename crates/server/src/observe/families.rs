@@ -175,7 +175,7 @@ fn by_model<V>(models: &[EngineFigures], of: impl Fn(&EngineFigures) -> V) -> Ve
     models.iter().map(|model| (named(model), of(model))).collect()
 }
 
-fn of_models(models: &[EngineFigures]) -> [Family; 15] {
+fn of_models(models: &[EngineFigures]) -> [Family; 16] {
     let jobs = |of: fn(&Counted) -> u64| by_model(models, |one| of(&one.queue.counted));
     let sets = |of: fn(&FilterCounts) -> usize| by_model(models, |one| of(&one.filters) as f64);
     let filters = |of: fn(&FilterCounts) -> u64| by_model(models, |one| of(&one.filters));
@@ -196,6 +196,11 @@ fn of_models(models: &[EngineFigures]) -> [Family; 15] {
             "kindred_model_damaged_files",
             "Files of the model, or that its heads need, found damaged since it was loaded",
             by_model(models, |one| one.damaged_files as f64),
+        ),
+        gauges(
+            "kindred_attribute_index_bytes",
+            "Memory of the indexes of attributes, by which sets are made",
+            sets(|counts| counts.index_bytes),
         ),
         gauges(
             "kindred_filter_sets",

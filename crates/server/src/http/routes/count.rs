@@ -38,12 +38,14 @@ pub(in crate::http) async fn get_count(call: Call, headers: HeaderMap, uri: Uri)
 async fn counted(call: &Call, filter: String, deadline: Instant) -> Result<usize, ApiError> {
     call.log_queries(1);
     let (cost, same) = (of_filter(call, &filter), call.clone());
-    let count = move |_: &Cancellation| count_of(&same, &filter);
+    let count = move |cancellation: &Cancellation| count_of(&same, &filter, cancellation);
     stage(call, cost, deadline, count).await
 }
 
-fn count_of(call: &Call, filter: &str) -> Result<usize, ApiError> {
-    Ok(call.sets.of(filter).map_err(kindred::Error::from)?.len())
+fn count_of(call: &Call, filter: &str, cancellation: &Cancellation) -> Result<usize, ApiError> {
+    let is_wanted = || !cancellation.is_cancelled();
+    let set = call.sets.wanted_while(&is_wanted).of(filter);
+    Ok(set.map_err(kindred::Error::from)?.len())
 }
 
 /// `POST /count`
@@ -53,8 +55,9 @@ pub(in crate::http) async fn post_count(call: Call, received: Received) -> Timed
     let count = move |cancellation: &Cancellation| {
         let received = received.whole()?;
         let (filter, timeout_ms) = received.parse::<CountBody>()?.check()?;
-        check_deadline(&cancellation.at_most(same.deadline(timeout_ms)?))?;
-        let count = count_of(&same, &filter)?;
+        let cancellation = cancellation.at_most(same.deadline(timeout_ms)?);
+        check_deadline(&cancellation)?;
+        let count = count_of(&same, &filter, &cancellation)?;
         negotiation::check(&received.headers, &negotiation::JSON)?;
         Ok(count)
     };

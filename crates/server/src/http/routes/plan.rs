@@ -7,6 +7,7 @@ use std::time::Instant;
 use axum::http::HeaderMap;
 use kindred::Target;
 use kindred::contract::Row;
+use kindred::filter::SetsWhile;
 use kindred::question::{Checked, Common, Prepared, prepare};
 use scheduler::account::Reservation;
 use serde_json::value::RawValue;
@@ -68,7 +69,7 @@ where
     if let Some(queries) = parts.queries.take() {
         return plan_many::<B>(call, headers, queries, parts, format, cancellation);
     }
-    let (prepared, options, deadline) = check_one(call, parts)?;
+    let (prepared, options, deadline) = check_one(call, parts, cancellation)?;
     match format(headers)? {
         Format::Json => {
             let size = Size::of(call, &prepared, &options);
@@ -86,18 +87,26 @@ pub(super) fn prepare_one(
     call: &Call,
     headers: &HeaderMap,
     parts: Parts<'_>,
+    cancellation: &Cancellation,
 ) -> Result<Ready, ApiError> {
-    let (prepared, options, deadline) = check_one(call, parts)?;
+    let (prepared, options, deadline) = check_one(call, parts, cancellation)?;
     negotiation::check(headers, &negotiation::JSON)?;
     let size = Size::of(call, &prepared, &options);
     Ok(Ready { prepared, deadline, size })
 }
 
 #[inline]
-fn check_one(call: &Call, parts: Parts<'_>) -> Result<(Prepared, Checked, Instant), ApiError> {
+fn check_one(
+    call: &Call,
+    parts: Parts<'_>,
+    cancellation: &Cancellation,
+) -> Result<(Prepared, Checked, Instant), ApiError> {
     let target = parts.target.resolve()?;
     let deadline = call.deadline(parts.options.timeout_ms)?;
-    let options = Checked::new(&call.model, &call.sets, parts.options, None)?;
+    let cancellation = cancellation.at_most(deadline);
+    let is_wanted = || !cancellation.is_cancelled();
+    let sets = call.sets.wanted_while(&is_wanted);
+    let options = Checked::new(&call.model, sets, parts.options, None)?;
     check_size(std::iter::once(&options), call.model.dim())?;
     let prepared = prepare(&call.model, target, &options)?;
     check_work(std::iter::once((&prepared, &options)))?;
@@ -113,7 +122,9 @@ pub(super) fn plan_array(
     let asked = query_string::options_of_vectors(received.query())?;
     let deadline = call.deadline(asked.timeout_ms)?;
     let cancellation = cancellation.at_most(deadline);
-    let options = Checked::new(&call.model, &call.sets, asked, None)?;
+    let is_wanted = || !cancellation.is_cancelled();
+    let sets = call.sets.wanted_while(&is_wanted);
+    let options = Checked::new(&call.model, sets, asked, None)?;
     let dim = call.model.dim();
     let count = received.array()?.vectors(dim)?.count;
     check_size(std::iter::repeat_n(&options, count), dim)?;
@@ -199,26 +210,29 @@ where
     let queries = queries.ok_or_else(|| invalid("queries"))?;
     let deadline = call.deadline(parts.options.timeout_ms)?;
     let cancellation = cancellation.at_most(deadline);
-    let common = Common::new(&call.model, &call.sets, parts.options)?;
+    let is_wanted = || !cancellation.is_cancelled();
+    let sets = call.sets.wanted_while(&is_wanted);
+    let common = Common::new(&call.model, sets, parts.options)?;
     let mut items = Vec::with_capacity(queries.len());
-    let (format, mut sets) = (format(headers), SetRoom::default());
+    let (format, mut room) = (format(headers), SetRoom::default());
     for (index, item) in queries.into_iter().enumerate() {
         check_deadline(&cancellation)?;
-        let item = prepare_item::<B>(call, item, &common);
+        let item = prepare_item::<B>(call, sets, item, &common);
         if let Ok((_, options)) = &item {
-            sets.count(call, options)?;
+            room.count(call, options)?;
         }
         items.push(accepted(&format, index, item)?);
     }
     let good = || items.iter().flatten().map(|(prepared, options)| (prepared, options));
     check_size(good().map(|(_, options)| options), call.model.dim())?;
     check_work(good())?;
-    plan_items(call, items, (format?, true), deadline, sets.into_room())
+    plan_items(call, items, (format?, true), deadline, room.into_room())
 }
 
 /// Prepares one item of `queries`. Options that it does not have are taken from the whole request.
 fn prepare_item<'a, B>(
     call: &Call,
+    sets: SetsWhile<'_>,
     item: &'a RawValue,
     common: &Common,
 ) -> Result<(Prepared, Checked), ApiError>
@@ -235,6 +249,6 @@ where
         return Err(ApiError::invalid_request(reason));
     }
     let target = item.target.resolve()?;
-    let options = Checked::new(&call.model, &call.sets, item.options, Some(common))?;
+    let options = Checked::new(&call.model, sets, item.options, Some(common))?;
     Ok((prepare(&call.model, target, &options)?, options))
 }

@@ -36,8 +36,11 @@ pub(in crate::http) async fn post_rank(call: Call, received: Received) -> Timed 
         let body = received.parse::<RankBody>()?;
         let deadline = same.deadline(body.timeout_ms)?;
         let (words, target, options) = body.check()?;
-        let options = Checked::new(&same.model, &same.sets, options, None)?;
-        check_deadline(&cancellation.at_most(deadline))?;
+        let cancellation = cancellation.at_most(deadline);
+        let is_wanted = || !cancellation.is_cancelled();
+        let sets = same.sets.wanted_while(&is_wanted);
+        let options = Checked::new(&same.model, sets, options, None)?;
+        check_deadline(&cancellation)?;
         let (query, notes) = prepare_rank(&same.model, words, target, &options)?;
         negotiation::check(&received.headers, &negotiation::JSON)?;
         Ok((query, notes, deadline, received.into_room()))

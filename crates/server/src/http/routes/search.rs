@@ -48,8 +48,9 @@ pub(in crate::http) async fn get(
     let cost = || Cost::of_text(std::iter::once(query.as_bytes()));
     let ready = if query.len() > SHORT && cost().is_long() {
         let (same, query, headers) = (call.clone(), query.to_owned(), headers.clone());
-        let prepare =
-            move |_: &Cancellation| parse(&query).and_then(|p| prepare_one(&same, &headers, p));
+        let prepare = move |cancellation: &Cancellation| {
+            prepare_one(&same, &headers, parse(&query)?, cancellation)
+        };
         Box::pin(stage(call, cost(), call.latest(), prepare)).await.map_err(NotReady::Failed)
     } else {
         parse(query).map_err(NotReady::Failed).and_then(|parts| prepare_here(call, headers, parts))
@@ -73,7 +74,10 @@ fn prepare_here(
 ) -> Result<Ready, NotReady> {
     match &parts.options.filter {
         Some(filter) if of_filter(call, filter).is_long() => Err(NotReady::Later(parts.into())),
-        _ => prepare_one(call, headers, parts).map_err(NotReady::Failed),
+        _ => {
+            let cancellation = Cancellation::until(call.latest());
+            prepare_one(call, headers, parts, &cancellation).map_err(NotReady::Failed)
+        }
     }
 }
 
@@ -89,8 +93,11 @@ async fn in_the_end(
         NotReady::Later(parts) => {
             let cost = of_filter(call, parts.options.filter.as_deref().unwrap_or_default());
             let (same, headers) = (call.clone(), get.cloned().unwrap_or_default());
-            let prepare = move |_: &Cancellation| prepare_one(&same, &headers, *parts);
-            stage(call, cost, call.latest(), prepare).await
+            let deadline = call.deadline(parts.options.timeout_ms)?;
+            let prepare = move |cancellation: &Cancellation| {
+                prepare_one(&same, &headers, *parts, cancellation)
+            };
+            stage(call, cost, deadline, prepare).await
         }
     };
     suggestions::with(call, done).await

@@ -20,6 +20,7 @@ use crate::http::parse::invalid;
 use crate::http::parse::texts::{UnreadText, of_query};
 use crate::http::render::size::Size;
 use crate::models::{Call, ServedModel};
+use crate::workers::Cancellation;
 
 /// Labels of texts.
 pub(in crate::http::routes) struct Classify {
@@ -47,7 +48,12 @@ impl Asked for Classify {
         Ok((call.deadline(body.timeout_ms)?, body.check(text)?))
     }
 
-    fn new(_: &ServedModel, head: AnyHead, options: LabelOptions) -> Result<Self, ApiError> {
+    fn new(
+        _: &ServedModel,
+        head: AnyHead,
+        options: LabelOptions,
+        _: &Cancellation,
+    ) -> Result<Self, ApiError> {
         let AnyHead::Classifier(head) = head else { unreachable!("it is a classifier") };
         let LabelOptions { shown, explained } = options;
         let labels = &head.description().labels;

@@ -19,6 +19,7 @@ use crate::http::parse::expansion::{Besides, ExpandBody, Source, TermOptions, Un
 use crate::http::parse::texts::of_query;
 use crate::http::render::size::Size;
 use crate::models::{Call, ServedModel};
+use crate::workers::Cancellation;
 
 /// Terms of texts.
 pub(in crate::http::routes) struct Expand {
@@ -57,9 +58,16 @@ impl Asked for Expand {
         Ok((call.deadline(body.timeout_ms)?, body.check(besides)?))
     }
 
-    fn new(served: &ServedModel, head: AnyHead, options: TermOptions) -> Result<Self, ApiError> {
+    fn new(
+        served: &ServedModel,
+        head: AnyHead,
+        options: TermOptions,
+        cancellation: &Cancellation,
+    ) -> Result<Self, ApiError> {
         let AnyHead::Expander(expander) = head else { unreachable!("it is an expander") };
-        let filtered = terms_of(&served.sets, &expander, options.wanted.filter.as_deref());
+        let is_wanted = || !cancellation.is_cancelled();
+        let sets = served.sets.wanted_while(&is_wanted);
+        let filtered = terms_of(sets, &expander, options.wanted.filter.as_deref());
         Ok(Self { filtered: filtered.map_err(kindred::Error::from)?, expander, options })
     }
 

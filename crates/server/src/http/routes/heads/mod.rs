@@ -60,7 +60,12 @@ pub(super) trait Asked: Sized + Send + Sync + 'static {
     fn read<'a>(call: &Call, received: &'a Received) -> Read<Self::Unread<'a>, Self::Options>;
 
     /// What is asked of this head, which is of the right kind and one of those of a served model.
-    fn new(served: &ServedModel, head: AnyHead, options: Self::Options) -> Result<Self, ApiError>;
+    fn new(
+        served: &ServedModel,
+        head: AnyHead,
+        options: Self::Options,
+        cancellation: &Cancellation,
+    ) -> Result<Self, ApiError>;
 
     /// Parses the text with this index, `None` if it is the only one, and looks up its words.
     fn know(
@@ -124,8 +129,8 @@ pub(super) async fn answer<A: Asked>(call: Call, received: Received) -> Timed {
         same.log_queries(texts.len());
         let head = find(&same, head.as_deref(), A::KIND)?;
         same.log_head(&head.name);
-        let asked = A::new(&same, head.head.clone(), options)?;
         let cancellation = cancellation.at_most(deadline);
+        let asked = A::new(&same, head.head.clone(), options, &cancellation)?;
         let mut known = Vec::with_capacity(texts.len());
         for (index, text) in texts.into_iter().enumerate() {
             check_deadline(&cancellation)?;
