@@ -18,10 +18,7 @@ use std::fmt;
 
 use rayon::prelude::*;
 
-use super::classes::{Class, Classes};
-
-/// Number of bins.
-pub const BINS: usize = 256;
+use super::classes::{BINS, Class, Classes};
 
 /// Rows of the sample from which the ranges are taken.
 const SAMPLE: usize = 1 << 14;

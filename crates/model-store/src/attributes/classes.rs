@@ -4,7 +4,8 @@
 //! instructions that every processor has, and 8 results at a time become bits by a multiplication.
 //! Otherwise, each byte is looked up.
 
-use super::bins::BINS;
+/// Number of bins of a column.
+pub const BINS: usize = 256;
 
 /// Rows of a word.
 const WORD_ROWS: usize = u64::BITS as usize;

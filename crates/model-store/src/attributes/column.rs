@@ -8,7 +8,8 @@ use rayon::prelude::*;
 
 use super::array::{Array, BOOLEAN, FLOAT64, INT64, MICROSECONDS, UINT32, UINT64};
 use super::attribute_type::AttributeType;
-use super::bins::{BINS, Bins, Ordered};
+use super::bins::{Bins, Ordered};
+use super::classes::BINS;
 use super::description::{AttributeDescription, ColumnEntry, Part};
 use super::dictionary::Dictionary;
 use super::postings::Postings;

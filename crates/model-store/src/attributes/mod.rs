@@ -34,9 +34,9 @@ use contract::Row;
 use rayon::prelude::*;
 
 pub use attribute_type::AttributeType;
-pub use bins::{BINS, Bins, Ordered};
+pub use bins::{Bins, Ordered};
 pub use builder::ColumnBuilder;
-pub use classes::{Class, Classes};
+pub use classes::{BINS, Class, Classes};
 pub use column::{Column, Indexed, Values};
 pub use date_time::{format_date_time, is_date_time, parse_date_time};
 pub use description::AttributeDescription;

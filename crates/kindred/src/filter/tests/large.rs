@@ -214,7 +214,9 @@ proptest! {
         years in prop::collection::vec(any::<i64>(), 300..700),
         picks in prop::collection::vec(any::<prop::sample::Index>(), 2),
     ) {
-        let item = |&year: &i64| Item { year: Some(year), price: Some(year as f64), ..Item::default() };
+        let item = |&year: &i64| {
+            Item { year: Some(year), price: Some(year as f64), ..Item::default() }
+        };
         let items: Vec<Item> = years.iter().map(item).collect();
         let model = model(&items);
         let [a, b] = [0, 1].map(|n| years[picks[n].index(years.len())]);
