@@ -4,6 +4,7 @@
 
 mod client;
 mod engine;
+mod filters;
 mod flood;
 mod hpack;
 mod keys;

@@ -352,6 +352,35 @@ def unknown_word(model):
     return Request("GET", f"/words/{model.misspelt[-1]}")
 
 
+def filters(number, make):
+    """Searches with so many filters, each of which is new by the time that it comes again."""
+    return lambda model: [
+        Request("POST", "/nearest", {"word": model.word, "filter": make(model, n)}) for n in range(number)
+    ]
+
+
+def filter_key(model, n):
+    return f"key != '{model.short[n]}' AND key != '{model.short[n + 1]}'"
+
+
+def filter_keys(model, n):
+    """As many words as a filter may have, if they are as long as these."""
+    return f"key NOT IN [{','.join(model.short[n : n + 10_000])[:65_000].rpartition(',')[0]}]"
+
+
+def filter_number(model, n):
+    return f"a < {n % 999} AND keyword != k{n}"
+
+
+def filter_tests(model, n):
+    return " OR ".join(f"a = {(n + 3 * test) % 1000}" if test % 2 else f"keyword = k{n + test}" for test in range(256))
+
+
+def filter_values(model, n):
+    """10,000 keywords."""
+    return f"keyword IN [{','.join(f'k{n + value}' for value in range(9990))}]"
+
+
 def expand_text(words):
     """Texts of up to 512 words, as many as a head reads of one."""
 
@@ -429,9 +458,16 @@ ATTACKS = {
     "classifynew": Loop("POST /classify of 10,000 words that were not asked before", classify_new(10_000)),
     "classifyexplain": Loop("an explanation around an unknown word of 6 MB", classify_explain),
     "noreadexplain": NoRead("3 of these that nobody reads", 3, classify_explain).with_second(large_answer),
+    "filterkey": Loop("a new filter of two words in each request", filters(5000, filter_key)),
+    "filterkeys": Loop("a new filter of 10,000 words in each request", filters(1100, filter_keys)),
+    "filternumber": Loop("a new filter of two attributes in each request", filters(5000, filter_number)),
+    "filtertests": Loop("a new filter of 256 tests in each request", filters(1100, filter_tests)),
+    "filtervalues": Loop("a new filter of 9,990 keywords in each request", filters(1100, filter_values)),
     "lookups": Streams("200 look-ups of prefixes and misspelt words", 200, lookups).with_second(unknown_word),
 }
 ATTACKS["lookups"].valid = (200, 404)
+# These need attributes: those of `kindred synth --attributes`.
+OF_ATTRIBUTES = ("filternumber", "filtertests", "filtervalues")
 
 # For time-outs: shapes of requests that take long or are long.
 SHAPES = {
