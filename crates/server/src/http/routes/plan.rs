@@ -223,6 +223,8 @@ where
         }
         items.push(accepted(&format, index, item)?);
     }
+    // The last item may be one whose set was not made in time.
+    check_deadline(&cancellation)?;
     let good = || items.iter().flatten().map(|(prepared, options)| (prepared, options));
     check_size(good().map(|(_, options)| options), call.model.dim())?;
     check_work(good())?;
