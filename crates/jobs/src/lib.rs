@@ -12,6 +12,8 @@ pub mod arrays;
 pub mod attributes;
 pub mod bulk;
 mod cancellation;
+#[cfg(feature = "parquet")]
+mod damaged;
 mod error;
 pub mod graph;
 mod journal;

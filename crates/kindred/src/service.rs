@@ -264,7 +264,7 @@ impl Kindred {
     }
 
     /// The words nearest to an expression, in the grammar of [`expression`](crate::expression) and
-    /// by any [`Method`].
+    /// by any [`Method`](crate::Method).
     ///
     /// ```
     /// use kindred::{Kindred, Method, Model, Options, Settings};

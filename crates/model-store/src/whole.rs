@@ -78,10 +78,13 @@ impl Drop for MadeFolders {
 pub(crate) struct InnerFolder {
     pub(crate) name: &'static str,
     /// Whether one of its files may have this name.
-    pub(crate) is_own: fn(&str) -> bool,
+    pub(crate) is_own: IsOwn,
     /// Which of its files are changes, and what is said if they would be lost.
-    pub(crate) changes: Option<(fn(&str) -> bool, &'static str)>,
+    pub(crate) changes: Option<(IsOwn, &'static str)>,
 }
+
+/// Whether a file with this name is one of some kind.
+pub(crate) type IsOwn = fn(&str) -> bool;
 
 impl NewFolder {
     /// The prefix of temporary folders' names.

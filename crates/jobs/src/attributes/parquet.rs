@@ -1,9 +1,7 @@
 //! Attributes in Parquet: the columns of the file, with the types of its schema.
 
 use std::borrow::Cow;
-use std::fmt::Display;
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -16,6 +14,8 @@ use arrow_schema::{DataType, Field as Column, TimeUnit};
 use kindred::attributes::{AttributeType, is_date_time};
 use kindred::prepare::{Field, TableReader, TakeRow};
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+
+use crate::damaged::guarded;
 
 /// Rows that are decoded together.
 const TOGETHER: usize = 1024;
@@ -36,7 +36,7 @@ impl TableReader for Parquet {
         let schema = builder.schema().clone();
         let rows = builder.metadata().file_metadata().num_rows();
         let mut reader = guarded(|| builder.with_batch_size(TOGETHER).build())?;
-        let mut number = 0;
+        let mut number: i64 = 0;
         while let Some(batch) = guarded(|| reader.next().transpose())? {
             for row in 0..batch.num_rows() {
                 number += 1;
@@ -50,7 +50,7 @@ impl TableReader for Parquet {
                 taken.map_err(|reason| format!("row {number}: {reason}"))?;
             }
         }
-        if i64::try_from(number) != Ok(rows) {
+        if number != rows {
             return Err(format!("it has {number} of its {rows} rows; write it again"));
         }
         Ok(without_zone(schema.fields()))
@@ -143,15 +143,4 @@ fn date_time(column: &ArrayRef, row: usize, unit: TimeUnit) -> Result<Field<'sta
     };
     let micros = micros.filter(|&micros| is_date_time(micros));
     micros.map(Field::DateTime).ok_or_else(|| "is before the year 0 or after 9999".to_owned())
-}
-
-/// Damage can break what the decoders assert. It is an error of the file, and no end of the
-/// process.
-fn guarded<T, E: Display>(read: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
-    let reason = match catch_unwind(AssertUnwindSafe(read)) {
-        Ok(Ok(found)) => return Ok(found),
-        Ok(Err(error)) => error.to_string(),
-        Err(_) => "Parquet error: it is damaged".to_owned(),
-    };
-    Err(format!("it can't be read as Parquet: {reason}; write it again"))
 }

@@ -6,7 +6,7 @@ use crate::device::{Device, Placement};
 use crate::engines::KeptHeads;
 use crate::queue::Limits;
 
-/// How [`Kindred::start`] makes the engine, and its bounds.
+/// The engine that [`Kindred::start`](crate::Kindred::start) makes, and its bounds.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// What searches: a GPU if there is one, else the CPU.

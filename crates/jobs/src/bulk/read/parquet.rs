@@ -4,7 +4,6 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,6 +20,7 @@ use parquet::errors::ParquetError;
 use parquet::schema::types::{BasicTypeInfo, SchemaDescriptor, Type};
 
 use super::{Fault, Job, JobError, MOST_ROW_BYTES, Piece, Position, Rows, too_large};
+use crate::damaged;
 
 /// Rows that are decoded together. An array takes 2 GiB of text: twice as much as these may have.
 const TOGETHER: usize = 64;
@@ -225,16 +225,11 @@ fn as_bytes(
     Ok(SchemaDescriptor::new(Arc::new(root)))
 }
 
-/// Damage can break what the decoders assert. It is an error of the file, and no end of the
-/// process.
+/// What a decoder reads of this file.
 fn guarded<T, E: Display>(name: &str, read: impl FnOnce() -> Result<T, E>) -> Result<T, JobError> {
-    let reason = match catch_unwind(AssertUnwindSafe(read)) {
-        Ok(Ok(found)) => return Ok(found),
-        Ok(Err(error)) => error.to_string(),
-        Err(_) => "Parquet error: it is damaged".to_owned(),
-    };
-    Err(JobError::Refused(format!(
-        "{name}: it can't be read as Parquet: {reason}; write it again, or give its format (with \
-         `kindred bulk`, --from FORMAT)"
-    )))
+    damaged::guarded(read).map_err(|reason| {
+        JobError::Refused(format!(
+            "{name}: {reason}, or give its format (with `kindred bulk`, --from FORMAT)"
+        ))
+    })
 }

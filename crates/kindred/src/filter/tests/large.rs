@@ -39,6 +39,7 @@ fn items() -> Vec<Item> {
         tags: (row % 11 != 0).then(|| {
             (0..mixed(row, 6, 4)).map(|n| format!("t{}", skewed(row, 7 + n, 900))).collect()
         }),
+        serial: None,
     };
     (0..ROWS).map(item).collect()
 }

@@ -192,7 +192,7 @@ fn bytes_that_are_no_batch_are_refused() {
         (ends, &[3]),
         (ends, &[0]),
         (ends + 8, &[1]),
-        (ends + 12, &[b'\n']),
+        (ends + 12, b"\n"),
         (ends + 12, &[0xff]),
     ] {
         assert!(changed(at, bytes).is_err(), "{bytes:?} at {at}");

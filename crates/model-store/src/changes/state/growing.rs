@@ -105,7 +105,7 @@ mod tests {
         let all = growing.filled();
         drop(growing);
         assert_eq!((&*none, &*two), (&[][..], &[1.0, 2.0][..]));
-        assert_eq!(&*all.clone(), [1.0, 2.0, 3.0, 4.0, 5.0]);
+        assert_eq!(*all, [1.0, 2.0, 3.0, 4.0, 5.0]);
         assert!(std::ptr::eq(&raw const two[0], &raw const all[0]), "nothing moved");
     }
 

@@ -122,7 +122,7 @@ fn what_is_acknowledged_is_seen_at_once_by_everybody_and_never_half() {
     let last = changes.snapshot();
     drop(changes);
     let again = open(&disk, 10_000).unwrap().snapshot();
-    assert_eq!(again.position(), writers as u64 * commits);
+    assert_eq!(again.position(), writers * commits);
     for number in 5..last.rows() as u32 {
         let row = contract::Row(number);
         assert_eq!(again.tail_row(row), last.tail_row(row));
