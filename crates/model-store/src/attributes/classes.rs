@@ -10,9 +10,8 @@ pub const BINS: usize = 256;
 /// Rows of a word.
 const WORD_ROWS: usize = u64::BITS as usize;
 
-/// Up to this many ranges of bins are compared one after the other, which takes as long as to look
-/// each byte up.
-const MAX_RANGES: usize = 12;
+/// Up to this many ranges of bins are compared one after the other.
+const MAX_RANGES: usize = 4;
 
 /// Whether the rows of a bin meet a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,19 +62,12 @@ impl Classes {
     /// If there are other numbers of words than the rows need.
     pub fn fill(&self, bins: &[u8], met: &mut [u64], open: &mut [u64]) -> bool {
         assert!(met.len() == bins.len().div_ceil(WORD_ROWS) && open.len() == met.len());
-        if self.open.is_empty() {
-            if self.met.is_empty() {
-                met.fill(0);
-            } else {
-                each(bins, |index, bins, rows| met[index] = self.met.word(bins) & rows);
-            }
-            return false;
+        self.met.fill(bins, met);
+        let has_open = !self.open.is_empty();
+        if has_open {
+            self.open.fill(bins, open);
         }
-        each(bins, |index, bins, rows| {
-            met[index] = if self.met.is_empty() { 0 } else { self.met.word(bins) & rows };
-            open[index] = self.open.word(bins) & rows;
-        });
-        true
+        has_open
     }
 }
 
@@ -111,32 +103,22 @@ impl Set {
         matches!(self, Self::Ranges(ranges) if ranges.is_empty())
     }
 
-    /// A bit for each bin that is in the set.
-    #[inline(always)]
-    fn word(&self, bins: &[u8; WORD_ROWS]) -> u64 {
-        let flags = self.flags(bins);
-        // Many words have none, and it takes less to see that.
-        if flags == [0; WORD_ROWS] { 0 } else { word_of(&flags) }
-    }
-
-    /// 1 for each bin that is in the set.
-    #[inline(always)]
-    fn flags(&self, bins: &[u8; WORD_ROWS]) -> [u8; WORD_ROWS] {
+    /// A bit for each bin that is in the set. The loop over all words is inside, once for each kind
+    /// of set: a choice in the loop takes more than twice as long.
+    fn fill(&self, bins: &[u8], words: &mut [u64]) {
         match self {
             Self::Ranges(ranges) => match ranges[..] {
-                [one] => bins.map(|bin| within(bin, one)),
-                [a, b] => bins.map(|bin| within(bin, a) | within(bin, b)),
-                _ => {
-                    let mut flags = [0; WORD_ROWS];
-                    for &range in ranges {
-                        for (flag, &bin) in flags.iter_mut().zip(bins) {
-                            *flag |= within(bin, range);
-                        }
-                    }
-                    flags
+                [] => words.fill(0),
+                [one] => each(bins, words, |bin| within(bin, one)),
+                [a, b] => each(bins, words, |bin| within(bin, a) | within(bin, b)),
+                [a, b, c] => {
+                    each(bins, words, |bin| within(bin, a) | within(bin, b) | within(bin, c));
                 }
+                _ => each(bins, words, |bin| {
+                    ranges.iter().fold(0, |found, &range| found | within(bin, range))
+                }),
             },
-            Self::Table(table) => bins.map(|bin| table[usize::from(bin)]),
+            Self::Table(table) => each(bins, words, |bin| table[usize::from(bin)]),
         }
     }
 }
@@ -147,15 +129,19 @@ fn within(bin: u8, (from, to): (u8, u8)) -> u8 {
     u8::from(bin.wrapping_sub(from) <= to - from)
 }
 
-/// Calls a function for each word, with its index, its bins, and the bits that are rows.
+/// Makes words of what is 0 or 1 for each bin.
 #[inline(always)]
-fn each(bins: &[u8], mut of_word: impl FnMut(usize, &[u8; WORD_ROWS], u64)) {
+fn each(bins: &[u8], words: &mut [u64], found: impl Fn(u8) -> u8) {
     let (whole, rest) = bins.as_chunks::<WORD_ROWS>();
-    whole.iter().enumerate().for_each(|(index, bins)| of_word(index, bins, u64::MAX));
-    if !rest.is_empty() {
-        let mut last = [0; WORD_ROWS];
-        last[..rest.len()].copy_from_slice(rest);
-        of_word(whole.len(), &last, (1 << rest.len()) - 1);
+    for (word, bins) in words.iter_mut().zip(whole) {
+        *word = word_of(&bins.map(&found));
+    }
+    if let Some(last) = words.get_mut(whole.len()) {
+        let mut found_in_rest = [0; WORD_ROWS];
+        for (one, &bin) in found_in_rest.iter_mut().zip(rest) {
+            *one = found(bin);
+        }
+        *last = word_of(&found_in_rest);
     }
 }
 
