@@ -184,9 +184,12 @@ fn weighted_sum(world: &World, words: &[(usize, f64)]) -> Option<Vec<f32>> {
     vector.iter().all(|one| one.is_finite()).then_some(vector)
 }
 
+/// Rows with what belongs to them, and words that are none.
+type LookedUp<T> = (Vec<(usize, T)>, Vec<String>);
+
 /// The known words with what belongs to them, and the unknown ones, each once. `None` if unknown
 /// words are not allowed, or nothing is left.
-fn look_up<T: Copy>(words: &[(&Word, T)], skip: bool) -> Option<(Vec<(usize, T)>, Vec<String>)> {
+fn look_up<T: Copy>(words: &[(&Word, T)], skip: bool) -> Option<LookedUp<T>> {
     let (mut known, mut unknown) = (Vec::new(), Vec::new());
     for (word, with) in words {
         match word {

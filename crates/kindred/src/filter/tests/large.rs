@@ -33,10 +33,10 @@ fn items() -> Vec<Item> {
             _ => mixed(row, 2, u64::MAX) as i64,
         }),
         price: (row % 64 != 63).then(|| mixed(row, 3, 100_000) as f64 / 100.0 - 50.0),
-        sold: (row % 3 != 0).then_some(row % 2 == 0),
+        sold: (!row.is_multiple_of(3)).then_some(row.is_multiple_of(2)),
         made: Some(mixed(row, 4, 4_000_000_000) as i64 * 1000),
         brand: (row % 1000 != 5).then(|| format!("b{}", skewed(row, 5, 3000))),
-        tags: (row % 11 != 0).then(|| {
+        tags: (!row.is_multiple_of(11)).then(|| {
             (0..mixed(row, 6, 4)).map(|n| format!("t{}", skewed(row, 7 + n, 900))).collect()
         }),
         serial: None,
@@ -65,11 +65,11 @@ fn test(kind: u64, at: u64) -> (String, Meets) {
             (text, Box::new(move |_, item| year(item, &|own| (-3000..=to).contains(&own))))
         }
         2 => {
-            let wanted = if at % 3 == 0 { 7 } else { n(0, 6000) as i64 - 3000 };
+            let wanted = if at.is_multiple_of(3) { 7 } else { n(0, 6000) as i64 - 3000 };
             (format!("year = {wanted}"), Box::new(move |_, item| item.year == Some(wanted)))
         }
         3 => {
-            let count = if at % 2 == 0 { 5 } else { 500 };
+            let count = if at.is_multiple_of(2) { 5 } else { 500 };
             let wanted: Vec<i64> = (0..count).map(|i| n(i, 6000) as i64 - 3000).collect();
             let list: Vec<String> = wanted.iter().map(i64::to_string).collect();
             let text = format!("year IN [{}]", list.join(","));
@@ -86,7 +86,7 @@ fn test(kind: u64, at: u64) -> (String, Meets) {
             (text, Box::new(move |_, item| item.price.is_some_and(|x| (from..=to).contains(&x))))
         }
         6 => {
-            let count = if at % 2 == 0 { 3 } else { 300 };
+            let count = if at.is_multiple_of(2) { 3 } else { 300 };
             let wanted: Vec<f64> = (0..count).map(number).collect();
             let list: Vec<String> = wanted.iter().map(f64::to_string).collect();
             let text = format!("price IN [{}]", list.join(","));
@@ -95,7 +95,7 @@ fn test(kind: u64, at: u64) -> (String, Meets) {
             (text, Box::new(move |_, item| item.price.is_some_and(&has)))
         }
         7 => {
-            let wanted = at % 2 == 0;
+            let wanted = at.is_multiple_of(2);
             (format!("sold = {wanted}"), Box::new(move |_, item| item.sold == Some(wanted)))
         }
         8 => {
@@ -111,7 +111,7 @@ fn test(kind: u64, at: u64) -> (String, Meets) {
         }
         9 | 10 => {
             let count = [1, 1, 3, 40, 2000][at as usize % 5];
-            let wanted = texts('b', count, if at % 2 == 0 { 20 } else { 4000 });
+            let wanted = texts('b', count, if at.is_multiple_of(2) { 20 } else { 4000 });
             let text = format!("brand IN [{}]", wanted.join(","));
             let wanted: HashSet<String> = wanted.into_iter().collect();
             let has = move |own: &String| wanted.contains(own);
@@ -125,7 +125,7 @@ fn test(kind: u64, at: u64) -> (String, Meets) {
         }
         12 | 13 => {
             let count = [1, 2, 60, 500, 1800][at as usize % 5];
-            let wanted = texts('t', count, if at % 2 == 0 { 20 } else { 1000 });
+            let wanted = texts('t', count, if at.is_multiple_of(2) { 20 } else { 1000 });
             let text = format!("tags IN [{}]", wanted.join(","));
             let wanted: HashSet<String> = wanted.into_iter().collect();
             let has = move |own: &String| wanted.contains(own);
