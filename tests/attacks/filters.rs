@@ -17,8 +17,8 @@ fn searches(word: &str, filters: impl Iterator<Item = String>) -> Vec<Request> {
 fn a_new_filter_in_each_request_does_not_delay_others() {
     let service = serve(&[]);
     let words = words(&service, 1000);
-    let filter =
-        |n: usize| format!("key NOT IN ['{}', '{}', x{n}]", words[n % 1000], words[n * 7 % 1000]);
+    let quoted = |n: usize| words[n % 1000].replace('\\', "\\\\").replace('\'', "\\'");
+    let filter = |n: usize| format!("key NOT IN ['{}', '{}', x{n}]", quoted(n), quoted(n * 7));
     // More than are kept.
     let flood = Flood::begin(&service, searches("frog", (0..1500).map(filter)), 1).once_answered();
     others_are_served(&service, 80, 30, 1000);
