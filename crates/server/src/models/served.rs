@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use kindred::ModelStore;
+use kindred::attributes::Attributes;
+use kindred::background::start_in_background;
 use kindred::contract::EngineDescription;
 
 use super::heads::ServedHead;
@@ -108,10 +110,13 @@ impl ServedModel {
         let name = serde_json::to_string(model.name()).expect("a text becomes JSON");
         let beginning = format!("{{\"model\":{name},\"version\":\"{}\",", model.version());
         let beginning = beginning.into_bytes();
-        // Reads all attributes, which no thread with connections should do.
-        if let Some(attributes) = model.attributes() {
-            attributes.make_indexes();
-            attributes.summaries();
+        // Reads all texts, which no thread with connections should do.
+        model.attributes().map(Attributes::summaries);
+        if model.attributes().is_some() {
+            let model = model.clone();
+            let make = move || _ = model.attributes().map(Attributes::make_indexes);
+            // Without a thread, the first filters make them.
+            let _ = start_in_background(make);
         }
         Self {
             heads: ArcSwap::from_pointee(heads),
