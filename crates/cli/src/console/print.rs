@@ -23,8 +23,8 @@ pub(crate) struct Form {
     /// columns, with all digits, which read back as the same float64.
     pub(super) terminal: bool,
     colours: bool,
-    /// How many neighbours come before those that are printed: the places are those in the whole
-    /// ranking.
+    /// The number of neighbours that rank before the printed ones, which are numbered by their
+    /// places in the whole ranking.
     before: u64,
 }
 
@@ -43,7 +43,7 @@ impl Form {
         Self { json, terminal, colours, before: 0 }
     }
 
-    /// The form of neighbours after so many better ones.
+    /// The form of neighbours that rank after `before` others.
     pub(super) fn after(self, before: u64) -> Self {
         Self { before, ..self }
     }

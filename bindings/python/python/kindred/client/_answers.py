@@ -1,4 +1,4 @@
-"""What the answers of a service are read as."""
+"""Readers of a service's answers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def explanation(answer: Answer) -> Explanation:
 
 
 def contribution(term: Any) -> Contribution:
-    """What a word contributes to a score."""
+    """The contribution of a word to a score."""
     kind = "contribution" if "contribution" in term else "factor"
     return Contribution(term["word"], float(term["weight"]), float(term["cosine"]), float(term[kind]), kind)
 
@@ -74,5 +74,5 @@ def implied(found: Any) -> Terms:
 
 
 def about(answer: Answer) -> dict[str, Any]:
-    """What the service knows of a word."""
+    """A word, as the service knows it."""
     return {name: answer.json()[name] for name in ("word", "row", "norm", "suggestions")}

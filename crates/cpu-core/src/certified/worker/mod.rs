@@ -106,7 +106,7 @@ struct Worker<'a> {
     second_looks: u64,
     /// The number of strips to look at in another way, because scores are dense at the threshold.
     dense_strips: usize,
-    /// How many times as many they are the next time.
+    /// The factor by which a task's strips are multiplied to become the next `dense_strips`.
     dense_again: usize,
     /// For each query: `None` if it has no formula, or no half-space of it has contained a row yet.
     formulas: Vec<Option<Box<FormulaRows<'a>>>>,
@@ -169,7 +169,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// What to look at of the next `strips`.
+    /// The rows and bits of the next `strips` that are looked at first.
     fn look_at(&mut self, strips: usize) -> LookAt<'a> {
         let Look { first, members, .. } = self.pass.look;
         let is_dense = self.dense_strips > 0;
@@ -184,7 +184,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Takes notice of the second looks in so many strips.
+    /// Notes the second looks of a task of this many strips.
     fn end_first_look(&mut self, strips: usize, second_looks: u64) {
         let rows = (strips * STRIP_ROWS) as u64;
         if !self.pass.look.may_change {
