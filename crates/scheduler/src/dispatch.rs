@@ -52,8 +52,13 @@ struct Rest {
 }
 
 impl Rest {
-    fn is_over(&self, callers: usize, elsewhere: usize) -> bool {
-        let times = elsewhere / callers.max(1);
+    /// `callers`: those who wait in the lane, and elsewhere. They are counted only if that decides.
+    fn is_over(&self, callers: impl FnOnce() -> (usize, usize)) -> bool {
+        if self.others >= self.pass * MAX_REST as u32 {
+            return true;
+        }
+        let (own, elsewhere) = callers();
+        let times = elsewhere / own.max(1);
         times < 2 || self.others >= self.pass * times.min(MAX_REST) as u32
     }
 }
@@ -130,10 +135,13 @@ impl<D: ?Sized> Dispatch<D> {
                 let clocks: Vec<u64> = waiting.iter().map(|&lane| clock(lane)).collect();
                 let first = *clocks.iter().min()?;
                 self.turns.begin(first);
-                let callers: Vec<usize> = self.lanes.iter().map(|lane| lane.callers()).collect();
-                let all: usize = callers.iter().sum();
+                let callers = |lane: usize| {
+                    let callers: Vec<usize> =
+                        self.lanes.iter().map(|lane| lane.callers()).collect();
+                    (callers[lane], callers.iter().sum::<usize>() - callers[lane])
+                };
                 let has_turn = |&(lane, clock): &(usize, u64)| {
-                    let (own, rest) = (callers[lane], &self.rests[lane]);
+                    let rest = &self.rests[lane];
                     match &under_way[lane] {
                         // Its callers were charged for its first slice, and others wait behind it.
                         Some(pass) => clock == first || pass.took() < SHORT_PASS,
@@ -142,7 +150,7 @@ impl<D: ?Sized> Dispatch<D> {
                             let is_short = rest.pass < SHORT_PASS;
                             let latest =
                                 if is_short { first.saturating_add(MAX_AHEAD) } else { first };
-                            clock <= latest && rest.is_over(own, all - own)
+                            clock <= latest && rest.is_over(|| callers(lane))
                         }
                     }
                 };
