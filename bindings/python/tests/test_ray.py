@@ -43,8 +43,15 @@ class Nodes:
 
         # A killed node is noticed after a refused connection or two, a slow one not before a minute.
         detection = {"health_check_period_ms": 500, "health_check_timeout_ms": 30_000, "health_check_failure_threshold": 2}
+        # A worker takes seconds of imports: none is started before it is needed, or ended because it waits.
+        workers = {
+            "enable_worker_prestart": False,
+            "prestart_worker_first_driver": False,
+            "num_workers_soft_limit": 8,
+            "idle_worker_killing_time_threshold_ms": 600_000,
+        }
         of_each = {"num_cpus": 1, "object_store_memory": 80_000_000}
-        head = {"node_ip_address": "127.0.0.2", "include_dashboard": False, "_system_config": detection}
+        head = {"node_ip_address": "127.0.0.2", "include_dashboard": False, "_system_config": detection | workers}
         self.cluster = Cluster(initialize_head=True, head_node_args={**of_each, **head})
         self.others = [self.cluster.add_node(node_ip_address=f"127.0.0.{3 + n}", **of_each) for n in range(2)]
         ray.init(address=self.cluster.address, log_to_driver=False)
