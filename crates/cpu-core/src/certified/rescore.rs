@@ -4,8 +4,7 @@
 use contract::certificate::Unit;
 use contract::{Hit, Query, Row, TopK};
 
-use super::score::{ROWS, Scorer};
-use crate::prefetch::Cache;
+use super::score::{ROWS, Scorer, with_later};
 
 /// A row that may be in a query's answer.
 #[derive(Debug, Clone, Copy)]
@@ -42,23 +41,21 @@ pub(crate) fn rescore<'a>(
     let number = candidates.len();
     let (first, others) = divide(candidates, query.k);
     let mut scoring = Scoring { scorer, unit, best: TopK::new(query.k), scored: 0 };
-    for some in first.chunks(ROWS) {
+    for (some, later) in with_later(&first) {
         if scoring.is_hopeless(&some[0]) {
             break;
         }
-        scoring.score(some);
+        scoring.score(some, later);
     }
     let mut others = others.into_iter();
     let mut next = |scoring: &Scoring<'_, '_>| -> Vec<Candidate> {
         let of_use = others.by_ref().filter(|candidate| !scoring.is_hopeless(candidate));
-        let some: Vec<Candidate> = of_use.take(ROWS).collect();
-        scoring.scorer.prefetch(some.iter().map(|candidate| candidate.row), Cache::Second);
-        some
+        of_use.take(ROWS).collect()
     };
     let mut some = next(&scoring);
     while !some.is_empty() {
         let later = next(&scoring);
-        scoring.score(&some);
+        scoring.score(&some, &later);
         some = later;
     }
     let Scoring { best, scored, .. } = scoring;
@@ -95,11 +92,11 @@ impl Scoring<'_, '_> {
         least.is_some_and(|least| f64::from(candidate.upper) < least)
     }
 
-    /// Scores at most [`ROWS`] candidates.
-    fn score(&mut self, some: &[Candidate]) {
+    /// Scores at most [`ROWS`] candidates, and then `later` ones.
+    fn score(&mut self, some: &[Candidate], later: &[Candidate]) {
         self.scored += some.len();
-        let rows = some.iter().map(|candidate| candidate.row);
-        self.scorer.hits(rows).for_each(|hit| self.best.push(hit));
+        let [rows, later] = [some, later].map(|all| all.iter().map(|candidate| candidate.row));
+        self.scorer.hits(rows, later).for_each(|hit| self.best.push(hit));
     }
 }
 

@@ -21,6 +21,7 @@ use super::kernels::{BringTogether, RowLines, Space, scale_of};
 use super::layout::{BLOCK_ROWS, Layout, Line, RowScale};
 use super::tables::Tables;
 use crate::InstructionSet;
+use crate::prefetch::{Cache, prefetch};
 
 /// Blocks per task.
 const BLOCKS_PER_TASK: usize = 64;
@@ -107,6 +108,11 @@ impl RowTable {
 
     pub(crate) fn lines(&self) -> RowLines<'_> {
         RowLines { lines: bytemuck::cast_slice(&self.bytes), row_lines: self.row_lines }
+    }
+
+    /// Starts to read a row.
+    pub(crate) fn prefetch(&self, row: Row) {
+        prefetch(self.lines().row(row), Cache::First);
     }
 
     pub(crate) fn scale(&self, row: Row) -> RowScale {

@@ -11,7 +11,7 @@ use super::columns::Column;
 use super::kernels::{GROUP_QUERIES, Purpose, Scan, Space, Strips};
 use super::layout::{STRIP_BLOCKS, STRIP_ROWS};
 use super::query::PreparedQueries;
-use super::score::{ROWS, Scorer};
+use super::score::{Scorer, with_later};
 use super::tables::Tables;
 use crate::InstructionSet;
 use crate::threads::Workers;
@@ -202,8 +202,8 @@ pub(super) fn best_scores(
 ) -> Vec<f64> {
     let mut best = TopK::new(query.k.max(RANKS));
     let mut scorer = Scorer::new(query, table, instructions);
-    for some in rows.chunks(ROWS) {
-        scorer.hits(some.iter().copied()).for_each(|hit| best.push(hit));
+    for (some, later) in with_later(rows) {
+        scorer.hits(some.iter().copied(), later.iter().copied()).for_each(|hit| best.push(hit));
     }
     best.into_sorted().into_iter().map(|hit| hit.score).collect()
 }

@@ -3,14 +3,15 @@
 use contract::{Hit, Query, Ranking, Row, Table};
 
 use crate::InstructionSet;
-use crate::full_scan::dots::{Chunk, Dots, chunks_per_row, widen};
+use crate::full_scan::dots::{Chunk, Dots, DotsOfNarrow, chunks_per_row, widen};
 use crate::instruction_set::{Kernel, Vectors, Work};
 use crate::prefetch::{Cache, prefetch, prefetch_line};
 
 /// Maximum number of rows that are scored together.
 pub(crate) const ROWS: usize = 16;
 
-/// Rows that are widened together: they stay in a first-level cache until they are multiplied.
+/// Rows that are multiplied together. If they are widened for that, they stay in a first-level
+/// cache.
 const TOGETHER: usize = 2;
 
 /// Scores rows of the table for one query.
@@ -57,36 +58,35 @@ impl<'a> Scorer<'a> {
         }
     }
 
-    /// Starts to read these rows, which are scored soon.
-    pub(crate) fn prefetch(&self, rows: impl Iterator<Item = Row>, cache: Cache) {
-        for row in rows {
-            prefetch(self.table.row(row), cache);
-            prefetch_line(&raw const self.table.norms()[row.index()], cache);
-        }
-    }
-
-    /// Those of these rows, at most [`ROWS`], that have a score and pass the filter.
+    /// Those of these rows, at most [`ROWS`], that have a score and pass the filter. Memory starts
+    /// to read the `later` rows meanwhile, so that they take less time.
     pub(crate) fn hits(
         &mut self,
         rows: impl ExactSizeIterator<Item = Row> + Clone,
+        later: impl Iterator<Item = Row>,
     ) -> impl Iterator<Item = Hit> {
         let filter = &self.query.filter;
-        let scores = self.score(rows.clone());
+        let scores = self.score(rows.clone(), later);
         let hits = rows.zip(scores).map(|(row, &score)| Hit { row, score });
         // A comparison with NaN is false, but an absent bound compares nothing.
         hits.filter(|hit| !hit.score.is_nan() && filter.admits(hit.row, hit.score))
     }
 
     /// The score of each of these rows. NaN if a row has none.
-    fn score(&mut self, rows: impl ExactSizeIterator<Item = Row> + Clone) -> &[f64] {
+    fn score(
+        &mut self,
+        rows: impl ExactSizeIterator<Item = Row> + Clone,
+        later: impl Iterator<Item = Row>,
+    ) -> &[f64] {
         let count = rows.len();
         let chunks = chunks_per_row(self.table.dim());
-        self.prefetch(rows.clone(), Cache::First);
+        rows.clone().for_each(|row| prefetch_row(&self.table, row, Cache::First));
         let vectors = self.query.vectors();
         let dots = &mut self.dots[..count * vectors.len()];
         self.instructions.run(DotsOfRows {
             table: self.table,
             rows: rows.clone(),
+            later,
             widened: &mut self.widened,
             queries: &self.vectors,
             chunks,
@@ -115,10 +115,25 @@ impl<'a> Scorer<'a> {
     }
 }
 
-/// The dot products `[rows, queries]` of rows of the table, which are widened here.
-struct DotsOfRows<'a, R> {
+/// Parts of a list that are scored together, each with the part after it.
+pub(crate) fn with_later<T>(all: &[T]) -> impl Iterator<Item = (&[T], &[T])> {
+    let later = all.chunks(ROWS).skip(1).chain(std::iter::once(&[][..]));
+    all.chunks(ROWS).zip(later)
+}
+
+/// Starts to read a row, and its norm.
+#[inline(always)]
+fn prefetch_row(table: &Table<'_>, row: Row, cache: Cache) {
+    prefetch(table.row(row), cache);
+    prefetch_line(&raw const table.norms()[row.index()], cache);
+}
+
+/// The dot products `[rows, queries]` of rows of the table.
+struct DotsOfRows<'a, R, L> {
     table: Table<'a>,
     rows: R,
+    /// Prefetched one by one: memory serves few lines at once, and all of them would wait.
+    later: L,
     /// Room for some rows, `[TOGETHER, chunks]`.
     widened: &'a mut [Chunk],
     /// `[queries, chunks]`.
@@ -127,15 +142,23 @@ struct DotsOfRows<'a, R> {
     dots: &'a mut [f64],
 }
 
-impl<R: ExactSizeIterator<Item = Row>> Kernel for DotsOfRows<'_, R> {
+impl<R: ExactSizeIterator<Item = Row>, L: Iterator<Item = Row>> Kernel for DotsOfRows<'_, R, L> {
     const WORK: Work = Work::Wide;
 
     type Output = ();
 
     #[inline(always)]
     fn run<V: Vectors>(self, vectors: V) {
-        let Self { table, mut rows, widened, queries, chunks, dots } = self;
+        let Self { table, mut rows, mut later, widened, queries, chunks, dots } = self;
+        let is_one_query = queries.len() == chunks;
         for dots in dots.chunks_mut(TOGETHER * queries.len() / chunks) {
+            for row in later.by_ref().take(TOGETHER) {
+                prefetch_row(&table, row, Cache::Second);
+            }
+            if is_one_query {
+                dots_of_one(vectors, &table, rows.by_ref(), queries, dots);
+                continue;
+            }
             let mut count = 0;
             // In this order, no row is taken without room for it.
             for (widened, row) in widened.chunks_exact_mut(chunks).zip(rows.by_ref()) {
@@ -145,5 +168,24 @@ impl<R: ExactSizeIterator<Item = Row>> Kernel for DotsOfRows<'_, R> {
             let rows = &widened[..count * chunks];
             Dots { rows, queries, chunks, dots }.run(vectors);
         }
+    }
+}
+
+/// The dot products of at most [`TOGETHER`] rows with one query.
+#[inline(always)]
+fn dots_of_one<V: Vectors>(
+    vectors: V,
+    table: &Table<'_>,
+    mut rows: impl Iterator<Item = Row>,
+    query: &[Chunk],
+    dots: &mut [f64],
+) {
+    let mut next = || rows.next().map_or(&[][..], |row| table.row(row));
+    if let ([first, second], 2) = (&mut *dots, V::DOTS_TILE[0]) {
+        [*first, *second] = vectors.run(DotsOfNarrow { rows: [next(), next()], query });
+        return;
+    }
+    for dot in dots {
+        [*dot] = vectors.run(DotsOfNarrow { rows: [next()], query });
     }
 }

@@ -127,6 +127,71 @@ impl<const R: usize, const Q: usize> Kernel for Tile<'_, R, Q> {
     }
 }
 
+/// The dot products of `R` rows, in float32, with one query: each row is read once, so it is
+/// widened in registers.
+pub(crate) struct DotsOfNarrow<'a, const R: usize> {
+    /// All of one length.
+    pub(crate) rows: [&'a [f32]; R],
+    /// As many chunks as a row has.
+    pub(crate) query: &'a [Chunk],
+}
+
+impl<const R: usize> Kernel for DotsOfNarrow<'_, R> {
+    const WORK: Work = Work::Wide;
+
+    type Output = [f64; R];
+
+    #[inline(always)]
+    fn run<V: Vectors>(self, vectors: V) -> [f64; R] {
+        let Self { rows, query } = self;
+        let (whole, rest) = (rows[0].len() / LANES, rows[0].len() % LANES);
+        // Sliced once, so that the loop has no bounds checks.
+        let of_whole = &query[..whole];
+        let mut chunks: [&[[f32; LANES]]; R] = [&[]; R];
+        for r in 0..R {
+            chunks[r] = &rows[r].as_chunks().0[..whole];
+        }
+        let mut lanes = [vectors.zero_lanes(); R];
+        for i in 0..whole {
+            let mut some = [&chunks[0][i]; R];
+            for r in 0..R {
+                some[r] = &chunks[r][i];
+            }
+            add_products(vectors, some, &of_whole[i], &mut lanes);
+        }
+        if rest > 0 {
+            let mut padded = [[0.0; LANES]; R];
+            for r in 0..R {
+                padded[r][..rest].copy_from_slice(&rows[r][whole * LANES..]);
+            }
+            add_products(vectors, padded.each_ref(), &query[whole], &mut lanes);
+        }
+        let mut dots = [0.0; R];
+        for r in 0..R {
+            dots[r] = vectors.fold_lanes(lanes[r]);
+        }
+        dots
+    }
+}
+
+/// Adds the products of a chunk of each row with one of the query.
+#[inline(always)]
+fn add_products<V: Vectors, const R: usize>(
+    vectors: V,
+    rows: [&[f32; LANES]; R],
+    query: &Chunk,
+    lanes: &mut [V::Lanes; R],
+) {
+    for register in 0..lanes[0].as_ref().len() {
+        let asked = vectors.load_doubles(&query.0, register);
+        for r in 0..R {
+            let x = vectors.load_widened(rows[r], register);
+            let lane = &mut lanes[r].as_mut()[register];
+            *lane = vectors.fused_doubles(x, asked, *lane);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use contract::score;
@@ -159,6 +224,15 @@ mod tests {
                     let (row, query) = (i / queries, rows + i % queries);
                     let [a, b] = [row, query].map(|one| &all[one * dim..][..dim]);
                     prop_assert_eq!(dot.to_bits(), score::dot(a, b).to_bits(), "{}", set);
+                }
+                let two = [0, rows - 1].map(|row| &all[row * dim..][..dim]);
+                for (i, query) in of_queries.chunks(chunks).enumerate() {
+                    let asked = &all[(rows + i) * dim..][..dim];
+                    let expected = two.map(|row| score::dot(row, asked).to_bits());
+                    let found = set.run(DotsOfNarrow { rows: two, query }).map(f64::to_bits);
+                    prop_assert_eq!(found, expected, "{}", set);
+                    let [alone] = set.run(DotsOfNarrow { rows: [two[0]], query });
+                    prop_assert_eq!(alone.to_bits(), expected[0], "{}", set);
                 }
             }
         }

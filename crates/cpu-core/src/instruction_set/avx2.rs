@@ -131,6 +131,10 @@ macro_rules! with_32_bytes {
                 let part: &[f64; 4] = &lanes.as_chunks().0[register];
                 _mm256_loadu_pd(part.as_ptr())
             };
+            fn load_widened(lanes: &[f32; contract::score::LANES], register: usize) -> __m256d = {
+                let part: &[f32; 4] = &lanes.as_chunks().0[register];
+                _mm256_cvtps_pd(_mm_loadu_ps(part.as_ptr()))
+            };
             fn add_doubles(a: __m256d, b: __m256d) -> __m256d = _mm256_add_pd(a, b);
             fn fused_doubles(a: __m256d, b: __m256d, c: __m256d) -> __m256d =
                 _mm256_fmadd_pd(a, b, c);

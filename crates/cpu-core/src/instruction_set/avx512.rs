@@ -94,6 +94,10 @@ macro_rules! with_64_bytes {
                 let part: &[f64; 8] = &lanes.as_chunks().0[register];
                 _mm512_loadu_pd(part.as_ptr())
             };
+            fn load_widened(lanes: &[f32; contract::score::LANES], register: usize) -> __m512d = {
+                let part: &[f32; 8] = &lanes.as_chunks().0[register];
+                _mm512_cvtps_pd(_mm256_loadu_ps(part.as_ptr()))
+            };
             fn add_doubles(a: __m512d, b: __m512d) -> __m512d = _mm512_add_pd(a, b);
             fn fused_doubles(a: __m512d, b: __m512d, c: __m512d) -> __m512d =
                 _mm512_fmadd_pd(a, b, c);

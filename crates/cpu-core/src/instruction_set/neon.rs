@@ -152,6 +152,11 @@ macro_rules! with_16_bytes {
                 let part: &[f64; 2] = &lanes.as_chunks().0[register];
                 vld1q_f64(part.as_ptr())
             };
+            fn load_widened(lanes: &[f32; contract::score::LANES], register: usize)
+                -> float64x2_t = {
+                let part: &[f32; 2] = &lanes.as_chunks().0[register];
+                vcvt_f64_f32(vld1_f32(part.as_ptr()))
+            };
             fn add_doubles(a: float64x2_t, b: float64x2_t) -> float64x2_t = vaddq_f64(a, b);
             fn fused_doubles(a: float64x2_t, b: float64x2_t, c: float64x2_t) -> float64x2_t =
                 vfmaq_f64(c, a, b);

@@ -110,6 +110,10 @@ impl Vectors for Portable {
             [[0.0; DOUBLES]; LANES / DOUBLES];
         fn load_doubles(lanes: &[f64; LANES], register: usize) -> [f64; DOUBLES] =
             lanes.as_chunks().0[register];
+        fn load_widened(lanes: &[f32; LANES], register: usize) -> [f64; DOUBLES] = {
+            let part: &[f32; DOUBLES] = &lanes.as_chunks().0[register];
+            part.map(f64::from)
+        };
         fn add_doubles(a: [f64; DOUBLES], b: [f64; DOUBLES]) -> [f64; DOUBLES] = {
             let mut sums = a;
             for (sum, b) in sums.iter_mut().zip(b) {

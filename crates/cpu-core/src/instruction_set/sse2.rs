@@ -140,6 +140,10 @@ impl Vectors for Sse2 {
             let part: &[f64; 2] = &lanes.as_chunks().0[register];
             _mm_loadu_pd(part.as_ptr())
         };
+        fn load_widened(lanes: &[f32; LANES], register: usize) -> __m128d = {
+            let part: &[f32; 2] = &lanes.as_chunks().0[register];
+            _mm_cvtps_pd(_mm_castsi128_ps(_mm_loadl_epi64(part.as_ptr().cast())))
+        };
         fn add_doubles(a: __m128d, b: __m128d) -> __m128d = _mm_add_pd(a, b);
         fn fused_doubles(a: __m128d, b: __m128d, c: __m128d) -> __m128d =
             _mm_add_pd(_mm_mul_pd(a, b), c);

@@ -84,6 +84,8 @@ struct Results {
     higher: [u32; 16],
     not_below: u32,
     dot: u64,
+    /// The same, one of the two from float32.
+    dot_of_floats: u64,
     widened: [u32; 8],
 }
 
@@ -126,9 +128,13 @@ impl<const WORK: usize> Kernel for Operate<'_, WORK> {
         let four = vectors.levels(bytemuck::cast(*levels));
         let products = [joined, of_high]
             .map(|all| all.map(|rows| integers(vectors.accumulate(a, rows, four))));
-        let mut lanes = vectors.zero_lanes();
+        let narrow = doubles[0].map(|x| x as f32);
+        let [mut lanes, mut of_floats] = [vectors.zero_lanes(); 2];
         for (register, lane) in lanes.as_mut().iter_mut().enumerate() {
             let [one, other] = doubles.each_ref().map(|all| vectors.load_doubles(all, register));
+            *lane = vectors.fused_doubles(one, other, *lane);
+            let (one, lane) =
+                (vectors.load_widened(&narrow, register), &mut of_floats.as_mut()[register]);
             *lane = vectors.fused_doubles(one, other, *lane);
         }
         let results = Results {
@@ -151,6 +157,7 @@ impl<const WORK: usize> Kernel for Operate<'_, WORK> {
             higher: bits(store_floats(vectors.max(x, z))),
             not_below: vectors.not_below(x, y),
             dot: vectors.fold_lanes(lanes).to_bits(),
+            dot_of_floats: vectors.fold_lanes(of_floats).to_bits(),
             widened: vectors.widen(halves).map(bits_of),
         };
         (V::SIGNED, results, store_floats(vectors.fused(x, y, z)))
@@ -216,6 +223,7 @@ fn expected(operands: &Operands, signed: bool) -> Results {
             .map(|i| u32::from(x[i].partial_cmp(&y[i]) != Some(Ordering::Less)) << i)
             .sum(),
         dot: score::fold(lanes).to_bits(),
+        dot_of_floats: score::fold(lanes).to_bits(),
         widened: halves.map(|half| bits_of(from_float16(half))),
     }
 }

@@ -136,6 +136,9 @@ pub(crate) trait Vectors: Copy {
 
     /// The lanes in this register of [`Lanes`](Self::Lanes).
     fn load_doubles(self, lanes: &[f64; LANES], register: usize) -> Self::Doubles;
+
+    /// The same from float32.
+    fn load_widened(self, lanes: &[f32; LANES], register: usize) -> Self::Doubles;
     fn add_doubles(self, a: Self::Doubles, b: Self::Doubles) -> Self::Doubles;
 
     /// `a · b + c`, rounded once or twice: the products of the contract are exact.

@@ -75,20 +75,12 @@ impl Kernel for Gather<'_> {
                     if first + i < end {
                         scales[b].0.as_chunks_mut().0[r + i] = scale_of(row);
                     }
-                    some[i] = &row[..query_lines];
+                    some[i] = row;
                 }
                 for q in 0..queries {
                     let query = &asked.queries[q * query_lines..][..query_lines];
-                    let mut lanes = [vectors.splat(0); TOGETHER];
-                    for j in 0..query_lines {
-                        let levels = vectors.load(&query[j]);
-                        for i in 0..TOGETHER {
-                            let row = vectors.load(&some[i][j]);
-                            lanes[i] = vectors.accumulate_row(lanes[i], row, levels);
-                        }
-                    }
                     let of_rows = &mut sums[q * STRIP_BLOCKS + b].0.as_chunks_mut().0[r / TOGETHER];
-                    *of_rows = vectors.totals(lanes);
+                    *of_rows = sums_of_rows(vectors, some, query);
                 }
             }
             let block = |b: usize| Block { high: &[], low: None, scales: &scales[b] };
@@ -122,26 +114,39 @@ impl Kernel for BothPlanesOfRows<'_> {
         for first in (0..members.len()).step_by(TOGETHER) {
             let mut some: [&[Line]; TOGETHER] = [&[]; TOGETHER];
             for i in 0..TOGETHER {
-                some[i] = &rows.row(members[last.min(first + i)])[..query_lines];
+                some[i] = rows.row(members[last.min(first + i)]);
             }
             for plane in 0..2 {
                 let query = &planes[plane * query_lines..][..query_lines];
-                let mut lanes = [vectors.splat(0); TOGETHER];
-                for j in 0..query_lines {
-                    let levels = vectors.load(&query[j]);
-                    for i in 0..TOGETHER {
-                        let row = vectors.load(&some[i][j]);
-                        lanes[i] = vectors.accumulate_row(lanes[i], row, levels);
-                    }
-                }
                 let bias = if V::SIGNED { bias_of(query) } else { 0 };
-                let totals = vectors.totals(lanes);
-                for (sums, total) in sums[first..].iter_mut().zip(totals) {
-                    sums[plane] = total + bias;
+                let of_rows = sums_of_rows(vectors, some, query);
+                for (sums, sum) in sums[first..].iter_mut().zip(of_rows) {
+                    sums[plane] = sum + bias;
                 }
             }
         }
     }
+}
+
+/// The sums of some rows with a plane of a query.
+#[inline(always)]
+fn sums_of_rows<V: Vectors>(
+    vectors: V,
+    mut rows: [&[Line]; TOGETHER],
+    query: &[Line],
+) -> [i32; TOGETHER] {
+    // Sliced once, so that the loop has no bounds checks.
+    for i in 0..TOGETHER {
+        rows[i] = &rows[i][..query.len()];
+    }
+    let mut lanes = [vectors.splat(0); TOGETHER];
+    for j in 0..query.len() {
+        let levels = vectors.load(&query[j]);
+        for i in 0..TOGETHER {
+            lanes[i] = vectors.accumulate_row(lanes[i], vectors.load(&rows[i][j]), levels);
+        }
+    }
+    vectors.totals(lanes)
 }
 
 /// The sum of a plane's levels, times the level of zero.

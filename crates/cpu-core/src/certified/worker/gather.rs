@@ -6,10 +6,15 @@ use std::sync::atomic::Ordering;
 use contract::Row;
 
 use super::Worker;
-use crate::certified::kernels::{BothPlanesOfRows, Flagged, Gather};
+use crate::certified::kernels::{BothPlanesOfRows, Gather};
 use crate::certified::layout::STRIP_ROWS;
 use crate::certified::pass::{Members, Pass};
 use crate::certified::query::PreparedQueries;
+use crate::certified::row_table::RowTable;
+
+/// Members that are looked at one after the other are this many members apart. If half of the rows
+/// are members, and come in order, hardware prefetches the others as well.
+const APART: usize = 64;
 
 /// Members that are compared again, and their sums with both planes of a query, `[members]`.
 #[derive(Debug, Default)]
@@ -25,7 +30,13 @@ impl Worker<'_> {
         let columns = self.pass.first_columns[active];
         let mut of_task = std::mem::take(&mut self.members);
         of_task.clear();
-        of_task.extend(members.bitmap.members_in(rows));
+        let in_order = &mut self.again.rows;
+        in_order.clear();
+        // An iterator of words and bits takes several times as long to extend a list.
+        members.bitmap.members_in(rows).for_each(|row| in_order.push(row));
+        for first in 0..APART.min(in_order.len()) {
+            of_task.extend(in_order[first..].iter().step_by(APART));
+        }
         let asked = prepared.planes(0, &self.thresholds[..columns]);
         let rows = members.table.lines();
         let (space, found) = (&mut self.space, &mut self.found);
@@ -33,11 +44,14 @@ impl Worker<'_> {
         let found = std::mem::take(&mut self.found);
         for looked_at in &found {
             let strip = &of_task[looked_at.strip as usize * STRIP_ROWS..];
+            let rows = looked_at.rows & in_strip(strip);
             if self.pass.columns[looked_at.query as usize].is_query() {
-                self.compare_members(members, strip, looked_at);
+                // They have just been read, so this costs far less than scoring those that it
+                // rules out.
+                let rows = positions(rows).map(|i| strip[i]);
+                self.compare_rows(members.table, looked_at.query as usize, rows);
                 continue;
             }
-            let rows = looked_at.rows & in_strip(strip);
             let place = |i: usize| (strip[i], members.table.scale(strip[i]));
             self.take(looked_at.query as usize, rows, looked_at, place);
         }
@@ -45,44 +59,54 @@ impl Worker<'_> {
         self.end_task(active, true);
     }
 
-    /// Compares the members that were found in a strip again, with both planes of the query. They
-    /// have just been read, so that costs far less than scoring those that it rules out.
-    fn compare_members(&mut self, members: Members<'_>, strip: &[Row], found: &Flagged) {
-        let (pass, column) = (self.pass, found.query as usize);
+    /// Compares rows that a first look has found again, with all bits and both planes of the query.
+    /// Returns how many.
+    pub(super) fn compare_rows(
+        &mut self,
+        table: &RowTable,
+        column: usize,
+        rows: impl Iterator<Item = Row>,
+    ) -> usize {
+        let pass = self.pass;
         let query = pass.columns[column].query;
         if pass.failed[query].load(Ordering::Relaxed) {
-            return;
+            return 0;
         }
         let (set, limit) = (&pass.queries[query].filter.rows, pass.row_limits[query]);
         let mut again = std::mem::take(&mut self.again);
         again.rows.clear();
-        let mut rows = found.rows & in_strip(strip);
-        while rows != 0 {
-            let row = strip[rows.trailing_zeros() as usize];
-            rows &= rows - 1;
-            if row.index() < limit && set.contains(row) {
-                again.rows.push(row);
-            }
-        }
-        let planes = pass.prepared.both(column);
+        again.rows.extend(rows.filter(|&row| row.index() < limit && set.contains(row)));
         let of_rows = BothPlanesOfRows {
-            rows: members.table.lines(),
+            rows: table.lines(),
             members: &again.rows,
-            planes,
+            planes: pass.prepared.both(column),
             sums: &mut again.sums,
         };
         pass.instructions.run(of_rows);
         let bounds = &pass.prepared.bounds[column].both;
         for (&row, &sums) in again.rows.iter().zip(&again.sums) {
-            let scale = members.table.scale(row);
+            let scale = table.scale(row);
             // A step of zero: a row of norm zero.
             if scale.step() != 0.0 {
                 let sum = PreparedQueries::joined(sums) - bounds.bias;
                 self.admit(query, row.index(), bounds.of_sum(sum, scale));
             }
         }
+        let compared = again.rows.len();
         self.again = again;
+        compared
     }
+}
+
+/// The positions of a strip's bits.
+pub(super) fn positions(mut rows: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let position = rows.trailing_zeros() as usize;
+        (rows != 0).then(|| {
+            rows &= rows - 1;
+            position
+        })
+    })
 }
 
 /// A bit for each of the first rows of a strip that there are.

@@ -6,6 +6,8 @@ use std::sync::atomic::Ordering;
 
 use contract::Row;
 
+use gather::positions;
+
 use crate::certified::bounds::{Threshold, round_down, round_up};
 use crate::certified::columns::Column;
 use crate::certified::floor::Floor;
@@ -15,7 +17,7 @@ use crate::certified::pass::{FirstLook, Look, Members, Pass};
 use crate::certified::query::{PreparedBounds, PreparedQueries};
 use crate::certified::rescore::Candidate;
 use crate::certified::sample::best_scores;
-use crate::certified::score::{ROWS, Scorer};
+use crate::certified::score::{Scorer, with_later};
 
 /// Maximum number of rows above their query's maximum score that a thread takes, per candidate that
 /// it has room for. Beyond this, a scan of all rows is better, because it can be cut into slices.
@@ -36,6 +38,9 @@ const DENSE_STRIPS: std::ops::RangeInclusive<usize> = 8..=128;
 
 /// Members that are more than this part of all rows take longer to read than all rows.
 const MOST_MEMBERS: f64 = 0.75;
+
+/// Strips between the one whose rows are prefetched and the one whose rows are compared again.
+const FOUND_AHEAD: usize = 4;
 
 /// One thread's share of a pass: takes tasks until none are left. Returns the candidates of each
 /// query.
@@ -215,12 +220,18 @@ impl<'a> Worker<'a> {
         let purpose = Purpose::Find(&mut self.found);
         instructions.run(Scan { strips, asked, space: &mut self.space, purpose });
         let found = std::mem::take(&mut self.found);
-        for looked_at in &found {
+        for (index, looked_at) in found.iter().enumerate() {
             let column = looked_at.query as usize;
             let strip = first + looked_at.strip as usize;
-            let set = &self.pass.queries[self.pass.columns[column].query].filter.rows;
-            let members = set.bitmap().map_or(u32::MAX, |bitmap| bitmap.strip(strip));
-            let rows = looked_at.rows & members;
+            let rows = self.members_found(first, looked_at);
+            if let (None, Some(members), Some(later)) =
+                (low, self.pass.look.members, found.get(index + FOUND_AHEAD))
+            {
+                let strip = first + later.strip as usize;
+                for i in positions(self.members_found(first, later)) {
+                    members.table.prefetch(Row((strip * STRIP_ROWS + i) as u32));
+                }
+            }
             if rows == 0 {
                 continue;
             }
@@ -237,6 +248,14 @@ impl<'a> Worker<'a> {
                 self.take(column, rows, looked_at, place);
                 continue;
             }
+            if let Some(members) = self.pass.look.members
+                && self.pass.columns[column].is_query()
+            {
+                let rows = positions(rows).map(|i| Row((strip * STRIP_ROWS + i) as u32));
+                self.second_looks += self.compare_rows(members.table, column, rows) as u64;
+                self.end_look(self.pass.columns[column].query);
+                continue;
+            }
             for b in 0..STRIP_BLOCKS {
                 let rows = rows >> (b * BLOCK_ROWS) & 0xffff;
                 if rows != 0 {
@@ -250,6 +269,15 @@ impl<'a> Worker<'a> {
             self.end_first_look(end - first, self.second_looks - looks_before);
         }
         self.end_task(active, first_look == FirstLook::EightBits);
+    }
+
+    /// The rows that a scan from strip `first` on has found in a strip, and that are in the query's
+    /// set.
+    fn members_found(&self, first: usize, found: &Flagged) -> u32 {
+        let query = self.pass.columns[found.query as usize].query;
+        let bitmap = self.pass.queries[query].filter.rows.bitmap();
+        let strip = first + found.strip as usize;
+        found.rows & bitmap.map_or(u32::MAX, |bitmap| bitmap.strip(strip))
     }
 
     /// Scores what the task has kept for the first `active` queries, and raises their floors.
@@ -358,11 +386,11 @@ impl<'a> Worker<'a> {
         // Several half-spaces may contain the same row.
         unscored.sort_unstable();
         unscored.dedup();
-        for some in unscored.chunks(ROWS) {
+        for (some, later) in with_later(unscored) {
             if self.pass.failed[query].load(Ordering::Relaxed) {
                 break;
             }
-            for hit in scorer.hits(some.iter().copied()) {
+            for hit in scorer.hits(some.iter().copied(), later.iter().copied()) {
                 let bounds = [round_down(hit.score), round_up(hit.score)];
                 self.admit(query, hit.row.index(), bounds);
             }
