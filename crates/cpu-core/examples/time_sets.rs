@@ -111,7 +111,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         if batch == 1 && number < BATCHES_BY_SCORES {
             let ordered = by_score(row);
             for ((_, from, to), measured) in BY_SCORES.iter().zip(&mut measured[random_sets..]) {
-                measured.push(time(&part(&ordered, [*from, *to]), row)?);
+                let set = part(&ordered, [*from, *to]);
+                // Making the set has displaced the engine's tables from the caches.
+                time(&RowSet::all(), row)?;
+                measured.push(time(&set, row)?);
             }
         }
     }
