@@ -85,6 +85,10 @@ extern "C" __global__ void score_probes(const ProbeParams params) {
             const size_t tile_step = static_cast<size_t>(q / 16) * (pairs / 8) + step;
             to = params.pass.fragments + (tile_step * 2 * WARP + own_lane) * 4 + own_register;
             low = 4 * WARP;
+        } else if (params.layout == RankLayout::Lanes) {
+            const int eight = pair / 8 * (gridDim.x / 8) + q / 8;
+            to = params.pass.fragments + (eight * WARP + q % 8 * 4 + pair % 8 / 2) * 4 + pair % 2;
+            low = 2;
         } else {
             const int chunk = pair / (RANK_CHUNK / 2), piece = pair % (RANK_CHUNK / 2) / 4, groups = params.pass.groups;
             low = 64 * RANK_CHUNK / 2;

@@ -39,6 +39,14 @@ abi! {
             RANK_RING * RANK_TILE * (4 * RANK_CHUNK + 4)
                 + RANK_AHEAD * (RANK_TILE + 1) * 4 * RANK_CHUNK;
         RANK_HOPPER_SHARED_PER_QUERY: usize = 208 + RANK_RING * 4 * RANK_CHUNK;
+        /// Queries of the scan for few, the rows that a warp takes at a time, and its most warps.
+        FEW_RANKS_QUERIES: usize = 32;
+        FEW_RANKS_ROWS: usize = 16;
+        FEW_RANKS_WARPS: usize = 12;
+        /// Bytes of shared memory of a block of that scan: all of Hopper's but what the scan has
+        /// for itself; and for each query, beside its operands.
+        FEW_RANKS_SHARED: usize = 227 * 1024 - 256;
+        FEW_RANKS_SHARED_PER_QUERY: usize = 208 + 4 * RANK_THRESHOLDS;
         /// Norms outside of 1 / this and this have no float32 inverse: such rows are always in
         /// doubt.
         RANK_MAX_NORM: f64 = 1e30;
@@ -57,6 +65,10 @@ abi! {
             /// Operand A of wgmma m64n128k16 in shared memory: for each chunk and each 64 queries,
             /// the upper and then the lower halves, `[chunk / 8, 64, 8]`.
             Chunks = 1,
+            /// Operand B of mma.sync m16n8k16: for each 16 components and 8 queries, for each lane 2
+            /// registers of upper halves and 2 of lower ones. The lanes of a quad have 4 components
+            /// each, in order.
+            Lanes = 2,
         }
     }
     data {
@@ -93,7 +105,7 @@ abi! {
             scores: DevicePointerMut<f64>,
             /// `[batch, RANK_THRESHOLDS]`: ascending, then `NO_THRESHOLD`.
             thresholds: DevicePointerMut<f32>,
-            /// The queries as operand A.
+            /// The queries as an operand.
             fragments: DevicePointerMut<u32>,
             /// `[batch, RANK_THRESHOLDS]`, set to zero with the probes: the number of rows that
             /// rank before n thresholds is added to the n-th bin.
@@ -135,6 +147,9 @@ abi! {
         "" / hopper_rank_scan for Sm90a {
             (384, 1) hopper_rank_scan_64: RankScanParams;
             (512, 1) hopper_rank_scan_128: RankScanParams;
+        }
+        "" / hopper_few_ranks for Sm90a {
+            (384, 1) few_ranks: RankScanParams;
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Counts the rows that rank before given rows of the table: `/rank` on a device.
 //!
-//! A pass scans the float32 table for up to [`RANK_QUERIES`] queries. What limits it is arithmetic;
-//! the certified scans of rounded tables would leave a tenth of all rows in doubt, because a rank
-//! can be anywhere.
+//! A pass scans the float32 table for up to [`RANK_QUERIES`] queries. With few, reading the table is
+//! what limits it, and with many, arithmetic. The certified scans of rounded tables would leave a
+//! tenth of all rows in doubt, because a rank can be anywhere.
 
 #![allow(unsafe_code)]
 
 pub(crate) mod abi;
+mod scan;
 
 use std::ops::Range;
 
@@ -19,12 +20,13 @@ use crate::driver::{
 };
 use crate::resident::{NOT_A_ROW, Resident};
 use crate::sets::{DeviceSet, DeviceSets};
+use abi::entries::rank_scan;
 use abi::{
-    CountDoubtfulParams, ProbeParams, RANK_CAPACITY, RANK_CHUNK, RANK_HOPPER_SHARED,
-    RANK_HOPPER_SHARED_PER_QUERY, RANK_MAX_NORM, RANK_MAXIMUM, RANK_PROBES, RANK_QUERIES,
-    RANK_SHARED, RANK_SHARED_PER_QUERY, RANK_STAGE, RANK_THRESHOLDS, RANK_TILE, RankLayout,
-    RankQuery, RankScanParams, RankView, entries,
+    CountDoubtfulParams, ProbeParams, RANK_CAPACITY, RANK_CHUNK, RANK_MAX_NORM, RANK_MAXIMUM,
+    RANK_PROBES, RANK_QUERIES, RANK_STAGE, RANK_THRESHOLDS, RANK_TILE, RankQuery, RankScanParams,
+    RankView,
 };
+use scan::Scan;
 
 /// The most queries of a pass.
 pub(crate) const QUERIES: usize = RANK_QUERIES;
@@ -39,6 +41,9 @@ const MAX_EXCLUDED: usize = RANK_PROBES - RANK_THRESHOLDS;
 /// Registers of operand A that a stage of one query fills: two float16 each, upper and lower
 /// halves.
 const REGISTERS_PER_STAGE: usize = RANK_STAGE;
+/// Components of rows that the scan for few queries counts in a millisecond and a half on an H100,
+/// where a search takes a quarter of a millisecond or more.
+const QUICK: usize = 1 << 30;
 /// Blocks for each query that score rows in doubt.
 const DOUBTFUL_BLOCKS: usize = 8;
 
@@ -71,18 +76,8 @@ pub(crate) struct Ranks {
     probe: Kernel<ProbeParams>,
     /// Narrowest first.
     scans: Vec<Scan>,
-    layout: RankLayout,
     count: Kernel<CountDoubtfulParams>,
     _modules: Modules,
-}
-
-/// A scan kernel.
-struct Scan {
-    /// The most queries that it takes.
-    queries: usize,
-    kernel: Kernel<RankScanParams>,
-    /// Bytes of shared memory of a block.
-    shared: usize,
 }
 
 device_arrays! {
@@ -191,25 +186,8 @@ impl Ranks {
     /// # Errors
     /// If the device lacks the memory, or can't run the kernels.
     pub(crate) fn new(gpu: &Gpu, dim: usize, portable: bool) -> Result<Option<Self>, GpuError> {
-        use entries::hopper_rank_scan::{hopper_rank_scan_64, hopper_rank_scan_128};
-        use entries::rank_scan::{self, rank_scan_32, rank_scan_64, rank_scan_128};
         let mut modules = Modules::default();
-        let is_hopper = gpu.capability == 90 && !portable;
-        let layout = if is_hopper { RankLayout::Chunks } else { RankLayout::Fragments };
-        let (shared, of_a_query) = match is_hopper {
-            true => (RANK_HOPPER_SHARED, RANK_HOPPER_SHARED_PER_QUERY),
-            false => (RANK_SHARED, RANK_SHARED_PER_QUERY),
-        };
-        let entries = match is_hopper {
-            true => vec![(64, hopper_rank_scan_64), (128, hopper_rank_scan_128)],
-            false => vec![(32, rank_scan_32), (64, rank_scan_64), (128, rank_scan_128)],
-        };
-        let mut scans = Vec::new();
-        for (queries, entry) in entries {
-            let shared = shared + of_a_query * queries;
-            let kernel = modules.kernel(entry)?.allow_shared(shared).ok();
-            scans.extend(kernel.map(|kernel| Scan { queries, kernel, shared }));
-        }
+        let scans = Scan::all(&mut modules, gpu, dim, portable)?;
         if scans.is_empty() {
             return Ok(None);
         }
@@ -218,7 +196,6 @@ impl Ranks {
             hosts: [Host::new(dim)?, Host::new(dim)?],
             probe: modules.kernel(rank_scan::score_probes)?,
             scans,
-            layout,
             count: modules.kernel(rank_scan::count_doubtful)?,
             _modules: modules,
         }))
@@ -280,6 +257,18 @@ impl Ranks {
         self.scans.last().map_or(1, |scan| scan.queries)
     }
 
+    /// The narrowest scan that takes so many queries.
+    fn scan(&self, queries: usize) -> Option<&Scan> {
+        let is_wide = |scan: &&Scan| scan.queries >= queries;
+        self.scans.iter().find(is_wide)
+    }
+
+    /// Whether a pass for so many queries, over rows of so many components together, takes little
+    /// longer than a search.
+    pub(crate) fn counts_quickly(&self, queries: usize, components: usize) -> bool {
+        components <= QUICK && self.scan(queries).is_some_and(Scan::is_for_few)
+    }
+
     /// Not 0 once the last kernel of the pass with this set has started.
     pub(crate) fn almost_over(&self, set: usize) -> &Pinned<u32> {
         &self.hosts[set].almost_over
@@ -314,8 +303,7 @@ impl Ranks {
         let of_parts = parts.iter().map(of_part).collect::<Result<Vec<_>, _>>()?;
         let uploaded = self.hosts[set].upload(resident, parts, &of_parts, rows.end);
         let (host, device) = (&self.hosts[set], &self.device);
-        let is_wide = |scan: &&Scan| scan.queries >= parts.len();
-        let scan = self.scans.iter().find(is_wide).expect("a chunk fits the widest");
+        let scan = self.scan(parts.len()).expect("a chunk fits the widest");
         let width = scan.queries;
         let most_rows = parts.iter().map(|part| part.query().filter.row_limit(rows.end));
         let first_tile = rows.start / RANK_TILE;
@@ -334,7 +322,7 @@ impl Ranks {
             stages: resident.dim.div_ceil(RANK_STAGE) as i32,
             groups: width.div_ceil(64) as i32,
         };
-        let probe = ProbeParams { pass, layout: self.layout };
+        let probe = ProbeParams { pass, layout: scan.layout };
         let scan_params = RankScanParams {
             pass,
             error: error(resident.dim),

@@ -87,7 +87,7 @@ fn check(
 fn check_all(what: &str, model: &Arc<ModelStore>, queries: &[FullPassQuery]) {
     for portable in [false, true] {
         let mut engine = engine(model, Paths { portable, ..Paths::default() });
-        for size in [1, 33, 65, queries.len()] {
+        for size in [1, 32, 33, 64, 65, queries.len()] {
             let queries = &queries[..size.min(queries.len())];
             assert_eq!(
                 check(what, model, &mut engine, queries),
@@ -100,7 +100,8 @@ fn check_all(what: &str, model: &Arc<ModelStore>, queries: &[FullPassQuery]) {
 
 fn in_tables_of_every_shape() {
     let mut numbers = Numbers::new(11);
-    for (rows, dim) in [(1, 1), (2, 3), (127, 4), (128, 31), (129, 32), (1000, 33), (3000, 300)] {
+    let shapes = [(1, 1), (2, 3), (1, 4), (127, 4), (128, 31), (129, 32), (500, 40), (700, 48)];
+    for (rows, dim) in shapes.into_iter().chain([(1000, 33), (3000, 300)]) {
         let rows: Vec<Vec<f32>> = (0..rows)
             .map(|row| match row % 50 {
                 49 => vec![0.0; dim],

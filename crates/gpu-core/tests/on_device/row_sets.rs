@@ -211,20 +211,20 @@ fn of_formulas_ranks_and_full_passes() {
             })
             .collect();
         let expected = full.full_pass(&ranked.iter().collect::<Vec<_>>()).unwrap();
-        let before = engine.counters().ranked;
-        for ((found, expected), query) in
-            run(&mut engine, &ranked, 3).iter().zip(&expected).zip(&ranked)
-        {
-            assert_eq!(found.hits, expected.hits, "{query:?}");
-            let of = |answer: &contract::FullPassAnswer| -> Vec<_> {
-                answer
-                    .ranks
-                    .iter()
-                    .map(|one| (one.row, one.rank, one.score.map(f64::to_bits)))
-                    .collect()
-            };
-            assert_eq!(of(found), of(expected), "{query:?}");
+        // Scans of each width.
+        for size in [ranked.len(), 70, 40] {
+            let (before, ranked) = (engine.counters().ranked, &ranked[..size]);
+            for ((found, expected), query) in
+                run(&mut engine, ranked, 3).iter().zip(&expected).zip(ranked)
+            {
+                assert_eq!(found.hits, expected.hits, "{query:?}");
+                let of = |answer: &contract::FullPassAnswer| -> Vec<_> {
+                    let ranks = answer.ranks.iter();
+                    ranks.map(|one| (one.row, one.rank, one.score.map(f64::to_bits))).collect()
+                };
+                assert_eq!(of(found), of(expected), "{query:?}");
+            }
+            assert!(engine.counters().ranked > before, "{:?}", engine.counters());
         }
-        assert!(engine.counters().ranked > before, "{:?}", engine.counters());
     }
 }
