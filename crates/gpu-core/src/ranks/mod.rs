@@ -41,9 +41,6 @@ const MAX_EXCLUDED: usize = RANK_PROBES - RANK_THRESHOLDS;
 /// Registers of operand A that a stage of one query fills: two float16 each, upper and lower
 /// halves.
 const REGISTERS_PER_STAGE: usize = RANK_STAGE;
-/// Components of rows that the scan for few queries counts in a millisecond and a half on an H100,
-/// where a search takes a quarter of a millisecond or more.
-const QUICK: usize = 1 << 30;
 /// Blocks for each query that score rows in doubt.
 const DOUBTFUL_BLOCKS: usize = 8;
 
@@ -257,18 +254,6 @@ impl Ranks {
         self.scans.last().map_or(1, |scan| scan.queries)
     }
 
-    /// The narrowest scan that takes so many queries.
-    fn scan(&self, queries: usize) -> Option<&Scan> {
-        let is_wide = |scan: &&Scan| scan.queries >= queries;
-        self.scans.iter().find(is_wide)
-    }
-
-    /// Whether a pass for so many queries, over rows of so many components together, takes little
-    /// longer than a search.
-    pub(crate) fn counts_quickly(&self, queries: usize, components: usize) -> bool {
-        components <= QUICK && self.scan(queries).is_some_and(Scan::is_for_few)
-    }
-
     /// Not 0 once the last kernel of the pass with this set has started.
     pub(crate) fn almost_over(&self, set: usize) -> &Pinned<u32> {
         &self.hosts[set].almost_over
@@ -303,7 +288,8 @@ impl Ranks {
         let of_parts = parts.iter().map(of_part).collect::<Result<Vec<_>, _>>()?;
         let uploaded = self.hosts[set].upload(resident, parts, &of_parts, rows.end);
         let (host, device) = (&self.hosts[set], &self.device);
-        let scan = self.scan(parts.len()).expect("a chunk fits the widest");
+        let is_wide = |scan: &&Scan| scan.queries >= parts.len();
+        let scan = self.scans.iter().find(is_wide).expect("a chunk fits the widest");
         let width = scan.queries;
         let most_rows = parts.iter().map(|part| part.query().filter.row_limit(rows.end));
         let first_tile = rows.start / RANK_TILE;

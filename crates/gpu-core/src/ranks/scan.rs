@@ -74,10 +74,6 @@ impl Scan {
         let kernel = kernel.allow_shared(shared).ok()?;
         Some(Self { queries, kernel, layout, shared })
     }
-
-    pub(super) fn is_for_few(&self) -> bool {
-        matches!(self.layout, RankLayout::Lanes)
-    }
 }
 
 /// The warps of a block of the scan for few queries, and its shared memory. `None` if it has room for

@@ -364,11 +364,6 @@ impl FullPassEngine for CudaEngine {
         self.costs.full_pass_components(query)
     }
 
-    fn counts_ranks_quickly(&self, queries: &[&FullPassQuery]) -> bool {
-        let (rows, dim) = (self.resident.rows, self.resident.dim);
-        self.ranks.as_ref().is_some_and(|ranks| ranks.counts_quickly(queries.len(), rows * dim))
-    }
-
     fn start_ranks(&mut self, queries: &[&FullPassQuery]) -> Result<bool, EngineError> {
         self.on_its_gpu()?;
         let table = self.resident.of.table();
