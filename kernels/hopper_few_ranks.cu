@@ -137,8 +137,10 @@ extern "C" __global__ void few_ranks(const RankScanParams params) {
                     const float4 part = is_there ? own_rows[i][(first + step) * (STEP / 4)] : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
                     parts[i] = split_part(part, scales[i]);
                 }
-                high[step] = make_uint4(bits(parts[0].first.high), bits(parts[1].first.high), bits(parts[0].second.high), bits(parts[1].second.high));
-                low[step] = make_uint4(bits(parts[0].first.low), bits(parts[1].first.low), bits(parts[0].second.low), bits(parts[1].second.low));
+                high[step] = make_uint4(bits(parts[0].first.high), bits(parts[1].first.high),
+                                        bits(parts[0].second.high), bits(parts[1].second.high));
+                low[step] = make_uint4(bits(parts[0].first.low), bits(parts[1].first.low),
+                                       bits(parts[0].second.low), bits(parts[1].second.low));
             }
             // The small products first, so that they lose nothing; and each chunk by itself,
             // because tensor cores may truncate. What a chunk loses is then a part of its own

@@ -1,8 +1,8 @@
 //! Counts the rows that rank before given rows of the table: `/rank` on a device.
 //!
-//! A pass scans the float32 table for up to [`RANK_QUERIES`] queries. With few, reading the table is
-//! what limits it, and with many, arithmetic. The certified scans of rounded tables would leave a
-//! tenth of all rows in doubt, because a rank can be anywhere.
+//! A pass scans the float32 table for up to [`RANK_QUERIES`] queries. With few, reading the table
+//! is what limits it, and with many, arithmetic. The certified scans of rounded tables would leave
+//! a tenth of all rows in doubt, because a rank can be anywhere.
 
 #![allow(unsafe_code)]
 

@@ -76,8 +76,8 @@ impl Scan {
     }
 }
 
-/// The warps of a block of the scan for few queries, and its shared memory. `None` if it has room for
-/// too few, or if rows of the table are not aligned.
+/// The warps of a block of the scan for few queries, and its shared memory. `None` if it has room
+/// for too few, or if rows of the table are not aligned.
 fn warps(dim: usize) -> Option<(usize, usize)> {
     let of_query = FEW_RANKS_SHARED_PER_QUERY + size_of::<f32>() * dim.next_multiple_of(16);
     let of_warp = FEW_RANKS_ROWS * dim * size_of::<f32>();
