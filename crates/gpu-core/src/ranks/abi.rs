@@ -66,8 +66,8 @@ abi! {
             /// the upper and then the lower halves, `[chunk / 8, 64, 8]`.
             Chunks = 1,
             /// Operand B of mma.sync m16n8k16: for each 16 components and 8 queries, for each lane
-            /// 2 registers of upper halves and 2 of lower ones. The lanes of a quad have 4 components
-            /// each, in order.
+            /// 2 registers of upper halves and 2 of lower ones. The lanes of a quad have 4
+            /// components each, in order.
             Lanes = 2,
         }
     }
