@@ -11,7 +11,7 @@
 use indexmap::IndexMap;
 
 use super::score::{LANES, fold};
-use super::{Metric, Row, Table};
+use super::{Metric, Row, TableRows};
 
 /// A word of an analogy, after look-up.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -78,7 +78,10 @@ pub struct AnalogySum {
 ///
 /// # Panics
 /// If a row does not exist in the table.
-pub fn analogy_sum(table: &Table<'_>, words: &[WeightedWord]) -> Result<AnalogySum, AnalogyError> {
+pub fn analogy_sum(
+    table: &dyn TableRows,
+    words: &[WeightedWord],
+) -> Result<AnalogySum, AnalogyError> {
     let mut merged: IndexMap<Row, f64> = IndexMap::with_capacity(words.len());
     for word in words {
         *merged.entry(word.row).or_insert(0.0) += word.weight;
@@ -132,7 +135,7 @@ fn norm_of_sum(sum: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::score;
+    use crate::{Table, score};
 
     const COMPONENTS: [f32; 8] = [2.0, 0.0, 0.0, 3.0, 0.0, 0.0, -5.0, 0.0];
 

@@ -52,7 +52,7 @@ pub use query::{Filter, Query, Ranking, complete};
 pub use row_set::{RowBitmap, RowSet, RowSetParts};
 pub use scoring::{HalfSpace, MAX_SCORING_WORDS, Scoring, ScoringError};
 pub use staging::Staging;
-pub use table::{HasTable, Metric, Table};
+pub use table::{HasTable, Metric, Table, TableRows};
 pub use token_classifier::{Precision, Token, TokenClassifier, TokenText, VectorSource};
 pub use top_k::TopK;
 pub use vector::{Components, QueryError, QueryVector, ScoringVector};

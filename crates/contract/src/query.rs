@@ -1,6 +1,6 @@
 //! Queries that are checked against their table, and their filters.
 
-use super::{Hit, QueryError, QueryVector, Row, RowSet, Scoring, ScoringVector, Table};
+use super::{Hit, QueryError, QueryVector, Row, RowSet, Scoring, ScoringVector, Table, TableRows};
 
 /// A query: what rows are ranked by, the number of neighbours, and which rows may be neighbours. It
 /// is checked against its table when it is created.
@@ -87,7 +87,7 @@ impl Query {
     /// # Errors
     /// A vector of the wrong dimension, not finite or zero; a row that does not exist.
     pub fn new(
-        table: &Table<'_>,
+        table: &dyn TableRows,
         vector: QueryVector,
         k: usize,
         filter: Filter,
@@ -137,7 +137,7 @@ impl Query {
 
     /// Whether the query fits a table of this shape, so that a query made for one table can't read
     /// past the end of another, nor have rows of another.
-    pub fn fits(&self, table: &Table<'_>) -> bool {
+    pub fn fits(&self, table: &dyn TableRows) -> bool {
         self.filter.rows.fits(table.rows())
             && self.vectors().iter().all(|vector| vector.fits(table))
     }

@@ -24,6 +24,82 @@ pub enum Metric {
 
 crate::names! { Metric { Cosine: "cosine", Dot: "dot" } }
 
+/// The rows of a table one by one, wherever each of them lies: for questions about a few of them.
+/// Engines have a [`Table`], whose rows are one block.
+///
+/// # Panics
+/// Methods that take a row, if the table does not have it.
+pub trait TableRows {
+    /// Number of rows.
+    fn rows(&self) -> usize;
+
+    /// Components per row.
+    fn dim(&self) -> usize;
+
+    /// How a vector and a row become a score.
+    fn metric(&self) -> Metric;
+
+    /// The components of one row, `[dim]`.
+    fn row(&self, row: Row) -> &[f32];
+
+    /// The norm of one row.
+    fn norm(&self, row: Row) -> f64;
+
+    /// The bias of one row.
+    fn bias(&self, row: Row) -> f32;
+
+    /// The contract's score of one row. `None` for a row of norm zero under [`Metric::Cosine`].
+    ///
+    /// # Panics
+    /// Also if the query has a different dimension.
+    fn score(&self, query: &[f32], query_norm: f64, row: Row) -> Option<f64> {
+        let dot = score::dot(query, self.row(row));
+        match self.metric() {
+            Metric::Cosine => {
+                let norm = self.norm(row);
+                (norm > 0.0).then(|| score::cosine(dot, query_norm, norm))
+            }
+            Metric::Dot => Some(dot + f64::from(self.bias(row))),
+        }
+    }
+
+    /// How similar two rows are: their cosine similarity, or under [`Metric::Dot`] their dot
+    /// product, without a bias. `None` if one has norm zero under [`Metric::Cosine`].
+    fn similarity(&self, a: Row, b: Row) -> Option<f64> {
+        match self.metric() {
+            Metric::Cosine if self.norm(a) == 0.0 => None,
+            Metric::Cosine => self.score(self.row(a), self.norm(a), b),
+            Metric::Dot => Some(score::dot(self.row(a), self.row(b))),
+        }
+    }
+}
+
+impl TableRows for Table<'_> {
+    fn rows(&self) -> usize {
+        Self::rows(self)
+    }
+
+    fn dim(&self) -> usize {
+        Self::dim(self)
+    }
+
+    fn metric(&self) -> Metric {
+        Self::metric(self)
+    }
+
+    fn row(&self, row: Row) -> &[f32] {
+        Self::row(self, row)
+    }
+
+    fn norm(&self, row: Row) -> f64 {
+        Self::norm(self, row)
+    }
+
+    fn bias(&self, row: Row) -> f32 {
+        Self::bias(self, row)
+    }
+}
+
 /// A borrowed view of a model's numbers: `rows × dim` float32 components, row by row, one float64
 /// norm per row, and under [`Metric::Dot`] one float32 bias per row.
 ///
@@ -131,16 +207,6 @@ impl<'a> Table<'a> {
     /// Also if the query has a different dimension.
     pub fn score(&self, query: &[f32], query_norm: f64, row: Row) -> Option<f64> {
         self.score_of_dot(score::dot(query, self.row(row)), query_norm, row)
-    }
-
-    /// How similar two rows are: their cosine similarity, or under [`Metric::Dot`] their dot
-    /// product, without a bias. `None` if one has norm zero under [`Metric::Cosine`].
-    pub fn similarity(&self, a: Row, b: Row) -> Option<f64> {
-        match self.metric {
-            Metric::Cosine if self.norm(a) == 0.0 => None,
-            Metric::Cosine => self.score(self.row(a), self.norm(a), b),
-            Metric::Dot => Some(score::dot(self.row(a), self.row(b))),
-        }
     }
 
     /// The contract's score of one row from the dot product of the query and the row

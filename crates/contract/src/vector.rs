@@ -3,7 +3,7 @@
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use super::{Metric, Row, Table, score};
+use super::{Metric, Row, Table, TableRows, score};
 
 /// The source of a query's components.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,17 +87,28 @@ impl QueryVector {
         }
     }
 
+    /// The same of any table.
+    ///
+    /// # Panics
+    /// If the table does not have the row.
+    pub fn components_in<'a>(&'a self, table: &'a dyn TableRows) -> &'a [f32] {
+        match self {
+            Self::Row(row) => table.row(*row),
+            Self::Components(components) => components,
+        }
+    }
+
     /// Its norm: above zero under [`Metric::Cosine`].
     ///
     /// # Errors
     /// A vector of the wrong dimension or not finite, under [`Metric::Cosine`] also zero; a row
     /// that does not exist.
-    pub fn norm(&self, table: &Table<'_>) -> Result<f64, QueryError> {
+    pub fn norm(&self, table: &dyn TableRows) -> Result<f64, QueryError> {
         let norm = match self {
-            Self::Row(row) => *table
-                .norms()
-                .get(row.index())
-                .ok_or(QueryError::NoSuchRow { row: *row, rows: table.rows() })?,
+            Self::Row(row) if row.index() >= table.rows() => {
+                return Err(QueryError::NoSuchRow { row: *row, rows: table.rows() });
+            }
+            Self::Row(row) => table.norm(*row),
             Self::Components(components) => {
                 if components.len() != table.dim() {
                     let (found, expected) = (components.len(), table.dim());
@@ -111,7 +122,7 @@ impl QueryVector {
     }
 
     /// Whether a vector of the table's dimension, with this norm, can be compared with rows.
-    fn check_norm(&self, table: &Table<'_>, norm: f64) -> Result<(), QueryError> {
+    fn check_norm(&self, table: &dyn TableRows, norm: f64) -> Result<(), QueryError> {
         match self {
             // A finite component's square is finite in float64, so the norm is finite if and only
             // if all of them are.
@@ -139,7 +150,7 @@ impl ScoringVector {
     ///
     /// # Errors
     /// As [`QueryVector::norm`].
-    pub fn new(table: &Table<'_>, vector: QueryVector) -> Result<Self, QueryError> {
+    pub fn new(table: &dyn TableRows, vector: QueryVector) -> Result<Self, QueryError> {
         let norm = vector.norm(table)?;
         Ok(Self { vector, norm })
     }
@@ -167,7 +178,7 @@ impl ScoringVector {
     }
 
     /// Whether the vector fits a table of this shape.
-    pub fn fits(&self, table: &Table<'_>) -> bool {
+    pub fn fits(&self, table: &dyn TableRows) -> bool {
         match &self.vector {
             QueryVector::Row(row) => row.index() < table.rows(),
             QueryVector::Components(components) => components.len() == table.dim(),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use contract::Row;
 use model_store::ModelStore;
-use model_store::attributes::Attributes;
+use model_store::changes::Snapshot;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -14,6 +14,7 @@ use crate::heads::{
     explain, labels,
 };
 use crate::question::{Notes, Placed, Term, placed};
+use crate::rows::Rows;
 use crate::search::SearchResult;
 
 /// The answer to a question; its words and vectors are the model's own, unless it was read from
@@ -34,6 +35,9 @@ pub struct Answer<'a> {
     /// Where the time went.
     #[serde(skip)]
     pub times: Times,
+    /// The position of the rows that were asked about, if they change.
+    #[serde(skip)]
+    pub position: Option<u64>,
 }
 
 /// A neighbour. JSON has these names, in this order.
@@ -67,6 +71,8 @@ pub struct Ranks<'a> {
     pub skipped: Option<Vec<String>>,
     /// Where the time went.
     pub times: Times,
+    /// The position of the rows that were asked about, if they change.
+    pub position: Option<u64>,
 }
 
 /// The labels of a text.
@@ -182,14 +188,18 @@ impl Classified {
 }
 
 impl<'a> Answer<'a> {
-    pub(crate) fn new(model: &'a ModelStore, found: SearchResult, times: Times) -> Self {
+    pub(crate) fn new(model: &'a dyn Rows, found: SearchResult, times: Times) -> Self {
         let SearchResult { hits, with_vectors, attributes, notes, explanation } = found;
-        let (words, table) = (model.words(), model.table());
+        let base = model.base().table();
+        let vector = |row: Row| match model.snapshot().and_then(|snapshot| snapshot.tail_row(row)) {
+            Some(tail) => tail.vector,
+            None => base.row(row),
+        };
         let neighbors = hits.iter().map(|hit| Neighbor {
-            word: words.word(hit.row).into(),
+            word: model.word(hit.row).into(),
             score: hit.score,
             row: hit.row.0,
-            vector: with_vectors.then(|| table.row(hit.row).into()),
+            vector: with_vectors.then(|| vector(hit.row).into()),
             attributes: attributes.as_ref().map(|columns| attributes_of(model, hit.row, columns)),
             terms: explanation.as_ref().map(|why| why.formula.terms(model, hit.row)),
         });
@@ -199,6 +209,21 @@ impl<'a> Answer<'a> {
             skipped: notes.skipped,
             inputs: explanation.map(|why| placed(model, &why.inputs)),
             times,
+            position: model.snapshot().map(Snapshot::position),
+        }
+    }
+
+    /// The same, for those who do not keep the model.
+    pub fn into_owned(self) -> Answer<'static> {
+        let Self { neighbors, used, skipped, inputs, times, position } = self;
+        let owned = |word: Cow<'_, str>| Cow::Owned(word.into_owned());
+        Answer {
+            neighbors: neighbors.into_iter().map(Neighbor::into_owned).collect(),
+            used: used.map(|words| words.into_iter().map(owned).collect()),
+            skipped,
+            inputs: inputs.map(|words| words.into_iter().map(Placed::into_owned).collect()),
+            times,
+            position,
         }
     }
 
@@ -209,13 +234,43 @@ impl<'a> Answer<'a> {
 }
 
 /// Some attributes of a row, by their columns.
-fn attributes_of(model: &ModelStore, row: Row, columns: &[usize]) -> Map<String, Value> {
-    let all = model.attributes().map(Attributes::columns).unwrap_or_default();
-    let each = columns.iter().filter_map(|&column| all.get(column));
-    each.map(|column| (column.name().to_owned(), json!(column.get(row)))).collect()
+impl Ranks<'_> {
+    /// The same, for those who do not keep the model.
+    pub(crate) fn into_owned(self) -> Ranks<'static> {
+        let Self { ranked, used, skipped, times, position } = self;
+        let owned = |word: Cow<'_, str>| Cow::Owned(word.into_owned());
+        Ranks {
+            ranked: ranked.into_iter().map(Placed::into_owned).collect(),
+            used: used.map(|words| words.into_iter().map(owned).collect()),
+            skipped,
+            times,
+            position,
+        }
+    }
 }
 
-pub(crate) fn used<'a>(model: &'a ModelStore, notes: &Notes) -> Option<Vec<Cow<'a, str>>> {
+impl Neighbor<'_> {
+    fn into_owned(self) -> Neighbor<'static> {
+        let Self { word, score, row, vector, attributes, terms } = self;
+        Neighbor {
+            word: Cow::Owned(word.into_owned()),
+            score,
+            row,
+            vector: vector.map(|vector| Cow::Owned(vector.into_owned())),
+            attributes,
+            terms: terms.map(|terms| terms.into_iter().map(Term::into_owned).collect()),
+        }
+    }
+}
+
+fn attributes_of(model: &dyn Rows, row: Row, columns: &[usize]) -> Map<String, Value> {
+    let all = model.columns();
+    let each = columns.iter().filter(|&&column| column < all.len());
+    let each = each.map(|&column| (all[column].name().to_owned(), json!(model.value(row, column))));
+    each.collect()
+}
+
+pub(crate) fn used<'a>(model: &'a dyn Rows, notes: &Notes) -> Option<Vec<Cow<'a, str>>> {
     let rows = notes.used.as_ref()?;
-    Some(rows.iter().map(|&row| model.words().word(row).into()).collect())
+    Some(rows.iter().map(|&row| model.word(row).into()).collect())
 }

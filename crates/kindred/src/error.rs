@@ -8,6 +8,7 @@ use crate::filter::{FilterError, SetError};
 use crate::heads::ScoresNotFinite;
 use crate::options;
 use crate::queue::SubmitError;
+use crate::rows::Rows;
 
 /// Unknown words of one request that get suggestions.
 pub const MAX_SUGGESTED_WORDS: usize = 16;
@@ -227,7 +228,7 @@ impl Error {
         Self::InvalidValue { field, expected, found: Some(found.into()) }
     }
 
-    pub(crate) fn of_analogy(model: &ModelStore, error: AnalogyError) -> Self {
+    pub(crate) fn of_analogy(model: &dyn Rows, error: AnalogyError) -> Self {
         match error {
             AnalogyError::ZeroRow { row } => zero_row(model, row),
             AnalogyError::NothingLeft | AnalogyError::ZeroSum => {
@@ -237,11 +238,11 @@ impl Error {
         }
     }
 
-    pub(crate) fn of_scoring(model: &ModelStore, error: ScoringError) -> Self {
+    pub(crate) fn of_scoring(model: &dyn Rows, error: ScoringError) -> Self {
         match error {
             ScoringError::ZeroRow { row } => zero_row(model, row),
             ScoringError::SameDirection { a, b } => {
-                let [a, b] = [a, b].map(|row| model.words().word(row));
+                let [a, b] = [a, b].map(|row| model.word(row));
                 let reason = format!(
                     "`{a}` and `{b}` have the same direction, so there is no step from one to the other; \
                      give two different words"
@@ -259,8 +260,8 @@ impl Error {
 }
 
 /// The error for a word that can't be compared with anything.
-pub(crate) fn zero_row(model: &ModelStore, row: Row) -> Error {
-    let word = model.words().word(row);
+pub(crate) fn zero_row(model: &dyn Rows, row: Row) -> Error {
+    let word = model.word(row);
     let reason = format!(
         "the vector of `{word}` is zero: it has no direction, so it can't be compared or added"
     );

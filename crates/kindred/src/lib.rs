@@ -36,11 +36,13 @@ mod error;
 pub mod evaluation;
 pub mod expression;
 pub mod filter;
+pub mod live;
 pub mod method;
 mod model;
 pub mod options;
 pub mod question;
 pub mod queue;
+pub mod rows;
 pub mod search;
 mod service;
 

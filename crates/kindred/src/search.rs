@@ -5,11 +5,11 @@ use std::mem;
 use std::sync::Arc;
 
 use contract::{FullPassQuery, Hit, Query};
-use model_store::Words;
 
 use crate::asking::{Asking, Times};
 use crate::question::{Explanation, Next, Notes, Pick, Prepared};
 use crate::queue::SubmitError;
+use crate::rows::Rows;
 
 /// What was found for one query.
 #[derive(Debug)]
@@ -154,10 +154,10 @@ impl ToPick {
     ///
     /// # Errors
     /// As `go_on` says.
-    pub fn pick<E>(self, words: &Words, go_on: impl Fn() -> Result<(), E>) -> Result<Picked, E> {
+    pub fn pick<E>(self, model: &dyn Rows, go_on: impl Fn() -> Result<(), E>) -> Result<Picked, E> {
         let picked = self.0.into_iter().map(|(one, hits)| {
             go_on()?;
-            let neighbors = one.pick.of(words, &hits);
+            let neighbors = one.pick.of(model, &hits);
             let is_done = neighbors.len() == one.pick.k || hits.len() < one.query.k;
             Ok(if is_done { Ok((one.index, neighbors)) } else { Err(one) })
         });

@@ -3,6 +3,7 @@
 mod classify;
 mod evaluate;
 mod expand;
+mod held;
 mod settings;
 
 use std::fmt;
@@ -15,18 +16,21 @@ use contract::{Engine, EngineDescription, Staging};
 use model_store::ModelStore;
 use scheduler::account::Account;
 
-use crate::answer::{Answer, Ranks, used};
+use crate::answer::{Answer, Ranks};
 use crate::answering::{Answering, Timer};
 use crate::asking::{Asking, Times};
 use crate::description::ModelDescription;
 use crate::engines::{self, EngineStartError, HadGpu, Makers, Wanted};
 use crate::filter::FilterSets;
+use crate::live::Live;
 use crate::placement::Placed;
-use crate::question::{Checked, MAX_RANKED, placed, prepare, prepare_rank};
+use crate::question::{Checked, MAX_RANKED, prepare, prepare_rank};
 use crate::queue::{self, DeviceThreads, QueueHandle, QueueStatistics, Until};
+use crate::rows::{AtPosition, Rows};
 use crate::search::{Search, SearchResult};
 use crate::warm_up::WarmUp;
 use crate::{Error, Model, Options, Target};
+use held::Held;
 pub use settings::Settings;
 
 /// Long work that is not answered by then never will be: the engine is given up long before.
@@ -58,6 +62,8 @@ pub struct Kindred {
     timeout: Duration,
     /// Whether unknown words get suggestions.
     suggests: bool,
+    /// The position that all questions are about, if they are about one.
+    pinned: Option<Arc<AtPosition>>,
 }
 
 /// Vectors that [`Kindred::staging`] has room for together: a pass of a GPU.
@@ -77,6 +83,8 @@ const CORES_TO_WATCH: usize = 4;
 
 struct Shared {
     model: Model,
+    /// The table, if its rows change; the model is its base.
+    live: Option<Arc<Live>>,
     /// Sets of rows that filters have made.
     sets: FilterSets,
     queue: QueueHandle,
@@ -119,7 +127,28 @@ impl Kindred {
         let wanted = Wanted { device, placement, threads, keep_tables, heads, had_gpu, staging };
         let Makers { each, placed } = engines::makers(model.store(), &wanted, None)?;
         let makers = each.into_iter().map(|mut make| move || make(WarmUp::for_nobody()));
-        Self::with_makers(model, &settings, (own, placed), makers.collect())
+        Self::with_makers(model, None, &settings, (own, placed), makers.collect())
+    }
+
+    /// Starts the engine for a table whose rows change. A question is about the rows that are there
+    /// when it is asked, and its answer tells their position.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_live(live: Arc<Live>, settings: Settings) -> Result<Self, EngineStartError> {
+        let model = Model::from(live.base().clone());
+        let Settings { device, placement, threads, keep_tables, heads, .. } = settings.clone();
+        let had_gpu = HadGpu::default();
+        let staging = staging(model.store().dim());
+        let own = staging.clone();
+        let wanted = Wanted { device, placement, threads, keep_tables, heads, had_gpu, staging };
+        let Makers { each, placed } = engines::makers(model.store(), &wanted, None)?;
+        let makers = each.into_iter().map(|mut make| {
+            let live = live.clone();
+            move || Ok(live.engine(make(WarmUp::for_nobody())?, threads)?)
+        });
+        let makers = makers.collect();
+        Self::with_makers(model, Some(live.clone()), &settings, (own, placed), makers)
     }
 
     /// Like [`start`](Self::start), with your own engine. `make` runs on the engine's thread, and
@@ -148,11 +177,12 @@ impl Kindred {
         + 'static,
     ) -> Result<Self, EngineStartError> {
         let store = model.store().clone();
-        Self::with_makers(model, &settings, (None, None), vec![move || make(&store)])
+        Self::with_makers(model, None, &settings, (None, None), vec![move || make(&store)])
     }
 
     fn with_makers<F>(
         model: Model,
+        live: Option<Arc<Live>>,
         settings: &Settings,
         (staging, placed): (Option<Arc<Staging>>, Option<Placed>),
         makers: Vec<F>,
@@ -174,9 +204,9 @@ impl Kindred {
         let staging = staging.filter(|_| is_gpu);
         let _threads = OwnThreads(Mutex::new(Some(threads)));
         let sets = FilterSets::for_model(model.store());
-        let shared = Shared { model, sets, queue, _threads, engine, staging, placed, timer };
+        let shared = Shared { model, live, sets, queue, _threads, engine, staging, placed, timer };
         let shared = Arc::new(shared);
-        Ok(Self { shared, account: Account::new(), timeout, suggests: true })
+        Ok(Self { shared, account: Account::new(), timeout, suggests: true, pinned: None })
     }
 
     /// Another caller of the same engine: the scheduler shares the engine's time fairly between
@@ -193,7 +223,38 @@ impl Kindred {
         Self { timeout: LONGEST, suggests: false, ..self.clone() }
     }
 
-    /// The model.
+    /// The table, if its rows change.
+    pub fn live(&self) -> Option<&Arc<Live>> {
+        self.shared.live.as_ref()
+    }
+
+    /// The same caller, whose questions are all about the rows that are there now; with a model that
+    /// does not change, the same as before.
+    #[must_use]
+    pub fn pinned(&self) -> Self {
+        let pinned = self.pinned.clone();
+        let pinned = pinned.or_else(|| self.shared.live.as_ref().map(|live| live.now()));
+        Self { pinned, ..self.clone() }
+    }
+
+    /// The position that a question is about that is asked now, if rows change.
+    pub fn at(&self) -> Option<Arc<AtPosition>> {
+        match self.held() {
+            Held::At(position) => Some(position),
+            Held::Model(_) => None,
+        }
+    }
+
+    /// The rows that a question is about that is asked now.
+    fn held(&self) -> Held<'_> {
+        match (&self.pinned, &self.shared.live) {
+            (Some(pinned), _) => Held::At(pinned.clone()),
+            (None, Some(live)) => Held::At(live.now()),
+            (None, None) => Held::Model(self.store()),
+        }
+    }
+
+    /// The model; of a table whose rows change, its base.
     pub fn model(&self) -> &Model {
         &self.shared.model
     }
@@ -219,7 +280,7 @@ impl Kindred {
     /// # Errors
     /// [`Error::InvalidFilter`].
     pub fn count(&self, filter: &str) -> Result<usize, Error> {
-        Ok(self.sets().of(filter)?.len())
+        Ok(self.held().rows().meeting(filter, self.sets().of(filter)?)?.len())
     }
 
     /// The engine's name and what it runs on.
@@ -229,7 +290,9 @@ impl Kindred {
 
     /// The model and the engine that answers for it, as the HTTP API describes them.
     pub fn description(&self) -> ModelDescription<'_> {
-        ModelDescription::new(self.store(), self.engine(), self.shared.placed.as_ref())
+        let about = ModelDescription::new(self.store(), self.engine(), self.shared.placed.as_ref());
+        let rows = self.at().map_or(about.rows, |at| at.live_rows());
+        ModelDescription { rows, ..about }
     }
 
     /// What queue and engine have done so far.
@@ -330,13 +393,14 @@ impl Kindred {
         asking: Asking<'a>,
         asked: Vec<(Target, Options)>,
     ) -> impl Future<Output = Result<Vec<Result<Answer<'a>, Error>>, Error>> + Send {
-        let model = self.store();
+        let held = self.held();
         let mut prepared = Vec::with_capacity(asked.len());
         let faults = asked.into_iter().map(|(target, options)| {
+            let model = held.rows();
             let query = Checked::new(model, self.sets(), options, None)
                 .and_then(|options| prepare(model, target, &options))
                 .map_err(|error| match self.suggests {
-                    true => error.with_suggestions(model),
+                    true => error.with_suggestions(model.base()),
                     false => error,
                 });
             query.map(|query| prepared.push(query))
@@ -345,11 +409,11 @@ impl Kindred {
         async move {
             let mut search = Search::new(prepared);
             while let Some(to_pick) = search.round(asking).await? {
-                search.take(to_pick.pick(model.words(), || Ok::<_, Error>(()))?);
+                search.take(to_pick.pick(held.rows(), || Ok::<_, Error>(()))?);
             }
             let (found, times) = search.done();
             let mut found = found.into_iter();
-            let answer = |found: SearchResult| Answer::new(model, found, times);
+            let answer = |found: SearchResult| held.answer(found, times);
             let each = faults.into_iter().map(|fault| {
                 // `found` is in the order of the questions that became queries.
                 fault.and_then(|()| found.next().map(answer).ok_or(Error::Internal))
@@ -377,12 +441,13 @@ impl Kindred {
         target: impl Into<Target>,
         options: Options,
     ) -> Answering<'_, Result<Ranks<'_>, Error>> {
-        let (asking, model) = (self.asking(options.timeout_ms), self.store());
+        let (asking, held) = (self.asking(options.timeout_ms), self.held());
         let words: Vec<String> = words.into_iter().map(Into::into).collect();
         let prepared = if (1..=MAX_RANKED).contains(&words.len()) {
+            let model = held.rows();
             Checked::new(model, self.sets(), options, None)
                 .and_then(|options| prepare_rank(model, words, target.into(), &options))
-                .map_err(|error| error.with_suggestions(model))
+                .map_err(|error| error.with_suggestions(model.base()))
         } else {
             Err(Error::invalid("words", "a list of 1 to 1000 words"))
         };
@@ -390,12 +455,8 @@ impl Kindred {
             let (query, notes) = prepared?;
             let answer = asking.full_pass(vec![query]).await?;
             let found = answer.responses.first().ok_or(Error::Internal)?;
-            Ok(Ranks {
-                ranked: placed(model, &found.ranks),
-                used: used(model, &notes),
-                skipped: notes.skipped,
-                times: Times { queue: answer.queued, engine: answer.device },
-            })
+            let times = Times { queue: answer.queued, engine: answer.device };
+            Ok(held.ranks(&found.ranks, notes, times))
         })
     }
 

@@ -14,7 +14,7 @@ use crate::heads::{Classifiers, Expanders};
 use crate::join::merge;
 use crate::members::{Members, StartError};
 use crate::ranks;
-use crate::shard::Shard;
+use crate::shard::{Part, Shard};
 
 /// One engine made of several, each with some rows of a table.
 pub struct Shards {
@@ -255,7 +255,7 @@ impl FullPassEngine for Shards {
         if open.iter_mut().any(|part| part.shards().is_empty()) {
             // A pass that has just begun.
             for part in &mut open {
-                if !ranks::score(part, &self.shards[0], go_on) {
+                if !ranks::score(part, &self.shards[0].of.table(), go_on) {
                     return Ok(Some(from));
                 }
             }

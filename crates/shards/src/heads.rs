@@ -12,7 +12,7 @@ use contract::{
     VectorSource,
 };
 
-use crate::shard::{RowRange, Shard, split_evenly};
+use crate::shard::{Part, RowRange, Shard, split_evenly};
 
 /// A classifier for one shard.
 #[derive(Debug)]

@@ -2,13 +2,16 @@
 
 use contract::Hit;
 
-use crate::shard::Shard;
+use crate::shard::Part;
 
 /// The `k` best of the hits of all shards, best first. Each list is best first, in the shard's own
 /// rows.
-pub(crate) fn merge<'a>(lists: impl Iterator<Item = (&'a Shard, Vec<Hit>)>, k: usize) -> Vec<Hit> {
-    let moved = |(shard, mut hits): (&Shard, Vec<Hit>)| {
-        hits.iter_mut().for_each(|hit| hit.row = shard.everywhere(hit.row));
+pub(crate) fn merge<'a, P: Part + 'a>(
+    lists: impl Iterator<Item = (&'a P, Vec<Hit>)>,
+    k: usize,
+) -> Vec<Hit> {
+    let moved = |(part, mut hits): (&P, Vec<Hit>)| {
+        hits.iter_mut().for_each(|hit| hit.row = part.everywhere(hit.row));
         hits
     };
     let mut merged = lists.map(moved).reduce(|a, b| of_two(a, b, k)).unwrap_or_default();
@@ -39,6 +42,7 @@ mod tests {
     use contract::{HasTable, Row, Table};
     use proptest::prelude::*;
 
+    use crate::shard::Shard;
     use crate::split_evenly;
 
     #[derive(Debug)]

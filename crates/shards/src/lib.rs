@@ -46,8 +46,10 @@ mod heads;
 mod join;
 mod members;
 mod ranks;
+mod segments;
 mod shard;
 
 pub use engine::Shards;
 pub use members::StartError;
+pub use segments::{Now, Segments};
 pub use shard::{RowRange, split_evenly};

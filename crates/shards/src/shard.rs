@@ -51,39 +51,58 @@ impl Shard {
         let table = Arc::new(RowRange::new(of.clone(), rows.clone()));
         Self { of: of.clone(), table, rows }
     }
+}
+
+impl Part for Shard {
+    fn rows(&self) -> Range<usize> {
+        self.rows.clone()
+    }
+
+    fn components(&self, row: Row) -> Vec<f32> {
+        self.of.table().row(row).to_vec()
+    }
+}
+
+/// Some rows of a whole, one behind another, which an engine has as a table of its own.
+pub(crate) trait Part {
+    /// The rows, by their numbers in the whole.
+    fn rows(&self) -> Range<usize>;
+
+    /// The components of any row of the whole.
+    fn components(&self, row: Row) -> Vec<f32>;
 
     /// The number that a row has here, if it is here.
-    pub(crate) fn here(&self, row: Row) -> Option<Row> {
-        let is_here = self.rows.contains(&row.index());
-        is_here.then(|| Row(row.0 - self.rows.start as u32))
+    fn here(&self, row: Row) -> Option<Row> {
+        let rows = self.rows();
+        rows.contains(&row.index()).then(|| Row(row.0 - rows.start as u32))
     }
 
-    /// The number that a row of this shard has in the whole table.
-    pub(crate) fn everywhere(&self, row: Row) -> Row {
-        Row(row.0 + self.rows.start as u32)
+    /// The number that a row from here has in the whole.
+    fn everywhere(&self, row: Row) -> Row {
+        Row(row.0 + self.rows().start as u32)
     }
 
-    /// The filter for the rows of this shard. `None` if none of them passes.
-    pub(crate) fn filter(&self, filter: &Filter) -> Option<Filter> {
+    /// The filter for these rows. `None` if none of them passes.
+    fn filter(&self, filter: &Filter) -> Option<Filter> {
         // Without `..`, so that a new field does not compile until it is moved.
         let Filter { ref rows, min_score, max_score } = *filter;
-        Some(Filter { rows: rows.part(&self.rows)?, min_score, max_score })
+        Some(Filter { rows: rows.part(&self.rows())?, min_score, max_score })
     }
 
-    /// A vector of a query, as this shard's engine takes it.
-    pub(crate) fn vector(&self, vector: &ScoringVector) -> ScoringVector {
+    /// A vector of a query, as the engine of this part takes it.
+    fn vector(&self, vector: &ScoringVector) -> ScoringVector {
         let moved = match &vector.vector {
             QueryVector::Components(components) => QueryVector::Components(components.clone()),
             QueryVector::Row(row) => match self.here(*row) {
                 Some(row) => QueryVector::Row(row),
-                None => self.of.table().row(*row).to_vec().into(),
+                None => self.components(*row).into(),
             },
         };
         ScoringVector { vector: moved, norm: vector.norm }
     }
 
-    /// The query for this shard. `None` if none of its rows passes the filter.
-    pub(crate) fn query(&self, query: &Query) -> Option<Query> {
+    /// The query for this part. `None` if none of its rows passes the filter.
+    fn query(&self, query: &Query) -> Option<Query> {
         let filter = self.filter(&query.filter)?;
         Some(query.moved(|vector| self.vector(vector), filter))
     }

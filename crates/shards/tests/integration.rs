@@ -7,3 +7,4 @@ mod support;
 mod failures;
 mod overlap;
 mod same;
+mod segments;

@@ -59,6 +59,7 @@ mod tests {
             skipped: None,
             inputs: None,
             times: kindred::Times::default(),
+            position: None,
         }
     }
 

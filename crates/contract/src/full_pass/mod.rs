@@ -14,7 +14,7 @@ pub use part::{FullPassPart, FullPassShare};
 
 use std::sync::Arc;
 
-use super::{Filter, Hit, Query, Row, Scoring, Table};
+use super::{Filter, Hit, Query, Row, Scoring, TableRows};
 
 // Terms of `FullPassQuery::row_work`. Each is a ratio of two times, measured with the CPU's full
 // scan on one thread: the time of one more query over shared vectors, and the time of one more
@@ -84,7 +84,7 @@ impl FullPassQuery {
     }
 
     /// Whether the query fits a table of this shape, so that it can't read past the table's end.
-    pub fn fits(&self, table: &Table<'_>) -> bool {
+    pub fn fits(&self, table: &dyn TableRows) -> bool {
         let is_there = |row: &Row| row.index() < table.rows();
         self.filter.rows.fits(table.rows())
             && self.ranked.iter().all(is_there)
@@ -96,7 +96,7 @@ impl FullPassQuery {
     ///
     /// # Panics
     /// If the query does not [fit](Self::fits) the table, or there is no such row.
-    pub fn score(&self, table: &Table<'_>, row: Row) -> Option<f64> {
+    pub fn score(&self, table: &dyn TableRows, row: Row) -> Option<f64> {
         self.scoring.score_of_row(table, row)
     }
 }

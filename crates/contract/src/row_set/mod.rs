@@ -205,10 +205,7 @@ impl RowSet {
     }
 
     /// The set for some rows of the table, numbered from 0 again. `None` if none of them is in it,
-    /// whatever is left out one by one.
-    ///
-    /// # Panics
-    /// If the set's bitmap is of a smaller table.
+    /// whatever is left out one by one. A bitmap that has all of them is left out.
     pub fn part(&self, rows: &Range<usize>) -> Option<Self> {
         // Without `..`: a new part must be moved here, or it does not compile.
         let Self { limit, bitmap, excluded } = self;
@@ -221,9 +218,10 @@ impl RowSet {
         let here = |row: &Row| Row(row.0 - rows.start as u32);
         Some(Self {
             limit: (end < rows.end).then(|| (end - rows.start) as u32),
-            bitmap: bitmap.as_ref().map(|bitmap| match *rows == (0..bitmap.rows()) {
-                true => bitmap.clone(),
-                false => bitmap.part(rows),
+            bitmap: bitmap.as_ref().and_then(|bitmap| match *rows == (0..bitmap.rows()) {
+                true => Some(bitmap.clone()),
+                // Of a table that grew, most rows were never replaced.
+                false => Some(bitmap.part(rows)).filter(|part| part.len() < rows.len()),
             }),
             excluded: excluded[of_here].iter().map(here).collect(),
         })
@@ -282,6 +280,8 @@ mod tests {
                 None => prop_assert!(!in_range.contains(&true)),
                 Some(part) => {
                     prop_assert!(part.fits(range.len()));
+                    let is_full = part.bitmap().is_some_and(|bitmap| bitmap.len() == range.len());
+                    prop_assert!(!is_full || range == (0..ROWS));
                     let there = (0..range.len()).map(|row| part.contains(Row(row as u32)));
                     prop_assert_eq!(there.collect::<Vec<_>>(), in_range);
                 }

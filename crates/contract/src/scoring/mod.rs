@@ -8,7 +8,7 @@ mod cover;
 
 pub use cover::{Curve, HalfSpace, stretch};
 
-use crate::{Metric, QueryError, QueryVector, Row, ScoringVector, Table};
+use crate::{Metric, QueryError, QueryVector, Row, ScoringVector, TableRows};
 
 /// The maximum number of words of a [`Scoring`]. A product of this many factors, none below 0.001,
 /// is far inside the range of float64, so no score is infinite or NaN.
@@ -100,7 +100,7 @@ impl Scoring {
     ///
     /// # Errors
     /// A vector of the wrong dimension, not finite or zero; a row that does not exist.
-    pub fn vector(table: &Table<'_>, vector: QueryVector) -> Result<Self, QueryError> {
+    pub fn vector(table: &dyn TableRows, vector: QueryVector) -> Result<Self, QueryError> {
         Ok(Self::of_vector(ScoringVector::new(table, vector)?))
     }
 
@@ -131,7 +131,7 @@ impl Scoring {
     /// # Errors
     /// No words, more than [`MAX_SCORING_WORDS`], a zero row, or one that does not exist.
     pub fn three_cos_mul(
-        table: &Table<'_>,
+        table: &dyn TableRows,
         positive: &[Row],
         negative: &[Row],
     ) -> Result<Self, ScoringError> {
@@ -159,12 +159,19 @@ impl Scoring {
     ///
     /// # Errors
     /// A zero row or one that does not exist, or if `2 − 2 cos(a, b) < 1e-12`.
-    pub fn pair_direction(table: &Table<'_>, b: Row, c: Row, a: Row) -> Result<Self, ScoringError> {
+    pub fn pair_direction(
+        table: &dyn TableRows,
+        b: Row,
+        c: Row,
+        a: Row,
+    ) -> Result<Self, ScoringError> {
         needs_cosines(table, "PairDirection")?;
         let vectors = [b, c, a].map(|row| vector_of_row(table, row));
         let vectors: Vec<ScoringVector> = vectors.into_iter().collect::<Result<_, _>>()?;
         let cosine = |of: &ScoringVector, with: Row| {
-            table.score(of.components(table), of.norm, with).expect("zero rows were refused above")
+            table
+                .score(of.vector.components_in(table), of.norm, with)
+                .expect("zero rows were refused above")
         };
         let square = 2.0 - 2.0 * cosine(&vectors[2], b);
         if square < LEAST_SQUARE {
@@ -202,8 +209,9 @@ impl Scoring {
     ///
     /// # Panics
     /// If a vector does not fit the table, or there is no such row.
-    pub fn score_of_row(&self, table: &Table<'_>, row: Row) -> Option<f64> {
-        let cosine = |asked: &ScoringVector| table.score(asked.components(table), asked.norm, row);
+    pub fn score_of_row(&self, table: &dyn TableRows, row: Row) -> Option<f64> {
+        let cosine =
+            |asked: &ScoringVector| table.score(asked.vector.components_in(table), asked.norm, row);
         let cosines: Option<Vec<f64>> = self.vectors.iter().map(cosine).collect();
         self.score(&cosines?)
     }
@@ -241,14 +249,14 @@ impl Scoring {
     }
 }
 
-fn needs_cosines(table: &Table<'_>, formula: &'static str) -> Result<(), ScoringError> {
+fn needs_cosines(table: &dyn TableRows, formula: &'static str) -> Result<(), ScoringError> {
     match table.metric() {
         Metric::Cosine => Ok(()),
         Metric::Dot => Err(ScoringError::NotUnderDot { formula }),
     }
 }
 
-fn vector_of_row(table: &Table<'_>, row: Row) -> Result<ScoringVector, ScoringError> {
+fn vector_of_row(table: &dyn TableRows, row: Row) -> Result<ScoringVector, ScoringError> {
     ScoringVector::new(table, QueryVector::Row(row)).map_err(|error| match error {
         QueryError::NoSuchRow { row, rows } => ScoringError::NoSuchRow { row, rows },
         _ => ScoringError::ZeroRow { row },
@@ -288,7 +296,7 @@ fn directions(scores: &mut [f64], [b, c, a]: [&[f64]; 3], at_c: f64, length: f64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::score;
+    use crate::{Table, score};
     use proptest::prelude::*;
 
     const COMPONENTS: [f32; 12] = [1.0, 0.0, 0.0, 2.0, -3.0, 0.0, 0.0, 0.0, 4.0, 3.0, 2.0, 0.0];

@@ -48,13 +48,35 @@ impl CpuEngine {
         Self::keeping_in(table, None, options)
     }
 
+    /// The same with the threads and instructions of another engine, whatever the options say of
+    /// them.
+    ///
+    /// # Errors
+    /// As [`CpuEngine::new`].
+    pub fn beside(
+        other: &FullScanEngine,
+        table: Arc<dyn HasTable>,
+        options: Options,
+    ) -> Result<Self, StartError> {
+        Self::of_full(other.of(table), None, options)
+    }
+
     fn keeping_in(
         model: Arc<dyn HasTable>,
         keep_in: Option<KeepIn>,
         options: Options,
     ) -> Result<Self, StartError> {
         let instructions = options.instructions.unwrap_or_else(InstructionSet::best);
-        let full = FullScanEngine::with_instructions(model.clone(), options.threads, instructions)?;
+        let full = FullScanEngine::with_instructions(model, options.threads, instructions)?;
+        Self::of_full(full, keep_in, options)
+    }
+
+    fn of_full(
+        full: FullScanEngine,
+        keep_in: Option<KeepIn>,
+        options: Options,
+    ) -> Result<Self, StartError> {
+        let model = full.model.clone();
         let classifiers = Classifiers::new(options.products, options.precision);
         let expanders = Expanders { all: Vec::new(), paths: options.paths };
         let search = CertifiedSearch::new(full, keep_in, None, options)?;

@@ -73,7 +73,7 @@ impl FullScanEngine {
     }
 
     /// An engine for another table, with the same threads.
-    pub(crate) fn of(&self, model: Arc<dyn HasTable>) -> Self {
+    pub fn of(&self, model: Arc<dyn HasTable>) -> Self {
         Self { model, pool: self.pool.clone(), instructions: self.instructions }
     }
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use contract::analogy::analogy_sum;
-use contract::{Filter, Hit, Query, QueryVector, Row, Scoring, ScoringError, Table, WeightedWord};
-use model_store::ModelStore;
+use contract::{
+    Filter, Hit, Query, QueryVector, Row, RowSet, Scoring, ScoringError, TableRows, WeightedWord,
+};
 
 use super::analogies::{Question, Section};
 use super::results::{AnalogyResult, Case, MethodResult, SectionResult, SimilarityResult};
@@ -15,6 +16,7 @@ use crate::Error;
 use crate::asking::Asking;
 use crate::method::Method;
 use crate::queue::SubmitError;
+use crate::rows::Rows;
 
 /// Longer words, in bytes, are looked up as they are written only: no model has them in another
 /// case either.
@@ -27,7 +29,7 @@ const TOGETHER: usize = 256;
 
 /// A model, and how it is asked.
 pub(crate) struct Evaluation<'a> {
-    pub(crate) model: &'a ModelStore,
+    pub(crate) model: &'a dyn Rows,
     /// How words are looked up.
     pub(crate) case: Case,
     /// The methods that analogies are answered by.
@@ -129,7 +131,8 @@ impl Evaluation<'_> {
             return Err(SubmitError::DeadlinePassed);
         }
         let table = self.model.table();
-        let query = |asked| Some((asked, KnownQuestion::query(asked, &table, method)?));
+        let live = self.model.live();
+        let query = |asked| Some((asked, KnownQuestion::query(asked, &table, &live, method)?));
         let (asked, queries): (Vec<_>, Vec<_>) = batch.iter().filter_map(query).unzip();
         let found = asking.search(queries).await?;
         let is_right = |(asked, hits): &(&KnownQuestion, Vec<Hit>)| {
@@ -159,32 +162,32 @@ impl Evaluation<'_> {
     }
 
     fn row(&self, word: &str) -> Option<Row> {
-        let words = self.model.words();
-        let lower = || (word.len() <= LONGEST_FOLDED).then(|| words.row(&word.to_lowercase()));
-        words.row(word).or_else(|| if self.case == Case::Lower { lower()? } else { None })
+        let find = |word: &str| self.model.row_of(word);
+        let lower = || (word.len() <= LONGEST_FOLDED).then(|| find(&word.to_lowercase()));
+        find(word).or_else(|| if self.case == Case::Lower { lower()? } else { None })
     }
 }
 
 impl KnownQuestion {
     /// The query by a method. `None` if the words have no usable sum or can't be scored.
-    fn query(&self, table: &Table<'_>, method: Method) -> Option<Query> {
+    fn query(&self, table: &dyn TableRows, live: &RowSet, method: Method) -> Option<Query> {
         let scoring = match method {
             Method::ThreeCosAdd => {
                 let words = [(self.b, 1.0), (self.c, 1.0), (self.a, -1.0)];
                 let words = words.map(|(row, weight)| WeightedWord { row, weight });
                 let vector = QueryVector::from(analogy_sum(table, &words).ok()?.vector);
-                return Query::new(table, vector, 1, self.filter()).ok();
+                return Query::new(table, vector, 1, self.filter(live)).ok();
             }
             Method::PairDirection => Scoring::pair_direction(table, self.b, self.c, self.a).ok()?,
             Method::ThreeCosMul => {
                 Scoring::three_cos_mul(table, &[self.b, self.c], &[self.a]).ok()?
             }
         };
-        Some(Query::by(scoring, 1, self.filter()))
+        Some(Query::by(scoring, 1, self.filter(live)))
     }
 
-    fn filter(&self) -> Filter {
-        Filter::excluding(vec![self.a, self.b, self.c])
+    fn filter(&self, live: &RowSet) -> Filter {
+        Filter::of(live.clone().less(vec![self.a, self.b, self.c]))
     }
 }
 

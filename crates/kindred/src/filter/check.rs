@@ -3,7 +3,7 @@
 use contract::Row;
 use model_store::ModelStore;
 use model_store::attributes::{
-    Attributes, Bins, Classes, Dictionary, Indexed, KEY, Postings, parse_date_time,
+    AttributeType, Attributes, Bins, Classes, Dictionary, Indexed, KEY, Postings, parse_date_time,
 };
 
 use super::ast::{self, Condition, Expression, Operator, Place, Written};
@@ -96,32 +96,19 @@ fn of_test<'a>(test: &ast::Test, model: &'a ModelStore) -> Result<Node<'a>, Filt
     if test.condition == Condition::Exists {
         return Ok(Node::Test { test: Test::Exists, missing });
     }
-    let integers = |values, bins: &'a Bins<i64>, wanted: Wanted<i64>| {
+    let with_bins = |values, bins: &'a Bins<i64>, wanted: Wanted<i64>| {
         let classes = bins.classes(|least, most| wanted.class(least, most));
         Test::Integers(Binned { bins: bins.of_rows(), classes, values, wanted })
     };
     let test = match column.indexed() {
-        Indexed::Integers(values, bins) => {
-            let range = |text: &str, operator| Some(Number::read(text)?.integers(operator));
-            integers(values, bins, asked(&INTEGER).ordered(range, |value| value as u64)?)
-        }
+        Indexed::Integers(values, bins) => with_bins(values, bins, integers(test)?),
         Indexed::Numbers(values, bins) => {
-            let range = |text: &str, operator| Some(Number::read(text)?.numbers(operator));
-            // Columns have no −0.
-            let wanted = asked(&NUMBER).ordered(range, |value: f64| (value + 0.0).to_bits())?;
+            let wanted = numbers(test)?;
             let classes = bins.classes(|least, most| wanted.class(least, most));
             Test::Numbers(Binned { bins: bins.of_rows(), classes, values, wanted })
         }
-        Indexed::DateTimes(values, bins) => {
-            let range = |text: &str, operator| {
-                let micros = parse_date_time(text)?;
-                Some(Number::Whole(micros.into()).integers(operator))
-            };
-            integers(values, bins, asked(&DATE_TIME).ordered(range, |value| value as u64)?)
-        }
-        Indexed::Booleans(values) => {
-            Test::Booleans(values, Classes::of_booleans(asked(&BOOLEAN).booleans()?))
-        }
+        Indexed::DateTimes(values, bins) => with_bins(values, bins, date_times(test)?),
+        Indexed::Booleans(values) => Test::Booleans(values, Classes::of_booleans(booleans(test)?)),
         Indexed::Texts { codes: values, bins, postings, dictionary } => {
             let wanted = asked(&TEXT).codes(dictionary)?;
             if let Some(listed) = postings.and_then(|all| listed(&wanted, all))
@@ -143,13 +130,51 @@ fn of_test<'a>(test: &ast::Test, model: &'a ModelStore) -> Result<Node<'a>, Filt
     Ok(Node::Test { test, missing })
 }
 
+/// The integers that a test wants.
+pub(super) fn integers(test: &ast::Test) -> Result<Wanted<i64>, FilterError> {
+    let range = |text: &str, operator| Some(Number::read(text)?.integers(operator));
+    Asked { test, kind: &INTEGER }.ordered(range, |value| value as u64)
+}
+
+/// The numbers that a test wants.
+pub(super) fn numbers(test: &ast::Test) -> Result<Wanted<f64>, FilterError> {
+    let range = |text: &str, operator| Some(Number::read(text)?.numbers(operator));
+    // Columns have no −0.
+    Asked { test, kind: &NUMBER }.ordered(range, |value: f64| (value + 0.0).to_bits())
+}
+
+/// The date-times that a test wants, in microseconds.
+pub(super) fn date_times(test: &ast::Test) -> Result<Wanted<i64>, FilterError> {
+    let range = |text: &str, operator| {
+        let micros = parse_date_time(text)?;
+        Some(Number::Whole(micros.into()).integers(operator))
+    };
+    Asked { test, kind: &DATE_TIME }.ordered(range, |value| value as u64)
+}
+
+/// Whether a test wants false and true.
+pub(super) fn booleans(test: &ast::Test) -> Result<[bool; 2], FilterError> {
+    Asked { test, kind: &BOOLEAN }.booleans()
+}
+
+/// The texts that a test wants, of a text or of a list of them, if it does not want a prefix.
+pub(super) fn texts(test: &ast::Test, kind: AttributeType) -> Result<&[Written], FilterError> {
+    let kind = if kind == AttributeType::List { &LIST } else { &TEXT };
+    Asked { test, kind }.equals()
+}
+
+/// The words that a test wants.
+pub(super) fn keys(test: &ast::Test) -> Result<&[Written], FilterError> {
+    Asked { test, kind: &KEYS }.equals()
+}
+
 /// The rows of each text that is wanted, if these are few.
 fn listed<'a>(wanted: &Codes, postings: &'a Postings) -> Option<Vec<&'a [Row]>> {
     Some(wanted.up_to(MAX_LISTED)?.into_iter().map(|code| postings.of(code)).collect())
 }
 
 /// The error of an attribute that the model does not have.
-fn unknown(name: &Written, model: &ModelStore) -> FilterError {
+pub(super) fn unknown(name: &Written, model: &ModelStore) -> FilterError {
     let columns = model.attributes().map(Attributes::columns).unwrap_or_default();
     let mut known: Vec<String> = columns.iter().map(|column| column.name().to_owned()).collect();
     known.sort();

@@ -37,6 +37,7 @@ mod number;
 mod parse;
 mod plan;
 mod sets;
+mod tail;
 mod terms;
 mod tokens;
 mod wanted;
@@ -49,6 +50,7 @@ pub use model_store::attributes::KEY;
 pub use parse::{MAX_LENGTH, MAX_NESTING, MAX_TESTS, MAX_VALUES, parse};
 pub use plan::Plan;
 pub use sets::{FilterCounts, FilterSets, SetsWhile};
+pub use tail::TailFilters;
 pub use terms::terms_of;
 
 #[cfg(test)]

@@ -31,6 +31,15 @@ impl<T: Copy + PartialOrd> Wanted<T> {
         Self::Many(values, set)
     }
 
+    /// Whether a value is wanted.
+    pub(super) fn has(&self, value: T, bits: impl Fn(T) -> u64) -> bool {
+        match self {
+            Self::Range(from, to) => value >= *from && value <= *to,
+            Self::Few(few) => few.contains(&value),
+            Self::Many(_, set) => set.contains(&bits(value)),
+        }
+    }
+
     /// The class of a bin with values from one to another, both of which it has.
     pub(super) fn class(&self, least: T, most: T) -> Class {
         match self {

@@ -3,14 +3,14 @@
 
 use std::borrow::Cow;
 
-use contract::{Hit, Metric, Row, score};
-use model_store::ModelStore;
+use contract::{Hit, Metric, Row, TableRows, score};
 
 use super::formula::sum;
 use super::look_up::{each_once, look_up, row_of, unknown_words};
 use super::prepare::{Notes, each_row_once};
 use crate::error::{Error, zero_row};
 use crate::options::Unknown;
+use crate::rows::Rows;
 
 /// Most words in one set.
 pub const MAX_SET_WORDS: usize = 256;
@@ -56,7 +56,7 @@ pub struct Similarity {
 /// side has no other. [`Error::ZeroQuery`] if a word or a sum is a zero vector.
 /// [`Error::InvalidValue`] if a set is empty or too large.
 pub fn similarity(
-    model: &ModelStore,
+    model: &dyn Rows,
     sides: [Side; 2],
     unknown: Unknown,
 ) -> Result<Similarity, Error> {
@@ -73,7 +73,7 @@ pub fn similarity(
             Side::Word(word) => (vec![word], false),
             Side::Set(words) => (words, true),
         };
-        let found = words.into_iter().map(|word| row_of(model.words(), word));
+        let found = words.into_iter().map(|word| row_of(model, word));
         let known: Vec<Row> =
             found.filter_map(|row| row.map_err(|word| missing.push(word)).ok()).collect();
         (known, is_set)
@@ -124,11 +124,11 @@ pub struct OddOneOut {
 /// [`Error::ZeroQuery`] if a word or their sum is zero; [`Error::InvalidRequest`] under the metric
 /// `dot`.
 pub fn odd_one_out(
-    model: &ModelStore,
+    model: &dyn Rows,
     words: Vec<String>,
     unknown: Unknown,
 ) -> Result<OddOneOut, Error> {
-    if model.table().metric() == Metric::Dot {
+    if model.metric() == Metric::Dot {
         let reason = "the odd one is found by cosine similarities, but this model's metric is `dot`; prepare the vectors with \
                       `--metric cosine`";
         return Err(Error::InvalidRequest { reason: reason.to_owned() });
@@ -136,7 +136,7 @@ pub fn odd_one_out(
     if !(MIN_COMPARED_WORDS..=MAX_COMPARED_WORDS).contains(&words.len()) {
         return Err(Error::invalid("words", "a list of 3 to 256 words"));
     }
-    let found = words.into_iter().map(|word| row_of(model.words(), word));
+    let found = words.into_iter().map(|word| row_of(model, word));
     let (rows, skipped) = look_up(found, unknown)?;
     if rows.len() < MIN_COMPARED_WORDS {
         return Err(unknown_words(skipped));

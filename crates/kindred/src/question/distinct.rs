@@ -1,15 +1,16 @@
 //! The option `distinct`: of the rows with the same value of an attribute, the best alone is a
 //! neighbour.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use contract::Row;
 use contract::full_pass::Groups;
-use model_store::ModelStore;
-use model_store::attributes::{AttributeType, Attributes, Column, Values};
+use model_store::attributes::{AttributeType, Column, Value, Values};
 
 use crate::Error;
 use crate::filter::alike;
+use crate::rows::Rows;
 use crate::text::cut;
 
 /// Names of attributes that an error lists at most.
@@ -17,13 +18,51 @@ const MAX_NAMES: usize = 10;
 
 /// Rows with the same value of a column, whose values are no lists.
 #[derive(Debug)]
-struct SameValue(Column);
+struct SameValue {
+    column: Column,
+    /// The groups of the rows behind those of the column.
+    tail: Vec<Option<u64>>,
+}
+
+impl SameValue {
+    /// The groups of the rows of a model's column of this number.
+    fn new(model: &dyn Rows, number: usize) -> Self {
+        let column = model.columns()[number].clone();
+        let (mut tail, mut new_texts) = (Vec::new(), HashMap::new());
+        let dictionary = match column.values() {
+            Values::Texts { dictionary, .. } => Some(dictionary),
+            _ => None,
+        };
+        let parts = model.snapshot().into_iter().flat_map(|snapshot| snapshot.tail());
+        for row in parts.flat_map(|part| (0..part.len()).map(|place| part.row(place))) {
+            let group = match row.attributes[number].as_ref() {
+                None | Some(Value::List(_)) => None,
+                Some(Value::Integer(value) | Value::DateTime(value)) => Some(value.cast_unsigned()),
+                Some(Value::Number(value)) => Some(value.to_bits()),
+                Some(Value::Boolean(value)) => Some((*value).into()),
+                Some(Value::Text(text)) => {
+                    let known = dictionary.and_then(|all| all.code(text)).map(u64::from);
+                    Some(known.unwrap_or_else(|| {
+                        // Codes of the dictionary have 32 bits.
+                        let next = (1 << 32) + new_texts.len() as u64;
+                        *new_texts.entry(text.to_string()).or_insert(next)
+                    }))
+                }
+            };
+            tail.push(group);
+        }
+        Self { column, tail }
+    }
+}
 
 impl Groups for SameValue {
     /// The bits of the value, or its code: two rows have the same if they have the same value.
     fn group(&self, row: Row) -> Option<u64> {
-        let (Self(column), index) = (self, row.index());
-        if index >= column.rows() || column.is_missing(row) {
+        let (Self { column, tail }, index) = (self, row.index());
+        if let Some(place) = index.checked_sub(column.rows()) {
+            return tail.get(place).copied().flatten();
+        }
+        if column.is_missing(row) {
             return None;
         }
         match column.values() {
@@ -43,11 +82,13 @@ impl Groups for SameValue {
 ///
 /// # Errors
 /// [`Error::InvalidValue`] if the model has no such attribute, or its values are lists.
-pub(super) fn same_value(model: &ModelStore, name: String) -> Result<Arc<dyn Groups>, Error> {
-    let all = model.attributes().map(Attributes::columns).unwrap_or_default();
-    let column = all.iter().find(|column| column.name() == name);
-    if let Some(column) = column.filter(|column| column.kind() != AttributeType::List) {
-        return Ok(Arc::new(SameValue(column.clone())));
+pub(super) fn same_value(model: &dyn Rows, name: String) -> Result<Arc<dyn Groups>, Error> {
+    let all = model.columns();
+    let column = all.iter().position(|column| column.name() == name);
+    if let Some(number) = column
+        && all[number].kind() != AttributeType::List
+    {
+        return Ok(Arc::new(SameValue::new(model, number)));
     }
     let without_lists = || all.iter().filter(|column| column.kind() != AttributeType::List);
     let mut names: Vec<&str> = without_lists().map(Column::name).collect();

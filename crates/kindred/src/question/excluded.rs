@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 use contract::Row;
-use model_store::{ModelStore, Words};
 
 use crate::Error;
 use crate::options::{MAX_EXCLUDED, must_be};
+use crate::rows::Rows;
 
 /// The words that queries exclude, looked up once for all queries that share them.
 #[derive(Debug, Default)]
@@ -22,14 +22,14 @@ pub(super) struct Excluded {
 
 impl Excluded {
     /// Looks the words up. Those that the model does not have can't be found anyway.
-    pub(super) fn new(model: &ModelStore, words: Vec<String>) -> Result<Arc<Self>, Error> {
+    pub(super) fn new(model: &dyn Rows, words: Vec<String>) -> Result<Arc<Self>, Error> {
         if words.len() > MAX_EXCLUDED {
             return Err(Error::invalid("exclude", must_be("exclude").unwrap_or_default()));
         }
         if let [word] = &words[..] {
-            check_is_one(model.words(), word)?;
+            check_is_one(model, word)?;
         }
-        let mut rows: Vec<Row> = words.iter().filter_map(|word| model.words().row(word)).collect();
+        let mut rows: Vec<Row> = words.iter().filter_map(|word| model.row_of(word)).collect();
         rows.sort_unstable();
         rows.dedup();
         Ok(Arc::new(Self { words, rows, folded: OnceLock::new() }))
@@ -43,9 +43,9 @@ impl Excluded {
 
 /// Refuses a word that is a list with commas of words that the model has. As a single word, which
 /// the model does not have, it would silently exclude nothing.
-fn check_is_one(words: &Words, word: &str) -> Result<(), Error> {
-    let is_known = |part: &str| part.contains(char::is_alphabetic) && words.row(part).is_some();
-    if !word.contains(',') || words.row(word).is_some() {
+fn check_is_one(model: &dyn Rows, word: &str) -> Result<(), Error> {
+    let is_known = |part: &str| part.contains(char::is_alphabetic) && model.row_of(part).is_some();
+    if !word.contains(',') || model.row_of(word).is_some() {
         return Ok(());
     }
     let parts = || word.split(',').map(str::trim).filter(|part| !part.is_empty());
@@ -63,6 +63,8 @@ fn check_is_one(words: &Words, word: &str) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
+    use model_store::ModelStore;
+
     use super::*;
 
     #[test]

@@ -4,11 +4,11 @@
 use std::borrow::Cow;
 
 use contract::scoring::EPSILON;
-use contract::{Metric, RankedRow, Row};
-use model_store::ModelStore;
+use contract::{Metric, RankedRow, Row, TableRows};
 use serde::{Deserialize, Serialize};
 
 use super::formula::Formula;
+use crate::rows::Rows;
 
 /// What explains an answer.
 #[derive(Debug)]
@@ -69,9 +69,9 @@ pub struct Placed<'a> {
 }
 
 /// Ranked rows with their words.
-pub fn placed<'a>(model: &'a ModelStore, ranks: &[RankedRow]) -> Vec<Placed<'a>> {
+pub fn placed<'a>(model: &'a dyn Rows, ranks: &[RankedRow]) -> Vec<Placed<'a>> {
     let placed = ranks.iter().map(|ranked| Placed {
-        word: model.words().word(ranked.row).into(),
+        word: model.word(ranked.row).into(),
         row: ranked.row.0,
         score: ranked.score,
         rank: ranked.rank,
@@ -79,16 +79,34 @@ pub fn placed<'a>(model: &'a ModelStore, ranks: &[RankedRow]) -> Vec<Placed<'a>>
     placed.collect()
 }
 
+impl Term<'_> {
+    /// The same, for those who do not keep the model.
+    #[must_use]
+    pub fn into_owned(self) -> Term<'static> {
+        let Self { word, weight, similarity, part } = self;
+        Term { word: Cow::Owned(word.into_owned()), weight, similarity, part }
+    }
+}
+
+impl Placed<'_> {
+    /// The same, for those who do not keep the model.
+    #[must_use]
+    pub fn into_owned(self) -> Placed<'static> {
+        let Self { word, row, score, rank } = self;
+        Placed { word: Cow::Owned(word.into_owned()), row, score, rank }
+    }
+}
+
 impl Formula {
     /// The terms of a neighbour's score. The score of a sum comes from its vector, which is rounded
     /// to float32. The terms' contributions are not rounded, so their sum differs from the score by
     /// that rounding.
-    pub fn terms<'a>(&self, model: &'a ModelStore, neighbor: Row) -> Vec<Term<'a>> {
+    pub fn terms<'a>(&self, model: &'a dyn Rows, neighbor: Row) -> Vec<Term<'a>> {
         let table = model.table();
         let similarity =
             |a: Row, b: Row| table.similarity(a, b).expect("zero rows were refused before");
         let term = |row: Row, weight: f64, part: Part| Term {
-            word: model.words().word(row).into(),
+            word: model.word(row).into(),
             weight,
             similarity: match table.metric() {
                 Metric::Cosine => WordSimilarity::Cosine(similarity(row, neighbor)),

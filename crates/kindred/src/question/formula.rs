@@ -2,8 +2,8 @@
 
 use contract::analogy::analogy_sum;
 use contract::{QueryVector, Row, Scoring, WeightedWord};
-use model_store::ModelStore;
 
+use crate::rows::Rows;
 use crate::{Error, Method};
 
 /// Maximum number of words that 3CosMul multiplies. Without a certificate, every row is compared
@@ -53,7 +53,7 @@ impl Formula {
     }
 
     /// The score of a sum of words.
-    pub(super) fn of_sum(model: &ModelStore, words: &[WeightedWord]) -> Result<Self, Error> {
+    pub(super) fn of_sum(model: &dyn Rows, words: &[WeightedWord]) -> Result<Self, Error> {
         let sum = analogy_sum(&model.table(), words).map_err(|e| Error::of_analogy(model, e))?;
         let vector = sum.vector.into();
         Ok(Self::Vector { vector, words: sum.words, norm: sum.norm })
@@ -61,14 +61,14 @@ impl Formula {
 
     /// An analogy by a method.
     pub(super) fn of_analogy(
-        model: &ModelStore,
+        model: &dyn Rows,
         words: &[WeightedWord],
         method: Method,
     ) -> Result<Self, Error> {
         if method == Method::ThreeCosAdd {
             return Self::of_sum(model, words);
         }
-        check_form(method, words.iter().map(|word| (word.weight, model.words().word(word.row))))?;
+        check_form(method, words.iter().map(|word| (word.weight, model.word(word.row))))?;
         let rows = |weight| {
             let signed = words.iter().filter(move |word| word.weight == weight);
             signed.map(|word| word.row).collect::<Vec<Row>>()
@@ -90,7 +90,7 @@ impl Formula {
     }
 
     /// The formula as engines take it.
-    pub(super) fn scoring(&self, model: &ModelStore) -> Result<Scoring, Error> {
+    pub(super) fn scoring(&self, model: &dyn Rows) -> Result<Scoring, Error> {
         let table = model.table();
         let scoring = match self {
             Self::Vector { vector, .. } => return Ok(Scoring::vector(&table, vector.clone())?),
@@ -134,7 +134,7 @@ pub(super) fn check_form<'a>(
 }
 
 /// The contract's query vector for a sum of words.
-pub(super) fn sum(model: &ModelStore, rows: &[Row]) -> Result<Vec<f32>, Error> {
+pub(super) fn sum(model: &dyn Rows, rows: &[Row]) -> Result<Vec<f32>, Error> {
     let words: Vec<_> = rows.iter().map(|&row| WeightedWord { row, weight: 1.0 }).collect();
     let sum = analogy_sum(&model.table(), &words);
     sum.map(|sum| sum.vector).map_err(|e| Error::of_analogy(model, e))

@@ -3,15 +3,15 @@
 use std::collections::HashSet;
 
 use contract::Row;
-use model_store::Words;
 
 use crate::error::{Error, UnknownWord};
 use crate::options::Unknown;
+use crate::rows::Rows;
 use crate::text::cut;
 
 /// A word's row, or the word if the model does not have it.
-pub(super) fn row_of(words: &Words, word: String) -> Result<Row, String> {
-    words.row(&word).ok_or(word)
+pub(super) fn row_of(model: &dyn Rows, word: String) -> Result<Row, String> {
+    model.row_of(&word).ok_or(word)
 }
 
 /// What was found, in order, and the words that are left out, each once, in the order in which they
@@ -54,7 +54,7 @@ mod tests {
     fn known_of(asked: &[&str], unknown: Unknown) -> Result<(Vec<u32>, Vec<String>), Vec<String>> {
         let model =
             ModelStore::from_rows("m", 1, ["a", "b"].map(|word| (word, &[1.0][..]))).unwrap();
-        let found = asked.iter().map(|&word| row_of(model.words(), word.to_owned()));
+        let found = asked.iter().map(|&word| row_of(&model, word.to_owned()));
         match look_up(found, unknown) {
             Ok((known, skipped)) => Ok((known.iter().map(|row| row.0).collect(), skipped)),
             Err(Error::UnknownWord { unknown }) => {

@@ -5,12 +5,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use contract::full_pass::Groups;
-use contract::{FullPassQuery, Hit, Query};
-use model_store::Words;
-
 use super::excluded::Excluded;
 use crate::options::MAX_K;
+use crate::rows::Rows;
+use contract::full_pass::Groups;
+use contract::{FullPassQuery, Hit, Query};
 
 /// If too few of the hits are neighbours, the next round asks for this many times as many.
 const GROWTH: usize = 4;
@@ -72,13 +71,13 @@ impl Pick {
     }
 
     /// The neighbours among these hits, best first.
-    pub(crate) fn of(&self, words: &Words, hits: &[Hit]) -> Vec<Hit> {
+    pub(crate) fn of(&self, model: &dyn Rows, hits: &[Hit]) -> Vec<Hit> {
         let those_that = |stay: &mut dyn FnMut(&&Hit) -> bool| {
             hits.iter().filter(stay).skip(self.offset).take(self.k).copied().collect()
         };
         match &self.rule {
             Rule::All => those_that(&mut |_| true),
-            Rule::Fold(fold) => those_that(&mut fold.stays(words)),
+            Rule::Fold(fold) => those_that(&mut fold.stays(model)),
             Rule::Distinct(groups) => {
                 let mut seen = HashSet::new();
                 those_that(&mut |hit| groups.group(hit.row).is_none_or(|group| seen.insert(group)))
@@ -128,11 +127,11 @@ impl Fold {
     }
 
     /// Whether a hit stays; asked of each in their order.
-    fn stays(&self, words: &Words) -> impl FnMut(&&Hit) -> bool {
+    fn stays(&self, model: &dyn Rows) -> impl FnMut(&&Hit) -> bool {
         let mut seen = HashSet::new();
         let excluded = self.excluded.as_ref().map(|excluded| excluded.folded());
         move |hit: &&Hit| {
-            let folded = words.word(hit.row).to_lowercase();
+            let folded = model.word(hit.row).to_lowercase();
             let is_excluded = excluded.is_some_and(|words| words.contains(&folded));
             !self.own.contains(&folded) && !is_excluded && seen.insert(folded)
         }
@@ -156,7 +155,7 @@ mod tests {
             let excluded = excluded.iter().map(|&word| word.to_owned()).collect();
             let excluded = Some(Excluded::new(&model, excluded).unwrap());
             let pick = Pick::new(k, 0, Rule::Fold(Fold::new(own.iter().copied(), excluded)));
-            let kept = pick.of(model.words(), &hits);
+            let kept = pick.of(&model, &hits);
             kept.into_iter().map(|hit| words[hit.row.index()]).collect::<Vec<_>>()
         };
         assert_eq!(kept(9, &[]), ["frog", "TOAD", "Σίσυφος", "newt"]);

@@ -8,8 +8,6 @@ use contract::{
     Filter, FullPassQuery, Query, QueryError, QueryVector, Row, RowBitmap, RowSet, ScoringVector,
     WeightedWord,
 };
-use model_store::ModelStore;
-use model_store::attributes::Attributes;
 
 use super::distinct::same_value;
 use super::excluded::Excluded;
@@ -21,6 +19,7 @@ use super::target::{Target, WordWithWeight};
 use super::text::tokens;
 use crate::filter::SetsWhile;
 use crate::options::{DEFAULT_K, MAX_K, Unknown, WithAttributes, must_be};
+use crate::rows::Rows;
 use crate::text::cut;
 use crate::{Error, Method, Options};
 
@@ -40,7 +39,7 @@ impl Common {
     /// [`Error::InvalidValue`] for an option that is out of bounds; [`Error::InvalidFilter`];
     /// [`Error::NotAnswered`] if the set was not wanted any more.
     pub fn new<'a>(
-        model: &ModelStore,
+        model: &dyn Rows,
         sets: impl Into<SetsWhile<'a>>,
         mut options: Options,
     ) -> Result<Self, Error> {
@@ -49,7 +48,7 @@ impl Common {
         if let Some(wrong) = options.out_of_bounds() {
             return Err(Error::out_of_bounds(wrong));
         }
-        let within = options.filter.take().map(|filter| sets.into().of(&filter));
+        let within = options.filter.take().map(|filter| meeting(model, sets, &filter));
         Ok(Self { options, excluded, within: within.transpose()? })
     }
 }
@@ -67,6 +66,8 @@ pub struct Checked {
     excluded: Option<Arc<Excluded>>,
     /// The rows that meet the filter, if there is one.
     within: Option<Arc<RowBitmap>>,
+    /// The rows without a filter.
+    live: RowSet,
     include_query: bool,
     vocab_limit: Option<u32>,
     min_score: Option<f64>,
@@ -92,7 +93,7 @@ impl Checked {
     /// [`Error::InvalidRequest`] for a minimum score above the maximum; [`Error::InvalidFilter`];
     /// [`Error::NotAnswered`] if the set was not wanted any more.
     pub fn new<'a>(
-        model: &ModelStore,
+        model: &dyn Rows,
         sets: impl Into<SetsWhile<'a>>,
         own: Options,
         common: Option<&Common>,
@@ -160,7 +161,7 @@ impl Checked {
         };
         // The last check, because it takes the longest.
         let within = match (filter, common) {
-            (Some(filter), _) => Some(sets.into().of(&filter)?),
+            (Some(filter), _) => Some(meeting(model, sets, &filter)?),
             (None, Some(common)) => common.within.clone(),
             (None, None) => None,
         };
@@ -170,6 +171,7 @@ impl Checked {
             distinct,
             excluded,
             within,
+            live: model.live(),
             include_query: include_query.unwrap_or(false),
             // A limit above `u32::MAX` means all rows.
             vocab_limit: vocab_limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX)),
@@ -193,8 +195,8 @@ impl Checked {
     ///
     /// # Errors
     /// [`Error::Internal`] if it is a set of rows of another model, or of another version of it.
-    pub fn within(self, model: &ModelStore, rows: Arc<RowBitmap>) -> Result<Self, Error> {
-        if rows.version() != model.version() || rows.rows() != model.rows() {
+    pub fn within(self, model: &dyn Rows, rows: Arc<RowBitmap>) -> Result<Self, Error> {
+        if rows.version() != model.version() || rows.rows() != model.count() {
             return Err(Error::Internal);
         }
         let within = match self.within {
@@ -220,19 +222,19 @@ impl Checked {
         let left_out = if self.include_query { Vec::new() } else { inputs };
         let excluded = self.excluded.as_ref().map_or(&[][..], |excluded| &excluded.rows[..]);
         let &Self { vocab_limit, min_score, max_score, .. } = self;
-        let rows = self.within.clone().map_or_else(RowSet::all, RowSet::of);
+        let rows = self.within.clone().map_or_else(|| self.live.clone(), RowSet::of);
         let rows = rows.limited(vocab_limit).less(excluded.to_vec()).less(left_out);
         Filter { rows, min_score, max_score }
     }
 
     /// Which hits are neighbours, if not all are. `inputs` are the words of the query.
-    fn rule(&self, model: &ModelStore, inputs: &[Row]) -> Option<Rule> {
+    fn rule(&self, model: &dyn Rows, inputs: &[Row]) -> Option<Rule> {
         if let Some(groups) = &self.distinct {
             return Some(Rule::Distinct(groups.clone()));
         }
         if self.fold_case {
             let own: &[Row] = if self.include_query { &[] } else { inputs };
-            let own = own.iter().map(|&row| model.words().word(row));
+            let own = own.iter().map(|&row| model.word(row));
             return Some(Rule::Fold(Fold::new(own, self.excluded.clone())));
         }
         (self.offset > 0).then_some(Rule::All)
@@ -248,7 +250,7 @@ impl Checked {
     ///
     /// # Errors
     /// [`Error::InvalidValue`] if the model has no such row.
-    pub fn query_of_row(&self, model: &ModelStore, row: u32) -> Result<Option<Query>, Error> {
+    pub fn query_of_row(&self, model: &dyn Rows, row: u32) -> Result<Option<Query>, Error> {
         check_row(model, row)?;
         let row = Row(row);
         let filter = self.filter(vec![row]);
@@ -299,12 +301,11 @@ pub(super) struct Resolved {
 
 /// Looks up the words of a query. `unknown` is the option of this name, if given.
 pub(super) fn resolve(
-    model: &ModelStore,
+    model: &dyn Rows,
     target: Target,
     method: Method,
     unknown: Option<Unknown>,
 ) -> Result<Resolved, Error> {
-    let words = model.words();
     // A search for a text should not fail because of one unknown word.
     let otherwise = if let Target::Text(_) = target { Unknown::Skip } else { Unknown::Error };
     let unknown = unknown.unwrap_or(otherwise);
@@ -312,7 +313,7 @@ pub(super) fn resolve(
     let mut skipped = Vec::new();
     let (formula, inputs) = match target {
         Target::Word(word) => {
-            let row = words.row(&word).ok_or_else(|| unknown_words([word]))?;
+            let row = model.row_of(&word).ok_or_else(|| unknown_words([word]))?;
             (Formula::of_row(row), vec![row])
         }
         Target::Row(row) => {
@@ -327,7 +328,7 @@ pub(super) fn resolve(
         Target::Components(vector) => (Formula::of_vector(vector), Vec::new()),
         Target::Text(text) => {
             let rows;
-            (rows, skipped) = look_up(tokens(words, &text)?, unknown)?;
+            (rows, skipped) = look_up(tokens(model, &text)?, unknown)?;
             let weighted: Vec<_> =
                 rows.iter().map(|&row| WeightedWord { row, weight: 1.0 }).collect();
             notes.used = Some(each_row_once(&rows));
@@ -336,7 +337,7 @@ pub(super) fn resolve(
         Target::Words(asked) => {
             check_form(method, asked.iter().map(|w| (w.weight, &w.word[..])))?;
             let found = asked.into_iter().map(|WordWithWeight { word, weight }| {
-                row_of(words, word).map(|row| WeightedWord { row, weight })
+                row_of(model, word).map(|row| WeightedWord { row, weight })
             });
             let weighted;
             (weighted, skipped) = look_up(found, unknown)?;
@@ -372,7 +373,7 @@ pub struct Prepared {
 /// # Errors
 /// Words that the model does not have; a vector or sum of words that points nowhere or is not
 /// finite; words that the method does not take.
-pub fn prepare(model: &ModelStore, target: Target, options: &Checked) -> Result<Prepared, Error> {
+pub fn prepare(model: &dyn Rows, target: Target, options: &Checked) -> Result<Prepared, Error> {
     let Resolved { formula, inputs, notes } =
         resolve(model, target, options.method, options.unknown)?;
     let pick = options.rule(model, &inputs);
@@ -397,8 +398,8 @@ pub fn prepare(model: &ModelStore, target: Target, options: &Checked) -> Result<
 }
 
 /// The columns of the attributes that are wanted, ascending; `None` for none at all.
-fn columns(model: &ModelStore, wanted: WithAttributes) -> Result<Option<Arc<[usize]>>, Error> {
-    let all = model.attributes().map(Attributes::columns).unwrap_or_default();
+fn columns(model: &dyn Rows, wanted: WithAttributes) -> Result<Option<Arc<[usize]>>, Error> {
+    let all = model.columns();
     let names = match wanted {
         WithAttributes::All(false) => return Ok(None),
         WithAttributes::All(true) => return Ok(Some((0..all.len()).collect())),
@@ -417,12 +418,25 @@ fn columns(model: &ModelStore, wanted: WithAttributes) -> Result<Option<Arc<[usi
     Ok(Some(columns.into()))
 }
 
-fn check_row(model: &ModelStore, row: u32) -> Result<(), Error> {
-    let rows = model.rows();
-    if Row(row).index() < rows {
+/// The rows that meet a filter.
+fn meeting<'a>(
+    model: &dyn Rows,
+    sets: impl Into<SetsWhile<'a>>,
+    filter: &str,
+) -> Result<Arc<RowBitmap>, Error> {
+    Ok(model.meeting(filter, sets.into().of(filter)?)?)
+}
+
+fn check_row(model: &dyn Rows, row: u32) -> Result<(), Error> {
+    if model.is_live(Row(row)) {
         return Ok(());
     }
-    let expected = format!("a row of the model, 0 to {} (and not {row})", rows - 1);
+    let expected = match model.count() {
+        rows if Row(row).index() < rows => {
+            format!("a row of the model (and not {row}, which was replaced or deleted)")
+        }
+        rows => format!("a row of the model, 0 to {} (and not {row})", rows.saturating_sub(1)),
+    };
     Err(Error::invalid("row", &expected))
 }
 

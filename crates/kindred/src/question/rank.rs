@@ -1,13 +1,13 @@
 //! The ranks of given words among the neighbours of a query, by one pass over all rows.
 
 use contract::FullPassQuery;
-use model_store::ModelStore;
 
 use super::look_up::{each_once, look_up, row_of, unknown_words};
 use super::prepare::{Checked, Notes, Resolved, resolve};
 use super::target::Target;
 use crate::Error;
 use crate::options::Unknown;
+use crate::rows::Rows;
 
 /// Most words that one question may rank.
 pub const MAX_RANKED: usize = 1000;
@@ -18,14 +18,14 @@ pub const MAX_RANKED: usize = 1000;
 /// # Errors
 /// As [`prepare`](super::prepare), for the target and for the words.
 pub fn prepare_rank(
-    model: &ModelStore,
+    model: &dyn Rows,
     words: Vec<String>,
     target: Target,
     options: &Checked,
 ) -> Result<(FullPassQuery, Notes), Error> {
     let query = resolve(model, target, options.method, options.unknown)
         .and_then(|resolved| Ok((resolved.formula.scoring(model)?, resolved)));
-    let to_rank = words.into_iter().map(|word| row_of(model.words(), word));
+    let to_rank = words.into_iter().map(|word| row_of(model, word));
     let to_rank = look_up(to_rank, options.unknown.unwrap_or(Unknown::Error));
     let ((scoring, resolved), (rows, left_out)) = match (query, to_rank) {
         (Ok(query), Ok(to_rank)) => (query, to_rank),

@@ -1,9 +1,9 @@
 //! The words of a text to search for.
 
 use contract::Row;
-use model_store::Words;
 
 use crate::Error;
+use crate::rows::Rows;
 use crate::text::{self, Part, Signs};
 
 /// Most words that one text may have.
@@ -15,8 +15,8 @@ pub const TEXT_MUST_BE: &str = "a string of 1 to 256 words, such as \"a quick br
 /// The words of a text, in their order, from 1 to [`MAX_TEXT_WORDS`]: their rows, or as they were
 /// written if the model does not have them in any of their forms. Punctuation that the model does
 /// not have is left out, unless the text has nothing else.
-pub(super) fn tokens(words: &Words, text: &str) -> Result<Vec<Result<Row, String>>, Error> {
-    let find = |word: &str| text::row(word, |word| words.row(word));
+pub(super) fn tokens(model: &dyn Rows, text: &str) -> Result<Vec<Result<Row, String>>, Error> {
+    let find = |word: &str| text::row(word, |word| model.row_of(word));
     let token = |part: Part<Row>| part.found.ok_or_else(|| text[part.bytes].to_owned());
     let parts = || text::parts(text, find, Signs::Dropped);
     // One more than the maximum is enough: a text can be as long as a body.
@@ -40,7 +40,7 @@ mod tests {
     fn found(model: &[&str], text: &str) -> Result<Vec<String>, Error> {
         let rows = model.iter().map(|&word| (word, &[1.0f32][..]));
         let model = ModelStore::from_rows("m", 1, rows).unwrap();
-        let tokens = tokens(model.words(), text)?;
+        let tokens = tokens(&model, text)?;
         Ok(tokens
             .into_iter()
             .map(|token| match token {

@@ -41,7 +41,8 @@ impl Kindred {
     ) -> Answering<'a, Result<AnalogyResult, Error>> {
         let asking = self.asking(None);
         self.answering(async move {
-            let evaluation = Evaluation { model: self.store(), case, methods };
+            let held = self.held();
+            let evaluation = Evaluation { model: held.rows(), case, methods };
             evaluation.check()?;
             Ok(evaluation.analogies(asking, set, sections, progress).await?)
         })
@@ -49,6 +50,7 @@ impl Kindred {
 
     /// How the model's cosine similarities of pairs rank against people's scores.
     pub fn evaluate_similarities(&self, set: &str, pairs: &[Pair], case: Case) -> SimilarityResult {
-        Evaluation { model: self.store(), case, methods: &[] }.similarities(set, pairs)
+        let held = self.held();
+        Evaluation { model: held.rows(), case, methods: &[] }.similarities(set, pairs)
     }
 }

@@ -27,6 +27,20 @@ pub enum Value<'a> {
 }
 
 impl Value<'_> {
+    /// The same, for those who do not keep its texts.
+    #[must_use]
+    pub fn into_owned(self) -> Value<'static> {
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        match self {
+            Self::Text(text) => Value::Text(owned(text)),
+            Self::List(texts) => Value::List(texts.into_iter().map(owned).collect()),
+            Self::Integer(number) => Value::Integer(number),
+            Self::Number(number) => Value::Number(number),
+            Self::Boolean(truth) => Value::Boolean(truth),
+            Self::DateTime(micros) => Value::DateTime(micros),
+        }
+    }
+
     /// Its type.
     pub fn kind(&self) -> AttributeType {
         match self {

@@ -39,6 +39,7 @@ mod commit;
 mod error;
 mod fields;
 mod group;
+mod listing;
 mod log_header;
 mod record;
 mod replay;
@@ -55,12 +56,17 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-pub use batch::{BadRow, BadRows, Batch, BatchBuilder, MAX_BATCH_BYTES, MAX_KEY_BYTES, Upsert};
+pub use batch::{
+    BadRow, BadRows, Batch, BatchBuilder, MAX_BATCH_BYTES, MAX_KEY_BYTES, RowJson, Upsert,
+};
 pub use commit::{Committed, Durability};
 pub use error::ChangeError;
+pub use listing::{Listing, LogSummary, LoggedBatch, list};
 pub use requests::{KEEP_REQUEST_KEYS, MAX_REQUEST_KEY_BYTES, MAX_REQUEST_KEYS};
 pub use schema::Schema;
-pub use state::{BaseKeys, Counts, DeadRows, Filled, Snapshot, TailPart, TailRow};
+pub use state::{
+    BaseKeys, Counts, DeadRows, Filled, Snapshot, TableAt, TailPart, TailRow, TailRows,
+};
 
 use crate::ModelStore;
 use base::Base;

@@ -12,7 +12,7 @@ use super::fields::{Aligned, Fields};
 use super::log_header::{LOG_HEADER_BYTES, LogHeader, Previous};
 use super::record::{self, Kind, Record};
 use super::requests::{Answer, MAX_REQUEST_KEYS, Requests};
-use super::state::{Prepared, State};
+use super::state::{Counts, Prepared, State};
 use super::storage::Storage;
 
 const EXTENSION: &str = ".log";
@@ -59,8 +59,27 @@ struct Log {
     content: Aligned,
 }
 
+/// Something of a folder, for those who watch while it is read.
+pub(crate) enum Seen<'a> {
+    /// A log begins: its number and its bytes.
+    Log { number: u64, bytes: usize },
+    /// A batch was applied.
+    Batch { position: u64, payload: &'a Payload<'a>, counts: Counts },
+    /// So many bytes at the end of the last log are no whole record.
+    Dropped { bytes: usize },
+}
+
 /// Applies all batches of a folder to the rows of its base.
 pub(crate) fn replay(storage: &dyn Storage, base: &Base) -> Result<Replayed, ChangeError> {
+    replay_watched(storage, base, &mut |_| ())
+}
+
+/// The same before the eyes of another.
+pub(crate) fn replay_watched(
+    storage: &dyn Storage,
+    base: &Base,
+    watch: &mut dyn FnMut(Seen<'_>),
+) -> Result<Replayed, ChangeError> {
     let names = storage.list().map_err(ChangeError::io("list", &storage.path("")))?;
     let numbers = numbers_in(&names.unwrap_or_default());
     let mut replay = Replay {
@@ -69,6 +88,7 @@ pub(crate) fn replay(storage: &dyn Storage, base: &Base) -> Result<Replayed, Cha
         state: State::new(&base.schema, base.keys.clone(), base.rows),
         requests: Requests::new(MAX_REQUEST_KEYS),
         reserved: 0,
+        watch,
     };
     let Some((&first, others)) = numbers.split_first() else {
         if base.has_changes {
@@ -103,6 +123,7 @@ struct Replay<'a> {
     state: State,
     requests: Requests,
     reserved: u64,
+    watch: &'a mut dyn FnMut(Seen<'_>),
 }
 
 impl Replay<'_> {
@@ -164,6 +185,7 @@ impl Replay<'_> {
         }
         let dropped = content.len() - end;
         if dropped > 0 {
+            (self.watch)(Seen::Dropped { bytes: dropped });
             tracing::warn!(
                 log = %self.storage.path(&name_of(number)).display(),
                 offset = end,
@@ -179,6 +201,7 @@ impl Replay<'_> {
     /// Applies records up to the first that is not whole, and tells where that is.
     fn take(&mut self, log: &Log, content: &[u8]) -> Result<usize, ChangeError> {
         self.reserved = log.header.reserved;
+        (self.watch)(Seen::Log { number: log.header.number, bytes: content.len() });
         let mut offset = LOG_HEADER_BYTES;
         while let Some(record) = record::read(content, offset, log.header.id) {
             self.apply(&record).map_err(|reason| self.damaged(log, offset, reason))?;
@@ -206,6 +229,7 @@ impl Replay<'_> {
                 }
                 let prepared = Prepared::new(&self.base.schema, &payload)?;
                 let counts = self.state.apply(&payload, prepared, position);
+                (self.watch)(Seen::Batch { position, payload: &payload, counts });
                 if let Some(request) = payload.request() {
                     let answer = Answer { content: payload.content(), position, counts };
                     self.requests.put(request.key, request.at, answer);

@@ -53,6 +53,7 @@ use std::path::Path;
 
 pub use array::{Array, read_array};
 use attributes::AttributeTable;
+pub(crate) use attributes::json_lines as json_fields;
 pub use attributes::{Field, TableReader, TakeRow};
 use biases::Biases;
 pub use encoding::{NotEncoded, TextEncoding};

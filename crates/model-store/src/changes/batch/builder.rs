@@ -97,7 +97,7 @@ impl Batch {
 /// ```
 #[derive(Debug)]
 pub struct BatchBuilder<'s> {
-    schema: &'s Schema,
+    pub(super) schema: &'s Schema,
     /// The rows so far, good and bad.
     rows: usize,
     bad: Vec<BadRow>,
@@ -224,7 +224,7 @@ impl<'s> BatchBuilder<'s> {
         (Some(Batch { record, upserts, deletes, fingerprint }), self.bad)
     }
 
-    fn refuse(&mut self, key: &str, reason: String) {
+    pub(super) fn refuse(&mut self, key: &str, reason: String) {
         self.bad.push(BadRow { index: self.rows, key: key.to_owned(), reason });
         self.rows += 1;
     }

@@ -4,11 +4,13 @@
 //! of a batch in a record of the log, and is read from there in place.
 
 mod builder;
+mod json;
 mod key;
 mod payload;
 #[cfg(test)]
 mod tests;
 
 pub use builder::{BadRow, BadRows, Batch, BatchBuilder, MAX_BATCH_BYTES, Upsert};
+pub use json::RowJson;
 pub use key::MAX_KEY_BYTES;
 pub(crate) use payload::{Payload, add_request};

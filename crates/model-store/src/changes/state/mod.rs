@@ -7,6 +7,7 @@
 mod dead;
 mod growing;
 mod keys;
+mod table;
 mod tail;
 
 use std::fmt;
@@ -18,6 +19,7 @@ pub use dead::DeadRows;
 pub use growing::Filled;
 pub use keys::BaseKeys;
 use keys::{KeyRow, Keys};
+pub use table::{TableAt, TailRows};
 use tail::{NewRow, Parts, RowText, Tail};
 pub use tail::{TailPart, TailRow};
 
@@ -35,6 +37,16 @@ pub struct Counts {
     pub deleted: usize,
     /// Keys to delete that the table did not have.
     pub missing: usize,
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, more: Self) {
+        let Self { inserted, replaced, deleted, missing } = more;
+        self.inserted += inserted;
+        self.replaced += replaced;
+        self.deleted += deleted;
+        self.missing += missing;
+    }
 }
 
 /// The part of a batch's work that is done before it has its turn.

@@ -52,6 +52,16 @@ impl TailPart {
         self.norms.len()
     }
 
+    /// Whether no more rows will follow the last one.
+    pub fn is_full(&self) -> bool {
+        self.len() == self.texts.len()
+    }
+
+    /// Components of a row.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
     /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -14,6 +14,7 @@ use super::super::unpack::Unpacked;
 use super::field::Field;
 use super::line::{Line, Read, Take};
 use crate::ModelError;
+use crate::attributes::{AttributeType, Value};
 
 /// Reads a file that begins with `start`; `more` says whether it may go on.
 pub(super) fn read(
@@ -63,19 +64,37 @@ impl Names {
 fn take_line(line: &[u8], number: u64, names: &mut Names, take: Take<'_>) -> Result<(), String> {
     let text = std::str::from_utf8(line)
         .map_err(|_| "it is not valid UTF-8; name its encoding with --encoding")?;
-    let Object(raw) = serde_json::from_str(text).map_err(|error| {
-        // The line that it names is always the first.
-        let said = error.to_string();
-        let said = said.split(" at line ").next().unwrap_or_default();
-        format!("it is not a JSON object: {said} (column {})", error.column())
-    })?;
+    let raw = object(text)?;
     let mut fields = Vec::with_capacity(raw.len());
-    for (Text(name), value) in &raw {
+    for (name, value) in &raw {
         let twice = || format!("it has the field `{name}` twice");
         let index = names.index_of(name, number).ok_or_else(twice)?;
         fields.push((index, field(value.get()).map_err(|reason| format!("`{name}` {reason}"))?));
     }
     take(&Line { number, names: &names.all, fields: &fields })
+}
+
+/// The fields of an object of JSON, in their order, also those that are repeated.
+///
+/// # Errors
+/// If it is none.
+pub(crate) fn object(json: &str) -> Result<Vec<(Cow<'_, str>, &RawValue)>, String> {
+    let Object(fields) = serde_json::from_str(json).map_err(|error| {
+        // The line that it names is always the first.
+        let said = error.to_string();
+        let said = said.split(" at line ").next().unwrap_or_default();
+        format!("it is not a JSON object: {said} (column {})", error.column())
+    })?;
+    Ok(fields.into_iter().map(|(Text(name), value)| (name, value)).collect())
+}
+
+/// The value of an attribute of this type; `None` if it is missing.
+///
+/// # Errors
+/// Says what the JSON is instead, behind the attribute's name.
+pub(crate) fn value(json: &str, kind: AttributeType) -> Result<Option<Value<'static>>, String> {
+    let field = field(json)?;
+    Ok(field.value(kind)?.map(Value::into_owned))
 }
 
 /// The field that this JSON is.

@@ -285,7 +285,7 @@ async fn search(
         }
         let served = call.served().clone();
         let pick = move |cancellation: &Cancellation| {
-            to_pick.pick(served.model.words(), || check_deadline(cancellation))
+            to_pick.pick(&served.model, || check_deadline(cancellation))
         };
         // For each hit, a word may be converted to lower case and looked up twice.
         search.take(stage(call, Cost::of_writing(4 * hits), deadline, pick).await?);

@@ -1,0 +1,138 @@
+//! A table whose rows change while questions are asked about them: one writes, any number read.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use contract::Engine;
+use cpu_core::StartError;
+use model_store::ModelStore;
+pub use model_store::changes;
+use model_store::changes::{
+    Batch, BatchBuilder, ChangeError, ChangeOptions, Changes, Committed, Durability, Schema,
+};
+use shards::Segments;
+
+use crate::filter::TailFilters;
+use crate::rows::AtPosition;
+
+/// A model folder with its changes, if it has any. Threads share it: batches of several callers are
+/// synced together, and each reader has the position that was there when it asked.
+///
+/// ```
+/// use std::ops::ControlFlow;
+///
+/// use kindred::live::Live;
+/// use kindred::{Kindred, Options, Settings};
+/// use kindred::prepare::{Input, PrepareOptions, prepare_folder};
+/// use model_store::changes::{ChangeOptions, Durability, Upsert};
+///
+/// # let scratch = tempfile::tempdir()?;
+/// # let folder = scratch.path().join("animals");
+/// let input = Input::Bytes { name: "animals", bytes: b"frog 1 2\ntoad 2 1\n" };
+/// let go_on = &mut |_| ControlFlow::Continue(());
+/// prepare_folder(input, &folder, &PrepareOptions::default(), go_on)?;
+///
+/// let table = Live::open(&folder, ChangeOptions::default())?;
+/// let kindred = Kindred::start_live(table.into(), Settings::default())?;
+/// let live = kindred.live().expect("it was started with one");
+/// let mut batch = live.batch();
+/// batch.upsert(Upsert { key: "newt", vector: &[2.0, 4.1], bias: None, attributes: &[] });
+/// batch.delete("toad");
+/// live.commit(batch.finish()?.expect("it has rows"), Durability::Synced, None)?;
+///
+/// let answer = kindred.nearest("frog", Options::new()).wait()?;
+/// assert_eq!(answer.words().collect::<Vec<_>>(), ["newt"]);
+/// assert_eq!((answer.neighbors[0].row, answer.position), (2, Some(1)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Live {
+    base: Arc<ModelStore>,
+    changes: Arc<Changes>,
+    filters: Arc<TailFilters>,
+    /// The last position that somebody asked for.
+    last: Mutex<Option<Arc<AtPosition>>>,
+}
+
+impl Live {
+    /// Opens a model folder with its changes, if it has any, and reads all of them.
+    ///
+    /// # Errors
+    /// If the base can't be opened, a log is damaged, or another process changes the rows and
+    /// `options` are those of one that writes.
+    pub fn open(folder: &Path, options: ChangeOptions) -> Result<Self, ChangeError> {
+        let changes = Changes::open(folder, options)?;
+        let base = changes.base().expect("it was opened from a folder").clone();
+        let filters = Arc::new(TailFilters::new(&base));
+        Ok(Self { base, changes: Arc::new(changes), filters, last: Mutex::default() })
+    }
+
+    /// The base.
+    pub fn base(&self) -> &Arc<ModelStore> {
+        &self.base
+    }
+
+    /// The shape of the rows, for batches.
+    pub fn schema(&self) -> &Schema {
+        self.changes.schema()
+    }
+
+    /// An empty batch of changes.
+    pub fn batch(&self) -> BatchBuilder<'_> {
+        BatchBuilder::new(self.schema())
+    }
+
+    /// Commits a batch, and waits until it is as durable as requested and visible: see
+    /// [`Changes::commit`]. It blocks the thread, which should not be one that serves others.
+    ///
+    /// # Errors
+    /// As [`Changes::commit`].
+    pub fn commit(
+        &self,
+        batch: Batch,
+        durability: Durability,
+        idempotency_key: Option<&str>,
+    ) -> Result<Committed, ChangeError> {
+        self.changes.commit(batch, durability, idempotency_key)
+    }
+
+    /// The rows as they are now: with every batch that was acknowledged before the call.
+    pub fn now(&self) -> Arc<AtPosition> {
+        let snapshot = self.changes.snapshot();
+        // Only a complete value is ever there.
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = &*last
+            && last.position() == snapshot.position()
+        {
+            return last.clone();
+        }
+        let filters = self.filters.clone();
+        let now = Arc::new(AtPosition::new(self.base.clone(), snapshot, filters));
+        // Another thread may have put a later one there.
+        if last.as_ref().is_none_or(|last| last.position() < now.position()) {
+            *last = Some(now.clone());
+        }
+        now
+    }
+
+    /// An engine for the rows at every position, of one for the base. The rows behind the base are
+    /// searched by this many threads; 0 means one per core.
+    ///
+    /// # Errors
+    /// If the threads can't be started.
+    pub fn engine(
+        &self,
+        base: Box<dyn Engine>,
+        threads: usize,
+    ) -> Result<Box<dyn Engine>, StartError> {
+        let changes = self.changes.clone();
+        let now = Arc::new(move || changes.snapshot());
+        Ok(Box::new(Segments::new(base, self.base.clone(), now, threads)?))
+    }
+}
+
+impl fmt::Debug for Live {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} with {:?}", self.base.name(), self.base.version(), self.changes)
+    }
+}

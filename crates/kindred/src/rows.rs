@@ -1,0 +1,196 @@
+//! The rows that questions are about: those of a model, or of a table that changes at a position.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use contract::{Metric, Row, RowBitmap, RowSet};
+use model_store::ModelStore;
+use model_store::attributes::{Attributes, Column, Value};
+use model_store::changes::{Snapshot, TableAt};
+
+use crate::filter::{FilterError, TailFilters};
+
+/// Rows with their numbers, words and attributes: of a model alone, or with what was changed since.
+/// Whoever asks a question asks it about these.
+pub trait Rows: fmt::Debug + Send + Sync {
+    /// The model; of a table that changes, its base.
+    fn base(&self) -> &ModelStore;
+
+    /// The position, if the table changes.
+    fn at(&self) -> Option<&AtPosition>;
+
+    /// The rows at the position.
+    fn snapshot(&self) -> Option<&Snapshot> {
+        self.at().map(AtPosition::snapshot_of)
+    }
+
+    /// The version of the content from which positions count.
+    fn version(&self) -> &str {
+        self.base().version()
+    }
+
+    /// Number of rows, dead ones with them.
+    fn count(&self) -> usize {
+        self.snapshot().map_or_else(|| self.base().rows(), Snapshot::rows)
+    }
+
+    /// Components in a row.
+    fn dim(&self) -> usize {
+        self.base().dim()
+    }
+
+    /// How a vector and a row become a score.
+    fn metric(&self) -> Metric {
+        self.base().metric()
+    }
+
+    /// The numbers.
+    fn table(&self) -> TableAt<'_> {
+        TableAt::new(self.base().table(), self.snapshot())
+    }
+
+    /// The row of a word, if there is one.
+    fn row_of(&self, word: &str) -> Option<Row> {
+        match self.snapshot() {
+            Some(snapshot) => snapshot.row_of(word),
+            None => self.base().words().row(word),
+        }
+    }
+
+    /// The word of a row, dead or alive.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    fn word(&self, row: Row) -> &str {
+        match self.snapshot().and_then(|snapshot| snapshot.tail_row(row)) {
+            Some(tail) => tail.key,
+            None => self.base().words().word(row),
+        }
+    }
+
+    /// Whether there is such a row, and it was neither replaced nor deleted.
+    fn is_live(&self, row: Row) -> bool {
+        match self.snapshot() {
+            Some(snapshot) => snapshot.is_live(row),
+            None => row.index() < self.base().rows(),
+        }
+    }
+
+    /// The attributes that rows may have.
+    fn columns(&self) -> &[Column] {
+        self.base().attributes().map(Attributes::columns).unwrap_or_default()
+    }
+
+    /// An attribute of a row, by the number of its column.
+    ///
+    /// # Panics
+    /// If there is no such row or column.
+    fn value(&self, row: Row, column: usize) -> Option<Value<'_>> {
+        match self.snapshot().and_then(|snapshot| snapshot.tail_row(row)) {
+            Some(tail) => tail.attributes[column].clone(),
+            None => self.columns()[column].get(row),
+        }
+    }
+
+    /// The rows that may be neighbours, if nothing else is said.
+    fn live(&self) -> RowSet {
+        self.at().map_or_else(RowSet::all, AtPosition::all)
+    }
+
+    /// The rows that meet a filter, if those of the base that meet it are these.
+    ///
+    /// # Errors
+    /// As those of the base.
+    fn meeting(
+        &self,
+        filter: &str,
+        of_base: Arc<RowBitmap>,
+    ) -> Result<Arc<RowBitmap>, FilterError> {
+        self.at().map_or(Ok(of_base.clone()), |at| {
+            at.filters.of(filter, &at.base, &at.snapshot, &of_base)
+        })
+    }
+}
+
+impl Rows for ModelStore {
+    fn base(&self) -> &ModelStore {
+        self
+    }
+
+    fn at(&self) -> Option<&AtPosition> {
+        None
+    }
+}
+
+impl Rows for Arc<ModelStore> {
+    fn base(&self) -> &ModelStore {
+        self
+    }
+
+    fn at(&self) -> Option<&AtPosition> {
+        None
+    }
+}
+
+/// The rows of a table that changes, at one position.
+pub struct AtPosition {
+    base: Arc<ModelStore>,
+    snapshot: Snapshot,
+    /// The rows that live, once a query has asked for them.
+    live: OnceLock<Arc<RowBitmap>>,
+    filters: Arc<TailFilters>,
+}
+
+impl AtPosition {
+    /// The rows of a snapshot of the changes of this base. `filters` are those of the same table.
+    pub fn new(base: Arc<ModelStore>, snapshot: Snapshot, filters: Arc<TailFilters>) -> Self {
+        Self { base, snapshot, live: OnceLock::new(), filters }
+    }
+
+    /// The position.
+    pub fn position(&self) -> u64 {
+        self.snapshot.position()
+    }
+
+    /// Number of rows that live.
+    pub fn live_rows(&self) -> usize {
+        self.snapshot.live_rows()
+    }
+
+    fn snapshot_of(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// The rows that live, as one set for all queries at this position.
+    pub fn bitmap(&self) -> &Arc<RowBitmap> {
+        self.live.get_or_init(|| {
+            let rows = self.snapshot.rows();
+            let words = self.snapshot.dead().live_bits(rows);
+            Arc::new(RowBitmap::new(words, rows, self.base.version()))
+        })
+    }
+
+    fn all(&self) -> RowSet {
+        match (u32::try_from(self.snapshot.rows()), self.snapshot.dead().is_empty()) {
+            // Rows that come later are not among them.
+            (Ok(rows), true) => RowSet::first(rows),
+            _ => RowSet::of(self.bitmap().clone()),
+        }
+    }
+}
+
+impl Rows for AtPosition {
+    fn base(&self) -> &ModelStore {
+        &self.base
+    }
+
+    fn at(&self) -> Option<&AtPosition> {
+        Some(self)
+    }
+}
+
+impl fmt::Debug for AtPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}/{:?}", self.base.name(), self.base.version(), self.snapshot)
+    }
+}
