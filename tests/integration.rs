@@ -43,6 +43,7 @@ mod pages;
 mod replicas;
 mod requests;
 mod restarts;
+mod rows;
 mod settings;
 mod stop_words;
 mod structure;

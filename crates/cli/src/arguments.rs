@@ -2,6 +2,7 @@
 
 mod asking;
 mod bulk;
+mod changes;
 mod graph;
 mod heads;
 mod synth;
@@ -21,6 +22,7 @@ pub(crate) use asking::{
     OutputOptions, QuestionOptions, RankArguments, SimilarityArguments,
 };
 pub(crate) use bulk::{BulkCommand, BulkEngine, BulkFiles};
+pub(crate) use changes::{ChangesCommand, KeysArguments, ListArguments, PutArguments, RowsCommand};
 pub(crate) use graph::GraphArguments;
 pub(crate) use heads::{
     ClassifyArguments, ColumnsArguments, ExpandArguments, ImportHeadArguments, ModelArguments,
@@ -65,12 +67,11 @@ Commands:
 const EXAMPLES: &str = "\
 Examples:
   kindred nearest frog                         # the built-in model, no server
-  kindred prepare glove.6B.zip --member glove.6B.50d.txt --out models/glove.6B.50d
-  kindred serve --model models/glove.6B.50d    # on 127.0.0.1:8080
+  kindred prepare glove.6B.zip --member glove.6B.50d.txt --out models/glove
+  kindred serve --model models/glove           # on 127.0.0.1:8080
   curl '127.0.0.1:8080/nearest?word=frog&k=5'
 
-`kindred COMMAND --help` has options and examples. Without a command, kindred
-runs `serve`; its settings are under `kindred serve --help`.";
+`kindred COMMAND --help` has examples; of the default, `kindred serve --help`.";
 
 /// The settings of `serve` are in the help of `serve`.
 fn hidden(setting: clap::Arg) -> clap::Arg {
@@ -109,6 +110,12 @@ pub enum Command {
     /// Verify every checksum of a model folder or a head folder
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(VerifyArguments),
+    /// Insert, replace, print and delete rows of a model
+    #[command(subcommand)]
+    Rows(RowsCommand),
+    /// List, verify and export the changes of a model's rows
+    #[command(subcommand)]
+    Changes(ChangesCommand),
     /// Train a head: a small model over a model's rows
     #[command(subcommand)]
     Train(TrainCommand),
@@ -282,6 +289,9 @@ pub struct PrepareArguments {
     /// Replace an existing model in DIR
     #[arg(long)]
     pub replace: bool,
+    /// Replace also a model whose rows were changed, and lose the changes
+    #[arg(long, requires = "replace")]
+    pub discard_changes: bool,
     /// Do nothing if DIR already holds a model; INPUT need not exist then
     #[arg(long, conflicts_with = "replace")]
     pub if_missing: bool,

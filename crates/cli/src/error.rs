@@ -8,7 +8,9 @@ use jobs::JobError;
 use kindred::ModelError;
 use kindred::engines::EngineStartError;
 use kindred::evaluation::EvaluationError;
+use kindred::filter::FilterError;
 use kindred::heads::{DataError, HeadError, ImportError, ReachError, TrainError};
+use kindred::live::changes::ChangeError;
 use kindred::queue::EngineLost;
 use server::assembly::AssemblyError;
 use server::client::ClientError;
@@ -130,11 +132,13 @@ macro_rules! parts {
 
 parts!(
     AssemblyError,
+    ChangeError,
     ClientError,
     ConfigError,
     DataError,
     EngineStartError,
     EvaluationError,
+    FilterError,
     HeadError,
     ImportError,
     JobError,

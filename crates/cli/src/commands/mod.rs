@@ -13,6 +13,7 @@ mod attributes;
 mod beside;
 mod bulk;
 mod by_url;
+mod changes;
 mod classify;
 mod console;
 mod eval;
@@ -25,6 +26,7 @@ mod long_work;
 mod manual;
 mod prepare;
 mod progress;
+mod rows;
 mod serve;
 mod service_manager;
 mod signals;
@@ -85,6 +87,8 @@ fn dispatch(cli: &Cli) -> Result<(), CommandError> {
         Some(Command::Synth(arguments)) => synth::synth(arguments),
         Some(Command::Attributes(arguments)) => attributes::attributes(arguments),
         Some(Command::Verify(arguments)) => verify::verify(arguments),
+        Some(Command::Rows(command)) => rows::rows(command),
+        Some(Command::Changes(command)) => changes::changes(command),
         Some(Command::Train(TrainCommand::Classifier(arguments))) => {
             train::train_classifier(arguments)
         }

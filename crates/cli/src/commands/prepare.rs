@@ -42,7 +42,7 @@ pub(super) fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> 
         allow_numeric_words: arguments.allow_numeric_words,
         skip_bad_rows: arguments.skip_bad_rows,
         replace: arguments.replace,
-        discard_changes: false,
+        discard_changes: arguments.discard_changes,
     };
     let (interrupt, mut display) = (Interrupt::watch(REMOVED), Display::new());
     let started = Instant::now();

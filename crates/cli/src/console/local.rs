@@ -1,11 +1,14 @@
 //! A model in this process, asked through the facade.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kindred::ReferenceEngine;
 use kindred::heads::{AnyHead, HeadKind, REASONS, WantedTerms};
+use kindred::live::Live;
 use kindred::options::DEFAULT_K;
 use kindred::question::{odd_one_out, similarity};
+use kindred::rows::{AtPosition, Rows};
 use kindred::{
     Classified, Error, ImpliedTerms, Kindred, Limits, ModelDescription, ModelStore, Neighbor,
     Options, Ranks, Settings, Side, Target, Unknown,
@@ -33,25 +36,46 @@ pub(super) struct Local {
 impl Local {
     /// The model, the heads and the engine that `serve` would use.
     pub(super) fn with_engine(source: &AnswerSource) -> Result<Self, CommandError> {
-        let one = open(source)?;
+        let (one, live) = open(source)?;
         let heads = one.heads()?;
-        Self::start(one, heads)
+        Self::start(one, live, heads)
     }
 
     /// The same model and engine without heads, for questions that ask none.
     pub(super) fn without_heads(source: &AnswerSource) -> Result<Self, CommandError> {
-        Self::start(open(source)?, Vec::new())
+        let (one, live) = open(source)?;
+        Self::start(one, live, Vec::new())
     }
 
-    fn start(one: OneModel, heads: Vec<ServedHead>) -> Result<Self, CommandError> {
+    fn start(
+        one: OneModel,
+        live: Option<Live>,
+        heads: Vec<ServedHead>,
+    ) -> Result<Self, CommandError> {
         let settings = settings(&one);
-        let kindred = Kindred::start(one.model.into(), settings).map_err(LoadError::from)?;
-        Ok(Self { kindred, heads })
+        let kindred = match live {
+            Some(live) => Kindred::start_live(live.into(), settings),
+            None => Kindred::start(one.model.into(), settings),
+        };
+        Ok(Self { kindred: kindred.map_err(LoadError::from)?, heads })
     }
 
-    /// The same model with the plain reference, and without heads.
+    /// The same model for questions that need no search: without heads, and the plain reference as
+    /// its engine, which needs no time to start.
+    pub(super) fn without_search(source: &AnswerSource) -> Result<Self, CommandError> {
+        match open(source)? {
+            (one, None) => Self::of_reference(one),
+            (one, live) => Self::start(one, live, Vec::new()),
+        }
+    }
+
+    /// The same model with the plain reference, and without heads. A model whose rows were changed
+    /// has none.
     pub(super) fn with_reference(source: &AnswerSource) -> Result<Self, CommandError> {
-        let one = open(source)?;
+        Self::of_reference(OneModel::open(&flags(source))?)
+    }
+
+    fn of_reference(one: OneModel) -> Result<Self, CommandError> {
         let settings = settings(&one);
         let kindred = Kindred::with_engine(one.model.into(), settings, |model| {
             Ok(Box::new(ReferenceEngine::new(model.clone())))
@@ -61,8 +85,12 @@ impl Local {
 }
 
 /// Opens the model, with the settings that `serve` would read from flags, environment and file.
-fn open(source: &AnswerSource) -> Result<OneModel, LoadError> {
-    OneModel::open(&ServeFlags {
+fn open(source: &AnswerSource) -> Result<(OneModel, Option<Live>), LoadError> {
+    OneModel::open_with_changes(&flags(source))
+}
+
+fn flags(source: &AnswerSource) -> ServeFlags {
+    ServeFlags {
         model: source.model.iter().cloned().collect(),
         head: source.head.clone(),
         device: source.device.clone(),
@@ -70,7 +98,7 @@ fn open(source: &AnswerSource) -> Result<OneModel, LoadError> {
         keep_tables: source.keep_tables,
         cache_dir: source.cache_dir.clone(),
         ..ServeFlags::default()
-    })
+    }
 }
 
 /// The settings of the engine. Those of the network are left out.
@@ -90,6 +118,14 @@ fn settings(OneModel { config, model }: &OneModel) -> Settings {
             ..Settings::default().limits
         },
         ..Settings::default()
+    }
+}
+
+/// The rows at a position, or those of a model that does not change.
+fn rows<'a>(model: &'a ModelStore, at: Option<&'a Arc<AtPosition>>) -> &'a dyn Rows {
+    match at {
+        Some(at) => &**at,
+        None => model,
     }
 }
 
@@ -120,8 +156,8 @@ impl Service for Local {
         sides: [Side; 2],
         unknown: Unknown,
     ) -> Outcome<Reply<SimilarityAnswer<'_>>> {
-        let model = self.kindred.model().store();
-        let found = similarity(model, sides, unknown);
+        let (model, at) = (self.kindred.model().store(), self.kindred.at());
+        let found = similarity(rows(model, at.as_ref()), sides, unknown);
         let found = found.map_err(|error| error.with_suggestions(model))?;
         let results = vec![PairScore { score: found.score, skipped: found.skipped }];
         let (model, version) = (model.name().into(), model.version().into());
@@ -129,11 +165,12 @@ impl Service for Local {
     }
 
     fn odd_one_out(&self, words: Vec<String>, unknown: Unknown) -> Outcome<Reply<OddAnswer<'_>>> {
-        let model = self.kindred.model().store();
-        let found = odd_one_out(model, words, unknown);
+        let (model, at) = (self.kindred.model().store(), self.kindred.at());
+        let rows = rows(model, at.as_ref());
+        let found = odd_one_out(rows, words, unknown);
         let found = found.map_err(|error| error.with_suggestions(model))?;
         let ranked = found.ranked.iter().map(|hit| Neighbor {
-            word: model.words().word(hit.row).into(),
+            word: rows.word(hit.row).to_owned().into(),
             score: hit.score,
             row: hit.row.0,
             vector: None,
@@ -217,7 +254,8 @@ impl Service for Local {
     }
 
     fn has_word(&self, word: &str) -> Outcome<bool> {
-        Ok(self.kindred.model().row(word).is_some())
+        let at = self.kindred.at();
+        Ok(rows(self.kindred.model().store(), at.as_ref()).row_of(word).is_some())
     }
 
     fn name(&self) -> String {

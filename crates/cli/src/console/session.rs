@@ -84,7 +84,7 @@ impl Session {
         if source.url.is_some() {
             return Self::single(source, &Options::default(), None, false);
         }
-        let service = Rc::new(Local::with_reference(source)?);
+        let service = Rc::new(Local::without_search(source)?);
         Ok(Self::with(service, source, Options::default()))
     }
 

@@ -24,6 +24,7 @@ use kindred::demo;
 use kindred::device::Placement;
 use kindred::engines::{EngineStartError, Maker, Makers};
 use kindred::heads::HeadError;
+use kindred::live::changes::ChangeError;
 use kindred::placement::Placed;
 use kindred::queue::{self, DeviceThreads, EngineLost, Limits, Until};
 use kindred::warm_up::WarmUp;
@@ -66,6 +67,9 @@ pub enum LoadError {
     /// The model folder.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// The changes of a model's rows.
+    #[error(transparent)]
+    Changes(#[from] ChangeError),
     /// A folder in the settings that does not exist, or is not a model's.
     #[error(transparent)]
     NoModel(ModelError),

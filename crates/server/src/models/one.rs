@@ -5,7 +5,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use kindred::ModelStore;
+use kindred::live::Live;
+use kindred::live::changes::{Access, ChangeOptions};
+use kindred::{ModelError, ModelStore};
 
 use super::{LoadError, ServedHead, heads, load};
 use crate::config::{Config, ModelSource, ServeFlags};
@@ -26,6 +28,34 @@ impl OneModel {
     /// # Errors
     /// If the settings, the model's folder or a head's description can't be used.
     pub fn open(flags: &ServeFlags) -> Result<Self, LoadError> {
+        let open = |source: &ModelSource, config: &Config| Ok(load::open(source, config)?.into());
+        Self::open_by(flags, open)
+    }
+
+    /// The same of a model whose rows may have been changed: to read them as they are now.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and if its changes are damaged.
+    pub fn open_with_changes(flags: &ServeFlags) -> Result<(Self, Option<Live>), LoadError> {
+        let mut live = None;
+        let one = Self::open_by(flags, |source, config| {
+            match (load::open(source, config), &source.folder) {
+                (Err(ModelError::HasChanges { .. }), Some(folder)) => {
+                    let options =
+                        ChangeOptions { access: Access::Read, ..ChangeOptions::default() };
+                    let opened = live.insert(Live::open(folder, options)?);
+                    Ok(opened.base().clone())
+                }
+                (opened, _) => Ok(opened?.into()),
+            }
+        });
+        Ok((one?, live))
+    }
+
+    fn open_by(
+        flags: &ServeFlags,
+        open: impl FnOnce(&ModelSource, &Config) -> Result<Arc<ModelStore>, LoadError>,
+    ) -> Result<Self, LoadError> {
         let is_of_flag = !flags.model.is_empty();
         let mut flags = flags.clone();
         if is_of_flag {
@@ -39,7 +69,7 @@ impl OneModel {
             config.name = String::new();
         }
         config.model.truncate(1);
-        let model = Arc::new(load::open(&config.sources()[0], &config)?);
+        let model = open(&config.sources()[0], &config)?;
         if heads_of_others {
             for source in std::mem::take(&mut config.head) {
                 if about(heads::folder(&source))?.model.version == model.version() {
