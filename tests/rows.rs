@@ -103,7 +103,7 @@ fn rows_are_put_printed_listed_and_deleted() {
     let said = refused(folder, &["nearest", "a", "--model", "m", "--device", "cpu"], "");
     assert!(said.contains("`a`"), "{said}");
     // Others would answer from the base alone, so they refuse.
-    let said = refused(folder, &["eval", "--model", "m", "--similarities", "in.csv"], "");
+    let said = refused(folder, &["export", "m", "--format", "glove", "--out", "out.txt"], "");
     assert!(said.contains("changes"), "{said}");
 }
 

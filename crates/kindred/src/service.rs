@@ -120,14 +120,7 @@ impl Kindred {
     /// # Errors
     /// If the device that was asked for is not there, or its engine gives wrong answers.
     pub fn start(model: Model, settings: Settings) -> Result<Self, EngineStartError> {
-        let Settings { device, placement, threads, keep_tables, heads, .. } = settings.clone();
-        let had_gpu = HadGpu::default();
-        let staging = staging(model.store().dim());
-        let own = staging.clone();
-        let wanted = Wanted { device, placement, threads, keep_tables, heads, had_gpu, staging };
-        let Makers { each, placed } = engines::makers(model.store(), &wanted, None)?;
-        let makers = each.into_iter().map(|mut make| move || make(WarmUp::for_nobody()));
-        Self::with_makers(model, None, &settings, (own, placed), makers.collect())
+        Self::start_for(model, None, settings)
     }
 
     /// Starts the engine for a table whose rows change. A question is about the rows that are there
@@ -136,7 +129,14 @@ impl Kindred {
     /// # Errors
     /// As [`start`](Self::start).
     pub fn start_live(live: Arc<Live>, settings: Settings) -> Result<Self, EngineStartError> {
-        let model = Model::from(live.base().clone());
+        Self::start_for(Model::from(live.base().clone()), Some(live), settings)
+    }
+
+    fn start_for(
+        model: Model,
+        live: Option<Arc<Live>>,
+        settings: Settings,
+    ) -> Result<Self, EngineStartError> {
         let Settings { device, placement, threads, keep_tables, heads, .. } = settings.clone();
         let had_gpu = HadGpu::default();
         let staging = staging(model.store().dim());
@@ -145,10 +145,16 @@ impl Kindred {
         let Makers { each, placed } = engines::makers(model.store(), &wanted, None)?;
         let makers = each.into_iter().map(|mut make| {
             let live = live.clone();
-            move || Ok(live.engine(make(WarmUp::for_nobody())?, threads)?)
+            move || {
+                let engine = make(WarmUp::for_nobody())?;
+                match &live {
+                    Some(live) => Ok(live.engine(engine, threads)?),
+                    None => Ok(engine),
+                }
+            }
         });
         let makers = makers.collect();
-        Self::with_makers(model, Some(live.clone()), &settings, (own, placed), makers)
+        Self::with_makers(model, live, &settings, (own, placed), makers)
     }
 
     /// Like [`start`](Self::start), with your own engine. `make` runs on the engine's thread, and

@@ -312,7 +312,7 @@ fn check(world: &mut World, rng: &mut Rng, what: &str) {
         let table = TableAt::new(base.table(), Some(snapshot));
         let own: Vec<Query> = (0..4).filter_map(|_| query(rng, snapshot, &table, &map)).collect();
         expected.extend(map.expected(&own));
-        check_ranks(world, rng, at, &own, &map, what);
+        check_ranks(world, rng, &own, &map, what);
         queries.extend(own);
     }
     let batch: Vec<&Query> = queries.iter().collect();
@@ -362,14 +362,7 @@ impl Groups for Mod3 {
 }
 
 /// Full passes in slices: the best rows, ranks, and the best of each group.
-fn check_ranks(
-    world: &mut World,
-    rng: &mut Rng,
-    _at: usize,
-    queries: &[Query],
-    map: &Map,
-    what: &str,
-) {
+fn check_ranks(world: &mut World, rng: &mut Rng, queries: &[Query], map: &Map, what: &str) {
     let mut passes = Vec::new();
     let mut own = Vec::new();
     for query in queries {
