@@ -1,4 +1,5 @@
-//! The seeds of the fuzz target `changes`, its findings, and mutations of both at random.
+//! The seeds of the fuzz targets `changes` and `row_json`, their findings, and mutations of both at
+//! random.
 
 use std::fs;
 use std::path::Path;
@@ -6,13 +7,18 @@ use std::path::Path;
 #[allow(unreachable_pub, reason = "the fuzz targets are programs of their own")]
 #[path = "../../../fuzz/src/changes.rs"]
 mod fuzzed;
+#[allow(unreachable_pub, reason = "the fuzz targets are programs of their own")]
+#[path = "../../../fuzz/src/rows.rs"]
+mod fuzzed_rows;
 
 use fuzzed::refused_or_applied;
+use fuzzed_rows::refused_or_a_row;
 
-#[test]
-fn every_log_of_the_seeds_is_refused_or_applied_whole() {
-    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/changes");
-    let (mut opened, mut refused, mut number) = (0, 0, 0_usize);
+/// What comes of the seeds of a target, and of mutations of them: those that were taken, and those
+/// that were refused.
+fn mutated(target: &str, takes: impl Fn(&[u8]) -> bool) -> (usize, usize) {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target);
+    let (mut taken, mut refused, mut number) = (0, 0, 0_usize);
     for seed in fs::read_dir(seeds).unwrap() {
         let seed = fs::read(seed.unwrap().path()).unwrap();
         for round in 0..200 {
@@ -23,11 +29,23 @@ fn every_log_of_the_seeds_is_refused_or_applied_whole() {
                 let place = 1 + number % (bytes.len() - 1);
                 bytes[place] = (number / 13) as u8;
             }
-            match refused_or_applied(&bytes) {
-                true => opened += 1,
+            match takes(&bytes) {
+                true => taken += 1,
                 false => refused += 1,
             }
         }
     }
+    (taken, refused)
+}
+
+#[test]
+fn every_log_of_the_seeds_is_refused_or_applied_whole() {
+    let (opened, refused) = mutated("changes", refused_or_applied);
     assert!(opened >= 100 && refused >= 100, "{opened} opened, {refused} refused");
+}
+
+#[test]
+fn every_row_of_the_seeds_is_refused_or_reads_as_itself() {
+    let (taken, refused) = mutated("row_json", refused_or_a_row);
+    assert!(taken >= 100 && refused >= 100, "{taken} taken, {refused} refused");
 }
