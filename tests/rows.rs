@@ -133,6 +133,33 @@ fn what_is_listed_can_be_put_elsewhere() {
 }
 
 #[test]
+fn rows_that_meet_a_filter_are_deleted_in_one_batch() {
+    let scratch = products();
+    let folder = scratch.path();
+    let new = "\
+        {\"key\": \"b\", \"vector\": [0.1, 1], \"attributes\": {\"price\": 3}}\n\
+        {\"key\": \"d\", \"vector\": [2, 2], \"attributes\": {\"price\": 200}}\n";
+    let (succeeded, _, said) = run(folder, &["rows", "put", "m", "-"], new);
+    assert!(succeeded, "{said}");
+    let delete = |filter: &str| done(folder, &["rows", "delete", "m", "--filter", filter]);
+    // The row of the base with a price of 120 was replaced.
+    assert_eq!(delete("price > 100"), "m: 1 row deleted; position 2\n");
+    assert_eq!(delete("price > 100"), "m: nothing to do\n");
+    assert_eq!(delete("price < 10"), "m: 2 rows deleted; position 3\n");
+    assert_eq!(keys(&done(folder, &["rows", "list", "m"])), [(2, "c".to_owned())]);
+    for (flags, fault) in [
+        (&["--filter", "prize < 1"][..], "no attribute `prize`"),
+        (&["--filter", "price <"], "column"),
+        (&["c", "--filter", "price < 1"], "can't be used with"),
+        (&[], "needs `KEY`"),
+    ] {
+        let said = refused(folder, &[&["rows", "delete", "m"], flags].concat(), "");
+        assert!(said.contains(fault), "{flags:?}: {said}");
+    }
+    assert_eq!(keys(&done(folder, &["rows", "list", "m"])).len(), 1);
+}
+
+#[test]
 fn bad_rows_are_named_and_nothing_of_their_batch_is_kept() {
     let scratch = products();
     let folder = scratch.path();

@@ -22,7 +22,9 @@ pub(crate) use asking::{
     OutputOptions, QuestionOptions, RankArguments, SimilarityArguments,
 };
 pub(crate) use bulk::{BulkCommand, BulkEngine, BulkFiles};
-pub(crate) use changes::{ChangesCommand, KeysArguments, ListArguments, PutArguments, RowsCommand};
+pub(crate) use changes::{
+    ChangesCommand, DeleteArguments, KeysArguments, ListArguments, PutArguments, RowsCommand,
+};
 pub(crate) use graph::GraphArguments;
 pub(crate) use heads::{
     ClassifyArguments, ColumnsArguments, ExpandArguments, ImportHeadArguments, ModelArguments,

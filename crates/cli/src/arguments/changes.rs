@@ -44,6 +44,7 @@ Examples:
   kindred rows put models/products new.jsonl
   kindred rows get models/products 4711 4712
   kindred rows delete models/products 4711
+  kindred rows delete models/products --filter 'price > 100'
   kindred rows list models/products --filter 'price < 10' --limit 5
   kindred rows list models/products | kindred rows put models/copy -";
 
@@ -55,8 +56,8 @@ pub enum RowsCommand {
     Put(PutArguments),
     /// Print rows by their keys
     Get(KeysArguments),
-    /// Delete rows by their keys
-    Delete(KeysArguments),
+    /// Delete rows by their keys, or those that meet a filter
+    Delete(DeleteArguments),
     /// Print all rows, in their order
     List(ListArguments),
 }
@@ -80,6 +81,18 @@ pub struct KeysArguments {
     /// Keys of the rows
     #[arg(value_name = "KEY", required = true)]
     pub keys: Vec<String>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct DeleteArguments {
+    #[command(flatten)]
+    pub model: ChangesFolder,
+    /// Keys of the rows
+    #[arg(value_name = "KEY", required_unless_present = "filter", conflicts_with = "filter")]
+    pub keys: Vec<String>,
+    /// Delete all rows that meet this filter, such as `price > 100`, in one batch
+    #[arg(long, value_name = "FILTER")]
+    pub filter: Option<String>,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use indicatif::HumanCount;
 use kindred::contract::{Row, RowSet, TableRows as _};
-use kindred::filter::FilterSets;
+use kindred::filter::{FilterError, FilterSets};
 use kindred::live::Live;
 use kindred::live::changes::{
     Access, BatchBuilder, ChangeOptions, Counts, Durability, MAX_BATCH_BYTES, RowJson,
@@ -16,7 +16,7 @@ use kindred::rows::{AtPosition, Rows as _};
 
 use super::progress::counted;
 use super::{CommandError, unreadable};
-use crate::arguments::{KeysArguments, ListArguments, PutArguments, RowsCommand};
+use crate::arguments::{DeleteArguments, KeysArguments, ListArguments, PutArguments, RowsCommand};
 
 /// Puts, prints, deletes or lists rows of a model folder.
 pub(super) fn rows(command: &RowsCommand) -> Result<(), CommandError> {
@@ -123,13 +123,23 @@ fn commit(
     Ok(())
 }
 
-fn delete(arguments: &KeysArguments) -> Result<(), CommandError> {
+fn delete(arguments: &DeleteArguments) -> Result<(), CommandError> {
     let live = open(&arguments.model.folder, Access::Write)?;
     let mut batch = live.batch();
-    let mut keys = arguments.keys.clone();
-    keys.sort_unstable();
-    keys.dedup();
-    keys.iter().for_each(|key| batch.delete(key));
+    match &arguments.filter {
+        // Nobody else changes rows meanwhile.
+        Some(filter) => {
+            let now = live.now();
+            let rows = meeting(&live, &now, filter)?;
+            rows.members(now.count()).for_each(|row| batch.delete(now.word(row)));
+        }
+        None => {
+            let mut keys = arguments.keys.clone();
+            keys.sort_unstable();
+            keys.dedup();
+            keys.iter().for_each(|key| batch.delete(key));
+        }
+    }
     let mut done = Done::default();
     commit(&live, batch, 1, &mut done)?;
     done.say(&arguments.model.folder)
@@ -167,17 +177,19 @@ fn get(arguments: &KeysArguments) -> Result<(), CommandError> {
     }
 }
 
+/// The rows that meet a filter.
+fn meeting(live: &Live, now: &AtPosition, filter: &str) -> Result<RowSet, FilterError> {
+    let of_base = FilterSets::for_model(live.base()).of(filter)?;
+    Ok(RowSet::of(now.meeting(filter, of_base)?))
+}
+
 fn list(arguments: &ListArguments) -> Result<(), CommandError> {
     let ListArguments { model, after, limit, filter } = arguments;
     let live = open(&model.folder, Access::Read)?;
     let now = live.now();
     let set = match filter {
         None => now.live(),
-        Some(filter) => {
-            let sets = FilterSets::for_model(live.base());
-            let meeting = sets.of(filter).and_then(|of_base| now.meeting(filter, of_base));
-            RowSet::of(meeting?)
-        }
+        Some(filter) => meeting(&live, &now, filter)?,
     };
     let from = after.map_or(0, |after| after.saturating_add(1));
     let members = set.members(now.count()).filter(|row| row.0 >= from);
