@@ -44,6 +44,7 @@ mod replicas;
 mod requests;
 mod restarts;
 mod rows;
+mod rows_changed;
 mod settings;
 mod stop_words;
 mod structure;

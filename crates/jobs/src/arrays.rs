@@ -9,8 +9,8 @@ use cpu_core::copy_with_norms;
 use kindred::asking::Asking;
 use kindred::question::Checked;
 use kindred::queue::SubmitError;
+use kindred::rows::Rows;
 use kindred::{Error, Kindred, Options};
-use model_store::ModelStore;
 
 use crate::cancellation::{Cancellation, Interrupted};
 use crate::error::JobError;
@@ -56,7 +56,7 @@ struct Piece<'a> {
 
 /// The queries, and what they are asked of.
 struct ArrayRequest<'a> {
-    model: &'a ModelStore,
+    model: &'a dyn Rows,
     staging: Option<&'a Staging>,
     queries: ArrayQueries<'a>,
     options: &'a Checked,
@@ -135,8 +135,12 @@ pub fn nearest(
     options: Options,
     mut on_progress: impl FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Option<Arrays>, Error> {
-    let (kindred, timeout) = (kindred.for_long_work(), options.timeout_ms);
-    let model: &ModelStore = kindred.model().store();
+    let (kindred, timeout) = (kindred.for_long_work().pinned(), options.timeout_ms);
+    let at = kindred.at();
+    let model: &dyn Rows = match &at {
+        Some(at) => &**at,
+        None => kindred.model().store(),
+    };
     let not_for_arrays = options.not_for_arrays();
     let options = Checked::new(model, kindred.sets(), options, None)?;
     if let Some(option) = not_for_arrays {
@@ -237,7 +241,8 @@ impl ArrayRequest<'_> {
                 // and an engine copies them faster from one place.
                 let vectors = &vectors[some.start * dim..some.end * dim];
                 let (copied, from, norms) = self.copied(vectors);
-                let table = self.model.table();
+                // Only its shape matters, which the base has as well.
+                let table = self.model.base().table();
                 for (index, norm) in norms.into_iter().enumerate() {
                     let from = from + index * dim;
                     let vector = Components::part(&copied, from..from + dim);

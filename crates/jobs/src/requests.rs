@@ -10,7 +10,7 @@ use contract::{Hit, Query, QueryError, QueryVector, Row};
 use kindred::Error;
 use kindred::asking::Asking;
 use kindred::queue::SubmitError;
-use model_store::ModelStore;
+use kindred::rows::Rows;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::cancellation::{Cancellation, Interrupted};
@@ -148,7 +148,7 @@ impl<'s, 'a> Searches<'s, 'a> {
 }
 
 /// Whether a row can be asked for: one without a direction has no neighbours.
-pub(crate) fn has_neighbours(model: &ModelStore, row: Row) -> bool {
+pub(crate) fn has_neighbours(model: &dyn Rows, row: Row) -> bool {
     QueryVector::Row(row).norm(&model.table()) != Err(QueryError::Zero)
 }
 

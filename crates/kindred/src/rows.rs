@@ -76,6 +76,12 @@ pub trait Rows: fmt::Debug + Send + Sync {
         }
     }
 
+    /// Whether rows were inserted, replaced or deleted since the base was made.
+    fn is_changed(&self) -> bool {
+        let is_changed = |now: &Snapshot| now.rows() > now.base_rows() || !now.dead().is_empty();
+        self.snapshot().is_some_and(is_changed)
+    }
+
     /// The attributes that rows may have.
     fn columns(&self) -> &[Column] {
         self.base().attributes().map(Attributes::columns).unwrap_or_default()

@@ -406,7 +406,7 @@ impl Kindred {
             let query = Checked::new(model, self.sets(), options, None)
                 .and_then(|options| prepare(model, target, &options))
                 .map_err(|error| match self.suggests {
-                    true => error.with_suggestions(model.base()),
+                    true => error.with_suggestions(model),
                     false => error,
                 });
             query.map(|query| prepared.push(query))
@@ -453,7 +453,7 @@ impl Kindred {
             let model = held.rows();
             Checked::new(model, self.sets(), options, None)
                 .and_then(|options| prepare_rank(model, words, target.into(), &options))
-                .map_err(|error| error.with_suggestions(model.base()))
+                .map_err(|error| error.with_suggestions(model))
         } else {
             Err(Error::invalid("words", "a list of 1 to 1000 words"))
         };

@@ -59,8 +59,10 @@ pub enum ModelError {
     },
     /// Rows of the model were changed, and the changes can't be read here.
     #[error(
-        "rows of {} were changed, and here only models without changes can be opened: the folder \
-         `changes` beside it has what was changed", path.display()
+        "rows of {} were changed, and here only models without changes can be opened: questions on \
+         the command line are about its rows as they are now, `kindred rows list` prints them, \
+         `kindred changes verify` checks them, and `kindred prepare --replace --discard-changes` \
+         gives the changes up", path.display()
     )]
     HasChanges {
         /// The file of the vectors.

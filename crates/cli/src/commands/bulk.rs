@@ -20,7 +20,7 @@ use super::expand::{expander_of, wanted_terms};
 use super::long_work::{LongWork, report, resumed};
 use super::progress::{Display, Step, counted};
 use super::signals::Interrupt;
-use super::{CommandError, heading, model_of, print};
+use super::{CommandError, changed_model_of, heading, print};
 use crate::arguments::{BulkCommand, BulkEngine, BulkFiles};
 use server::models::OneModel;
 
@@ -116,11 +116,11 @@ fn run(
 ) -> Result<(), CommandError> {
     // Before the engine is made, which may take long.
     let (input, output, options) = checked(files)?;
-    let one = model_of(&engine.model)?;
+    let (one, live) = changed_model_of(&engine.model)?;
     let (head, asked) = work(&one)?;
     asked.question().check_output(output, &options)?;
     let LongWork { kindred, interrupt, verification } =
-        LongWork::start(one.model, &engine.devices, SLOTS_PER_JOB, KEPT)?;
+        LongWork::start((&one.model, live.as_ref()), &engine.devices, SLOTS_PER_JOB, KEPT)?;
     let options = BulkOptions { jobs: LongWork::jobs(&kindred, options.jobs), ..options };
     let done = shown(&interrupt, |on_progress| {
         bulk::run(&kindred, &asked, (input, output), &options, on_progress)

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::texts::{NO_LABELS, Notes, Printer, Row, Shown, Style};
-use super::{CommandError, each_batch, model_of, own_engine};
+use super::{CommandError, changed_model_of, each_batch, own_engine};
 use crate::arguments::ClassifyArguments;
 use server::http::problem;
 use server::models::{OneModel, without_checksum};
@@ -25,7 +25,8 @@ const SHOWN: usize = 80;
 
 /// Prints the labels of texts.
 pub(super) fn classify(arguments: &ClassifyArguments) -> Result<(), CommandError> {
-    let one = model_of(&arguments.model)?;
+    // A head knows the words of the base, whatever was changed since.
+    let (one, _) = changed_model_of(&arguments.model)?;
     let (name, head) = classifier_of(&one, arguments.labels.head.as_deref())?;
     let kindred = Kindred::start(one.model.into(), own_engine(&Device::Cpu, arguments.threads))?;
     let model = kindred.model();

@@ -8,7 +8,7 @@ use super::beside::Verification;
 use super::classify::{classifier_of, evaluate};
 use super::progress::{Display, Step};
 use super::train::{read_texts, texts_options};
-use super::{CommandError, heading, model_of, own_engine};
+use super::{CommandError, changed_model_of, heading, own_engine, start};
 use crate::arguments::EvalArguments;
 use kindred::evaluation::results::{
     AnalogyResult, Case, Model, Report, SectionResult, SimilarityResult,
@@ -34,7 +34,7 @@ pub(super) fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
         .iter()
         .map(|path| Ok((name(path), read_texts(path, arguments.columns.encoding, &how)?)))
         .collect::<Result<_, CommandError>>()?;
-    let one = model_of(&arguments.model.arguments())?;
+    let (one, live) = changed_model_of(&arguments.model.arguments())?;
     let model = one.model.clone();
     let mut verification = Some(Verification::start(&model)?);
     let mut finish = || verification.take().map_or(Ok(()), |own| own.finish(None));
@@ -51,7 +51,8 @@ pub(super) fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
         }
     }
     let settings = own_engine(&arguments.device, arguments.threads);
-    let kindred = Kindred::start(model.clone().into(), settings)?;
+    // All sets are about the same rows.
+    let kindred = start(&model, live.as_ref(), settings)?.pinned();
     let mut methods = arguments.methods.clone();
     if methods.is_empty() {
         methods = Method::under(model.metric()).to_vec();
@@ -65,6 +66,9 @@ pub(super) fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
     let (mut display, mut done) = (Display::new(), 0);
     let case = arguments.case;
     let mut report = Report::new(&model, kindred.engine(), case);
+    if let Some(at) = kindred.at() {
+        (report.model.rows, report.model.position) = (at.live_rows(), Some(at.position()));
+    }
     for (set, sections) in &analogies {
         let show = |asked: usize| {
             done += asked as u64;
@@ -89,7 +93,7 @@ pub(super) fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
 fn check_are_no_models(arguments: &EvalArguments) -> Result<(), CommandError> {
     let EvalArguments { analogies, similarities, classification, .. } = arguments;
     let mut sets = analogies.iter().chain(similarities).chain(classification);
-    match sets.find(|set| set.is_dir() && ModelStore::open(set).is_ok()) {
+    match sets.find(|set| set.is_dir() && ModelStore::open_base(set).is_ok()) {
         Some(model) => Err(CommandError::Usage(format!(
             "{0} is a model, not a test set; name it with --model {0}",
             model.display()
@@ -172,7 +176,7 @@ fn read_pairs(path: &Path) -> Result<(String, Vec<similarities::Pair>), Evaluati
 
 /// The report as tables, for people.
 fn tables(report: &Report<'_>, methods: &[Method]) -> String {
-    let Model { name, version, rows, dim } = report.model;
+    let Model { name, version, rows, dim, .. } = report.model;
     let name = heading(None, name, version);
     let looked_up = match report.case {
         Case::Lower => "as written, then in lower case",

@@ -29,7 +29,7 @@ pub(super) fn graph(arguments: &GraphArguments) -> Result<(), CommandError> {
         replace: arguments.replace,
         ..GraphOptions::default()
     };
-    let work = LongWork::start(model, &arguments.devices, SLOTS_PER_JOB, KEPT)?;
+    let work = LongWork::start((&model, None), &arguments.devices, SLOTS_PER_JOB, KEPT)?;
     let options = GraphOptions { jobs: LongWork::jobs(&work.kindred, options.jobs), ..options };
     let (mut display, mut is_first) = (Display::new(), true);
     let made = graph::make(&work.kindred, &arguments.out, &options, |progress| {

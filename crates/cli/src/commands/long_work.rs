@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use indicatif::HumanCount;
+use kindred::live::Live;
 use kindred::queue::Limits;
 use kindred::{Kindred, ModelStore, Settings};
 use serde::Serialize;
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::beside::Verification;
 use super::signals::Interrupt;
-use super::{CommandError, own_engine};
+use super::{CommandError, own_engine, start};
 use crate::arguments::DeviceArguments;
 
 /// Jobs in flight for each replica: one in work, one that is started, and those that are being
@@ -30,7 +31,7 @@ impl LongWork {
     /// Starts the engine. Its queue has room for the maximum number of jobs of `slots_per_job`
     /// slots each. `kept` is said if the work does not stop by itself after Ctrl-C.
     pub(super) fn start(
-        model: Arc<ModelStore>,
+        (model, live): (&Arc<ModelStore>, Option<&Arc<Live>>),
         devices: &DeviceArguments,
         slots_per_job: u32,
         kept: &'static str,
@@ -39,8 +40,8 @@ impl LongWork {
         let limits = Limits { capacity_slots: slots_per_job * MOST_JOBS as u32, ..own.limits };
         let settings = Settings { placement: devices.placement, limits, ..own };
         let interrupt = Interrupt::watch(kept);
-        let verification = Verification::start(&model)?;
-        let kindred = Kindred::start(model.into(), settings)?;
+        let verification = Verification::start(model)?;
+        let kindred = start(model, live, settings)?;
         Ok(Self { kindred, interrupt, verification })
     }
 

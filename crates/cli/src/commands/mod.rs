@@ -40,6 +40,7 @@ mod watch;
 
 use std::io::{self, BufRead, IsTerminal as _, Write};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use serve::serve_with;
@@ -48,8 +49,9 @@ use crate::arguments::{Cli, Command, ModelArguments, TokensArguments, TrainComma
 use crate::console::heading;
 pub use crate::error::CommandError;
 use kindred::heads::{Tokens, check_free, has_no_capitals};
+use kindred::live::Live;
 use kindred::prepare::{TextEncoding, not_plain_reason, other_kind_reason, utf16_cure};
-use kindred::{Device, ModelStore, Settings};
+use kindred::{Device, Kindred, ModelStore, Settings};
 use server::config::ServeFlags;
 use server::models::OneModel;
 
@@ -118,6 +120,29 @@ fn model_of(arguments: &ModelArguments) -> Result<OneModel, CommandError> {
     let ModelArguments { model, cache_dir } = arguments.clone();
     let model = model.into_iter().collect();
     Ok(OneModel::open(&ServeFlags { model, cache_dir, ..ServeFlags::default() })?)
+}
+
+/// The same of a model whose rows may have been changed: its base, and its rows as they are now.
+fn changed_model_of(
+    arguments: &ModelArguments,
+) -> Result<(OneModel, Option<Arc<Live>>), CommandError> {
+    let ModelArguments { model, cache_dir } = arguments.clone();
+    let model = model.into_iter().collect();
+    let flags = ServeFlags { model, cache_dir, ..ServeFlags::default() };
+    let (one, live) = OneModel::open_with_changes(&flags)?;
+    Ok((one, live.map(Arc::new)))
+}
+
+/// An engine for a model, or for its rows as they are now.
+fn start(
+    model: &Arc<ModelStore>,
+    live: Option<&Arc<Live>>,
+    settings: Settings,
+) -> Result<Kindred, CommandError> {
+    Ok(match live {
+        Some(live) => Kindred::start_live(live.clone(), settings)?,
+        None => Kindred::start(model.clone().into(), settings)?,
+    })
 }
 
 /// How texts become tokens of a head for this model: in lower case if the model has no capitals.

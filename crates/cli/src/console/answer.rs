@@ -16,6 +16,9 @@ const FOR_URLS: &str = concat!(" ", kindred::plus_in_url!(), ";");
 pub(super) struct ModelAnswer<'a> {
     pub(super) model: Cow<'a, str>,
     pub(super) version: Cow<'a, str>,
+    /// The position of the rows that were asked about, if they change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) position: Option<u64>,
     #[serde(flatten)]
     pub(super) found: Answer<'a>,
 }
@@ -54,6 +57,9 @@ pub(super) struct OddAnswer<'a> {
 pub(super) struct RankAnswer<'a> {
     pub(super) model: Cow<'a, str>,
     pub(super) version: Cow<'a, str>,
+    /// The position of the rows that were asked about, if they change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) position: Option<u64>,
     pub(super) ranked: Vec<Placed<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) used: Option<Vec<Cow<'a, str>>>,

@@ -148,7 +148,8 @@ impl Service for Local {
         let found = self.kindred.nearest(target.clone(), options.clone()).wait()?;
         let (model, times) = (self.kindred.model(), times(found.times, asked));
         let (model, version) = (model.name().into(), model.version().into());
-        Ok(Reply { answer: ModelAnswer { model, version, found }, times })
+        let position = found.position;
+        Ok(Reply { answer: ModelAnswer { model, version, position, found }, times })
     }
 
     fn similarity(
@@ -157,8 +158,9 @@ impl Service for Local {
         unknown: Unknown,
     ) -> Outcome<Reply<SimilarityAnswer<'_>>> {
         let (model, at) = (self.kindred.model().store(), self.kindred.at());
-        let found = similarity(rows(model, at.as_ref()), sides, unknown);
-        let found = found.map_err(|error| error.with_suggestions(model))?;
+        let rows = rows(model, at.as_ref());
+        let found = similarity(rows, sides, unknown);
+        let found = found.map_err(|error| error.with_suggestions(rows))?;
         let results = vec![PairScore { score: found.score, skipped: found.skipped }];
         let (model, version) = (model.name().into(), model.version().into());
         Ok(Reply { answer: SimilarityAnswer { model, version, results }, times: None })
@@ -168,7 +170,7 @@ impl Service for Local {
         let (model, at) = (self.kindred.model().store(), self.kindred.at());
         let rows = rows(model, at.as_ref());
         let found = odd_one_out(rows, words, unknown);
-        let found = found.map_err(|error| error.with_suggestions(model))?;
+        let found = found.map_err(|error| error.with_suggestions(rows))?;
         let ranked = found.ranked.iter().map(|hit| Neighbor {
             word: rows.word(hit.row).to_owned().into(),
             score: hit.score,
@@ -195,8 +197,9 @@ impl Service for Local {
         let found = self.kindred.rank(words, target.clone(), options.clone()).wait()?;
         let (model, times) = (self.kindred.model(), times(found.times, asked));
         let (model, version) = (model.name().into(), model.version().into());
-        let Ranks { ranked, used, skipped, .. } = found;
-        Ok(Reply { answer: RankAnswer { model, version, ranked, used, skipped }, times })
+        let Ranks { ranked, used, skipped, position, .. } = found;
+        let answer = RankAnswer { model, version, position, ranked, used, skipped };
+        Ok(Reply { answer, times })
     }
 
     fn ask_head<'a>(
@@ -249,8 +252,10 @@ impl Service for Local {
     }
 
     fn words_with_prefix(&self, prefix: &str) -> Outcome<Vec<String>> {
-        let words = self.kindred.model().words_with_prefix(prefix, MAX_OFFERED);
-        Ok(words.into_iter().map(str::to_owned).collect())
+        let (model, at) = (self.kindred.model(), self.kindred.at());
+        let words = model.words_with_prefix(prefix, MAX_OFFERED).into_iter();
+        let rows = rows(model.store(), at.as_ref());
+        Ok(words.filter(|word| rows.row_of(word).is_some()).map(str::to_owned).collect())
     }
 
     fn has_word(&self, word: &str) -> Outcome<bool> {

@@ -15,6 +15,7 @@ const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// An engine in this process, and the head that it is asked for.
 pub(super) struct Local<'a> {
+    /// Pinned: all answers are about the same rows, those of a run that is resumed as well.
     pub(super) kindred: Kindred,
     pub(super) work: &'a BulkWork,
 }
@@ -26,7 +27,11 @@ impl Answerer for Local<'_> {
     }
 
     fn about(&self) -> Value {
-        self.work.about(self.kindred.engine().name)
+        let mut about = self.work.about(self.kindred.engine().name);
+        if let Some(at) = self.kindred.at() {
+            about["position"] = at.position().into();
+        }
+        about
     }
 
     fn answers(&self, texts: &[&str], go_on: GoOn<'_>) -> Result<RowAnswers<'_>, JobError> {

@@ -59,7 +59,7 @@ pub fn run(
     work.check(kindred)?;
     // A look-up of a word then takes a fraction of the time.
     kindred.model().store().words().make_table();
-    let local = Local { kindred: kindred.for_long_work(), work };
+    let local = Local { kindred: kindred.for_long_work().pinned(), work };
     run_by(&local, &question, files, options, on_progress)
 }
 

@@ -6,7 +6,7 @@ use kindred::filter::terms_of;
 use kindred::heads::{Expander, Form, Head, WantedTerms};
 use kindred::options::DEFAULT_K;
 use kindred::question::Checked;
-use kindred::{Classified, Kindred, NamedLabel, Options};
+use kindred::{Classified, Error, Kindred, NamedLabel, Options};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -86,6 +86,8 @@ impl BulkWork {
                 checked.map(drop).map_err(|error| JobError::Refused(error.to_string()))
             }
             Self::Expand(expander, wanted, _) => {
+                let refused = |error: Error| JobError::Refused(error.to_string());
+                kindred.check_expander(expander).map_err(refused)?;
                 let terms = terms_of(kindred.sets(), expander, wanted.filter.as_deref());
                 terms.map(drop).map_err(|error| JobError::Refused(error.to_string()))
             }

@@ -64,7 +64,7 @@ impl Asker<'_, '_> {
         let first = rows.start;
         buffers.clear((rows.end - first) as usize, k);
         let put = |some: Range<u64>, answers: &[Vec<Hit>]| {
-            let with_answers = some.filter(|&row| has_neighbours(model, Row(row as u32)));
+            let with_answers = some.filter(|&row| has_neighbours(*model, Row(row as u32)));
             for (row, hits) in with_answers.zip(answers) {
                 buffers.put((row - first) as usize, k, hits);
             }

@@ -226,6 +226,11 @@ pub fn make(
 ) -> Result<GraphSummary, JobError> {
     let started = Instant::now();
     let format = check_file(file, options.replace)?;
+    if kindred.live().is_some() {
+        let reason = "a graph is made of a model that does not change, and this table may: start the \
+                      engine for a model without changes";
+        return Err(JobError::Refused(reason.to_owned()));
+    }
     let model = kindred.model().store();
     let identity = Identity::new(model, options)?;
     let within = options.filter.as_deref().map(|filter| kindred.sets().of(filter)).transpose();

@@ -53,6 +53,9 @@ pub struct Model<'a> {
     pub name: &'a str,
     /// The version of its content.
     pub version: &'a str,
+    /// The position, if its rows change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<u64>,
     /// Number of words.
     pub rows: usize,
     /// Components of each.
@@ -82,6 +85,7 @@ impl<'a> Report<'a> {
             model: Model {
                 name: model.name(),
                 version: model.version(),
+                position: None,
                 rows: model.rows(),
                 dim: model.dim(),
             },

@@ -36,7 +36,8 @@ impl Kindred {
     ///
     /// # Errors
     /// [`Error::NotAnswered`] for all of them; [`Error::InvalidValue`] if the expander was made for
-    /// another model, or takes no texts; [`Error::InvalidFilter`].
+    /// another model or takes no texts, or if its terms are rows of a table that were changed since;
+    /// [`Error::InvalidFilter`].
     pub fn expand<T: AsRef<str>>(
         &self,
         expander: &Arc<Expander>,
@@ -45,25 +46,24 @@ impl Kindred {
     ) -> Answering<'_, Result<Vec<Result<ImpliedTerms, Error>>, Error>> {
         // Making tokens of the texts is part of the time that they have.
         let (asking, model) = (self.asking(None), self.store());
-        let vocabulary = Vocabulary::of_expander(expander, model).filter(|_| self.fits(expander));
-        let prepared = vocabulary
-            .ok_or_else(|| {
-                Error::invalid("head", "an expander of texts that was made for this model")
-            })
-            .and_then(|vocabulary| {
-                let terms = terms_of(self.sets(), expander, wanted.filter.as_deref())?;
-                let prepare = |text: T| {
-                    let text = text.as_ref().to_owned();
-                    let tokenised = vocabulary.tokenise(&text);
-                    if !tokenised.has_answer() {
-                        return Ok(Err(Error::no_known_word(tokenised.unknown)));
-                    }
-                    let rows = token_rows(&tokenised);
-                    let expansion = wanted.of(expander, &model.table(), rows, terms.clone())?;
-                    Ok(Ok((Some((text, tokenised)), expansion)))
-                };
-                texts.into_iter().map(prepare).collect()
-            });
+        let vocabulary = self.check_expander(expander).and_then(|()| {
+            Vocabulary::of_expander(expander, model)
+                .ok_or_else(|| Error::invalid("head", "an expander of texts"))
+        });
+        let prepared = vocabulary.and_then(|vocabulary| {
+            let terms = terms_of(self.sets(), expander, wanted.filter.as_deref())?;
+            let prepare = |text: T| {
+                let text = text.as_ref().to_owned();
+                let tokenised = vocabulary.tokenise(&text);
+                if !tokenised.has_answer() {
+                    return Ok(Err(Error::no_known_word(tokenised.unknown)));
+                }
+                let rows = token_rows(&tokenised);
+                let expansion = wanted.of(expander, &model.table(), rows, terms.clone())?;
+                Ok(Ok((Some((text, tokenised)), expansion)))
+            };
+            texts.into_iter().map(prepare).collect()
+        });
         self.expand_prepared(asking, expander, prepared, wanted)
     }
 
@@ -84,19 +84,17 @@ impl Kindred {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotAnswered`]; [`Error::InvalidValue`] if the expander was made for another model,
-    /// or a text has no vector; [`Error::InvalidFilter`]; an error of queries if a vector is not
-    /// finite or has another number of components.
+    /// As those of [`expand`](Self::expand); [`Error::InvalidValue`] also if a text has no vector; an
+    /// error of queries if a vector is not finite or has another number of components.
     pub fn expand_vectors(
         &self,
         expander: &Arc<Expander>,
         texts: impl IntoIterator<Item = Vec<f32>>,
         wanted: WantedTerms,
     ) -> Answering<'_, Result<Vec<ImpliedTerms>, Error>> {
-        let filtered = match self.fits(expander) {
-            true => terms_of(self.sets(), expander, wanted.filter.as_deref()).map_err(Error::from),
-            false => Err(Error::invalid("head", "an expander that was made for this model")),
-        };
+        let filtered = self
+            .check_expander(expander)
+            .and_then(|()| Ok(terms_of(self.sets(), expander, wanted.filter.as_deref())?));
         let prepare = |terms: &RowSet, components: Vec<f32>| {
             if components.is_empty() {
                 return Err(Error::invalid("vectors", "the vector of at least one token"));
@@ -111,9 +109,21 @@ impl Kindred {
         self.answering(async move { answers.await?.into_iter().collect() })
     }
 
-    /// Whether an expander was made for this model.
-    fn fits(&self, expander: &Expander) -> bool {
-        expander.description().model.version == self.store().version()
+    /// Checks that an expander can be asked.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] if it was made for another model, or its terms are rows of a table
+    /// that were changed since, some of which may have been deleted or replaced.
+    pub fn check_expander(&self, expander: &Expander) -> Result<(), Error> {
+        if expander.description().model.version != self.store().version() {
+            return Err(Error::invalid("head", "an expander that was made for this model"));
+        }
+        if expander.terms_folder().is_none() && self.held().rows().is_changed() {
+            let must_be = "an expander with a folder of terms, because the rows of this model were \
+                           changed, and the expander's terms are rows";
+            return Err(Error::invalid("head", must_be));
+        }
+        Ok(())
     }
 
     fn expand_prepared<'a>(
