@@ -84,20 +84,25 @@ fn bulk_work_is_about_one_position_and_is_not_resumed_at_another() {
     let scratch = tempfile::tempdir().unwrap();
     let kindred = changed(scratch.path());
     let (input, out) = (scratch.path().join("in.txt"), scratch.path().join("out.jsonl"));
-    let words = "a\n".repeat(200_000);
-    fs::write(&input, &words).unwrap();
+    let words = |count| "a\n".repeat(count);
     let run = |on_progress: &mut dyn FnMut(BulkProgress) -> ControlFlow<()>| {
         let files = (BulkInput::File(&input), BulkOutput::File(&out));
-        let (work, options) = (BulkWork::Nearest(Options::new().k(1)), BulkOptions::default());
+        let work = BulkWork::Nearest(Options::new().k(1));
+        let options = BulkOptions { strict: true, ..BulkOptions::default() };
         bulk::run(&kindred, &work, files, &options, on_progress)
     };
-    let stopped = run(&mut |_| ControlFlow::Break(())).unwrap_err().to_string();
-    assert!(stopped.contains("stopped with "), "{stopped}");
+    // It stops at the row that is deleted, and keeps the pieces before.
+    fs::write(&input, words(20_000) + "b\n").unwrap();
+    for _ in 0..2 {
+        let stopped = run(&mut |_| ControlFlow::Continue(())).unwrap_err().to_string();
+        assert!(stopped.contains("line 20001: unknown_word"), "{stopped}");
+    }
     put(&kindred, "e", &[1.0, 0.01]);
     let error = run(&mut |_| ControlFlow::Continue(())).unwrap_err().to_string();
     assert!(error.contains("position") && error.contains("remove that folder"), "{error}");
     fs::remove_dir_all(scratch.path().join("out.jsonl.partial")).unwrap();
     // Rows that come while it works are not in its answers.
+    fs::write(&input, words(100_000)).unwrap();
     let mut is_put = false;
     let mut put_nearer = |_: BulkProgress| {
         if !std::mem::replace(&mut is_put, true) {
@@ -106,7 +111,7 @@ fn bulk_work_is_about_one_position_and_is_not_resumed_at_another() {
         ControlFlow::Continue(())
     };
     let done = run(&mut put_nearer).unwrap();
-    assert_eq!((done.rows, done.answered, is_put), (200_000, 200_000, true));
+    assert_eq!((done.rows, done.answered, is_put), (100_000, 100_000, true));
     let text = fs::read_to_string(&out).unwrap();
     assert!(text.lines().all(|line| line.contains("\"e\"")));
     assert_eq!(kindred.nearest("a", Options::new().k(1)).wait().unwrap().neighbors[0].word, "f");

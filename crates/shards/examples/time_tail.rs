@@ -1,5 +1,6 @@
 //! Measures what rows behind a base cost: searches on the CPU, with tails of 0, 1 and 5 percent of
-//! the rows, beside those of the base's engine alone.
+//! the rows, beside those of the base's engine alone, with and without the rows that the tail
+//! replaced.
 //!
 //!     cargo run --release -p shards --example time_tail -- ROWS DIM THREADS
 //!
@@ -69,8 +70,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut engines: Vec<(String, Box<dyn Engine>, RowSet)> =
         vec![("the base's engine alone".to_owned(), Box::new(cpu()?), RowSet::all())];
     for snapshot in snapshots {
-        let name = format!("a tail of {} rows", snapshot.rows() - snapshot.base_rows());
-        let set = live(&snapshot);
+        let (rows, base) = (snapshot.rows(), snapshot.base_rows());
+        if rows > base {
+            let name = "the base's engine, without the rows that were replaced";
+            engines.push((name.to_owned(), Box::new(cpu()?), live(&snapshot, base)));
+        }
+        let name = format!("a tail of {} rows", rows - base);
+        let set = live(&snapshot, rows);
         let now = Arc::new(move || snapshot.clone());
         let segments = Segments::new(Box::new(cpu()?), of.clone(), now, threads)?;
         engines.push((name, Box::new(segments), set));
@@ -109,8 +115,8 @@ fn changed(table: &Table<'_>, row: usize) -> Vec<f32> {
     own.iter().zip(other).map(|(a, b)| a + 0.3 * b).collect()
 }
 
-fn live(snapshot: &Snapshot) -> RowSet {
-    let rows = snapshot.rows();
+/// Those of the first rows that live.
+fn live(snapshot: &Snapshot, rows: usize) -> RowSet {
     if snapshot.dead().is_empty() {
         return RowSet::first(rows as u32);
     }
