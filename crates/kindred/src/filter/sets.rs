@@ -344,7 +344,7 @@ mod tests {
             goes_on.wait();
             false
         };
-        std::thread::scope(|scope| {
+        let left = std::thread::scope(|scope| {
             let first = scope.spawn(|| sets.wanted_while(&leaves).of("key = w1").map(|_| ()));
             begun.wait();
             let second = scope.spawn(|| sets.of("key = w1").unwrap().len());
@@ -352,11 +352,13 @@ mod tests {
                 std::thread::yield_now();
             }
             goes_on.wait();
-            assert_eq!(first.join().unwrap(), Err(SetError::Unwanted));
             assert_eq!(second.join().unwrap(), 1);
+            first.join().unwrap()
         });
+        // Unless the second has made it before the first looked once more.
+        assert!(matches!(left, Err(SetError::Unwanted) | Ok(())), "{left:?}");
         let FilterCounts { sets: kept, made, hits, .. } = sets.counts();
-        assert_eq!((kept, made, hits), (1, 1, 0));
+        assert_eq!((kept, made, hits), (1, 1, u64::from(left.is_ok())));
         // What is there needs no time.
         assert!(sets.wanted_while(&|| false).of("key = w1").is_ok());
     }
