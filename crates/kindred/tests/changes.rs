@@ -76,10 +76,11 @@ fn prepared(folder: &Path, rows: &Naive) {
     for (key, NaiveRow { vector, item, .. }) in by_number {
         let numbers: Vec<String> = vector.iter().map(f32::to_string).collect();
         vectors += &format!("{key} {}\n", numbers.join(" "));
-        let object: serde_json::Map<_, _> = values(item)
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), serde_json::to_value(value).unwrap()))
-            .collect();
+        // A line names all attributes: there may be one that no row has.
+        let missing = TYPES.iter().map(|(name, _)| (name.to_string(), serde_json::Value::Null));
+        let known = values(item).into_iter();
+        let known = known.map(|(name, value)| (name.to_owned(), serde_json::json!(value)));
+        let object: serde_json::Map<_, _> = missing.chain(known).collect();
         lines += &format!("{}\n", serde_json::Value::Object(object));
     }
     let file = folder.with_extension("jsonl");
