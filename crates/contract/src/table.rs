@@ -53,7 +53,13 @@ pub trait TableRows {
     /// # Panics
     /// Also if the query has a different dimension.
     fn score(&self, query: &[f32], query_norm: f64, row: Row) -> Option<f64> {
-        let dot = score::dot(query, self.row(row));
+        self.score_of_dot(score::dot(query, self.row(row)), query_norm, row)
+    }
+
+    /// The contract's score of one row from the dot product of the query and the row
+    /// ([`score::dot`]).
+    #[inline]
+    fn score_of_dot(&self, dot: f64, query_norm: f64, row: Row) -> Option<f64> {
         match self.metric() {
             Metric::Cosine => {
                 let norm = self.norm(row);
@@ -206,20 +212,14 @@ impl<'a> Table<'a> {
     /// # Panics
     /// Also if the query has a different dimension.
     pub fn score(&self, query: &[f32], query_norm: f64, row: Row) -> Option<f64> {
-        self.score_of_dot(score::dot(query, self.row(row)), query_norm, row)
+        TableRows::score(self, query, query_norm, row)
     }
 
     /// The contract's score of one row from the dot product of the query and the row
     /// ([`score::dot`]).
     #[inline]
     pub fn score_of_dot(&self, dot: f64, query_norm: f64, row: Row) -> Option<f64> {
-        match self.metric {
-            Metric::Cosine => {
-                let norm = self.norm(row);
-                (norm > 0.0).then(|| score::cosine(dot, query_norm, norm))
-            }
-            Metric::Dot => Some(dot + f64::from(self.bias(row))),
-        }
+        TableRows::score_of_dot(self, dot, query_norm, row)
     }
 }
 

@@ -191,7 +191,7 @@ impl<'a> Answer<'a> {
     pub(crate) fn new(model: &'a dyn Rows, found: SearchResult, times: Times) -> Self {
         let SearchResult { hits, with_vectors, attributes, notes, explanation } = found;
         let base = model.base().table();
-        let vector = |row: Row| match model.snapshot().and_then(|snapshot| snapshot.tail_row(row)) {
+        let vector = |row: Row| match model.tail_row(row) {
             Some(tail) => tail.vector,
             None => base.row(row),
         };

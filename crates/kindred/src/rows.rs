@@ -6,12 +6,13 @@ use std::sync::{Arc, OnceLock};
 use contract::{Metric, Row, RowBitmap, RowSet};
 use model_store::ModelStore;
 use model_store::attributes::{Attributes, Column, Value};
-use model_store::changes::{Snapshot, TableAt};
+use model_store::changes::{Snapshot, TableAt, TailRow};
 
 use crate::filter::{FilterError, TailFilters};
 
 /// Rows with their numbers, words and attributes: of a model alone, or with what was changed since.
-/// Whoever asks a question asks it about these.
+/// Whoever asks a question asks it about these. Questions take a trait object, not a type parameter:
+/// a look-up costs far more than an indirect call.
 pub trait Rows: fmt::Debug + Send + Sync {
     /// The model; of a table that changes, its base.
     fn base(&self) -> &ModelStore;
@@ -22,6 +23,11 @@ pub trait Rows: fmt::Debug + Send + Sync {
     /// The rows at the position.
     fn snapshot(&self) -> Option<&Snapshot> {
         self.at().map(AtPosition::snapshot_of)
+    }
+
+    /// A row that came after the base. `None` for those of the base.
+    fn tail_row(&self, row: Row) -> Option<TailRow<'_>> {
+        self.snapshot()?.tail_row(row)
     }
 
     /// The version of the content from which positions count.
@@ -62,7 +68,7 @@ pub trait Rows: fmt::Debug + Send + Sync {
     /// # Panics
     /// If there is no such row.
     fn word(&self, row: Row) -> &str {
-        match self.snapshot().and_then(|snapshot| snapshot.tail_row(row)) {
+        match self.tail_row(row) {
             Some(tail) => tail.key,
             None => self.base().words().word(row),
         }
@@ -92,7 +98,7 @@ pub trait Rows: fmt::Debug + Send + Sync {
     /// # Panics
     /// If there is no such row or column.
     fn value(&self, row: Row, column: usize) -> Option<Value<'_>> {
-        match self.snapshot().and_then(|snapshot| snapshot.tail_row(row)) {
+        match self.tail_row(row) {
             Some(tail) => tail.attributes[column].clone(),
             None => self.columns()[column].get(row),
         }
@@ -112,9 +118,10 @@ pub trait Rows: fmt::Debug + Send + Sync {
         filter: &str,
         of_base: Arc<RowBitmap>,
     ) -> Result<Arc<RowBitmap>, FilterError> {
-        self.at().map_or(Ok(of_base.clone()), |at| {
-            at.filters.of(filter, &at.base, &at.snapshot, &of_base)
-        })
+        match self.at() {
+            Some(at) => at.filters.of(filter, &at.base, &at.snapshot, &of_base),
+            None => Ok(of_base),
+        }
     }
 }
 

@@ -117,20 +117,21 @@ fn dispatch(cli: &Cli) -> Result<(), CommandError> {
 /// The model that a command asks: that of its flags, or of the environment, of the settings file,
 /// or the built-in one.
 fn model_of(arguments: &ModelArguments) -> Result<OneModel, CommandError> {
-    let ModelArguments { model, cache_dir } = arguments.clone();
-    let model = model.into_iter().collect();
-    Ok(OneModel::open(&ServeFlags { model, cache_dir, ..ServeFlags::default() })?)
+    Ok(OneModel::open(&flags_of(arguments))?)
 }
 
 /// The same of a model whose rows may have been changed: its base, and its rows as they are now.
 fn changed_model_of(
     arguments: &ModelArguments,
 ) -> Result<(OneModel, Option<Arc<Live>>), CommandError> {
-    let ModelArguments { model, cache_dir } = arguments.clone();
-    let model = model.into_iter().collect();
-    let flags = ServeFlags { model, cache_dir, ..ServeFlags::default() };
-    let (one, live) = OneModel::open_with_changes(&flags)?;
+    let (one, live) = OneModel::open_with_changes(&flags_of(arguments))?;
     Ok((one, live.map(Arc::new)))
+}
+
+/// The flags by which `serve` would open that model.
+fn flags_of(arguments: &ModelArguments) -> ServeFlags {
+    let ModelArguments { model, cache_dir } = arguments.clone();
+    ServeFlags { model: model.into_iter().collect(), cache_dir, ..ServeFlags::default() }
 }
 
 /// An engine for a model, or for its rows as they are now.

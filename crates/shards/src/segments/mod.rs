@@ -7,7 +7,8 @@
 //!
 //! A row is given once and never changes; a batch adds rows, and takes some out of the set of those
 //! that live. So a position is a row set: the rows that lived at it. Every query carries its own,
-//! and an answer is that of its position however many rows have come since. Queries of several
+//! and an answer is that of its position however many rows have come since: those are not in its
+//! set. Engines test sets anyway, so a position is no field of a query, and queries of several
 //! positions may be in one batch.
 //!
 //! # Algorithm
@@ -25,6 +26,9 @@
 //! while the CPU does something else has the CPU search the tail meanwhile, without that bound.
 //!
 //! Ranks, distinct values and formulas are those of full passes, segment by segment.
+//!
+//! The tail has engines of the CPU, not of the base's kind: it is small until it is folded, and with
+//! that bound its pieces cost little more than their scan.
 
 mod tail;
 
