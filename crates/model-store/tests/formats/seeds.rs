@@ -24,7 +24,7 @@ fn of_target(target: &str) -> Vec<(Option<VectorsFormat>, bool)> {
         // Changes of a folder, not files to prepare.
         "model_folder" | "changes" => vec![],
         // Requests, not files.
-        "expression" | "filter" | "npy_body" | "post_body" | "query_string" => vec![],
+        "expression" | "filter" | "npy_body" | "post_body" | "query_string" | "row_json" => vec![],
         // What heads are made of, and what is beside rows: the crate `kindred` runs them.
         "head" | "words" | "biases" | "attributes" | "labelled_texts" | "import_head" => vec![],
         other => panic!("{other}: which format is that?"),

@@ -138,7 +138,7 @@ fn a_header_with_another_metric_is_refused() {
     assert!(said.contains("model format 5") && said.contains("reads formats 1 and 2"), "{said}");
     // As the first change of a row does it.
     let said = forged(&dot, r#""kindred_format":"2""#, r#""kindred_format":"4""#);
-    assert!(said.contains("were changed") && said.contains("`changes` beside it"), "{said}");
+    assert!(said.contains("were changed") && said.contains("`kindred changes verify`"), "{said}");
     let said = forged(&dot, r#""kindred_format":"2""#, r#""kindred_format":"3""#);
     assert!(said.contains("vectors.safetensors"), "{said}");
     let cosine = three(Metric::Cosine, None);
