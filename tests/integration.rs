@@ -50,6 +50,7 @@ mod stop_words;
 mod structure;
 mod supervision;
 mod support;
+mod tables;
 mod tls;
 #[cfg(feature = "traces")]
 mod traces;

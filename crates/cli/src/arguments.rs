@@ -140,8 +140,11 @@ pub enum Command {
     ApiKey {
         /// Name of the key's owner, for the log; no spaces
         name: String,
-        /// Allow administration, such as reloads
+        /// Allow changes of rows
         #[arg(long)]
+        write: bool,
+        /// Allow administration, such as reloads, and all changes
+        #[arg(long, conflicts_with = "write")]
         admin: bool,
     },
     /// Check whether a running service is ready

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::evaluation::results::Engine;
 use crate::placement::{Placed, Shard};
+use crate::rows::AtPosition;
 
 /// A model and the engine that answers for it. JSON has these names, in this order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -18,6 +19,9 @@ pub struct ModelDescription<'a> {
     pub name: Cow<'a, str>,
     /// The version of its content.
     pub version: Cow<'a, str>,
+    /// The position of its rows, if they change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<u64>,
     /// Number of rows.
     pub rows: usize,
     /// Components in a row.
@@ -65,6 +69,7 @@ impl<'a> ModelDescription<'a> {
         Self {
             name: model.name().into(),
             version: model.version().into(),
+            position: None,
             rows: model.rows(),
             dim: model.dim(),
             metric: model.metric().name().into(),
@@ -73,6 +78,15 @@ impl<'a> ModelDescription<'a> {
             replicas: placed.map(|placed| placed.replicas.iter().map(replica).collect()),
             provenance: Cow::Borrowed(&model.header().provenance),
         }
+    }
+}
+
+impl ModelDescription<'_> {
+    /// The same of its rows at a position, if they change.
+    #[must_use]
+    pub fn at(self, at: Option<&AtPosition>) -> Self {
+        let Some(at) = at else { return self };
+        Self { position: Some(at.position()), rows: at.live_rows(), ..self }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Why a question has no answer.
 
 use contract::{AnalogyError, QueryError, Row, ScoringError};
-use model_store::{Words, mistaken_for, plus_in_url};
+use model_store::{mistaken_for, plus_in_url};
 
 use crate::expression::{ExpressionError, spaced};
 use crate::filter::{FilterError, SetError};
@@ -97,17 +97,12 @@ impl UnknownWord {
         Self { word, suggestions: Vec::new(), expression: None }
     }
 
-    /// Suggests what the model has instead. Takes up to several milliseconds.
+    /// Suggests what the model has instead; of a table that changes, words of the base that it still
+    /// has. Takes up to several milliseconds.
     #[must_use]
-    pub fn suggested(word: String, words: &Words) -> Self {
-        Self::suggested_if(word, words, |word| words.row(word).is_some())
-    }
-
-    /// The same of a table that has only some of these words, and others.
-    fn suggested_if(word: String, words: &Words, is_known: impl Fn(&str) -> bool) -> Self {
-        let known = words.suggestions(&word).into_iter().filter(|word| is_known(word));
-        let suggestions = known.map(str::to_owned).collect();
-        let expression = spaced(&word, is_known);
+    pub fn suggested(word: String, rows: &dyn Rows) -> Self {
+        let suggestions = rows.suggestions(&word).into_iter().map(str::to_owned).collect();
+        let expression = spaced(&word, |word| rows.row_of(word).is_some());
         Self { word, suggestions, expression }
     }
 
@@ -221,11 +216,8 @@ impl Error {
     #[must_use]
     pub fn with_suggestions(mut self, model: &dyn Rows) -> Self {
         if let Self::UnknownWord { unknown } = &mut self {
-            let (words, is_known) =
-                (model.base().words(), |word: &str| model.row_of(word).is_some());
             for unknown in unknown.iter_mut().take(MAX_SUGGESTED_WORDS) {
-                let word = std::mem::take(&mut unknown.word);
-                *unknown = UnknownWord::suggested_if(word, words, is_known);
+                *unknown = UnknownWord::suggested(std::mem::take(&mut unknown.word), model);
             }
         }
         self

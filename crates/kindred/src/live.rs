@@ -9,10 +9,12 @@ use cpu_core::StartError;
 use model_store::ModelStore;
 pub use model_store::changes;
 use model_store::changes::{
-    Batch, BatchBuilder, ChangeError, ChangeOptions, Changes, Committed, Durability, Schema,
+    Batch, BatchBuilder, ChangeError, ChangeOptions, Changes, Committed, Durability, ReadyBatch,
+    Schema,
 };
 use shards::Segments;
 
+use crate::engines::{Maker, Makers};
 use crate::filter::TailFilters;
 use crate::rows::AtPosition;
 
@@ -61,7 +63,19 @@ impl Live {
     /// If the base can't be opened, a log is damaged, or another process changes the rows and
     /// `options` are those of one that writes.
     pub fn open(folder: &Path, options: ChangeOptions) -> Result<Self, ChangeError> {
-        let changes = Changes::open(folder, options)?;
+        Self::open_as(folder, None, options)
+    }
+
+    /// As [`open`](Self::open), under another name than that of its folder.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_as(
+        folder: &Path,
+        name: Option<&str>,
+        options: ChangeOptions,
+    ) -> Result<Self, ChangeError> {
+        let changes = Changes::open_as(folder, name, options)?;
         let base = changes.base().expect("it was opened from a folder").clone();
         let filters = Arc::new(TailFilters::new(&base));
         Ok(Self { base, changes: Arc::new(changes), filters, last: Mutex::default() })
@@ -96,6 +110,27 @@ impl Live {
         self.changes.commit(batch, durability, idempotency_key)
     }
 
+    /// Does for a batch what needs no turn: see [`Changes::ready`].
+    ///
+    /// # Errors
+    /// As [`Changes::ready`].
+    pub fn ready(
+        &self,
+        batch: Batch,
+        durability: Durability,
+        idempotency_key: Option<&str>,
+    ) -> Result<ReadyBatch, ChangeError> {
+        self.changes.ready(batch, durability, idempotency_key)
+    }
+
+    /// Commits several batches with one sync: see [`Changes::commit_all`]. It blocks the thread.
+    ///
+    /// # Errors
+    /// Each batch has its own outcome.
+    pub fn commit_all(&self, batches: Vec<ReadyBatch>) -> Vec<Result<Committed, ChangeError>> {
+        self.changes.commit_all(batches)
+    }
+
     /// The rows as they are now: with every batch that was acknowledged before the call.
     pub fn now(&self) -> Arc<AtPosition> {
         let snapshot = self.changes.snapshot();
@@ -113,6 +148,17 @@ impl Live {
             *last = Some(now.clone());
         }
         now
+    }
+
+    /// Makers of engines for the rows at every position, of those for the base.
+    pub fn makers(self: &Arc<Self>, of_base: Makers, threads: usize) -> Makers {
+        let with_tail = |mut make: Maker| {
+            let live = self.clone();
+            let make = move |warm| Ok(live.engine(make(warm)?, threads)?);
+            Box::new(make) as Maker
+        };
+        let Makers { each, placed } = of_base;
+        Makers { each: each.into_iter().map(with_tail).collect(), placed }
     }
 
     /// An engine for the rows at every position, of one for the base. The rows behind the base are

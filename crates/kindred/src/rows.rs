@@ -1,14 +1,17 @@
 //! The rows that questions are about: those of a model, or of a table that changes at a position.
 
-use std::fmt;
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
+use std::{fmt, io};
 
-use contract::{Metric, Row, RowBitmap, RowSet};
+use contract::{Metric, Row, RowBitmap, RowSet, TableRows as _};
 use model_store::ModelStore;
 use model_store::attributes::{Attributes, Column, Value};
-use model_store::changes::{Snapshot, TableAt, TailRow};
+use model_store::changes::{RowJson, Snapshot, TableAt, TailRow};
 
+use crate::Error;
 use crate::filter::{FilterError, TailFilters};
+use crate::heads::Expander;
 
 /// Rows with their numbers, words and attributes: of a model alone, or with what was changed since.
 /// Whoever asks a question asks it about these. Questions take a trait object, not a type parameter:
@@ -74,6 +77,34 @@ pub trait Rows: fmt::Debug + Send + Sync {
         }
     }
 
+    /// The first rows, at most `limit`, whose words start with `prefix`, by exact bytes. It may
+    /// read all words, so it is no work for a thread with connections.
+    fn with_prefix(&self, prefix: &str, limit: usize) -> Vec<Row> {
+        let words = self.base().words();
+        let Some(now) = self.snapshot() else { return words.with_prefix(prefix, limit) };
+        let mut most = limit;
+        let mut found: Vec<Row> = loop {
+            let of_base = words.with_prefix(prefix, most);
+            let is_all = of_base.len() < most;
+            let live = of_base.into_iter().filter(|&row| now.is_live(row)).take(limit);
+            let live: Vec<Row> = live.collect();
+            if is_all || live.len() == limit {
+                break live;
+            }
+            most = most.saturating_mul(2);
+        };
+        let tail = (now.base_rows() as u32..now.rows() as u32).map(Row);
+        let starts = |row: &Row| now.is_live(*row) && self.word(*row).starts_with(prefix);
+        found.extend(tail.filter(starts).take(limit - found.len()));
+        found
+    }
+
+    /// Words of the base that are similar to `word`, and whose rows are still there.
+    fn suggestions(&self, word: &str) -> Vec<&str> {
+        let similar = self.base().words().suggestions(word).into_iter();
+        similar.filter(|word| self.row_of(word).is_some()).collect()
+    }
+
     /// Whether there is such a row, and it was neither replaced nor deleted.
     fn is_live(&self, row: Row) -> bool {
         match self.snapshot() {
@@ -86,6 +117,20 @@ pub trait Rows: fmt::Debug + Send + Sync {
     fn is_changed(&self) -> bool {
         let is_changed = |now: &Snapshot| now.rows() > now.base_rows() || !now.dead().is_empty();
         self.snapshot().is_some_and(is_changed)
+    }
+
+    /// Checks that the terms of an expander are still there.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] if they are rows, and rows were changed since: some of them may have
+    /// been deleted or replaced.
+    fn check_terms(&self, expander: &Expander) -> Result<(), Error> {
+        if expander.terms_folder().is_none() && self.is_changed() {
+            let must_be = "an expander with a folder of terms, because the rows of this model were \
+                           changed, and the expander's terms are rows";
+            return Err(Error::invalid("head", must_be));
+        }
+        Ok(())
     }
 
     /// The attributes that rows may have.
@@ -143,6 +188,33 @@ impl Rows for Arc<ModelStore> {
     fn at(&self) -> Option<&AtPosition> {
         None
     }
+}
+
+/// Writes a row as an object of JSON, as it is put, with its number; without its vector and its bias
+/// if they are not wanted.
+///
+/// # Errors
+/// If `out` can't be written.
+///
+/// # Panics
+/// If there is no such row.
+pub fn write_row(
+    out: &mut dyn io::Write,
+    rows: &dyn Rows,
+    row: Row,
+    with_vector: bool,
+) -> io::Result<()> {
+    let table = rows.table();
+    let attributes = rows
+        .columns()
+        .iter()
+        .enumerate()
+        .map(|(index, column)| (column.name(), rows.value(row, index).map(Cow::Owned)));
+    let bias = (rows.metric() == Metric::Dot).then(|| table.bias(row));
+    let json = RowJson::new(rows.word(row), table.row(row), bias, attributes);
+    let json = RowJson { row: Some(row.0), ..json };
+    let json = if with_vector { json } else { RowJson { vector: None, bias: None, ..json } };
+    Ok(serde_json::to_writer(out, &json)?)
 }
 
 /// The rows of a table that changes, at one position.

@@ -142,17 +142,13 @@ impl Kindred {
         let staging = staging(model.store().dim());
         let own = staging.clone();
         let wanted = Wanted { device, placement, threads, keep_tables, heads, had_gpu, staging };
-        let Makers { each, placed } = engines::makers(model.store(), &wanted, None)?;
-        let makers = each.into_iter().map(|mut make| {
-            let live = live.clone();
-            move || {
-                let engine = make(WarmUp::for_nobody())?;
-                match &live {
-                    Some(live) => Ok(live.engine(engine, threads)?),
-                    None => Ok(engine),
-                }
-            }
-        });
+        let makers = engines::makers(model.store(), &wanted, None)?;
+        let makers = match &live {
+            Some(live) => live.makers(makers, threads),
+            None => makers,
+        };
+        let Makers { each, placed } = makers;
+        let makers = each.into_iter().map(|mut make| move || make(WarmUp::for_nobody()));
         let makers = makers.collect();
         Self::with_makers(model, live, &settings, (own, placed), makers)
     }
@@ -297,8 +293,7 @@ impl Kindred {
     /// The model and the engine that answers for it, as the HTTP API describes them.
     pub fn description(&self) -> ModelDescription<'_> {
         let about = ModelDescription::new(self.store(), self.engine(), self.shared.placed.as_ref());
-        let rows = self.at().map_or(about.rows, |at| at.live_rows());
-        ModelDescription { rows, ..about }
+        about.at(self.at().as_deref())
     }
 
     /// What queue and engine have done so far.

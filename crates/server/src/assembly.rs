@@ -119,7 +119,8 @@ impl Assembly {
         };
         let observer = Observer::new(access_log, &ROUTE_LABELS, edge.reloads().clone());
         let memory = Memory::new(config.body_memory_mb, config.answer_memory_mb);
-        let service = Service::new(timeouts, observer, traces, memory, build)
+        let has_keys = !config.api_keys_file.as_os_str().is_empty();
+        let service = Service::new(timeouts, observer, traces, memory, build, has_keys)
             .map_err(AssemblyError::Threads)?;
         let models = Models::new(models, service);
         let files = edge.clone();

@@ -53,6 +53,7 @@ use kindred::live::Live;
 use kindred::prepare::{TextEncoding, not_plain_reason, other_kind_reason, utf16_cure};
 use kindred::{Device, Kindred, ModelStore, Settings};
 use server::config::ServeFlags;
+use server::http::edge::keys::Rights;
 use server::models::OneModel;
 
 /// Runs the command of a command line.
@@ -107,7 +108,14 @@ fn dispatch(cli: &Cli) -> Result<(), CommandError> {
         Some(Command::Eval(arguments)) => eval::eval(arguments),
         Some(Command::Bulk(command)) => bulk::bulk(command),
         Some(Command::Graph(arguments)) => graph::graph(arguments),
-        Some(Command::ApiKey { name, admin }) => api_key::api_key(name, *admin),
+        Some(Command::ApiKey { name, write, admin }) => {
+            let rights = match (write, admin) {
+                (_, true) => Rights::Admin,
+                (true, _) => Rights::Write,
+                _ => Rights::Ask,
+            };
+            api_key::api_key(name, rights)
+        }
         Some(Command::Health { url, timeout_ms }) => health::health(url.as_deref(), *timeout_ms),
         Some(Command::Completions { shell }) => manual::completions(*shell),
         Some(Command::Man { out }) => manual::man(out.as_deref()),

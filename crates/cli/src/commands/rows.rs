@@ -1,18 +1,17 @@
 //! `kindred rows`: the rows of a table that changes, one by one.
 
-use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write as _};
 use std::path::Path;
 
 use indicatif::HumanCount;
-use kindred::contract::{Row, RowSet, TableRows as _};
+use kindred::contract::{Row, RowSet};
 use kindred::filter::{FilterError, FilterSets};
 use kindred::live::Live;
 use kindred::live::changes::{
-    Access, BatchBuilder, ChangeOptions, Counts, Durability, MAX_BATCH_BYTES, RowJson,
+    Access, BatchBuilder, ChangeOptions, Counts, Durability, MAX_BATCH_BYTES,
 };
-use kindred::rows::{AtPosition, Rows as _};
+use kindred::rows::{AtPosition, Rows as _, write_row};
 
 use super::progress::counted;
 use super::{CommandError, unreadable};
@@ -146,17 +145,8 @@ fn delete(arguments: &DeleteArguments) -> Result<(), CommandError> {
 }
 
 /// A row as a line of JSON.
-fn write_row(out: &mut impl io::Write, now: &AtPosition, row: Row) -> io::Result<()> {
-    let table = now.table();
-    let columns = now.columns();
-    let attributes = columns
-        .iter()
-        .enumerate()
-        .map(|(index, column)| (column.name(), now.value(row, index).map(Cow::Owned)));
-    let has_bias = now.metric() == kindred::contract::Metric::Dot;
-    let bias = has_bias.then(|| table.bias(row));
-    let json = RowJson::new(now.word(row), table.row(row), bias, attributes);
-    serde_json::to_writer(&mut *out, &RowJson { row: Some(row.0), ..json })?;
+fn write_line(out: &mut impl io::Write, now: &AtPosition, row: Row) -> io::Result<()> {
+    write_row(out, now, row, true)?;
     out.write_all(b"\n")
 }
 
@@ -167,7 +157,7 @@ fn get(arguments: &KeysArguments) -> Result<(), CommandError> {
     let mut missing = Vec::new();
     for key in &arguments.keys {
         match now.row_of(key) {
-            Some(row) => write_row(&mut out, &now, row)?,
+            Some(row) => write_line(&mut out, &now, row)?,
             None => missing.push(format!("`{key}`")),
         }
     }
@@ -196,7 +186,7 @@ fn list(arguments: &ListArguments) -> Result<(), CommandError> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut written = Ok(());
     for row in members.take(limit.unwrap_or(usize::MAX)) {
-        written = write_row(&mut out, &now, row);
+        written = write_line(&mut out, &now, row);
         if written.is_err() {
             break;
         }

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kindred::contract::Row;
+use kindred::rows::Rows;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::net::TcpSocket;
 use tokio::runtime::{self, Runtime};
@@ -218,14 +218,28 @@ fn print_welcome(
     address: SocketAddr,
     has_keys: bool,
 ) -> Result<(), CommandError> {
-    let [served, others @ ..] = models.models() else { return Ok(()) };
+    let key = if has_keys { " -H \"Authorization: Bearer $KEY\"" } else { "" };
+    let [served, others @ ..] = models.models() else {
+        say!(
+            "Kindred {} serves no table yet.\nListening on {scheme}://{address}\n\nMake one:",
+            env!("CARGO_PKG_VERSION")
+        )?;
+        let json = "-H 'Content-Type: application/json' -d '{\"name\": \"products\", \"dim\": 3}'";
+        say!("  curl{key} {scheme}://{address}/models {json}")?;
+        return say!("Press Ctrl-C to stop.");
+    };
     let (model, engine) = (&served.model, &served.engine);
+    let now = served.live.as_ref().map(|live| live.now());
+    let rows: &dyn Rows = now.as_deref().map_or(&**model as &dyn Rows, |now| now);
     let word = |preferred: &'static str, row: u32| {
-        if model.words().row(preferred).is_some() {
+        if rows.row_of(preferred).is_some() {
             preferred.to_owned()
         } else {
             // So that even a few rows give different words.
-            let word = model.words().word(Row(row % model.rows() as u32));
+            let (count, live) = (rows.count() as u32, rows.live());
+            let row = live.members(count as usize).nth((row % count.max(1)) as usize);
+            let row = row.or_else(|| live.members(count as usize).next());
+            let word = row.map_or("WORD", |row| rows.word(row));
             utf8_percent_encode(word, NON_ALPHANUMERIC).to_string()
         }
     };
@@ -233,7 +247,7 @@ fn print_welcome(
         "Kindred {} serves {} ({} rows × {} dimensions) on the {} engine ({}).",
         env!("CARGO_PKG_VERSION"),
         model.name(),
-        model.rows(),
+        served.rows(),
         model.dim(),
         engine.name,
         engine.detail,
@@ -243,12 +257,11 @@ fn print_welcome(
         say!(
             "It also serves {} ({} rows × {} dimensions).",
             model.name(),
-            model.rows(),
+            other.rows(),
             model.dim()
         )?;
     }
     say!("Listening on {scheme}://{address}\n\nOpen this address in a browser, or try:")?;
-    let key = if has_keys { " -H \"Authorization: Bearer $KEY\"" } else { "" };
     say!("  curl{key} '{scheme}://{address}/nearest?word={}&k=5'", word("frog", 100))?;
     say!(
         "  curl{key} '{scheme}://{address}/analogy?expression={}+-+{}+%2B+{}'",

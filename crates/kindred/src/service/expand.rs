@@ -118,12 +118,7 @@ impl Kindred {
         if expander.description().model.version != self.store().version() {
             return Err(Error::invalid("head", "an expander that was made for this model"));
         }
-        if expander.terms_folder().is_none() && self.held().rows().is_changed() {
-            let must_be = "an expander with a folder of terms, because the rows of this model were \
-                           changed, and the expander's terms are rows";
-            return Err(Error::invalid("head", must_be));
-        }
-        Ok(())
+        self.held().rows().check_terms(expander)
     }
 
     fn expand_prepared<'a>(

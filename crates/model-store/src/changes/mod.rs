@@ -78,7 +78,7 @@ use storage::{Disk, Storage};
 use writer::{Writer, take_lock};
 
 /// Batches of a group are written together up to this size, in bytes.
-const MAX_GROUP_BYTES: usize = 32 << 20;
+pub const MAX_GROUP_BYTES: usize = 32 << 20;
 
 /// What a folder is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -102,6 +102,22 @@ pub struct ChangeOptions {
 impl Default for ChangeOptions {
     fn default() -> Self {
         Self { access: Access::Write, max_log_bytes: 64 << 20 }
+    }
+}
+
+/// A batch of one table that only has to be written.
+pub struct ReadyBatch(Job);
+
+impl ReadyBatch {
+    /// Its size in the log, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.0.record.bytes().len()
+    }
+}
+
+impl fmt::Debug for ReadyBatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a batch of {} bytes", self.bytes())
     }
 }
 
@@ -152,7 +168,23 @@ impl Changes {
     /// If the base can't be opened, a log is damaged in a place that was on disk, or another
     /// process changes the rows and `access` is to write.
     pub fn open(folder: &Path, options: ChangeOptions) -> Result<Self, ChangeError> {
+        Self::open_as(folder, None, options)
+    }
+
+    /// As [`open`](Self::open); the base has another name than that of its folder.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_as(
+        folder: &Path,
+        name: Option<&str>,
+        options: ChangeOptions,
+    ) -> Result<Self, ChangeError> {
         let (model, has_changes) = ModelStore::open_base(folder)?;
+        let model = match name {
+            Some(name) => model.named(name),
+            None => model,
+        };
         let model = Arc::new(model);
         let base = Base::of(&model, has_changes);
         let mut changes = Self::with(Arc::new(Disk::new(folder)), &base, options)?;
@@ -228,19 +260,46 @@ impl Changes {
         durability: Durability,
         idempotency_key: Option<&str>,
     ) -> Result<Committed, ChangeError> {
-        let job = self.job(batch, durability, idempotency_key)?;
+        let ReadyBatch(job) = self.ready(batch, durability, idempotency_key)?;
         let weight = job.record.bytes().len();
-        let work = |jobs: &mut [Job]| {
-            // A panic may have left a batch written and not shown.
-            let Ok(mut core) = self.core.lock() else {
-                return jobs.iter().map(|_| Err(self.panicked())).collect();
-            };
-            let outcomes = core.run(jobs, &*self.storage);
-            let snapshot = core.state.snapshot();
-            *self.published.write().unwrap_or_else(PoisonError::into_inner) = snapshot;
-            outcomes
-        };
+        let work = |jobs: &mut [Job]| self.run(jobs);
         self.queue.submit(job, weight, work).unwrap_or_else(|| Err(self.panicked()))
+    }
+
+    /// Does for a batch what needs no turn: norms and checksums. Then [`commit_all`](Self::commit_all)
+    /// only writes it.
+    ///
+    /// # Errors
+    /// If the batch is of a table of another shape, or the idempotency key is empty or too long.
+    pub fn ready(
+        &self,
+        batch: Batch,
+        durability: Durability,
+        idempotency_key: Option<&str>,
+    ) -> Result<ReadyBatch, ChangeError> {
+        self.job(batch, durability, idempotency_key).map(ReadyBatch)
+    }
+
+    /// Commits several batches of this table, in their order, with one sync if any of them is to be
+    /// durable. For callers that are no threads; those that are share a sync by
+    /// [`commit`](Self::commit).
+    ///
+    /// # Errors
+    /// Each batch has its own outcome, as that of [`commit`](Self::commit).
+    pub fn commit_all(&self, batches: Vec<ReadyBatch>) -> Vec<Result<Committed, ChangeError>> {
+        let mut jobs: Vec<Job> = batches.into_iter().map(|ReadyBatch(job)| job).collect();
+        self.run(&mut jobs)
+    }
+
+    fn run(&self, jobs: &mut [Job]) -> Vec<Result<Committed, ChangeError>> {
+        // A panic may have left a batch written and not shown.
+        let Ok(mut core) = self.core.lock() else {
+            return jobs.iter().map(|_| Err(self.panicked())).collect();
+        };
+        let outcomes = core.run(jobs, &*self.storage);
+        let snapshot = core.state.snapshot();
+        *self.published.write().unwrap_or_else(PoisonError::into_inner) = snapshot;
+        outcomes
     }
 
     fn panicked(&self) -> ChangeError {

@@ -13,6 +13,7 @@ mod spelling;
 mod tests;
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 
 pub use error::ConfigError;
 pub use format::log_format;
@@ -39,14 +40,15 @@ impl Config {
         Self::from_layers(&ServeFlags::default(), std::iter::empty()).expect("pinned by a test")
     }
 
-    /// The model sources, each with its name if one is set, the default model first. Never empty.
+    /// The model sources, each with its name if one is set, the default model first. Empty only if
+    /// there is a folder of tables.
     pub fn sources(&self) -> Vec<ModelSource> {
         let mut sources = self.model.clone();
-        if sources.is_empty() {
+        if sources.is_empty() && self.models_dir.as_os_str().is_empty() {
             sources.push(ModelSource::BUILT_IN);
         }
-        if !self.name.is_empty() {
-            sources[0].name = Some(self.name.clone());
+        if let Some(first) = sources.first_mut().filter(|_| !self.name.is_empty()) {
+            first.name = Some(self.name.clone());
         }
         sources
     }
@@ -67,7 +69,10 @@ impl Config {
             return Err(invalid("name", reason));
         }
         let names: Vec<String> = self.sources().iter().map(ModelSource::expected_name).collect();
-        let is_served = |one: &ModelPlacement| one.model.iter().all(|name| names.contains(name));
+        // Tables are made later.
+        let has_tables = !self.models_dir.as_os_str().is_empty();
+        let is_served =
+            |one: &ModelPlacement| has_tables || one.model.iter().all(|name| names.contains(name));
         if !self.placement.iter().all(is_served) {
             return Err(invalid("placement", "must name served models, as in glove=shard"));
         }
@@ -78,8 +83,25 @@ impl Config {
         check_different("head", &self.head)
     }
 
+    /// Checks that nobody changes rows whom nobody has let.
+    fn check_writes(&self) -> Result<(), ConfigError> {
+        let is_open = self.api_keys_file.as_os_str().is_empty() && !self.open_writes;
+        let is_own = self.listen.parse().is_ok_and(|at: SocketAddr| at.ip().is_loopback())
+            || self.listen.starts_with("localhost:");
+        if self.models_dir.as_os_str().is_empty() || !is_open || is_own {
+            return Ok(());
+        }
+        let reason = format!(
+            "everybody who reaches {} could change rows and tables; set api_keys_file (`kindred \
+             api-key NAME --write`), or open_writes if that is meant",
+            self.listen
+        );
+        Err(invalid("models_dir", reason))
+    }
+
     fn check(mut self) -> Result<Self, ConfigError> {
         self.check_names()?;
+        self.check_writes()?;
         levels(&self.log_level).map_err(|reason| invalid("log_level", reason))?;
         for list in [&mut self.cors_origins, &mut self.public_routes] {
             // An empty variable or flag is an empty list, not a list of one empty value.

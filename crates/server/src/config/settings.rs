@@ -168,6 +168,10 @@ settings! {
         #[serde(with = "listed")]
         #[arg(value_name = "[NAME=]DIR", value_parser = NonEmptyStringValueParser::new())]
         model(Vec<ModelSource>, Vec<String>) = "" or "the built-in model";
+        /// Folder of tables whose rows change: those that are there are served, and tables that are
+        /// made while the service runs are kept there. The built-in model is then not served
+        #[arg(value_name = "DIR")]
+        models_dir: PathBuf = "";
         /// Head folder, of a classifier or an expander, for the served model that it was made for.
         /// Repeat the flag to serve several
         #[serde(with = "listed")]
@@ -277,6 +281,10 @@ settings! {
         /// File of API keys, created with `kindred api-key`; every request then needs a key
         #[arg(value_name = "FILE")]
         api_keys_file: PathBuf = "";
+        /// Let everybody who reaches the service change rows and tables: without API keys, and on an
+        /// address that others reach, models_dir is refused otherwise
+        #[arg(value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+        open_writes: bool = false;
         /// Paths that need no API key, comma-separated; /x/* means everything below /x
         #[arg(value_name = "PATH", value_delimiter = ',')]
         public_routes(Vec<String>, Vec<String>) = [

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::set::ThreadModels;
-use super::{ServedModel, Service};
+use super::{Pinned, ServedModel, Service};
 use crate::observe::LoggedRequest;
 use kindred::asking::Asking;
 use kindred::queue::Timeline;
+use kindred::rows::{AtPosition, Rows};
 use scheduler::account::Account;
 
 /// The models as one request sees them, the one that it queries, and its deadline.
@@ -17,6 +18,8 @@ pub(crate) struct Call {
     held: Arc<ThreadModels>,
     /// The index of the model that it queries.
     model: usize,
+    /// The position of its rows, if they change: one request never mixes two.
+    at: Option<Arc<AtPosition>>,
     pub(crate) account: Arc<Account>,
     pub(crate) arrived: Instant,
     /// The timeout in the request's header, in milliseconds, or the error if it can't be parsed.
@@ -52,7 +55,9 @@ impl Call {
             milliseconds.ok_or_else(|| NotMilliseconds::Header(text.into()))
         };
         let (allowed, timeline, log) = (allowed.map(parse), None, None);
-        Self { held, model, account, arrived, allowed, timeline, log }
+        let served = held.set.models().get(model);
+        let at = served.and_then(|served| served.live.as_ref()).map(|live| live.now());
+        Self { held, model, at, account, arrived, allowed, timeline, log }
     }
 
     /// Notes the times of its jobs in this timeline.
@@ -87,9 +92,40 @@ impl Call {
         }
     }
 
+    /// Whether there is a model that the request queries: none may have been made yet.
+    #[inline]
+    pub(crate) fn has_model(&self) -> bool {
+        self.model < self.held.set.models().len()
+    }
+
     /// The model that the request queries.
+    ///
+    /// # Panics
+    /// If there is none: a route of a model is only reached with one.
     pub(crate) fn served(&self) -> &Arc<ServedModel> {
         &self.held.set.models()[self.model]
+    }
+
+    /// The model with its rows at the position that the request is about.
+    #[inline]
+    pub(crate) fn pinned(&self) -> Pinned<'_> {
+        Pinned::new(self.served(), self.at.as_ref())
+    }
+
+    /// The same request, about the rows at this position of its table.
+    pub(crate) fn at(self, position: Arc<AtPosition>) -> Self {
+        Self { at: Some(position), ..self }
+    }
+
+    /// The position of its rows, if they change.
+    pub(crate) fn position(&self) -> Option<&Arc<AtPosition>> {
+        self.at.as_ref()
+    }
+
+    /// The rows that the request is about.
+    #[inline]
+    pub(crate) fn rows(&self) -> &dyn Rows {
+        self.pinned().rows()
     }
 
     /// Asks the model that the request queries, on its caller's account.

@@ -2,29 +2,23 @@
 //! serves.
 
 use std::convert::Infallible;
-use std::error::Error;
-use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
+use kindred::ModelStore;
 use kindred::contract::Engine;
-use kindred::filter::FilterSets;
-use kindred::{ModelError, ModelStore};
 use tokio::runtime;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use super::readiness::NotReady;
-use super::{ModelSet, ServedModel, heads, warm};
-use crate::config::{Config, ConfigError, ModelSource};
-use crate::system::available_memory;
+use super::opened::{Opened, check_memory, open_all};
+use super::{LoadError, ModelSet, ServedModel, heads, warm};
+use crate::config::{Config, ModelSource};
 use kindred::background::in_background;
-use kindred::demo;
 use kindred::device::Placement;
 use kindred::engines::{EngineStartError, Maker, Makers};
-use kindred::heads::HeadError;
-use kindred::live::changes::ChangeError;
+use kindred::live::changes::Access;
 use kindred::placement::Placed;
 use kindred::queue::{self, DeviceThreads, EngineLost, Limits, Until};
 use kindred::warm_up::WarmUp;
@@ -57,85 +51,6 @@ const WARM_UP: Duration = Duration::from_secs(600);
 
 /// A pass that takes this long hangs, however short requests' deadlines are.
 const SHORTEST_HANG: Duration = Duration::from_secs(5);
-
-/// Why a model is not served.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// The settings, of a command that asks one model. Boxed, because it is the largest.
-    #[error(transparent)]
-    Settings(Box<ConfigError>),
-    /// The model folder.
-    #[error(transparent)]
-    Model(#[from] ModelError),
-    /// The changes of a model's rows.
-    #[error(transparent)]
-    Changes(#[from] ChangeError),
-    /// A folder in the settings that does not exist, or is not a model's.
-    #[error(transparent)]
-    NoModel(ModelError),
-    /// A head.
-    #[error(transparent)]
-    Head(#[from] HeadError),
-    /// Several heads in the settings that could answer.
-    #[error("the settings have several heads that could answer: {0}; choose one with --head DIR")]
-    SeveralHeads(String),
-    /// The engine.
-    #[error(transparent)]
-    Engine(#[from] EngineStartError),
-    /// There is not enough memory for it beside the served models.
-    #[error(
-        "{source_name} needs {needed_mb} MB of memory; {available_mb} MB are available, but memory_reserve_mb \
-         keeps {reserve_mb} MB free; free some memory, or restart the service with the new model"
-    )]
-    NoMemory {
-        /// Its folder, or that it is the built-in model.
-        source_name: String,
-        /// In MB.
-        needed_mb: u64,
-        /// In MB.
-        available_mb: u64,
-        /// In MB.
-        reserve_mb: u64,
-    },
-    /// Its engines do not fit in memory beside those of the served version, and taking the devices
-    /// one after another did not work either.
-    #[error(
-        "replica {replica} of {of} of the new version is not served, so the old one still is: \
-         {source}"
-    )]
-    Rolling {
-        /// The replica, from 1.
-        replica: usize,
-        /// The number of replicas.
-        of: usize,
-        /// The cause.
-        source: Box<dyn Error + Send + Sync>,
-    },
-    /// Its engine does not answer the trial query.
-    #[error("the new engine failed its trial query: {0}")]
-    Trial(#[from] NotReady),
-    /// The thread that loads it did not start, or panicked.
-    #[error("the model could not be loaded: {0}; see the log")]
-    Broken(#[source] io::Error),
-}
-
-impl LoadError {
-    /// Whether it is a mistake in the settings: they are invalid, or name a folder that does not
-    /// exist or is not the right one. A damaged file is no such mistake.
-    pub fn is_of_settings(&self) -> bool {
-        use HeadError::{NotAHead, OtherModel};
-        matches!(
-            self,
-            Self::Settings(_) | Self::NoModel(_) | Self::Head(NotAHead { .. } | OtherModel { .. })
-        )
-    }
-}
-
-impl From<ConfigError> for LoadError {
-    fn from(error: ConfigError) -> Self {
-        Self::Settings(Box::new(error))
-    }
-}
 
 /// A model whose engines have been made, or at least the first.
 pub(super) struct Started {
@@ -185,15 +100,30 @@ impl Loader {
     /// belongs to none of these models.
     pub fn load(&self, config: &Config) -> Result<ModelSet, LoadError> {
         let mut models = Vec::new();
-        for (source, model) in config.sources().iter().zip(open_all(config)?) {
-            if let Err(why) = check_memory(&model, source, config) {
+        for (source, opened) in open_all(config, Access::Write)? {
+            if let Err(why) = check_memory(&opened, &source, config) {
                 warn!("{why}");
             }
-            let makers = self.makers(&model, config, None)?;
-            let started = self.start_engines(model, config, makers, false, Until::All)?;
+            let makers = self.makers(&opened, config, None)?;
+            let started = self.start_engines(opened, config, makers, false, Until::All)?;
             models.push(self.watched(started));
         }
         Ok(ModelSet::new(models))
+    }
+
+    /// Starts the engines of a table beside the models that are served.
+    ///
+    /// # Errors
+    /// If there is not enough memory, or an engine does not start.
+    pub(super) fn start_table(
+        &self,
+        source: &ModelSource,
+        opened: Opened,
+        config: &Config,
+    ) -> Result<Started, LoadError> {
+        check_memory(&opened, source, config)?;
+        let makers = self.makers(&opened, config, None)?;
+        self.start_beside(opened, config, makers, Until::All)
     }
 
     /// Verifies an opened model while the service runs: every checksum matches, and there is enough
@@ -204,13 +134,12 @@ impl Loader {
     pub(super) fn verify_while_running(
         &self,
         source: &ModelSource,
-        model: Arc<ModelStore>,
+        opened: Opened,
         config: &Config,
         served: Option<&ServedModel>,
-    ) -> Result<Option<Arc<ModelStore>>, LoadError> {
-        let is_unchanged = |served: &&ServedModel| {
-            served.model.version() == model.version() && served.readiness.damaged_files() == 0
-        };
+    ) -> Result<Option<Opened>, LoadError> {
+        let is_unchanged =
+            |served: &&ServedModel| served.is_of(&opened) && served.readiness.damaged_files() == 0;
         if let Some(served) = served.filter(is_unchanged) {
             let mut heads = heads::open(&served.model, config)?;
             in_background(|| heads::verify(&heads, || true)).map_err(LoadError::Broken)??;
@@ -219,11 +148,12 @@ impl Loader {
             served.heads.store(Arc::new(heads));
             return Ok(None);
         }
-        let heads = heads::open(&model, config)?;
-        check_memory(&model, source, config)?;
+        let model = &opened.model;
+        let heads = heads::open(model, config)?;
+        check_memory(&opened, source, config)?;
         let verify = || model.verify(|_| ()).and_then(|()| heads::verify(&heads, || true));
         in_background(verify).map_err(LoadError::Broken)??;
-        Ok(Some(model))
+        Ok(Some(opened))
     }
 
     /// Starts a model's engines beside those that are served. Returns once those that `until` names
@@ -234,13 +164,13 @@ impl Loader {
     /// If one of these engines does not start, or the answer is wrong.
     pub(super) fn start_beside(
         &self,
-        model: Arc<ModelStore>,
+        opened: Opened,
         config: &Config,
         makers: Makers,
         until: Until,
     ) -> Result<Started, LoadError> {
         let awaited = if until == Until::First { 1 } else { makers.each.len() };
-        let started = self.start_engines(model, config, makers, true, until)?;
+        let started = self.start_engines(opened, config, makers, true, until)?;
         (0..awaited).for_each(|replica| started.until_warm(replica));
         let served = &started.served;
         self.timer.block_on(served.readiness.check(&served.queue, &[]))?;
@@ -250,18 +180,22 @@ impl Loader {
     /// The makers of a model's engines. It replaces `before`, if that is there.
     pub(super) fn makers(
         &self,
-        model: &Arc<ModelStore>,
+        opened: &Opened,
         config: &Config,
         before: Option<&ServedModel>,
     ) -> Result<Makers, LoadError> {
-        let placement = config.placement_of(model.name());
+        let placement = config.placement_of(opened.model.name());
         let replaces = before.and_then(|before| before.placed.as_ref());
-        Ok((self.make_engines)(model, placement, replaces)?)
+        let makers = (self.make_engines)(&opened.model, placement, replaces)?;
+        Ok(match &opened.live {
+            Some(live) => live.makers(makers, config.threads),
+            None => makers,
+        })
     }
 
     fn start_engines(
         &self,
-        model: Arc<ModelStore>,
+        opened: Opened,
         config: &Config,
         Makers { each: makers, placed }: Makers,
         beside_others: bool,
@@ -295,15 +229,15 @@ impl Loader {
         let (queue, workers) = queue::start(limits, max_batch, &self.timer, until, within, makers)
             .map_err(EngineStartError::from)?;
         info!(
-            model = model.name(),
+            model = opened.model.name(),
             engine = workers.description().name,
             detail = workers.description().detail,
             replicas,
             "the engine is ready"
         );
         let timeout = Duration::from_millis(config.readiness_timeout_ms);
-        let own = heads::open(&model, config)?;
-        let served = ServedModel::new(model, own, queue, &workers, placed, timeout);
+        let own = heads::open(&opened.model, config)?;
+        let served = ServedModel::new(opened, own, queue, &workers, placed, timeout);
         warm::warm(&served, &served.heads.load());
         let lost = Box::pin(workers.lost());
         let mut engines = self.engines.lock().expect("nothing panics while it holds this lock");
@@ -341,90 +275,4 @@ impl Loader {
         let left = || until.saturating_duration_since(Instant::now());
         engines.into_iter().all(|engine| engine.join(left()))
     }
-}
-
-/// Opens the models and the heads of the settings, without an engine.
-///
-/// # Errors
-/// If a folder is not a valid model or head, or a head belongs to none of these models.
-pub fn check(config: &Config) -> Result<(), LoadError> {
-    for model in open_all(config)? {
-        heads::open(&model, config)?;
-    }
-    Ok(())
-}
-
-/// Opens the models of the settings, and checks that each head was made for one of them.
-fn open_all(config: &Config) -> Result<Vec<Arc<ModelStore>>, LoadError> {
-    let open_one = |source: &ModelSource| {
-        let opened = open(source, config).map(Arc::new);
-        opened.map_err(|why| match why {
-            ModelError::NotAModel { ref path, .. } if source.folder.as_ref() == Some(path) => {
-                LoadError::NoModel(why)
-            }
-            why => why.into(),
-        })
-    };
-    let models = config.sources().iter().map(open_one).collect::<Result<Vec<_>, _>>()?;
-    heads::check_models(config, models.iter().map(|model| &**model))?;
-    Ok(models)
-}
-
-/// Opens a model, under its name.
-pub(super) fn open(source: &ModelSource, config: &Config) -> Result<ModelStore, ModelError> {
-    let started = Instant::now();
-    let model = match &source.folder {
-        Some(folder) => ModelStore::open(folder)?,
-        None => demo::open(&config.cache_dir)?,
-    };
-    let model = match &source.name {
-        Some(name) => model.named(name),
-        None => model,
-    };
-    info!(
-        model = model.name(),
-        version = model.version(),
-        rows = model.rows(),
-        dim = model.dim(),
-        milliseconds = started.elapsed().as_micros() as f64 / 1e3,
-        "opened the model"
-    );
-    Ok(model)
-}
-
-fn check_memory(
-    model: &ModelStore,
-    source: &ModelSource,
-    config: &Config,
-) -> Result<(), LoadError> {
-    const MB: u64 = 1_000_000;
-    let Some(available) = available_memory() else {
-        return Ok(());
-    };
-    let (needed, reserve) = (needed_memory(model), config.memory_reserve_mb.saturating_mul(MB));
-    if needed.saturating_add(reserve) <= available {
-        return Ok(());
-    }
-    Err(LoadError::NoMemory {
-        source_name: source
-            .folder
-            .as_ref()
-            .map_or_else(|| "the built-in model".to_owned(), |folder| folder.display().to_string()),
-        needed_mb: needed.div_ceil(MB),
-        available_mb: available / MB,
-        reserve_mb: config.memory_reserve_mb,
-    })
-}
-
-/// Bytes of memory that another model needs: its files, which are mapped, the derived table of its
-/// engine, with a byte for each component, or two of them with attributes, the indexes of its
-/// attributes, and the sets of its filters.
-fn needed_memory(model: &ModelStore) -> u64 {
-    let (rows, dim) = (model.rows() as u64, model.dim() as u64);
-    let (header, rounded_dim) = (model.header(), dim.next_multiple_of(64));
-    let files = rows * (4 * dim + 16) + header.words_bytes + header.index_bytes;
-    let attributes = model.attributes().map_or(0, |all| all.bytes() + all.all_index_bytes());
-    let of_filters = FilterSets::most_bytes_for(model) as u64;
-    let tables = if model.attributes().is_some() { 2 } else { 1 };
-    files + attributes + tables * rows * (rounded_dim + 64) + of_filters
 }

@@ -5,21 +5,29 @@
 //! has ended.
 
 mod call;
+mod error;
 mod heads;
 mod load;
 mod one;
+mod opened;
+mod pinned;
+mod pins;
 mod readiness;
 mod reload;
 mod rolling;
 mod served;
 mod service;
 mod set;
+mod tables;
 mod verification;
 mod warm;
+mod writer;
 
+pub use error::LoadError;
 pub use heads::{ServedHead, find_head, without_checksum};
-pub use load::{LoadError, Loader, MakeEngines, check, one_engine};
+pub use load::{Loader, MakeEngines, one_engine};
 pub use one::OneModel;
+pub use opened::check;
 pub use readiness::NotReady;
 pub use reload::{
     Outcome, ReadSettings, ReloadError, ReloadFiles, Reloaded, ReloadedModel, Reloader,
@@ -30,7 +38,9 @@ pub use service::{BuildInfo, Service, Timeouts};
 pub use set::{ModelSet, Models};
 
 pub(crate) use call::{Call, NotMilliseconds};
+pub(crate) use pinned::{Pinned, tag_with};
 pub(crate) use set::View;
+pub(crate) use writer::{Write, WriteError, Writer};
 
 /// A model with the reference engine.
 #[cfg(test)]
@@ -45,5 +55,5 @@ pub(crate) fn for_tests(model: kindred::ModelStore) -> ServedModel {
     let started = kindred::queue::start(limits, max_batch_queries, &timer, until, None, makers);
     let (queue, workers) = started.unwrap();
     let readiness_timeout = std::time::Duration::from_secs(5);
-    ServedModel::new(model, Vec::new(), queue, &workers, None, readiness_timeout)
+    ServedModel::new(model.into(), Vec::new(), queue, &workers, None, readiness_timeout)
 }

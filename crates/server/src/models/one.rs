@@ -9,7 +9,7 @@ use kindred::live::Live;
 use kindred::live::changes::{Access, ChangeOptions};
 use kindred::{ModelError, ModelStore};
 
-use super::{LoadError, ServedHead, heads, load};
+use super::{LoadError, ServedHead, heads, opened};
 use crate::config::{Config, ModelSource, ServeFlags};
 use kindred::device::Placement;
 use kindred::heads::{HeadKind, about};
@@ -28,7 +28,7 @@ impl OneModel {
     /// # Errors
     /// If the settings, the model's folder or a head's description can't be used.
     pub fn open(flags: &ServeFlags) -> Result<Self, LoadError> {
-        let open = |source: &ModelSource, config: &Config| Ok(load::open(source, config)?.into());
+        let open = |source: &ModelSource, config: &Config| Ok(opened::open(source, config)?.into());
         Self::open_by(flags, open)
     }
 
@@ -39,7 +39,7 @@ impl OneModel {
     pub fn open_with_changes(flags: &ServeFlags) -> Result<(Self, Option<Live>), LoadError> {
         let mut live = None;
         let one = Self::open_by(flags, |source, config| {
-            match (load::open(source, config), &source.folder) {
+            match (opened::open(source, config), &source.folder) {
                 (Err(ModelError::HasChanges { .. }), Some(folder)) => {
                     let options =
                         ChangeOptions { access: Access::Read, ..ChangeOptions::default() };

@@ -10,12 +10,13 @@ use serde::Serialize;
 use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
 use tracing::{error, info, warn};
 
+use super::opened::Opened;
 use super::verification::verify_in_background;
-use super::{LoadError, Loader, ModelSet, Models, ServedModel, heads, load, rolling};
+use super::{LoadError, Loader, ModelSet, Models, ServedModel, heads, opened, rolling, tables};
 use crate::config::{Config, ConfigError, ModelSource};
 use crate::observe::Reloadable;
+use kindred::live::changes::Access;
 use kindred::queue::{EngineLost, Until};
-use kindred::{ModelError, ModelStore};
 
 /// Reads the settings again on each call.
 pub type ReadSettings = Box<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;
@@ -50,6 +51,9 @@ pub enum ReloadError {
     /// The settings can't be used.
     #[error(transparent)]
     Settings(#[from] ConfigError),
+    /// The folder of tables can't be listed.
+    #[error(transparent)]
+    Tables(Box<LoadError>),
     /// A head fits none of the models in the settings, or that can't be known.
     #[error(transparent)]
     Head(Box<LoadError>),
@@ -237,7 +241,7 @@ impl Reloader {
         let reloads = self.models.service().observer.reloads();
         match error {
             ReloadError::InProgress | ReloadError::Files(_) => {}
-            ReloadError::Head(why) => reloads.count_failure(of(why)),
+            ReloadError::Head(why) | ReloadError::Tables(why) => reloads.count_failure(of(why)),
             ReloadError::Models { failed, .. } => {
                 failed.iter().for_each(|(_, why)| reloads.count_failure(of(why)));
             }
@@ -258,15 +262,13 @@ impl Reloader {
             warn!("changed settings need a restart to take effect: {}", needs_restart.join(", "));
         }
         let sources = config.sources();
-        let opened = open(&sources, &config)?;
+        let opened = open(&sources, self.models.current().models(), &config)?;
         let mut reloaded = Vec::new();
         let mut failed = Vec::new();
         let mut wanted: Vec<Arc<ServedModel>> = Vec::new();
         for (source, opened) in sources.iter().zip(opened) {
             let started = Instant::now();
-            let result = opened
-                .map_err(LoadError::from)
-                .and_then(|model| self.reload_one(source, model, &config));
+            let result = opened.and_then(|opened| self.reload_one(source, opened, &config));
             match result {
                 Ok((served, outcome)) => {
                     reloaded.push(ReloadedModel {
@@ -278,6 +280,25 @@ impl Reloader {
                     wanted.push(served);
                 }
                 Err(why) => failed.push((source.expected_name(), why)),
+            }
+        }
+        for (name, folder) in
+            tables::found(&config).map_err(|why| ReloadError::Tables(why.into()))?
+        {
+            let started = Instant::now();
+            let source = ModelSource { name: Some(name.clone()), folder: Some(folder) };
+            let result = self.reload_table(&source, &config, &wanted);
+            match result {
+                Ok((served, outcome)) => {
+                    reloaded.push(ReloadedModel {
+                        name,
+                        outcome,
+                        version: Some(served.model.version().to_owned()),
+                        seconds: started.elapsed().as_secs_f64(),
+                    });
+                    wanted.push(served);
+                }
+                Err(why) => failed.push((name, why)),
             }
         }
         if !failed.is_empty() {
@@ -301,27 +322,47 @@ impl Reloader {
         Ok(Reloaded { models: reloaded, files, needs_restart })
     }
 
+    /// A table of the folder of tables, which is served on if it is; otherwise it is opened.
+    fn reload_table(
+        &self,
+        source: &ModelSource,
+        config: &Config,
+        others: &[Arc<ServedModel>],
+    ) -> Result<(Arc<ServedModel>, Outcome), LoadError> {
+        let (name, folder) = (source.expected_name(), source.folder.clone().unwrap_or_default());
+        if others.iter().any(|other| other.name() == name) {
+            return Err(LoadError::NameTaken { name, folder });
+        }
+        let current = self.models.current();
+        if let Some(served) = current.named(&name).filter(|served| served.writer.is_some()) {
+            return Ok((served.clone(), Outcome::Unchanged));
+        }
+        let opened = opened::open_table(&name, &folder, Access::Write)?;
+        let started = self.loader.start_table(source, opened, config)?;
+        Ok((self.loader.watched(started), Outcome::Loaded))
+    }
+
     /// Loads a model and serves it immediately, so that the model it replaces can be freed.
     fn reload_one(
         &self,
         source: &ModelSource,
-        model: Arc<ModelStore>,
+        opened: Opened,
         config: &Config,
     ) -> Result<(Arc<ServedModel>, Outcome), LoadError> {
         let current = self.models.current();
         let before = current.named(&source.expected_name());
         let served = before.map(|before| &**before);
-        let Some(model) = self.loader.verify_while_running(source, model, config, served)? else {
+        let Some(opened) = self.loader.verify_while_running(source, opened, config, served)? else {
             let unchanged = before.expect("only a model that is served can be unchanged").clone();
             return Ok((unchanged, Outcome::Unchanged));
         };
-        let makers = self.loader.makers(&model, config, served);
-        let started =
-            makers.and_then(|all| self.loader.start_beside(model.clone(), config, all, Until::All));
+        let makers = self.loader.makers(&opened, config, served);
+        let started = makers
+            .and_then(|all| self.loader.start_beside(opened.clone(), config, all, Until::All));
         let served = match started {
             Ok(started) => self.loader.watched(started),
             Err(no_memory) if rolling::is_worth_trying(&no_memory, served) => {
-                let served = rolling::swap(&self.loader, &self.models, current, model, config)?;
+                let served = rolling::swap(&self.loader, &self.models, current, opened, config)?;
                 return Ok((served, Outcome::Loaded));
             }
             Err(why) => return Err(why),
@@ -345,19 +386,23 @@ fn needing_restart(started: &Config, now: &Config) -> Vec<&'static str> {
     names
 }
 
-type Opened = Result<Arc<ModelStore>, ModelError>;
-
 /// Opens models, and checks that each head of the settings was made for one of them: otherwise a
 /// reload would drop it, and its callers would lose their answers. If a model can't be opened, that
-/// is not known.
-fn open(sources: &[ModelSource], config: &Config) -> Result<Vec<Opened>, ReloadError> {
-    let opened = sources.iter().map(|source| load::open(source, config).map(Arc::new));
+/// is not known. Of those that are `served`, tables are served on.
+fn open(
+    sources: &[ModelSource],
+    served: &[Arc<ServedModel>],
+    config: &Config,
+) -> Result<Vec<Result<Opened, LoadError>>, ReloadError> {
+    let opened = sources.iter().map(|source| opened::open_with_changes(source, config));
     if config.head.is_empty() {
         return Ok(opened.collect());
     }
     let failed = |why: LoadError| ReloadError::Head(Box::new(why));
-    let opened = opened.collect::<Result<Vec<_>, _>>().map_err(|why| failed(why.into()))?;
-    let models = opened.iter().map(|model| &**model);
+    let opened = opened.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    let tables = served.iter().filter(|served| served.writer.is_some());
+    let tables = tables.map(|served| &*served.model);
+    let models = opened.iter().map(|opened| &*opened.model).chain(tables);
     heads::check_models(config, models).map_err(|why| failed(why.into()))?;
     Ok(opened.into_iter().map(Ok).collect())
 }

@@ -11,12 +11,13 @@ use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::time::Duration;
 
+use kindred::GpuError;
 use kindred::engines::{EngineStartError, Maker, Makers};
 use kindred::queue::{Replicas, Until};
-use kindred::{GpuError, ModelStore};
 use tracing::{info, warn};
 
 use super::load::Started;
+use super::opened::Opened;
 use super::{LoadError, Loader, ModelSet, Models, ServedModel};
 use crate::config::Config;
 
@@ -111,19 +112,19 @@ pub(super) fn swap(
     loader: &Loader,
     models: &Models,
     current: Arc<ModelSet>,
-    model: Arc<ModelStore>,
+    opened: Opened,
     config: &Config,
 ) -> Result<Arc<ServedModel>, LoadError> {
-    let before = current.named(model.name()).expect("is_worth_trying said so");
+    let before = current.named(opened.model.name()).expect("is_worth_trying said so");
     let old = before.replicas.clone();
-    let (number, name) = (old.number(), model.name().to_owned());
+    let (number, name) = (old.number(), opened.model.name().to_owned());
     let within = Duration::from_millis(config.engine_hang_timeout_ms);
     let failed = |replica: usize, source: Reason| LoadError::Rolling {
         replica: replica + 1,
         of: number,
         source,
     };
-    let Makers { each, placed } = loader.makers(&model, config, Some(before))?;
+    let Makers { each, placed } = loader.makers(&opened, config, Some(before))?;
     if each.len() != number {
         let reason = format!("the new version has {} replicas", each.len());
         return Err(failed(0, reason.into()));
@@ -140,7 +141,7 @@ pub(super) fn swap(
     let first = || -> Result<Started, Reason> {
         old.retire(0, within)?;
         turns.begin(0);
-        Ok(loader.start_beside(model, config, makers, Until::First)?)
+        Ok(loader.start_beside(opened, config, makers, Until::First)?)
     };
     let started = match first() {
         Ok(started) => started,

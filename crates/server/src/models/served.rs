@@ -11,11 +11,17 @@ use kindred::attributes::Attributes;
 use kindred::background::start_in_background;
 use kindred::contract::EngineDescription;
 
+use super::Writer;
 use super::heads::ServedHead;
+use super::opened::Opened;
+#[cfg(test)]
+use super::pinned::Pinned;
+use super::pins::Pins;
 use super::readiness::Readiness;
 use crate::observe::EngineFigures;
 use kindred::filter::FilterSets;
 use kindred::heads::Tokenised;
+use kindred::live::Live;
 use kindred::placement::Placed;
 use kindred::queue::{DeviceThreads, QueueHandle, Replicas};
 
@@ -24,8 +30,12 @@ use kindred::queue::{DeviceThreads, QueueHandle, Replicas};
 pub struct ServedModel {
     // Dropped in this order, so that the engine's thread holds the table last and frees its memory,
     // instead of a thread that others wait for.
-    /// Table and words.
+    /// Table and words; the base of a table whose rows change.
     pub model: Arc<ModelStore>,
+    /// The table, if its rows change.
+    pub live: Option<Arc<Live>>,
+    /// Commits changes of the table, if it may be changed here.
+    pub(crate) writer: Option<Arc<Writer>>,
     /// The sets of rows that filters have made.
     pub(crate) sets: FilterSets,
     pub(crate) queue: QueueHandle,
@@ -44,6 +54,8 @@ pub struct ServedModel {
     /// Which GPUs they use, if several were given.
     pub(crate) placed: Option<Placed>,
     pub(crate) text_counts: TextCounts,
+    /// Positions of the table that are read page by page.
+    pub(crate) pins: Pins,
 }
 
 /// Texts for heads: those of which something was left out, and those that were expanded.
@@ -100,7 +112,7 @@ impl ServedModel {
     /// A model with its heads, and the queue in front of its engines, which `engines` runs.
     /// `readiness_timeout` bounds a readiness check.
     pub(super) fn new(
-        model: Arc<ModelStore>,
+        Opened { model, live, writer }: Opened,
         heads: Vec<ServedHead>,
         queue: QueueHandle,
         engines: &DeviceThreads,
@@ -126,11 +138,33 @@ impl ServedModel {
             engine: engines.description().clone(),
             replicas: engines.replicas().clone(),
             text_counts: TextCounts::default(),
+            pins: Pins::default(),
             placed,
             beginning,
             model,
+            live,
+            writer,
             queue,
         }
+    }
+
+    /// The model without a position: as it is before any of its rows change.
+    #[cfg(test)]
+    pub(crate) fn pinned(&self) -> Pinned<'_> {
+        Pinned::new(self, None)
+    }
+
+    /// Number of rows that are there now.
+    pub fn rows(&self) -> usize {
+        self.live.as_ref().map_or_else(|| self.model.rows(), |live| live.now().live_rows())
+    }
+
+    /// Whether it is the same model, at the same position if its rows change.
+    pub(super) fn is_of(&self, opened: &Opened) -> bool {
+        let position =
+            |live: &Option<Arc<Live>>| live.as_ref().map_or(0, |live| live.now().position());
+        self.model.version() == opened.model.version()
+            && position(&self.live) == position(&opened.live)
     }
 
     /// The name that it is served under.
@@ -145,7 +179,7 @@ impl ServedModel {
         let has_heads = !self.heads.load().is_empty();
         EngineFigures {
             model: self.name().to_owned(),
-            rows: self.model.rows(),
+            rows: self.rows(),
             dim: self.model.dim(),
             bytes: bytes as u64,
             damaged_files: self.readiness.damaged_files(),

@@ -43,6 +43,8 @@ pub struct Service {
     /// Threads for long work that needs no engine.
     pub(crate) workers: Workers,
     pub(crate) build: BuildInfo,
+    /// Whether callers have API keys; without them, everybody may change rows.
+    pub(crate) has_keys: bool,
     draining: AtomicBool,
 }
 
@@ -53,7 +55,8 @@ impl fmt::Debug for Service {
 }
 
 impl Service {
-    /// Starts the threads for work that would delay other requests.
+    /// Starts the threads for work that would delay other requests. `has_keys` says whether callers
+    /// have API keys.
     ///
     /// # Errors
     /// If the system has no threads left.
@@ -63,10 +66,20 @@ impl Service {
         traces: Traces,
         memory: Arc<Memory>,
         build: BuildInfo,
+        has_keys: bool,
     ) -> io::Result<Arc<Self>> {
         let workers = Workers::start(give_way_a_little)?;
         let draining = AtomicBool::new(false);
-        Ok(Arc::new(Self { timeouts, observer, traces, memory, workers, build, draining }))
+        Ok(Arc::new(Self {
+            timeouts,
+            observer,
+            traces,
+            memory,
+            workers,
+            build,
+            has_keys,
+            draining,
+        }))
     }
 
     /// Sends the traces that wait, for at most this time. Later ones are lost.

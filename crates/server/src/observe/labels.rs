@@ -16,9 +16,9 @@ pub(crate) const METHOD_COUNT: usize = METHODS.len() + 1;
 const METHODS: [&str; 7] = ["GET", "POST", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH"];
 
 /// Statuses that are counted separately, the most frequent first: they are searched in this order.
-const STATUSES: [u16; 29] = [
+const STATUSES: [u16; 32] = [
     200, 404, 429, 422, 400, 503, 504, 204, 206, 301, 302, 304, 307, 308, 401, 403, 405, 406, 408,
-    411, 412, 413, 414, 415, 417, 421, 431, 500, 501,
+    409, 410, 411, 412, 413, 414, 415, 417, 421, 431, 500, 501, 507,
 ];
 
 /// Number of statuses that are counted separately, including `other`.

@@ -115,8 +115,9 @@ pub struct RowJson<'a> {
     pub row: Option<u32>,
     /// Its key.
     pub key: &'a str,
-    /// Its components.
-    pub vector: &'a [f32],
+    /// Its components, if they are told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vector: Option<&'a [f32]>,
     /// Its bias, under the dot product.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bias: Option<f32>,
@@ -137,7 +138,7 @@ impl<'a> RowJson<'a> {
             let value = serde_json::to_value(&*value?).expect("values become JSON");
             Some((name.to_owned(), value))
         });
-        Self { row: None, key, vector, bias, attributes: attributes.collect() }
+        Self { row: None, key, vector: Some(vector), bias, attributes: attributes.collect() }
     }
 }
 

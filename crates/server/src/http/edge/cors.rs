@@ -26,12 +26,14 @@ pub(super) fn layer(origins: &[String]) -> Result<Option<CorsLayer>, ConfigError
     Ok(Some(
         CorsLayer::new()
             .allow_origin(allowed)
-            .allow_methods([Method::GET, Method::HEAD, Method::POST])
+            .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::DELETE])
             .allow_headers([
                 CONTENT_TYPE,
                 AUTHORIZATION,
                 IF_NONE_MATCH,
                 ours("request-timeout-ms"),
+                ours("idempotency-key"),
+                ours("min-position"),
                 request_id.clone(),
             ])
             .expose_headers([server_timing::NAME, ETAG, request_id, RETRY_AFTER])

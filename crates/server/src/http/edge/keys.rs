@@ -1,8 +1,8 @@
 //! API keys: who may use the service.
 //!
-//! A keys file has one key per line, as `HASH NAME` or `HASH NAME admin`: the BLAKE3 hash of the
-//! key in hexadecimal, the name of its owner, and whether it may also change the service. `#`
-//! begins a comment. A fast hash is right here: keys have 256 random bits, which nobody can guess
+//! A keys file has one key per line, as `HASH NAME`, `HASH NAME write` or `HASH NAME admin`: the
+//! BLAKE3 hash of the key in hexadecimal, the name of its owner, and whether it may also change rows,
+//! or the service and all tables. `#` begins a comment. A fast hash is right here: keys have 256 random bits, which nobody can guess
 //! at any speed. (For passwords it would be wrong.)
 
 use std::fmt::Write;
@@ -27,8 +27,20 @@ const PREFIX: &str = "kindred_";
 pub struct Caller {
     /// The owner's name in the keys file.
     pub name: Arc<str>,
-    /// Whether the key may change the service.
-    pub is_admin: bool,
+    /// What the key is good for.
+    pub rights: Rights,
+}
+
+/// What a key is good for. Each has the rights of those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Rights {
+    /// To ask.
+    #[default]
+    Ask,
+    /// To change rows.
+    Write,
+    /// To change the service and its tables.
+    Admin,
 }
 
 /// Checks that a request came with an admin key.
@@ -37,7 +49,7 @@ pub struct Caller {
 /// `forbidden` if it did not, or if there are no keys at all.
 pub(in crate::http) fn require_admin(extensions: &Extensions) -> Result<(), ApiError> {
     match extensions.get::<Caller>() {
-        Some(caller) if caller.is_admin => Ok(()),
+        Some(caller) if caller.rights == Rights::Admin => Ok(()),
         Some(_) => Err(ApiError::Forbidden {
             reason: "this needs an admin key, and the key sent is not one: create one with `kindred api-key \
                  NAME --admin`",
@@ -46,6 +58,20 @@ pub(in crate::http) fn require_admin(extensions: &Extensions) -> Result<(), ApiE
             reason: "this needs an admin key: create one with `kindred api-key NAME --admin`, add the line \
                  that it prints to the file that the setting api_keys_file names, and send the key as \
                  Authorization: Bearer KEY",
+        }),
+    }
+}
+
+/// Checks that a request came with a key that may change rows.
+///
+/// # Errors
+/// `forbidden` if it did not.
+pub(in crate::http) fn require_write(extensions: &Extensions) -> Result<(), ApiError> {
+    match extensions.get::<Caller>() {
+        Some(caller) if caller.rights >= Rights::Write => Ok(()),
+        _ => Err(ApiError::Forbidden {
+            reason: "this needs a key that may change rows: create one with `kindred api-key NAME \
+                     --write`, and send it as Authorization: Bearer KEY",
         }),
     }
 }
@@ -214,22 +240,24 @@ fn parse_key<'a>(
              line that `kindred api-key NAME` prints"
     })?;
     let name = rest.next().ok_or("the hash must be followed by the name of the key's owner")?;
-    let is_admin = match rest.next() {
-        None => false,
-        Some("admin") => true,
-        Some(_) => return Err("only `admin` may follow the name; names have no spaces"),
+    let rights = match rest.next() {
+        None => Rights::Ask,
+        Some("write") => Rights::Write,
+        Some("admin") => Rights::Admin,
+        Some(_) => return Err("only `write` or `admin` may follow the name; names have no spaces"),
     };
     if rest.next().is_some() {
-        return Err("nothing may follow `admin`; write one key per line");
+        return Err("nothing may follow `write` or `admin`; write one key per line");
     }
-    Ok(Key { hash, caller: Caller { name: name.into(), is_admin }, account: Account::new() })
+    let caller = Caller { name: name.into(), rights };
+    Ok(Key { hash, caller, account: Account::new() })
 }
 
 /// A new key, and its line for the file.
 ///
 /// # Errors
 /// If the name is invalid, or the system has no randomness.
-pub fn make(name: &str, is_admin: bool) -> Result<(String, String), String> {
+pub fn make(name: &str, rights: Rights) -> Result<(String, String), String> {
     if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c.is_control() || c == '#') {
         return Err(format!(
             "`{name}` can't be used as a name in the keys file; use a name without spaces or #"
@@ -242,8 +270,12 @@ pub fn make(name: &str, is_admin: bool) -> Result<(String, String), String> {
     for byte in random {
         let _ = write!(key, "{byte:02x}");
     }
-    let admin = if is_admin { " admin" } else { "" };
-    let line = format!("{} {name}{admin}", blake3::hash(key.as_bytes()).to_hex());
+    let rights = match rights {
+        Rights::Ask => "",
+        Rights::Write => " write",
+        Rights::Admin => " admin",
+    };
+    let line = format!("{} {name}{rights}", blake3::hash(key.as_bytes()).to_hex());
     Ok((key, line))
 }
 
@@ -269,15 +301,23 @@ mod tests {
     #[test]
     fn each_key_of_the_file_opens_and_nothing_else() {
         let ((one, line_one), (two, line_two)) =
-            (make("one", false).unwrap(), make("two", true).unwrap());
-        let (_file, keys) = keys_of(&format!("# ours\n\n{line_one} # of one\n{line_two}\n"));
-        for (key, name, is_admin) in [(&one, "one", false), (&two, "two", true)] {
+            (make("one", Rights::Ask).unwrap(), make("two", Rights::Admin).unwrap());
+        let (three, line_three) = make("three", Rights::Write).unwrap();
+        let (_file, keys) =
+            keys_of(&format!("# ours\n\n{line_one} # of one\n{line_two}\n{line_three}\n"));
+        let all = [
+            (&one, "one", Rights::Ask),
+            (&two, "two", Rights::Admin),
+            (&three, "three", Rights::Write),
+        ];
+        for (key, name, rights) in all {
             for scheme in ["Bearer ", "bearer ", "BEARER  "] {
                 let mut asked = request("/nearest", Some(&format!("{scheme}{key}")));
                 keys.check(&mut asked).unwrap();
-                let caller = Caller { name: name.into(), is_admin };
+                let caller = Caller { name: name.into(), rights };
                 assert_eq!(asked.extensions().get(), Some(&caller));
-                assert_eq!(require_admin(asked.extensions()).is_ok(), is_admin);
+                assert_eq!(require_admin(asked.extensions()).is_ok(), rights == Rights::Admin);
+                assert_eq!(require_write(asked.extensions()).is_ok(), rights != Rights::Ask);
             }
         }
         let hash = line_one.split(' ').next().unwrap();
@@ -301,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_byte_order_mark_is_not_part_of_the_first_line() {
-        let (key, line) = make("one", false).unwrap();
+        let (key, line) = make("one", Rights::Ask).unwrap();
         let (_file, keys) = keys_of(&format!("\u{feff}{line}\r\n"));
         assert!(keys.check(&mut request("/nearest", Some(&format!("Bearer {key}")))).is_ok());
     }
@@ -327,12 +367,13 @@ mod tests {
         let mut asked = request("/nearest", Some("Bearer whatever"));
         assert!(keys.check(&mut asked).is_ok());
         assert!(matches!(require_admin(asked.extensions()), Err(ApiError::Forbidden { .. })));
+        assert!(matches!(require_write(asked.extensions()), Err(ApiError::Forbidden { .. })));
     }
 
     #[test]
     fn a_reload_exchanges_the_keys_or_leaves_them_all() {
         let ((old, old_line), (new, new_line)) =
-            (make("a", false).unwrap(), make("a", false).unwrap());
+            (make("a", Rights::Ask).unwrap(), make("a", Rights::Ask).unwrap());
         let (file, keys) = keys_of(&old_line);
         let opens =
             |key: &str| keys.check(&mut request("/", Some(&format!("Bearer {key}")))).is_ok();
@@ -355,7 +396,7 @@ mod tests {
 
     #[test]
     fn bad_lines_are_errors_that_say_which_and_why() {
-        let (key, line) = make("a", false).unwrap();
+        let (key, line) = make("a", Rights::Ask).unwrap();
         for (content, number, said) in [
             (format!("{line}\n\n{key} b"), Some(3), "a key instead of its hash"),
             (line.split(' ').next().unwrap().to_owned(), Some(1), "followed by the name"),
@@ -374,11 +415,11 @@ mod tests {
     #[test]
     fn names_that_a_line_can_not_hold_are_refused() {
         for name in ["", "a b", "a#b", "a\n", "\t"] {
-            assert!(make(name, false).is_err(), "{name:?}");
+            assert!(make(name, Rights::Ask).is_err(), "{name:?}");
         }
-        let (key, line) = make("søk", true).unwrap();
+        let (key, line) = make("søk", Rights::Admin).unwrap();
         assert_eq!(key.len(), PREFIX.len() + 64);
         assert!(parse(&line).is_ok());
-        assert_ne!(make("a", false).unwrap().0, make("a", false).unwrap().0);
+        assert_ne!(make("a", Rights::Ask).unwrap().0, make("a", Rights::Ask).unwrap().0);
     }
 }

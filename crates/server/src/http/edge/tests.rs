@@ -46,7 +46,7 @@ impl Files {
     }
 
     fn write_key(&self, name: &str) -> String {
-        let (key, line) = keys::make(name, false).unwrap();
+        let (key, line) = keys::make(name, keys::Rights::Ask).unwrap();
         fs::write(&self.keys, line).unwrap();
         key
     }

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use kindred::Error;
+use kindred::live::changes::ChangeError;
 use scheduler::SubmitError;
 use scheduler::account::Full;
+use tracing::error;
 
 use super::ApiError;
 use crate::http::parse::{found, invalid};
-use crate::models::NotMilliseconds;
+use crate::models::{NotMilliseconds, WriteError};
 use crate::workers::WorkError;
 
 impl From<WorkError> for ApiError {
@@ -21,6 +23,37 @@ impl From<WorkError> for ApiError {
                     "{waiting} requests are waiting for a thread; the maximum is {most}"
                 ),
             },
+        }
+    }
+}
+
+impl From<WriteError> for ApiError {
+    fn from(why: WriteError) -> Self {
+        match why {
+            WriteError::Expired => Self::DeadlinePassed,
+            WriteError::Panicked => Self::Internal,
+            WriteError::QueueFull { waiting, most } => Self::OverLimit {
+                reason: format!(
+                    "{waiting} changes are waiting to be written; the maximum is {most}"
+                ),
+            },
+            WriteError::Memory(full) => full.into(),
+            WriteError::Question(error) => error.into(),
+            WriteError::Bad(rows) => Self::BadRows { rows: rows.0.into() },
+            WriteError::Change(ChangeError::DiskFull { .. }) => Self::NoSpace,
+            WriteError::Change(ChangeError::TooManyRows { .. }) => Self::TooManyRows,
+            WriteError::Change(ChangeError::BadRequestKey { bytes }) => {
+                let expected = "a text of 1 to 255 bytes";
+                let found = Some(format!("one of {bytes} bytes"));
+                Self::invalid_value("Idempotency-Key", expected).with_found(found)
+            }
+            WriteError::Change(why @ ChangeError::RequestKeyReused { .. }) => {
+                Self::KeyReused { reason: why.to_string() }
+            }
+            WriteError::Change(why) => {
+                error!("a change was not written: {why}");
+                Self::NotWritten
+            }
         }
     }
 }

@@ -3,9 +3,11 @@
 
 mod from;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use kindred::live::changes::BadRow;
 use kindred::{Error, UnknownWord};
 
 use super::parse::other_names::did_you_mean;
@@ -85,6 +87,50 @@ pub(in crate::http) enum ApiError {
     NoSuchRoute { path: String, meant: Option<String> },
     #[error("there is no model `{name}`; models: {}", known.join(", "))]
     NoSuchModel { name: String, known: Vec<String> },
+    /// Nothing is served yet: tables are made while the service runs.
+    #[error("there is no model yet; make a table: POST /models")]
+    NoModels,
+    /// A row that is not there, or not any more.
+    #[error("the table has no row `{key}`")]
+    NoSuchRow { key: String },
+    /// Rows of a batch that was refused whole.
+    #[error("{}", all_bad(rows))]
+    BadRows { rows: Arc<[BadRow]> },
+    /// A model whose rows can't be changed here.
+    #[error(
+        "rows of `{model}` can't be changed here: only tables in the folder of the setting \
+         models_dir can (kindred serve --models-dir DIR)"
+    )]
+    NotWritable { model: String },
+    /// A position whose rows are not kept any more.
+    #[error(
+        "the rows at position {position} are not kept any more; list them from the beginning, \
+         without `after`"
+    )]
+    PositionGone { position: u64 },
+    /// The table has not had the position that the request asks for.
+    #[error(
+        "the table is at {found}, and the header Min-Position asks for {wanted}; retry in {} s, or \
+         ask the service that answered the change",
+        RETRY_POSITION
+    )]
+    PositionNotReached { found: String, wanted: String },
+    /// An idempotency key of another batch.
+    #[error("{reason}")]
+    KeyReused { reason: String },
+    #[error(
+        "there is no space left on the disk; nothing was changed: free some space and send the \
+         request again"
+    )]
+    NoSpace,
+    #[error("the table has no numbers left for so many rows; make a new one from its rows")]
+    TooManyRows,
+    /// A write or a sync failed.
+    #[error(
+        "the change was not written; the log of the service has the details. The table takes no \
+         changes until it is opened again if a sync failed"
+    )]
+    NotWritten,
     /// A head that is not served here, or none is.
     #[error("{reason}")]
     NoSuchHead { reason: String },
@@ -182,6 +228,16 @@ impl ApiError {
             Self::NoSuchRoute { .. } => (S::NOT_FOUND, "no_such_route"),
             Self::NoSuchModel { .. } => (S::NOT_FOUND, "no_such_model"),
             Self::NoSuchHead { .. } => (S::NOT_FOUND, "no_such_head"),
+            Self::NoModels => (S::NOT_FOUND, "no_such_model"),
+            Self::NoSuchRow { .. } => (S::NOT_FOUND, "no_such_row"),
+            Self::BadRows { .. } => (S::UNPROCESSABLE_ENTITY, "bad_rows"),
+            Self::NotWritable { .. } => (S::FORBIDDEN, "not_writable"),
+            Self::PositionGone { .. } => (S::GONE, "position_gone"),
+            Self::PositionNotReached { .. } => (S::SERVICE_UNAVAILABLE, "position_not_reached"),
+            Self::KeyReused { .. } => (S::CONFLICT, "idempotency_key_reused"),
+            Self::NoSpace => (S::INSUFFICIENT_STORAGE, "no_space"),
+            Self::TooManyRows => (S::UNPROCESSABLE_ENTITY, "too_many_rows"),
+            Self::NotWritten => (S::INTERNAL_SERVER_ERROR, "not_written"),
             Self::ReloadFailed { .. } => (S::UNPROCESSABLE_ENTITY, "reload_failed"),
             Self::ReloadInProgress => (S::CONFLICT, "reload_in_progress"),
             Self::MethodNotAllowed { .. } => (S::METHOD_NOT_ALLOWED, "method_not_allowed"),
@@ -205,6 +261,7 @@ impl ApiError {
             | Self::EngineRestarting { retry_after_seconds } => Some(*retry_after_seconds),
             // Only this pass failed; after a second there may be a new engine.
             Self::EngineFailed | Self::OverLimit { .. } => Some(1),
+            Self::PositionNotReached { .. } => Some(RETRY_POSITION),
             _ => None,
         }
     }
@@ -225,9 +282,28 @@ impl ApiError {
                 fault.to_string().len() + known.sum::<usize>()
             }
             Self::InQuery { error, .. } => error.bytes(),
+            Self::BadRows { rows } => {
+                rows.iter().map(|row| 2 * (row.key.len() + row.reason.len()) + 64).sum()
+            }
             _ => 0,
         }
     }
+}
+
+/// Seconds after which a position may be there.
+const RETRY_POSITION: u64 = 1;
+
+/// The first bad rows of a batch, and how many there are.
+fn all_bad(rows: &[BadRow]) -> String {
+    const NAMED: usize = 3;
+    let plural = if rows.len() == 1 { " is" } else { "s are" };
+    let named: Vec<String> = rows.iter().take(NAMED).map(BadRow::to_string).collect();
+    let more = match rows.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("; and {more} more, which `rows` names"),
+    };
+    let (bad, named) = (rows.len(), named.join("; "));
+    format!("{bad} row{plural} bad, so nothing was changed: {named}{more}")
 }
 
 /// The methods of an `Allow` header, in words.

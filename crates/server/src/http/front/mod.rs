@@ -2,6 +2,7 @@
 //! its span in the log and the guard against panics. Behind them are the handlers of routes.
 
 mod guard;
+mod min_position;
 mod traced;
 
 use std::convert::Infallible;
@@ -39,6 +40,9 @@ use scheduler::account::{Account, Full, Pool, Reservation};
 
 /// The header with which a client shortens the timeout of a request.
 const TIMEOUT: HeaderName = HeaderName::from_static("request-timeout-ms");
+
+/// The header with which a client asks for the rows at a position, or at a later one.
+const MIN_POSITION: HeaderName = HeaderName::from_static("min-position");
 
 /// The whole service over some models.
 #[derive(Clone)]
@@ -327,7 +331,9 @@ impl Connection {
             call = call.logged_in(log.clone());
         }
         if let Some(trace) = trace {
-            trace.of_model(traced::model(&call));
+            if call.has_model() {
+                trace.of_model(traced::model(&call));
+            }
             call = call.noted_in(trace.timeline().clone());
         }
         seen.latest = Some(call.latest());
@@ -337,7 +343,16 @@ impl Connection {
             Err(error) => Err(error),
             Ok((found, way)) => {
                 if found.is_of_a_model() {
+                    if !call.has_model() {
+                        return seen.beside(ApiError::NoModels.into_response());
+                    }
                     call.log_model();
+                }
+                if let Some(wanted) = headers.get(MIN_POSITION) {
+                    match Box::pin(min_position::reached(call, wanted)).await {
+                        Ok(reached) => call = reached,
+                        Err(error) => return seen.beside(error.into_response()),
+                    }
                 }
                 match way {
                     Way::Nearest => search::get(&call, headers, uri, query_string::nearest).await,
@@ -366,7 +381,7 @@ impl Connection {
         }
         let took = arrived.elapsed();
         seen.noted = Some((timing, took));
-        if routes::searches(route) {
+        if routes::searches(route) && call.has_model() {
             server_timing::write(&mut response, &call.engine, timing, took);
         }
         seen.beside(response)

@@ -211,6 +211,17 @@ impl Received {
         Array::read(self.bytes())
     }
 
+    /// The text of the body, which must be in one piece, if it is declared as JSON lines.
+    pub(in crate::http) fn json_lines(&self) -> Result<Option<&str>, ApiError> {
+        if !negotiation::is_json_lines(&self.headers) {
+            return Ok(None);
+        }
+        let text = std::str::from_utf8(self.bytes());
+        let text = text.map_err(|_| ApiError::NotUtf8 { what: "the body".to_owned() })?;
+        // Some programs put a byte order mark before UTF-8.
+        Ok(Some(text.strip_prefix('\u{feff}').unwrap_or(text)))
+    }
+
     /// Parses the body, which must be in one piece, and refuses any query parameter. Faults are
     /// found in the documented order.
     pub(in crate::http) fn parse<'a, B: JsonBody<'a>>(&'a self) -> Result<B, ApiError> {
@@ -234,7 +245,7 @@ impl Received {
 fn shape(call: &Call) -> (usize, usize) {
     let heads = call.heads.load();
     let of_terms = heads.iter().filter_map(|one| one.head.terms_folder()).map(|terms| terms.rows());
-    (of_terms.fold(call.model.rows(), usize::max), call.model.dim())
+    (of_terms.fold(call.rows().count(), usize::max), call.model.dim())
 }
 
 /// About how many tests the filters of a body or of a query string have. `name` is what stands

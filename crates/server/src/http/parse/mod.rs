@@ -20,6 +20,7 @@ pub(super) mod limits;
 pub(super) mod negotiation;
 pub(super) mod other_names;
 pub(super) mod query_string;
+pub(super) mod rows;
 pub(super) mod targets;
 pub(super) mod texts;
 
@@ -66,6 +67,14 @@ pub(super) fn expected(field: &str) -> &'static str {
         ("limit", _) => option("k"),
         ("with_vector", _) => option("with_vectors"),
         ("Request-Timeout-Ms", _) => option("timeout_ms"),
+        ("rows", false) => "a list of 1 to 65536 rows, each an object {\"key\", \"vector\"}",
+        ("rows", true) => "an object {\"key\", \"vector\", \"attributes\"}",
+        ("keys", false) => "a list of 1 to 65536 keys",
+        ("keys", true) => "a string",
+        ("on_error", _) => "`refuse` or `skip`",
+        ("durability", _) => "`synced` or `none`",
+        ("after", _) => "the `next` of the page before",
+        ("Min-Position", _) => "VERSION/POSITION, as the answer to a change has them",
         ("queries", _) => "a list of 1 to 1024 queries",
         (name, _) => option(name),
     }

@@ -107,6 +107,14 @@ pub(in crate::http) fn is_npy(headers: &HeaderMap) -> bool {
     declared(headers).is_some_and(|found| found.essence() == NPY)
 }
 
+/// Whether the body is declared as JSON lines, by one of the names that they have.
+pub(in crate::http) fn is_json_lines(headers: &HeaderMap) -> bool {
+    const NAMES: [&str; 5] = ["x-ndjson", "ndjson", "jsonl", "x-jsonlines", "json-lines"];
+    declared(headers).is_some_and(|declared| {
+        declared.ty == names::APPLICATION && NAMES.contains(&declared.subty.as_str())
+    })
+}
+
 /// The coding of the body, such as gzip, by its `Content-Encoding`. `None` if it is not coded.
 pub(in crate::http) fn coding(headers: &HeaderMap) -> Option<String> {
     let is_none = |coding: &str| {

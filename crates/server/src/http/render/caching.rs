@@ -1,6 +1,6 @@
 //! Entity tags, which let clients cache answers. The same question to the same version of a model
-//! has the same answer. So answers of searches and words are tagged with the model's name and
-//! version, and the tag is known without a search; those of heads with the head as well. All others
+//! has the same answer. So answers of searches and words are tagged with the model's name,
+//! version and position, and the tag is known without a search; those of heads with the head as well. All others
 //! are tagged with a hash of their content.
 
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use super::size::room_for;
 use crate::http::ApiError;
 use crate::http::parse::negotiation::Format;
 use crate::http::render;
-use crate::models::{Call, ServedHead, ServedModel, weak_tag};
+use crate::models::{Call, Pinned, ServedHead, tag_with, weak_tag};
 use scheduler::account::Reservation;
 
 /// Answers may be cached but must be revalidated, because the model may have been replaced.
@@ -21,13 +21,13 @@ pub(in crate::http) const REVALIDATE: HeaderValue = HeaderValue::from_static("no
 /// An answer in this format, tagged with the version of its model, in memory that was counted for
 /// it.
 pub(in crate::http) fn tagged(
-    served: &ServedModel,
+    asked: Pinned<'_>,
     format: Format,
     body: Vec<u8>,
     room: Option<Reservation>,
 ) -> Response {
     let mut response = render::response(format, body, room);
-    insert(&mut response, &tag(served, format));
+    insert(&mut response, &tag(asked, format));
     response
 }
 
@@ -36,10 +36,10 @@ pub(in crate::http) fn tagged(
 /// `*` matches nothing.
 pub(in crate::http) fn not_modified(
     headers: &HeaderMap,
-    served: &ServedModel,
+    asked: Pinned<'_>,
     format: Format,
 ) -> Option<Response> {
-    not_modified_by(headers, &tag(served, format))
+    not_modified_by(headers, &tag(asked, format))
 }
 
 /// 304, if the client already has the answer with this tag.
@@ -52,15 +52,15 @@ pub(in crate::http) fn not_modified_by(headers: &HeaderMap, tag: &str) -> Option
 }
 
 /// The tag of the answers of a head to one text: they depend on the model and on the head.
-pub(in crate::http) fn tag_of_head(served: &ServedModel, head: &ServedHead) -> String {
-    format!("{}-{:016x}\"", served.etag.trim_end_matches('"'), head.digest)
+pub(in crate::http) fn tag_of_head(asked: Pinned<'_>, head: &ServedHead) -> String {
+    tag_with(&asked.etag(), format_args!("{:016x}", head.digest))
 }
 
 /// An array has another tag than the same answer as JSON, so that no cache takes one for the other.
-fn tag(served: &ServedModel, format: Format) -> Cow<'_, str> {
+fn tag(asked: Pinned<'_>, format: Format) -> Cow<'_, str> {
     match format {
-        Format::Json => Cow::Borrowed(&served.etag[..]),
-        Format::Npy => Cow::Owned(format!("{}-npy\"", served.etag.trim_end_matches('"'))),
+        Format::Json => asked.etag(),
+        Format::Npy => Cow::Owned(tag_with(&asked.etag(), format_args!("npy"))),
     }
 }
 

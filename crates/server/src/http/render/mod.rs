@@ -2,7 +2,7 @@
 
 pub(super) mod caching;
 pub(super) mod neighbors;
-mod problem;
+pub(super) mod problem;
 pub(super) mod server_timing;
 pub(super) mod size;
 pub(super) mod table;

@@ -1,10 +1,9 @@
 //! Neighbours as JSON, written by hand, because this is on the hot path.
 
 use axum::response::Response;
-use kindred::ModelStore;
-use kindred::attributes::Attributes;
-use kindred::contract::{Hit, Row};
+use kindred::contract::{Hit, Row, TableRows as _};
 use kindred::question::{Formula, Notes, OddOneOut, placed};
+use kindred::rows::Rows;
 use kindred::search::SearchResult;
 
 use super::size::{BYTES_PER_ATTRIBUTE, BYTES_PER_COMPONENT, BYTES_PER_NEIGHBOR, BYTES_PER_TERM};
@@ -13,45 +12,45 @@ use crate::http::ApiError;
 use crate::http::offload::check_deadline;
 use crate::http::parse::negotiation::Format;
 use crate::http::render::caching;
-use crate::models::ServedModel;
+use crate::models::Pinned;
 use crate::workers::Cancellation;
 use scheduler::account::Reservation;
 
 /// The answer to a single query.
 pub(in crate::http) fn single(
-    served: &ServedModel,
+    asked: Pinned<'_>,
     found: &SearchResult,
     room: Option<Reservation>,
 ) -> Response {
-    let components = if found.with_vectors { served.model.dim() } else { 0 };
+    let components = if found.with_vectors { asked.model.dim() } else { 0 };
     let terms = found.explanation.as_ref().map_or(0, |e| e.formula.number_of_words());
     let attributes = found.attributes.as_ref().map_or(0, |columns| columns.len());
     let bytes = BYTES_PER_NEIGHBOR
         + components * BYTES_PER_COMPONENT
         + terms * BYTES_PER_TERM
         + attributes * BYTES_PER_ATTRIBUTE;
-    let mut body = begin(served, found.hits.len() * bytes);
-    write_neighbors(&mut body, served, found);
+    let mut body = asked.begin(found.hits.len() * bytes);
+    write_neighbors(&mut body, asked, found);
     body.push(b'}');
-    caching::tagged(served, Format::Json, body, room)
+    caching::tagged(asked, Format::Json, body, room)
 }
 
 /// The answers to `queries`, in their order. `bytes` is about their size: a body that grows while
 /// it is written would take twice the memory it needs.
 pub(in crate::http) fn many<'a>(
-    served: &ServedModel,
+    asked: Pinned<'_>,
     items: impl Iterator<Item = Result<&'a SearchResult, &'a ApiError>>,
     bytes: usize,
     room: Option<Reservation>,
     cancellation: &Cancellation,
 ) -> Result<Response, ApiError> {
-    let mut body = begin(served, bytes);
+    let mut body = asked.begin(bytes);
     body.extend_from_slice(b"\"results\":[");
     for (index, item) in items.enumerate() {
         check_deadline(cancellation)?;
         body.extend_from_slice(if index == 0 { b"{" } else { b",{" });
         match item {
-            Ok(found) => write_neighbors(&mut body, served, found),
+            Ok(found) => write_neighbors(&mut body, asked, found),
             Err(error) => {
                 body.extend_from_slice(b"\"error\":");
                 write(&mut body, error);
@@ -60,47 +59,47 @@ pub(in crate::http) fn many<'a>(
         body.push(b'}');
     }
     body.extend_from_slice(b"]}");
-    Ok(caching::tagged(served, Format::Json, body, room))
+    Ok(caching::tagged(asked, Format::Json, body, room))
 }
 
 /// The answer to `/odd-one-out`.
-pub(in crate::http) fn odd_one_out(served: &ServedModel, found: &OddOneOut) -> Response {
-    let mut body = begin(served, found.ranked.len() * BYTES_PER_NEIGHBOR);
+pub(in crate::http) fn odd_one_out(asked: Pinned<'_>, found: &OddOneOut) -> Response {
+    let mut body = asked.begin(found.ranked.len() * BYTES_PER_NEIGHBOR);
     if let Some(odd) = found.ranked.last() {
         body.extend_from_slice(b"\"odd_one_out\":");
-        write_word(&mut body, &served.model, odd.row);
+        write_word(&mut body, asked, odd.row);
     }
     body.extend_from_slice(b",\"ranked\":");
-    write_hits(&mut body, served, &found.ranked, Beside::default());
-    write_notes(&mut body, &found.notes, served);
+    write_hits(&mut body, asked, &found.ranked, Beside::default());
+    write_notes(&mut body, &found.notes, asked);
     body.push(b'}');
-    caching::tagged(served, Format::Json, body, None)
+    caching::tagged(asked, Format::Json, body, None)
 }
 
-fn write_neighbors(body: &mut Vec<u8>, served: &ServedModel, found: &SearchResult) {
+fn write_neighbors(body: &mut Vec<u8>, asked: Pinned<'_>, found: &SearchResult) {
     let beside = Beside {
         vectors: found.with_vectors,
         attributes: found.attributes.as_deref(),
         formula: found.explanation.as_ref().map(|explanation| &explanation.formula),
     };
     body.extend_from_slice(b"\"neighbors\":");
-    write_hits(body, served, &found.hits, beside);
-    write_notes(body, &found.notes, served);
+    write_hits(body, asked, &found.hits, beside);
+    write_notes(body, &found.notes, asked);
     if let Some(explanation) = &found.explanation {
         body.extend_from_slice(b",\"inputs\":");
-        write(body, &placed(&served.model, &explanation.inputs));
+        write(body, &placed(asked.rows(), &explanation.inputs));
     }
 }
 
 /// Writes which of the requested words were used, and which were skipped.
-fn write_notes(body: &mut Vec<u8>, notes: &Notes, served: &ServedModel) {
+fn write_notes(body: &mut Vec<u8>, notes: &Notes, asked: Pinned<'_>) {
     if let Some(used) = &notes.used {
         body.extend_from_slice(b",\"used\":[");
         for (index, &row) in used.iter().enumerate() {
             if index > 0 {
                 body.push(b',');
             }
-            write_word(body, &served.model, row);
+            write_word(body, asked, row);
         }
         body.push(b']');
     }
@@ -121,12 +120,13 @@ struct Beside<'a> {
 }
 
 #[inline]
-fn write_hits(body: &mut Vec<u8>, served: &ServedModel, hits: &[Hit], beside: Beside<'_>) {
-    let (model, table) = (&served.model, served.model.table());
+fn write_hits(body: &mut Vec<u8>, asked: Pinned<'_>, hits: &[Hit], beside: Beside<'_>) {
+    let rows = asked.rows();
+    let table = rows.table();
     body.push(b'[');
     for (index, hit) in hits.iter().enumerate() {
         body.extend_from_slice(if index == 0 { b"{\"word\":" } else { b",{\"word\":" });
-        write_word(body, model, hit.row);
+        write_word(body, asked, hit.row);
         body.extend_from_slice(b",\"score\":");
         // The exact float64, in the shortest form that reads back as the same value.
         body.extend_from_slice(zmij::Buffer::new().format_finite(hit.score).as_bytes());
@@ -137,11 +137,11 @@ fn write_hits(body: &mut Vec<u8>, served: &ServedModel, hits: &[Hit], beside: Be
             write(body, table.row(hit.row));
         }
         if let Some(columns) = beside.attributes {
-            write_attributes(body, model, hit.row, columns);
+            write_attributes(body, rows, hit.row, columns);
         }
         if let Some(formula) = beside.formula {
             body.extend_from_slice(b",\"terms\":");
-            write(body, &formula.terms(model, hit.row));
+            write(body, &formula.terms(rows, hit.row));
         }
         body.push(b'}');
     }
@@ -149,44 +149,39 @@ fn write_hits(body: &mut Vec<u8>, served: &ServedModel, hits: &[Hit], beside: Be
 }
 
 /// Appends some attributes of a row, by their columns; null where a value is missing.
-fn write_attributes(body: &mut Vec<u8>, model: &ModelStore, row: Row, columns: &[usize]) {
-    let all = model.attributes().map(Attributes::columns).unwrap_or_default();
+fn write_attributes(body: &mut Vec<u8>, rows: &dyn Rows, row: Row, columns: &[usize]) {
+    let all = rows.columns();
     body.extend_from_slice(b",\"attributes\":{");
-    for (index, column) in columns.iter().filter_map(|&column| all.get(column)).enumerate() {
+    for (index, &column) in columns.iter().filter(|&&column| column < all.len()).enumerate() {
         if index > 0 {
             body.push(b',');
         }
-        write(body, column.name());
+        write(body, all[column].name());
         body.push(b':');
-        write(body, &column.get(row));
+        write(body, &rows.value(row, column));
     }
     body.push(b'}');
 }
 
 /// Appends the word of a row, in quotes. Nearly all words are written as their own bytes.
 #[inline]
-fn write_word(body: &mut Vec<u8>, model: &ModelStore, row: Row) {
-    let word = model.words().bytes(row);
+fn write_word(body: &mut Vec<u8>, asked: Pinned<'_>, row: Row) {
+    let word = asked.word(row);
     let is_escaped = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
     // No early exit, so that the compiler can vectorise it.
     if word.iter().fold(false, |any, &byte| any | is_escaped(byte)) {
-        return write(body, model.words().word(row));
+        return write(body, asked.rows().word(row));
     }
     body.push(b'"');
     body.extend_from_slice(word);
     body.push(b'"');
 }
 
-fn begin(served: &ServedModel, bytes: usize) -> Vec<u8> {
-    let mut body = Vec::with_capacity(64 + served.beginning.len() + bytes);
-    body.extend_from_slice(&served.beginning);
-    body
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::{Duration, Instant};
 
+    use kindred::ModelStore;
     use serde_json::{Value, json};
 
     use super::*;
@@ -223,13 +218,13 @@ mod tests {
                 let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
                 serde_json::from_slice(&body).unwrap()
             };
-            let one = read(single(&served, &all, None)).await;
+            let one = read(single(served.pinned(), &all, None)).await;
             let version = served.model.version();
             assert_eq!(one, json!({"model": "m\"", "version": version, "neighbors": expected}));
             let error = ApiError::Internal;
             let items = [Ok(&all), Err(&error), Ok(&none)].into_iter();
             let cancellation = Cancellation::until(Instant::now() + Duration::from_secs(60));
-            let many = read(many(&served, items, 0, None, &cancellation).unwrap()).await;
+            let many = read(many(served.pinned(), items, 0, None, &cancellation).unwrap()).await;
             let results = json!([{"neighbors": expected}, {"error": serde_json::to_value(&error).unwrap()}, {"neighbors": []}]);
             assert_eq!(many, json!({"model": "m\"", "version": version, "results": results}));
         }

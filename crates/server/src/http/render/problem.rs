@@ -6,7 +6,9 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use kindred::Error;
 use kindred::filter::FilterFault;
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use kindred::live::changes::BadRow;
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
 
 use crate::http::ApiError;
 
@@ -55,6 +57,10 @@ impl ApiError {
                 error.write_extras(map)
             }
             Self::NoSuchModel { known, .. } => map.serialize_entry("known", known),
+            Self::BadRows { rows } => {
+                let rows: Vec<NamedRow<'_>> = rows.iter().map(NamedRow::from).collect();
+                map.serialize_entry("rows", &rows)
+            }
             _ => match self.retry_after_seconds() {
                 Some(seconds) => map.serialize_entry("retry_after", &seconds),
                 None => Ok(()),
@@ -83,6 +89,20 @@ impl ApiError {
         });
         written.expect("texts and numbers become JSON");
         document
+    }
+}
+
+/// A bad row of a batch in JSON.
+#[derive(Serialize)]
+pub(in crate::http) struct NamedRow<'a> {
+    index: usize,
+    key: &'a str,
+    reason: &'a str,
+}
+
+impl<'a> From<&'a BadRow> for NamedRow<'a> {
+    fn from(BadRow { index, key, reason }: &'a BadRow) -> Self {
+        Self { index: *index, key, reason }
     }
 }
 

@@ -8,7 +8,7 @@ use kindred::question::{Checked, Prepared};
 
 use crate::http::ApiError;
 use crate::http::offload::Cost;
-use crate::models::{Call, ServedModel};
+use crate::models::{Call, Pinned};
 use scheduler::account::{Pool, Reservation};
 
 /// Bytes of a neighbour without its vector, with a word of typical length: 72 in the answer, and 16
@@ -38,12 +38,8 @@ pub(in crate::http) struct Size {
 
 impl Size {
     /// The size of the answer to one query.
-    pub(in crate::http) fn of(
-        served: &ServedModel,
-        prepared: &Prepared,
-        options: &Checked,
-    ) -> Self {
-        let dim = served.model.dim();
+    pub(in crate::http) fn of(asked: Pinned<'_>, prepared: &Prepared, options: &Checked) -> Self {
+        let dim = asked.model.dim();
         let components = if prepared.with_vectors { dim } else { 0 };
         // A term takes one dot product. A component of it is far less work than writing a number.
         let terms = prepared.explanation.as_ref().map_or(0, |e| e.formula.number_of_words());
@@ -52,7 +48,7 @@ impl Size {
             + components * BYTES_PER_COMPONENT
             + terms * BYTES_PER_TERM
             + attributes * BYTES_PER_ATTRIBUTE;
-        let rows = served.model.rows();
+        let rows = asked.rows().count();
         let k = options.k.min(rows);
         // Hits that are no neighbours take memory until the neighbours are picked.
         let others = prepared.query.k.min(rows) - k;

@@ -4,7 +4,7 @@
 use std::borrow::Borrow;
 
 use axum::response::Response;
-use kindred::contract::Hit;
+use kindred::contract::{Hit, TableRows as _};
 use kindred::npy;
 use kindred::question::Checked;
 use scheduler::account::Reservation;
@@ -15,7 +15,7 @@ use crate::http::ApiError;
 use crate::http::offload::check_deadline;
 use crate::http::parse::limits::{MAX_RESULTS, MAX_VECTOR_COMPONENTS, at_most};
 use crate::http::parse::negotiation::Format;
-use crate::models::ServedModel;
+use crate::models::Pinned;
 use crate::workers::Cancellation;
 
 /// Where there is no neighbour: fewer rows pass the filters than are asked for.
@@ -88,7 +88,7 @@ impl Table {
     /// The answer. `found` has the hits of each query, at most `k`, best first.
     pub(in crate::http) fn write<'a>(
         &self,
-        served: &ServedModel,
+        asked: Pinned<'_>,
         found: impl Iterator<Item = &'a [Hit]>,
         room: Option<Reservation>,
         cancellation: &Cancellation,
@@ -97,13 +97,13 @@ impl Table {
         body.reserve_exact(self.elements() * self.element());
         for hits in found {
             check_deadline(cancellation)?;
-            self.write_hits(&mut body, served, hits);
+            self.write_hits(&mut body, asked, hits);
         }
-        Ok(caching::tagged(served, Format::Npy, body, room))
+        Ok(caching::tagged(asked, Format::Npy, body, room))
     }
 
-    fn write_hits(&self, body: &mut Vec<u8>, served: &ServedModel, hits: &[Hit]) {
-        let table = served.model.table();
+    fn write_hits(&self, body: &mut Vec<u8>, asked: Pinned<'_>, hits: &[Hit]) {
+        let table = asked.rows().table();
         for hit in hits {
             body.extend_from_slice(&i64::from(hit.row.0).to_le_bytes());
             body.extend_from_slice(&hit.score.to_le_bytes());
@@ -122,13 +122,13 @@ impl Table {
 
 /// A word's vector as an array, `[dim]`.
 pub(in crate::http) fn vector(
-    served: &ServedModel,
+    asked: Pinned<'_>,
     components: &[f32],
     room: Option<Reservation>,
 ) -> Response {
     let mut body = npy::head("'<f4'", &[components.len() as u64]);
     write_floats(&mut body, components);
-    caching::tagged(served, Format::Npy, body, room)
+    caching::tagged(asked, Format::Npy, body, room)
 }
 
 fn write_floats(body: &mut Vec<u8>, components: &[f32]) {
@@ -163,7 +163,7 @@ mod tests {
             let table = Table::new([&checked, &checked].into_iter(), true, 2).unwrap();
             let cancellation = Cancellation::until(Instant::now() + Duration::from_secs(60));
             let hits = found.iter().map(|hits| &hits[..]);
-            let response = table.write(&served, hits, None, &cancellation).unwrap();
+            let response = table.write(served.pinned(), hits, None, &cancellation).unwrap();
             assert_eq!(response.headers()["content-type"], "application/x-npy");
             let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
             let head = table.head();

@@ -26,6 +26,8 @@ use crate::workers::Cancellation;
 struct SimilarityAnswer<'a> {
     model: &'a str,
     version: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    position: Option<u64>,
     results: Vec<ItemAnswer<'static, PairScore>>,
 }
 
@@ -45,7 +47,7 @@ pub(in crate::http) async fn post_similarity(call: Call, received: Received) -> 
         same.log_queries(pairs.len());
         let compare = |(index, pair): (usize, &RawValue)| {
             check_deadline(cancellation)?;
-            let score = |pair| Ok(similarity(&same.model, pair, unknown)?);
+            let score = |pair| Ok(similarity(same.rows(), pair, unknown)?);
             Ok(read_pair(index, pair).and_then(score))
         };
         let results: Vec<Result<Similarity, ApiError>> =
@@ -60,14 +62,15 @@ pub(in crate::http) async fn post_similarity(call: Call, received: Received) -> 
     let size: Size = errors.map(Size::of_error).sum();
     let skipped = results.iter().flatten().map(skipped_bytes).map(Size::of_text).sum();
     let size: Size = [size, skipped, Size::of_rows(results.len())].into_iter().sum();
-    let (room, served) = (size.room(&call)?, call.served().clone());
+    let (room, same) = (size.room(&call)?, call.clone());
     let write = move |_: &Cancellation| {
         let results = results.into_iter().map(|result| match result {
             Ok(Similarity { score, skipped }) => ItemAnswer::Found(PairScore { score, skipped }),
             Err(error) => ItemAnswer::Failed { error: Cow::Owned(error) },
         });
-        let (model, version) = (served.model.name(), served.model.version());
-        Ok(render::json(&SimilarityAnswer { model, version, results: results.collect() }, room))
+        let (model, version) = (same.name(), same.model.version());
+        let (position, results) = (same.pinned().position(), results.collect());
+        Ok(render::json(&SimilarityAnswer { model, version, position, results }, room))
     };
     Ok((stage(&call, size.cost(), call.latest(), write).await?, Timing::default()))
 }
@@ -84,10 +87,10 @@ pub(in crate::http) async fn post_odd_one_out(call: Call, received: Received) ->
     let compare = move |_: &Cancellation| {
         let received = received.whole()?;
         let (words, unknown) = received.parse::<OddOneOutBody>()?.check()?;
-        let odd = odd_one_out(&same.model, words, unknown)?;
+        let odd = odd_one_out(same.rows(), words, unknown)?;
         negotiation::check(&received.headers, &negotiation::JSON)?;
         // Writing so few words costs no more than the body that they came in.
-        Ok(neighbors::odd_one_out(&same, &odd))
+        Ok(neighbors::odd_one_out(same.pinned(), &odd))
     };
     let compared = stage(&call, cost, latest, compare).await;
     Ok((suggestions::with(&call, compared).await?, Timing::default()))

@@ -15,13 +15,15 @@ use crate::http::parse::negotiation::{self, Format};
 use crate::http::parse::query_string;
 use crate::http::render::server_timing::Timing;
 use crate::http::render::{self, caching};
-use crate::models::{Call, ServedModel};
+use crate::models::{Call, Pinned};
 use crate::workers::Cancellation;
 
 #[derive(Serialize)]
 struct CountAnswer<'a> {
     model: &'a str,
     version: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    position: Option<u64>,
     count: usize,
     rows: usize,
 }
@@ -31,8 +33,8 @@ pub(in crate::http) async fn get_count(call: Call, headers: HeaderMap, uri: Uri)
     let (filter, timeout_ms) = query_string::count(uri.query().unwrap_or_default())?;
     let count = counted(&call, filter, call.deadline(timeout_ms)?).await?;
     negotiation::check(&headers, &negotiation::JSON)?;
-    let known = caching::not_modified(&headers, &call, Format::Json);
-    Ok((known.unwrap_or_else(|| write(&call, count)), Timing::default()))
+    let known = caching::not_modified(&headers, call.pinned(), Format::Json);
+    Ok((known.unwrap_or_else(|| write(call.pinned(), count)), Timing::default()))
 }
 
 async fn counted(call: &Call, filter: String, deadline: Instant) -> Result<usize, ApiError> {
@@ -44,8 +46,8 @@ async fn counted(call: &Call, filter: String, deadline: Instant) -> Result<usize
 
 fn count_of(call: &Call, filter: &str, cancellation: &Cancellation) -> Result<usize, ApiError> {
     let is_wanted = || !cancellation.is_cancelled();
-    let set = call.sets.wanted_while(&is_wanted).of(filter);
-    Ok(set.map_err(kindred::Error::from)?.len())
+    let set = call.sets.wanted_while(&is_wanted).of(filter).map_err(kindred::Error::from)?;
+    Ok(call.rows().meeting(filter, set).map_err(kindred::Error::from)?.len())
 }
 
 /// `POST /count`
@@ -62,12 +64,12 @@ pub(in crate::http) async fn post_count(call: Call, received: Received) -> Timed
         Ok(count)
     };
     let count = stage(&call, cost, latest, count).await?;
-    Ok((write(&call, count), Timing::default()))
+    Ok((write(call.pinned(), count), Timing::default()))
 }
 
-fn write(served: &ServedModel, count: usize) -> Response {
-    let model = &served.model;
-    let (name, version, rows) = (model.name(), model.version(), model.rows());
-    let answer = CountAnswer { model: name, version, count, rows };
-    caching::tagged(served, Format::Json, render::bytes(&answer), None)
+fn write(asked: Pinned<'_>, count: usize) -> Response {
+    let (model, version, position) = (asked.name(), asked.model.version(), asked.position());
+    let rows = asked.live_rows();
+    let answer = CountAnswer { model, version, position, count, rows };
+    caching::tagged(asked, Format::Json, render::bytes(&answer), None)
 }

@@ -25,6 +25,8 @@ Kindred finds the exact nearest neighbours of words in a table of word vectors.
   GET  /expand?text=cheap+flights       terms that a text implies, with weights
   POST /classify, /expand   the same as JSON, one text or a batch
   GET  /words?prefix=fro    words of the model
+  GET  /rows, /rows/frog    rows as they were put, page by page; DELETE deletes one
+  POST /rows, /rows/delete  rows are put or deleted, if the table may be changed
   GET  /models, /model      models served; each has its own routes, such as /models/NAME/nearest
   GET  /heads               heads of the model, which classify and expand texts
   GET  /health/live, /health/ready
@@ -56,7 +58,7 @@ pub(super) async fn models(call: Call, headers: HeaderMap, uri: Uri) -> Answered
     check_plain_get(&headers, &uri, &JSON)?;
     let models = call.all_models();
     let answer = json!({
-        "default": models[0].name(),
+        "default": models.first().map(|first| first.name()),
         "models": models.iter().map(|served| description(served)).collect::<Vec<_>>(),
     });
     caching::content(&call, &headers, render::bytes(&answer))
@@ -88,6 +90,8 @@ pub(super) async fn version(call: Call, headers: HeaderMap, uri: Uri) -> Answere
     caching::content(&call, &headers, render::bytes(&answer))
 }
 
+/// A model as it is now.
 fn description(served: &ServedModel) -> ModelDescription<'_> {
-    ModelDescription::new(&served.model, &served.engine, served.placed.as_ref())
+    let about = ModelDescription::new(&served.model, &served.engine, served.placed.as_ref());
+    about.at(served.live.as_ref().map(|live| live.now()).as_deref())
 }

@@ -11,6 +11,7 @@ mod other_names;
 mod plan;
 mod public;
 mod rank;
+mod rows;
 pub(super) mod search;
 mod set_room;
 mod suggestions;
@@ -20,11 +21,13 @@ mod words;
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use axum::http::{Method, Uri};
+use axum::http::{Extensions, Method, Uri};
 use percent_encoding::percent_decode_str;
 
 use self::table::{ROUTES, Route};
 use crate::http::ApiError;
+use crate::http::edge::keys;
+use crate::models::Call;
 use crate::observe::MAX_ROUTES;
 
 pub(crate) use self::public::check_public_routes;
@@ -45,17 +48,9 @@ pub(super) fn find(
 ) -> Result<(&'static Route, Way), ApiError> {
     let route = ROUTES.get(index).filter(|route| route.is_of_a_model() || !is_named);
     let route = route.ok_or_else(|| no_such_route(uri))?;
-    let way = match *method {
-        Method::GET | Method::HEAD => route.get,
-        Method::POST => route.post,
-        _ => None,
-    };
-    let way = way.ok_or_else(|| {
-        let allowed = match (route.get, route.post) {
-            (Some(_), Some(_)) => "GET,HEAD,POST",
-            (Some(_), None) => "GET,HEAD",
-            _ => "POST",
-        };
+    let other = || route.or.and_then(|path| ROUTES.iter().find(|other| other.path == path));
+    let way = route.way(method).or_else(|| other()?.way(method)).ok_or_else(|| {
+        let allowed = route.allowed();
         ApiError::MethodNotAllowed { method: method.to_string(), allowed }
     })?;
     Ok((route, way))
@@ -74,6 +69,11 @@ pub(super) fn searches(index: usize) -> bool {
     ROUTES.get(index).is_some_and(|route| route.kind == Kind::Search)
 }
 
+/// Checks that this caller may change rows.
+fn require_write(call: &Call, extensions: &Extensions) -> Result<(), ApiError> {
+    if call.service().has_keys { keys::require_write(extensions) } else { Ok(()) }
+}
+
 /// The last part of a path, decoded.
 fn last_part(uri: &Uri) -> Result<Cow<'_, str>, ApiError> {
     decode(uri.path().rsplit('/').next().unwrap_or_default())
@@ -88,7 +88,8 @@ fn decode(part: &str) -> Result<Cow<'_, str>, ApiError> {
 /// Method and path of every route.
 pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
     ROUTES.iter().flat_map(|route| {
-        let methods = [route.get.map(|_| "GET"), route.post.map(|_| "POST")];
+        let methods =
+            [route.get.map(|_| "GET"), route.post.map(|_| "POST"), route.delete.map(|_| "DELETE")];
         methods.into_iter().flatten().map(move |method| (method, route.path))
     })
 }
@@ -153,16 +154,23 @@ mod tests {
     fn every_route_is_found_by_its_path_and_method() {
         let uri = Uri::from_static("/x");
         for route in ROUTES {
-            let path = route.path.replace("{word}", "king").replace("{file}", "x.js");
+            let path = route
+                .path
+                .replace("{word}", "king")
+                .replace("{key}", "k")
+                .replace("{file}", "x.js");
             assert_eq!(label(&path), route.path);
             assert_eq!(searches(index(&path)), route.kind == Kind::Search, "{path}");
             let is_found = |is_named, method| find(index(&path), is_named, &method, &uri).is_ok();
-            for (way, method) in [(route.get, Method::GET), (route.post, Method::POST)] {
-                assert_eq!(is_found(false, method.clone()), way.is_some(), "{path}");
-                let is_of_a_model = way.is_some() && route.is_of_a_model();
+            for method in [Method::GET, Method::POST, Method::DELETE, Method::PUT] {
+                let other = ROUTES.iter().find(|other| Some(other.path) == route.or);
+                let has = |route: &Route| route.way(&method).is_some();
+                let has_way = has(route) || other.is_some_and(has);
+                assert_eq!(is_found(false, method.clone()), has_way, "{path}");
+                let is_of_a_model = has_way && route.is_of_a_model();
                 assert_eq!(is_found(true, method), is_of_a_model, "{path}");
             }
-            assert_eq!(is_found(false, Method::HEAD), route.get.is_some(), "{path}");
+            assert_eq!(is_found(false, Method::HEAD), is_found(false, Method::GET), "{path}");
         }
         assert_eq!(LABELS.last(), Some(&"other"));
         let error = |path, method| find(index(path), false, &method, &uri).unwrap_err();
@@ -199,6 +207,10 @@ mod tests {
         for (path, route) in [
             ("/words/king", "/words/{word}"),
             ("/words/%ff", "/words/{word}"),
+            ("/rows", "/rows"),
+            ("/rows/delete", "/rows/delete"),
+            ("/models/t/rows/delete", "/rows/delete"),
+            ("/rows/a%2Fb", "/rows/{key}"),
             ("/docs/start.js", "/docs/{file}"),
             ("/docs/a/b", "other"),
             ("/models/en", "/model"),
@@ -227,8 +239,15 @@ mod tests {
 
     #[test]
     fn the_text_lists_what_people_ask() {
-        let elsewhere =
-            ["/words/{word}", "/docs/", "/docs/{file}", "/", "/explorer/{file}", "/admin/reload"];
+        let elsewhere = [
+            "/words/{word}",
+            "/docs/",
+            "/docs/{file}",
+            "/",
+            "/explorer/{file}",
+            "/admin/reload",
+            "/rows/{key}",
+        ];
         for route in ROUTES {
             let lists = |line: &&str| line.split([' ', ',', '?']).any(|part| part == route.path);
             let lines: Vec<_> = info::START.lines().filter(lists).collect();

@@ -85,7 +85,8 @@ pub(super) async fn get_metrics(call: Call, headers: HeaderMap, uri: Uri) -> Ans
     let same = call.clone();
     let write = move |_: &Cancellation| {
         let (service, models) = (same.service(), same.all_models());
-        let (engine, memory) = (models[0].engine.name, &service.memory);
+        let (engine, memory) =
+            (models.first().map_or("none", |first| first.engine.name), &service.memory);
         let known = Known { engine, is_ready, memory, traces: service.traces.figures() };
         let figures: Vec<_> = models.iter().map(|model| model.figures()).collect();
         Ok(service.observer.write(known, &figures, is_open_metrics))

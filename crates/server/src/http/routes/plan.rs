@@ -72,7 +72,7 @@ where
     let (prepared, options, deadline) = check_one(call, parts, cancellation)?;
     match format(headers)? {
         Format::Json => {
-            let size = Size::of(call, &prepared, &options);
+            let size = Size::of(call.pinned(), &prepared, &options);
             Ok(Plan::One(Ready { prepared, deadline, size }))
         }
         Format::Npy => {
@@ -91,7 +91,7 @@ pub(super) fn prepare_one(
 ) -> Result<Ready, ApiError> {
     let (prepared, options, deadline) = check_one(call, parts, cancellation)?;
     negotiation::check(headers, &negotiation::JSON)?;
-    let size = Size::of(call, &prepared, &options);
+    let size = Size::of(call.pinned(), &prepared, &options);
     Ok(Ready { prepared, deadline, size })
 }
 
@@ -106,9 +106,9 @@ fn check_one(
     let cancellation = cancellation.at_most(deadline);
     let is_wanted = || !cancellation.is_cancelled();
     let sets = call.sets.wanted_while(&is_wanted);
-    let options = Checked::new(&call.model, sets, parts.options, None)?;
+    let options = Checked::new(call.rows(), sets, parts.options, None)?;
     check_size(std::iter::once(&options), call.model.dim())?;
-    let prepared = prepare(&call.model, target, &options)?;
+    let prepared = prepare(call.rows(), target, &options)?;
     check_work(std::iter::once((&prepared, &options)))?;
     Ok((prepared, options, deadline))
 }
@@ -124,7 +124,7 @@ pub(super) fn plan_array(
     let cancellation = cancellation.at_most(deadline);
     let is_wanted = || !cancellation.is_cancelled();
     let sets = call.sets.wanted_while(&is_wanted);
-    let options = Checked::new(&call.model, sets, asked, None)?;
+    let options = Checked::new(call.rows(), sets, asked, None)?;
     let dim = call.model.dim();
     let count = received.array()?.vectors(dim)?.count;
     check_size(std::iter::repeat_n(&options, count), dim)?;
@@ -137,7 +137,7 @@ pub(super) fn plan_array(
     let mut items = Vec::with_capacity(count);
     for (index, vector) in vectors.each().enumerate() {
         check_deadline(&cancellation)?;
-        let item = prepare(&call.model, Target::Components(vector), &options);
+        let item = prepare(call.rows(), Target::Components(vector), &options);
         let item = item.map(|prepared| (prepared, &options)).map_err(ApiError::from);
         if vectors.is_list {
             items.push(accepted(&format, index, item)?);
@@ -148,7 +148,7 @@ pub(super) fn plan_array(
     let format = format?;
     if format == Format::Json && !vectors.is_list {
         let (prepared, options) = items.pop().expect("one vector")?;
-        let size = Size::of(call, &prepared, options);
+        let size = Size::of(call.pinned(), &prepared, options);
         return Ok(Plan::One(Ready { prepared, deadline, size }));
     }
     plan_items(call, items, (format, vectors.is_list), deadline, None)
@@ -169,7 +169,7 @@ fn plan_items<O: Borrow<Checked>>(
         return Ok(Plan::Array { queries, table, deadline, sets });
     }
     let size = |item: &Result<(Prepared, O), ApiError>| match item {
-        Ok((prepared, options)) => Size::of(call, prepared, options.borrow()),
+        Ok((prepared, options)) => Size::of(call.pinned(), prepared, options.borrow()),
         Err(error) => Size::of_error(error),
     };
     let size = items.iter().map(size).sum();
@@ -212,7 +212,7 @@ where
     let cancellation = cancellation.at_most(deadline);
     let is_wanted = || !cancellation.is_cancelled();
     let sets = call.sets.wanted_while(&is_wanted);
-    let common = Common::new(&call.model, sets, parts.options)?;
+    let common = Common::new(call.rows(), sets, parts.options)?;
     let mut items = Vec::with_capacity(queries.len());
     let (format, mut room) = (format(headers), SetRoom::default());
     for (index, item) in queries.into_iter().enumerate() {
@@ -251,6 +251,6 @@ where
         return Err(ApiError::invalid_request(reason));
     }
     let target = item.target.resolve()?;
-    let options = Checked::new(&call.model, sets, item.options, Some(common))?;
-    Ok((prepare(&call.model, target, &options)?, options))
+    let options = Checked::new(call.rows(), sets, item.options, Some(common))?;
+    Ok((prepare(call.rows(), target, &options)?, options))
 }

@@ -13,13 +13,15 @@ use crate::http::parse::body::Received;
 use crate::http::parse::negotiation;
 use crate::http::render;
 use crate::http::render::size::Size;
-use crate::models::{Call, ServedModel};
+use crate::models::{Call, Pinned};
 use crate::workers::Cancellation;
 
 #[derive(Serialize)]
 struct RankAnswer<'a> {
     model: &'a str,
     version: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    position: Option<u64>,
     ranked: Vec<Placed<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     used: Option<Vec<&'a str>>,
@@ -39,9 +41,9 @@ pub(in crate::http) async fn post_rank(call: Call, received: Received) -> Timed 
         let cancellation = cancellation.at_most(deadline);
         let is_wanted = || !cancellation.is_cancelled();
         let sets = same.sets.wanted_while(&is_wanted);
-        let options = Checked::new(&same.model, sets, options, None)?;
+        let options = Checked::new(same.rows(), sets, options, None)?;
         check_deadline(&cancellation)?;
-        let (query, notes) = prepare_rank(&same.model, words, target, &options)?;
+        let (query, notes) = prepare_rank(same.rows(), words, target, &options)?;
         negotiation::check(&received.headers, &negotiation::JSON)?;
         Ok((query, notes, deadline, received.into_room()))
     };
@@ -52,21 +54,22 @@ pub(in crate::http) async fn post_rank(call: Call, received: Received) -> Timed 
     let answer = answered_in_time(&call, asking.full_pass(vec![query]).await, deadline).await?;
     let timing = encoding(answer.queued, answer.device);
     let ranks = &answer.responses.first().expect("the engine answers every query").ranks;
-    Ok((write(&call, ranks, &notes, room), timing))
+    Ok((write(call.pinned(), ranks, &notes, room), timing))
 }
 
 fn write(
-    served: &ServedModel,
+    asked: Pinned<'_>,
     ranks: &[RankedRow],
     notes: &Notes,
     room: Option<Reservation>,
 ) -> axum::response::Response {
-    let model = &served.model;
-    let word = |row: &Row| model.words().word(*row);
+    let rows = asked.rows();
+    let word = |row: &Row| rows.word(*row);
     let ranked = RankAnswer {
-        model: model.name(),
-        version: model.version(),
-        ranked: placed(model, ranks),
+        model: asked.name(),
+        version: rows.version(),
+        position: asked.position(),
+        ranked: placed(rows, ranks),
         used: notes.used.as_ref().map(|used| used.iter().map(word).collect()),
         skipped: notes.skipped.as_deref(),
     };

@@ -105,7 +105,7 @@ async fn in_the_end(
 
 /// The cost of making the set of a filter: nothing if it is there.
 pub(super) fn of_filter(call: &Call, filter: &str) -> Cost {
-    let rows = call.model.rows();
+    let rows = call.rows().count();
     // Even with as many tests as it may have, it would be short.
     if !Cost::of_filters(MAX_TESTS, rows).is_long() || call.sets.kept(filter).is_some() {
         return Cost::default();
@@ -171,7 +171,8 @@ async fn answer_one(
         Ok(ready) => ready,
         Err(not_ready) => Box::pin(in_the_end(call, get, not_ready)).await?,
     };
-    if let Some(known) = get.and_then(|headers| caching::not_modified(headers, call, Format::Json))
+    if let Some(known) =
+        get.and_then(|headers| caching::not_modified(headers, call.pinned(), Format::Json))
     {
         return Ok((known, Timing::default()));
     }
@@ -193,8 +194,8 @@ async fn answer_one(
     };
     timing.encoding_since = Some(Instant::now());
     let response = if size.cost().is_long() {
-        let served = call.served().clone();
-        let write = move |_: &Cancellation| Ok(neighbors::single(&served, &found, room));
+        let same = call.clone();
+        let write = move |_: &Cancellation| Ok(neighbors::single(same.pinned(), &found, room));
         let mut response = Box::pin(stage(call, size.cost(), deadline, write)).await?;
         response.extensions_mut().insert(Until(deadline));
         response
@@ -202,7 +203,7 @@ async fn answer_one(
         if get.is_none() {
             size.cost().count(call.service());
         }
-        neighbors::single(call, &found, room)
+        neighbors::single(call.pinned(), &found, room)
     };
     Ok((response, timing))
 }
@@ -229,7 +230,7 @@ async fn answer_many(
         .collect();
     let (found, mut timing) = search(call, queries, deadline, &mut room).await?;
     timing.encoding_since = Some(Instant::now());
-    let served = call.served().clone();
+    let same = call.clone();
     let response = stage(call, size.cost(), deadline, move |cancellation| {
         let mut found = found.iter();
         let results = faults.iter().map(|fault| match fault {
@@ -237,7 +238,7 @@ async fn answer_many(
             None => Ok(found.next().expect("one for each query")),
             Some(error) => Err(error),
         });
-        neighbors::many(&served, results, size.bytes, room, cancellation)
+        neighbors::many(same.pinned(), results, size.bytes, room, cancellation)
     });
     let mut response = response.await?;
     response.extensions_mut().insert(Until(deadline));
@@ -252,15 +253,15 @@ async fn answer_array(
     deadline: Instant,
 ) -> Timed {
     call.log_queries(queries.len());
-    let rows = call.model.rows();
+    let rows = call.rows().count();
     let size = table.size(queries.iter().map(|prepared| prepared.query.k.min(rows)).sum());
     let mut room = size.room(call)?;
     let (found, mut timing) = search(call, queries, deadline, &mut room).await?;
     timing.encoding_since = Some(Instant::now());
-    let served = call.served().clone();
+    let same = call.clone();
     let response = stage(call, size.cost(), deadline, move |cancellation| {
         let found = found.iter().map(|found| &found.hits[..]);
-        table.write(&served, found, room, cancellation)
+        table.write(same.pinned(), found, room, cancellation)
     });
     let mut response = response.await?;
     response.extensions_mut().insert(Until(deadline));
@@ -283,9 +284,9 @@ async fn search(
             // Later rounds ask for more hits than were counted at first.
             room.set(room.bytes().max((hits * size_of::<kindred::contract::Hit>()) as u64));
         }
-        let served = call.served().clone();
+        let same = call.clone();
         let pick = move |cancellation: &Cancellation| {
-            to_pick.pick(&served.model, || check_deadline(cancellation))
+            to_pick.pick(same.rows(), || check_deadline(cancellation))
         };
         // For each hit, a word may be converted to lower case and looked up twice.
         search.take(stage(call, Cost::of_writing(4 * hits), deadline, pick).await?);

@@ -1,6 +1,7 @@
 //! Spelling suggestions for the words of a request.
 
-use kindred::{Error, MAX_SUGGESTED_WORDS, UnknownWord, Words};
+use kindred::rows::Rows;
+use kindred::{Error, MAX_SUGGESTED_WORDS, UnknownWord};
 
 use crate::http::ApiError;
 use crate::http::offload::{Cost, check_deadline, offloaded};
@@ -31,8 +32,7 @@ pub(super) async fn fill_in<'a>(call: &Call, errors: impl Iterator<Item = &'a mu
         return;
     }
     let words: Vec<String> = unknown.iter().map(|unknown| unknown.word.clone()).collect();
-    let suggest = |words: &Words, word: String| UnknownWord::suggested(word, words);
-    if let Ok(found) = for_each(call, words, suggest).await {
+    if let Ok(found) = for_each(call, words, UnknownWord::suggested).await {
         for (unknown, found) in unknown.iter_mut().zip(found) {
             **unknown = found;
         }
@@ -50,8 +50,8 @@ fn unknown_words(error: &mut ApiError) -> Option<&mut Vec<UnknownWord>> {
 
 /// For each of these words, similar words of the model.
 pub(super) async fn of(call: &Call, words: Vec<String>) -> Result<Vec<Vec<String>>, ApiError> {
-    let suggest = |words: &Words, word: String| -> Vec<String> {
-        words.suggestions(&word).into_iter().map(str::to_owned).collect()
+    let suggest = |word: String, rows: &dyn Rows| -> Vec<String> {
+        rows.suggestions(&word).into_iter().map(str::to_owned).collect()
     };
     for_each(call, words, suggest).await
 }
@@ -60,9 +60,9 @@ pub(super) async fn of(call: &Call, words: Vec<String>) -> Result<Vec<Vec<String
 async fn for_each<T: Send + 'static>(
     call: &Call,
     words: Vec<String>,
-    suggest: fn(&Words, String) -> T,
+    suggest: fn(String, &dyn Rows) -> T,
 ) -> Result<Vec<T>, ApiError> {
-    let (served, deadline) = (call.served().clone(), call.deadline(None)?);
+    let (same, deadline) = (call.clone(), call.deadline(None)?);
     let cost = Cost::suggestions(words.len());
     let (memory, account) = (call.service().memory.clone(), call.account.clone());
     let search = move |cancellation: &Cancellation| {
@@ -70,7 +70,7 @@ async fn for_each<T: Send + 'static>(
         let _room = memory.charge(&account, Pool::Requests, BYTES_OF_AUTOMATON);
         let suggest = |word: String| {
             check_deadline(cancellation)?;
-            Ok(suggest(served.model.words(), word))
+            Ok(suggest(word, same.rows()))
         };
         words.into_iter().map(suggest).collect()
     };

@@ -6,11 +6,12 @@
 use std::sync::Arc;
 
 use axum::extract::Request;
+use axum::http::Method;
 
 use super::heads::classify::Classify;
 use super::heads::expand::Expand;
 use super::search::Answering;
-use super::{compare, count, docs, explorer, heads, info, operations, rank, search, words};
+use super::{compare, count, docs, explorer, heads, info, operations, rank, rows, search, words};
 use crate::http::parse::body::Received;
 use crate::http::render::server_timing::Timing;
 use crate::models::{Call, Reloader};
@@ -81,6 +82,17 @@ pub(super) const ROUTES: &[Route] = &[
         .post(post!(heads::answer::<Expand>)),
     Route::new("/words", Kind::Model).get(get!(words::get_words)),
     Route::new("/words/{word}", Kind::Model).get(get!(words::get_word)),
+    Route::new("/rows", Kind::Model)
+        .get(get!(rows::read::get))
+        .post(Way::Boxed(rows::write::post))
+        .delete(Way::Boxed(rows::write::delete)),
+    // The key of a row may be `delete`.
+    Route::new("/rows/delete", Kind::Model)
+        .post(Way::Boxed(rows::write::post_delete))
+        .or("/rows/{key}"),
+    Route::new("/rows/{key}", Kind::Model)
+        .get(get!(rows::read::get_key))
+        .delete(Way::Boxed(rows::write::delete_key)),
     Route::new("/models", Kind::Service).get(get!(info::models)),
     Route::new("/model", Kind::Model).get(get!(info::model)),
     Route::new("/heads", Kind::Model).get(get!(info::heads)),
@@ -123,11 +135,14 @@ pub(in crate::http) struct Route {
     /// Also of HEAD.
     pub(super) get: Option<Way>,
     pub(super) post: Option<Way>,
+    pub(super) delete: Option<Way>,
+    /// The path of the route that has the methods that this one lacks, if it matches, too.
+    pub(super) or: Option<&'static str>,
 }
 
 impl Route {
     const fn new(path: &'static str, kind: Kind) -> Self {
-        Self { path, kind, get: None, post: None }
+        Self { path, kind, get: None, post: None, delete: None, or: None }
     }
 
     const fn get(self, way: Way) -> Self {
@@ -136,6 +151,37 @@ impl Route {
 
     const fn post(self, way: Way) -> Self {
         Self { post: Some(way), ..self }
+    }
+
+    const fn delete(self, way: Way) -> Self {
+        Self { delete: Some(way), ..self }
+    }
+
+    const fn or(self, path: &'static str) -> Self {
+        Self { or: Some(path), ..self }
+    }
+
+    /// The way for a method.
+    pub(super) fn way(&self, method: &Method) -> Option<Way> {
+        match *method {
+            Method::GET | Method::HEAD => self.get,
+            Method::POST => self.post,
+            Method::DELETE => self.delete,
+            _ => None,
+        }
+    }
+
+    /// The methods that it has, as the header `Allow` has them.
+    pub(super) fn allowed(&self) -> &'static str {
+        match (self.get.is_some(), self.post.is_some(), self.delete.is_some()) {
+            (true, true, true) => "GET,HEAD,POST,DELETE",
+            (true, true, false) => "GET,HEAD,POST",
+            (true, false, true) => "GET,HEAD,DELETE",
+            (true, false, false) => "GET,HEAD",
+            (false, true, true) => "POST,DELETE",
+            (false, true, false) => "POST",
+            (false, false, _) => "DELETE",
+        }
     }
 
     /// Whether it queries one model, so that it also exists behind `/models/NAME`.

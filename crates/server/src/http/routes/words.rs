@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::Response;
-use kindred::contract::Row;
+use kindred::contract::{Row, TableRows as _};
 use kindred::question::unknown_words;
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ use crate::http::parse::query_string::WordsRequest;
 use crate::http::parse::{invalid, query_string};
 use crate::http::render::size::{BYTES_PER_COMPONENT, Size, room_for};
 use crate::http::render::{self, caching, table};
-use crate::models::{Call, ServedModel};
+use crate::models::{Call, Pinned};
 use crate::workers::Cancellation;
 use scheduler::account::Reservation;
 
@@ -28,6 +28,8 @@ const DEFAULT_LISTED: usize = 10;
 struct Listed<'a> {
     model: &'a str,
     version: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    position: Option<u64>,
     words: Vec<ListedWord<'a>>,
 }
 
@@ -42,6 +44,8 @@ struct ListedWord<'a> {
 struct Described<'a> {
     model: &'a str,
     version: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    position: Option<u64>,
     word: &'a str,
     row: u32,
     norm: f64,
@@ -59,16 +63,15 @@ pub(super) async fn get_words(call: Call, headers: HeaderMap, uri: Uri) -> Answe
                 return Err(invalid("limit").with_found(Some(limit.to_string())));
             }
             negotiation::check(&headers, &negotiation::JSON)?;
-            if let Some(known) = caching::not_modified(&headers, &call, Format::Json) {
+            if let Some(known) = caching::not_modified(&headers, call.pinned(), Format::Json) {
                 return Ok(known);
             }
-            let (served, deadline) = (call.served().clone(), call.deadline(None)?);
+            let (same, deadline) = (call.clone(), call.deadline(None)?);
             let room = Size::of_rows(limit).room(&call)?;
-            let cost = Cost::of_listing(call.model.rows());
-            let search =
-                move |_: &Cancellation| Ok(served.model.words().with_prefix(&prefix, limit));
+            let cost = Cost::of_listing(call.rows().count());
+            let search = move |_: &Cancellation| Ok(same.rows().with_prefix(&prefix, limit));
             let found = offloaded(&call, cost, deadline, search).await?;
-            Ok(list(&call, &found, room))
+            Ok(list(call.pinned(), &found, room))
         }
         WordsRequest::Word { word, with_vector } => {
             describe(&call, &headers, word, with_vector).await
@@ -83,28 +86,29 @@ pub(super) async fn get_word(call: Call, headers: HeaderMap, uri: Uri) -> Answer
     describe(&call, &headers, word, with_vector).await
 }
 
-fn list(served: &ServedModel, rows: &[Row], room: Option<Reservation>) -> Response {
-    let model = &served.model;
-    let words = rows.iter().map(|&row| ListedWord { word: model.words().word(row), row: row.0 });
-    let (name, version) = (model.name(), model.version());
-    let listed = Listed { model: name, version, words: words.collect() };
-    caching::tagged(served, Format::Json, render::bytes(&listed), room)
+fn list(asked: Pinned<'_>, found: &[Row], room: Option<Reservation>) -> Response {
+    let rows = asked.rows();
+    let words = found.iter().map(|&row| ListedWord { word: rows.word(row), row: row.0 }).collect();
+    let (model, version, position) = (asked.name(), rows.version(), asked.position());
+    let listed = Listed { model, version, position, words };
+    caching::tagged(asked, Format::Json, render::bytes(&listed), room)
 }
 
 async fn describe(call: &Call, headers: &HeaderMap, word: String, with_vector: bool) -> Answered {
-    let model = &call.model;
-    let Some(row) = model.words().row(&word) else {
+    let rows = call.rows();
+    let Some(row) = rows.row_of(&word) else {
         let mut error = unknown_words([word]).into();
         suggestions::fill_in(call, std::iter::once(&mut error)).await;
         return Err(error);
     };
     let format = negotiation::json_or_npy(headers)?;
-    let mut response = match (caching::not_modified(headers, call, format), format) {
+    let mut response = match (caching::not_modified(headers, call.pinned(), format), format) {
         (Some(known), _) => known,
         (None, Format::Npy) => {
-            let components = model.table().row(row);
+            let table = rows.table();
+            let components = table.row(row);
             let room = room_for(call, size_of_val(components) as u64)?;
-            table::vector(call, components, room)
+            table::vector(call.pinned(), components, room)
         }
         (None, Format::Json) => describe_in_json(call, word, row, with_vector).await?,
     };
@@ -113,13 +117,14 @@ async fn describe(call: &Call, headers: &HeaderMap, word: String, with_vector: b
 }
 
 async fn describe_in_json(call: &Call, word: String, row: Row, with_vector: bool) -> Answered {
-    let model = &call.model;
     let suggestions = suggestions::of(call, vec![word]).await?.pop().unwrap_or_default();
-    let table = model.table();
+    let rows = call.rows();
+    let table = rows.table();
     let described = Described {
-        model: model.name(),
-        version: model.version(),
-        word: model.words().word(row),
+        model: call.name(),
+        version: rows.version(),
+        position: call.pinned().position(),
+        word: rows.word(row),
         row: row.0,
         norm: table.norm(row),
         vector: with_vector.then(|| table.row(row)),
@@ -127,5 +132,5 @@ async fn describe_in_json(call: &Call, word: String, row: Row, with_vector: bool
     };
     let components = if with_vector { table.dim() } else { 0 };
     let room = room_for(call, (components * BYTES_PER_COMPONENT) as u64)?;
-    Ok(caching::tagged(call, Format::Json, render::bytes(&described), room))
+    Ok(caching::tagged(call.pinned(), Format::Json, render::bytes(&described), room))
 }

@@ -49,7 +49,7 @@ impl Asked for Classify {
     }
 
     fn new(
-        _: &ServedModel,
+        _: &Call,
         head: AnyHead,
         options: LabelOptions,
         _: &Cancellation,

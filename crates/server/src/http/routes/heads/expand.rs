@@ -59,14 +59,15 @@ impl Asked for Expand {
     }
 
     fn new(
-        served: &ServedModel,
+        call: &Call,
         head: AnyHead,
         options: TermOptions,
         cancellation: &Cancellation,
     ) -> Result<Self, ApiError> {
         let AnyHead::Expander(expander) = head else { unreachable!("it is an expander") };
+        call.rows().check_terms(&expander)?;
         let is_wanted = || !cancellation.is_cancelled();
-        let sets = served.sets.wanted_while(&is_wanted);
+        let sets = call.sets.wanted_while(&is_wanted);
         let filtered = terms_of(sets, &expander, options.wanted.filter.as_deref());
         Ok(Self { filtered: filtered.map_err(kindred::Error::from)?, expander, options })
     }

@@ -26,7 +26,7 @@ use crate::http::parse::texts::{TextOrWords, TextsRequest};
 use crate::http::render::server_timing::Timing;
 use crate::http::render::size::Size;
 use crate::http::render::{self, ItemAnswer, caching};
-use crate::models::{Call, ServedHead, ServedModel, find_head};
+use crate::models::{Call, Pinned, ServedHead, ServedModel, find_head};
 use crate::workers::Cancellation;
 use scheduler::account::Reservation;
 
@@ -61,7 +61,7 @@ pub(super) trait Asked: Sized + Send + Sync + 'static {
 
     /// What is asked of this head, which is of the right kind and one of those of a served model.
     fn new(
-        served: &ServedModel,
+        call: &Call,
         head: AnyHead,
         options: Self::Options,
         cancellation: &Cancellation,
@@ -140,7 +140,7 @@ pub(super) async fn answer<A: Asked>(call: Call, received: Received) -> Timed {
         if is_single {
             known = vec![Ok(known.pop().expect("one text")?)];
         }
-        let tag = received.is_get.then(|| caching::tag_of_head(&same, &head));
+        let tag = received.is_get.then(|| caching::tag_of_head(same.pinned(), &head));
         let not_modified =
             tag.as_ref().and_then(|tag| caching::not_modified_by(&received.headers, tag));
         let room = received.into_room();
@@ -182,11 +182,11 @@ pub(super) async fn answer<A: Asked>(call: Call, received: Received) -> Timed {
         (size, besides) = (size + of_text, besides + more);
     }
     let cost = Cost(size.cost().0 + besides);
-    let (room, served) = (size.room(&call)?, call.served().clone());
+    let (room, same) = (size.room(&call)?, call.clone());
     let write = move |cancellation: &Cancellation| {
-        let of_head = (&*served, &head.name[..]);
+        let of_head = (same.pinned(), &head.name[..]);
         let whole = HeadAnswer::new(of_head, &texts, is_single, cancellation, |(known, found)| {
-            asked.answer(&served, known, found)
+            asked.answer(&same, known, found)
         })?;
         Ok(render::json(&whole, room))
     };
@@ -237,6 +237,8 @@ fn look_up(
 struct HeadAnswer<'a, T> {
     model: &'a str,
     version: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    position: Option<u64>,
     head: &'a str,
     #[serde(flatten)]
     one: Option<ItemAnswer<'a, T>>,
@@ -248,7 +250,7 @@ impl<'a, T> HeadAnswer<'a, T> {
     /// The answers that `found` gives to texts, and the errors of the others. The error of a single
     /// text is that of the request.
     fn new<K>(
-        (served, head): (&'a ServedModel, &'a str),
+        (asked, head): (Pinned<'a>, &'a str),
         texts: &'a [Result<K, ApiError>],
         is_single: bool,
         cancellation: &Cancellation,
@@ -265,8 +267,9 @@ impl<'a, T> HeadAnswer<'a, T> {
             });
         }
         Ok(Self {
-            model: served.model.name(),
-            version: served.model.version(),
+            model: asked.rows().base().name(),
+            version: asked.rows().version(),
+            position: asked.position(),
             head,
             one: if is_single { results.pop() } else { None },
             results: (!is_single).then_some(results),

@@ -1,0 +1,299 @@
+//! `POST /rows` and `POST /rows/delete`: batches of rows that are put or deleted, each as a whole.
+//!
+//! A batch is checked and encoded where that delays nobody, waits for its turn, and is on disk and
+//! visible before it is answered.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::Request;
+use axum::http::HeaderMap;
+use kindred::contract::RowSet;
+use kindred::live::Live;
+use kindred::live::changes::{BadRow, BatchBuilder, Committed, Counts, Durability};
+use kindred::rows::Rows as _;
+use scheduler::account::Pool;
+use serde::Serialize;
+
+use super::super::search::{Answering, Timed};
+use super::super::{last_part, require_write};
+use crate::http::ApiError;
+use crate::http::offload::{check_deadline, stage};
+use crate::http::parse::body::Received;
+use crate::http::parse::negotiation;
+use crate::http::parse::rows::{
+    self as parse, ChangeOptions, DeleteBody, OnError, RowsBody, Which,
+};
+use crate::http::render;
+use crate::http::render::problem::NamedRow;
+use crate::http::render::server_timing::Timing;
+use crate::http::render::size::Size;
+use crate::models::{Call, Reloader, Write, WriteError, Writer};
+use crate::workers::Cancellation;
+
+/// The header that makes a request one that may be sent again: a batch with the same key is
+/// committed once.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// Memory for each row that a filter deletes, with a key of typical length, while the batch is made.
+const BYTES_PER_DELETED: u64 = 160;
+
+/// The answer to a change.
+#[derive(Serialize)]
+struct Changed<'a> {
+    model: &'a str,
+    version: &'a str,
+    /// From here on its rows are visible.
+    position: u64,
+    inserted: usize,
+    replaced: usize,
+    deleted: usize,
+    /// Keys to delete that the table did not have.
+    missing: usize,
+    /// Whether it is on disk.
+    durable: bool,
+    /// Whether an earlier request with the same idempotency key had done it.
+    repeated: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Bad rows that were left out.
+    skipped: Vec<NamedRow<'a>>,
+}
+
+/// A batch that waits for its turn.
+struct Planned {
+    /// `None` if nothing is left of it.
+    write: Option<Write>,
+    skipped: Vec<BadRow>,
+    deadline: Instant,
+}
+
+/// `POST /rows`
+pub(in crate::http) fn post(call: Call, request: Request, _: &Arc<Reloader>) -> Answering {
+    Box::pin(async move {
+        let (live, writer) = writable(&call, &request)?;
+        let received = Received::receive(&call, request).await?;
+        let (cost, latest, same) = (received.cost(), received.latest(&call), call.clone());
+        let plan = move |cancellation: &Cancellation| {
+            let received = received.whole()?;
+            let planned = plan_put(&same, &live, &received, cancellation)?;
+            negotiation::check(&received.headers, &negotiation::JSON)?;
+            Ok((planned, received.into_room()))
+        };
+        let (planned, _room) = stage(&call, cost, latest, plan).await?;
+        commit(&call, &writer, planned).await
+    })
+}
+
+/// `POST /rows/delete`
+pub(in crate::http) fn post_delete(call: Call, request: Request, _: &Arc<Reloader>) -> Answering {
+    Box::pin(async move {
+        let (live, writer) = writable(&call, &request)?;
+        delete_those_of_body(&call, &live, &writer, request).await
+    })
+}
+
+/// `DELETE /rows`: the row of the parameter `key`, or those of a body as that of
+/// `POST /rows/delete`.
+pub(in crate::http) fn delete(call: Call, request: Request, _: &Arc<Reloader>) -> Answering {
+    Box::pin(async move {
+        let (live, writer) = writable(&call, &request)?;
+        match parse::key(request.uri().query().unwrap_or_default())? {
+            Some(key) => delete_one(&call, &live, &writer, request, key).await,
+            None => delete_those_of_body(&call, &live, &writer, request).await,
+        }
+    })
+}
+
+/// `DELETE /rows/{key}`
+pub(in crate::http) fn delete_key(call: Call, request: Request, _: &Arc<Reloader>) -> Answering {
+    Box::pin(async move {
+        let (live, writer) = writable(&call, &request)?;
+        crate::http::parse::query_string::nothing(request.uri().query().unwrap_or_default())?;
+        let key = last_part(request.uri())?.into_owned();
+        delete_one(&call, &live, &writer, request, key).await
+    })
+}
+
+/// The table and its writer, if this caller may change it here.
+fn writable(call: &Call, request: &Request) -> Result<(Arc<Live>, Arc<Writer>), ApiError> {
+    require_write(call, request.extensions())?;
+    let both = call.live.clone().zip(call.writer.clone());
+    both.ok_or_else(|| ApiError::NotWritable { model: call.name().to_owned() })
+}
+
+fn plan_put(
+    call: &Call,
+    live: &Live,
+    received: &Received,
+    cancellation: &Cancellation,
+) -> Result<Planned, ApiError> {
+    let mut batch = live.batch();
+    let options = match received.json_lines()? {
+        Some(text) => {
+            let options = parse::options(received.query())?;
+            put(&mut batch, parse::lines(text)?.into_iter(), cancellation)?;
+            options
+        }
+        None => {
+            let (rows, options) = received.parse::<RowsBody<'_>>()?.check()?;
+            put(&mut batch, rows.into_iter().map(|row| row.get()), cancellation)?;
+            options
+        }
+    };
+    let deadline = call.deadline(options.timeout_ms)?;
+    planned(call, live, batch, &received.headers, options, deadline)
+}
+
+fn put<'a>(
+    batch: &mut BatchBuilder<'_>,
+    rows: impl Iterator<Item = &'a str>,
+    cancellation: &Cancellation,
+) -> Result<(), ApiError> {
+    for row in rows {
+        check_deadline(cancellation)?;
+        batch.upsert_json(row);
+    }
+    Ok(())
+}
+
+fn planned(
+    call: &Call,
+    live: &Live,
+    batch: BatchBuilder<'_>,
+    headers: &HeaderMap,
+    options: ChangeOptions,
+    deadline: Instant,
+) -> Result<Planned, ApiError> {
+    let (batch, skipped) = batch.finish_without_bad();
+    if !skipped.is_empty() && options.on_error == OnError::Refuse {
+        return Err(ApiError::BadRows { rows: skipped.into() });
+    }
+    call.log_queries(batch.as_ref().map_or(0, |batch| batch.upserts() + batch.deletes()));
+    let (key, durability) = (idempotency_key(headers)?, Durability::from(options.durability));
+    let ready = batch.map(|batch| live.ready(batch, durability, key.as_deref()));
+    let write = ready.transpose().map_err(WriteError::Change)?.map(Write::Ready);
+    Ok(Planned { write, skipped, deadline })
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    let text = std::str::from_utf8(value.as_bytes());
+    let what = || "the header Idempotency-Key".to_owned();
+    text.map(|text| Some(text.to_owned())).map_err(|_| ApiError::NotUtf8 { what: what() })
+}
+
+async fn delete_one(
+    call: &Call,
+    live: &Live,
+    writer: &Writer,
+    request: Request,
+    key: String,
+) -> Timed {
+    let (head, _) = request.into_parts();
+    negotiation::check(&head.headers, &negotiation::JSON)?;
+    let mut batch = live.batch();
+    batch.delete(&key);
+    let deadline = call.deadline(None)?;
+    let options = ChangeOptions::default();
+    commit(call, writer, planned(call, live, batch, &head.headers, options, deadline)?).await
+}
+
+async fn delete_those_of_body(
+    call: &Call,
+    live: &Arc<Live>,
+    writer: &Writer,
+    request: Request,
+) -> Timed {
+    let received = Received::receive(call, request).await?;
+    let (cost, latest, same) = (received.cost(), received.latest(call), call.clone());
+    let table = live.clone();
+    let plan = move |cancellation: &Cancellation| {
+        let received = received.whole()?;
+        let planned = plan_delete(&same, &table, &received, cancellation)?;
+        negotiation::check(&received.headers, &negotiation::JSON)?;
+        Ok((planned, received.into_room()))
+    };
+    let (planned, _room) = stage(call, cost, latest, plan).await?;
+    commit(call, writer, planned).await
+}
+
+fn plan_delete(
+    call: &Call,
+    live: &Arc<Live>,
+    received: &Received,
+    cancellation: &Cancellation,
+) -> Result<Planned, ApiError> {
+    let (which, options) = received.parse::<DeleteBody>()?.check()?;
+    let deadline = call.deadline(options.timeout_ms)?;
+    match which {
+        Which::Keys(mut keys) => {
+            // A key may be there twice: its row is gone either way.
+            keys.sort_unstable();
+            keys.dedup();
+            let mut batch = live.batch();
+            for key in keys {
+                check_deadline(cancellation)?;
+                batch.delete(&key);
+            }
+            planned(call, live, batch, &received.headers, options, deadline)
+        }
+        Which::Filter(filter) => {
+            let cancellation = cancellation.at_most(deadline);
+            // The set of the base is made here, so that other batches do not wait for it.
+            let is_wanted = || !cancellation.is_cancelled();
+            let sets = call.sets.wanted_while(&is_wanted);
+            let of_base = sets.of(&filter).map_err(kindred::Error::from)?;
+            let key = idempotency_key(&received.headers)?;
+            let durability = Durability::from(options.durability);
+            let (memory, account) = (call.service().memory.clone(), call.account.clone());
+            let make = move |live: &Live| {
+                let now = live.now();
+                let met = now.meeting(&filter, of_base).map_err(kindred::Error::from);
+                let met = met.map_err(WriteError::Question)?;
+                let bytes = met.len() as u64 * BYTES_PER_DELETED;
+                let room = memory.take(&account, Pool::Requests, bytes);
+                let _room = room.map_err(WriteError::Memory)?;
+                let met = RowSet::of(met);
+                let mut batch = live.batch();
+                met.members(now.count()).for_each(|row| batch.delete(now.word(row)));
+                let batch = batch.finish().map_err(WriteError::Bad)?;
+                let ready = batch.map(|batch| live.ready(batch, durability, key.as_deref()));
+                ready.transpose().map_err(WriteError::Change)
+            };
+            let write = Some(Write::Made(Box::new(make)));
+            Ok(Planned { write, skipped: Vec::new(), deadline })
+        }
+    }
+}
+
+/// Commits a batch, and answers what it did.
+async fn commit(call: &Call, writer: &Writer, planned: Planned) -> Timed {
+    let Planned { write, skipped, deadline } = planned;
+    let size = skipped.iter().map(|row| Size::of_text(row.key.len() + row.reason.len())).sum();
+    let size: Size = size;
+    let room = size.room(call)?;
+    let committed = match write {
+        Some(write) => writer.write(&call.account, deadline, write).await?,
+        None => None,
+    };
+    let nothing = || Committed {
+        position: call.live.as_ref().map_or(0, |live| live.now().position()),
+        counts: Counts::default(),
+        is_durable: true,
+        is_repeated: false,
+    };
+    let Committed { position, counts, is_durable, is_repeated } = committed.unwrap_or_else(nothing);
+    let changed = Changed {
+        model: call.name(),
+        version: call.model.version(),
+        position,
+        inserted: counts.inserted,
+        replaced: counts.replaced,
+        deleted: counts.deleted,
+        missing: counts.missing,
+        durable: is_durable,
+        repeated: is_repeated,
+        skipped: skipped.iter().map(NamedRow::from).collect(),
+    };
+    Ok((render::json(&changed, room), Timing::default()))
+}
