@@ -29,21 +29,30 @@ impl BatchBuilder<'_> {
     /// float64 that is nearest to the number. An attribute takes the values that it takes in JSON
     /// lines of `kindred prepare`.
     pub fn upsert_json(&mut self, json: &str) {
+        self.upsert_either(json, None);
+    }
+
+    /// The same of an object without a `vector`, and its vector.
+    pub fn upsert_json_with(&mut self, json: &str, vector: &[f32]) {
+        self.upsert_either(json, Some(vector));
+    }
+
+    fn upsert_either(&mut self, json: &str, beside: Option<&[f32]>) {
         let mut row = JsonRow::default();
-        if let Err(reason) = row.read(self.schema, json) {
+        if let Err(reason) = row.read(self.schema, json, beside.is_some()) {
             return self.refuse(&row.key.unwrap_or_default(), reason);
         }
         let attributes: Vec<(&str, Value<'_>)> =
             row.attributes.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
         let (key, vector) = (row.key.as_deref().unwrap_or_default(), row.vector.as_deref());
-        let (vector, bias) = (vector.unwrap_or_default(), row.bias);
+        let (vector, bias) = (beside.or(vector).unwrap_or_default(), row.bias);
         self.upsert(Upsert { key, vector, bias, attributes: &attributes });
     }
 }
 
 impl JsonRow {
-    /// Reads as many fields as are good.
-    fn read(&mut self, schema: &Schema, json: &str) -> Result<(), String> {
+    /// Reads as many fields as are good. Its vector may be beside it.
+    fn read(&mut self, schema: &Schema, json: &str, is_beside: bool) -> Result<(), String> {
         let fields = json_fields::object(json)?;
         let mut seen: Vec<&str> = Vec::with_capacity(fields.len());
         for (name, _) in &fields {
@@ -72,7 +81,10 @@ impl JsonRow {
         }
         match (&self.key, &self.vector) {
             (None, _) => Err(format!("it has no `key`; {FIELDS}")),
-            (_, None) => Err(format!("it has no `vector`; {FIELDS}")),
+            (_, None) if !is_beside => Err(format!("it has no `vector`; {FIELDS}")),
+            (_, Some(_)) if is_beside => {
+                Err("it has a `vector` of its own, beside that of the array".to_owned())
+            }
             _ => Ok(()),
         }
     }

@@ -40,7 +40,7 @@ pub(in crate::http) struct TokenArray {
 
 impl<'a> Array<'a> {
     /// Reads a body's header, and checks that the numbers that it announces follow.
-    pub(super) fn read(body: &'a [u8]) -> Result<Self, ApiError> {
+    pub(in crate::http) fn read(body: &'a [u8]) -> Result<Self, ApiError> {
         let not_npy = |reason| ApiError::NotNpy { reason };
         if !Numbers::begins(body) {
             let reason = match body {
@@ -70,6 +70,15 @@ impl<'a> Array<'a> {
     /// The array as vectors of `dim` components: `[dim]`, or `[n, dim]` for 1 to [`MAX_QUERIES`] of
     /// them.
     pub(in crate::http) fn vectors(&self, dim: usize) -> Result<Vectors<'a>, ApiError> {
+        self.vectors_up_to(dim, MAX_QUERIES)
+    }
+
+    /// The same, for at most `most` of them.
+    pub(in crate::http) fn vectors_up_to(
+        &self,
+        dim: usize,
+        most: usize,
+    ) -> Result<Vectors<'a>, ApiError> {
         let (count, found) = match self.shape[..] {
             [found] => (1, found),
             [count, found] => (count, found),
@@ -79,7 +88,7 @@ impl<'a> Array<'a> {
             let found = usize::try_from(found).unwrap_or(usize::MAX);
             return Err(Error::DimensionMismatch { found, expected: dim }.into());
         }
-        let count = up_to(count, MAX_QUERIES, "vectors")?;
+        let count = up_to(count, most, "vectors")?;
         let Self { number, bytes, .. } = *self;
         Ok(Vectors { is_list: self.shape.len() == 2, count, dim, number, bytes })
     }

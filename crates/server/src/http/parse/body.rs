@@ -13,6 +13,7 @@ use memchr::memmem;
 use super::arrays::Array;
 use super::json::{self, JsonBody};
 use super::limits::MAX_QUERIES;
+use super::multipart::{self, RowParts};
 use super::{negotiation, query_string};
 use crate::http::ApiError;
 use crate::http::offload::Cost;
@@ -220,6 +221,14 @@ impl Received {
         let text = text.map_err(|_| ApiError::NotUtf8 { what: "the body".to_owned() })?;
         // Some programs put a byte order mark before UTF-8.
         Ok(Some(text.strip_prefix('\u{feff}').unwrap_or(text)))
+    }
+
+    /// The rows and vectors of the body, which must be in one piece, if it is declared to have
+    /// several parts.
+    pub(in crate::http) fn row_parts(&self) -> Result<Option<RowParts>, ApiError> {
+        let Some(boundary) = multipart::boundary(&self.headers) else { return Ok(None) };
+        let body = self.pieces.first().cloned().unwrap_or_default();
+        multipart::rows(body, boundary).map(Some)
     }
 
     /// Parses the body, which must be in one piece, and refuses any query parameter. Faults are

@@ -17,6 +17,7 @@ pub(super) mod expansion;
 pub(super) mod found;
 pub(super) mod json;
 pub(super) mod limits;
+pub(super) mod multipart;
 pub(super) mod negotiation;
 pub(super) mod other_names;
 pub(super) mod query_string;

@@ -19,7 +19,9 @@ use super::super::search::{Answering, Timed};
 use super::super::{last_part, require_write};
 use crate::http::ApiError;
 use crate::http::offload::{check_deadline, stage};
+use crate::http::parse::arrays::Array;
 use crate::http::parse::body::Received;
+use crate::http::parse::multipart::RowParts;
 use crate::http::parse::negotiation;
 use crate::http::parse::rows::{
     self as parse, ChangeOptions, DeleteBody, OnError, RowsBody, Which,
@@ -128,6 +130,14 @@ fn plan_put(
     cancellation: &Cancellation,
 ) -> Result<Planned, ApiError> {
     let mut batch = live.batch();
+    if let Some(RowParts { rows, vectors }) = received.row_parts()? {
+        let options = parse::options(received.query())?;
+        let rows = std::str::from_utf8(&rows);
+        let rows = rows.map_err(|_| ApiError::NotUtf8 { what: "the part `rows`".to_owned() })?;
+        put_with_vectors(&mut batch, parse::lines(rows)?, &vectors, call, cancellation)?;
+        let deadline = call.deadline(options.timeout_ms)?;
+        return planned(call, live, batch, &received.headers, options, deadline);
+    }
     let options = match received.json_lines()? {
         Some(text) => {
             let options = parse::options(received.query())?;
@@ -152,6 +162,29 @@ fn put<'a>(
     for row in rows {
         check_deadline(cancellation)?;
         batch.upsert_json(row);
+    }
+    Ok(())
+}
+
+/// Puts rows without vectors, and their vectors, which are an array.
+fn put_with_vectors(
+    batch: &mut BatchBuilder<'_>,
+    rows: Vec<&str>,
+    vectors: &[u8],
+    call: &Call,
+    cancellation: &Cancellation,
+) -> Result<(), ApiError> {
+    let vectors = Array::read(vectors)?;
+    let vectors = vectors.vectors_up_to(call.model.dim(), parse::MAX_CHANGED_ROWS)?;
+    if vectors.count != rows.len() {
+        let (found, expected) = (vectors.count, rows.len());
+        return Err(ApiError::invalid_request(format!(
+            "`vectors` has {found} vectors and `rows` has {expected} rows; send one vector for each row"
+        )));
+    }
+    for (row, vector) in rows.into_iter().zip(vectors.each()) {
+        check_deadline(cancellation)?;
+        batch.upsert_json_with(row, &vector);
     }
     Ok(())
 }
