@@ -197,3 +197,43 @@ fn a_model_whose_rows_were_changed_is_replaced_only_if_that_is_said() {
     assert_eq!(keys(&done(folder, &["rows", "list", "m"])).len(), 3);
     done(folder, &["nearest", "a", "--model", "m"]);
 }
+
+#[test]
+fn a_table_is_made_filled_and_searched_in_a_few_commands() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path();
+    let create = ["create", "m", "--dim", "2", "--attribute", "price=number", "--attribute"];
+    let said = done(folder, &[&create[..], &["tags=list"]].concat());
+    assert_eq!(said, "m: 0 rows × 2 dimensions\nattributes: price (number), tags (list)\n");
+    let nearest = ["nearest", "a", "--model", "m", "--device", "cpu"];
+    let said = refused(folder, &nearest, "");
+    assert!(said.contains("`a`"), "{said}");
+    assert_eq!(done(folder, &["rows", "list", "m"]), "");
+    let verified = done(folder, &["verify", "m"]);
+    assert!(verified.contains("0 rows"), "{verified}");
+
+    let rows = "\
+        {\"key\": \"a\", \"vector\": [1, 0], \"attributes\": {\"price\": 9.5, \"tags\": [\"x\"]}}\n\
+        {\"key\": \"b\", \"vector\": [1, 1], \"attributes\": {\"price\": 3}}\n\
+        {\"key\": \"c\", \"vector\": [0, 1]}\n";
+    let (succeeded, said, _) = run(folder, &["rows", "put", "m", "-"], rows);
+    assert!(succeeded);
+    assert_eq!(said, "m: 3 rows inserted; position 1\n");
+    let found = done(folder, &[&nearest[..], &["--filter", "price < 5", "--json"]].concat());
+    let found: Value = serde_json::from_str(found.lines().next().unwrap()).unwrap();
+    assert_eq!(found["neighbors"][0]["word"], "b");
+    assert_eq!(keys(&done(folder, &["rows", "list", "m"])).len(), 3);
+
+    // The shape is refused, or what is there.
+    let said = refused(folder, &["create", "m", "--dim", "2"], "");
+    assert!(said.contains("already holds a model") || said.contains("exists"), "{said}");
+    for (flags, part) in [
+        (&["--dim", "0"][..], "a whole number from 1 to 65536"),
+        (&["--dim", "2", "--attribute", "price"], "NAME=TYPE"),
+        (&["--dim", "2", "--attribute", "key=text"], "the word of a row"),
+        (&["--dim", "2", "--metric", "l2"], "cosine, dot"),
+    ] {
+        let said = refused(folder, &[&["create", "new"], flags].concat(), "");
+        assert!(said.contains(part) && !folder.join("new").exists(), "{said}");
+    }
+}

@@ -23,7 +23,8 @@ pub(crate) use asking::{
 };
 pub(crate) use bulk::{BulkCommand, BulkEngine, BulkFiles};
 pub(crate) use changes::{
-    ChangesCommand, DeleteArguments, KeysArguments, ListArguments, PutArguments, RowsCommand,
+    ChangesCommand, CreateArguments, DeleteArguments, KeysArguments, ListArguments, PutArguments,
+    RowsCommand,
 };
 pub(crate) use graph::GraphArguments;
 pub(crate) use heads::{
@@ -112,6 +113,8 @@ pub enum Command {
     /// Verify every checksum of a model folder or a head folder
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(VerifyArguments),
+    /// Make a model folder without rows, to put rows into
+    Create(CreateArguments),
     /// Insert, replace, print and delete rows of a model
     #[command(subcommand)]
     Rows(RowsCommand),

@@ -9,7 +9,7 @@ use model_store::ModelStore;
 use shards::Shards;
 use tracing::{info, warn};
 
-use super::{EngineStartError, Wanted, gpu_error, make, on_gpu, self_check};
+use super::{EngineStartError, HadGpu, Wanted, gpu_error, make, on_gpu, self_check};
 use crate::device::{Device, Gpus};
 use crate::numa;
 use crate::placement::{Placed, Shard, place};
@@ -27,7 +27,8 @@ pub struct Makers {
     pub placed: Option<Placed>,
 }
 
-/// What makes the engines for a model, each of which will also have passed its [`self_check`].
+/// What makes the engines for a model, each of which will also have passed its [`self_check`]. A
+/// model without rows gets an engine of the CPU, whatever was asked for.
 /// `replaces` is where the model is that this one replaces on the same GPUs: its memory counts as
 /// free.
 ///
@@ -38,7 +39,11 @@ pub fn makers(
     wanted: &Wanted,
     replaces: Option<&Placed>,
 ) -> Result<Makers, EngineStartError> {
-    let wanted = &wanted.clone().insisting_if_had_gpu();
+    let wanted = &match model.rows() {
+        // Nothing of it would be on a GPU. It has no part in whether the service has one.
+        0 => Wanted { device: Device::Cpu, had_gpu: HadGpu::default(), ..wanted.clone() },
+        _ => wanted.clone().insisting_if_had_gpu(),
+    };
     let checked = |make| checked(model.clone(), wanted.clone(), make);
     let gpus = match &wanted.device {
         Device::Cuda(gpus) if gpus.only().is_none() => gpus,

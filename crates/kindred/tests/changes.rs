@@ -14,15 +14,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
+use contract::Metric;
 use cpu_core::ReferenceEngine;
 use kindred::attributes::{AttributeType, Value};
 use kindred::live::Live;
 use kindred::prepare::{AttributesFile, Input, PrepareOptions, prepare_folder};
+use kindred::rows::Rows as _;
 use kindred::{
     Answer, Device, Error, Kindred, Method, Model, ModelStore, Options, Settings, Target,
     WithAttributes,
 };
-use model_store::changes::{BatchBuilder, ChangeOptions, Durability, Upsert};
+use model_store::changes::{BatchBuilder, ChangeOptions, Durability, Schema, Upsert, create};
 use naive::{Item, Source, attributes, items, sources};
 use proptest::prelude::*;
 use random::Random;
@@ -231,11 +233,16 @@ proptest! {
         let folder = scratch.path().join("m");
         let mut item = { let mut next = 0; move || { next += 1; items[next % items.len()].clone() } };
         let mut naive = Naive::new();
-        for number in 0..5 + random.below(20) as u32 {
+        let is_empty = random.one_in(3);
+        let rows = if is_empty { 0 } else { 5 + random.below(20) as u32 };
+        for number in 0..rows {
             let row = NaiveRow { number, vector: vector(&mut random), item: item() };
             naive.insert(format!("w{number}"), row);
         }
-        prepared(&folder, &naive);
+        match is_empty {
+            true => empty(&folder),
+            false => prepared(&folder, &naive),
+        }
         let mut next = naive.len() as u32;
         let open = || {
             let live = Arc::new(Live::open(&folder, ChangeOptions::default()).unwrap());
@@ -244,8 +251,13 @@ proptest! {
         let mut table = open();
         let mut before = (table.pinned(), naive.clone());
         for position in 1..=6 {
-            check(&table, &naive, &mut random, &filters);
-            check(&before.0, &before.1, &mut random, &filters);
+            // There is no twin without rows.
+            if !naive.is_empty() {
+                check(&table, &naive, &mut random, &filters);
+            }
+            if !before.1.is_empty() {
+                check(&before.0, &before.1, &mut random, &filters);
+            }
             if random.one_in(3) {
                 before = (table.pinned(), naive.clone());
             }
@@ -269,8 +281,11 @@ proptest! {
                 upsert(&mut batch, &key, &row);
                 naive.insert(key, row);
             }
-            upsert(&mut batch, "w0", &NaiveRow { number: next, ..naive["w0"].clone() });
-            naive.get_mut("w0").unwrap().number = next;
+            let first = naive.get("w0").map(|row| (row.vector.clone(), row.item.clone()));
+            let (vector, item) = first.unwrap_or_else(|| (vector(&mut random), item()));
+            let row = NaiveRow { number: next, vector, item };
+            upsert(&mut batch, "w0", &row);
+            naive.insert("w0".to_owned(), row);
             next += 1;
             let batch = batch.finish().unwrap().unwrap();
             let committed = live.commit(batch, Durability::None, None).unwrap();
@@ -327,4 +342,70 @@ fn each_answer_is_of_one_position_while_rows_are_written() {
             assert!(own.position.unwrap() >= committed.position);
         }
     });
+}
+
+/// A table without rows, with the attributes of the tests.
+fn empty(folder: &Path) {
+    let columns = TYPES.map(|(name, kind)| (name.to_owned(), kind)).to_vec();
+    create(folder, &Schema { dim: DIM, metric: Metric::Cosine, columns }).unwrap();
+}
+
+#[test]
+fn a_table_without_rows_answers_and_then_as_one_that_was_prepared() {
+    let scratch = tempfile::tempdir().unwrap();
+    let [folder, other] = ["m", "other"].map(|name| scratch.path().join(name));
+    empty(&folder);
+    empty(&other);
+    let alone = Kindred::start(Model::open(&folder).unwrap(), settings()).unwrap();
+    let live = |folder: &Path| Arc::new(Live::open(folder, ChangeOptions::default()).unwrap());
+    let table = Kindred::start_live(live(&folder), settings()).unwrap();
+    let second = live(&other);
+    assert_ne!(second.base().version(), table.model().version(), "each is a table of its own");
+
+    for kindred in [&alone, &table] {
+        assert_eq!(kindred.description().rows, 0);
+        let found = kindred.nearest(vec![1.0; DIM], Options::new()).wait().unwrap();
+        assert!(found.neighbors.is_empty());
+        let error = kindred.nearest("frog", Options::new()).wait().unwrap_err();
+        assert!(error.to_string().contains("frog"), "{error}");
+        let error = kindred.analogy("a - b + c", Options::new()).wait().unwrap_err();
+        assert!(error.to_string().contains('b'), "{error}");
+        let text = Target::text("the quick brown fox");
+        assert!(kindred.nearest(text, Options::new()).wait().is_err());
+        for filter in ["price < 3", "NOT brand = x", "key = a", "tags IN [x, y]", "made EXISTS"] {
+            assert_eq!(kindred.count(filter).unwrap(), 0, "{filter}");
+            let options = Options::new().filter(filter.to_owned()).distinct("brand".to_owned());
+            let found = kindred.nearest(vec![1.0; DIM], options).wait().unwrap();
+            assert!(found.neighbors.is_empty(), "{filter}");
+        }
+        assert!(kindred.rank(["a"], vec![1.0; DIM], Options::new()).wait().is_err());
+        let unknown = kindred.count("colour = red").unwrap_err().to_string();
+        assert!(unknown.contains("price"), "it names the attributes: {unknown}");
+    }
+
+    // Rows come, and all of them go.
+    let live = table.live().unwrap();
+    let put = |vector: &[f32]| {
+        let mut batch = live.batch();
+        for (key, price) in [("frog", 1.0), ("toad", 2.0)] {
+            let attributes = [("price", Value::Number(price))];
+            batch.upsert(Upsert { key, vector, bias: None, attributes: &attributes });
+        }
+        live.commit(batch.finish().unwrap().unwrap(), Durability::Synced, None).unwrap()
+    };
+    put(&[1.0, 2.0, 0.0, 0.0, 0.0]);
+    let options = Options::new().filter("price > 1".to_owned());
+    let found = table.nearest("frog", options.clone()).wait().unwrap();
+    assert_eq!((found.words().collect::<Vec<_>>(), found.position), (vec!["toad"], Some(1)));
+    assert_eq!(table.count("price > 0").unwrap(), 2);
+    let ranks = table.rank(["toad"], "frog", Options::new()).wait().unwrap();
+    assert_eq!(ranks.ranked[0].rank, Some(1));
+    let mut batch = live.batch();
+    ["frog", "toad"].iter().for_each(|key| batch.delete(key));
+    live.commit(batch.finish().unwrap().unwrap(), Durability::Synced, None).unwrap();
+    assert_eq!((table.description().rows, table.count("price > 0").unwrap()), (0, 0));
+    assert!(table.nearest(vec![1.0; DIM], options).wait().unwrap().neighbors.is_empty());
+    assert!(table.nearest("frog", Options::new()).wait().is_err());
+    assert_eq!(put(&[1.0; DIM]).position, 3);
+    assert_eq!(live.now().row_of("toad").unwrap().0, 3, "numbers are not given again");
 }

@@ -3,8 +3,38 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use kindred::attributes::AttributeType;
+use kindred::contract::Metric;
+use kindred::prepare::MAX_DIM;
 
-use super::values::whole;
+use super::values::{given_type, one_of, whole};
+
+const CREATE_EXAMPLES: &str = "\
+The folder has no rows until some are put. Dimension, metric, and names and types of the attributes stay as they are given here. \
+Types: text, list (of texts), integer, number, boolean, date-time.
+
+Examples:
+  kindred create models/products --dim 384 --attribute price=number --attribute tags=list
+  kindred rows put models/products products.jsonl
+  kindred nearest 4711 --model models/products
+  kindred create models/items --dim 64 --metric dot";
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = CREATE_EXAMPLES)]
+pub struct CreateArguments {
+    /// Model folder to make; it must not exist, or be empty
+    #[arg(value_name = "FOLDER")]
+    pub folder: PathBuf,
+    /// Components of a vector
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1, MAX_DIM as u64))]
+    pub dim: usize,
+    /// How two vectors become a score
+    #[arg(long, default_value = Metric::Cosine.name(), value_parser = one_of(Metric::ALL, Metric::name))]
+    pub metric: Metric,
+    /// An attribute that rows may have, and its type; may be repeated
+    #[arg(long = "attribute", value_name = "NAME=TYPE", value_parser = given_type)]
+    pub attributes: Vec<(String, AttributeType)>,
+}
 
 const CHANGES_EXAMPLES: &str = "\
 Reads the logs beside a model's base; a process may be changing the rows meanwhile. A batch of changes is a line of JSON in \

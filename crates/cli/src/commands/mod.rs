@@ -16,6 +16,7 @@ mod by_url;
 mod changes;
 mod classify;
 mod console;
+mod create;
 mod eval;
 mod expand;
 mod export;
@@ -90,6 +91,7 @@ fn dispatch(cli: &Cli) -> Result<(), CommandError> {
         Some(Command::Synth(arguments)) => synth::synth(arguments),
         Some(Command::Attributes(arguments)) => attributes::attributes(arguments),
         Some(Command::Verify(arguments)) => verify::verify(arguments),
+        Some(Command::Create(arguments)) => create::create(arguments),
         Some(Command::Rows(command)) => rows::rows(command),
         Some(Command::Changes(command)) => changes::changes(command),
         Some(Command::Train(TrainCommand::Classifier(arguments))) => {

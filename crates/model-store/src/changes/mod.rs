@@ -36,6 +36,7 @@
 mod base;
 mod batch;
 mod commit;
+mod create;
 mod error;
 mod fields;
 mod group;
@@ -60,6 +61,7 @@ pub use batch::{
     BadRow, BadRows, Batch, BatchBuilder, MAX_BATCH_BYTES, MAX_KEY_BYTES, RowJson, Upsert,
 };
 pub use commit::{Committed, Durability};
+pub use create::create;
 pub use error::ChangeError;
 pub use listing::{Listing, LogSummary, LoggedBatch, list};
 pub use requests::{KEEP_REQUEST_KEYS, MAX_REQUEST_KEY_BYTES, MAX_REQUEST_KEYS};

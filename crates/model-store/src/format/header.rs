@@ -8,7 +8,7 @@ use safetensors::tensor::{Metadata, SafeTensorError, SafeTensors, TensorInfo};
 use serde::Serialize;
 
 use super::raise::{CHANGES, lowered};
-use super::{Checksum, DATA_START, Layout, Provenance, format_version};
+use super::{Checksum, DATA_START, Layout, Provenance, TableId, format_version};
 use crate::ModelError;
 use crate::error::because;
 use contract::Metric;
@@ -16,7 +16,7 @@ use contract::Metric;
 /// The header of `vectors.safetensors`: shapes, checksums, provenance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Header {
-    /// Number of rows.
+    /// Number of rows. Only a table that began without any may have none.
     pub rows: usize,
     /// Components in a row.
     pub dim: usize,
@@ -28,6 +28,8 @@ pub struct Header {
     pub index_bytes: u64,
     /// The checksums of all parts.
     pub checksums: Checksums,
+    /// The number of a table that began without rows.
+    pub table_id: Option<TableId>,
     /// Where the model came from.
     pub provenance: Provenance,
 }
@@ -54,12 +56,13 @@ pub struct Checksums {
 
 const HEADER_CHECKSUM: &str = "checksum_header";
 const ATTRIBUTES: &str = "checksum_attributes";
+const TABLE_ID: &str = "table_id";
 
 impl Header {
     /// The model's version: the first 16 hexadecimal digits of a BLAKE3 hash of its shape and of
     /// the checksums of all its parts, under the dot product also of the metric. Models with the
     /// same words, numbers and attributes have the same version, no matter when and from which file
-    /// they were prepared.
+    /// they were prepared. Tables that began without rows have a version each.
     pub fn version(&self) -> String {
         let Checksums { vectors, norms, word_offsets, words, index, biases, attributes } =
             self.checksums;
@@ -75,6 +78,9 @@ impl Header {
         // Models without attributes keep the versions that they had before there were any.
         if let Some(attributes) = attributes {
             content += &format!(" attributes {attributes}");
+        }
+        if let Some(id) = self.table_id {
+            content += &format!(" table {id}");
         }
         blake3::hash(content.as_bytes()).to_hex()[..16].to_owned()
     }
@@ -178,8 +184,10 @@ impl Header {
         }
         let has_biases = metric == Metric::Dot && texts.contains_key("checksum_biases");
         let has_attributes = texts.contains_key(ATTRIBUTES);
+        let table_id = texts.get(TABLE_ID).map(|id| id.parse()).transpose()?;
         let has_size = Layout::new(rows, dim, has_biases).is_some();
-        if rows == 0 || dim == 0 || u32::try_from(rows).is_err() || !has_size {
+        let is_empty = rows == 0 && table_id.is_none();
+        if is_empty || dim == 0 || u32::try_from(rows).is_err() || !has_size {
             return Err(format!("a table of {rows} × {dim} is impossible"));
         }
         Ok(Self {
@@ -197,6 +205,7 @@ impl Header {
                 biases: has_biases.then(|| checksum("checksum_biases")).transpose()?,
                 attributes: has_attributes.then(|| checksum(ATTRIBUTES)).transpose()?,
             },
+            table_id,
             provenance: Provenance {
                 source: text("source")?,
                 source_format: text("source_format")?,
@@ -240,6 +249,9 @@ impl Header {
         }
         if let Some(attributes) = sums.attributes {
             texts.insert(ATTRIBUTES.into(), attributes.to_string());
+        }
+        if let Some(id) = self.table_id {
+            texts.insert(TABLE_ID.into(), id.to_string());
         }
         texts
     }

@@ -17,12 +17,14 @@ mod header;
 mod layout;
 mod provenance;
 mod raise;
+mod table_id;
 
 pub use checksum::Checksum;
 pub use header::{Checksums, Header};
 pub(crate) use layout::Layout;
 pub use provenance::Provenance;
 pub(crate) use raise::raise_format;
+pub use table_id::TableId;
 
 use contract::Metric;
 

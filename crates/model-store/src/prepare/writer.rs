@@ -6,7 +6,7 @@ use indexmap::IndexSet;
 
 use super::formats::Parsed;
 use crate::format::Layout;
-use crate::format::{Checksum, Checksums, DATA_START, Header, Provenance};
+use crate::format::{Checksum, Checksums, DATA_START, Header, Provenance, TableId};
 use crate::words::{index_of, text_of};
 use contract::{Metric, score};
 
@@ -21,6 +21,7 @@ pub struct ModelWriter<W> {
     /// One for each row, or none at all.
     biases: Vec<f32>,
     attributes: Option<Checksum>,
+    table_id: Option<TableId>,
 }
 
 impl<W: Write + Seek> ModelWriter<W> {
@@ -42,6 +43,7 @@ impl<W: Write + Seek> ModelWriter<W> {
             metric,
             biases: Vec::new(),
             attributes: None,
+            table_id: None,
         })
     }
 
@@ -120,6 +122,11 @@ impl<W: Write + Seek> ModelWriter<W> {
         Self { attributes: Some(description), ..self }
     }
 
+    /// It is a table that may begin without rows.
+    pub(crate) fn with_table_id(self, id: TableId) -> Self {
+        Self { table_id: Some(id), ..self }
+    }
+
     /// Components in a row.
     pub fn dim(&self) -> usize {
         self.dim
@@ -165,6 +172,7 @@ impl<W: Write + Seek> ModelWriter<W> {
                 biases: has_biases.then(|| Checksum::of(biases)),
                 attributes: self.attributes,
             },
+            table_id: self.table_id,
             provenance,
         };
         self.vectors.seek(SeekFrom::Start(0))?;

@@ -187,6 +187,7 @@ impl ModelStore {
                 biases: biases.map(Checksum::of),
                 attributes: None,
             },
+            table_id: None,
             provenance: Provenance::of_memory(name),
         };
         let folder = PathBuf::from(name);

@@ -3,6 +3,7 @@
 mod copies;
 mod crashes;
 mod damage;
+mod empty;
 mod faults;
 mod folder;
 mod groups;
