@@ -510,6 +510,122 @@ fn an_empty_folder_of_tables_is_ready_and_says_how_one_is_made() {
 }
 
 #[test]
+fn tables_are_made_filled_deleted_and_made_again() {
+    let scratch = tempfile::tempdir().unwrap();
+    let service = serve(scratch.path(), &[]);
+    let table = json!({"name": "products", "dim": 2, "attributes": {"price": "number", "tags": "list"}});
+    let made = service.post("/models", &table);
+    assert_eq!((made.status, made.header("location")), (201, Some("/models/products")));
+    let names = |described: &Value| -> Vec<String> {
+        let attributes = described["attributes"].as_array().unwrap();
+        attributes.iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&made.json()), ["price", "tags"]);
+    assert_eq!((&made.json()["rows"], &made.json()["position"]), (&json!(0), &json!(0)));
+    let version = made.json()["version"].clone();
+    assert_eq!(code(&service.post("/models", &table)), is(409, "model_exists"));
+    let nearest = || service.post("/models/products/nearest", &json!({"vector": [1, 2]}));
+    assert_eq!(nearest().json()["neighbors"], json!([]));
+    let rows = json!([{"key": "p", "vector": [1, 2], "attributes": {"price": 3, "tags": ["a"]}}]);
+    done(&service.post("/models/products/rows", &json!({"rows": rows})));
+    assert_eq!(words(&nearest().json()), ["p"]);
+    assert_eq!(words(&service.get("/nearest?word=p&include_query=true&filter=tags=a").json()), ["p"]);
+    for (body, said) in [
+        (json!({"dim": 2}), "`name`"),
+        (json!({"name": "x"}), "`dim`"),
+        (json!({"name": "x", "dim": 0}), "`dim`"),
+        (json!({"name": "x", "dim": 1_000_000}), "65536"),
+        (json!({"name": "x", "dim": 2, "metric": "l2"}), "`cosine` or `dot`"),
+        (json!({"name": "x", "dim": 2, "attributes": {"a": "float"}}), "date-time"),
+        (json!({"name": "x", "dim": 2, "attributes": {"": "text"}}), "name"),
+        (json!({"name": "../x", "dim": 2}), "can't be the name"),
+        (json!({"name": ".x", "dim": 2}), "can't be the name"),
+        (json!({"name": "", "dim": 2}), "can't be the name"),
+    ] {
+        let refused = service.post("/models", &body);
+        assert_eq!(refused.status, 422, "{body}: {}", refused.text());
+        assert!(refused.text().contains(said), "{body}: {}", refused.text());
+    }
+    let delete = |path: &str| service.send("DELETE", path.as_bytes(), &[], b"");
+    assert_eq!(code(&delete("/model")), is(405, "method_not_allowed"));
+    assert_eq!(code(&delete("/models/none")), is(404, "no_such_model"));
+    let outcome = json!({"name": "products", "outcome": "deleted"});
+    assert_eq!(delete("/models/products").json(), outcome);
+    assert_eq!(code(&nearest()), is(404, "no_such_model"));
+    let again = service.post("/models", &table);
+    assert_eq!(again.status, 201);
+    assert_ne!(again.json()["version"], version, "another table");
+    drop(service);
+    let names: Vec<_> = std::fs::read_dir(scratch.path()).unwrap().collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+    let service = serve(scratch.path(), &[]);
+    assert_eq!(service.get("/models").json()["models"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn only_an_admin_makes_tables_and_models_of_the_settings_are_not_deleted() {
+    let (_scratch, folder) = tables(ROWS);
+    let frozen = folder.join("t");
+    let empty = tempfile::tempdir().unwrap();
+    let arguments = ["--model", frozen.to_str().unwrap()];
+    let delete = |service: &Service| service.send("DELETE", b"/models/t", &[], b"");
+    let table = json!({"name": "x", "dim": 2});
+    let service = Service::start(&arguments);
+    assert_eq!(code(&service.post("/models", &table)), is(403, "table_refused"));
+    drop(service);
+    let service = serve(empty.path(), &arguments);
+    assert_eq!(code(&delete(&service)), is(403, "table_refused"));
+    drop(service);
+    let (writer, line) = api_key(&["w", "--write"]);
+    let file = empty.path().join(".keys");
+    std::fs::write(&file, line).unwrap();
+    let keys = ["--api-keys-file", file.to_str().unwrap()];
+    let mut service = serve(empty.path(), &keys);
+    service.key = Some(writer);
+    assert_eq!(code(&service.post("/models", &table)), is(403, "forbidden"));
+}
+
+#[test]
+fn rows_come_as_json_lines_beside_an_array_too() {
+    let (_scratch, folder) = tables(ROWS);
+    let service = serve(&folder, &[]);
+    let array = |shape: &str, numbers: &[f32]| {
+        let mut file = b"\x93NUMPY\x01\x00".to_vec();
+        let mut head = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
+        head.push_str(&" ".repeat(63 - (10 + head.len()) % 64));
+        head.push('\n');
+        file.extend_from_slice(&(head.len() as u16).to_le_bytes());
+        file.extend_from_slice(head.as_bytes());
+        file.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        file
+    };
+    let send = |rows: &str, vectors: &[u8]| {
+        let part = |name: &str| {
+            format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n").into_bytes()
+        };
+        let body =
+            [&part("rows"), rows.as_bytes(), b"\r\n", &part("vectors"), vectors, b"\r\n--b--\r\n"];
+        let declared = [("Content-Type", "multipart/form-data; boundary=b")];
+        service.send("POST", b"/rows", &declared, &body.concat())
+    };
+    let rows = "{\"key\": \"x\", \"attributes\": {\"n\": 5}}\n{\"key\": \"y\"}\n";
+    let two = array("(2, 3)", &[1.0, 0.1, 0.0, 0.0, 0.5, 1.0]);
+    assert_eq!(done(&send(rows, &two))["inserted"], 2);
+    assert_eq!(service.get("/rows/x").json()["vector"], json!([1.0, 0.1, 0.0]));
+    assert_eq!(service.get("/rows/x").json()["attributes"], json!({"n": 5}));
+    for (rows, vectors, expected) in [
+        (rows, array("(1, 3)", &[1.0; 3]), is(422, "invalid_request")),
+        (rows, array("(2, 2)", &[1.0; 4]), is(422, "dimension_mismatch")),
+        (rows, b"[[1, 2, 3]]".to_vec(), is(400, "not_npy")),
+        (rows, array("(2, 3)", &[1.0, f32::NAN, 1.0, 1.0, 1.0, 1.0]), is(422, "bad_rows")),
+        ("{\"key\": \"x\", \"vector\": [1, 2, 3]}\n{\"key\": \"y\"}", two, is(422, "bad_rows")),
+    ] {
+        assert_eq!(code(&send(rows, &vectors)), expected);
+    }
+    assert_eq!(service.get("/model").json()["position"], 1);
+}
+
+#[test]
 fn a_table_that_is_served_takes_its_changes_there_alone() {
     let (_scratch, folder) = tables(ROWS);
     let service = serve(&folder, &[]);

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::opened::{Opened, check_memory, open_all};
-use super::{LoadError, ModelSet, ServedModel, heads, warm};
+use super::{LoadError, ModelSet, ServedModel, heads, tables, warm};
 use crate::config::{Config, ModelSource};
 use kindred::background::in_background;
 use kindred::device::Placement;
@@ -99,6 +99,7 @@ impl Loader {
     /// If a folder is not a valid model, an engine does not start, or a head of the settings
     /// belongs to none of these models.
     pub fn load(&self, config: &Config) -> Result<ModelSet, LoadError> {
+        tables::remove_deleted(&config.models_dir);
         let mut models = Vec::new();
         for (source, opened) in open_all(config, Access::Write)? {
             if let Err(why) = check_memory(&opened, &source, config) {

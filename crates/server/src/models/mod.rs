@@ -5,6 +5,7 @@
 //! has ended.
 
 mod call;
+mod create;
 mod error;
 mod heads;
 mod load;
@@ -23,6 +24,7 @@ mod verification;
 mod warm;
 mod writer;
 
+pub use create::TableError;
 pub use error::LoadError;
 pub use heads::{ServedHead, find_head, without_checksum};
 pub use load::{Loader, MakeEngines, one_engine};

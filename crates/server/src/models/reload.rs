@@ -27,14 +27,14 @@ pub type ReloadFiles = Box<dyn Fn() -> Result<Vec<String>, ConfigError> + Send +
 
 /// Reloads models while they are served.
 pub struct Reloader {
-    models: Models,
-    loader: Loader,
+    pub(super) models: Models,
+    pub(super) loader: Loader,
     /// The settings that the service has started with.
-    started: Config,
+    pub(super) started: Config,
     read_settings: ReadSettings,
     reload_files: ReloadFiles,
     /// Held during a reload, so that there is only one at a time.
-    turn: Arc<Mutex<()>>,
+    pub(super) turn: Arc<Mutex<()>>,
     /// Whether nothing is verified any more, because the service ends.
     stopped: Arc<AtomicBool>,
 }

@@ -1,12 +1,16 @@
 //! The folder of tables whose rows change: one folder for each, with its name.
 
-use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
+use kindred::background::start_in_background;
 use tracing::warn;
 
 use super::LoadError;
 use crate::config::Config;
+
+/// The beginning of the name of a folder whose table was deleted, until it is gone.
+const DELETED: &str = ".deleted-";
 
 /// The tables that are there, by their names, in alphabetical order. Other folders are passed over.
 ///
@@ -31,4 +35,35 @@ pub(super) fn found(config: &Config) -> Result<Vec<(String, PathBuf)>, LoadError
     }
     tables.sort_unstable();
     Ok(tables)
+}
+
+/// Removes what is left of tables that were deleted before a process ended.
+pub(super) fn remove_deleted(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().to_str().is_some_and(|name| name.starts_with(DELETED)) {
+            remove(entry.path());
+        }
+    }
+}
+
+/// Removes a folder that nobody opens any more, beside the answers.
+pub(super) fn remove(folder: PathBuf) {
+    let remove = move || {
+        if let Err(error) = fs::remove_dir_all(&folder) {
+            warn!("{} of a deleted table can't be removed: {error}", folder.display());
+        }
+    };
+    // Without a thread, the next start removes it.
+    let _ = start_in_background(remove);
+}
+
+/// Moves the folder of a table away, at once, so that a new one may have its name. Returns the
+/// folder that is to be removed.
+///
+/// # Errors
+/// If it can't be moved.
+pub(super) fn move_away(folder: &Path, name: &str) -> io::Result<PathBuf> {
+    let away = folder.join(format!("{DELETED}{name}-{:016x}", fastrand::u64(..)));
+    fs::rename(folder.join(name), &away)?;
+    Ok(away)
 }

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use kindred::Error;
 use kindred::live::changes::ChangeError;
+use kindred::{Error, ModelError};
 use scheduler::SubmitError;
 use scheduler::account::Full;
 use tracing::error;
 
 use super::ApiError;
 use crate::http::parse::{found, invalid};
-use crate::models::{NotMilliseconds, WriteError};
+use crate::models::{LoadError, NotMilliseconds, TableError, WriteError};
 use crate::workers::WorkError;
 
 impl From<WorkError> for ApiError {
@@ -52,6 +52,29 @@ impl From<WriteError> for ApiError {
             }
             WriteError::Change(why) => {
                 error!("a change was not written: {why}");
+                Self::NotWritten
+            }
+        }
+    }
+}
+
+impl From<TableError> for ApiError {
+    fn from(why: TableError) -> Self {
+        let reason = why.to_string();
+        match why {
+            TableError::Exists(_) => Self::ModelExists { reason },
+            TableError::NotThere { name, known } => Self::NoSuchModel { name, known },
+            TableError::NoFolder | TableError::OfSettings(_) => Self::TableRefused { reason },
+            TableError::Name(_) => Self::invalid_request(reason),
+            TableError::Create(ModelError::BadInput { reason, .. }) => {
+                Self::invalid_request(reason.to_string())
+            }
+            TableError::Load(LoadError::NoMemory { .. }) => Self::OverLimit { reason },
+            TableError::Create(_)
+            | TableError::Load(_)
+            | TableError::Delete { .. }
+            | TableError::Broken => {
+                error!("a table was not made or deleted: {reason}");
                 Self::NotWritten
             }
         }

@@ -87,6 +87,12 @@ pub(in crate::http) enum ApiError {
     NoSuchRoute { path: String, meant: Option<String> },
     #[error("there is no model `{name}`; models: {}", known.join(", "))]
     NoSuchModel { name: String, known: Vec<String> },
+    /// There is a table or a model of this name.
+    #[error("{reason}")]
+    ModelExists { reason: String },
+    /// A table that can't be made, or not deleted.
+    #[error("{reason}")]
+    TableRefused { reason: String },
     /// Nothing is served yet: tables are made while the service runs.
     #[error("there is no model yet; make a table: POST /models")]
     NoModels,
@@ -228,6 +234,8 @@ impl ApiError {
             Self::NoSuchRoute { .. } => (S::NOT_FOUND, "no_such_route"),
             Self::NoSuchModel { .. } => (S::NOT_FOUND, "no_such_model"),
             Self::NoSuchHead { .. } => (S::NOT_FOUND, "no_such_head"),
+            Self::ModelExists { .. } => (S::CONFLICT, "model_exists"),
+            Self::TableRefused { .. } => (S::FORBIDDEN, "table_refused"),
             Self::NoModels => (S::NOT_FOUND, "no_such_model"),
             Self::NoSuchRow { .. } => (S::NOT_FOUND, "no_such_row"),
             Self::BadRows { .. } => (S::UNPROCESSABLE_ENTITY, "bad_rows"),

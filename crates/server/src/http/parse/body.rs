@@ -17,7 +17,7 @@ use super::multipart::{self, RowParts};
 use super::{negotiation, query_string};
 use crate::http::ApiError;
 use crate::http::offload::Cost;
-use crate::models::{Call, ServedModel};
+use crate::models::Call;
 use scheduler::account::{Pool, Reservation};
 
 /// Bodies of up to this many bytes are not counted: they take no more memory than a connection's
@@ -36,12 +36,13 @@ const BYTES_BESIDES: u64 = 64 << 10;
 const BYTES_PER_ARRAY_BYTE: u64 = 2;
 
 /// The largest body that can be valid, in bytes. An array takes less than JSON.
-fn body_limit(served: &ServedModel) -> usize {
+fn body_limit(call: &Call) -> usize {
     /// A component in JSON: sign, 17 digits, point, exponent, comma, space.
     const BYTES_PER_COMPONENT: usize = 27;
     /// Everything else in a body: words, options and excluded words.
     const REST: usize = 4 << 20;
-    REST + served.model.dim() * MAX_QUERIES * BYTES_PER_COMPONENT
+    let dim = if call.has_model() { call.model.dim() } else { 0 };
+    REST + dim * MAX_QUERIES * BYTES_PER_COMPONENT
 }
 
 /// A POST request that has arrived completely, with a query string that can be decoded; or a GET
@@ -252,6 +253,9 @@ impl Received {
 /// Rows and dimensions of the model of a call. There may be more rows among which its filters
 /// choose: a head may have the terms of another folder.
 fn shape(call: &Call) -> (usize, usize) {
+    if !call.has_model() {
+        return (0, 0);
+    }
     let heads = call.heads.load();
     let of_terms = heads.iter().filter_map(|one| one.head.terms_folder()).map(|terms| terms.rows());
     (of_terms.fold(call.rows().count(), usize::max), call.model.dim())

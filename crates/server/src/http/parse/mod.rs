@@ -22,6 +22,7 @@ pub(super) mod negotiation;
 pub(super) mod other_names;
 pub(super) mod query_string;
 pub(super) mod rows;
+pub(super) mod tables;
 pub(super) mod targets;
 pub(super) mod texts;
 
@@ -68,6 +69,13 @@ pub(super) fn expected(field: &str) -> &'static str {
         ("limit", _) => option("k"),
         ("with_vector", _) => option("with_vectors"),
         ("Request-Timeout-Ms", _) => option("timeout_ms"),
+        ("name", _) => "the name of the table",
+        ("dim", _) => "the number of components of a vector, at least 1",
+        ("metric", _) => "`cosine` or `dot`",
+        ("attributes", _) => {
+            "an object of names and types: text, list, integer, number, boolean or date-time, such as \
+             {\"price\": \"number\"}"
+        }
         ("rows", false) => "a list of 1 to 65536 rows, each an object {\"key\", \"vector\"}",
         ("rows", true) => "an object {\"key\", \"vector\", \"attributes\"}",
         ("keys", false) => "a list of 1 to 65536 keys",

@@ -59,7 +59,9 @@ async fn read(mut parts: Multipart<'static>) -> Result<RowParts, ApiError> {
         }
     }
     let missing = |name: &str| {
-        ApiError::invalid_request(format!("the body has no part `{name}`; it has `rows` and `vectors`"))
+        ApiError::invalid_request(format!(
+            "the body has no part `{name}`; it has `rows` and `vectors`"
+        ))
     };
     let rows = rows.ok_or_else(|| missing("rows"))?;
     Ok(RowParts { rows, vectors: vectors.ok_or_else(|| missing("vectors"))? })

@@ -91,7 +91,7 @@ pub(super) async fn version(call: Call, headers: HeaderMap, uri: Uri) -> Answere
 }
 
 /// A model as it is now.
-fn description(served: &ServedModel) -> ModelDescription<'_> {
+pub(super) fn description(served: &ServedModel) -> ModelDescription<'_> {
     let about = ModelDescription::new(&served.model, &served.engine, served.placed.as_ref());
     about.at(served.live.as_ref().map(|live| live.now()).as_deref())
 }

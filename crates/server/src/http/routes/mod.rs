@@ -16,6 +16,7 @@ pub(super) mod search;
 mod set_room;
 mod suggestions;
 mod table;
+mod tables;
 mod words;
 
 use std::borrow::Cow;

@@ -11,7 +11,9 @@ use axum::http::Method;
 use super::heads::classify::Classify;
 use super::heads::expand::Expand;
 use super::search::Answering;
-use super::{compare, count, docs, explorer, heads, info, operations, rank, rows, search, words};
+use super::{
+    compare, count, docs, explorer, heads, info, operations, rank, rows, search, tables, words,
+};
 use crate::http::parse::body::Received;
 use crate::http::render::server_timing::Timing;
 use crate::models::{Call, Reloader};
@@ -93,8 +95,9 @@ pub(super) const ROUTES: &[Route] = &[
     Route::new("/rows/{key}", Kind::Model)
         .get(get!(rows::read::get_key))
         .delete(Way::Boxed(rows::write::delete_key)),
-    Route::new("/models", Kind::Service).get(get!(info::models)),
-    Route::new("/model", Kind::Model).get(get!(info::model)),
+    Route::new("/models", Kind::Service).get(get!(info::models)).post(Way::Boxed(tables::post)),
+    // Deleted by its name alone: `DELETE /models/NAME`.
+    Route::new("/model", Kind::Model).get(get!(info::model)).delete(Way::Boxed(tables::delete)),
     Route::new("/heads", Kind::Model).get(get!(info::heads)),
     Route::new("/version", Kind::Service).get(get!(info::version)),
     Route::new("/health/live", Kind::Public).get(get!(operations::live)),
