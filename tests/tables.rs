@@ -396,6 +396,9 @@ fn every_acknowledged_row_is_there_after_kills_and_nothing_is_done_twice() {
             let (address, stop, acknowledged) = (&address, &stop, &acknowledged);
             scope.spawn(move || {
                 for count in 1_u64.. {
+                    if stop.load(Ordering::Relaxed) {
+                        return;
+                    }
                     let key = format!("w{writer}k{}", count % 5);
                     let body = json!({"rows": [row(&key, [1.0, count as f64, 1.0])]});
                     let request = format!("{writer}-{count}");
@@ -513,7 +516,8 @@ fn an_empty_folder_of_tables_is_ready_and_says_how_one_is_made() {
 fn tables_are_made_filled_deleted_and_made_again() {
     let scratch = tempfile::tempdir().unwrap();
     let service = serve(scratch.path(), &[]);
-    let table = json!({"name": "products", "dim": 2, "attributes": {"price": "number", "tags": "list"}});
+    let table =
+        json!({"name": "products", "dim": 2, "attributes": {"price": "number", "tags": "list"}});
     let made = service.post("/models", &table);
     assert_eq!((made.status, made.header("location")), (201, Some("/models/products")));
     let names = |described: &Value| -> Vec<String> {
@@ -529,7 +533,10 @@ fn tables_are_made_filled_deleted_and_made_again() {
     let rows = json!([{"key": "p", "vector": [1, 2], "attributes": {"price": 3, "tags": ["a"]}}]);
     done(&service.post("/models/products/rows", &json!({"rows": rows})));
     assert_eq!(words(&nearest().json()), ["p"]);
-    assert_eq!(words(&service.get("/nearest?word=p&include_query=true&filter=tags=a").json()), ["p"]);
+    assert_eq!(
+        words(&service.get("/nearest?word=p&include_query=true&filter=tags=a").json()),
+        ["p"]
+    );
     for (body, said) in [
         (json!({"dim": 2}), "`name`"),
         (json!({"name": "x"}), "`dim`"),

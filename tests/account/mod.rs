@@ -10,6 +10,7 @@ mod asked;
 mod filters;
 mod measure;
 mod others;
+mod rows;
 mod searches;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -344,6 +345,7 @@ fn no_request_takes_more_than_three_times_what_is_accounted() {
     let cache = cache.to_str().expect("a UTF-8 path");
     ask_model(&mut found, &["--device", "cpu", "--cache-dir", cache], seed);
     ask_model(&mut found, &["--device", "cpu", "--model", synthetic, "--head", head], !seed);
+    rows::ask_table(&mut found, folder.path(), seed);
 
     println!("answered {:?}, in {:.0?}; worst:", found.statuses, started.elapsed());
     found.worst.values().for_each(|(_, said)| println!("{said}"));

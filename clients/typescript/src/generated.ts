@@ -339,6 +339,87 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/rows": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Rows of a model, page by page
+         * @description The rows in their order, as they were put, or those that meet `filter`. `next` is the `after` of the
+         *     next page; the last page has none. All pages are of the rows as they were at the first one, for at
+         *     least 5 minutes after the page before, unless 64 positions were read since. Or, with `key`, the same
+         *     as `/rows/{key}`, for keys with a slash or a dot.
+         */
+        get: operations["getRows"];
+        put?: never;
+        /**
+         * Put rows into a table
+         * @description Inserts rows, and replaces those whose key the table has; see "Rows that change". All of them
+         *     together, or none; when the answer is there, they are on disk, and every later question sees them.
+         *     Rows are JSON (`rows`), or JSON lines with the options in the query string. Needs a key that may
+         *     change rows, if the service has keys.
+         */
+        post: operations["postRows"];
+        /**
+         * Delete rows of a table
+         * @description Deletes the row of the parameter `key`, or those that a body names as that of `POST /rows/delete`.
+         */
+        delete: operations["deleteRows"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rows/delete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Delete rows of a table
+         * @description Deletes the rows of some keys, or all that meet a filter, together: those that meet it when the
+         *     change has its turn, with no other change between. Keys that the table does not have are counted
+         *     as `missing`.
+         */
+        post: operations["postRowsDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rows/{key}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A row of a model
+         * @description A row as it was put, with its number. Escape a slash in a key as `%2F`. For keys that clients or
+         *     proxies change anyway, such as `..`, use `/rows?key=`.
+         */
+        get: operations["getRow"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a row of a table
+         * @description Deletes the row of a key. If the table does not have it, `missing` is 1.
+         */
+        delete: operations["deleteRow"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/model": {
         parameters: {
             query?: never;
@@ -353,7 +434,12 @@ export interface paths {
         get: operations["getModel"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Delete a table
+         * @description Deletes a table with all its rows. Only by its name, `DELETE /models/NAME`, and only tables: models of the
+         *     settings stay. Needs an admin's key, if the service has keys.
+         */
+        delete: operations["deleteModel"];
         options?: never;
         head?: never;
         patch?: never;
@@ -372,7 +458,12 @@ export interface paths {
          */
         get: operations["getModels"];
         put?: never;
-        post?: never;
+        /**
+         * Make a table
+         * @description Makes a table without rows in the folder of the setting `models_dir`, and serves it. Needs an
+         *     admin's key, if the service has keys. See "Rows that change".
+         */
+        post: operations["postModels"];
         delete?: never;
         options?: never;
         head?: never;
@@ -886,6 +977,7 @@ export interface components {
         SingleAnswer: {
             model: components["schemas"]["ModelName"];
             version: components["schemas"]["Version"];
+            position?: components["schemas"]["Position"];
             neighbors: components["schemas"]["Neighbors"];
             used?: components["schemas"]["Used"];
             skipped?: components["schemas"]["Skipped"];
@@ -895,6 +987,7 @@ export interface components {
         BatchAnswer: {
             model: components["schemas"]["ModelName"];
             version: components["schemas"]["Version"];
+            position?: components["schemas"]["Position"];
             /** @description One for each query, in the order of `queries`. */
             results: (components["schemas"]["ItemFound"] | components["schemas"]["ItemFailed"])[];
         };
@@ -958,6 +1051,7 @@ export interface components {
         RankAnswer: {
             model: components["schemas"]["ModelName"];
             version: components["schemas"]["Version"];
+            position?: components["schemas"]["Position"];
             /** @description One for each of `words` that the model has, in the same order. */
             ranked: components["schemas"]["RankedWord"][];
             used?: components["schemas"]["Used"];
@@ -1001,6 +1095,7 @@ export interface components {
         ClassifyAnswer: {
             model: components["schemas"]["ModelName"];
             version: components["schemas"]["Version"];
+            position?: components["schemas"]["Position"];
             head: components["schemas"]["HeadName"];
             labels: components["schemas"]["Labels"];
             unknown?: components["schemas"]["UnknownWords"];
@@ -1009,6 +1104,7 @@ export interface components {
         } | {
             model: components["schemas"]["ModelName"];
             version: components["schemas"]["Version"];
+            position?: components["schemas"]["Position"];
             head: components["schemas"]["HeadName"];
             /** @description One for each of `texts`, in the same order. */
             results: ({
@@ -1114,6 +1210,7 @@ export interface components {
         ExpandAnswer: {
             model: components["schemas"]["ModelName"];
             version: components["schemas"]["Version"];
+            position?: components["schemas"]["Position"];
             head: components["schemas"]["HeadName"];
             terms?: components["schemas"]["ImpliedTerms"];
             impacts?: components["schemas"]["Impacts"];
@@ -1126,6 +1223,7 @@ export interface components {
         } | {
             model: components["schemas"]["ModelName"];
             version: components["schemas"]["Version"];
+            position?: components["schemas"]["Position"];
             head: components["schemas"]["HeadName"];
             /** @description One for each of `texts`, in the same order. */
             results: ({
@@ -1255,6 +1353,7 @@ export interface components {
         SimilarityAnswer: {
             model: components["schemas"]["ModelName"];
             version: components["schemas"]["Version"];
+            position?: components["schemas"]["Position"];
             /** @description One for each pair, in the order of `pairs`. */
             results: (components["schemas"]["PairCompared"] | components["schemas"]["ItemFailed"])[];
         };
@@ -1272,6 +1371,7 @@ export interface components {
         CountAnswer: {
             model: components["schemas"]["ModelName"];
             version: components["schemas"]["Version"];
+            position?: components["schemas"]["Position"];
             /** @description The number of rows that meet it. */
             count: number;
             /** @description The number of rows of the model. */
@@ -1287,15 +1387,153 @@ export interface components {
         OddOneOutAnswer: {
             model: components["schemas"]["ModelName"];
             version: components["schemas"]["Version"];
+            position?: components["schemas"]["Position"];
             odd_one_out: components["schemas"]["Word"];
             /** @description Each word once, by its cosine similarity to the mean of all, highest first. */
             ranked: components["schemas"]["Neighbor"][];
             skipped?: components["schemas"]["Skipped"];
         };
+        /** @description The number of changes that the rows have had: an answer is about the rows at this position. Only of models whose rows change. */
+        Position: number;
+        /** @description The end of a page. */
+        After: string;
+        /**
+         * @description The fate of a batch with bad rows: refused whole, or kept without them; then the answer names them.
+         * @default refuse
+         * @enum {string}
+         */
+        OnError: "refuse" | "skip";
+        /**
+         * @description Whether the answer waits until the change is on disk. Without that, it survives the end of the service, but not of the machine, and the answer says so (`durable`).
+         * @default synced
+         * @enum {string}
+         */
+        Durability: "synced" | "none";
+        /** @description A row of a table. */
+        TableRow: {
+            /** @description Its key, which is its word in answers; at most 4096 bytes, without a line feed. */
+            key: string;
+            /** @description Its components, one for each dimension of the table. They become float32. */
+            vector: number[];
+            /** @description Under `dot`, the number that is added to its scores. */
+            bias?: number;
+            /** @description Its attributes by their names. Those that are left out, or null, are missing. */
+            attributes?: Record<string, unknown>;
+            /** @description Not read; the table gives each row a number. */
+            row?: number;
+        };
+        /** @description Rows to put. */
+        RowsRequest: {
+            /** @description The rows. No two have the same key. */
+            rows: components["schemas"]["TableRow"][];
+            on_error?: components["schemas"]["OnError"];
+            durability?: components["schemas"]["Durability"];
+            /** @description As the header Request-Timeout-Ms. */
+            timeout_ms?: number;
+        };
+        /** @description Rows to delete. Exactly one of `keys` and `filter`. */
+        DeleteRequest: {
+            /** @description Their keys. */
+            keys?: string[];
+            filter?: components["schemas"]["Filter"];
+            durability?: components["schemas"]["Durability"];
+            /** @description As the header Request-Timeout-Ms. */
+            timeout_ms?: number;
+        };
+        /** @description A table to make. */
+        TableRequest: {
+            /** @description Its name; it is also that of its folder. */
+            name: string;
+            /** @description Number of components of a vector. */
+            dim: number;
+            /**
+             * @description The cosine similarity, or the dot product plus the row's bias.
+             * @default cosine
+             * @enum {string}
+             */
+            metric?: "cosine" | "dot";
+            /**
+             * @description Names and types of its attributes.
+             * @example {
+             *       "price": "number",
+             *       "tags": "list"
+             *     }
+             */
+            attributes?: {
+                [key: string]: "text" | "list" | "integer" | "number" | "boolean" | "date-time";
+            };
+        };
+        /** @description The effect of a change. */
+        ChangeAnswer: {
+            model: components["schemas"]["ModelName"];
+            version: components["schemas"]["Version"];
+            position: components["schemas"]["Position"];
+            /** @description Number of rows with a new key. */
+            inserted: number;
+            /** @description Number of rows that took the place of another. */
+            replaced: number;
+            /** @description Number of rows that were deleted. */
+            deleted: number;
+            /** @description Number of keys to delete that the table did not have. */
+            missing: number;
+            /** @description Whether it is on disk. */
+            durable: boolean;
+            /** @description Whether an earlier request with the same Idempotency-Key had done it. */
+            repeated: boolean;
+            /** @description With `on_error` `skip`, the bad rows, which were left out. */
+            skipped?: components["schemas"]["BadRow"][];
+        };
+        /** @description A row that can not be taken. */
+        BadRow: {
+            /** @description Its place among the rows of the request, from 0. */
+            index: number;
+            /** @description Its key, empty if it has none. */
+            key: string;
+            /** @description The fault, with the cure. */
+            reason: string;
+        };
+        /** @description A row as it was put, with its number. */
+        ListedRow: {
+            row: components["schemas"]["Row"];
+            /** @description Its key. */
+            key: string;
+            /** @description Its components. */
+            vector?: number[];
+            /** @description Under `dot`, the number that is added to its scores. */
+            bias?: number;
+            /** @description Its attributes by their names. Those that are missing are left out. */
+            attributes?: Record<string, unknown>;
+        };
+        /** @description Rows in their order. */
+        RowList: {
+            model: components["schemas"]["ModelName"];
+            version: components["schemas"]["Version"];
+            position?: components["schemas"]["Position"];
+            /** @description The rows. */
+            rows: components["schemas"]["ListedRow"][];
+            /** @description The `after` of the next page. Absent on the last. */
+            next?: components["schemas"]["After"];
+        };
+        /** @description A row as it was put, with its number. */
+        RowAnswer: {
+            model: components["schemas"]["ModelName"];
+            version: components["schemas"]["Version"];
+            position?: components["schemas"]["Position"];
+            row: components["schemas"]["Row"];
+            /** @description Its key. */
+            key: string;
+            /** @description Its components. */
+            vector?: number[];
+            /** @description Under `dot`, the number that is added to its scores. */
+            bias?: number;
+            /** @description Its attributes by their names. Those that are missing are left out. */
+            attributes?: Record<string, unknown>;
+        };
         /** @description Words with the same prefix. */
         WordList: {
             model: components["schemas"]["ModelName"];
             version: components["schemas"]["Version"];
+            position?: components["schemas"]["Position"];
             /** @description Most frequent words first. */
             words: {
                 word: components["schemas"]["Word"];
@@ -1306,6 +1544,7 @@ export interface components {
         WordAnswer: {
             model: components["schemas"]["ModelName"];
             version: components["schemas"]["Version"];
+            position?: components["schemas"]["Position"];
             word: components["schemas"]["Word"];
             row: components["schemas"]["Row"];
             /** @description The norm of its vector, as float64. Under `cosine`, a word with 0 is never a neighbour. */
@@ -1352,7 +1591,8 @@ export interface components {
         Model: {
             name: components["schemas"]["ModelName"];
             version: components["schemas"]["Version"];
-            /** @description Number of words. */
+            position?: components["schemas"]["Position"];
+            /** @description Number of rows that are there. */
             rows: number;
             /** @description Number of components per vector. */
             dim: number;
@@ -1361,7 +1601,7 @@ export interface components {
              * @enum {string}
              */
             metric: "cosine" | "dot";
-            /** @description The attributes of the rows, in the order of their file. Absent if the model has none. */
+            /** @description The attributes of the rows, in the order of their file. Absent if the model has none. Counts are those of the rows that a table began with. */
             attributes?: {
                 /** @description Its name. */
                 name: string;
@@ -1432,6 +1672,7 @@ export interface components {
              */
             outcome: "unchanged" | "loaded" | "removed";
             version?: components["schemas"]["Version"];
+            position?: components["schemas"]["Position"];
             /** @description How long it took. */
             seconds: number;
         };
@@ -1455,14 +1696,14 @@ export interface components {
              * @description The HTTP status; in `results`, the status that the query would get alone.
              * @enum {integer}
              */
-            status: 400 | 401 | 403 | 404 | 405 | 406 | 408 | 409 | 413 | 414 | 415 | 422 | 429 | 431 | 500 | 501 | 503 | 504;
+            status: 400 | 401 | 403 | 404 | 405 | 406 | 408 | 409 | 410 | 413 | 414 | 415 | 422 | 429 | 431 | 500 | 501 | 503 | 504 | 507;
             /** @description What is wrong with this request, for people. The text may change. */
             detail: string;
             /**
              * @description What is wrong, for programs.
              * @enum {string}
              */
-            code: "not_utf8" | "not_json" | "not_npy" | "unreadable_body" | "bad_expression" | "body_timeout" | "unauthorized" | "forbidden" | "bad_host" | "unknown_transfer_coding" | "uri_too_long" | "headers_too_large" | "body_too_large" | "unsupported_media_type" | "invalid_request" | "unknown_field" | "invalid_value" | "invalid_filter" | "too_many_results" | "dimension_mismatch" | "not_finite" | "zero_query" | "method_mismatch" | "unknown_word" | "no_such_model" | "no_such_head" | "no_such_route" | "method_not_allowed" | "reload_failed" | "reload_in_progress" | "not_acceptable" | "queue_full" | "over_limit" | "draining" | "engine_failed" | "engine_restarting" | "engine_gone" | "not_ready" | "deadline_passed" | "internal";
+            code: "not_utf8" | "not_json" | "not_npy" | "unreadable_body" | "bad_expression" | "body_timeout" | "unauthorized" | "forbidden" | "bad_host" | "unknown_transfer_coding" | "uri_too_long" | "headers_too_large" | "body_too_large" | "unsupported_media_type" | "invalid_request" | "unknown_field" | "invalid_value" | "invalid_filter" | "too_many_results" | "dimension_mismatch" | "not_finite" | "zero_query" | "method_mismatch" | "unknown_word" | "no_such_model" | "no_such_head" | "no_such_row" | "model_exists" | "table_refused" | "bad_rows" | "not_writable" | "position_gone" | "position_not_reached" | "idempotency_key_reused" | "no_space" | "too_many_rows" | "not_written" | "no_such_route" | "method_not_allowed" | "reload_failed" | "reload_in_progress" | "not_acceptable" | "queue_full" | "over_limit" | "draining" | "engine_failed" | "engine_restarting" | "engine_gone" | "not_ready" | "deadline_passed" | "internal";
             /** @description With `bad_expression` and `invalid_filter`: the column of the fault, in characters, from 1. */
             column?: number;
             /**
@@ -1493,9 +1734,11 @@ export interface components {
              *     written.
              */
             unknown?: components["schemas"]["UnknownWord"][];
+            /** @description With `bad_rows`: every bad row. */
+            rows?: components["schemas"]["BadRow"][];
             /**
-             * @description With `queue_full`, `over_limit`, `engine_failed` and `engine_restarting`:
-             *     seconds to wait before a retry, as in `Retry-After`.
+             * @description With `queue_full`, `over_limit`, `engine_failed`, `engine_restarting` and
+             *     `position_not_reached`: seconds to wait before a retry, as in `Retry-After`.
              */
             retry_after?: number;
         };
@@ -1825,6 +2068,293 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description The model has no row with this key (code `no_such_row`), or is not served (`no_such_model`). */
+        NoSuchRow: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "no_such_row",
+                 *       "detail": "the table has no row `frogg`",
+                 *       "status": 404,
+                 *       "title": "No such row",
+                 *       "type": "urn:kindred:problem:no_such_row"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The rows at the position of `after` are not kept any more (code `position_gone`). */
+        PositionGone: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "position_gone",
+                 *       "detail": "the rows at position 12 are not kept any more; list them from the beginning, without `after`",
+                 *       "status": 410,
+                 *       "title": "Position gone",
+                 *       "type": "urn:kindred:problem:position_gone"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Parameters that conflict (`invalid_request`), do not exist (`unknown_field`) or have invalid values (`invalid_value`, `invalid_filter`). */
+        WrongRowParameters: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "invalid_value",
+                 *       "detail": "`limit` must be a whole number from 1 to 1000, not 0",
+                 *       "expected": "a whole number from 1 to 1000",
+                 *       "field": "limit",
+                 *       "status": 422,
+                 *       "title": "Invalid value",
+                 *       "type": "urn:kindred:problem:invalid_value"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The rows are not at the position of `Min-Position`, or of another version (code `position_not_reached`). */
+        PositionNotReached: {
+            headers: {
+                "Retry-After": components["headers"]["Retry-After"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "position_not_reached",
+                 *       "detail": "the table is at 7fbc8351f31644a7/8, and the header Min-Position asks for 7fbc8351f31644a7/9; retry in 1 s, or ask the service that answered the change",
+                 *       "retry_after": 1,
+                 *       "status": 503,
+                 *       "title": "Position not reached",
+                 *       "type": "urn:kindred:problem:position_not_reached"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The rows of this model can not be changed here (code `not_writable`), or not with this key (`forbidden`). */
+        NotWritable: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "not_writable",
+                 *       "detail": "rows of `demo` can't be changed here: only tables in the folder of the setting models_dir can (kindred serve --models-dir DIR)",
+                 *       "status": 403,
+                 *       "title": "Not writable",
+                 *       "type": "urn:kindred:problem:not_writable"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The idempotency key belongs to another change (code `idempotency_key_reused`). */
+        KeyReused: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "idempotency_key_reused",
+                 *       "detail": "the idempotency key \"k\" was used for another batch; choose a new one",
+                 *       "status": 409,
+                 *       "title": "Idempotency key reused",
+                 *       "type": "urn:kindred:problem:idempotency_key_reused"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Some rows are bad, and nothing was changed (code `bad_rows`): `rows` names each. Or fields that do not exist or have invalid values. */
+        BadRows: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "bad_rows",
+                 *       "detail": "1 row is bad, so nothing was changed: row 0 (\"frog\"): its vector has 1 component instead of 3",
+                 *       "rows": [
+                 *         {
+                 *           "index": 0,
+                 *           "key": "frog",
+                 *           "reason": "its vector has 1 component instead of 3"
+                 *         }
+                 *       ],
+                 *       "status": 422,
+                 *       "title": "Bad rows",
+                 *       "type": "urn:kindred:problem:bad_rows"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The change could not be written (code `not_written`), or a bug (`internal`). */
+        NotWritten: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "not_written",
+                 *       "detail": "the change was not written; the log of the service has the details. The table takes no changes until it is opened again if a sync failed",
+                 *       "status": 500,
+                 *       "title": "Not written",
+                 *       "type": "urn:kindred:problem:not_written"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The deadline passed (code `deadline_passed`). Before its turn nothing was changed; a change that was being written may be done. With an `Idempotency-Key` it can be sent again. */
+        ChangeDeadlinePassed: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "deadline_passed",
+                 *       "detail": "the deadline passed before the answer was ready; ask for less in one request, or retry later",
+                 *       "status": 504,
+                 *       "title": "Deadline passed",
+                 *       "type": "urn:kindred:problem:deadline_passed"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The disk is full, and nothing was changed (code `no_space`). */
+        NoSpace: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "no_space",
+                 *       "detail": "there is no space left on the disk; nothing was changed: free some space and send the request again",
+                 *       "status": 507,
+                 *       "title": "No space",
+                 *       "type": "urn:kindred:problem:no_space"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The route does not support this method (code `method_not_allowed`). */
+        RowsMethodNotAllowed: {
+            headers: {
+                Allow: components["headers"]["Rows-Allow"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "method_not_allowed",
+                 *       "detail": "this route does not support PUT; send GET, HEAD, POST or DELETE",
+                 *       "status": 405,
+                 *       "title": "Method not allowed",
+                 *       "type": "urn:kindred:problem:method_not_allowed"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Tables can not be made here, or this one not deleted (code `table_refused`), or not with this key (`forbidden`). */
+        TableRefused: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "table_refused",
+                 *       "detail": "tables can't be made here: the service was started without the setting models_dir (kindred serve --models-dir DIR)",
+                 *       "status": 403,
+                 *       "title": "Table refused",
+                 *       "type": "urn:kindred:problem:table_refused"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description There is a model of this name (code `model_exists`). */
+        ModelExists: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "model_exists",
+                 *       "detail": "there is a model `products`; choose another name, or delete it first",
+                 *       "status": 409,
+                 *       "title": "Model exists",
+                 *       "type": "urn:kindred:problem:model_exists"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description There is no model of this name (code `no_such_model`). */
+        NoSuchModel: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "no_such_model",
+                 *       "detail": "there is no model `nowhere`; models: demo",
+                 *       "known": [
+                 *         "demo"
+                 *       ],
+                 *       "status": 404,
+                 *       "title": "No such model",
+                 *       "type": "urn:kindred:problem:no_such_model"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description No table has such a name or shape (`invalid_request`, `invalid_value`, `unknown_field`). */
+        WrongTable: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "invalid_value",
+                 *       "detail": "`dim` must be the number of components of a vector, at least 1, not 0",
+                 *       "expected": "the number of components of a vector, at least 1",
+                 *       "field": "dim",
+                 *       "status": 422,
+                 *       "title": "Invalid value",
+                 *       "type": "urn:kindred:problem:invalid_value"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The `Accept` header excludes JSON and, where the answer may be one, an array (code `not_acceptable`). */
         SearchNotAcceptable: {
             headers: {
@@ -2104,6 +2634,10 @@ export interface components {
         };
     };
     parameters: {
+        /** @description VERSION/POSITION, as the answer to a change has them: the answer is about the rows at this position or a later one. If they are not there within 2 seconds, the answer is 503. Every route of a model reads this header. */
+        "Min-Position": string;
+        /** @description A text that no other change has. A change with the key of one that was done in the last 24 hours is not done again; 100,000 keys are kept. */
+        "Idempotency-Key": string;
         /** @description Number of neighbours, in decimal digits. */
         K: components["schemas"]["K"];
         /** @description Number of neighbours to leave out before the first, in decimal digits. */
@@ -2156,12 +2690,14 @@ export interface components {
          */
         "Retry-After": number;
         /**
-         * @description A hash of the model's name and version, as a weak entity tag. That of an array ends with `-npy`.
+         * @description A hash of the model's name and version, as a weak entity tag, with the position of its rows if they
+         *     change. That of an array ends with `-npy`.
          * @example W/"799db1a51f7cfa2e"
          */
         ETag: string;
         /**
-         * @description Hashes of the model's name and version, and of the head's name and content, as a weak entity tag.
+         * @description Hashes of the model's name and version, and of the head's name and content, as a weak entity tag; with
+         *     the position of the model's rows if they change.
          * @example W/"799db1a51f7cfa2e-0a1b2c3d4e5f6071"
          */
         HeadETag: string;
@@ -2182,6 +2718,11 @@ export interface components {
          * @example GET,HEAD
          */
         Allow: string;
+        /**
+         * @description The methods of this route.
+         * @example GET,HEAD,POST,DELETE
+         */
+        "Rows-Allow": string;
         /**
          * @description The methods of this route.
          * @example GET,HEAD,POST
@@ -2221,6 +2762,8 @@ export interface operations {
                      *       POST /nearest, /analogy   the same as JSON, one query or a batch
                      *       POST /rank, /similarity, /odd-one-out
                      *       GET  /words?prefix=fro    words of the model
+                     *       GET  /rows, /rows/frog    rows as they were put, page by page; DELETE deletes one
+                     *       POST /rows, /rows/delete  rows are put or deleted, if the table may be changed
                      *       GET  /models, /model      models served; each has its own routes, such as /models/NAME/nearest
                      *       GET  /health/live, /health/ready
                      *       GET  /metrics             metrics for Prometheus
@@ -3126,6 +3669,307 @@ export interface operations {
             504: components["responses"]["DeadlinePassed"];
         };
     };
+    getRows: {
+        parameters: {
+            query?: {
+                /** @description The key of a row, instead of the other parameters. Given once. */
+                key?: string;
+                /** @description Only rows that meet this filter. Given once. */
+                filter?: components["schemas"]["Filter"];
+                /** @description The `next` of the page before. */
+                after?: components["schemas"]["After"];
+                /**
+                 * @description Maximum number of rows, in decimal digits.
+                 * @example 2
+                 */
+                limit?: number;
+                /**
+                 * @description Whether rows have their vectors and, under `dot`, their biases.
+                 * @example false
+                 */
+                with_vectors?: boolean;
+            };
+            header?: {
+                /** @description VERSION/POSITION, as the answer to a change has them: the answer is about the rows at this position or a later one. If they are not there within 2 seconds, the answer is 503. Every route of a model reads this header. */
+                "Min-Position"?: components["parameters"]["Min-Position"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The rows, or the one row. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RowList"] | components["schemas"]["RowAnswer"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NoSuchRow"];
+            405: components["responses"]["RowsMethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            410: components["responses"]["PositionGone"];
+            414: components["responses"]["UriTooLong"];
+            422: components["responses"]["WrongRowParameters"];
+            429: components["responses"]["OverLimit"];
+            431: components["responses"]["HeadersTooLarge"];
+            501: components["responses"]["UnknownTransferCoding"];
+            503: components["responses"]["PositionNotReached"];
+            504: components["responses"]["DeadlinePassed"];
+        };
+    };
+    postRows: {
+        parameters: {
+            query?: {
+                /** @description As in the JSON body; only beside JSON lines. */
+                on_error?: components["schemas"]["OnError"];
+                /** @description As in the JSON body; only beside JSON lines. */
+                durability?: components["schemas"]["Durability"];
+                /** @description As in the JSON body; only beside JSON lines. */
+                timeout_ms?: number;
+            };
+            header?: {
+                /** @description A text that no other change has. A change with the key of one that was done in the last 24 hours is not done again; 100,000 keys are kept. */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+                /** @description Timeout of the request, in milliseconds. Decimal digits. */
+                "Request-Timeout-Ms"?: components["parameters"]["Request-Timeout-Ms"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RowsRequest"];
+                "application/x-ndjson": string;
+                "multipart/form-data": {
+                    /** @description JSON lines, a row without its vector on each. */
+                    rows: string;
+                    /**
+                     * Format: binary
+                     * @description A NumPy file of the shape `[rows, dim]`.
+                     */
+                    vectors: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The change is done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeAnswer"];
+                };
+            };
+            400: components["responses"]["NearestBadBody"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["NotWritable"];
+            405: components["responses"]["RowsMethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["KeyReused"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["BadRows"];
+            429: components["responses"]["OverLimit"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["NotWritten"];
+            501: components["responses"]["UnknownTransferCoding"];
+            504: components["responses"]["ChangeDeadlinePassed"];
+            507: components["responses"]["NoSpace"];
+        };
+    };
+    deleteRows: {
+        parameters: {
+            query?: {
+                /** @description The key of the row. Given once; without it, a body is needed. */
+                key?: string;
+            };
+            header?: {
+                /** @description A text that no other change has. A change with the key of one that was done in the last 24 hours is not done again; 100,000 keys are kept. */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+                /** @description Timeout of the request, in milliseconds. Decimal digits. */
+                "Request-Timeout-Ms"?: components["parameters"]["Request-Timeout-Ms"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["DeleteRequest"];
+            };
+        };
+        responses: {
+            /** @description The change is done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeAnswer"];
+                };
+            };
+            400: components["responses"]["NearestBadBody"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["NotWritable"];
+            405: components["responses"]["RowsMethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["KeyReused"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["BadRows"];
+            429: components["responses"]["OverLimit"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["NotWritten"];
+            501: components["responses"]["UnknownTransferCoding"];
+            504: components["responses"]["ChangeDeadlinePassed"];
+            507: components["responses"]["NoSpace"];
+        };
+    };
+    postRowsDelete: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A text that no other change has. A change with the key of one that was done in the last 24 hours is not done again; 100,000 keys are kept. */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+                /** @description Timeout of the request, in milliseconds. Decimal digits. */
+                "Request-Timeout-Ms"?: components["parameters"]["Request-Timeout-Ms"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DeleteRequest"];
+            };
+        };
+        responses: {
+            /** @description The change is done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeAnswer"];
+                };
+            };
+            400: components["responses"]["NearestBadBody"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["NotWritable"];
+            405: components["responses"]["RowsMethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["KeyReused"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["BadRows"];
+            429: components["responses"]["OverLimit"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["NotWritten"];
+            501: components["responses"]["UnknownTransferCoding"];
+            504: components["responses"]["ChangeDeadlinePassed"];
+            507: components["responses"]["NoSpace"];
+        };
+    };
+    getRow: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description VERSION/POSITION, as the answer to a change has them: the answer is about the rows at this position or a later one. If they are not there within 2 seconds, the answer is 503. Every route of a model reads this header. */
+                "Min-Position"?: components["parameters"]["Min-Position"];
+            };
+            path: {
+                /**
+                 * @description The key of a row, percent-encoded. A plus means a plus here.
+                 * @example frog
+                 */
+                key: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The row. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RowAnswer"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NoSuchRow"];
+            405: components["responses"]["RowsMethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["UriTooLong"];
+            422: components["responses"]["WrongRowParameters"];
+            429: components["responses"]["OverLimit"];
+            431: components["responses"]["HeadersTooLarge"];
+            501: components["responses"]["UnknownTransferCoding"];
+            503: components["responses"]["PositionNotReached"];
+            504: components["responses"]["DeadlinePassed"];
+        };
+    };
+    deleteRow: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A text that no other change has. A change with the key of one that was done in the last 24 hours is not done again; 100,000 keys are kept. */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+                /** @description Timeout of the request, in milliseconds. Decimal digits. */
+                "Request-Timeout-Ms"?: components["parameters"]["Request-Timeout-Ms"];
+            };
+            path: {
+                /** @description The key of a row, percent-encoded. A plus means a plus here. */
+                key: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The change is done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeAnswer"];
+                };
+            };
+            400: components["responses"]["NearestBadBody"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["NotWritable"];
+            405: components["responses"]["RowsMethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["KeyReused"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["BadRows"];
+            429: components["responses"]["OverLimit"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["NotWritten"];
+            501: components["responses"]["UnknownTransferCoding"];
+            504: components["responses"]["ChangeDeadlinePassed"];
+            507: components["responses"]["NoSpace"];
+        };
+    };
     getModel: {
         parameters: {
             query?: never;
@@ -3180,6 +4024,46 @@ export interface operations {
             501: components["responses"]["UnknownTransferCoding"];
         };
     };
+    deleteModel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The table is deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        name: components["schemas"]["ModelName"];
+                        /**
+                         * @description It is not served any more.
+                         * @constant
+                         */
+                        outcome: "deleted";
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["TableRefused"];
+            404: components["responses"]["NoSuchModel"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["UriTooLong"];
+            422: components["responses"]["NoParameters"];
+            429: components["responses"]["OverLimit"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["NotWritten"];
+            501: components["responses"]["UnknownTransferCoding"];
+            504: components["responses"]["DeadlinePassed"];
+        };
+    };
     getModels: {
         parameters: {
             query?: never;
@@ -3197,7 +4081,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        default: components["schemas"]["ModelName"];
+                        /** @description The name of the first, which routes without a name query; null if there is none. */
+                        default: string | null;
                         /** @description All of them. */
                         models: components["schemas"]["Model"][];
                     };
@@ -3213,6 +4098,54 @@ export interface operations {
             429: components["responses"]["OverLimit"];
             431: components["responses"]["HeadersTooLarge"];
             501: components["responses"]["UnknownTransferCoding"];
+        };
+    };
+    postModels: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Timeout of the request, in milliseconds. Decimal digits. */
+                "Request-Timeout-Ms"?: components["parameters"]["Request-Timeout-Ms"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TableRequest"];
+            };
+        };
+        responses: {
+            /** @description The table. */
+            201: {
+                headers: {
+                    /**
+                     * @description Where it is.
+                     * @example /models/products
+                     */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Model"];
+                };
+            };
+            400: components["responses"]["NearestBadBody"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["TableRefused"];
+            405: components["responses"]["RowsMethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["ModelExists"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["WrongTable"];
+            429: components["responses"]["OverLimit"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["NotWritten"];
+            501: components["responses"]["UnknownTransferCoding"];
+            504: components["responses"]["DeadlinePassed"];
         };
     };
     getVersion: {

@@ -86,6 +86,17 @@ impl Cost {
         Self((tests * rows) as u64)
     }
 
+    /// The cost of writing a batch of n rows or keys, which has this many bytes, and of showing it.
+    pub(super) fn of_batch(rows: usize, bytes: usize) -> Self {
+        /// To the system's memory, with its checksum.
+        const BYTE: u64 = 1;
+        /// A key that is looked up and kept.
+        const ROW: u64 = 400;
+        /// A part of a sync, and two threads that wake up.
+        const BATCH: u64 = 100_000;
+        Self(BATCH + bytes as u64 * BYTE + rows as u64 * ROW)
+    }
+
     /// The cost of a stage that does both.
     pub(super) fn and(self, other: Self) -> Self {
         Self(self.0 + other.0)

@@ -199,8 +199,8 @@ fn shape_fault<'a, B: JsonBody<'a>>(what: &str, text: &'a str) -> ApiError {
     let segments: Vec<&Segment> = error.path().iter().collect();
     let path = error.path().to_string();
     // The types of attributes stand behind names that nobody knows beforehand.
-    let is_type = segments.len() == 2
-        && matches!(segments[0], Segment::Map { key } if key == "attributes");
+    let is_type =
+        segments.len() == 2 && matches!(segments[0], Segment::Map { key } if key == "attributes");
     if is_type {
         return invalid("attributes").with_found(found::at(text, segments));
     }

@@ -10,7 +10,9 @@ use axum::extract::Request;
 use axum::http::HeaderMap;
 use kindred::contract::RowSet;
 use kindred::live::Live;
-use kindred::live::changes::{BadRow, BatchBuilder, Committed, Counts, Durability};
+use kindred::live::changes::{
+    BadRow, BatchBuilder, Committed, Counts, Durability, ReadyBatch,
+};
 use kindred::rows::Rows as _;
 use scheduler::account::Pool;
 use serde::Serialize;
@@ -18,7 +20,7 @@ use serde::Serialize;
 use super::super::search::{Answering, Timed};
 use super::super::{last_part, require_write};
 use crate::http::ApiError;
-use crate::http::offload::{check_deadline, stage};
+use crate::http::offload::{Cost, check_deadline, stage};
 use crate::http::parse::arrays::Array;
 use crate::http::parse::body::Received;
 use crate::http::parse::multipart::RowParts;
@@ -201,10 +203,15 @@ fn planned(
     if !skipped.is_empty() && options.on_error == OnError::Refuse {
         return Err(ApiError::BadRows { rows: skipped.into() });
     }
-    call.log_queries(batch.as_ref().map_or(0, |batch| batch.upserts() + batch.deletes()));
+    let rows = batch.as_ref().map_or(0, |batch| batch.upserts() + batch.deletes());
+    call.log_queries(rows);
     let (key, durability) = (idempotency_key(headers)?, Durability::from(options.durability));
     let ready = batch.map(|batch| live.ready(batch, durability, key.as_deref()));
-    let write = ready.transpose().map_err(WriteError::Change)?.map(Write::Ready);
+    let ready = ready.transpose().map_err(WriteError::Change)?;
+    let write = ready.map(|ready| {
+        Cost::of_batch(rows, ready.bytes()).count(call.service());
+        Write::Ready(ready)
+    });
     Ok(Planned { write, skipped, deadline })
 }
 
@@ -278,20 +285,27 @@ fn plan_delete(
             let of_base = sets.of(&filter).map_err(kindred::Error::from)?;
             let key = idempotency_key(&received.headers)?;
             let durability = Durability::from(options.durability);
-            let (memory, account) = (call.service().memory.clone(), call.account.clone());
+            let same = call.clone();
             let make = move |live: &Live| {
                 let now = live.now();
                 let met = now.meeting(&filter, of_base).map_err(kindred::Error::from);
                 let met = met.map_err(WriteError::Question)?;
                 let bytes = met.len() as u64 * BYTES_PER_DELETED;
-                let room = memory.take(&account, Pool::Requests, bytes);
+                let memory = &same.service().memory;
+                let room = memory.take(&same.account, Pool::Requests, bytes);
                 let _room = room.map_err(WriteError::Memory)?;
+                let rows = met.len();
                 let met = RowSet::of(met);
                 let mut batch = live.batch();
                 met.members(now.count()).for_each(|row| batch.delete(now.word(row)));
                 let batch = batch.finish().map_err(WriteError::Bad)?;
                 let ready = batch.map(|batch| live.ready(batch, durability, key.as_deref()));
-                ready.transpose().map_err(WriteError::Change)
+                let ready = ready.transpose().map_err(WriteError::Change)?;
+                let bytes = ready.as_ref().map_or(0, ReadyBatch::bytes);
+                // Its keys are also collected, and each is looked at twice.
+                let made = Cost::of_batch(2 * rows, bytes).and(Cost::of_filters(1, now.count()));
+                made.count(same.service());
+                Ok(ready)
             };
             let write = Some(Write::Made(Box::new(make)));
             Ok(Planned { write, skipped: Vec::new(), deadline })
