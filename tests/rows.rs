@@ -237,3 +237,70 @@ fn a_table_is_made_filled_and_searched_in_a_few_commands() {
         assert!(said.contains(part) && !folder.join("new").exists(), "{said}");
     }
 }
+
+#[test]
+fn a_fold_changes_no_answer_and_no_number() {
+    let scratch = products();
+    let folder = scratch.path();
+    let said = done(folder, &["fold", "m"]);
+    assert_eq!(said, "m: nothing to fold\n");
+    let rows = "\
+        {\"key\": \"b\", \"vector\": [0.1, 1], \"attributes\": {\"price\": 3, \"brand\": \"new\"}}\n\
+        {\"key\": \"d\", \"vector\": [2, 2]}\n";
+    let (succeeded, ..) = run(folder, &["rows", "put", "m", "-"], rows);
+    assert!(succeeded);
+    done(folder, &["rows", "delete", "m", "a"]);
+    let asked: [&[&str]; 6] = [
+        &["rows", "list", "m"],
+        &["rows", "list", "m", "--after", "2", "--limit", "1"],
+        &["rows", "list", "m", "--filter", "price < 10 OR brand = acme"],
+        &["nearest", "c", "--model", "m", "--device", "cpu", "--json", "--with-attributes"],
+        &["nearest", "c", "--model", "m", "--device", "cpu", "--vocab-limit", "4"],
+        &["odd-one-out", "b", "c", "d", "--model", "m", "--device", "cpu", "--json"],
+    ];
+    let answers = || -> Vec<Vec<String>> {
+        // The time that an answer took is not the same.
+        let lines = |out: String| {
+            let lines = out.lines().filter(|line| !line.contains(" ms"));
+            lines.map(str::to_owned).collect()
+        };
+        asked.iter().map(|asked| lines(done(folder, asked))).collect()
+    };
+    let before = answers();
+    let said = done(folder, &["fold", "m"]);
+    let first = "m: base 2, 3 rows at position 2, in ";
+    assert!(
+        said.starts_with(first) && said.contains("the old files stay for 60 minutes"),
+        "{said}"
+    );
+    assert_eq!(answers(), before);
+    assert_eq!(
+        keys(&before[0].join("\n")).iter().map(|(row, _)| *row).collect::<Vec<_>>(),
+        [2, 3, 4]
+    );
+    assert!(folder.join("m/words.txt").exists());
+    let list = done(folder, &["changes", "list", "m"]);
+    assert!(list.starts_with("base 2: the rows at position 2\n00000002.log: empty"), "{list}");
+    assert!(done(folder, &["changes", "verify", "m"]).contains("all checksums match"));
+    assert_eq!(done(folder, &["changes", "export", "m"]), "");
+
+    let (succeeded, said, _) = run(folder, &["rows", "put", "m", "-"], rows);
+    assert!(succeeded);
+    assert_eq!(said, "m: 2 rows replaced; position 3\n");
+    assert_eq!(keys(&done(folder, &["rows", "list", "m"]))[1], (5, "b".to_owned()));
+    assert_eq!(lines(&done(folder, &["changes", "export", "m"]))[0]["position"], 3);
+    let said = done(folder, &["fold", "m", "--remove-old"]);
+    assert!(
+        said.starts_with("m: base 3, 3 rows at position 3") && !said.contains("stay"),
+        "{said}"
+    );
+    let is_base = |name: &str| name.starts_with("base-00000003-");
+    let names: Vec<String> = fs::read_dir(folder.join("m"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert!(names.len() == 3 && names.iter().any(|name| is_base(name)), "{names:?}");
+    // What knows no folds refuses the folder, with the cure.
+    let said = refused(folder, &["verify", "m"], "");
+    assert!(said.contains("kindred changes verify"), "{said}");
+}

@@ -23,8 +23,8 @@ pub(crate) use asking::{
 };
 pub(crate) use bulk::{BulkCommand, BulkEngine, BulkFiles};
 pub(crate) use changes::{
-    ChangesCommand, CreateArguments, DeleteArguments, KeysArguments, ListArguments, PutArguments,
-    RowsCommand,
+    ChangesCommand, CreateArguments, DeleteArguments, FoldArguments, KeysArguments, ListArguments,
+    PutArguments, RowsCommand,
 };
 pub(crate) use graph::GraphArguments;
 pub(crate) use heads::{
@@ -121,6 +121,8 @@ pub enum Command {
     /// List, verify and export the changes of a model's rows
     #[command(subcommand)]
     Changes(ChangesCommand),
+    /// Fold the changes of a model's rows into a new base
+    Fold(FoldArguments),
     /// Train a head: a small model over a model's rows
     #[command(subcommand)]
     Train(TrainCommand),

@@ -47,7 +47,7 @@ pub struct Neighbor<'a> {
     pub word: Cow<'a, str>,
     /// Its score: a cosine from −1 to 1, or the result of the method's formula.
     pub score: f64,
-    /// Its row, from 0.
+    /// The number of its row, from 0.
     pub row: u32,
     /// With `with_vectors`: its vector, `[dim]`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -198,7 +198,7 @@ impl<'a> Answer<'a> {
         let neighbors = hits.iter().map(|hit| Neighbor {
             word: model.word(hit.row).into(),
             score: hit.score,
-            row: hit.row.0,
+            row: model.number(hit.row),
             vector: with_vectors.then(|| vector(hit.row).into()),
             attributes: attributes.as_ref().map(|columns| attributes_of(model, hit.row, columns)),
             terms: explanation.as_ref().map(|why| why.formula.terms(model, hit.row)),

@@ -9,8 +9,8 @@ use cpu_core::StartError;
 use model_store::ModelStore;
 pub use model_store::changes;
 use model_store::changes::{
-    Batch, BatchBuilder, ChangeError, ChangeOptions, Changes, Committed, Durability, ReadyBatch,
-    Schema,
+    Batch, BatchBuilder, ChangeError, ChangeOptions, Changes, Committed, Durability, Generation,
+    OnFold, ReadyBatch, Schema,
 };
 use shards::Segments;
 
@@ -49,7 +49,7 @@ use crate::rows::AtPosition;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Live {
-    base: Arc<ModelStore>,
+    generation: Arc<Generation>,
     changes: Arc<Changes>,
     filters: Arc<TailFilters>,
     /// The last position that somebody asked for.
@@ -76,14 +76,39 @@ impl Live {
         options: ChangeOptions,
     ) -> Result<Self, ChangeError> {
         let changes = Changes::open_as(folder, name, options)?;
-        let base = changes.base().expect("it was opened from a folder").clone();
-        let filters = Arc::new(TailFilters::new(&base));
-        Ok(Self { base, changes: Arc::new(changes), filters, last: Mutex::default() })
+        Ok(Self::over(changes.current(), Arc::new(changes)))
+    }
+
+    fn over(generation: Arc<Generation>, changes: Arc<Changes>) -> Self {
+        let filters = Arc::new(TailFilters::new(generation.base()));
+        Self { generation, changes, filters, last: Mutex::default() }
     }
 
     /// The base.
     pub fn base(&self) -> &Arc<ModelStore> {
-        &self.base
+        self.generation.base()
+    }
+
+    /// The number of the base: 1 before the first fold.
+    pub fn generation(&self) -> u64 {
+        self.generation.number()
+    }
+
+    /// Folds the changes into a new base: see [`Changes::fold`]. Returns the same table over that
+    /// base, for which an engine can be started while this one answers; `None` if nothing was
+    /// committed since the base was made. Both commit, and both see every batch, for as long as
+    /// they are held. It blocks the thread for as long as that takes.
+    ///
+    /// # Errors
+    /// As [`Changes::fold`].
+    pub fn fold(&self, on_progress: OnFold<'_>) -> Result<Option<Self>, ChangeError> {
+        let folded = self.changes.fold(on_progress)?;
+        Ok(folded.map(|generation| Self::over(generation, self.changes.clone())))
+    }
+
+    /// The table and its logs.
+    pub fn changes(&self) -> &Arc<Changes> {
+        &self.changes
     }
 
     /// The shape of the rows, for batches.
@@ -133,7 +158,7 @@ impl Live {
 
     /// The rows as they are now: with every batch that was acknowledged before the call.
     pub fn now(&self) -> Arc<AtPosition> {
-        let snapshot = self.changes.snapshot();
+        let snapshot = self.generation.snapshot();
         // Only a complete value is ever there.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = &*last
@@ -142,7 +167,7 @@ impl Live {
             return last.clone();
         }
         let filters = self.filters.clone();
-        let now = Arc::new(AtPosition::new(self.base.clone(), snapshot, filters));
+        let now = Arc::new(AtPosition::new(self.base().clone(), snapshot, filters));
         // Another thread may have put a later one there.
         if last.as_ref().is_none_or(|last| last.position() < now.position()) {
             *last = Some(now.clone());
@@ -171,14 +196,15 @@ impl Live {
         base: Box<dyn Engine>,
         threads: usize,
     ) -> Result<Box<dyn Engine>, StartError> {
-        let changes = self.changes.clone();
-        let now = Arc::new(move || changes.snapshot());
-        Ok(Box::new(Segments::new(base, self.base.clone(), now, threads)?))
+        let generation = self.generation.clone();
+        let now = Arc::new(move || generation.snapshot());
+        Ok(Box::new(Segments::new(base, self.base().clone(), now, threads)?))
     }
 }
 
 impl fmt::Debug for Live {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} with {:?}", self.base.name(), self.base.version(), self.changes)
+        let (base, now) = (self.base(), &self.generation);
+        write!(f, "{} {} with {now:?}", base.name(), base.version())
     }
 }

@@ -58,6 +58,26 @@ pub trait Rows: fmt::Debug + Send + Sync {
         TableAt::new(self.base().table(), self.snapshot())
     }
 
+    /// The number of a row, dead or alive, which answers tell: it is kept when changes are folded into
+    /// a new base, and is the row's place until then.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    fn number(&self, row: Row) -> u32 {
+        match self.snapshot() {
+            Some(snapshot) => snapshot.number(row),
+            None => self.base().number(row),
+        }
+    }
+
+    /// The first row whose number is not below this one; the one behind the last if there is none.
+    fn row_from(&self, number: u32) -> Row {
+        match self.snapshot() {
+            Some(snapshot) => snapshot.row_from(number),
+            None => self.base().row_from(number),
+        }
+    }
+
     /// The row of a word, if there is one.
     fn row_of(&self, word: &str) -> Option<Row> {
         match self.snapshot() {
@@ -212,7 +232,7 @@ pub fn write_row(
         .map(|(index, column)| (column.name(), rows.value(row, index).map(Cow::Owned)));
     let bias = (rows.metric() == Metric::Dot).then(|| table.bias(row));
     let json = RowJson::new(rows.word(row), table.row(row), bias, attributes);
-    let json = RowJson { row: Some(row.0), ..json };
+    let json = RowJson { row: Some(rows.number(row)), ..json };
     let json = if with_vector { json } else { RowJson { vector: None, bias: None, ..json } };
     Ok(serde_json::to_writer(out, &json)?)
 }

@@ -31,6 +31,8 @@ pub(crate) struct FolderKind {
     pub(crate) files: &'static [&'static str],
     /// Folders that may be in it.
     pub(crate) inner: &'static [InnerFolder],
+    /// Folders of any of these names, with what is in them.
+    pub(crate) nested: Option<(IsOwn, &'static FolderKind)>,
     /// If something else is there.
     pub(crate) is_other: &'static str,
     /// If one of this kind is there, and may not be replaced.
@@ -200,7 +202,13 @@ impl FolderKind {
                     && all_are(&entry.path(), |file| is_own(&file.file_name()))
             })
         };
-        all_are(path, |entry| is_file(entry) || is_folder(entry))
+        let is_nested = |entry: &DirEntry| {
+            self.nested.is_some_and(|(is_own, kind)| {
+                entry.file_name().to_str().is_some_and(is_own)
+                    && kind.holds_only_own_files(&entry.path())
+            })
+        };
+        all_are(path, |entry| is_file(entry) || is_folder(entry) || is_nested(entry))
     }
 }
 

@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let options = SynthOptions { rows: rows as u32, dim, seed: 1, metric, attributes: false };
     synth_folder(options, &folder, false, &mut |_| ControlFlow::Continue(()))?;
     let changes = Changes::open(&folder, ChangeOptions::default())?;
-    let model = changes.base().ok_or("it was opened from a folder")?.clone();
+    let model = changes.base();
     let of: Arc<dyn HasTable> = model.clone();
 
     let mut snapshots = vec![changes.snapshot()];

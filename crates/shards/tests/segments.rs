@@ -58,6 +58,13 @@ impl Naive {
         same.for_each(|(_, is_live)| *is_live = false);
     }
 
+    /// The rows that live have places without gaps then, as in a new base.
+    fn forget_the_dead(&mut self) {
+        let mut live = self.live.iter();
+        self.rows.retain(|_| *live.next().unwrap());
+        self.live = vec![true; self.rows.len()];
+    }
+
     fn map(&self) -> Map {
         let live = (0..self.rows.len()).filter(|&row| self.live[row]);
         let rows: Vec<Row> = live.map(|row| Row(row as u32)).collect();
@@ -202,9 +209,9 @@ impl World {
     }
 
     fn engine(rng: &mut Rng, changes: &Arc<Mutex<Changes>>, threads: usize) -> Segments {
-        let of: Arc<dyn HasTable> = changes.lock().unwrap().base().unwrap().clone();
-        let now = changes.clone();
-        let now = Arc::new(move || now.lock().unwrap().snapshot());
+        let generation = changes.lock().unwrap().current();
+        let of: Arc<dyn HasTable> = generation.base().clone();
+        let now = Arc::new(move || generation.snapshot());
         Segments::new(base_engine(rng, &of), of, now, threads).unwrap()
     }
 
@@ -234,7 +241,20 @@ impl World {
     }
 
     fn of(&self) -> Arc<dyn HasTable> {
-        self.changes.lock().unwrap().base().unwrap().clone()
+        self.changes.lock().unwrap().base()
+    }
+
+    /// Folds the changes. The engine of the old base still answers; then there is one of the new.
+    fn fold(&mut self, rng: &mut Rng, what: &str) {
+        let of = self.of();
+        let go_on = &mut |_| ControlFlow::Continue(());
+        let folded = self.changes.lock().unwrap().fold(go_on).unwrap();
+        check_over(self, &of, rng, what);
+        if folded.is_some() {
+            self.engine = Self::engine(rng, &self.changes, self.threads);
+            self.naive.forget_the_dead();
+            self.seen = vec![(self.changes.lock().unwrap().snapshot(), self.naive.clone())];
+        }
     }
 
     /// Commits a batch of this many upserts and a few deletes, of few keys or of new ones.
@@ -317,6 +337,12 @@ fn found(hits: &[Vec<Hit>]) -> Vec<Vec<(u32, u64)>> {
 
 /// Asks queries of some positions together, in every way in which an engine is asked.
 fn check(world: &mut World, rng: &mut Rng, what: &str) {
+    let base = world.of();
+    check_over(world, &base, rng, what);
+}
+
+/// The same of positions over a base that may not be the last.
+fn check_over(world: &mut World, base: &Arc<dyn HasTable>, rng: &mut Rng, what: &str) {
     let (mut queries, mut expected) = (Vec::new(), Vec::new());
     for _ in 0..3 {
         let at = match rng.u32(0..2) {
@@ -324,7 +350,7 @@ fn check(world: &mut World, rng: &mut Rng, what: &str) {
             _ => rng.usize(0..world.seen.len()),
         };
         let (snapshot, naive) = &world.seen[at];
-        let (map, base) = (naive.map(), world.of());
+        let map = naive.map();
         let table = TableAt::new(base.table(), Some(snapshot));
         let own: Vec<Query> = (0..4).filter_map(|_| query(rng, snapshot, &table, &map)).collect();
         expected.extend(map.expected(&own));
@@ -413,6 +439,7 @@ fn check_ranks(world: &mut World, rng: &mut Rng, queries: &[Query], map: &Map, w
 
 #[test]
 fn random_histories_are_answered_at_every_position() {
+    let mut folds = 0;
     for seed in 0..36 {
         let mut rng = Rng::with_seed(seed);
         let metric = if rng.u32(0..3) == 0 { Metric::Dot } else { Metric::Cosine };
@@ -421,11 +448,15 @@ fn random_histories_are_answered_at_every_position() {
         let dim = rng.usize(1..40);
         let mut world = World::new(&mut rng, dim, base_rows, metric);
         let keys = rng.u32(20..300);
-        for step in 0..rng.usize(3..12) {
+        for step in 0..rng.usize(3..14) {
             match rng.u32(0..8) {
                 // Enough to fill strips.
                 0 => world.change(&mut rng, 1500, 5000),
-                1 => world.reopen(&mut rng),
+                1 => {
+                    world.reopen(&mut rng);
+                    folds += usize::from(world.changes.lock().unwrap().current().number() > 1);
+                }
+                2 | 3 => world.fold(&mut rng, &format!("seed {seed}, fold {step}")),
                 _ => {
                     let upserts = rng.usize(0..30);
                     world.change(&mut rng, upserts, keys);
@@ -434,6 +465,7 @@ fn random_histories_are_answered_at_every_position() {
             check(&mut world, &mut rng, &format!("seed {seed}, step {step}"));
         }
     }
+    assert!(folds > 0, "a folded table was opened again");
 }
 
 #[test]

@@ -36,6 +36,25 @@ pub struct CreateArguments {
     pub attributes: Vec<(String, AttributeType)>,
 }
 
+const FOLD_EXAMPLES: &str = "\
+Writes a new base with the rows that live, beside the old one, and then makes it the one that counts: version, position and \
+the numbers of rows stay. If it is stopped or killed, the old base counts. The old files stay for an hour, for those who copy the \
+folder meanwhile; then the next command that changes rows, or folds, removes them.
+
+Examples:
+  kindred fold models/products
+  kindred fold models/products --remove-old    # nobody is copying the folder";
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = FOLD_EXAMPLES)]
+pub struct FoldArguments {
+    #[command(flatten)]
+    pub model: ChangesFolder,
+    /// Remove the old files at once; a copy that is being made may then be refused
+    #[arg(long)]
+    pub remove_old: bool,
+}
+
 const CHANGES_EXAMPLES: &str = "\
 Reads the logs beside a model's base; a process may be changing the rows meanwhile. A batch of changes is a line of JSON in \
 `export`: {\"position\": …, \"upserts\": [rows], \"deletes\": [keys]}. A record that was being written when a process stopped is \
@@ -54,7 +73,7 @@ pub enum ChangesCommand {
     List(ChangesFolder),
     /// Verify every checksum of the base and of the logs
     Verify(ChangesFolder),
-    /// Print every batch as a line of JSON, oldest first
+    /// Print every batch since the last fold as a line of JSON, oldest first
     Export(ChangesFolder),
 }
 

@@ -23,6 +23,10 @@ pub(super) fn changes(command: &ChangesCommand) -> Result<(), CommandError> {
 
 fn list(folder: &Path) -> Result<(), CommandError> {
     let listing = list_logs(folder, &mut |_| ())?;
+    if listing.generation > 1 {
+        let Listing { generation, base_position, .. } = listing;
+        say!("base {generation}: the rows at position {base_position}")?;
+    }
     for log in &listing.logs {
         let LogSummary { name, bytes, positions, batches, counts } = log;
         let of = match positions {

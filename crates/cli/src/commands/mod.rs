@@ -20,6 +20,7 @@ mod create;
 mod eval;
 mod expand;
 mod export;
+mod fold;
 mod graph;
 mod health;
 mod import_head;
@@ -92,6 +93,7 @@ fn dispatch(cli: &Cli) -> Result<(), CommandError> {
         Some(Command::Attributes(arguments)) => attributes::attributes(arguments),
         Some(Command::Verify(arguments)) => verify::verify(arguments),
         Some(Command::Create(arguments)) => create::create(arguments),
+        Some(Command::Fold(arguments)) => fold::fold(arguments),
         Some(Command::Rows(command)) => rows::rows(command),
         Some(Command::Changes(command)) => changes::changes(command),
         Some(Command::Train(TrainCommand::Classifier(arguments))) => {

@@ -181,8 +181,8 @@ fn list(arguments: &ListArguments) -> Result<(), CommandError> {
         None => now.live(),
         Some(filter) => meeting(&live, &now, filter)?,
     };
-    let from = after.map_or(0, |after| after.saturating_add(1));
-    let members = set.members(now.count()).filter(|row| row.0 >= from);
+    let from = now.row_from(after.map_or(0, |after| after.saturating_add(1)));
+    let members = set.members(now.count()).filter(|&row| row >= from);
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut written = Ok(());
     for row in members.take(limit.unwrap_or(usize::MAX)) {

@@ -174,7 +174,7 @@ impl Service for Local {
         let ranked = found.ranked.iter().map(|hit| Neighbor {
             word: rows.word(hit.row).to_owned().into(),
             score: hit.score,
-            row: hit.row.0,
+            row: rows.number(hit.row),
             vector: None,
             attributes: None,
             terms: None,

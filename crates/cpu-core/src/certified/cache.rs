@@ -95,7 +95,7 @@ impl KeepIn {
         let vectors = match model.metric() {
             Metric::Cosine => model.header().checksums.vectors.to_string(),
             // Biases are in the table, too.
-            Metric::Dot => format!("dot {}", model.version()),
+            Metric::Dot => format!("dot {}", model.content()),
         };
         Self { path, vectors, model: model.folder().map(Path::to_owned) }
     }

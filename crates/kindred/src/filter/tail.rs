@@ -299,7 +299,7 @@ mod tests {
             changes.commit(batch, Durability::None, None).unwrap();
             changes.snapshot()
         };
-        let (base, first) = (changes.base().unwrap(), put("c"));
+        let (base, first) = (&changes.base(), put("c"));
         let sets = FilterSets::for_model(base);
         let mut filters = TailFilters::new(base);
         let of = |filters: &TailFilters, text: &str, snapshot: &Snapshot| {

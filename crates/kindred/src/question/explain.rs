@@ -60,7 +60,7 @@ pub enum Part {
 pub struct Placed<'a> {
     /// The word.
     pub word: Cow<'a, str>,
-    /// Its row, from 0.
+    /// The number of its row, from 0.
     pub row: u32,
     /// Its score; none if its row is zero.
     pub score: Option<f64>,
@@ -72,7 +72,7 @@ pub struct Placed<'a> {
 pub fn placed<'a>(model: &'a dyn Rows, ranks: &[RankedRow]) -> Vec<Placed<'a>> {
     let placed = ranks.iter().map(|ranked| Placed {
         word: model.word(ranked.row).into(),
-        row: ranked.row.0,
+        row: model.number(ranked.row),
         score: ranked.score,
         rank: ranked.rank,
     });

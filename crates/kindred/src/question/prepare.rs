@@ -173,8 +173,7 @@ impl Checked {
             within,
             live: model.live(),
             include_query: include_query.unwrap_or(false),
-            // A limit above `u32::MAX` means all rows.
-            vocab_limit: vocab_limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX)),
+            vocab_limit: vocab_limit.map(|limit| rows_before(model, limit)),
             min_score,
             max_score,
             with_vectors: with_vectors.unwrap_or(false),
@@ -251,8 +250,7 @@ impl Checked {
     /// # Errors
     /// [`Error::InvalidValue`] if the model has no such row.
     pub fn query_of_row(&self, model: &dyn Rows, row: u32) -> Result<Option<Query>, Error> {
-        check_row(model, row)?;
-        let row = Row(row);
+        let row = row_of_number(model, row)?;
         let filter = self.filter(vec![row]);
         match Query::new(&model.table(), QueryVector::Row(row), self.depth(), filter) {
             Ok(query) => Ok(Some(query)),
@@ -317,8 +315,8 @@ pub(super) fn resolve(
             (Formula::of_row(row), vec![row])
         }
         Target::Row(row) => {
-            check_row(model, row)?;
-            (Formula::of_row(Row(row)), vec![Row(row)])
+            let row = row_of_number(model, row)?;
+            (Formula::of_row(row), vec![row])
         }
         Target::Vector(vector) => {
             // Rounded to float32; numbers out of its range become infinite and are refused.
@@ -427,15 +425,30 @@ fn meeting<'a>(
     Ok(model.meeting(filter, sets.into().of(filter)?)?)
 }
 
-fn check_row(model: &dyn Rows, row: u32) -> Result<(), Error> {
-    if model.is_live(Row(row)) {
-        return Ok(());
+/// How many rows there are before the number that a limit is. One above `u32::MAX` means all rows.
+fn rows_before(model: &dyn Rows, limit: u64) -> u32 {
+    match u32::try_from(limit) {
+        // Nothing is behind the last row: the limit itself stays, as it was given.
+        Ok(limit) if model.snapshot().is_none() => limit,
+        Ok(limit) => model.row_from(limit).0,
+        Err(_) => u32::MAX,
     }
-    let expected = match model.count() {
-        rows if Row(row).index() < rows => {
-            format!("a row of the model (and not {row}, which was replaced or deleted)")
+}
+
+/// The row that lives and has this number.
+fn row_of_number(model: &dyn Rows, number: u32) -> Result<Row, Error> {
+    let row = model.row_from(number);
+    if model.is_live(row) && model.number(row) == number {
+        return Ok(row);
+    }
+    // The row behind the last is the first that was never there.
+    let expected = match row.index() < model.count() {
+        true => format!("a row of the model (and not {number}, which was replaced or deleted)"),
+        false => {
+            let last =
+                model.count().checked_sub(1).map_or(0, |last| model.number(Row(last as u32)));
+            format!("a row of the model, 0 to {last} (and not {number})")
         }
-        rows => format!("a row of the model, 0 to {} (and not {row})", rows.saturating_sub(1)),
     };
     Err(Error::invalid("row", &expected))
 }

@@ -36,7 +36,7 @@ impl Kindred {
         texts: impl IntoIterator<Item = T>,
     ) -> Answering<'_, Result<Vec<Result<Classified, Error>>, Error>> {
         let (asking, model) = (self.asking(None), self.store());
-        let fits = head.description().model.version == model.version();
+        let fits = head.description().model.version == model.content();
         let vocabulary = Vocabulary::of_head(head, model);
         let tokenised: Vec<Tokenised> = match fits {
             true => texts.into_iter().map(|text| vocabulary.tokenise(text.as_ref())).collect(),

@@ -115,7 +115,7 @@ impl Kindred {
     /// [`Error::InvalidValue`] if it was made for another model, or its terms are rows of a table
     /// that were changed since, some of which may have been deleted or replaced.
     pub fn check_expander(&self, expander: &Expander) -> Result<(), Error> {
-        if expander.description().model.version != self.store().version() {
+        if expander.description().model.version != self.store().content() {
             return Err(Error::invalid("head", "an expander that was made for this model"));
         }
         self.held().rows().check_terms(expander)

@@ -39,7 +39,7 @@ pub(super) struct Description {
 }
 
 /// A column and its files.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ColumnEntry {
     pub(super) name: String,
@@ -51,7 +51,7 @@ pub(super) struct ColumnEntry {
 }
 
 /// A file beside the description.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FileEntry {
     pub(super) name: String,

@@ -23,24 +23,22 @@ impl AttributeFiles {
     /// The files of these columns, for rows that have the values at these places: `None` is a row
     /// without values.
     pub(crate) fn of_columns(columns: Vec<ColumnBuilder>, sources: &[Option<u32>]) -> Self {
-        let mut all = vec![(DESCRIPTION_FILE.to_owned(), Vec::new())];
-        let mut entries = Vec::with_capacity(columns.len());
         // One column after the other, so that only one is there twice.
-        for (index, column) in columns.into_iter().enumerate() {
-            let (entry, files) = column.into_files(index, sources);
-            entries.push(entry);
-            all.extend(files);
-        }
-        let description = Description { format: FORMAT, rows: sources.len(), columns: entries };
-        let mut json = serde_json::to_vec_pretty(&description).expect("texts and numbers");
-        json.push(b'\n');
-        all[0].1 = json;
-        let described = |entry: ColumnEntry| {
-            let ColumnEntry { name, kind, distinct, missing, .. } = entry;
+        let mut files = vec![(DESCRIPTION_FILE.to_owned(), Vec::new())];
+        let mut all = OneByOne { sources: sources.to_vec(), entries: Vec::new() };
+        columns.into_iter().for_each(|column| files.extend(all.add(column)));
+        let described = |entry: &ColumnEntry| {
+            let ColumnEntry { name, kind, distinct, missing, .. } = entry.clone();
             AttributeDescription { name, kind, distinct, missing }
         };
-        let descriptions = description.columns.into_iter().map(described).collect();
-        Self { files: all, descriptions }
+        let descriptions = all.entries.iter().map(described).collect();
+        files[0].1 = all.finish().1;
+        Self { files, descriptions }
+    }
+
+    /// The files of columns of this many rows, for those who write each before they make the next.
+    pub(crate) fn one_by_one(rows: usize) -> OneByOne {
+        OneByOne { sources: (0..rows as u32).map(Some).collect(), entries: Vec::new() }
     }
 
     /// Names and contents, the description first.
@@ -66,6 +64,30 @@ impl AttributeFiles {
             let content = content.map_or(&[][..], |(_, content)| &content[..]);
             Mapped::copy_of(content).map_err(ModelError::io("keep in memory", path))
         })
+    }
+}
+
+/// The files of columns, one column after the other, and of their description at last.
+pub(crate) struct OneByOne {
+    sources: Vec<Option<u32>>,
+    entries: Vec<ColumnEntry>,
+}
+
+impl OneByOne {
+    /// Names and contents of the files of the next column.
+    pub(crate) fn add(&mut self, column: ColumnBuilder) -> Vec<(String, Vec<u8>)> {
+        let (entry, files) = column.into_files(self.entries.len(), &self.sources);
+        self.entries.push(entry);
+        files
+    }
+
+    /// Name and content of the description.
+    pub(crate) fn finish(self) -> (String, Vec<u8>) {
+        let Self { sources, entries: columns } = self;
+        let description = Description { format: FORMAT, rows: sources.len(), columns };
+        let mut json = serde_json::to_vec_pretty(&description).expect("texts and numbers");
+        json.push(b'\n');
+        (DESCRIPTION_FILE.to_owned(), json)
     }
 }
 

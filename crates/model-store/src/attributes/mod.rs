@@ -93,9 +93,14 @@ impl Attributes {
     /// Maps the folder of a model's attributes, whose description has this checksum. Checks the
     /// description, all sizes, and that codes lead somewhere;
     /// [`verify_while`](Self::verify_while) checks the rest.
-    pub(crate) fn open(folder: &Path, sum: Checksum, rows: usize) -> Result<Self, ModelError> {
+    pub(crate) fn open(
+        folder: &Path,
+        sum: Checksum,
+        rows: usize,
+        open: &dyn Fn(&Path) -> Result<Mapped, ModelError>,
+    ) -> Result<Self, ModelError> {
         let files = MappedFiles::new(folder, sum, |path| {
-            let file = Mapped::open(path)?;
+            let file = open(path)?;
             file.will_need();
             Ok(file)
         })?;

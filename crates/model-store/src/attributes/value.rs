@@ -41,6 +41,17 @@ impl Value<'_> {
         }
     }
 
+    /// Bytes that it takes in a file, or a few more.
+    pub(crate) fn bytes(&self) -> usize {
+        // Quotes, line feeds, starts and codes of texts.
+        const AROUND: usize = 16;
+        match self {
+            Self::Text(text) => text.len() + AROUND,
+            Self::List(texts) => texts.iter().map(|text| text.len() + AROUND).sum(),
+            Self::Integer(_) | Self::Number(_) | Self::Boolean(_) | Self::DateTime(_) => 8,
+        }
+    }
+
     /// Its type.
     pub fn kind(&self) -> AttributeType {
         match self {

@@ -1,38 +1,26 @@
 //! The base of a table, as far as its changes know it.
 
-use std::fmt;
 use std::sync::Arc;
 
 use super::schema::Schema;
-use super::state::BaseKeys;
 use crate::ModelStore;
 
-/// A base: rows from which positions count.
-#[derive(Clone)]
+/// A base: rows behind which changes are.
+#[derive(Debug, Clone)]
 pub(crate) struct Base {
-    /// Positions belong to it: a log of another version is refused.
-    pub(crate) version: String,
+    pub(crate) model: Arc<ModelStore>,
     pub(crate) schema: Schema,
-    pub(crate) rows: u32,
-    pub(crate) keys: Arc<dyn BaseKeys>,
     /// Whether its format version says that there are changes.
     pub(crate) has_changes: bool,
 }
 
 impl Base {
     pub(crate) fn of(model: &Arc<ModelStore>, has_changes: bool) -> Self {
-        Self {
-            version: model.version().to_owned(),
-            schema: Schema::of(model),
-            rows: u32::try_from(model.rows()).expect("rows have numbers of 32 bits"),
-            keys: Arc::clone(model) as Arc<dyn BaseKeys>,
-            has_changes,
-        }
+        Self { model: Arc::clone(model), schema: Schema::of(model), has_changes }
     }
-}
 
-impl fmt::Debug for Base {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "base {} of {} rows", self.version, self.rows)
+    /// The version of the content from which positions count: a log of another is refused.
+    pub(crate) fn version(&self) -> &str {
+        self.model.version()
     }
 }

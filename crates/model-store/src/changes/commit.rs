@@ -1,17 +1,20 @@
 //! What one caller at a time does for a group: gives positions, writes, and shows.
 
+use std::sync::{Arc, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::batch::Payload;
 use super::error::ChangeError;
 use super::fields::Aligned;
+use super::fold::Onto;
+use super::generation::Generation;
 use super::record::HEADER_BYTES;
-use super::replay::has_numbers_for;
 use super::requests::{Answer, Requests};
 use super::schema::Schema;
 use super::state::{Counts, Prepared, State};
 use super::storage::Storage;
 use super::writer::Writer;
+use crate::ModelStore;
 
 /// When a batch counts as committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -60,6 +63,9 @@ type Outcome = Result<Committed, ChangeError>;
 pub(crate) struct Core {
     pub(crate) schema: Schema,
     pub(crate) state: State,
+    pub(crate) current: Arc<Generation>,
+    /// The rows in terms of bases before, for those who hold them.
+    pub(crate) earlier: Vec<(State, Weak<Generation>)>,
     pub(crate) requests: Requests,
     /// `None` if it was opened to be read.
     pub(crate) writer: Option<Writer>,
@@ -118,6 +124,25 @@ impl Core {
         outcomes
     }
 
+    /// Shows readers what was committed.
+    pub(crate) fn publish(&mut self) {
+        self.current.publish(self.state.snapshot());
+        self.earlier.retain(|(state, generation)| {
+            let generation = generation.upgrade();
+            generation.inspect(|one| one.publish(state.snapshot())).is_some()
+        });
+    }
+
+    /// From now on the base of a fold is the current one.
+    pub(crate) fn swap(&mut self, base: Arc<ModelStore>, mut onto: Onto) -> Arc<Generation> {
+        onto.advance(&self.state.snapshot());
+        let new = Generation::new(base, onto.state.snapshot());
+        let earlier = std::mem::replace(&mut self.current, Arc::clone(&new));
+        let state = std::mem::replace(&mut self.state, onto.state);
+        self.earlier.push((state, Arc::downgrade(&earlier)));
+        new
+    }
+
     /// Syncs what is written, and closes the log.
     pub(crate) fn close(&mut self) -> Result<(), ChangeError> {
         self.writer.as_mut().map_or(Ok(()), Writer::close)
@@ -132,7 +157,7 @@ impl Core {
                     Plan::Told(Err(ChangeError::OpenedToRead { path: storage.path("") }))
                 }
                 Some(plan) => plan,
-                None if !has_numbers_for(&self.state, rows + job.upserts) => {
+                None if !self.state.has_numbers_for(rows + job.upserts) => {
                     Plan::Told(Err(ChangeError::TooManyRows { rows: job.upserts }))
                 }
                 None => {
@@ -166,6 +191,9 @@ impl Core {
         let bytes = &job.record.bytes()[HEADER_BYTES..];
         let payload = Payload::again(&self.schema, bytes).expect("it was read before");
         let prepared = job.prepared.take().expect("a batch is shown once");
+        for (state, _) in &mut self.earlier {
+            state.apply(&payload, prepared.clone(), position);
+        }
         let counts = self.state.apply(&payload, prepared, position);
         if let Some(RequestOf { key, at, content }) = &job.request {
             let answer = Answer { content: *content, position, counts };

@@ -102,6 +102,28 @@ pub enum ChangeError {
         /// The key.
         key: String,
     },
+    /// There is too little room for a new base.
+    #[error(
+        "folding the changes of {} needs {needed} bytes of free space for the new base, and there \
+         are {free}; nothing was changed; free some space and fold again", path.display()
+    )]
+    NoSpaceToFold {
+        /// The model folder.
+        path: PathBuf,
+        /// Bytes that the new base takes, at most.
+        needed: u64,
+        /// Bytes that are free.
+        free: u64,
+    },
+    /// The caller stopped a fold.
+    #[error("stopped; nothing was changed: the rows are as they were, and can be folded again")]
+    FoldStopped,
+    /// A fold is running.
+    #[error("the changes of {} are being folded; wait for its end", path.display())]
+    Folding {
+        /// The model folder.
+        path: PathBuf,
+    },
     /// The base can't be read or marked.
     #[error(transparent)]
     Model(Arc<ModelError>),

@@ -2,12 +2,10 @@
 
 use std::borrow::Cow;
 use std::path::Path;
-use std::sync::Arc;
 
-use super::base::Base;
 use super::batch::{Payload, RowJson};
 use super::error::ChangeError;
-use super::replay::{Seen, name_of, replay_watched};
+use super::replay::{Seen, name_of, open};
 use super::schema::Schema;
 use super::state::Counts;
 use super::storage::Disk;
@@ -16,7 +14,11 @@ use crate::ModelStore;
 /// The logs of a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Listing {
-    /// The logs, in order.
+    /// The number of the base: 1 before the first fold.
+    pub generation: u64,
+    /// The position at which it has the rows that lived: batches up to it are in no log any more.
+    pub base_position: u64,
+    /// The logs behind it, in order.
     pub logs: Vec<LogSummary>,
     /// The position of the last batch; 0 if there is none.
     pub position: u64,
@@ -89,10 +91,10 @@ impl<'a> LoggedBatch<'a> {
 /// # Errors
 /// If the base can't be opened, or a log is damaged in a place that was on disk.
 pub fn list(folder: &Path, each: &mut dyn FnMut(LoggedBatch<'_>)) -> Result<Listing, ChangeError> {
-    let (model, has_changes) = ModelStore::open_base(folder)?;
-    let base = Base::of(&Arc::new(model), has_changes);
-    let mut listing = Listing::default();
+    let (model, _) = ModelStore::open_base(folder)?;
+    let (schema, mut listing, mut seen_up_to) = (Schema::of(&model), Listing::default(), 0);
     let mut watch = |seen: Seen<'_>| match seen {
+        Seen::Again => listing = Listing::default(),
         Seen::Log { number, bytes } => listing.logs.push(LogSummary {
             name: name_of(number),
             bytes,
@@ -108,10 +110,16 @@ pub fn list(folder: &Path, each: &mut dyn FnMut(LoggedBatch<'_>)) -> Result<List
                 log.batches += 1;
                 log.counts += counts;
             }
-            each(LoggedBatch { schema: &base.schema, payload, position, counts });
+            // Those that were seen before a fold are not seen twice.
+            if position > seen_up_to {
+                seen_up_to = position;
+                each(LoggedBatch { schema: &schema, payload, position, counts });
+            }
         }
     };
-    let replayed = replay_watched(&Disk::new(folder), &base, &mut watch)?;
+    let (base, replayed) = open(&Disk::new(folder, None), &mut watch)?;
+    listing.generation = base.model.generation();
+    listing.base_position = base.model.header().folded.as_ref().map_or(0, |one| one.position);
     let snapshot = replayed.state.snapshot();
     (listing.position, listing.live_rows) = (snapshot.position(), snapshot.live_rows());
     Ok(listing)

@@ -39,6 +39,8 @@ mod commit;
 mod create;
 mod error;
 mod fields;
+mod fold;
+mod generation;
 mod group;
 mod listing;
 mod log_header;
@@ -55,7 +57,8 @@ mod writer;
 
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
+use std::time::Duration;
 
 pub use batch::{
     BadRow, BadRows, Batch, BatchBuilder, MAX_BATCH_BYTES, MAX_KEY_BYTES, RowJson, Upsert,
@@ -63,22 +66,25 @@ pub use batch::{
 pub use commit::{Committed, Durability};
 pub use create::create;
 pub use error::ChangeError;
+pub use fold::{FoldProgress, OnFold};
+pub use generation::Generation;
 pub use listing::{Listing, LogSummary, LoggedBatch, list};
 pub use requests::{KEEP_REQUEST_KEYS, MAX_REQUEST_KEY_BYTES, MAX_REQUEST_KEYS};
 pub use schema::Schema;
-pub use state::{
-    BaseKeys, Counts, DeadRows, Filled, Snapshot, TableAt, TailPart, TailRow, TailRows,
-};
+pub use state::{Counts, DeadRows, Filled, Snapshot, TableAt, TailPart, TailRow, TailRows};
 
 use crate::ModelStore;
 use base::Base;
 use batch::Payload;
 use commit::{Core, Job, RequestOf};
+use fold::Folding;
 use group::Queue;
 use state::Prepared;
 use storage::{Disk, Storage};
 use writer::{Writer, take_lock};
 
+/// How long old files stay after a fold, unless something else is said.
+pub const KEEP_OLD: Duration = Duration::from_secs(60 * 60);
 /// Batches of a group are written together up to this size, in bytes.
 pub const MAX_GROUP_BYTES: usize = 32 << 20;
 
@@ -99,11 +105,14 @@ pub struct ChangeOptions {
     pub access: Access,
     /// A log of at least this size, in bytes, is full: it never changes again.
     pub max_log_bytes: u64,
+    /// How long the files of a base and of logs stay after a fold, for those who copy the folder
+    /// meanwhile. A copy that takes longer is refused when it is opened, or has an earlier position.
+    pub keep_old: Duration,
 }
 
 impl Default for ChangeOptions {
     fn default() -> Self {
-        Self { access: Access::Write, max_log_bytes: 64 << 20 }
+        Self { access: Access::Write, max_log_bytes: 64 << 20, keep_old: KEEP_OLD }
     }
 }
 
@@ -157,8 +166,10 @@ pub struct Changes {
     storage: Arc<dyn Storage>,
     queue: Queue<Job, Result<Committed, ChangeError>>,
     core: Mutex<Core>,
-    published: RwLock<Snapshot>,
-    model: Option<Arc<ModelStore>>,
+    current: RwLock<Arc<Generation>>,
+    /// Held by a fold.
+    folding: Mutex<()>,
+    keep_old: Duration,
     now: fn() -> u64,
 }
 
@@ -182,28 +193,17 @@ impl Changes {
         name: Option<&str>,
         options: ChangeOptions,
     ) -> Result<Self, ChangeError> {
-        let (model, has_changes) = ModelStore::open_base(folder)?;
-        let model = match name {
-            Some(name) => model.named(name),
-            None => model,
-        };
-        let model = Arc::new(model);
-        let base = Base::of(&model, has_changes);
-        let mut changes = Self::with(Arc::new(Disk::new(folder)), &base, options)?;
-        changes.model = Some(model);
-        Ok(changes)
+        Self::with(Arc::new(Disk::new(folder, name)), options)
     }
 
-    fn with(
-        storage: Arc<dyn Storage>,
-        base: &Base,
-        options: ChangeOptions,
-    ) -> Result<Self, ChangeError> {
+    fn with(storage: Arc<dyn Storage>, options: ChangeOptions) -> Result<Self, ChangeError> {
         let folder = storage.path("");
         let is_there = storage.list().map_err(ChangeError::io("list", &folder))?.is_some();
         let writes = options.access == Access::Write;
+        // Before the base is opened, which another process may be folding.
         let lock = (is_there && writes).then(|| take_lock(&*storage)).transpose()?;
-        let replay::Replayed { state, requests, reserved, last } = replay::replay(&*storage, base)?;
+        let (base, replayed) = replay::open(&*storage, &mut |_| ())?;
+        let replay::Replayed { state, requests, reserved, last } = replayed;
         if let Some(last) = last {
             // What a process has left in the system's memory is not shown before it is on disk.
             let name = replay::name_of(last.number);
@@ -214,26 +214,45 @@ impl Changes {
         }
         let mut writer = None;
         if writes {
+            if lock.is_some() {
+                fold::remove_old(&*storage, &base.model, options.keep_old);
+            }
             let storage = Arc::clone(&storage);
-            let mut new = Writer::new(storage, base, options.max_log_bytes, lock);
+            let mut new = Writer::new(storage, &base, options.max_log_bytes, lock);
             new.go_on(state.position(), reserved, last)?;
             writer = Some(new);
         }
-        let schema = base.schema.clone();
+        let Base { schema, model, .. } = base;
+        let current = Generation::new(model, state.snapshot());
+        let earlier = Vec::new();
+        let core = Core {
+            schema: schema.clone(),
+            state,
+            current: Arc::clone(&current),
+            earlier,
+            requests,
+            writer,
+        };
         Ok(Self {
-            published: RwLock::new(state.snapshot()),
-            core: Mutex::new(Core { schema: schema.clone(), state, requests, writer }),
+            core: Mutex::new(core),
+            current: RwLock::new(current),
             schema,
             storage,
             queue: Queue::new(MAX_GROUP_BYTES),
-            model: None,
+            folding: Mutex::new(()),
+            keep_old: options.keep_old,
             now: commit::now,
         })
     }
 
-    /// The base, if it was opened from a folder.
-    pub fn base(&self) -> Option<&Arc<ModelStore>> {
-        self.model.as_ref()
+    /// The base with the rows behind it, as the last fold has made it.
+    pub fn current(&self) -> Arc<Generation> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The base of the last fold, or the one that was prepared.
+    pub fn base(&self) -> Arc<ModelStore> {
+        Arc::clone(self.current().base())
     }
 
     /// The shape of the rows, for batches.
@@ -243,7 +262,77 @@ impl Changes {
 
     /// The rows after the last batch. Every batch that was acknowledged before the call is in it.
     pub fn snapshot(&self) -> Snapshot {
-        self.published.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.current().snapshot()
+    }
+
+    /// Folds the changes into a new base, on the thread that calls, while others commit and read:
+    /// commits wait only while a log begins and while the rows are swapped. `None` if nothing was
+    /// committed since the base was made.
+    ///
+    /// Version, position and the number of every row stay. The generation that is returned is the
+    /// current one; those before are up to date for as long as somebody holds them. The files of the
+    /// old base and its logs stay for [`ChangeOptions::keep_old`], for those who are copying them.
+    ///
+    /// # Errors
+    /// If the new base can't be written, there is too little room for it, the old base or a log is
+    /// damaged, or `on_progress` says break. Nothing has changed then, and commits go on.
+    pub fn fold(&self, on_progress: OnFold<'_>) -> Result<Option<Arc<Generation>>, ChangeError> {
+        let path = || self.storage.root().path("");
+        let _one = self.only_fold()?;
+        let folding = {
+            let mut core = self.core.lock().map_err(|_| self.panicked())?;
+            let base = Arc::clone(core.current.base());
+            let begins = base.header().folded.as_ref().map_or(0, |folded| folded.position);
+            let Some(writer) = &mut core.writer else {
+                return Err(ChangeError::OpenedToRead { path: path() });
+            };
+            if writer.position() == begins {
+                return Ok(None);
+            }
+            let sealed = writer.seal()?;
+            let (snapshot, requests) = (core.state.snapshot(), core.requests.clone());
+            Folding { base, snapshot, requests, sealed }
+        };
+        fold::remove_old(&*self.storage, &folding.base, self.keep_old);
+        let (base, mut onto) = folding.run(&*self.storage, on_progress)?;
+        onto.advance(&self.snapshot());
+        let new = {
+            let mut core = self.core.lock().map_err(|_| self.panicked())?;
+            let new = core.swap(base, onto);
+            let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+            *current = Arc::clone(&new);
+            new
+        };
+        fold::remove_old(&*self.storage, new.base(), self.keep_old);
+        Ok(Some(new))
+    }
+
+    /// Removes the files of bases before the current one, and their logs, if they have been kept for
+    /// long enough: opening the folder and folding do it as well. Returns whether some are left.
+    ///
+    /// # Errors
+    /// If a fold is running, or it was opened to be read.
+    pub fn remove_old(&self, keep: Duration) -> Result<bool, ChangeError> {
+        let path = || self.storage.root().path("");
+        let _one = self.only_fold()?;
+        // Who may write has the lock, once there are changes.
+        let may = self.core.lock().map_err(|_| self.panicked())?.writer.is_some();
+        match may {
+            true => Ok(fold::remove_old(&*self.storage, &self.base(), keep)),
+            false => Err(ChangeError::OpenedToRead { path: path() }),
+        }
+    }
+
+    /// Held by one fold at a time.
+    fn only_fold(&self) -> Result<MutexGuard<'_, ()>, ChangeError> {
+        match self.folding.try_lock() {
+            Ok(held) => Ok(held),
+            // What a fold has left that panicked is removed by the next.
+            Err(TryLockError::Poisoned(held)) => Ok(held.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                Err(ChangeError::Folding { path: self.storage.root().path("") })
+            }
+        }
     }
 
     /// Commits a batch, and waits until it is as durable as requested and visible. Callers on other
@@ -299,8 +388,7 @@ impl Changes {
             return jobs.iter().map(|_| Err(self.panicked())).collect();
         };
         let outcomes = core.run(jobs, &*self.storage);
-        let snapshot = core.state.snapshot();
-        *self.published.write().unwrap_or_else(PoisonError::into_inner) = snapshot;
+        core.publish();
         outcomes
     }
 

@@ -65,40 +65,74 @@ pub(crate) enum Seen<'a> {
     Log { number: u64, bytes: usize },
     /// A batch was applied.
     Batch { position: u64, payload: &'a Payload<'a>, counts: Counts },
+    /// All of it is seen again from the beginning.
+    Again,
     /// So many bytes at the end of the last log are no whole record.
     Dropped { bytes: usize },
 }
 
-/// Applies all batches of a folder to the rows of its base.
-pub(crate) fn replay(storage: &dyn Storage, base: &Base) -> Result<Replayed, ChangeError> {
-    replay_watched(storage, base, &mut |_| ())
+/// Opens the base of a folder and applies all batches to its rows, before the eyes of another. It
+/// begins again if a process folds them into another base meanwhile, as often as that may be.
+pub(crate) fn open(
+    storage: &dyn Storage,
+    watch: &mut dyn FnMut(Seen<'_>),
+) -> Result<(Base, Replayed), ChangeError> {
+    const ATTEMPTS: usize = 5;
+    let mut attempt = 1;
+    loop {
+        let before = storage.root().open_pointer();
+        let opened = storage.root().open_base().map_err(ChangeError::from);
+        let replayed = opened.and_then(|(model, has_changes)| {
+            let base = Base::of(&model, has_changes);
+            let replayed = replay(storage, &base, watch)?;
+            Ok((base, replayed))
+        });
+        let is_another = || match (&before, storage.root().open_pointer()) {
+            (Ok(before), Ok(after)) => *before != after,
+            _ => false,
+        };
+        if replayed.is_ok() || attempt == ATTEMPTS || !is_another() {
+            return replayed;
+        }
+        attempt += 1;
+        watch(Seen::Again);
+    }
 }
 
-/// The same before the eyes of another.
-pub(crate) fn replay_watched(
+/// Applies all batches of a folder to the rows of its base.
+fn replay(
     storage: &dyn Storage,
     base: &Base,
     watch: &mut dyn FnMut(Seen<'_>),
 ) -> Result<Replayed, ChangeError> {
     let names = storage.list().map_err(ChangeError::io("list", &storage.path("")))?;
-    let numbers = numbers_in(&names.unwrap_or_default());
+    let folded = base.model.header().folded.as_ref();
+    let first_log = folded.map_or(1, |folded| folded.first_log);
+    let mut numbers = numbers_in(&names.unwrap_or_default());
+    // Those before were folded into the base, and are still there for a while.
+    numbers.retain(|&number| number >= first_log);
     let mut replay = Replay {
         storage,
         base,
-        state: State::new(&base.schema, base.keys.clone(), base.rows),
-        requests: Requests::new(MAX_REQUEST_KEYS),
+        state: State::new(&base.schema, base.model.clone()),
+        requests: Requests::of_lines(MAX_REQUEST_KEYS, base.model.requests()),
         reserved: 0,
         watch,
     };
     let Some((&first, others)) = numbers.split_first() else {
         if base.has_changes {
-            let reason = "the base says that rows were changed, but there is no log of changes";
+            let reason = "the base says that rows were changed, but there is no log of changes; \
+                          it may have been copied while it was folded";
             return Err(ChangeError::damaged(&storage.path(""), 0, reason));
         }
         return Ok(replay.finish(None));
     };
     let mut log = replay.load(first)?;
-    if log.header.previous.is_some() || log.header.after != 0 {
+    let before = folded.and_then(|folded| folded.log_before);
+    let before = before.map(|(id, bytes)| Previous { id, bytes });
+    let begins = folded.map_or(0, |folded| folded.position);
+    let is_first = folded.is_none() || first == first_log;
+    if !is_first || log.header.previous != before || log.header.after != begins {
         return Err(replay.damaged(&log, 32, "the logs before it are missing"));
     }
     for &number in others {
@@ -144,8 +178,8 @@ impl Replay<'_> {
         let refused = |reason: String| ChangeError::damaged(&path, 0, reason);
         let header = LogHeader::read(content.bytes()).map_err(refused)?;
         let of = |version: &str| format!("it belongs to the base {version}");
-        if header.version != self.base.version {
-            let reason = format!("{}, not to {}", of(&header.version), self.base.version);
+        if header.version != self.base.version() {
+            let reason = format!("{}, not to {}", of(&header.version), self.base.version());
             return Err(refused(reason));
         }
         if header.fingerprint != self.base.schema.fingerprint() {
@@ -224,7 +258,7 @@ impl Replay<'_> {
                     return Err("its position does not follow that of the batch before");
                 }
                 let payload = Payload::read(&self.base.schema, record.payload)?;
-                if !has_numbers_for(&self.state, payload.upserts()) {
+                if !self.state.has_numbers_for(payload.upserts()) {
                     return Err("there are no numbers left for its rows");
                 }
                 let prepared = Prepared::new(&self.base.schema, &payload)?;
@@ -238,11 +272,4 @@ impl Replay<'_> {
         }
         Ok(())
     }
-}
-
-/// Whether there are row numbers for so many more rows.
-pub(crate) fn has_numbers_for(state: &State, rows: usize) -> bool {
-    // The last number stays free, as in tables.
-    u32::try_from(rows)
-        .is_ok_and(|rows| state.rows().checked_add(rows).is_some_and(|all| all < u32::MAX))
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
 
 use super::state::Counts;
 
@@ -23,7 +24,7 @@ pub(crate) struct Answer {
 }
 
 /// The answers to batches with idempotency keys.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Requests {
     limit: usize,
     answers: HashMap<Box<str>, (u64, Answer)>,
@@ -57,6 +58,54 @@ impl Requests {
     }
 }
 
+/// A key with its answer, as the base of a fold has it: a line of JSON.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line<'a> {
+    #[serde(borrow)]
+    key: std::borrow::Cow<'a, str>,
+    at: u64,
+    content: String,
+    position: u64,
+    inserted: usize,
+    replaced: usize,
+    deleted: usize,
+    missing: usize,
+}
+
+impl Requests {
+    /// All keys that are kept, oldest first, as lines.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
+        self.order.iter().map(|key| {
+            let (at, Answer { content, position, counts }) = self.answers[key];
+            let Counts { inserted, replaced, deleted, missing } = counts;
+            let content = format!("{:032x}", u128::from_be_bytes(content));
+            let key = std::borrow::Cow::Borrowed(&**key);
+            let line = Line { key, at, content, position, inserted, replaced, deleted, missing };
+            serde_json::to_string(&line).expect("texts and numbers") + "\n"
+        })
+    }
+
+    /// Bytes that the lines take, or a few more.
+    pub(crate) fn bytes(&self) -> usize {
+        // Control characters take six bytes.
+        self.order.iter().map(|key| 6 * key.len() + 256).sum()
+    }
+
+    /// The keys of these lines. Their checksum was right, so they are as they were written.
+    pub(crate) fn of_lines(limit: usize, lines: &[u8]) -> Self {
+        let mut requests = Self::new(limit);
+        for line in lines.split(|&byte| byte == b'\n') {
+            let Ok(line) = serde_json::from_slice::<Line<'_>>(line) else { continue };
+            let Line { key, at, content, position, inserted, replaced, deleted, missing } = line;
+            let content = u128::from_str_radix(&content, 16).unwrap_or_default().to_be_bytes();
+            let counts = Counts { inserted, replaced, deleted, missing };
+            requests.put(&key, at, Answer { content, position, counts });
+        }
+        requests
+    }
+}
+
 /// Whether a key is no longer kept. A clock that was set back ends nothing.
 fn is_over(at: u64, now: u64) -> bool {
     u128::from(now.saturating_sub(at)) >= KEEP_REQUEST_KEYS.as_millis()
@@ -68,6 +117,20 @@ mod tests {
 
     fn answer(position: u64) -> Answer {
         Answer { content: [1; 16], position, counts: Counts::default() }
+    }
+
+    #[test]
+    fn lines_read_back_in_their_order() {
+        let mut requests = Requests::new(10);
+        for (index, key) in ["a", "\"\n\u{1}é", "b"].into_iter().enumerate() {
+            let counts = Counts { inserted: index, missing: 2, ..Counts::default() };
+            let content = [index as u8 ^ 0x80; 16];
+            requests.put(key, 1000 + index as u64, Answer { content, position: 7, counts });
+        }
+        let lines: String = requests.lines().collect();
+        assert!(lines.len() <= requests.bytes());
+        let again = Requests::of_lines(10, lines.as_bytes());
+        assert_eq!((&again.order, &again.answers), (&requests.order, &requests.answers));
     }
 
     #[test]

@@ -53,6 +53,15 @@ struct Log {
     file: Option<Box<dyn LogFile>>,
 }
 
+/// Where logs were parted: all batches before are on disk.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sealed {
+    /// The first log behind.
+    pub(crate) first_log: u64,
+    /// The last log before.
+    pub(crate) before: Option<Previous>,
+}
+
 /// A padded record, and the checksum of its payload.
 pub(crate) type Padded<'a> = (&'a mut Aligned, u32);
 
@@ -66,7 +75,7 @@ impl Writer {
     ) -> Self {
         Self {
             storage,
-            version: base.version.clone(),
+            version: base.version().to_owned(),
             fingerprint: base.schema.fingerprint(),
             max_log_bytes,
             lock,
@@ -126,6 +135,19 @@ impl Writer {
         Ok(first)
     }
 
+    /// Syncs all batches, and begins a log for the next ones unless the last has none yet.
+    pub(crate) fn seal(&mut self) -> Result<Sealed, ChangeError> {
+        self.check()?;
+        self.make_ready()?;
+        self.sync()?;
+        let has_records = |log: &Log| log.file.is_none() || log.bytes > LOG_HEADER_BYTES as u64;
+        if self.log.as_ref().is_none_or(has_records) {
+            self.begin()?;
+        }
+        let log = self.log.as_ref().expect("it was begun");
+        Ok(Sealed { first_log: log.number, before: log.previous })
+    }
+
     /// Waits until all batches are on disk.
     pub(crate) fn sync(&mut self) -> Result<(), ChangeError> {
         self.check()?;
@@ -141,6 +163,11 @@ impl Writer {
         log.file = None;
         let name = name_of(log.number);
         Err(self.fail("sync", &name, error))
+    }
+
+    /// The position of the last batch.
+    pub(crate) fn position(&self) -> u64 {
+        self.last
     }
 
     /// Whether a batch may be lost if the machine stops.
@@ -276,7 +303,7 @@ pub(crate) fn take_lock(storage: &dyn Storage) -> Result<Lock, ChangeError> {
 }
 
 /// A number that no caller can guess: it keeps what callers wrote from looking like records.
-fn random() -> u64 {
+pub(crate) fn random() -> u64 {
     // The standard library takes its keys from the system.
     RandomState::new().hash_one(0).max(1)
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use safetensors::tensor::{Metadata, SafeTensorError, SafeTensors, TensorInfo};
 use serde::Serialize;
 
+use super::folded::{FOLDED, Folded};
 use super::raise::{CHANGES, lowered};
 use super::{Checksum, DATA_START, Layout, Provenance, TableId, format_version};
 use crate::ModelError;
@@ -16,7 +17,7 @@ use contract::Metric;
 /// The header of `vectors.safetensors`: shapes, checksums, provenance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Header {
-    /// Number of rows. Only a table that began without any may have none.
+    /// Number of rows. Only a table that began without any, or a base of a fold, may have none.
     pub rows: usize,
     /// Components in a row.
     pub dim: usize,
@@ -30,6 +31,8 @@ pub struct Header {
     pub checksums: Checksums,
     /// The number of a table that began without rows.
     pub table_id: Option<TableId>,
+    /// What it is of a table, if it is the base of a fold.
+    pub folded: Option<Folded>,
     /// Where the model came from.
     pub provenance: Provenance,
 }
@@ -59,11 +62,17 @@ const ATTRIBUTES: &str = "checksum_attributes";
 const TABLE_ID: &str = "table_id";
 
 impl Header {
-    /// The model's version: the first 16 hexadecimal digits of a BLAKE3 hash of its shape and of
+    /// The model's version: that of the content from which positions count. A fold keeps it; until
+    /// then it is that of the [`content`](Self::content).
+    pub fn version(&self) -> String {
+        self.folded.as_ref().map_or_else(|| self.content(), |folded| folded.version.clone())
+    }
+
+    /// The version of the content of these files: the first 16 hexadecimal digits of a BLAKE3 hash of its shape and of
     /// the checksums of all its parts, under the dot product also of the metric. Models with the
     /// same words, numbers and attributes have the same version, no matter when and from which file
     /// they were prepared. Tables that began without rows have a version each.
-    pub fn version(&self) -> String {
+    pub fn content(&self) -> String {
         let Checksums { vectors, norms, word_offsets, words, index, biases, attributes } =
             self.checksums;
         let parts = [vectors, norms, word_offsets, words, index].map(|part| part.to_string());
@@ -82,11 +91,15 @@ impl Header {
         if let Some(id) = self.table_id {
             content += &format!(" table {id}");
         }
+        if let Some(folded) = &self.folded {
+            content += &format!(" folded {} {}", folded.version, folded.rows);
+        }
         blake3::hash(content.as_bytes()).to_hex()[..16].to_owned()
     }
 
     pub(crate) fn layout(&self) -> Layout {
-        Layout::new(self.rows, self.dim, self.checksums.biases.is_some())
+        let (has_biases, has_numbers) = (self.checksums.biases.is_some(), self.folded.is_some());
+        Layout::new(self.rows, self.dim, has_biases, has_numbers)
             .expect("a header's numbers are checked when it is made")
     }
 
@@ -108,8 +121,11 @@ impl Header {
             let bytes = layout.alignment.len();
             header.insert("alignment", TensorEntry::new("U8", vec![bytes], &layout.alignment));
         }
-        if !layout.biases.is_empty() {
+        if self.checksums.biases.is_some() {
             header.insert("biases", TensorEntry::new("F32", vec![self.rows], &layout.biases));
+        }
+        if self.folded.is_some() {
+            header.insert("rows", TensorEntry::new("U32", vec![self.rows], &layout.numbers));
         }
         let header = WholeHeader { metadata: &metadata, tensors: header };
         let json = serde_json::to_string(&header).expect("texts and numbers become JSON");
@@ -143,7 +159,9 @@ impl Header {
             .ok_or_else(|| not_a_model("it was not written by kindred"))?;
         let (head, has_changes) = lowered(&file[..file.len().min(DATA_START)]);
         let changes = if has_changes { u32::from(CHANGES) } else { 0 };
-        let is_found = |metric: &Metric| *found == (format_version(*metric) + changes).to_string();
+        let is_folded = texts.contains_key("generation");
+        let raised = changes + if is_folded { FOLDED } else { 0 };
+        let is_found = |metric: &Metric| *found == (format_version(*metric) + raised).to_string();
         let Some(metric) = Metric::ALL.into_iter().find(is_found) else {
             let (path, found) = (path.to_owned(), found.clone());
             let versions = Metric::ALL.map(|metric| format_version(metric).to_string());
@@ -185,8 +203,10 @@ impl Header {
         let has_biases = metric == Metric::Dot && texts.contains_key("checksum_biases");
         let has_attributes = texts.contains_key(ATTRIBUTES);
         let table_id = texts.get(TABLE_ID).map(|id| id.parse()).transpose()?;
-        let has_size = Layout::new(rows, dim, has_biases).is_some();
-        let is_empty = rows == 0 && table_id.is_none();
+        let folded = texts.contains_key("generation").then(|| Folded::from_texts(texts));
+        let folded = folded.transpose()?;
+        let has_size = Layout::new(rows, dim, has_biases, folded.is_some()).is_some();
+        let is_empty = rows == 0 && table_id.is_none() && folded.is_none();
         if is_empty || dim == 0 || u32::try_from(rows).is_err() || !has_size {
             return Err(format!("a table of {rows} × {dim} is impossible"));
         }
@@ -206,6 +226,7 @@ impl Header {
                 attributes: has_attributes.then(|| checksum(ATTRIBUTES)).transpose()?,
             },
             table_id,
+            folded,
             provenance: Provenance {
                 source: text("source")?,
                 source_format: text("source_format")?,
@@ -221,8 +242,9 @@ impl Header {
 
     fn metadata(&self) -> BTreeMap<String, String> {
         let (sums, from) = (&self.checksums, &self.provenance);
+        let raised = if self.folded.is_some() { FOLDED } else { 0 };
         let mut texts: BTreeMap<String, String> = [
-            ("kindred_format", format_version(self.metric).to_string()),
+            ("kindred_format", (format_version(self.metric) + raised).to_string()),
             ("words_txt_bytes", self.words_bytes.to_string()),
             ("words_fst_bytes", self.index_bytes.to_string()),
             ("checksum_vectors", sums.vectors.to_string()),
@@ -253,6 +275,8 @@ impl Header {
         if let Some(id) = self.table_id {
             texts.insert(TABLE_ID.into(), id.to_string());
         }
+        let of_fold = self.folded.iter().flat_map(Folded::texts);
+        texts.extend(of_fold.map(|(key, text)| (key.to_owned(), text)));
         texts
     }
 

@@ -10,13 +10,21 @@ pub(crate) struct Layout {
     pub(crate) alignment: Range<usize>,
     pub(crate) norms: Range<usize>,
     pub(crate) word_offsets: Range<usize>,
-    /// Empty without biases. Last, so that it moves nothing and needs no alignment of its own.
+    /// Empty without biases. Behind the others, so that it moves nothing and needs no alignment of
+    /// its own.
     pub(crate) biases: Range<usize>,
+    /// The numbers of the rows; empty if those are their places.
+    pub(crate) numbers: Range<usize>,
 }
 
 impl Layout {
     /// `None` if the sizes overflow.
-    pub(crate) fn new(rows: usize, dim: usize, has_biases: bool) -> Option<Self> {
+    pub(crate) fn new(
+        rows: usize,
+        dim: usize,
+        has_biases: bool,
+        has_numbers: bool,
+    ) -> Option<Self> {
         let vectors = rows.checked_mul(dim)?.checked_mul(size_of::<f32>())?;
         // `norms` is aligned to 8 bytes. After an odd number of float32, 4 bytes fill the
         // gap, in a separate tensor, because safetensors allows no holes.
@@ -24,18 +32,21 @@ impl Layout {
         let word_offsets = norms.checked_add(rows.checked_mul(size_of::<f64>())?)?;
         let biases = word_offsets.checked_add((rows + 1).checked_mul(size_of::<u64>())?)?;
         let bias_bytes = if has_biases { size_of::<f32>() } else { 0 };
-        let end = biases.checked_add(rows.checked_mul(bias_bytes)?)?;
+        let numbers = biases.checked_add(rows.checked_mul(bias_bytes)?)?;
+        let number_bytes = if has_numbers { size_of::<u32>() } else { 0 };
+        let end = numbers.checked_add(rows.checked_mul(number_bytes)?)?;
         end.checked_add(DATA_START)?;
         Some(Self {
             vectors: 0..vectors,
             alignment: vectors..norms,
             norms: norms..word_offsets,
             word_offsets: word_offsets..biases,
-            biases: biases..end,
+            biases: biases..numbers,
+            numbers: numbers..end,
         })
     }
 
     pub(crate) fn end(&self) -> usize {
-        self.biases.end
+        self.numbers.end
     }
 }

@@ -10,9 +10,11 @@
 //! - `attributes`: a folder with the attributes of the rows, if they have any.
 //!
 //! A model folder is written in one step and never changes afterwards, but for one digit: the first
-//! change of a row raises the format version by 2.
+//! change of a row raises the format version by 2. A fold of changes puts a new base into a folder
+//! in it, and a file in the place of `vectors.safetensors` that leads there.
 
 mod checksum;
+mod folded;
 mod header;
 mod layout;
 mod provenance;
@@ -20,10 +22,16 @@ mod raise;
 mod table_id;
 
 pub use checksum::Checksum;
+pub use folded::Folded;
+pub(crate) use folded::{
+    NEW_POINTER_FILE, Pointer, REQUESTS_FILE, UNFINISHED, base_name, is_base_or_unfinished,
+};
 pub use header::{Checksums, Header};
 pub(crate) use layout::Layout;
 pub use provenance::Provenance;
 pub(crate) use raise::raise_format;
+#[cfg(test)]
+pub(crate) use raise::raised;
 pub use table_id::TableId;
 
 use contract::Metric;
@@ -47,7 +55,7 @@ pub(crate) const HEAD_FILE: &str = "head.json";
 /// could misread the folder: one that knows only cosines would give wrong answers from a model
 /// under the dot product.
 pub const fn format_version(metric: Metric) -> u32 {
-    // Those with changes have 3 and 4.
+    // Those with changes have 3 and 4, bases of folds 5 and 6, and what leads to them 7.
     match metric {
         Metric::Cosine => 1,
         Metric::Dot => 2,

@@ -37,6 +37,13 @@ pub(super) fn lowered(header: &[u8]) -> (Cow<'_, [u8]>, bool) {
     }
 }
 
+/// The byte of a header that the first change replaces, and the one that is put there; `None` if it
+/// has been, or there is no such byte.
+pub(crate) fn raised(header: &[u8]) -> Option<(usize, u8)> {
+    let at = digit(header).filter(|&at| matches!(header[at], b'1' | b'2'))?;
+    Some((at, header[at] + CHANGES))
+}
+
 fn is_raised(digit: u8) -> bool {
     matches!(digit, b'3' | b'4')
 }
@@ -54,12 +61,13 @@ pub(crate) fn raise_format(path: &Path) -> io::Result<()> {
         return Err(io::Error::other(reason));
     }
     let mut file = OpenOptions::new().read(true).write(true).open(path)?;
-    let mut header = vec![0; DATA_START];
-    file.read_exact(&mut header)?;
-    let at = digit(&header).ok_or_else(|| io::Error::other("it is not the table of a model"))?;
-    if !is_raised(header[at]) {
+    let mut header = Vec::new();
+    (&file).take(DATA_START as u64).read_to_end(&mut header)?;
+    digit(&header).ok_or_else(|| io::Error::other("it is not the table of a model"))?;
+    // A file that leads to the base of a fold says that there are changes as it is.
+    if let Some((at, raised)) = raised(&header) {
         file.seek(SeekFrom::Start(at as u64))?;
-        file.write_all(&[header[at] + CHANGES])?;
+        file.write_all(&[raised])?;
     }
     file.sync_data()
 }

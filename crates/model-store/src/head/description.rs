@@ -199,13 +199,14 @@ pub struct ConvolutionShape {
 impl MadeFor {
     /// This model.
     pub fn of(model: &ModelStore) -> Self {
-        let (name, version) = (model.name().to_owned(), model.version().to_owned());
+        // Heads have numbers of rows, which are the places of this base's.
+        let (name, version) = (model.name().to_owned(), model.content().to_owned());
         Self { name, version, rows: model.rows(), dim: model.dim() }
     }
 
     /// Checks that it is this model. `head` is for the error.
     pub(super) fn check(&self, head: &Path, model: &ModelStore) -> Result<(), HeadError> {
-        if self.version == model.version() && self.rows == model.rows() {
+        if self.version == model.content() && self.rows == model.rows() {
             return Ok(());
         }
         Err(HeadError::OtherModel {

@@ -44,6 +44,7 @@ pub const WEIGHTS_FILE: &str = "weights.safetensors";
 static HEAD: FolderKind = FolderKind {
     files: &[HEAD_FILE, WEIGHTS_FILE],
     inner: &[],
+    nested: None,
     is_other: "exists, but is not a head or holds other files too; choose another --out",
     is_taken: "already holds a head; choose another --out, or add --replace",
 };

@@ -9,12 +9,13 @@ use std::thread::{self, JoinHandle};
 use crate::ModelError;
 use crate::attributes::{AttributeFiles, is_own_file};
 use crate::format::{
-    ATTRIBUTES_FOLDER, CHANGES_FOLDER, INDEX_FILE, MODEL_FILES, VECTORS_FILE, WORDS_FILE,
+    ATTRIBUTES_FOLDER, CHANGES_FOLDER, INDEX_FILE, NEW_POINTER_FILE, REQUESTS_FILE, VECTORS_FILE,
+    WORDS_FILE, is_base_or_unfinished,
 };
 use crate::whole::{FolderKind, InnerFolder, NewFolder, Replace};
 
 static MODEL: FolderKind = FolderKind {
-    files: &MODEL_FILES,
+    files: &[VECTORS_FILE, WORDS_FILE, INDEX_FILE, NEW_POINTER_FILE],
     inner: &[
         InnerFolder { name: ATTRIBUTES_FOLDER, is_own: is_own_file, changes: None },
         InnerFolder {
@@ -23,10 +24,23 @@ static MODEL: FolderKind = FolderKind {
             changes: Some((|name| name.ends_with(".log"), IS_CHANGED)),
         },
     ],
-    is_other: "exists, but is not a model or holds other files too; choose another --out",
-    is_taken: "already holds a model; choose another --out, or add --replace",
+    nested: Some((is_base_or_unfinished, &BASE)),
+    is_other: MODEL_IS_OTHER,
+    is_taken: MODEL_IS_TAKEN,
 };
 
+/// A base that a fold has made, in the folder of a model.
+static BASE: FolderKind = FolderKind {
+    files: &[VECTORS_FILE, WORDS_FILE, INDEX_FILE, REQUESTS_FILE],
+    inner: &[InnerFolder { name: ATTRIBUTES_FOLDER, is_own: is_own_file, changes: None }],
+    nested: None,
+    is_other: MODEL_IS_OTHER,
+    is_taken: MODEL_IS_TAKEN,
+};
+
+const MODEL_IS_OTHER: &str =
+    "exists, but is not a model or holds other files too; choose another --out";
+const MODEL_IS_TAKEN: &str = "already holds a model; choose another --out, or add --replace";
 const IS_CHANGED: &str = "holds a model whose rows were changed, and the changes would be lost with \
                           it; choose another --out, or add --discard-changes";
 

@@ -147,7 +147,7 @@ impl<W: Write + Seek> ModelWriter<W> {
         let has_biases = !self.biases.is_empty();
         assert!(!has_biases || self.metric == Metric::Dot, "only the dot product has biases");
         assert!(!has_biases || self.biases.len() == self.rows(), "one bias for each row, or none");
-        let layout = Layout::new(self.rows(), self.dim, has_biases)
+        let layout = Layout::new(self.rows(), self.dim, has_biases, false)
             .expect("a table that was written has a size");
         let norms = bytemuck::cast_slice(&self.norms);
         let word_offsets = bytemuck::cast_slice(&word_offsets);
@@ -173,6 +173,7 @@ impl<W: Write + Seek> ModelWriter<W> {
                 attributes: self.attributes,
             },
             table_id: self.table_id,
+            folded: None,
             provenance,
         };
         self.vectors.seek(SeekFrom::Start(0))?;

@@ -41,7 +41,7 @@ impl ModelStore {
             return Err(AttributeError::Rows { name, found, rows });
         }
         self.header.checksums.attributes = Some(attributes.checksum());
-        self.version = self.header.version();
+        (self.version, self.content) = (self.header.version(), self.header.content());
         // Its folder, if it has one, has another version.
         Ok(Self { on_disk: false, attributes: Some(attributes), ..self })
     }

@@ -1,6 +1,7 @@
 //! Opens a model folder, verifies it, or keeps a model in memory.
 
 mod in_memory;
+mod numbers;
 mod of_array;
 mod verify;
 
@@ -13,8 +14,8 @@ use bytemuck::cast_slice;
 
 use crate::attributes::Attributes;
 use crate::format::{
-    ATTRIBUTES_FOLDER, Checksum, DATA_START, HEAD_FILE, Header, INDEX_FILE, VECTORS_FILE,
-    WORDS_FILE,
+    ATTRIBUTES_FOLDER, Checksum, DATA_START, Folded, HEAD_FILE, Header, INDEX_FILE, Pointer,
+    REQUESTS_FILE, VECTORS_FILE, WORDS_FILE,
 };
 use crate::mapped::Mapped;
 use crate::{ModelError, Words};
@@ -42,14 +43,19 @@ use contract::{HasTable, Metric, Table};
 pub struct ModelStore {
     name: String,
     folder: PathBuf,
+    /// The folder of its files, which is that of the model or one in it.
+    files: PathBuf,
     on_disk: bool,
     version: String,
+    content: String,
     header: Header,
     vectors: Mapped,
     /// If they are not in `vectors`, where their place is empty then.
     components: Option<SharedComponents>,
     words: Words,
     attributes: Option<Attributes>,
+    /// The idempotency keys that a fold has kept.
+    requests: Option<Mapped>,
 }
 
 impl ModelStore {
@@ -88,11 +94,46 @@ impl ModelStore {
             };
             return Err(ModelError::NotAModel { path: folder.to_owned(), reason: reason.into() });
         }
-        let vectors = Mapped::open(&vectors_path)?;
+        Self::open_base_by(folder, &Mapped::open)
+    }
+
+    /// The same of files that `open` opens, by their paths in this folder.
+    pub(crate) fn open_base_by(
+        folder: &Path,
+        open: &dyn Fn(&Path) -> Result<Mapped, ModelError>,
+    ) -> Result<(Self, bool), ModelError> {
+        let vectors_path = folder.join(VECTORS_FILE);
+        let vectors = open(&vectors_path)?;
+        match Pointer::read(&vectors_path, &vectors)? {
+            None => Self::open_files(folder, folder, vectors, open),
+            Some(Pointer { base }) => {
+                let base = folder.join(base);
+                let vectors = open(&base.join(VECTORS_FILE))?;
+                Self::open_files(folder, &base, vectors, open)
+            }
+        }
+    }
+
+    /// Opens the files of a base, which are in the model's folder or in one of its own.
+    fn open_files(
+        folder: &Path,
+        files: &Path,
+        vectors: Mapped,
+        open: &dyn Fn(&Path) -> Result<Mapped, ModelError>,
+    ) -> Result<(Self, bool), ModelError> {
+        let vectors_path = files.join(VECTORS_FILE);
         let (header, has_changes) = Header::of_base(&vectors_path, &vectors)?;
+        if header.folded.is_some() != (folder != files) {
+            let reason = match folder == files {
+                true => "it is the base of a table; open the folder that this one is in",
+                false => "it is not the base of a fold",
+            };
+            return Err(ModelError::NotAModel { path: files.to_owned(), reason: reason.into() });
+        }
+        let has_changes = has_changes || header.folded.is_some();
         let open_sized = |name: &str, expected: u64| {
-            let path = folder.join(name);
-            let file = Mapped::open(&path)?;
+            let path = files.join(name);
+            let file = open(&path)?;
             let found = file.len() as u64;
             if found == expected {
                 Ok(file)
@@ -102,9 +143,16 @@ impl ModelStore {
         };
         let words = open_sized(WORDS_FILE, header.words_bytes)?;
         let index = open_sized(INDEX_FILE, header.index_bytes)?;
-        let attributes = open_attributes(folder, &header)?;
-        let store = Self::from_parts(folder.to_owned(), header, vectors, words, index, attributes)?;
-        Ok((Self { on_disk: true, ..store }, has_changes))
+        let attributes = open_attributes(files, &header, open)?;
+        let requests = match &header.folded {
+            Some(folded) => Some(open_requests(files, folded, open)?),
+            None => None,
+        };
+        let store = Self::from_parts(files.to_owned(), header, vectors, words, index, attributes)?;
+        let name = name_of(folder);
+        let store = Self { name, folder: folder.to_owned(), on_disk: true, requests, ..store };
+        store.check_numbers()?;
+        Ok((store, has_changes))
     }
 
     fn from_parts(
@@ -128,18 +176,25 @@ impl ModelStore {
             return Err(ModelError::damaged(&folder.join(INDEX_FILE), reason));
         }
         let words = Words::new(&folder, words, index, vectors.clone(), offsets)?;
-        // The folder's real name, even if it is given as `.` or ends in `..`.
-        let name = folder
-            .canonicalize()
-            .as_deref()
-            .unwrap_or(&folder)
-            .file_name()
-            .map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned());
+        let name = name_of(&folder);
         vectors.will_need();
-        let version = header.version();
-        let (on_disk, components) = (false, None);
-        let store =
-            Self { name, folder, on_disk, version, header, vectors, components, words, attributes };
+        let (version, content) = (header.version(), header.content());
+        let (on_disk, components, requests) = (false, None, None);
+        let files = folder.clone();
+        let store = Self {
+            name,
+            folder,
+            files,
+            on_disk,
+            version,
+            content,
+            header,
+            vectors,
+            components,
+            words,
+            attributes,
+            requests,
+        };
         // Otherwise a damaged bias would put a row before all others, or panic. There is one for a
         // whole row.
         store.check_biases()?;
@@ -228,10 +283,14 @@ impl ModelStore {
 }
 
 /// The attributes of a folder, if it has any, by its header.
-fn open_attributes(folder: &Path, header: &Header) -> Result<Option<Attributes>, ModelError> {
+fn open_attributes(
+    folder: &Path,
+    header: &Header,
+    open: &dyn Fn(&Path) -> Result<Mapped, ModelError>,
+) -> Result<Option<Attributes>, ModelError> {
     let folder = folder.join(ATTRIBUTES_FOLDER);
     match header.checksums.attributes {
-        Some(checksum) => Attributes::open(&folder, checksum, header.rows).map(Some),
+        Some(checksum) => Attributes::open(&folder, checksum, header.rows, open).map(Some),
         // Somebody has put them there, and expects them to be used.
         None if folder.exists() => {
             let reason = "the model was prepared without attributes";
@@ -239,6 +298,27 @@ fn open_attributes(folder: &Path, header: &Header) -> Result<Option<Attributes>,
         }
         None => Ok(None),
     }
+}
+
+/// The idempotency keys that a fold has kept.
+fn open_requests(
+    folder: &Path,
+    folded: &Folded,
+    open: &dyn Fn(&Path) -> Result<Mapped, ModelError>,
+) -> Result<Mapped, ModelError> {
+    let path = folder.join(REQUESTS_FILE);
+    let (file, (bytes, checksum)) = (open(&path)?, folded.requests);
+    match file.len() as u64 == bytes && Checksum::of(&file) == checksum {
+        true => Ok(file),
+        false => Err(ModelError::damaged(&path, "its checksum is not that of the header")),
+    }
+}
+
+/// The folder's real name, even if it is given as `.` or ends in `..`.
+fn name_of(folder: &Path) -> String {
+    let real = folder.canonicalize();
+    let name = real.as_deref().unwrap_or(folder).file_name();
+    name.map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
 impl HasTable for ModelStore {

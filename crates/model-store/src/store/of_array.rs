@@ -130,7 +130,7 @@ impl ModelStore {
         let ArrayRows { components, dim, words, metric, biases } = array;
         let all = components.all();
         let rows = all.len().checked_div(dim).unwrap_or(0);
-        let layout = Layout::new(rows, dim, biases.is_some());
+        let layout = Layout::new(rows, dim, biases.is_some(), false);
         let is_whole = dim > 0 && rows > 0 && rows * dim == all.len();
         let Some(layout) = layout.filter(|_| is_whole && u32::try_from(rows).is_ok()) else {
             return Err(ArrayError::Shape { rows, dim });
@@ -188,6 +188,7 @@ impl ModelStore {
                 attributes: None,
             },
             table_id: None,
+            folded: None,
             provenance: Provenance::of_memory(name),
         };
         let folder = PathBuf::from(name);

@@ -41,6 +41,7 @@ impl ModelStore {
     ) -> Result<(), ModelError> {
         let (layout, sums) = (self.header.layout(), &self.header.checksums);
         let biases = sums.biases.map(|sum| ("biases", VECTORS_FILE, self.data(layout.biases), sum));
+        let numbers = self.numbers_bytes().map(|(bytes, sum)| ("rows", VECTORS_FILE, bytes, sum));
         for (step, file, bytes, expected) in [
             ("vectors", VECTORS_FILE, cast_slice(self.components()), sums.vectors),
             ("norms", VECTORS_FILE, self.data(layout.norms), sums.norms),
@@ -50,12 +51,13 @@ impl ModelStore {
         ]
         .into_iter()
         .chain(biases)
+        .chain(numbers)
         {
             progress(step);
             let found = Checksum::of_while(bytes, goes_on).ok_or(ModelError::Cancelled)?;
             if found != expected {
                 let reason = format!("the checksum of its {step} is {found}, not {expected}");
-                return Err(ModelError::damaged(&self.folder.join(file), reason));
+                return Err(ModelError::damaged(&self.file(file), reason));
             }
         }
         if let Some(attributes) = &self.attributes {
@@ -68,10 +70,8 @@ impl ModelStore {
 
     fn verify_contents(&self, goes_on: &dyn Fn() -> bool) -> Result<(), ModelError> {
         self.check_biases()?;
-        let (table, vectors_path) = (self.table(), self.folder.join(VECTORS_FILE));
-        if self.data(self.header.layout().alignment).iter().any(|&b| b != 0) {
-            return Err(ModelError::damaged(&vectors_path, "its tensor `alignment` is not zero"));
-        }
+        let (table, vectors_path) = (self.table(), self.file(VECTORS_FILE));
+        self.check_alignment()?;
         for row in (0..self.rows() as u32).map(Row) {
             if row.0.is_multiple_of(ASK_EVERY_ROWS) && !goes_on() {
                 return Err(ModelError::Cancelled);
@@ -87,10 +87,21 @@ impl ModelStore {
             }
             if self.words.row(self.words.word(row)) != Some(row) {
                 let reason = format!("the word of row {row} leads to another row");
-                return Err(ModelError::damaged(&self.folder.join(INDEX_FILE), reason));
+                return Err(ModelError::damaged(&self.file(INDEX_FILE), reason));
             }
         }
         Ok(())
+    }
+
+    /// What is between the tensors has no checksum.
+    pub(crate) fn check_alignment(&self) -> Result<(), ModelError> {
+        match self.data(self.header.layout().alignment).iter().all(|&byte| byte == 0) {
+            true => Ok(()),
+            false => {
+                let reason = "its tensor `alignment` is not zero";
+                Err(ModelError::damaged(&self.file(VECTORS_FILE), reason))
+            }
+        }
     }
 
     /// Cheap beside the rest: a row has one bias.
@@ -100,7 +111,7 @@ impl ModelStore {
             None => Ok(()),
             Some(row) => {
                 let reason = format!("the bias of row {row} is not finite");
-                Err(ModelError::damaged(&self.folder.join(VECTORS_FILE), reason))
+                Err(ModelError::damaged(&self.file(VECTORS_FILE), reason))
             }
         }
     }

@@ -75,7 +75,8 @@ impl Words {
         Ok(words)
     }
 
-    fn offsets(&self) -> &[u64] {
+    /// Where each line begins, and the end of the last.
+    pub(crate) fn offsets(&self) -> &[u64] {
         cast_slice(&self.offsets_file[self.offsets.clone()])
     }
 
@@ -84,7 +85,7 @@ impl Words {
         self.offsets().len() - 1
     }
 
-    /// Whether there are no words; never true for a prepared model.
+    /// Whether there are no words: so it is with a table that begins without rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -136,6 +137,11 @@ impl Words {
     /// The whole of `words.txt`.
     pub(crate) fn text(&self) -> &[u8] {
         &self.text
+    }
+
+    /// The map from words to rows.
+    pub(crate) fn index(&self) -> &fst::Map<Mapped> {
+        &self.index
     }
 
     /// The whole of `words.fst`.

@@ -97,7 +97,7 @@ pub(super) fn open(model: &Arc<ModelStore>, config: &Config) -> Result<Vec<Serve
     for source in &config.head {
         let folder = folder(source);
         let about = about(folder)?;
-        if about.model.version != model.version() {
+        if about.model.version != model.content() {
             continue;
         }
         let head = AnyHead::open(folder, about.kind, model)?;
@@ -186,7 +186,7 @@ pub(super) fn check_models<'a>(
     for source in &config.head {
         let folder = folder(source);
         let made_for = about(folder)?.model;
-        if !models.clone().any(|model| model.version() == made_for.version) {
+        if !models.clone().any(|model| model.content() == made_for.version) {
             let names: Vec<&str> = models.map(ModelStore::name).collect();
             return Err(HeadError::OtherModel {
                 path: folder.to_owned(),

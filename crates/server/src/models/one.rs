@@ -72,7 +72,7 @@ impl OneModel {
         let model = open(&config.sources()[0], &config)?;
         if heads_of_others {
             for source in std::mem::take(&mut config.head) {
-                if about(heads::folder(&source))?.model.version == model.version() {
+                if about(heads::folder(&source))?.model.version == model.content() {
                     config.head.push(source);
                 }
             }

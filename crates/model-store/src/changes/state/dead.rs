@@ -52,6 +52,30 @@ impl DeadRows {
         words
     }
 
+    /// The rows of this set that are not in another, in order.
+    pub(crate) fn but_not(&self, other: &Self) -> impl Iterator<Item = Row> {
+        let none = [0; PAGE_ROWS / WORD_BITS];
+        let pages = self.pages.iter().enumerate();
+        pages
+            .flat_map(move |(number, page)| {
+                let before = other.pages.get(number).and_then(Option::as_ref);
+                let is_same = match (page, before) {
+                    (Some(page), Some(before)) => Arc::ptr_eq(page, before),
+                    (page, _) => page.is_none(),
+                };
+                let page = page.as_deref().filter(|_| !is_same);
+                let words = page.into_iter().flatten().enumerate();
+                words.flat_map(move |(word, bits)| {
+                    let new = bits & !before.map_or(&none, |before| &**before)[word];
+                    let first = number * PAGE_ROWS + word * WORD_BITS;
+                    (0..WORD_BITS)
+                        .filter(move |bit| new >> bit & 1 == 1)
+                        .map(move |bit| first + bit)
+                })
+            })
+            .map(|row| Row(row as u32))
+    }
+
     /// Adds a row that is not in the set.
     pub(crate) fn insert(&mut self, row: Row) {
         debug_assert!(!self.contains(row), "a row dies once");
@@ -97,6 +121,9 @@ mod tests {
                 for &row in rows.iter().chain(&asked) {
                     prop_assert_eq!(set.contains(Row(row)), rows.contains(&row));
                 }
+                let others: Vec<u32> = set.but_not(&before).map(|row| row.0).collect();
+                let expected = rows.iter().copied().filter(|row| !first.contains(row));
+                prop_assert_eq!(others, expected.collect::<Vec<_>>());
                 let live = set.live_bits(total);
                 prop_assert_eq!(live.len(), total.div_ceil(64));
                 let ones: u32 = live.iter().map(|word| word.count_ones()).sum();

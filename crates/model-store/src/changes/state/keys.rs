@@ -9,20 +9,6 @@ use std::sync::Arc;
 use contract::Row;
 use hashbrown::HashMap;
 
-use crate::ModelStore;
-
-/// The keys of a base.
-pub trait BaseKeys: Send + Sync {
-    /// The row of a key.
-    fn row(&self, key: &str) -> Option<Row>;
-}
-
-impl BaseKeys for ModelStore {
-    fn row(&self, key: &str) -> Option<Row> {
-        self.words().row(key)
-    }
-}
-
 /// The rows of all keys that were upserted.
 #[derive(Debug)]
 pub(super) struct Keys {

@@ -17,14 +17,15 @@ use contract::Row;
 
 pub use dead::DeadRows;
 pub use growing::Filled;
-pub use keys::BaseKeys;
 use keys::{KeyRow, Keys};
 pub use table::{TableAt, TailRows};
-use tail::{NewRow, Parts, RowText, Tail};
+pub(crate) use tail::{NewRow, RowText};
+use tail::{Parts, Tail};
 pub use tail::{TailPart, TailRow};
 
 use super::batch::Payload;
 use super::schema::Schema;
+use crate::ModelStore;
 
 /// The changes of a batch by what they did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -50,6 +51,7 @@ impl std::ops::AddAssign for Counts {
 }
 
 /// The part of a batch's work that is done before it has its turn.
+#[derive(Clone)]
 pub(crate) struct Prepared {
     norms: Vec<f64>,
     texts: Vec<RowText>,
@@ -68,7 +70,7 @@ impl Prepared {
 
 /// The rows after the last batch.
 pub(crate) struct State {
-    base: Arc<dyn BaseKeys>,
+    base: Arc<ModelStore>,
     base_rows: u32,
     keys: Arc<RwLock<Keys>>,
     tail: Tail,
@@ -80,7 +82,9 @@ pub(crate) struct State {
 
 impl State {
     /// The rows of a base.
-    pub(crate) fn new(schema: &Schema, base: Arc<dyn BaseKeys>, rows: u32) -> Self {
+    pub(crate) fn new(schema: &Schema, base: Arc<ModelStore>) -> Self {
+        let rows = u32::try_from(base.rows()).expect("rows have numbers of 32 bits");
+        let position = base.header().folded.as_ref().map_or(0, |folded| folded.position);
         Self {
             base,
             base_rows: rows,
@@ -88,12 +92,40 @@ impl State {
             tail: Tail::new(schema, Row(rows)),
             dead: DeadRows::default(),
             rows,
-            position: 0,
+            position,
         }
     }
 
-    pub(crate) fn rows(&self) -> u32 {
-        self.rows
+    /// Whether there are numbers for so many more rows.
+    pub(crate) fn has_numbers_for(&self, rows: usize) -> bool {
+        // The last number stays free, as in tables.
+        let next = self.base.next_number().checked_add(self.rows - self.base_rows);
+        let end =
+            u32::try_from(rows).ok().zip(next).and_then(|(rows, next)| next.checked_add(rows));
+        end.is_some_and(|end| end < u32::MAX)
+    }
+
+    pub(crate) fn base_rows(&self) -> u32 {
+        self.base_rows
+    }
+
+    pub(crate) fn set_position(&mut self, position: u64) {
+        self.position = position;
+    }
+
+    /// Appends a row behind the others. One with its key that lives is to be buried.
+    pub(crate) fn push(&mut self, row: NewRow<'_>) {
+        let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        let key = Arc::clone(&row.text.key);
+        let before = keys.last(&key).or_else(|| self.base.words().row(&key));
+        keys.push(key, before);
+        self.tail.push(row);
+        self.rows += 1;
+    }
+
+    /// A row that lives is replaced or deleted.
+    pub(crate) fn bury(&mut self, row: Row) {
+        self.dead.insert(row);
     }
 
     pub(crate) fn position(&self) -> u64 {
@@ -115,7 +147,7 @@ impl State {
         let dim = payload.vectors().len() / payload.upserts().max(1);
         let rows = texts.into_iter().zip(payload.vectors().chunks_exact(dim.max(1))).zip(norms);
         for (place, ((text, vector), norm)) in rows.enumerate() {
-            let before = keys.last(&text.key).or_else(|| self.base.row(&text.key));
+            let before = keys.last(&text.key).or_else(|| self.base.words().row(&text.key));
             match before.filter(|&before| !self.dead.contains(before)) {
                 Some(before) => {
                     self.dead.insert(before);
@@ -129,7 +161,7 @@ impl State {
             self.rows += 1;
         }
         for key in payload.deleted() {
-            let row = keys.last(key).or_else(|| self.base.row(key));
+            let row = keys.last(key).or_else(|| self.base.words().row(key));
             match row.filter(|&row| !self.dead.contains(row)) {
                 Some(row) => {
                     self.dead.insert(row);
@@ -161,7 +193,7 @@ impl State {
 pub struct Snapshot(Arc<Inner>);
 
 struct Inner {
-    base: Arc<dyn BaseKeys>,
+    base: Arc<ModelStore>,
     base_rows: u32,
     keys: Arc<RwLock<Keys>>,
     parts: Parts,
@@ -176,7 +208,12 @@ impl Snapshot {
         self.0.position
     }
 
-    /// Number of rows that were ever given, dead ones with them: the next row has this number.
+    /// The base, whose rows come first.
+    pub fn base(&self) -> &Arc<ModelStore> {
+        &self.0.base
+    }
+
+    /// Number of rows of the base and behind it, dead ones with them.
     pub fn rows(&self) -> usize {
         self.0.rows as usize
     }
@@ -184,6 +221,33 @@ impl Snapshot {
     /// Number of rows of the base, which come first.
     pub fn base_rows(&self) -> usize {
         self.0.base_rows as usize
+    }
+
+    /// The number of a row, dead or alive, which answers tell. It is given once, and kept when changes
+    /// are folded into a new base; until then it is the row's place.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn number(&self, row: Row) -> u32 {
+        let behind = row.index().checked_sub(self.base_rows());
+        assert!(row.0 < self.0.rows, "row {row} of {}", self.0.rows);
+        match behind {
+            Some(behind) => self.0.base.next_number() + behind as u32,
+            None => self.0.base.number(row),
+        }
+    }
+
+    /// The first row whose number is not below this one; the one behind the last if there is none.
+    pub fn row_from(&self, number: u32) -> Row {
+        match number.checked_sub(self.0.base.next_number()) {
+            Some(behind) => Row(self.0.base_rows.saturating_add(behind).min(self.0.rows)),
+            None => self.0.base.row_from(number),
+        }
+    }
+
+    /// The number that the next row will have.
+    pub(crate) fn next_number(&self) -> u32 {
+        self.0.base.next_number() + (self.0.rows - self.0.base_rows)
     }
 
     /// Number of rows that were neither replaced nor deleted.
@@ -205,7 +269,7 @@ impl Snapshot {
     pub fn row_of(&self, key: &str) -> Option<Row> {
         let keys = self.0.keys.read().unwrap_or_else(PoisonError::into_inner);
         let row = match keys.before(key, Row(self.0.rows)) {
-            KeyRow::OfBase => self.0.base.row(key),
+            KeyRow::OfBase => self.0.base.words().row(key),
             KeyRow::Row(row) => Some(row),
             KeyRow::None => None,
         };

@@ -16,7 +16,7 @@ const PART_BYTES: usize = 4 << 20;
 const PART_ROWS: usize = 8192;
 
 /// What a row is beside its numbers.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct RowText {
     pub(crate) key: Arc<str>,
     pub(crate) values: Values,

@@ -1,13 +1,17 @@
 //! Changes in a folder on disk, beside the files of the base.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, IoSlice, Read as _, Write as _};
+use std::io::{self, IoSlice, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
-use super::{Lock, LogFile, Storage};
+use super::{Lock, LogFile, Root, Storage};
 use crate::changes::fields::Aligned;
-use crate::format::{CHANGES_FOLDER, VECTORS_FILE, raise_format};
-use crate::moves::{sync_folder, sync_parent};
+use crate::format::{CHANGES_FOLDER, Pointer, VECTORS_FILE, raise_format};
+use crate::mapped::Mapped;
+use crate::moves::{replace_file, sync_folder, sync_parent};
+use crate::{ModelError, ModelStore};
 
 /// The file that is locked while a process writes.
 const LOCK_FILE: &str = "lock";
@@ -15,13 +19,23 @@ const LOCK_FILE: &str = "lock";
 /// The folder `changes` of a model folder.
 #[derive(Debug)]
 pub(crate) struct Disk {
-    base: PathBuf,
+    root: DiskRoot,
     folder: PathBuf,
 }
 
+/// A model folder.
+#[derive(Debug)]
+struct DiskRoot {
+    folder: PathBuf,
+    /// The name of its model; `None` for that of the folder.
+    name: Option<String>,
+}
+
 impl Disk {
-    pub(crate) fn new(base: &Path) -> Self {
-        Self { base: base.to_owned(), folder: base.join(CHANGES_FOLDER) }
+    /// The changes of a model folder, whose model has another name if one is given.
+    pub(crate) fn new(base: &Path, name: Option<&str>) -> Self {
+        let root = DiskRoot { folder: base.to_owned(), name: name.map(str::to_owned) };
+        Self { root, folder: base.join(CHANGES_FOLDER) }
     }
 }
 
@@ -102,8 +116,81 @@ impl Storage for Disk {
     }
 
     fn raise_format(&self) -> io::Result<()> {
-        raise_format(&self.base.join(VECTORS_FILE))
+        raise_format(&self.root.path(VECTORS_FILE))
     }
+
+    fn root(&self) -> &dyn Root {
+        &self.root
+    }
+}
+
+impl Root for DiskRoot {
+    fn path(&self, name: &str) -> PathBuf {
+        if name.is_empty() { self.folder.clone() } else { self.folder.join(name) }
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let names = fs::read_dir(&self.folder)?;
+        names.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+    }
+
+    fn open_base(&self) -> Result<(Arc<ModelStore>, bool), ModelError> {
+        let (model, has_changes) = ModelStore::open_base(&self.folder)?;
+        let model = match &self.name {
+            Some(name) => model.named(name),
+            None => model,
+        };
+        Ok((Arc::new(model), has_changes))
+    }
+
+    fn open_pointer(&self) -> Result<Option<Pointer>, ModelError> {
+        let path = self.path(VECTORS_FILE);
+        Pointer::read(&path, &Mapped::open(&path)?)
+    }
+
+    fn make_folder(&self, name: &str) -> io::Result<()> {
+        fs::create_dir(self.path(name))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn LogFile>> {
+        Ok(Box::new(DiskLog(File::create(self.path(name))?)))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let (from, to) = (self.path(from), self.path(to));
+        if from.is_dir() { fs::rename(from, to) } else { replace_file(&from, &to) }
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let path = self.path(name);
+        match fs::symlink_metadata(&path)?.is_dir() {
+            true => fs::remove_dir_all(path),
+            false => fs::remove_file(path),
+        }
+    }
+
+    fn sync_folder(&self, name: &str) -> io::Result<()> {
+        sync_folder(&self.path(name))
+    }
+
+    fn free_bytes(&self) -> io::Result<Option<u64>> {
+        free_bytes(&self.folder)
+    }
+
+    fn age(&self, name: &str) -> Option<Duration> {
+        fs::metadata(self.path(name)).ok()?.modified().ok()?.elapsed().ok()
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+fn free_bytes(folder: &Path) -> io::Result<Option<u64>> {
+    let system = rustix::fs::statvfs(folder)?;
+    Ok(Some(system.f_bavail.saturating_mul(system.f_frsize)))
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+fn free_bytes(_folder: &Path) -> io::Result<Option<u64>> {
+    Ok(None)
 }
 
 /// A log on disk.
@@ -127,6 +214,13 @@ impl LogFile for DiskLog {
             }
         }
         Ok(())
+    }
+
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let end = self.0.stream_position()?;
+        self.0.seek(SeekFrom::Start(at))?;
+        self.0.write_all(bytes)?;
+        self.0.seek(SeekFrom::Start(end)).map(drop)
     }
 
     fn sync(&mut self) -> io::Result<()> {

@@ -8,10 +8,14 @@ pub(crate) mod simulated;
 use std::any::Any;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 pub(crate) use disk::Disk;
 
 use super::fields::Aligned;
+use crate::format::Pointer;
+use crate::{ModelError, ModelStore};
 
 /// Held while this process writes.
 pub(crate) type Lock = Box<dyn Any + Send + Sync>;
@@ -51,15 +55,58 @@ pub(crate) trait Storage: Send + Sync {
     /// Syncs the names of files.
     fn sync_names(&self) -> io::Result<()>;
 
+    /// The model folder that the folder of changes is in.
+    fn root(&self) -> &dyn Root;
+
     /// Raises the base's format version, so that a program that knows no changes refuses it; it is
     /// on disk when this returns.
     fn raise_format(&self) -> io::Result<()>;
 }
 
-/// A log that is appended to.
+/// A model folder, in which bases are. Names may lead into folders: `base-…/words.txt`.
+pub(crate) trait Root: Send + Sync {
+    /// The path of a file or folder, for messages. Without a name, that of the model folder.
+    fn path(&self, name: &str) -> PathBuf;
+
+    /// The names of all files and folders that are in it itself.
+    fn list(&self) -> io::Result<Vec<String>>;
+
+    /// Opens the base that counts, and tells whether there are changes beside it.
+    fn open_base(&self) -> Result<(Arc<ModelStore>, bool), ModelError>;
+
+    /// The file that says which base counts, if a fold has made one.
+    fn open_pointer(&self) -> Result<Option<Pointer>, ModelError>;
+
+    /// Makes a folder.
+    fn make_folder(&self, name: &str) -> io::Result<()>;
+
+    /// Makes an empty file, in the place of another.
+    fn create(&self, name: &str) -> io::Result<Box<dyn LogFile>>;
+
+    /// Renames a file or folder. It is on disk after [`sync_folder`](Self::sync_folder) of those
+    /// that it is in.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
+    /// Removes a file, or a folder with all that is in it.
+    fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// Syncs the names in a folder.
+    fn sync_folder(&self, name: &str) -> io::Result<()>;
+
+    /// Bytes that are free; `None` if the system does not tell.
+    fn free_bytes(&self) -> io::Result<Option<u64>>;
+
+    /// The time since a file was last written.
+    fn age(&self, name: &str) -> Option<Duration>;
+}
+
+/// A file that is appended to.
 pub(crate) trait LogFile: Send {
     /// Appends all of these bytes, or an unknown part of them if it fails.
     fn write(&mut self, parts: &[&[u8]]) -> io::Result<()>;
+
+    /// Puts bytes in the place of those that are there.
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
 
     /// Waits until the content is on disk.
     fn sync(&mut self) -> io::Result<()>;

@@ -1,13 +1,18 @@
 //! The machine stops at every call that changes something, and forgets what was not synced.
 
-use super::naive::{Naive, NaiveBatch, open};
-use crate::changes::storage::simulated::{Random, Simulated};
-use crate::changes::{Changes, Durability};
+use std::time::Duration;
 
-/// One history: batches, with the durability that each has, and when the folder is opened anew.
+use super::naive::{Naive, NaiveBatch, fold, open_keeping};
+use crate::changes::storage::simulated::{Random, Simulated};
+use crate::changes::{ChangeError, Changes, Durability, Snapshot};
+
+/// One history: batches, with the durability that each has, and when the folder is opened anew and
+/// its changes are folded.
 struct Script {
     batches: Vec<(NaiveBatch, Durability)>,
     reopen_before: Option<usize>,
+    folds_before: Vec<usize>,
+    keep_old: Duration,
     max_log_bytes: u64,
 }
 
@@ -23,18 +28,38 @@ impl Script {
         });
         let batches: Vec<_> = batches.collect();
         let reopen_before = random.coin().then(|| random.below(batches.len()));
-        Self { batches, reopen_before, max_log_bytes: [130, 500, 1 << 20][random.below(3)] }
+        let max_log_bytes = [130, 500, 1 << 20][random.below(3)];
+        let folds = random.below(3);
+        let folds_before = (0..folds).map(|_| random.below(batches.len() + 1)).collect();
+        let keep_old = [Duration::ZERO, Duration::MAX][random.below(2)];
+        Self { batches, reopen_before, folds_before, keep_old, max_log_bytes }
+    }
+
+    fn open(&self, disk: &Simulated) -> Result<Changes, ChangeError> {
+        open_keeping(disk, self.max_log_bytes, self.keep_old)
+    }
+
+    /// Folds if it is time to: everything is durable then.
+    fn fold(&self, index: usize, changes: &Changes, told: &mut Told) -> Result<(), ChangeError> {
+        if self.folds_before.contains(&index) {
+            let before = changes.snapshot().position();
+            fold(changes)?;
+            assert_eq!(changes.snapshot().position(), before);
+            told.durable = told.positions.len();
+            told.synced = told.durable;
+        }
+        Ok(())
     }
 
     /// Commits all batches until the process is killed. For each that was acknowledged, the
     /// position; and how many of them are durable.
     fn run(&self, disk: &Simulated) -> Told {
         let mut told = Told::default();
-        let mut changes = open(disk, self.max_log_bytes).unwrap();
+        let mut changes = self.open(disk).unwrap();
         for (index, (batch, durability)) in self.batches.iter().enumerate() {
             if self.reopen_before == Some(index) {
                 told.durable = told.positions.len();
-                match changes.close().and_then(|()| open(disk, self.max_log_bytes)) {
+                match changes.close().and_then(|()| self.open(disk)) {
                     Ok(opened) => changes = opened,
                     Err(_) => {
                         // Killed while it closed or opened.
@@ -42,6 +67,9 @@ impl Script {
                         return told;
                     }
                 }
+            }
+            if self.fold(index, &changes, &mut told).is_err() {
+                return told;
             }
             let before = changes.snapshot().position();
             told.tried += 1;
@@ -59,6 +87,7 @@ impl Script {
                 }
             }
         }
+        let _ = self.fold(self.batches.len(), &changes, &mut told);
         told
     }
 }
@@ -74,8 +103,8 @@ struct Told {
 
 /// Checks a folder as the crash left it: it has the first batches, all that are durable among them.
 fn check(script: &Script, told: &Told, disk: &Simulated, context: &str) -> Changes {
-    let changes = open(disk, script.max_log_bytes)
-        .unwrap_or_else(|error| panic!("{context}: it does not open: {error}"));
+    let changes =
+        script.open(disk).unwrap_or_else(|error| panic!("{context}: it does not open: {error}"));
     let snapshot = changes.snapshot();
     let mut naive = Naive::new();
     let mut kept = 0;
@@ -91,8 +120,8 @@ fn check(script: &Script, told: &Told, disk: &Simulated, context: &str) -> Chang
 
 #[test]
 fn whatever_the_disk_forgets_every_acknowledged_batch_is_there_and_no_half() {
-    let (seeds, images) = if cfg!(miri) { (1, 1) } else { (150, 4) };
-    let (mut points, mut dropped) = (0, 0);
+    let (seeds, images) = if cfg!(miri) { (1, 1) } else { (60, 3) };
+    let (mut points, mut dropped, mut folded) = (0, 0, 0);
     for seed in 0..seeds {
         let mut random = Random(seed);
         let script = Script::random(&mut random);
@@ -114,17 +143,24 @@ fn whatever_the_disk_forgets_every_acknowledged_batch_is_there_and_no_half() {
                 let built = batch.built(changes.schema());
                 let committed = changes.commit(built, Durability::Synced, None).unwrap();
                 assert!(seen.iter().all(|&given| given < committed.position), "{context}");
-                let rows = changes.snapshot().rows();
+                let now = changes.snapshot();
+                let generation = changes.current().number();
+                folded += usize::from(generation > 1);
+                if random.below(4) == 0 {
+                    assert!(fold(&changes).unwrap().is_some_and(|new| new.number() > generation));
+                }
                 drop(changes);
-                let again = open(&after, script.max_log_bytes);
+                let again = script.open(&after);
                 let again = again.unwrap_or_else(|error| panic!("{context}: {error}")).snapshot();
-                assert_eq!((again.position(), again.rows()), (committed.position, rows));
+                let seen = |of: &Snapshot| (of.position(), of.next_number(), of.live_rows());
+                assert_eq!((again.position(), seen(&again)), (committed.position, seen(&now)));
                 points += 1;
                 dropped += usize::from(after.live().files.len() > 1);
             }
         }
     }
-    assert!(cfg!(miri) || (points >= 10_000 && dropped > 1_000), "{points} points, {dropped}");
+    let are_enough = points >= 10_000 && dropped > 1_000 && folded > 2_000;
+    assert!(cfg!(miri) || are_enough, "{points} points, {dropped}, {folded} after a fold");
 }
 
 #[test]
@@ -141,9 +177,9 @@ fn a_machine_that_stops_again_and_again_while_it_opens_loses_nothing() {
         let told = script.run(&disk);
         let mut image = disk.after_crash(&mut random);
         for round in 0..5 {
-            let next = Simulated::of(image.clone()).stop_after(random.below(6));
-            if let Ok(changes) = open(&next, script.max_log_bytes) {
-                drop(changes);
+            let next = Simulated::of(image.clone()).stop_after(random.below(40));
+            if let Ok(changes) = script.open(&next) {
+                let _ = fold(&changes);
             }
             image = next.after_crash(&mut random);
             let after = Simulated::of(image.clone());

@@ -75,7 +75,7 @@ fn a_base_stays_as_it_is_but_for_one_digit_that_the_first_change_raises() {
         let snapshot = changes.snapshot();
         assert_eq!((snapshot.position(), snapshot.rows(), snapshot.live_rows()), (2, 5, 4));
         assert_eq!(snapshot.row_of("b"), Some(Row(3)));
-        assert_eq!(changes.base().unwrap().rows(), 3);
+        assert_eq!(changes.base().rows(), 3);
         let bias = snapshot.tail_row(Row(4)).unwrap().bias;
         assert_eq!(bias, (metric == Metric::Dot).then_some(0.0));
         assert_eq!(content(&folder), after);

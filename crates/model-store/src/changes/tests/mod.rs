@@ -6,6 +6,10 @@ mod damage;
 mod empty;
 mod faults;
 mod folder;
+mod folds;
 mod groups;
 mod histories;
 mod naive;
+mod on_disk;
+
+pub(crate) use naive::base_files;

@@ -1,53 +1,91 @@
 //! The naive table, batches at random, and a base for both.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::io::Cursor;
+use std::ops::ControlFlow;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use contract::{Metric, Row};
 
-use crate::attributes::{AttributeType, Value};
-use crate::changes::base::Base;
-use crate::changes::state::{BaseKeys, Counts};
-use crate::changes::storage::simulated::{Random, Simulated};
+use crate::attributes::{AttributeFiles, AttributeType, ColumnBuilder, Value};
+use crate::changes::storage::simulated::{Image, Random, Simulated};
 use crate::changes::{
-    Access, Batch, BatchBuilder, ChangeError, ChangeOptions, Changes, Schema, Snapshot, Upsert,
+    Access, Batch, BatchBuilder, ChangeError, ChangeOptions, Changes, Counts, Generation, Schema,
+    Snapshot, Upsert,
 };
+use crate::format::{ATTRIBUTES_FOLDER, INDEX_FILE, Provenance, TableId, VECTORS_FILE, WORDS_FILE};
+use crate::prepare::ModelWriter;
 
-pub(super) const BASE_ROWS: u32 = 5;
+/// The rows `k0` to `k4` of a base.
+const BASE_ROWS: u32 = 5;
 
-/// The keys `k0` to `k4`.
-struct FewKeys;
-
-impl BaseKeys for FewKeys {
-    fn row(&self, key: &str) -> Option<Row> {
-        let row: u32 = key.strip_prefix('k')?.parse().ok()?;
-        (row < BASE_ROWS).then_some(Row(row))
-    }
+fn columns() -> Vec<(String, AttributeType)> {
+    let columns = [("name", AttributeType::Text), ("size", AttributeType::Integer)];
+    columns.map(|(name, kind)| (name.to_owned(), kind)).into()
 }
 
-pub(super) fn base(disk: &Simulated) -> Base {
-    let columns = [("name", AttributeType::Text), ("size", AttributeType::Integer)];
-    Base {
-        version: "0123456789abcdef".to_owned(),
-        schema: Schema {
-            dim: 3,
-            metric: Metric::Dot,
-            columns: columns.map(|(name, kind)| (name.to_owned(), kind)).into(),
-        },
-        rows: BASE_ROWS,
-        keys: Arc::new(FewKeys),
-        has_changes: disk.live().is_raised,
+/// The files of a model folder with these rows.
+fn files_of(rows: &[NaiveRow]) -> BTreeMap<String, Vec<u8>> {
+    let mut builders = columns().into_iter().map(|(name, kind)| ColumnBuilder::new(name, kind));
+    let [mut name, mut size] = [(); 2].map(|()| builders.next().unwrap());
+    for row in rows {
+        name.push(row.name.as_deref().map(|name| Value::Text(name.into())));
+        size.push(row.size.map(Value::Integer));
     }
+    let sources: Vec<Option<u32>> = (0..rows.len() as u32).map(Some).collect();
+    let attributes = AttributeFiles::of_columns(vec![name, size], &sources);
+    let writer = ModelWriter::new(Cursor::new(Vec::new()), 3, Metric::Dot).unwrap();
+    let mut writer = writer.with_attributes(attributes.checksum());
+    if rows.is_empty() {
+        writer = writer.with_table_id(TableId::random());
+    }
+    for row in rows {
+        writer.add(&row.key, &row.vector, None).unwrap();
+    }
+    let (vectors, words, index) = writer.finish(Provenance::of_memory("m")).unwrap();
+    let files = [(VECTORS_FILE, vectors.into_inner()), (WORDS_FILE, words), (INDEX_FILE, index)];
+    let files = files.map(|(name, content)| (name.to_owned(), content)).into_iter();
+    let attributes = attributes.files().iter();
+    let attributes =
+        attributes.map(|(name, content)| (format!("{ATTRIBUTES_FOLDER}/{name}"), content.clone()));
+    files.chain(attributes).collect()
+}
+
+/// The files of the usual base.
+pub(crate) fn base_files() -> BTreeMap<String, Vec<u8>> {
+    static FILES: LazyLock<BTreeMap<String, Vec<u8>>> =
+        LazyLock::new(|| files_of(&Naive::new().base));
+    FILES.clone()
+}
+
+/// A disk with a base without rows.
+pub(super) fn empty_disk() -> Simulated {
+    Simulated::of(Image { root: files_of(&[]), ..Image::default() })
 }
 
 pub(super) fn open(disk: &Simulated, max_log_bytes: u64) -> Result<Changes, ChangeError> {
-    let options = ChangeOptions { access: Access::Write, max_log_bytes };
-    Changes::with(Arc::new(disk.clone()), &base(disk), options)
+    open_keeping(disk, max_log_bytes, Duration::ZERO)
+}
+
+/// Opens a table whose old files stay for this time after a fold.
+pub(super) fn open_keeping(
+    disk: &Simulated,
+    max_log_bytes: u64,
+    keep_old: Duration,
+) -> Result<Changes, ChangeError> {
+    let options = ChangeOptions { access: Access::Write, max_log_bytes, keep_old };
+    Changes::with(Arc::new(disk.clone()), options)
 }
 
 pub(super) fn read(disk: &Simulated) -> Result<Changes, ChangeError> {
     let options = ChangeOptions { access: Access::Read, ..ChangeOptions::default() };
-    Changes::with(Arc::new(disk.clone()), &base(disk), options)
+    Changes::with(Arc::new(disk.clone()), options)
+}
+
+/// Folds, to the end.
+pub(super) fn fold(changes: &Changes) -> Result<Option<Arc<Generation>>, ChangeError> {
+    changes.fold(&mut |_| ControlFlow::Continue(()))
 }
 
 /// A row, as a person would keep it.
@@ -119,21 +157,39 @@ impl NaiveBatch {
 /// A table, as a person would keep it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Naive {
-    /// The rows behind the base.
+    /// Those that there were at first.
+    base: Vec<NaiveRow>,
+    /// The rows that came since.
     rows: Vec<NaiveRow>,
     live: BTreeMap<String, u32>,
 }
 
 impl Naive {
     pub(super) fn new() -> Self {
+        let row = |row: u32| NaiveRow {
+            key: format!("k{row}"),
+            vector: [row as f32, 1.0, -0.5],
+            bias: 0.0,
+            name: row.is_multiple_of(2).then(|| format!("of the base {}", row / 2)),
+            size: (row > 1).then_some(-i64::from(row)),
+        };
         let live = (0..BASE_ROWS).map(|row| (format!("k{row}"), row)).collect();
-        Self { rows: Vec::new(), live }
+        Self { base: (0..BASE_ROWS).map(row).collect(), rows: Vec::new(), live }
+    }
+
+    pub(super) fn empty() -> Self {
+        Self { base: Vec::new(), rows: Vec::new(), live: BTreeMap::new() }
+    }
+
+    fn of_number(&self, number: u32) -> &NaiveRow {
+        let number = number as usize;
+        number.checked_sub(self.base.len()).map_or_else(|| &self.base[number], |at| &self.rows[at])
     }
 
     pub(super) fn apply(&mut self, batch: &NaiveBatch) -> Counts {
         let mut counts = Counts::default();
         for row in &batch.upserts {
-            let number = BASE_ROWS + self.rows.len() as u32;
+            let number = (self.base.len() + self.rows.len()) as u32;
             self.rows.push(row.clone());
             match self.live.insert(row.key.clone(), number) {
                 Some(_) => counts.replaced += 1,
@@ -151,49 +207,90 @@ impl Naive {
 
     /// Whether a snapshot has these rows, in every way in which it can be asked.
     pub(super) fn check(&self, snapshot: &Snapshot) -> Result<(), String> {
-        let all = BASE_ROWS as usize + self.rows.len();
-        if (snapshot.rows(), snapshot.live_rows()) != (all, self.live.len()) {
-            return Err(format!("{snapshot:?} instead of {all}, {} alive", self.live.len()));
+        let next = (self.base.len() + self.rows.len()) as u32;
+        if (snapshot.next_number(), snapshot.live_rows()) != (next, self.live.len()) {
+            return Err(format!("{snapshot:?} instead of {next}, {} alive", self.live.len()));
         }
         for number in 0..24 {
             let key = format!("k{number}");
             let (found, expected) = (snapshot.row_of(&key), self.live.get(&key).copied());
-            if found.map(|row| row.0) != expected {
+            if found.map(|row| snapshot.number(row)) != expected {
                 return Err(format!("{key} has {found:?} instead of {expected:?}"));
             }
         }
-        let live: Vec<u32> = (0..all as u32).filter(|&row| snapshot.is_live(Row(row))).collect();
+        let all = snapshot.rows() as u32;
+        let live: Vec<u32> = (0..all).filter(|&row| snapshot.is_live(Row(row))).collect();
+        let bits = snapshot.dead().live_bits(all as usize);
+        let of_bits = (0..all).filter(|row| bits[*row as usize / 64] >> (row % 64) & 1 == 1);
+        let numbers: Vec<u32> = live.iter().map(|&row| snapshot.number(Row(row))).collect();
         let mut expected: Vec<u32> = self.live.values().copied().collect();
         expected.sort_unstable();
-        let bits = snapshot.dead().live_bits(all);
-        let of_bits = (0..all as u32).filter(|row| bits[*row as usize / 64] >> (row % 64) & 1 == 1);
-        if live != expected || !of_bits.eq(live.iter().copied()) {
-            return Err(format!("{live:?} are alive instead of {expected:?}"));
+        if numbers != expected || !of_bits.eq(live.iter().copied()) {
+            return Err(format!("{numbers:?} are alive instead of {expected:?}"));
         }
-        let mut place = 0;
-        for part in snapshot.tail() {
-            for index in 0..part.len() {
-                let (row, expected) = (part.row(index), &self.rows[place]);
-                let [name, size] = row.attributes else { return Err("attributes".to_owned()) };
-                let is_same = row.row.0 == BASE_ROWS + place as u32
-                    && row.key == expected.key
-                    && row.vector == expected.vector
-                    && part.vectors()[index * 3..][..3] == expected.vector
-                    && row.bias == Some(expected.bias)
-                    && part.norms()[index].to_bits()
-                        == contract::score::norm(&expected.vector).to_bits()
-                    && *name == expected.name.clone().map(|name| Value::Text(name.into()))
-                    && *size == expected.size.map(Value::Integer)
-                    && snapshot.tail_row(row.row) == Some(row);
-                if !is_same {
-                    return Err(format!("{row:?} instead of {expected:?}"));
-                }
-                place += 1;
+        for number in 0..=next {
+            let from = snapshot.row_from(number);
+            let before = from.0.checked_sub(1).map(|before| snapshot.number(Row(before)));
+            let is_first = before.is_none_or(|before| before < number);
+            if !is_first || (from.0 < all && snapshot.number(from) < number) {
+                return Err(format!("row {from} is not the first from {number} on"));
             }
         }
-        match place == self.rows.len() && snapshot.tail_row(Row(all as u32)).is_none() {
-            true => Ok(()),
-            false => Err(format!("{place} rows of {}", self.rows.len())),
+        self.check_base(snapshot)?;
+        let mut row = snapshot.base_rows() as u32;
+        for part in snapshot.tail() {
+            for index in 0..part.len() {
+                let found = part.row(index);
+                let expected = self.of_number(snapshot.number(found.row));
+                let [name, size] = found.attributes else { return Err("attributes".to_owned()) };
+                let is_same = found.row.0 == row
+                    && found.key == expected.key
+                    && found.vector == expected.vector
+                    && part.vectors()[index * 3..][..3] == expected.vector
+                    && found.bias == Some(expected.bias)
+                    && part.norms()[index].to_bits() == norm(expected)
+                    && *name == expected.name()
+                    && *size == expected.size.map(Value::Integer)
+                    && snapshot.tail_row(found.row) == Some(found);
+                if !is_same {
+                    return Err(format!("{found:?} instead of {expected:?}"));
+                }
+                row += 1;
+            }
         }
+        match row == all && snapshot.tail_row(Row(all)).is_none() {
+            true => Ok(()),
+            false => Err(format!("{row} rows of {all}")),
+        }
+    }
+
+    /// Whether the rows of the base are those that had their numbers, dead ones with them.
+    fn check_base(&self, snapshot: &Snapshot) -> Result<(), String> {
+        let base = snapshot.base();
+        let (table, attributes) = (base.table(), base.attributes().unwrap());
+        for row in (0..base.rows() as u32).map(Row) {
+            let expected = self.of_number(snapshot.number(row));
+            let values: Vec<_> = attributes.get(row).map(|(_, value)| value).collect();
+            let is_same = base.words().word(row) == expected.key
+                && base.words().row(&expected.key) == Some(row)
+                && table.row(row) == expected.vector
+                && table.bias(row).to_bits() == expected.bias.to_bits()
+                && table.norm(row).to_bits() == norm(expected)
+                && values == [expected.name(), expected.size.map(Value::Integer)];
+            if !is_same {
+                return Err(format!("row {row} of the base is not {expected:?}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn norm(row: &NaiveRow) -> u64 {
+    contract::score::norm(&row.vector).to_bits()
+}
+
+impl NaiveRow {
+    fn name(&self) -> Option<Value<'_>> {
+        self.name.as_deref().map(|name| Value::Text(name.into()))
     }
 }

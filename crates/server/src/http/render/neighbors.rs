@@ -131,7 +131,7 @@ fn write_hits(body: &mut Vec<u8>, asked: Pinned<'_>, hits: &[Hit], beside: Besid
         // The exact float64, in the shortest form that reads back as the same value.
         body.extend_from_slice(zmij::Buffer::new().format_finite(hit.score).as_bytes());
         body.extend_from_slice(b",\"row\":");
-        body.extend_from_slice(itoa::Buffer::new().format(hit.row.0).as_bytes());
+        body.extend_from_slice(itoa::Buffer::new().format(rows.number(hit.row)).as_bytes());
         if beside.vectors {
             body.extend_from_slice(b",\"vector\":");
             write(body, table.row(hit.row));

@@ -103,9 +103,10 @@ impl Table {
     }
 
     fn write_hits(&self, body: &mut Vec<u8>, asked: Pinned<'_>, hits: &[Hit]) {
-        let table = asked.rows().table();
+        let rows = asked.rows();
+        let table = rows.table();
         for hit in hits {
-            body.extend_from_slice(&i64::from(hit.row.0).to_le_bytes());
+            body.extend_from_slice(&i64::from(rows.number(hit.row)).to_le_bytes());
             body.extend_from_slice(&hit.score.to_le_bytes());
             if self.components > 0 {
                 write_floats(body, table.row(hit.row));

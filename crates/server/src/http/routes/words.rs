@@ -88,7 +88,8 @@ pub(super) async fn get_word(call: Call, headers: HeaderMap, uri: Uri) -> Answer
 
 fn list(asked: Pinned<'_>, found: &[Row], room: Option<Reservation>) -> Response {
     let rows = asked.rows();
-    let words = found.iter().map(|&row| ListedWord { word: rows.word(row), row: row.0 }).collect();
+    let listed = |&row: &Row| ListedWord { word: rows.word(row), row: rows.number(row) };
+    let words = found.iter().map(listed).collect();
     let (model, version, position) = (asked.name(), rows.version(), asked.position());
     let listed = Listed { model, version, position, words };
     caching::tagged(asked, Format::Json, render::bytes(&listed), room)
@@ -125,7 +126,7 @@ async fn describe_in_json(call: &Call, word: String, row: Row, with_vector: bool
         version: rows.version(),
         position: call.pinned().position(),
         word: rows.word(row),
-        row: row.0,
+        row: rows.number(row),
         norm: table.norm(row),
         vector: with_vector.then(|| table.row(row)),
         suggestions,

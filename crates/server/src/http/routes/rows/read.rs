@@ -106,7 +106,7 @@ fn at(call: Call, position: u64) -> Result<Call, ApiError> {
 
 struct Page {
     filter: Option<String>,
-    /// Its first row, or a later one.
+    /// The number of its first row, or a lower one.
     from: u32,
     limit: usize,
     with_vectors: bool,
@@ -130,7 +130,8 @@ fn write_page(
             RowSet::of(rows.meeting(filter, of_base).map_err(kindred::Error::from)?)
         }
     };
-    let mut members = set.members(rows.count()).filter(|row| row.0 >= page.from);
+    let from = rows.row_from(page.from);
+    let mut members = set.members(rows.count()).filter(|row| *row >= from);
     let mut body = call.pinned().begin(page.bytes);
     body.extend_from_slice(b"\"rows\":[");
     let mut last = None;
@@ -143,7 +144,9 @@ fn write_page(
         last = Some(row);
     }
     body.push(b']');
-    if let Some(Row(last)) = last.filter(|_| members.next().is_some()) {
+    if let Some(last) = last.filter(|_| members.next().is_some()) {
+        // A number, which a fold keeps.
+        let last = rows.number(last);
         let position = call.pinned().position().unwrap_or(0);
         body.extend_from_slice(format!(",\"next\":\"{position}-{last}\"").as_bytes());
         if let Some(at) = call.position() {

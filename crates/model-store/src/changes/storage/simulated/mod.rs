@@ -1,12 +1,20 @@
 //! A disk for tests: it fails or stops at any call, and forgets what was not synced.
 
+mod log;
+mod names;
+mod root;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
-use super::{Lock, LogFile, Storage};
+use super::{Lock, LogFile, Root, Storage};
 use crate::changes::fields::Aligned;
+use log::SimulatedLog;
+use names::{Names, Renaming, parent};
+use root::SimulatedRoot;
 
 /// Numbers that look random, from a seed.
 pub(crate) struct Random(pub(crate) u64);
@@ -29,6 +37,7 @@ impl Random {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
     Make,
+    MakeFolder,
     Create,
     Write,
     Sync,
@@ -45,14 +54,20 @@ pub(crate) type Fault = Box<dyn FnMut(Call, u64) -> Option<io::Error> + Send>;
 /// Names and contents, as a process sees them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Image {
+    /// Those in the folder of changes.
     pub(crate) files: BTreeMap<String, Vec<u8>>,
+    /// Those in the model folder, and in folders in it.
+    pub(crate) root: BTreeMap<String, Vec<u8>>,
     pub(crate) is_there: bool,
     pub(crate) is_raised: bool,
 }
 
-/// A disk with a folder of changes.
+/// A disk with a model folder, and a folder of changes in it.
 #[derive(Clone)]
-pub(crate) struct Simulated(Arc<Mutex<State>>);
+pub(crate) struct Simulated {
+    state: Arc<Mutex<State>>,
+    root: SimulatedRoot,
+}
 
 struct State {
     inodes: Vec<Inode>,
@@ -61,7 +76,11 @@ struct State {
     is_raised: bool,
     durable: Durable,
     /// Names that were given or taken, and not synced.
-    renames: Vec<(String, Option<usize>)>,
+    renames: Vec<Renaming>,
+    /// Bytes that are free.
+    free: Option<u64>,
+    /// The time since any file was written.
+    age: Duration,
     calls: Vec<Call>,
     /// The process was killed at the call after so many.
     stop_after: Option<usize>,
@@ -70,8 +89,6 @@ struct State {
     /// What there was after each call, if that is kept.
     history: Option<Vec<Image>>,
 }
-
-type Names = BTreeMap<String, usize>;
 
 #[derive(Default)]
 struct Durable {
@@ -82,6 +99,7 @@ struct Durable {
 
 #[derive(Default)]
 struct Inode {
+    is_folder: bool,
     live: Vec<u8>,
     durable: Vec<u8>,
     pending: Vec<Pending>,
@@ -109,12 +127,12 @@ impl Pending {
 
 impl Simulated {
     pub(crate) fn new() -> Self {
-        Self::of(Image::default())
+        Self::of(Image { root: crate::changes::tests::base_files(), ..Image::default() })
     }
 
     /// A disk on which there is this, synced.
     pub(crate) fn of(image: Image) -> Self {
-        let Image { files, is_there, is_raised } = image;
+        let Image { files, root, is_there, is_raised } = image;
         let mut state = State {
             inodes: Vec::new(),
             names: Names::new(),
@@ -122,19 +140,29 @@ impl Simulated {
             is_raised,
             durable: Durable { is_there, is_raised, ..Durable::default() },
             renames: Vec::new(),
+            free: None,
+            age: Duration::ZERO,
             calls: Vec::new(),
             stop_after: None,
             fault: None,
             is_locked: false,
             history: None,
         };
-        for (name, content) in files {
+        let root = root.into_iter().map(|(name, content)| (format!("/{name}"), content));
+        for (name, content) in files.into_iter().chain(root) {
+            let folder = parent(&name);
+            if !matches!(folder, "" | "/") && !state.names.contains_key(folder) {
+                let inode = Inode { is_folder: true, ..Inode::default() };
+                state.names.insert(folder.to_owned(), state.inodes.len());
+                state.inodes.push(inode);
+            }
             let inode = Inode { live: content.clone(), durable: content, ..Inode::default() };
             state.names.insert(name, state.inodes.len());
             state.inodes.push(inode);
         }
         state.durable.names = state.names.clone();
-        Self(Arc::new(Mutex::new(state)))
+        let state = Arc::new(Mutex::new(state));
+        Self { root: SimulatedRoot(state.clone()), state }
     }
 
     pub(crate) fn stop_after(self, calls: usize) -> Self {
@@ -178,27 +206,37 @@ impl Simulated {
     pub(crate) fn after_crash(&self, random: &mut Random) -> Image {
         let state = self.state();
         let mut names = state.durable.names.clone();
-        for (name, inode) in &state.renames {
-            match (random.coin(), inode) {
-                (false, _) => (),
-                (true, Some(inode)) => drop(names.insert(name.clone(), *inode)),
-                (true, None) => drop(names.remove(name)),
+        for renaming in &state.renames {
+            if random.coin() {
+                renaming.apply(&mut names);
             }
         }
-        let mut files = BTreeMap::new();
-        for (name, inode) in names {
-            files.insert(name, state.inodes[inode].after_crash(random));
-        }
+        // What is in a folder that is not there is not there either.
+        let all = names.clone();
+        names.retain(|name, _| {
+            let folder = parent(name);
+            matches!(folder, "" | "/") || all.contains_key(folder)
+        });
+        let Image { files, root, .. } = state.image(&names, |inode| inode.after_crash(random));
         let may = |random: &mut Random, durable, live| if random.coin() { durable } else { live };
         Image {
             is_there: !files.is_empty() || may(random, state.durable.is_there, state.is_there),
             files,
+            root,
             is_raised: may(random, state.durable.is_raised, state.is_raised),
         }
     }
 
+    pub(crate) fn set_free(&self, bytes: u64) {
+        self.state().free = Some(bytes);
+    }
+
+    pub(crate) fn set_age(&self, age: Duration) {
+        self.state().age = age;
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap()
+        self.state.lock().unwrap()
     }
 }
 
@@ -242,10 +280,76 @@ impl Inode {
 
 impl State {
     fn live(&self) -> Image {
-        let content =
-            |(name, &inode): (&String, &usize)| (name.clone(), self.inodes[inode].live.clone());
-        let files = self.names.iter().map(content).collect();
-        Image { files, is_there: self.is_there, is_raised: self.is_raised }
+        self.image(&self.names, |inode| inode.live.clone())
+    }
+
+    fn image(&self, names: &Names, mut content: impl FnMut(&Inode) -> Vec<u8>) -> Image {
+        let (is_there, is_raised) = (self.is_there, self.is_raised);
+        let mut image = Image { is_there, is_raised, ..Image::default() };
+        for (name, &inode) in names {
+            let inode = &self.inodes[inode];
+            match name.strip_prefix('/') {
+                _ if inode.is_folder => (),
+                Some(name) => drop(image.root.insert(name.to_owned(), content(inode))),
+                None => drop(image.files.insert(name.clone(), content(inode))),
+            }
+        }
+        image
+    }
+
+    /// What a base that is opened depends on.
+    fn hash_of_root(&self) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new();
+        for (name, &inode) in self.names.range("/".to_owned().."0".to_owned()) {
+            let content = &self.inodes[inode].live;
+            hasher.update(&(name.len() as u64).to_le_bytes()).update(name.as_bytes());
+            hasher.update(&(content.len() as u64).to_le_bytes()).update(content);
+        }
+        hasher.update(&[u8::from(self.is_raised)]).finalize()
+    }
+
+    /// The names in a folder are on disk.
+    fn sync_names(&mut self, folder: &str) {
+        let (synced, left) =
+            self.renames.drain(..).partition(|renaming: &Renaming| renaming.folder() == folder);
+        self.renames = left;
+        let synced: Vec<Renaming> = synced;
+        synced.iter().for_each(|renaming| renaming.apply(&mut self.durable.names));
+    }
+
+    fn create(&mut self, name: &str, is_folder: bool) -> io::Result<usize> {
+        self.call(if is_folder { Call::MakeFolder } else { Call::Create }, |state| {
+            let inode = state.inodes.len();
+            state.inodes.push(Inode { is_folder, ..Inode::default() });
+            state.names.insert(name.to_owned(), inode);
+            state.renames.push(Renaming::Give(name.to_owned(), inode));
+            Ok(inode)
+        })
+    }
+
+    fn rename(&mut self, from: &str, to: &str) -> io::Result<()> {
+        self.call(Call::Rename, |state| {
+            let inode = state.inode(from)?;
+            let renamings = match state.inodes[inode].is_folder {
+                true => vec![Renaming::Move(from.to_owned(), to.to_owned())],
+                false => {
+                    vec![Renaming::Give(to.to_owned(), inode), Renaming::Take(from.to_owned())]
+                }
+            };
+            renamings.iter().for_each(|renaming| renaming.apply(&mut state.names));
+            state.renames.extend(renamings);
+            Ok(())
+        })
+    }
+
+    fn remove(&mut self, name: &str) -> io::Result<()> {
+        self.call(Call::Remove, |state| {
+            state.inode(name)?;
+            let renaming = Renaming::Take(name.to_owned());
+            renaming.apply(&mut state.names);
+            state.renames.push(renaming);
+            Ok(())
+        })
     }
 
     /// Does a call unless it is to fail, and notes it. A process that was killed does nothing more;
@@ -291,7 +395,8 @@ impl Storage for Simulated {
 
     fn list(&self) -> io::Result<Option<Vec<String>>> {
         let state = self.state();
-        Ok(state.is_there.then(|| state.names.keys().cloned().collect()))
+        let own = state.names.keys().filter(|name| !name.starts_with('/'));
+        Ok(state.is_there.then(|| own.cloned().collect()))
     }
 
     fn read(&self, name: &str) -> io::Result<Aligned> {
@@ -318,19 +423,13 @@ impl Storage for Simulated {
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn LogFile>> {
-        let inode = self.state().call(Call::Create, |state| {
-            let inode = state.inodes.len();
-            state.inodes.push(Inode::default());
-            state.names.insert(name.to_owned(), inode);
-            state.renames.push((name.to_owned(), Some(inode)));
-            Ok(inode)
-        })?;
-        Ok(Box::new(SimulatedLog { disk: self.clone(), inode }))
+        let inode = self.state().create(name, false)?;
+        Ok(Box::new(SimulatedLog { state: self.state.clone(), inode }))
     }
 
     fn append(&self, name: &str) -> io::Result<Box<dyn LogFile>> {
         let inode = self.state().inode(name)?;
-        Ok(Box::new(SimulatedLog { disk: self.clone(), inode }))
+        Ok(Box::new(SimulatedLog { state: self.state.clone(), inode }))
     }
 
     fn sync(&self, name: &str) -> io::Result<()> {
@@ -338,82 +437,27 @@ impl Storage for Simulated {
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.state().call(Call::Rename, |state| {
-            let inode = state.inode(from)?;
-            state.names.remove(from);
-            state.names.insert(to.to_owned(), inode);
-            state.renames.push((to.to_owned(), Some(inode)));
-            state.renames.push((from.to_owned(), None));
-            Ok(())
-        })
+        self.state().rename(from, to)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.state().call(Call::Remove, |state| {
-            state.inode(name)?;
-            state.names.remove(name);
-            state.renames.push((name.to_owned(), None));
-            Ok(())
-        })
+        self.state().remove(name)
     }
 
     fn sync_names(&self) -> io::Result<()> {
         self.state().call(Call::SyncNames, |state| {
-            state.durable.names = state.names.clone();
-            state.renames.clear();
+            state.sync_names("");
             Ok(())
         })
+    }
+
+    fn root(&self) -> &dyn Root {
+        &self.root
     }
 
     fn raise_format(&self) -> io::Result<()> {
         self.state().call(Call::RaiseFormat, |state| {
             (state.is_raised, state.durable.is_raised) = (true, true);
-            Ok(())
-        })
-    }
-}
-
-struct SimulatedLog {
-    disk: Simulated,
-    inode: usize,
-}
-
-impl LogFile for SimulatedLog {
-    fn write(&mut self, parts: &[&[u8]]) -> io::Result<()> {
-        let bytes = parts.concat();
-        let mut state = self.disk.state();
-        let at = state.inodes[self.inode].live.len();
-        let written = state.call(Call::Write, |state| {
-            state.inodes[self.inode].change(Pending::Write(at, bytes.clone()));
-            Ok(())
-        });
-        if let Err(error) = &written
-            && error.kind() == io::ErrorKind::StorageFull
-        {
-            // As much as there was room for, which may be whole records.
-            let some = bytes.len() * 3 / 4;
-            state.inodes[self.inode].change(Pending::Write(at, bytes[..some].to_vec()));
-        }
-        written
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        let mut state = self.disk.state();
-        let synced = state.call(Call::Sync, |state| {
-            state.inodes[self.inode].sync();
-            Ok(())
-        });
-        if synced.is_err() && state.stop_after.is_none() {
-            // The system takes the pages for clean now.
-            let inode = &mut state.inodes[self.inode];
-            inode.lost.append(&mut inode.pending);
-        }
-        synced
-    }
-
-    fn cut(&mut self, bytes: u64) -> io::Result<()> {
-        self.disk.state().call(Call::Cut, |state| {
-            state.inodes[self.inode].change(Pending::Cut(bytes as usize));
             Ok(())
         })
     }

@@ -1,0 +1,97 @@
+//! Where bases are: the switch from one to the next, and the removal of what is left of others.
+
+use std::io;
+use std::time::Duration;
+
+use crate::ModelStore;
+use crate::changes::error::ChangeError;
+use crate::changes::replay::{name_of, numbers_in};
+use crate::changes::storage::{Root, Storage};
+use crate::format::{
+    ATTRIBUTES_FOLDER, INDEX_FILE, NEW_POINTER_FILE, Pointer, UNFINISHED, VECTORS_FILE, WORDS_FILE,
+    is_base_or_unfinished,
+};
+
+/// Refuses to begin where there is too little room.
+pub(super) fn check_room(root: &dyn Root, needed: u64) -> Result<(), ChangeError> {
+    let path = root.path("");
+    let free = root.free_bytes().map_err(ChangeError::io("ask for the free space of", &path))?;
+    match free.filter(|&free| free < needed) {
+        Some(free) => Err(ChangeError::NoSpaceToFold { path, needed, free }),
+        None => Ok(()),
+    }
+}
+
+/// Gives a base that is on disk its name, and makes it the one that counts.
+pub(super) fn switch(root: &dyn Root, unfinished: &str, name: &str) -> Result<(), ChangeError> {
+    let path = root.path(name);
+    let failed = || ChangeError::io("make", &path);
+    root.rename(unfinished, name).map_err(failed())?;
+    root.sync_folder("").map_err(failed())?;
+    let pointer = Pointer { base: name.to_owned() }.to_bytes();
+    let written = root.create(NEW_POINTER_FILE).and_then(|mut file| {
+        file.write(&[&pointer])?;
+        file.sync()
+    });
+    let path = root.path(VECTORS_FILE);
+    written.map_err(ChangeError::io("write", &root.path(NEW_POINTER_FILE)))?;
+    root.rename(NEW_POINTER_FILE, VECTORS_FILE).map_err(ChangeError::io("replace", &path))?;
+    root.sync_folder("").map_err(ChangeError::io("sync", &path))
+}
+
+/// Removes a base that does not count: unless it does, which only a failed sync leaves open.
+pub(super) fn give_up(root: &dyn Root, unfinished: &str, name: &str) {
+    let counts = root
+        .open_pointer()
+        .is_ok_and(|pointer| pointer.is_some_and(|pointer| pointer.base == name));
+    if !counts {
+        let _ = root.remove(NEW_POINTER_FILE);
+        let _ = root.remove(unfinished);
+        let _ = root.remove(name);
+    }
+}
+
+/// Removes bases that do not count, and the logs before the one that does, once it has counted for
+/// this long. Returns whether some are left. What can't be removed stays until the next time.
+///
+/// The lock of those who write must be held, and no fold be running.
+pub(crate) fn remove_old(storage: &dyn Storage, base: &ModelStore, keep: Duration) -> bool {
+    let root = storage.root();
+    let Ok(names) = root.list() else { return false };
+    // What a fold has left that did not come to its end.
+    for name in &names {
+        let is_unfinished = name.ends_with(UNFINISHED) && is_base_or_unfinished(name);
+        if is_unfinished || name == NEW_POINTER_FILE {
+            let _ = root.remove(name);
+        }
+    }
+    let Some(folded) = &base.header().folded else { return false };
+    let Ok(Some(current)) = root.open_pointer() else { return false };
+    let is_other = |name: &&String| is_base_or_unfinished(name) && **name != current.base;
+    let mut old: Vec<&str> = names.iter().filter(is_other).map(String::as_str).collect();
+    // Those of the first base.
+    let first = [WORDS_FILE, INDEX_FILE, ATTRIBUTES_FOLDER];
+    old.extend(first.into_iter().filter(|file| names.iter().any(|name| name == file)));
+    let logs = numbers_in(&storage.list().ok().flatten().unwrap_or_default());
+    let logs: Vec<u64> = logs.into_iter().filter(|&log| log < folded.first_log).collect();
+    if old.is_empty() && logs.is_empty() {
+        return false;
+    }
+    if root.age(VECTORS_FILE).is_none_or(|age| age < keep) {
+        return true;
+    }
+    let mut is_left = false;
+    let mut removed = |removed: io::Result<()>| {
+        is_left |= removed.is_err_and(|error| error.kind() != io::ErrorKind::NotFound);
+    };
+    // The tables first: whoever copies meanwhile has no base for the logs that are left.
+    for name in &old {
+        let table = format!("{name}/{VECTORS_FILE}");
+        if is_base_or_unfinished(name) {
+            removed(root.remove(&table));
+        }
+    }
+    old.into_iter().for_each(|name| removed(root.remove(name)));
+    logs.into_iter().for_each(|log| removed(storage.remove(&name_of(log))));
+    is_left
+}
