@@ -633,6 +633,118 @@ fn rows_come_as_json_lines_beside_an_array_too() {
 }
 
 #[test]
+fn a_fold_is_not_to_be_seen_while_others_read_and_write() {
+    let (scratch, folder) = tables(ROWS);
+    let service = serve(&folder, &["--fold-changed-ratio", "0"]);
+    let many: Vec<Value> = (0..3000_u32)
+        .map(|n| row(&format!("k{n}"), [f64::from(n % 17), f64::from(n % 13), 1.0]))
+        .collect();
+    put(&service, &many);
+    done(&service.post("/rows/delete", &json!({"filter": "key IN [a, k5, k6, k7]"})));
+    let fold = || service.send("POST", b"/models/t/fold", &[], b"");
+    let question = "/nearest?word=k100&k=50&with_vectors=true&with_attributes=true";
+    let before = service.get(question).json();
+    let rows = service.get("/rows?limit=1000&filter=key+STARTS+WITH+k2").json();
+    let page = service.get("/rows?limit=10").json();
+    let folded = done(&fold());
+    assert_eq!(folded, json!({"name": "t", "outcome": "folded", "rows": 2999}));
+    assert_eq!(service.get(question).json(), before);
+    assert_eq!(service.get("/rows?limit=1000&filter=key+STARTS+WITH+k2").json(), rows);
+    assert_eq!(done(&fold())["outcome"], "unchanged");
+    // At the same position, the pages of before go on.
+    let after = page["next"].as_str().unwrap();
+    let next = service.get(&format!("/rows?limit=10&after={after}")).json();
+    let first = |page: &Value| page["rows"][0]["row"].as_u64().unwrap();
+    assert!(first(&next) > first(&page), "{next}");
+    let numbers: Vec<u64> = [&page, &next]
+        .iter()
+        .flat_map(|page| page["rows"].as_array().unwrap())
+        .map(|row| row["row"].as_u64().unwrap())
+        .collect();
+    assert!(numbers.is_sorted() && numbers.len() == 20, "{numbers:?}");
+
+    // Writers, readers and folds at the same time.
+    let stop = AtomicBool::new(false);
+    let written = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let until_here = Stops(&stop);
+        for writer in 0..2 {
+            let (service, stop, written) = (&service, &stop, &written);
+            scope.spawn(move || {
+                for count in 1_u64.. {
+                    if stop.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let key = format!("w{writer}");
+                    put(service, &[row(&key, [1.0, count as f64, 1.0])]);
+                    let found = service.get(&format!("/rows/{key}")).json();
+                    assert_eq!(found["vector"][1], count as f64, "its own change");
+                    written.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        for _ in 0..3 {
+            let (service, stop, before) = (&service, &stop, &before);
+            scope.spawn(move || {
+                let mut position = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    // Rows of the writers are far from these.
+                    let filtered = format!("{question}&filter=key+STARTS+WITH+k");
+                    let answer = service.get(&filtered).json();
+                    assert_eq!(answer["neighbors"].as_array().unwrap().len(), 50);
+                    let now = answer["position"].as_u64().unwrap();
+                    assert!(now >= position);
+                    position = now;
+                    let known = |answer: &Value| -> Vec<Value> {
+                        let neighbors = answer["neighbors"].as_array().unwrap();
+                        let of_k = neighbors.iter().filter(|one| {
+                            one["word"].as_str().unwrap().starts_with('k')
+                        });
+                        of_k.take(20).map(|one| json!([one["row"], one["score"]])).collect()
+                    };
+                    assert_eq!(known(&answer), known(before));
+                }
+            });
+        }
+        let mut folds = 0;
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while folds < 6 {
+            assert!(Instant::now() < deadline, "{folds} folds");
+            folds += usize::from(done(&fold())["outcome"] == "folded");
+        }
+        drop(until_here);
+    });
+    assert!(written.load(Ordering::Relaxed) > 10);
+    let all = service.get("/rows?limit=1000&with_vectors=false").json();
+    drop(service);
+    let again = serve(&folder, &[]);
+    assert_eq!(again.get("/rows?limit=1000&with_vectors=false").json(), all);
+    let version = again.get("/model").json()["version"].clone();
+    assert_eq!(version, before["version"]);
+    drop(scratch);
+}
+
+#[test]
+fn many_changes_are_folded_without_being_asked_for() {
+    let (_scratch, folder) = tables(ROWS);
+    let service = serve(&folder, &["--log-level", "info"]);
+    let many: Vec<Value> =
+        (0..1500_u32).map(|n| row(&format!("k{n}"), [f64::from(n), 1.0, 1.0])).collect();
+    put(&service, &many);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let is_folded = || {
+        let names = std::fs::read_dir(folder.join("t")).unwrap();
+        let is_base = |name: &str| name.starts_with("base-") && !name.ends_with(".new");
+        names.flatten().any(|entry| is_base(&entry.file_name().to_string_lossy()))
+    };
+    while !is_folded() {
+        assert!(Instant::now() < deadline, "it is not folded");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(service.get("/model").json()["rows"], 1503);
+}
+
+#[test]
 fn a_table_that_is_served_takes_its_changes_there_alone() {
     let (_scratch, folder) = tables(ROWS);
     let service = serve(&folder, &[]);

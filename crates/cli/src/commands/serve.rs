@@ -190,6 +190,7 @@ async fn listen_and_drain(
         () = server => Ok(()),
         never = reload_when_told(reloader, hangup, &manager) => match never {},
         never = watch_files(config, edge) => match never {},
+        never = reloader.fold_when_due() => match never {},
         lost = lost => Err(CommandError::EngineLost(lost)),
         why = not_drained => Err(why),
     }

@@ -172,6 +172,13 @@ settings! {
         /// made while the service runs are kept there. The built-in model is then not served
         #[arg(value_name = "DIR")]
         models_dir: PathBuf = "";
+        /// Fold the changes of a table into a new base when so many rows, of all, were put or
+        /// deleted since the last one (and at least 1000); 0 never does
+        #[arg(value_name = "RATIO")]
+        fold_changed_ratio: f64 = 0.1 in 0.0..=10.0 => "0.1 for one row in 10";
+        /// Fold changes of a table that are older than this, in s; 0 never does
+        #[arg(value_name = "S")]
+        fold_age_s: u64 = 0;
         /// Head folder, of a classifier or an expander, for the served model that it was made for.
         /// Repeat the flag to serve several
         #[serde(with = "listed")]

@@ -43,7 +43,7 @@ pub enum TableError {
     },
     /// A model of the settings, which nobody deletes.
     #[error(
-        "`{0}` is a model of the settings, and only tables can be deleted: take it out of the \
+        "`{0}` is a model of the settings, and only tables can be deleted or folded: change the \
          settings and reload"
     )]
     OfSettings(String),
@@ -61,6 +61,20 @@ pub enum TableError {
         /// The system's error.
         #[source]
         source: io::Error,
+    },
+    /// A fold is running.
+    #[error("the changes of this table are being folded; wait for its end")]
+    Folding,
+    /// There is too little room for a new base.
+    #[error(
+        "folding needs {needed} bytes of free space for the new base, and there are {free}; \
+         nothing was changed; free some space and fold again"
+    )]
+    NoSpaceToFold {
+        /// Bytes that the new base takes, at most.
+        needed: u64,
+        /// Bytes that are free.
+        free: u64,
     },
     /// The thread that works panicked or did not start.
     #[error("the table could not be changed; see the log")]
@@ -102,7 +116,7 @@ impl Reloader {
 
     /// Does this on a thread where it delays nobody, when nothing else changes the models. It goes
     /// on if the caller hangs up.
-    async fn in_turn<T: Send + 'static>(
+    pub(super) async fn in_turn<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> Result<T, TableError> + Send + 'static,
     ) -> Result<T, TableError> {

@@ -7,6 +7,7 @@
 mod call;
 mod create;
 mod error;
+mod folding;
 mod heads;
 mod load;
 mod one;

@@ -34,8 +34,13 @@ impl Opened {
     /// # Errors
     /// If there is no thread that writes.
     pub(super) fn to_write(live: Arc<Live>) -> io::Result<Self> {
-        let writer = Some(Arc::new(Writer::start(live.clone())?));
+        let writer = Some(Arc::new(Writer::start(live.changes().clone())?));
         Ok(Self { writer, ..Self::from(live) })
+    }
+
+    /// The same table over the base of a fold.
+    pub(super) fn folded(live: Live, writer: Arc<Writer>) -> Self {
+        Self { writer: Some(writer), ..Self::from(Arc::new(live)) }
     }
 }
 

@@ -20,8 +20,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use std::{fmt, io, mem, thread};
 
-use kindred::live::Live;
-use kindred::live::changes::{BadRows, ChangeError, Committed, MAX_GROUP_BYTES, ReadyBatch};
+use kindred::live::changes::{
+    BadRows, ChangeError, Changes, Committed, MAX_GROUP_BYTES, ReadyBatch,
+};
 use scheduler::account::{Account, ByCaller, Full, Turns};
 use tokio::sync::{oneshot, watch};
 
@@ -59,7 +60,7 @@ pub(crate) enum WriteError {
 /// Makes a batch of the rows as they are when its turn has come; `None` if there is nothing to do.
 /// Nothing is committed between the two.
 pub(crate) type Make =
-    Box<dyn FnOnce(&Live) -> Result<Option<ReadyBatch>, WriteError> + Send + 'static>;
+    Box<dyn FnOnce() -> Result<Option<ReadyBatch>, WriteError> + Send + 'static>;
 
 /// A batch, or how it is made.
 pub(crate) enum Write {
@@ -126,12 +127,12 @@ impl Writer {
     ///
     /// # Errors
     /// If the system has no threads left.
-    pub(crate) fn start(live: Arc<Live>) -> io::Result<Self> {
+    pub(crate) fn start(changes: Arc<Changes>) -> io::Result<Self> {
         let shared = Arc::new(Shared { lines: Mutex::default(), changed: Condvar::new() });
-        let (position, positions) = watch::channel(live.now().position());
+        let (position, positions) = watch::channel(changes.snapshot().position());
         let of_thread = shared.clone();
         thread::Builder::new().name("kindred-write".into()).spawn(move || {
-            of_thread.work(&live, &position);
+            of_thread.work(&changes, &position);
         })?;
         Ok(Self { shared, positions })
     }
@@ -193,7 +194,7 @@ impl Shared {
     }
 
     /// The loop of the thread.
-    fn work(&self, live: &Live, position: &watch::Sender<u64>) {
+    fn work(&self, changes: &Changes, position: &watch::Sender<u64>) {
         let mut lines = self.lock();
         loop {
             let group = lines.next_group();
@@ -205,8 +206,8 @@ impl Shared {
                 continue;
             }
             drop(lines);
-            let caller = commit(live, group);
-            position.send_replace(live.now().position());
+            let caller = commit(changes, group);
+            position.send_replace(changes.snapshot().position());
             lines = self.lock();
             if let Some((caller, took)) = caller {
                 lines.turns.charge(caller, took);
@@ -271,7 +272,7 @@ fn cost(bytes: usize) -> Duration {
 
 /// Commits a group, and tells each caller. Returns the caller whose batch had to be made, and how
 /// long that took.
-fn commit(live: &Live, group: Vec<Begun>) -> Option<(u64, Duration)> {
+fn commit(changes: &Changes, group: Vec<Begun>) -> Option<(u64, Duration)> {
     let started = Instant::now();
     let mut made_for = None;
     let (mut batches, mut replies) = (Vec::new(), Vec::new());
@@ -280,7 +281,7 @@ fn commit(live: &Live, group: Vec<Begun>) -> Option<(u64, Duration)> {
             Write::Ready(batch) => Ok(Some(batch)),
             Write::Made(make) => {
                 made_for = Some(caller);
-                catch_unwind(AssertUnwindSafe(|| make(live))).unwrap_or(Err(WriteError::Panicked))
+                catch_unwind(AssertUnwindSafe(make)).unwrap_or(Err(WriteError::Panicked))
             }
         };
         match ready {
@@ -294,7 +295,7 @@ fn commit(live: &Live, group: Vec<Begun>) -> Option<(u64, Duration)> {
         }
     }
     // Nobody is told if it panics.
-    let committed = catch_unwind(AssertUnwindSafe(|| live.commit_all(mem::take(&mut batches))));
+    let committed = catch_unwind(AssertUnwindSafe(|| changes.commit_all(mem::take(&mut batches))));
     for (reply, outcome) in replies.into_iter().zip(committed.unwrap_or_default()) {
         let _ = reply.send(outcome.map(Some).map_err(WriteError::Change));
     }

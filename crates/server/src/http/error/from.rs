@@ -70,6 +70,8 @@ impl From<TableError> for ApiError {
                 Self::invalid_request(reason.to_string())
             }
             TableError::Load(LoadError::NoMemory { .. }) => Self::OverLimit { reason },
+            TableError::Folding => Self::FoldInProgress,
+            TableError::NoSpaceToFold { .. } => Self::NoSpace,
             TableError::Create(_)
             | TableError::Load(_)
             | TableError::Delete { .. }

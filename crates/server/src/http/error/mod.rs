@@ -93,6 +93,8 @@ pub(in crate::http) enum ApiError {
     /// A table that can't be made, or not deleted.
     #[error("{reason}")]
     TableRefused { reason: String },
+    #[error("the changes of this table are being folded; wait for its end")]
+    FoldInProgress,
     /// Nothing is served yet: tables are made while the service runs.
     #[error("there is no model yet; make a table: POST /models")]
     NoModels,
@@ -236,6 +238,7 @@ impl ApiError {
             Self::NoSuchHead { .. } => (S::NOT_FOUND, "no_such_head"),
             Self::ModelExists { .. } => (S::CONFLICT, "model_exists"),
             Self::TableRefused { .. } => (S::FORBIDDEN, "table_refused"),
+            Self::FoldInProgress => (S::CONFLICT, "fold_in_progress"),
             Self::NoModels => (S::NOT_FOUND, "no_such_model"),
             Self::NoSuchRow { .. } => (S::NOT_FOUND, "no_such_row"),
             Self::BadRows { .. } => (S::UNPROCESSABLE_ENTITY, "bad_rows"),

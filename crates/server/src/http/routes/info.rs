@@ -28,6 +28,7 @@ Kindred finds the exact nearest neighbours of words in a table of word vectors.
   GET  /rows, /rows/frog    rows as they were put, page by page; DELETE deletes one
   POST /rows, /rows/delete  rows are put or deleted, if the table may be changed
   GET  /models, /model      models served; each has its own routes, such as /models/NAME/nearest
+  POST /models, /fold       makes a table, folds the changes of one; DELETE /models/NAME deletes it
   GET  /heads               heads of the model, which classify and expand texts
   GET  /health/live, /health/ready
   GET  /metrics             metrics for Prometheus

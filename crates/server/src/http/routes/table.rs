@@ -95,6 +95,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route::new("/rows/{key}", Kind::Model)
         .get(get!(rows::read::get_key))
         .delete(Way::Boxed(rows::write::delete_key)),
+    Route::new("/fold", Kind::Model).post(Way::Boxed(tables::fold)),
     Route::new("/models", Kind::Service).get(get!(info::models)).post(Way::Boxed(tables::post)),
     // Deleted by its name alone: `DELETE /models/NAME`.
     Route::new("/model", Kind::Model).get(get!(info::model)).delete(Way::Boxed(tables::delete)),

@@ -1,6 +1,8 @@
-//! `POST /models` and `DELETE /models/NAME`: tables are made and deleted while the service runs.
+//! `POST /models`, `DELETE /models/NAME` and `POST /models/NAME/fold`: tables are made, deleted and
+//! folded while the service runs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::Request;
 use axum::http::{Extensions, HeaderValue, StatusCode, header};
@@ -38,6 +40,38 @@ pub(super) fn post(call: Call, request: Request, reloader: &Arc<Reloader>) -> An
         let name = utf8_percent_encode(served.name(), NON_ALPHANUMERIC);
         let place = HeaderValue::from_str(&format!("/models/{name}"));
         response.headers_mut().insert(header::LOCATION, place.expect("it is ASCII"));
+        Ok((response, Timing::default()))
+    })
+}
+
+/// How long before its deadline a request is told that its fold goes on.
+const BEFORE: Duration = Duration::from_millis(100);
+
+/// `POST /fold`, of the default model, and `POST /models/NAME/fold`
+pub(super) fn fold(call: Call, request: Request, reloader: &Arc<Reloader>) -> Answering {
+    let reloader = reloader.clone();
+    Box::pin(async move {
+        require_tables(&call, request.extensions())?;
+        let (head, _) = request.into_parts();
+        check_plain_get(&head.headers, &head.uri, &JSON)?;
+        let (name, until) = (call.name().to_owned(), call.latest() - BEFORE);
+        let folding = {
+            let name = name.clone();
+            tokio::spawn(async move { reloader.fold_table(&name).await })
+        };
+        let (status, outcome, rows) = match tokio::time::timeout_at(until.into(), folding).await {
+            Err(_) => (StatusCode::ACCEPTED, "running", None),
+            Ok(folded) => match folded.map_err(|_| ApiError::Internal)?? {
+                Some(rows) => (StatusCode::OK, "folded", Some(rows)),
+                None => (StatusCode::OK, "unchanged", None),
+            },
+        };
+        let mut answer = json!({"name": name, "outcome": outcome});
+        if let Some(rows) = rows {
+            answer["rows"] = json!(rows);
+        }
+        let mut response = render::json(&answer, None);
+        *response.status_mut() = status;
         Ok((response, Timing::default()))
     })
 }

@@ -10,9 +10,7 @@ use axum::extract::Request;
 use axum::http::HeaderMap;
 use kindred::contract::RowSet;
 use kindred::live::Live;
-use kindred::live::changes::{
-    BadRow, BatchBuilder, Committed, Counts, Durability, ReadyBatch,
-};
+use kindred::live::changes::{BadRow, BatchBuilder, Committed, Counts, Durability, ReadyBatch};
 use kindred::rows::Rows as _;
 use scheduler::account::Pool;
 use serde::Serialize;
@@ -285,8 +283,9 @@ fn plan_delete(
             let of_base = sets.of(&filter).map_err(kindred::Error::from)?;
             let key = idempotency_key(&received.headers)?;
             let durability = Durability::from(options.durability);
-            let same = call.clone();
-            let make = move |live: &Live| {
+            // The base of this table, whatever is folded meanwhile: the set is of its rows.
+            let (same, live) = (call.clone(), live.clone());
+            let make = move || {
                 let now = live.now();
                 let met = now.meeting(&filter, of_base).map_err(kindred::Error::from);
                 let met = met.map_err(WriteError::Question)?;
