@@ -231,7 +231,7 @@ fn a_table_is_made_filled_and_searched_in_a_few_commands() {
         (&["--dim", "0"][..], "a whole number from 1 to 65536"),
         (&["--dim", "2", "--attribute", "price"], "NAME=TYPE"),
         (&["--dim", "2", "--attribute", "key=text"], "the word of a row"),
-        (&["--dim", "2", "--metric", "l2"], "cosine, dot"),
+        (&["--dim", "2", "--metric", "l2"], "cosine or dot"),
     ] {
         let said = refused(folder, &[&["create", "new"], flags].concat(), "");
         assert!(said.contains(part) && !folder.join("new").exists(), "{said}");
@@ -254,7 +254,7 @@ fn a_fold_changes_no_answer_and_no_number() {
         &["rows", "list", "m"],
         &["rows", "list", "m", "--after", "2", "--limit", "1"],
         &["rows", "list", "m", "--filter", "price < 10 OR brand = acme"],
-        &["nearest", "c", "--model", "m", "--device", "cpu", "--json", "--with-attributes"],
+        &["nearest", "c", "--model", "m", "--device", "cpu", "--json", "--filter", "price < 10"],
         &["nearest", "c", "--model", "m", "--device", "cpu", "--vocab-limit", "4"],
         &["odd-one-out", "b", "c", "d", "--model", "m", "--device", "cpu", "--json"],
     ];

@@ -43,8 +43,7 @@ use server::config::ServeFlags;
 
 use crate::version;
 
-/// Kindred finds the exact nearest neighbours of words in a table of word vectors, and serves them
-/// over HTTP.
+/// Kindred finds exact nearest neighbours of vectors, and serves them over HTTP.
 #[derive(Debug, Parser)]
 #[command(name = "kindred", version, long_version = version::long())]
 #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
@@ -71,8 +70,7 @@ const EXAMPLES: &str = "\
 Examples:
   kindred nearest frog                         # the built-in model, no server
   kindred prepare glove.6B.zip --member glove.6B.50d.txt --out models/glove
-  kindred serve --model models/glove           # on 127.0.0.1:8080
-  curl '127.0.0.1:8080/nearest?word=frog&k=5'
+  kindred serve --model models/glove  # 127.0.0.1:8080/nearest?word=frog&k=5
 
 `kindred COMMAND --help` has examples; of the default, `kindred serve --help`.";
 

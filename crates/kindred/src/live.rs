@@ -106,6 +106,13 @@ impl Live {
         Ok(folded.map(|generation| Self::over(generation, self.changes.clone())))
     }
 
+    /// The same table over the base of the last fold, if that is another one: whoever made it.
+    pub fn latest(&self) -> Option<Self> {
+        let latest = self.changes.current();
+        let is_another = latest.number() != self.generation();
+        is_another.then(|| Self::over(latest, self.changes.clone()))
+    }
+
     /// The table and its logs.
     pub fn changes(&self) -> &Arc<Changes> {
         &self.changes

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 use std::thread;
 
 use contract::Metric;
@@ -420,4 +420,59 @@ fn a_table_without_rows_answers_and_then_as_one_that_was_prepared() {
     assert!(table.nearest("frog", Options::new()).wait().is_err());
     assert_eq!(put(&[1.0; DIM]).position, 3);
     assert_eq!(live.now().row_of("toad").unwrap().0, 3, "numbers are not given again");
+}
+
+#[test]
+fn while_a_table_is_folded_and_swapped_answers_go_on_and_positions_ascend() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path().join("m");
+    empty(&folder);
+    let live = Arc::new(Live::open(&folder, ChangeOptions::default()).unwrap());
+    let serve = |live: Live| Kindred::start_live(Arc::new(live), settings()).unwrap();
+    let put = |live: &Live, step: u32| {
+        let mut batch = live.batch();
+        let vector = [1.0, step as f32, 0.0, 0.0, 0.0];
+        for key in ["a", "b"] {
+            batch.upsert(Upsert { key, vector: &vector, bias: None, attributes: &[] });
+        }
+        let batch = batch.finish().unwrap().unwrap();
+        live.commit(batch, Durability::None, None).unwrap().position
+    };
+    put(&live, 1);
+    let served = RwLock::new(Kindred::start_live(live, settings()).unwrap());
+    let steps = 200;
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut last = 0;
+                while last < u64::from(steps) {
+                    let table = served.read().unwrap().another_caller();
+                    let options = Options::new().k(1).with_vectors(true);
+                    let answer = table.nearest("a", options).wait().unwrap();
+                    let position = answer.position.unwrap();
+                    assert!(position >= last, "also of a table that was swapped meanwhile");
+                    last = position;
+                    let best = &answer.neighbors[0];
+                    let expected = [1.0, position as f32, 0.0, 0.0, 0.0];
+                    assert_eq!(best.vector.as_deref(), Some(&expected[..]));
+                    // Each batch has two rows, and `b` is the second.
+                    assert_eq!((&*best.word, u64::from(best.row)), ("b", 2 * position - 1));
+                }
+            });
+        }
+        for step in 2..=steps {
+            let table = served.read().unwrap().clone();
+            put(table.live().unwrap(), step);
+            if step % 20 == 0 {
+                let go_on = &mut |_| ControlFlow::Continue(());
+                let folded = table.live().unwrap().fold(go_on).unwrap().unwrap();
+                assert_eq!(folded.base().rows(), 2);
+                let latest = table.live().unwrap().latest().unwrap();
+                assert!(Arc::ptr_eq(latest.base(), folded.base()) && folded.latest().is_none());
+                *served.write().unwrap() = serve(folded);
+            }
+        }
+    });
+    let table = served.into_inner().unwrap();
+    assert_eq!(table.live().unwrap().generation(), 11);
 }

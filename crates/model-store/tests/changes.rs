@@ -2,7 +2,14 @@
 //! random.
 
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::Path;
+
+use contract::Metric;
+use model_store::ModelStore;
+use model_store::changes::{Schema, create};
+use model_store::export::{ExportOptions, export};
+use model_store::prepare::{Input, PrepareOptions, VectorsFormat, prepare_in_memory};
 
 #[allow(unreachable_pub, reason = "the fuzz targets are programs of their own")]
 #[path = "../../../fuzz/src/changes.rs"]
@@ -48,4 +55,26 @@ fn every_log_of_the_seeds_is_refused_or_applied_whole() {
 fn every_row_of_the_seeds_is_refused_or_reads_as_itself() {
     let (taken, refused) = mutated("row_json", refused_or_a_row);
     assert!(taken >= 100 && refused >= 100, "{taken} taken, {refused} refused");
+}
+
+#[test]
+fn an_empty_table_is_exported_as_one_of_no_rows() {
+    let scratch = tempfile::tempdir().unwrap();
+    let [folder, out] = ["m", "out.txt"].map(|name| scratch.path().join(name));
+    let schema = Schema { dim: 3, metric: Metric::Cosine, columns: Vec::new() };
+    create(&folder, &schema).unwrap();
+    let options = ExportOptions {
+        format: VectorsFormat::Word2vec,
+        out: Some(out.clone()),
+        words: None,
+        biases: None,
+        attributes: None,
+        replace: false,
+    };
+    let model = ModelStore::open(&folder).unwrap();
+    export(&model, &options, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(fs::read_to_string(&out).unwrap(), "0 3\n");
+    // There are no rows to prepare.
+    let input = Input::Bytes { name: "out.txt", bytes: b"0 3\n" };
+    assert!(prepare_in_memory(input, &PrepareOptions::default()).is_err());
 }

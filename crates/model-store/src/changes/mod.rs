@@ -11,7 +11,10 @@
 //! changes/00000001.log: header, then records             log_header.rs, record.rs
 //!    │ on disk
 //!    ▼
-//! state: rows, keys, dead rows ─▶ Snapshot, for readers  state/
+//! state: rows, keys, dead rows ─▶ Snapshot, for readers  state/, generation.rs
+//!    │ now and then
+//!    ▼
+//! a new base, and the rows behind it in its terms        fold/
 //! ```
 //!
 //! A batch's position is that of the batch before plus 1. Rows of the base come first; new and
@@ -30,6 +33,11 @@
 //!   log begun, so that a copy that is made meanwhile has a beginning of each log, and no mixture.
 //! - **A log names the one before and how much of it counts**, so nothing is written to a full log,
 //!   and a log that was cut or lost is noticed.
+//! - **A fold switches by one rename**, of a small file in the place of the base's table, which says
+//!   where the new base is. Logs are not written anew: one begins with the fold, and is the next log
+//!   of the old base and the first of the new.
+//! - **Old and new base are both kept up to date in memory** until nobody holds the old one, so that
+//!   engines change when they like, and nobody waits for another.
 //! - **Positions are reserved before batches without durability have them**, as databases do it
 //!   with sequences: what a power cut takes away is not given again.
 

@@ -39,12 +39,11 @@ pub(super) fn switch(root: &dyn Root, unfinished: &str, name: &str) -> Result<()
     root.sync_folder("").map_err(ChangeError::io("sync", &path))
 }
 
-/// Removes a base that does not count: unless it does, which only a failed sync leaves open.
+/// Removes a base that is known not to count. After a sync that failed, either may.
 pub(super) fn give_up(root: &dyn Root, unfinished: &str, name: &str) {
-    let counts = root
-        .open_pointer()
-        .is_ok_and(|pointer| pointer.is_some_and(|pointer| pointer.base == name));
-    if !counts {
+    let is_known =
+        root.open_pointer().is_ok_and(|pointer| pointer.is_none_or(|pointer| pointer.base != name));
+    if is_known {
         let _ = root.remove(NEW_POINTER_FILE);
         let _ = root.remove(unfinished);
         let _ = root.remove(name);
@@ -78,6 +77,10 @@ pub(crate) fn remove_old(storage: &dyn Storage, base: &ModelStore, keep: Duratio
         return false;
     }
     if root.age(VECTORS_FILE).is_none_or(|age| age < keep) {
+        return true;
+    }
+    // The process that switched may have been killed before the switch was on disk.
+    if root.sync_folder("").is_err() {
         return true;
     }
     let mut is_left = false;

@@ -187,3 +187,32 @@ fn a_machine_that_stops_again_and_again_while_it_opens_loses_nothing() {
         }
     }
 }
+
+#[test]
+fn a_process_that_follows_a_killed_one_counts_on_nothing_that_is_not_on_disk() {
+    for seed in 0..if cfg!(miri) { 1 } else { 60 } {
+        let mut random = Random(seed);
+        let script = Script { keep_old: Duration::ZERO, ..Script::random(&mut random) };
+        let whole = Simulated::new();
+        script.run(&whole);
+        for stop in 0..whole.calls().len() {
+            let disk = Simulated::new().stop_after(stop);
+            let mut told = script.run(&disk);
+            disk.revive();
+            let context = format!("seed {seed}, call {stop}");
+            // It shows what it has read, so that must be on disk; and it removes what is old.
+            let changes = check(&script, &told, &disk, &context);
+            let folded = random.coin() && fold(&changes).unwrap().is_some();
+            let shown = changes.snapshot();
+            drop(changes);
+            told.durable = told.durable.max(if folded { told.positions.len() } else { 0 });
+            for image in 0..2 {
+                let after = Simulated::of(disk.after_crash(&mut random));
+                let context = format!("{context}, image {image}");
+                let now = check(&script, &told, &after, &context).snapshot();
+                let seen = |of: &Snapshot| (of.position(), of.next_number(), of.live_rows());
+                assert_eq!(seen(&now), seen(&shown), "{context}: what was shown is there");
+            }
+        }
+    }
+}

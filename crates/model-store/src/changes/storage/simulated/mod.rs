@@ -170,6 +170,12 @@ impl Simulated {
         self
     }
 
+    /// The process that was killed is followed by another, on the same machine.
+    pub(crate) fn revive(&self) {
+        let mut state = self.state();
+        (state.stop_after, state.is_locked) = (None, false);
+    }
+
     pub(crate) fn set_fault(
         &self,
         fault: impl FnMut(Call, u64) -> Option<io::Error> + Send + 'static,
