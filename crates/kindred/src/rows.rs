@@ -271,7 +271,7 @@ impl AtPosition {
         self.live.get_or_init(|| {
             let rows = self.snapshot.rows();
             let words = self.snapshot.dead().live_bits(rows);
-            Arc::new(RowBitmap::new(words, rows, self.base.version()))
+            Arc::new(RowBitmap::new(words, rows, self.base.content()))
         })
     }
 

@@ -56,7 +56,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Replaces some rows and inserts as many, in batches.
 fn change(changes: &Changes, rows: usize) {
     let (base, first) = (changes.base(), changes.snapshot().position());
-    for batch in 0..rows / BATCH {
+    let batches = rows / BATCH;
+    for batch in 0..batches {
+        // All of them are on disk when the last one is.
+        let is_last = batch + 1 == batches;
+        let durability = if is_last { Durability::Synced } else { Durability::None };
         let mut builder = BatchBuilder::new(changes.schema());
         for place in 0..BATCH {
             let number = batch * BATCH + place;
@@ -68,7 +72,7 @@ fn change(changes: &Changes, rows: usize) {
             builder.upsert(Upsert { key: &key, vector: &vector, bias: None, attributes: &[] });
         }
         let batch = builder.finish().expect("good rows").expect("some rows");
-        changes.commit(batch, Durability::None, None).expect("it commits");
+        changes.commit(batch, durability, None).expect("it commits");
     }
 }
 

@@ -176,7 +176,7 @@ impl FilterSets {
         {
             let _alone = made.making.lock().unwrap_or_else(PoisonError::into_inner);
             if made.set.get().is_none()
-                && let Some(set) = plan.bitmap_while(self.model.version(), goes_on)
+                && let Some(set) = plan.bitmap_while(self.model.content(), goes_on)
             {
                 is_new = made.set.set(set.into()).is_ok();
             }

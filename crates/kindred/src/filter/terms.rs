@@ -28,7 +28,7 @@ pub fn terms_of<'a>(
         None => sets.of(text)?,
         Some(model) => {
             let plan = check(&parse(text)?, model)?;
-            let found = plan.bitmap_while(model.version(), sets.goes_on());
+            let found = plan.bitmap_while(model.content(), sets.goes_on());
             Arc::new(found.ok_or(SetError::Unwanted)?)
         }
     };

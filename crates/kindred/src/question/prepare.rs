@@ -195,7 +195,8 @@ impl Checked {
     /// # Errors
     /// [`Error::Internal`] if it is a set of rows of another model, or of another version of it.
     pub fn within(self, model: &dyn Rows, rows: Arc<RowBitmap>) -> Result<Self, Error> {
-        if rows.version() != model.version() || rows.rows() != model.count() {
+        // Sets have places of rows, which a fold changes.
+        if rows.version() != model.base().content() || rows.rows() != model.count() {
             return Err(Error::Internal);
         }
         let within = match self.within {

@@ -9,8 +9,9 @@ use crate::format::Checksum;
 
 /// Bytes that are written together.
 const TOGETHER: usize = 4 << 20;
-/// After this many bytes the disk is waited for, so that the end need not wait for everything.
-const BETWEEN_SYNCS: u64 = 128 << 20;
+/// After this many bytes the disk is waited for: a commit beside it may have to wait for what was
+/// written and is not on disk, as on ext4.
+const BETWEEN_SYNCS: u64 = 16 << 20;
 
 /// A file that is written from its beginning to its end.
 pub(super) struct NewFile {
