@@ -113,8 +113,8 @@ pub struct ChangeOptions {
     pub access: Access,
     /// A log of at least this size, in bytes, is full: it never changes again.
     pub max_log_bytes: u64,
-    /// How long the files of a base and of logs stay after a fold, for those who copy the folder
-    /// meanwhile. A copy that takes longer is refused when it is opened, or has an earlier position.
+    /// How long the files of a base and of logs stay after a fold, but no longer than to the next
+    /// one, for those who copy the folder meanwhile. A copy that takes longer is refused when it is opened, or has an earlier position.
     pub keep_old: Duration,
 }
 

@@ -8,8 +8,8 @@ use crate::changes::error::ChangeError;
 use crate::changes::replay::{name_of, numbers_in};
 use crate::changes::storage::{Root, Storage};
 use crate::format::{
-    ATTRIBUTES_FOLDER, INDEX_FILE, NEW_POINTER_FILE, Pointer, UNFINISHED, VECTORS_FILE, WORDS_FILE,
-    is_base_or_unfinished,
+    ATTRIBUTES_FOLDER, Header, INDEX_FILE, NEW_POINTER_FILE, Pointer, UNFINISHED, VECTORS_FILE,
+    WORDS_FILE, is_base_or_unfinished,
 };
 
 /// Refuses to begin where there is too little room.
@@ -50,8 +50,9 @@ pub(super) fn give_up(root: &dyn Root, unfinished: &str, name: &str) {
     }
 }
 
-/// Removes bases that do not count, and the logs before the one that does, once it has counted for
-/// this long. Returns whether some are left. What can't be removed stays until the next time.
+/// Removes what folds have left: bases that do not count, and the logs before. The base before the
+/// one that counts stays for this long, with its logs. Returns whether it is still there, or
+/// something that can't be removed, which stays until the next time.
 ///
 /// The lock of those who write must be held, and no fold be running.
 pub(crate) fn remove_old(storage: &dyn Storage, base: &ModelStore, keep: Duration) -> bool {
@@ -66,35 +67,54 @@ pub(crate) fn remove_old(storage: &dyn Storage, base: &ModelStore, keep: Duratio
     }
     let Some(folded) = &base.header().folded else { return false };
     let Ok(Some(current)) = root.open_pointer() else { return false };
-    let is_other = |name: &&String| is_base_or_unfinished(name) && **name != current.base;
-    let mut old: Vec<&str> = names.iter().filter(is_other).map(String::as_str).collect();
-    // Those of the first base.
-    let first = [WORDS_FILE, INDEX_FILE, ATTRIBUTES_FOLDER];
-    old.extend(first.into_iter().filter(|file| names.iter().any(|name| name == file)));
-    let logs = numbers_in(&storage.list().ok().flatten().unwrap_or_default());
-    let logs: Vec<u64> = logs.into_iter().filter(|&log| log < folded.first_log).collect();
-    if old.is_empty() && logs.is_empty() {
-        return false;
-    }
-    if root.age(VECTORS_FILE).is_none_or(|age| age < keep) {
+    // After a switch that failed, another counts than the one that is used here.
+    if !base.file("").ends_with(&current.base) {
         return true;
+    }
+    let is_other = |name: &&str| is_base_or_unfinished(name) && **name != *current.base;
+    let mut old: Vec<&str> = names.iter().map(String::as_str).filter(is_other).collect();
+    // Names are in the order of the bases.
+    let before = old.iter().copied().filter(|name| **name < *current.base).max();
+    let of_first = |name: &&str| [WORDS_FILE, INDEX_FILE, ATTRIBUTES_FOLDER].contains(name);
+    let first: Vec<&str> = names.iter().map(String::as_str).filter(of_first).collect();
+    let mut first_log = folded.first_log;
+    let is_kept = root.age(VECTORS_FILE).is_none_or(|age| age < keep);
+    let mut is_left = false;
+    match before.filter(|_| is_kept) {
+        Some(before) => {
+            old.retain(|name| *name != before);
+            old.extend(first);
+            first_log = first_log_of(root, before).unwrap_or(0);
+            is_left = true;
+        }
+        None if is_kept && !first.is_empty() => (first_log, is_left) = (0, true),
+        None => old.extend(first),
+    }
+    let logs = numbers_in(&storage.list().ok().flatten().unwrap_or_default());
+    let logs: Vec<u64> = logs.into_iter().filter(|&log| log < first_log).collect();
+    if old.is_empty() && logs.is_empty() {
+        return is_left;
     }
     // The process that switched may have been killed before the switch was on disk.
     if root.sync_folder("").is_err() {
         return true;
     }
-    let mut is_left = false;
     let mut removed = |removed: io::Result<()>| {
         is_left |= removed.is_err_and(|error| error.kind() != io::ErrorKind::NotFound);
     };
     // The tables first: whoever copies meanwhile has no base for the logs that are left.
-    for name in &old {
-        let table = format!("{name}/{VECTORS_FILE}");
-        if is_base_or_unfinished(name) {
-            removed(root.remove(&table));
-        }
+    for name in old.iter().filter(|name| is_base_or_unfinished(name)) {
+        removed(root.remove(&format!("{name}/{VECTORS_FILE}")));
     }
     old.into_iter().for_each(|name| removed(root.remove(name)));
     logs.into_iter().for_each(|log| removed(storage.remove(&name_of(log))));
     is_left
+}
+
+/// The first log behind a base.
+fn first_log_of(root: &dyn Root, base: &str) -> Option<u64> {
+    let name = format!("{base}/{VECTORS_FILE}");
+    let file = root.open(&name).ok()?;
+    let (header, _) = Header::of_base(&root.path(&name), &file).ok()?;
+    Some(header.folded?.first_log)
 }

@@ -134,6 +134,10 @@ impl Root for DiskRoot {
         names.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
     }
 
+    fn open(&self, name: &str) -> Result<Mapped, ModelError> {
+        Mapped::open(&self.path(name))
+    }
+
     fn open_base(&self) -> Result<(Arc<ModelStore>, bool), ModelError> {
         let (model, has_changes) = ModelStore::open_base(&self.folder)?;
         let model = match &self.name {
@@ -144,8 +148,7 @@ impl Root for DiskRoot {
     }
 
     fn open_pointer(&self) -> Result<Option<Pointer>, ModelError> {
-        let path = self.path(VECTORS_FILE);
-        Pointer::read(&path, &Mapped::open(&path)?)
+        Pointer::read(&self.path(VECTORS_FILE), &self.open(VECTORS_FILE)?)
     }
 
     fn make_folder(&self, name: &str) -> io::Result<()> {

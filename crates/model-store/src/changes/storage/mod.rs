@@ -15,6 +15,7 @@ pub(crate) use disk::Disk;
 
 use super::fields::Aligned;
 use crate::format::Pointer;
+use crate::mapped::Mapped;
 use crate::{ModelError, ModelStore};
 
 /// Held while this process writes.
@@ -70,6 +71,9 @@ pub(crate) trait Root: Send + Sync {
 
     /// The names of all files and folders that are in it itself.
     fn list(&self) -> io::Result<Vec<String>>;
+
+    /// Opens a file to read it.
+    fn open(&self, name: &str) -> Result<Mapped, ModelError>;
 
     /// Opens the base that counts, and tells whether there are changes beside it.
     fn open_base(&self) -> Result<(Arc<ModelStore>, bool), ModelError>;

@@ -319,3 +319,36 @@ fn old_files_go_when_they_were_kept_for_long_enough() {
     naive.check(&open().snapshot()).unwrap();
     assert!(count().0 < both.0);
 }
+
+#[test]
+fn of_many_folds_in_a_short_time_only_the_last_base_before_is_kept() {
+    let (disk, changes, mut naive) = changed(7, 4);
+    let mut random = Random(8);
+    let mut most = 0;
+    for _ in 0..6 {
+        for _ in 0..4 {
+            let batch = NaiveBatch::random(&mut random);
+            commit(&changes, &batch);
+            naive.apply(&batch);
+        }
+        let before = changes.current();
+        fold(&changes).unwrap();
+        assert!(changes.remove_old(Duration::MAX).unwrap(), "the one before is there");
+        let Image { root, files, .. } = disk.live();
+        let folder = |name: &String| name.split('/').next().unwrap().to_owned();
+        let mut bases: Vec<String> =
+            root.keys().map(folder).filter(|name| name.starts_with("base-")).collect();
+        bases.dedup();
+        assert_eq!(bases.len(), if before.number() == 1 { 1 } else { 2 }, "{bases:?}");
+        assert_eq!(root.contains_key("words.txt"), before.number() == 1);
+        // All logs behind it are there, and no others.
+        let folded = before.base().header().folded.as_ref();
+        let first = folded.map_or(1, |folded| folded.first_log);
+        let oldest = files.keys().find(|name| name.ends_with(".log")).unwrap();
+        assert_eq!(*oldest, format!("{first:08}.log"));
+        most = most.max(root.len());
+    }
+    assert_eq!(disk.live().root.len(), most, "it does not grow");
+    drop(changes);
+    naive.check(&open_keeping(&disk, 300, Duration::MAX).unwrap().snapshot()).unwrap();
+}

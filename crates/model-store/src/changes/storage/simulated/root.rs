@@ -29,7 +29,7 @@ impl SimulatedRoot {
     /// The path of the model folder, for messages.
     const FOLDER: &str = "simulated-model";
 
-    fn open(&self, path: &Path) -> Result<Mapped, ModelError> {
+    fn open_path(&self, path: &Path) -> Result<Mapped, ModelError> {
         let state = self.state();
         let name = path.strip_prefix(Self::FOLDER).unwrap().to_str().unwrap();
         let inode = state.inode(&format!("/{name}"));
@@ -56,6 +56,10 @@ impl Root for SimulatedRoot {
         Ok(names.filter(|name| !name.contains('/')).map(str::to_owned).collect())
     }
 
+    fn open(&self, name: &str) -> Result<Mapped, ModelError> {
+        self.open_path(&self.path(name))
+    }
+
     fn open_base(&self) -> Result<Opened, ModelError> {
         // Many disks have the same files, and opening them takes a while.
         static KNOWN: LazyLock<Mutex<HashMap<blake3::Hash, Opened>>> =
@@ -64,7 +68,8 @@ impl Root for SimulatedRoot {
         if let Some((model, has_changes)) = KNOWN.lock().unwrap().get(&hash) {
             return Ok((model.clone(), *has_changes));
         }
-        let opened = ModelStore::open_base_by(Path::new(Self::FOLDER), &|path| self.open(path));
+        let opened =
+            ModelStore::open_base_by(Path::new(Self::FOLDER), &|path| self.open_path(path));
         let (model, has_changes) = opened?;
         let opened = (Arc::new(model), has_changes);
         let mut known = KNOWN.lock().unwrap();
@@ -76,8 +81,7 @@ impl Root for SimulatedRoot {
     }
 
     fn open_pointer(&self) -> Result<Option<Pointer>, ModelError> {
-        let path = self.path(VECTORS_FILE);
-        Pointer::read(&path, &self.open(&path)?)
+        Pointer::read(&self.path(VECTORS_FILE), &self.open(VECTORS_FILE)?)
     }
 
     fn make_folder(&self, name: &str) -> io::Result<()> {
