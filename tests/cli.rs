@@ -369,7 +369,7 @@ fn the_help_fits_on_a_screen_and_that_of_serve_has_the_settings() {
         let mut command = kindred(&[flag]);
         command.env("COLUMNS", "80");
         let help = printed(command);
-        assert!((24..=40).contains(&help.lines().count()), "{help}");
+        assert!((24..=42).contains(&help.lines().count()), "{help}");
         assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
         assert!(!help.contains("--http-threads") && help.contains("`kindred serve --help`"));
     }

@@ -51,6 +51,7 @@ impl Contract {
         let path = path.strip_prefix("/models/demo").unwrap_or(path);
         match path.rsplit_once('/') {
             Some(("/words", _)) => "/words/{word}",
+            Some(("/rows", key)) if key != "delete" => "/rows/{key}",
             Some(("/docs", name)) if !name.is_empty() => "/docs/{file}",
             Some(("/explorer", _)) => "/explorer/{file}",
             _ => path,
@@ -98,13 +99,24 @@ impl Contract {
 
 /// A documented path as someone asks for it.
 fn asked_for(path: &str) -> String {
-    let path = path.replace("{word}", "king");
+    let path = path.replace("{word}", "king").replace("{key}", "king");
     path.replace("/explorer/{file}", "/explorer/main.js").replace("{file}", "start.js")
 }
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 const NPY: (&str, &str) = ("Content-Type", "application/x-npy");
 const WANTS_NPY: (&str, &str) = ("Accept", "application/x-npy");
+
+/// A service with a table of two rows.
+fn with_a_table() -> (tempfile::TempDir, Service) {
+    let folder = tempfile::tempdir().unwrap();
+    let service = Service::start(&["--models-dir", folder.path().to_str().unwrap()]);
+    let table = json!({"name": "t", "dim": 2, "attributes": {"n": "integer"}});
+    assert_eq!(service.post("/models", &table).status, 201);
+    let rows = json!([{"key": "king", "vector": [1, 2]}, {"key": "b", "vector": [2, 1]}]);
+    assert_eq!(service.post("/rows", &json!({"rows": rows})).status, 200);
+    (folder, service)
+}
 
 /// An array of this shape.
 fn vectors(shape: &[u64]) -> Vec<u8> {
@@ -155,6 +167,7 @@ fn the_methods_of_each_route_are_the_documented_ones() {
 fn parameters_and_fields_are_the_documented_ones() {
     let (contract, service) = (Contract::read(), Service::with_default_model());
     let with_keys = Service::start_with_keys(&[]);
+    let (_folder, tables) = with_a_table();
     let known = |problem: &Value| -> BTreeSet<String> {
         assert_eq!(problem["code"], "unknown_field", "{problem}");
         let known = problem["known"].as_array().unwrap();
@@ -180,6 +193,11 @@ fn parameters_and_fields_are_the_documented_ones() {
             let asked = format!("{}?{right}&surprise=1", asked_for(path));
             let problem = service.get(&asked).json();
             assert_eq!(known(&problem), documented, "{method} {path}");
+        } else if path.starts_with("/rows") && !documented.is_empty() {
+            let lines = [("Content-Type", "application/x-ndjson")];
+            let asked = format!("{path}?surprise=1");
+            let problem = tables.send(&method, asked.as_bytes(), &lines, b"{}").json();
+            assert_eq!(known(&problem), documented, "{method} {path}");
         } else if !documented.is_empty() {
             // They go with an array as the body. With JSON there are none.
             let asked = format!("{path}?surprise=1");
@@ -193,8 +211,14 @@ fn parameters_and_fields_are_the_documented_ones() {
             );
         } else {
             assert!(documented.is_empty(), "{method} {path}");
-            let service = if path == "/admin/reload" { &with_keys } else { &service };
-            let asked = format!("{}?surprise=1", asked_for(path));
+            let service = match path {
+                "/admin/reload" => &with_keys,
+                "/models" | "/model" | "/fold" | "/rows/delete" | "/rows/{key}" => &tables,
+                _ => &service,
+            };
+            // Only with its name is a model deleted.
+            let under = if method == "DELETE" && path == "/model" { "/models/t" } else { "" };
+            let asked = format!("{under}{}?surprise=1", asked_for(path));
             let reply = service.send(&method, asked.as_bytes(), &[JSON], b"{}");
             assert_eq!(reply.status, 422, "{method} {path}");
             contract.check(&method, &asked, &reply);
@@ -219,7 +243,11 @@ fn parameters_and_fields_are_the_documented_ones() {
         ("/odd-one-out", "OddOneOutRequest"),
         ("/classify", "ClassifyRequest"),
         ("/expand", "ExpandRequest"),
+        ("/rows", "RowsRequest"),
+        ("/rows/delete", "DeleteRequest"),
+        ("/models", "TableRequest"),
     ] {
+        let service = if path.starts_with("/rows") { &tables } else { &service };
         let problem = service.post(path, &json!({"surprise": 1})).json();
         assert_eq!(known(&problem), contract.property_names(request));
     }
@@ -310,6 +338,55 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
         check(&service, "POST", path, &[JSON, too_large], b"");
         check(&service, "POST", path, &[("Content-Type", "text/plain")], right.as_bytes());
         check(&service, "POST", path, &[JSON, ("Accept", "text/html")], right.as_bytes());
+    }
+    let (_folder, tables) = with_a_table();
+    for (method, path, body) in [
+        ("POST", "/rows", r#"{"rows": [{"key": "c", "vector": [1, 1]}]}"#),
+        ("POST", "/rows", r#"{"rows": [{"key": "c", "vector": [1]}]}"#),
+        ("POST", "/rows", r#"{"rows": [{"vector": 7}], "on_error": "skip"}"#),
+        ("POST", "/rows", r#"{"rows": []}"#),
+        ("POST", "/rows", "{"),
+        ("POST", "/rows/delete", r#"{"keys": ["c", "d"], "durability": "none"}"#),
+        ("POST", "/rows/delete", r#"{"filter": "n = 1"}"#),
+        ("POST", "/rows/delete", r#"{"filter": "m = 1"}"#),
+        ("POST", "/rows/delete", "{}"),
+        ("DELETE", "/rows", r#"{"keys": ["c"]}"#),
+        ("DELETE", "/rows?key=c", ""),
+        ("DELETE", "/rows/c", ""),
+        ("GET", "/rows", ""),
+        ("GET", "/rows?limit=1&with_vectors=false", ""),
+        ("GET", "/rows?limit=0", ""),
+        ("GET", "/rows?key=king", ""),
+        ("GET", "/rows?after=9-1", ""),
+        ("GET", "/rows/king", ""),
+        ("GET", "/rows/nobody", ""),
+        ("GET", "/nearest?word=king", ""),
+        ("GET", "/count?filter=n=1", ""),
+        ("GET", "/words?prefix=k", ""),
+        ("GET", "/words/king", ""),
+        ("GET", "/model", ""),
+        ("GET", "/models", ""),
+        ("POST", "/rank", r#"{"words": ["king", "b"], "word": "king"}"#),
+        ("POST", "/similarity", r#"{"pairs": [["king", "b"]]}"#),
+        ("POST", "/models", r#"{"name": "t", "dim": 2}"#),
+        ("POST", "/models", r#"{"name": "/", "dim": 2}"#),
+        ("POST", "/models", r#"{"name": "u", "dim": 2, "metric": "dot"}"#),
+        ("POST", "/fold", ""),
+        ("DELETE", "/model", ""),
+    ] {
+        check(&tables, method, path, &[JSON], body.as_bytes());
+    }
+    let key = [JSON, ("Idempotency-Key", "k")];
+    for key_of in ["e", "f"] {
+        let body = json!({"keys": [key_of]}).to_string();
+        check(&tables, "POST", "/rows/delete", &key, body.as_bytes());
+    }
+    check(&tables, "GET", "/rows/king", &[("Min-Position", "0123456789abcdef/1")], b"");
+    check(&tables, "GET", "/rows", &[("Min-Position", "0123456789abcdef/1")], b"");
+    for path in ["/rows", "/rows/delete", "/models"] {
+        check(&tables, "POST", path, &[JSON, too_large], b"");
+        check(&tables, "POST", path, &[("Content-Type", "text/plain")], b"{}");
+        check(&service, "POST", path, &[JSON], b"{}");
     }
     let explained = json!({"queries": [
         {"expression": "king - man + woman"},

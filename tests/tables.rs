@@ -36,6 +36,11 @@ fn row(key: &str, vector: [f64; 3]) -> Value {
     json!({"key": key, "vector": vector})
 }
 
+/// The same with an attribute, by which filters find it.
+fn marked(key: &str, vector: [f64; 3], n: u64) -> Value {
+    json!({"key": key, "vector": vector, "attributes": {"n": n}})
+}
+
 /// The answer to a change that is done.
 fn done(reply: &Reply) -> Value {
     assert_eq!(reply.status, 200, "{}", reply.text());
@@ -101,7 +106,8 @@ fn rows_are_put_read_and_deleted_and_are_there_after_a_restart() {
     let again = serve(&folder, &[]);
     assert_eq!(again.get("/rows").json(), all);
     assert_eq!(again.get("/model").json()["rows"], 2);
-    assert_eq!(put(&again, &[row("y", [1.0; 3])])["position"], 7);
+    // Positions that were reserved for changes without durability are not given again.
+    assert!(put(&again, &[row("y", [1.0; 3])])["position"].as_u64() > Some(6));
     assert_eq!(again.get("/rows/y").json()["row"], 7, "numbers are given once");
 }
 
@@ -232,7 +238,7 @@ fn pages_are_of_one_position_while_rows_change() {
         (0..250).map(|n| row(&format!("k{n}"), [1.0, f64::from(n), 1.0])).collect();
     put(&service, &many);
     let first = service.get("/rows?limit=100&with_vectors=false").json();
-    let deleted = done(&service.post("/rows/delete", &json!({"filter": "key STARTS WITH k"})));
+    let deleted = done(&service.post("/rows/delete", &json!({"filter": "n = 2"})));
     assert_eq!(deleted["deleted"], 250);
     put(&service, &[row("new", [1.0; 3])]);
     let mut all: Vec<Value> = first["rows"].as_array().unwrap().clone();
@@ -637,19 +643,19 @@ fn a_fold_is_not_to_be_seen_while_others_read_and_write() {
     let (scratch, folder) = tables(ROWS);
     let service = serve(&folder, &["--fold-changed-ratio", "0"]);
     let many: Vec<Value> = (0..3000_u32)
-        .map(|n| row(&format!("k{n}"), [f64::from(n % 17), f64::from(n % 13), 1.0]))
+        .map(|n| marked(&format!("k{n}"), [f64::from(n % 17), f64::from(n % 13), 1.0], 2))
         .collect();
     put(&service, &many);
     done(&service.post("/rows/delete", &json!({"filter": "key IN [a, k5, k6, k7]"})));
     let fold = || service.send("POST", b"/models/t/fold", &[], b"");
     let question = "/nearest?word=k100&k=50&with_vectors=true&with_attributes=true";
     let before = service.get(question).json();
-    let rows = service.get("/rows?limit=1000&filter=key+STARTS+WITH+k2").json();
+    let rows = service.get("/rows?limit=1000&filter=n+=+2").json();
     let page = service.get("/rows?limit=10").json();
     let folded = done(&fold());
     assert_eq!(folded, json!({"name": "t", "outcome": "folded", "rows": 2999}));
     assert_eq!(service.get(question).json(), before);
-    assert_eq!(service.get("/rows?limit=1000&filter=key+STARTS+WITH+k2").json(), rows);
+    assert_eq!(service.get("/rows?limit=1000&filter=n+=+2").json(), rows);
     assert_eq!(done(&fold())["outcome"], "unchanged");
     // At the same position, the pages of before go on.
     let after = page["next"].as_str().unwrap();
@@ -689,7 +695,7 @@ fn a_fold_is_not_to_be_seen_while_others_read_and_write() {
                 let mut position = 0;
                 while !stop.load(Ordering::Relaxed) {
                     // Rows of the writers are far from these.
-                    let filtered = format!("{question}&filter=key+STARTS+WITH+k");
+                    let filtered = format!("{question}&filter=n+=+2");
                     let answer = service.get(&filtered).json();
                     assert_eq!(answer["neighbors"].as_array().unwrap().len(), 50);
                     let now = answer["position"].as_u64().unwrap();
@@ -697,9 +703,9 @@ fn a_fold_is_not_to_be_seen_while_others_read_and_write() {
                     position = now;
                     let known = |answer: &Value| -> Vec<Value> {
                         let neighbors = answer["neighbors"].as_array().unwrap();
-                        let of_k = neighbors.iter().filter(|one| {
-                            one["word"].as_str().unwrap().starts_with('k')
-                        });
+                        let of_k = neighbors
+                            .iter()
+                            .filter(|one| one["word"].as_str().unwrap().starts_with('k'));
                         of_k.take(20).map(|one| json!([one["row"], one["score"]])).collect()
                     };
                     assert_eq!(known(&answer), known(before));
@@ -727,7 +733,7 @@ fn a_fold_is_not_to_be_seen_while_others_read_and_write() {
 #[test]
 fn many_changes_are_folded_without_being_asked_for() {
     let (_scratch, folder) = tables(ROWS);
-    let service = serve(&folder, &["--log-level", "info"]);
+    let service = serve(&folder, &[]);
     let many: Vec<Value> =
         (0..1500_u32).map(|n| row(&format!("k{n}"), [f64::from(n), 1.0, 1.0])).collect();
     put(&service, &many);

@@ -64,5 +64,5 @@ pub use model_store::{
 pub use options::{Options, Unknown, WithAttributes};
 pub use question::{Placed, Side, Target, Term};
 pub use queue::Limits;
-pub use service::{Kindred, STAGED_TOGETHER, Settings};
+pub use service::{Kindred, STAGED_TOGETHER, Settings, check_terms};
 pub use {::contract, ::engines, ::heads};

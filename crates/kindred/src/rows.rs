@@ -9,9 +9,7 @@ use model_store::ModelStore;
 use model_store::attributes::{Attributes, Column, Value};
 use model_store::changes::{RowJson, Snapshot, TableAt, TailRow};
 
-use crate::Error;
 use crate::filter::{FilterError, TailFilters};
-use crate::heads::Expander;
 
 /// Rows with their numbers, words and attributes: of a model alone, or with what was changed since.
 /// Whoever asks a question asks it about these. Questions take a trait object, not a type parameter:
@@ -137,20 +135,6 @@ pub trait Rows: fmt::Debug + Send + Sync {
     fn is_changed(&self) -> bool {
         let is_changed = |now: &Snapshot| now.rows() > now.base_rows() || !now.dead().is_empty();
         self.snapshot().is_some_and(is_changed)
-    }
-
-    /// Checks that the terms of an expander are still there.
-    ///
-    /// # Errors
-    /// [`Error::InvalidValue`] if they are rows, and rows were changed since: some of them may have
-    /// been deleted or replaced.
-    fn check_terms(&self, expander: &Expander) -> Result<(), Error> {
-        if expander.terms_folder().is_none() && self.is_changed() {
-            let must_be = "an expander with a folder of terms, because the rows of this model were \
-                           changed, and the expander's terms are rows";
-            return Err(Error::invalid("head", must_be));
-        }
-        Ok(())
     }
 
     /// The attributes that rows may have.

@@ -30,6 +30,7 @@ use crate::rows::{AtPosition, Rows};
 use crate::search::{Search, SearchResult};
 use crate::warm_up::WarmUp;
 use crate::{Error, Model, Options, Target};
+pub use expand::check_terms;
 use held::Held;
 pub use settings::Settings;
 

@@ -11,10 +11,25 @@ use crate::answering::Answering;
 use crate::asking::{Asking, Times};
 use crate::filter::terms_of;
 use crate::heads::{Expander, Tokenised, Vocabulary, WantedTerms, token_rows};
+use crate::rows::Rows;
 
 /// What is expanded, with the text and its tokens, unless there are only vectors; an error if no
 /// word of the text is known.
 type Prepared = Result<(Option<(String, Tokenised)>, Expansion), Error>;
+
+/// Checks that the terms of an expander are still there.
+///
+/// # Errors
+/// [`Error::InvalidValue`] if they are rows, and rows were changed since: some of them may have been
+/// deleted or replaced.
+pub fn check_terms(rows: &dyn Rows, expander: &Expander) -> Result<(), Error> {
+    if expander.terms_folder().is_none() && rows.is_changed() {
+        let must_be = "an expander with a folder of terms, because the rows of this model were \
+                       changed, and the expander's terms are rows";
+        return Err(Error::invalid("head", must_be));
+    }
+    Ok(())
+}
 
 impl Kindred {
     /// The terms that some texts imply, each text's largest weight first. A text without a word
@@ -118,7 +133,7 @@ impl Kindred {
         if expander.description().model.version != self.store().content() {
             return Err(Error::invalid("head", "an expander that was made for this model"));
         }
-        self.held().rows().check_terms(expander)
+        check_terms(self.held().rows(), expander)
     }
 
     fn expand_prepared<'a>(

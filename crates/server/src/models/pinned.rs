@@ -84,3 +84,11 @@ impl Deref for Pinned<'_> {
         self.served
     }
 }
+
+#[cfg(test)]
+impl ServedModel {
+    /// The model without a position: its rows do not change.
+    pub(crate) fn pinned(&self) -> Pinned<'_> {
+        Pinned::new(self, None)
+    }
+}

@@ -14,8 +14,6 @@ use kindred::contract::EngineDescription;
 use super::Writer;
 use super::heads::ServedHead;
 use super::opened::Opened;
-#[cfg(test)]
-use super::pinned::Pinned;
 use super::pins::Pins;
 use super::readiness::Readiness;
 use crate::observe::EngineFigures;
@@ -146,12 +144,6 @@ impl ServedModel {
             writer,
             queue,
         }
-    }
-
-    /// The model without a position: as it is before any of its rows change.
-    #[cfg(test)]
-    pub(crate) fn pinned(&self) -> Pinned<'_> {
-        Pinned::new(self, None)
     }
 
     /// Number of rows that are there now.

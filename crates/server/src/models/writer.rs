@@ -59,8 +59,7 @@ pub(crate) enum WriteError {
 
 /// Makes a batch of the rows as they are when its turn has come; `None` if there is nothing to do.
 /// Nothing is committed between the two.
-pub(crate) type Make =
-    Box<dyn FnOnce() -> Result<Option<ReadyBatch>, WriteError> + Send + 'static>;
+pub(crate) type Make = Box<dyn FnOnce() -> Result<Option<ReadyBatch>, WriteError> + Send + 'static>;
 
 /// A batch, or how it is made.
 pub(crate) enum Write {

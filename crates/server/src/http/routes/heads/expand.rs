@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kindred::asking::Asking;
+use kindred::check_terms;
 use kindred::contract::{Expansion, QueryError, RowSet, Term, TermExpander, TokenVectors};
 use kindred::filter::terms_of;
 use kindred::heads::{
@@ -65,7 +66,7 @@ impl Asked for Expand {
         cancellation: &Cancellation,
     ) -> Result<Self, ApiError> {
         let AnyHead::Expander(expander) = head else { unreachable!("it is an expander") };
-        call.rows().check_terms(&expander)?;
+        check_terms(call.rows(), &expander)?;
         let is_wanted = || !cancellation.is_cancelled();
         let sets = call.sets.wanted_while(&is_wanted);
         let filtered = terms_of(sets, &expander, options.wanted.filter.as_deref());
