@@ -75,7 +75,7 @@ fn every_command_is_about_the_rows_as_they_are_now_or_is_refused() {
     let folder = scratch.path();
     let unknown = &["does not have `Frogs`", "did you mean frog"][..];
     let console = "frog\n:model\n:filter legs > 4\nfrog\n:quit\n";
-    let cases: [(&[&str], &str, Ends<'_>); 38] = [
+    let cases: [(&[&str], &str, Ends<'_>); 37] = [
         // Questions.
         (&["nearest", "frog"], "", Says(&["newt", "toad", "car"])),
         (&["nearest", "frog", "--json"], "", Says(&["\"newt\"", "\"position\":2"])),
