@@ -420,6 +420,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/fold": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Fold the changes of a table
+         * @description Folds the changes of a table into a new base, beside answers and changes: opening the table is faster
+         *     afterwards, and so are searches. Nothing else is to be seen of it: version, position and rows stay. It
+         *     is done without being asked for when many rows were changed (`fold_changed_ratio`). Needs an admin's
+         *     key, if the service has keys.
+         */
+        post: operations["postFold"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/model": {
         parameters: {
             query?: never;
@@ -1452,16 +1475,21 @@ export interface components {
              * @enum {string}
              */
             metric?: "cosine" | "dot";
-            /**
-             * @description Names and types of its attributes.
-             * @example {
-             *       "price": "number",
-             *       "tags": "list"
-             *     }
-             */
+            /** @description Names and types of its attributes. */
             attributes?: {
                 [key: string]: "text" | "list" | "integer" | "number" | "boolean" | "date-time";
             };
+        };
+        /** @description The outcome of a fold. */
+        FoldAnswer: {
+            name: components["schemas"]["ModelName"];
+            /**
+             * @description Whether it is done, still running, or had nothing to do.
+             * @enum {string}
+             */
+            outcome: "folded" | "running" | "unchanged";
+            /** @description Number of rows of the new base. */
+            rows?: number;
         };
         /** @description The effect of a change. */
         ChangeAnswer: {
@@ -1703,7 +1731,7 @@ export interface components {
              * @description What is wrong, for programs.
              * @enum {string}
              */
-            code: "not_utf8" | "not_json" | "not_npy" | "unreadable_body" | "bad_expression" | "body_timeout" | "unauthorized" | "forbidden" | "bad_host" | "unknown_transfer_coding" | "uri_too_long" | "headers_too_large" | "body_too_large" | "unsupported_media_type" | "invalid_request" | "unknown_field" | "invalid_value" | "invalid_filter" | "too_many_results" | "dimension_mismatch" | "not_finite" | "zero_query" | "method_mismatch" | "unknown_word" | "no_such_model" | "no_such_head" | "no_such_row" | "model_exists" | "table_refused" | "bad_rows" | "not_writable" | "position_gone" | "position_not_reached" | "idempotency_key_reused" | "no_space" | "too_many_rows" | "not_written" | "no_such_route" | "method_not_allowed" | "reload_failed" | "reload_in_progress" | "not_acceptable" | "queue_full" | "over_limit" | "draining" | "engine_failed" | "engine_restarting" | "engine_gone" | "not_ready" | "deadline_passed" | "internal";
+            code: "not_utf8" | "not_json" | "not_npy" | "unreadable_body" | "bad_expression" | "body_timeout" | "unauthorized" | "forbidden" | "bad_host" | "unknown_transfer_coding" | "uri_too_long" | "headers_too_large" | "body_too_large" | "unsupported_media_type" | "invalid_request" | "unknown_field" | "invalid_value" | "invalid_filter" | "too_many_results" | "dimension_mismatch" | "not_finite" | "zero_query" | "method_mismatch" | "unknown_word" | "no_such_model" | "no_such_head" | "no_such_row" | "model_exists" | "table_refused" | "fold_in_progress" | "bad_rows" | "not_writable" | "position_gone" | "position_not_reached" | "idempotency_key_reused" | "no_space" | "too_many_rows" | "not_written" | "no_such_route" | "method_not_allowed" | "reload_failed" | "reload_in_progress" | "not_acceptable" | "queue_full" | "over_limit" | "draining" | "engine_failed" | "engine_restarting" | "engine_gone" | "not_ready" | "deadline_passed" | "internal";
             /** @description With `bad_expression` and `invalid_filter`: the column of the fault, in characters, from 1. */
             column?: number;
             /**
@@ -2355,6 +2383,114 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description The table is being folded (code `fold_in_progress`). */
+        FoldInProgress: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "fold_in_progress",
+                 *       "detail": "the changes of this table are being folded; wait for its end",
+                 *       "status": 409,
+                 *       "title": "Fold in progress",
+                 *       "type": "urn:kindred:problem:fold_in_progress"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /**
+         * @description The body or a query parameter is not UTF-8 (`not_utf8`); or the body is not JSON
+         *     (`not_json`), is declared as an array but can't be read as one (`not_npy`), or is incomplete
+         *     (`unreadable_body`).
+         */
+        RowsBadBody: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The body did not arrive in time (code `body_timeout`). */
+        RowsBodyTimeout: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "body_timeout",
+                 *       "detail": "the body did not arrive within 30000 ms; send it faster",
+                 *       "status": 408,
+                 *       "title": "Body timeout",
+                 *       "type": "urn:kindred:problem:body_timeout"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The body is larger than any valid one (code `body_too_large`). */
+        RowsBodyTooLarge: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "body_too_large",
+                 *       "detail": "the body may have at most 6959104 bytes; split the queries over several requests",
+                 *       "limit": 6959104,
+                 *       "status": 413,
+                 *       "title": "Body too large",
+                 *       "type": "urn:kindred:problem:body_too_large"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /**
+         * @description The `Content-Type` is neither JSON nor, where vectors are taken, `application/x-npy`; or the body has
+         *     a `Content-Encoding`, such as gzip: then the answer has the header `Accept-Encoding: identity` (code
+         *     `unsupported_media_type`).
+         */
+        RowsUnsupportedMediaType: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "unsupported_media_type",
+                 *       "detail": "the Content-Type is application/x-www-form-urlencoded; send JSON with the header Content-Type: application/json (curl: -H 'Content-Type: application/json'); /nearest and /expand also take vectors as application/x-npy",
+                 *       "status": 415,
+                 *       "title": "Unsupported media type",
+                 *       "type": "urn:kindred:problem:unsupported_media_type"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The deadline passed before the answer was ready (code `deadline_passed`). */
+        RowsDeadlinePassed: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "deadline_passed",
+                 *       "detail": "the deadline passed before the answer was ready; ask for less in one request, or retry later",
+                 *       "status": 504,
+                 *       "title": "Deadline passed",
+                 *       "type": "urn:kindred:problem:deadline_passed"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The `Accept` header excludes JSON and, where the answer may be one, an array (code `not_acceptable`). */
         SearchNotAcceptable: {
             headers: {
@@ -2765,6 +2901,7 @@ export interface operations {
                      *       GET  /rows, /rows/frog    rows as they were put, page by page; DELETE deletes one
                      *       POST /rows, /rows/delete  rows are put or deleted, if the table may be changed
                      *       GET  /models, /model      models served; each has its own routes, such as /models/NAME/nearest
+                     *       POST /models, /fold       makes a table, folds the changes of one; DELETE /models/NAME deletes it
                      *       GET  /health/live, /health/ready
                      *       GET  /metrics             metrics for Prometheus
                      *       GET  /docs, /openapi.yaml the whole API, as interactive documentation and as an OpenAPI file
@@ -3721,7 +3858,7 @@ export interface operations {
             431: components["responses"]["HeadersTooLarge"];
             501: components["responses"]["UnknownTransferCoding"];
             503: components["responses"]["PositionNotReached"];
-            504: components["responses"]["DeadlinePassed"];
+            504: components["responses"]["RowsDeadlinePassed"];
         };
     };
     postRows: {
@@ -3768,16 +3905,16 @@ export interface operations {
                     "application/json": components["schemas"]["ChangeAnswer"];
                 };
             };
-            400: components["responses"]["NearestBadBody"];
+            400: components["responses"]["RowsBadBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["NotWritable"];
             405: components["responses"]["RowsMethodNotAllowed"];
             406: components["responses"]["NotAcceptable"];
-            408: components["responses"]["BodyTimeout"];
+            408: components["responses"]["RowsBodyTimeout"];
             409: components["responses"]["KeyReused"];
-            413: components["responses"]["BodyTooLarge"];
+            413: components["responses"]["RowsBodyTooLarge"];
             414: components["responses"]["UriTooLong"];
-            415: components["responses"]["UnsupportedMediaType"];
+            415: components["responses"]["RowsUnsupportedMediaType"];
             422: components["responses"]["BadRows"];
             429: components["responses"]["OverLimit"];
             431: components["responses"]["HeadersTooLarge"];
@@ -3817,16 +3954,16 @@ export interface operations {
                     "application/json": components["schemas"]["ChangeAnswer"];
                 };
             };
-            400: components["responses"]["NearestBadBody"];
+            400: components["responses"]["RowsBadBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["NotWritable"];
             405: components["responses"]["RowsMethodNotAllowed"];
             406: components["responses"]["NotAcceptable"];
-            408: components["responses"]["BodyTimeout"];
+            408: components["responses"]["RowsBodyTimeout"];
             409: components["responses"]["KeyReused"];
-            413: components["responses"]["BodyTooLarge"];
+            413: components["responses"]["RowsBodyTooLarge"];
             414: components["responses"]["UriTooLong"];
-            415: components["responses"]["UnsupportedMediaType"];
+            415: components["responses"]["RowsUnsupportedMediaType"];
             422: components["responses"]["BadRows"];
             429: components["responses"]["OverLimit"];
             431: components["responses"]["HeadersTooLarge"];
@@ -3863,16 +4000,16 @@ export interface operations {
                     "application/json": components["schemas"]["ChangeAnswer"];
                 };
             };
-            400: components["responses"]["NearestBadBody"];
+            400: components["responses"]["RowsBadBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["NotWritable"];
             405: components["responses"]["RowsMethodNotAllowed"];
             406: components["responses"]["NotAcceptable"];
-            408: components["responses"]["BodyTimeout"];
+            408: components["responses"]["RowsBodyTimeout"];
             409: components["responses"]["KeyReused"];
-            413: components["responses"]["BodyTooLarge"];
+            413: components["responses"]["RowsBodyTooLarge"];
             414: components["responses"]["UriTooLong"];
-            415: components["responses"]["UnsupportedMediaType"];
+            415: components["responses"]["RowsUnsupportedMediaType"];
             422: components["responses"]["BadRows"];
             429: components["responses"]["OverLimit"];
             431: components["responses"]["HeadersTooLarge"];
@@ -3922,7 +4059,7 @@ export interface operations {
             431: components["responses"]["HeadersTooLarge"];
             501: components["responses"]["UnknownTransferCoding"];
             503: components["responses"]["PositionNotReached"];
-            504: components["responses"]["DeadlinePassed"];
+            504: components["responses"]["RowsDeadlinePassed"];
         };
     };
     deleteRow: {
@@ -3951,22 +4088,66 @@ export interface operations {
                     "application/json": components["schemas"]["ChangeAnswer"];
                 };
             };
-            400: components["responses"]["NearestBadBody"];
+            400: components["responses"]["RowsBadBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["NotWritable"];
             405: components["responses"]["RowsMethodNotAllowed"];
             406: components["responses"]["NotAcceptable"];
-            408: components["responses"]["BodyTimeout"];
+            408: components["responses"]["RowsBodyTimeout"];
             409: components["responses"]["KeyReused"];
-            413: components["responses"]["BodyTooLarge"];
+            413: components["responses"]["RowsBodyTooLarge"];
             414: components["responses"]["UriTooLong"];
-            415: components["responses"]["UnsupportedMediaType"];
+            415: components["responses"]["RowsUnsupportedMediaType"];
             422: components["responses"]["BadRows"];
             429: components["responses"]["OverLimit"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["NotWritten"];
             501: components["responses"]["UnknownTransferCoding"];
             504: components["responses"]["ChangeDeadlinePassed"];
+            507: components["responses"]["NoSpace"];
+        };
+    };
+    postFold: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is folded, or nothing was changed since the last time. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FoldAnswer"];
+                };
+            };
+            /** @description It takes longer than this request may, and goes on. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FoldAnswer"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["TableRefused"];
+            404: components["responses"]["NoSuchModel"];
+            405: components["responses"]["RowsMethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["FoldInProgress"];
+            414: components["responses"]["UriTooLong"];
+            422: components["responses"]["NoParameters"];
+            429: components["responses"]["OverLimit"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["NotWritten"];
+            501: components["responses"]["UnknownTransferCoding"];
+            504: components["responses"]["RowsDeadlinePassed"];
             507: components["responses"]["NoSpace"];
         };
     };
@@ -4061,7 +4242,7 @@ export interface operations {
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["NotWritten"];
             501: components["responses"]["UnknownTransferCoding"];
-            504: components["responses"]["DeadlinePassed"];
+            504: components["responses"]["RowsDeadlinePassed"];
         };
     };
     getModels: {
@@ -4130,22 +4311,22 @@ export interface operations {
                     "application/json": components["schemas"]["Model"];
                 };
             };
-            400: components["responses"]["NearestBadBody"];
+            400: components["responses"]["RowsBadBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["TableRefused"];
             405: components["responses"]["RowsMethodNotAllowed"];
             406: components["responses"]["NotAcceptable"];
-            408: components["responses"]["BodyTimeout"];
+            408: components["responses"]["RowsBodyTimeout"];
             409: components["responses"]["ModelExists"];
-            413: components["responses"]["BodyTooLarge"];
+            413: components["responses"]["RowsBodyTooLarge"];
             414: components["responses"]["UriTooLong"];
-            415: components["responses"]["UnsupportedMediaType"];
+            415: components["responses"]["RowsUnsupportedMediaType"];
             422: components["responses"]["WrongTable"];
             429: components["responses"]["OverLimit"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["NotWritten"];
             501: components["responses"]["UnknownTransferCoding"];
-            504: components["responses"]["DeadlinePassed"];
+            504: components["responses"]["RowsDeadlinePassed"];
         };
     };
     getVersion: {
