@@ -164,6 +164,9 @@ fn a_key_of_a_change_is_good_for_one_change() {
     let other = json!({"rows": [row("y", [1.0; 3])]});
     assert_eq!(code(&change("k", &other)), is(409, "idempotency_key_reused"));
     assert_eq!(code(&change(&"k".repeat(256), &other)), is(422, "invalid_value"));
+    let headers = [("Content-Type", "application/json"), ("Idempotency-Key", "f")];
+    let filtered = service.send("POST", b"/rows/delete", &headers, br#"{"filter": "n = 1"}"#);
+    assert_eq!(code(&filtered), is(422, "invalid_request"));
     drop(service);
     let service = serve(&folder, &[]);
     let headers = [("Content-Type", "application/json"), ("Idempotency-Key", "k")];
@@ -235,7 +238,7 @@ fn pages_are_of_one_position_while_rows_change() {
     let (_scratch, folder) = tables(ROWS);
     let service = serve(&folder, &[]);
     let many: Vec<Value> =
-        (0..250).map(|n| row(&format!("k{n}"), [1.0, f64::from(n), 1.0])).collect();
+        (0..250).map(|n| marked(&format!("k{n}"), [1.0, f64::from(n), 1.0], 2)).collect();
     put(&service, &many);
     let first = service.get("/rows?limit=100&with_vectors=false").json();
     let deleted = done(&service.post("/rows/delete", &json!({"filter": "n = 2"})));
@@ -573,6 +576,19 @@ fn tables_are_made_filled_deleted_and_made_again() {
     assert_eq!(names.len(), 1, "{names:?}");
     let service = serve(scratch.path(), &[]);
     assert_eq!(service.get("/models").json()["models"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn an_attribute_may_have_the_name_of_an_option() {
+    let scratch = tempfile::tempdir().unwrap();
+    let service = serve(scratch.path(), &[]);
+    let table = json!({"name": "t", "dim": 1, "attributes": {"timeout_ms": "integer"}});
+    assert_eq!(service.post("/models", &table).status, 201);
+    let rows: Vec<Value> = (0..20_000)
+        .map(|n| json!({"key": format!("k{n}"), "vector": [n], "attributes": {"timeout_ms": 1}}))
+        .collect();
+    assert_eq!(put(&service, &rows)["inserted"], 20_000);
+    assert_eq!(service.get("/count?filter=timeout_ms+=+1").json()["count"], 20_000);
 }
 
 #[test]

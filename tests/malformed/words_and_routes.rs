@@ -143,6 +143,7 @@ pub(crate) fn routes_and_methods() -> Vec<Case> {
     };
     let both: &[_] = &["GET", "HEAD", "POST"];
     let reading: &[_] = &["GET", "HEAD"];
+    let with_delete: &[_] = &["GET", "HEAD", "DELETE"];
     vec![
         nowhere("a path that does not exist", "/neighbours").detail("did you mean /nearest?"),
         nowhere("a path of others", "/v1/search").detail("did you mean /nearest?"),
@@ -177,8 +178,8 @@ pub(crate) fn routes_and_methods() -> Vec<Case> {
         method("GET of the odd one", "GET", "/odd-one-out").allow(&["POST"]),
         method("POST to the words", "POST", "/words").allow(reading),
         method("DELETE of a word", "DELETE", "/words/east").allow(reading),
-        method("POST to the model", "POST", "/model").allow(reading),
-        method("PUT of the model", "PUT", "/model").allow(reading),
+        method("POST to the model", "POST", "/model").allow(with_delete),
+        method("PUT of the model", "PUT", "/model").allow(with_delete),
         method("DELETE of the model", "DELETE", "/model").allow(reading),
         method("POST to liveness", "POST", "/health/live").allow(reading),
         method("POST to readiness", "POST", "/health/ready").allow(reading),

@@ -2772,7 +2772,7 @@ export interface components {
     parameters: {
         /** @description VERSION/POSITION, as the answer to a change has them: the answer is about the rows at this position or a later one. If they are not there within 2 seconds, the answer is 503. Every route of a model reads this header. */
         "Min-Position": string;
-        /** @description A text that no other change has. A change with the key of one that was done in the last 24 hours is not done again; 100,000 keys are kept. */
+        /** @description A text that no other change has. A change with the key of one that was done in the last 24 hours is not done again; 100,000 keys are kept. Not with `filter`. */
         "Idempotency-Key": string;
         /** @description Number of neighbours, in decimal digits. */
         K: components["schemas"]["K"];
@@ -3872,7 +3872,7 @@ export interface operations {
                 timeout_ms?: number;
             };
             header?: {
-                /** @description A text that no other change has. A change with the key of one that was done in the last 24 hours is not done again; 100,000 keys are kept. */
+                /** @description A text that no other change has. A change with the key of one that was done in the last 24 hours is not done again; 100,000 keys are kept. Not with `filter`. */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
                 /** @description Timeout of the request, in milliseconds. Decimal digits. */
                 "Request-Timeout-Ms"?: components["parameters"]["Request-Timeout-Ms"];
@@ -3931,7 +3931,7 @@ export interface operations {
                 key?: string;
             };
             header?: {
-                /** @description A text that no other change has. A change with the key of one that was done in the last 24 hours is not done again; 100,000 keys are kept. */
+                /** @description A text that no other change has. A change with the key of one that was done in the last 24 hours is not done again; 100,000 keys are kept. Not with `filter`. */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
                 /** @description Timeout of the request, in milliseconds. Decimal digits. */
                 "Request-Timeout-Ms"?: components["parameters"]["Request-Timeout-Ms"];
@@ -3977,7 +3977,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A text that no other change has. A change with the key of one that was done in the last 24 hours is not done again; 100,000 keys are kept. */
+                /** @description A text that no other change has. A change with the key of one that was done in the last 24 hours is not done again; 100,000 keys are kept. Not with `filter`. */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
                 /** @description Timeout of the request, in milliseconds. Decimal digits. */
                 "Request-Timeout-Ms"?: components["parameters"]["Request-Timeout-Ms"];
@@ -4066,7 +4066,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A text that no other change has. A change with the key of one that was done in the last 24 hours is not done again; 100,000 keys are kept. */
+                /** @description A text that no other change has. A change with the key of one that was done in the last 24 hours is not done again; 100,000 keys are kept. Not with `filter`. */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
                 /** @description Timeout of the request, in milliseconds. Decimal digits. */
                 "Request-Timeout-Ms"?: components["parameters"]["Request-Timeout-Ms"];
@@ -4093,11 +4093,8 @@ export interface operations {
             403: components["responses"]["NotWritable"];
             405: components["responses"]["RowsMethodNotAllowed"];
             406: components["responses"]["NotAcceptable"];
-            408: components["responses"]["RowsBodyTimeout"];
             409: components["responses"]["KeyReused"];
-            413: components["responses"]["RowsBodyTooLarge"];
             414: components["responses"]["UriTooLong"];
-            415: components["responses"]["RowsUnsupportedMediaType"];
             422: components["responses"]["BadRows"];
             429: components["responses"]["OverLimit"];
             431: components["responses"]["HeadersTooLarge"];

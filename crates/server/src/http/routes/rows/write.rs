@@ -74,7 +74,8 @@ pub(in crate::http) fn post(call: Call, request: Request, _: &Arc<Reloader>) -> 
     Box::pin(async move {
         let (live, writer) = writable(&call, &request)?;
         let received = Received::receive(&call, request).await?;
-        let (cost, latest, same) = (received.cost(), received.latest(&call), call.clone());
+        // An attribute may be called `timeout_ms`, so the body is parsed before its own is known.
+        let (cost, latest, same) = (received.cost(), call.latest(), call.clone());
         let plan = move |cancellation: &Cancellation| {
             let received = received.whole()?;
             let planned = plan_put(&same, &live, &received, cancellation)?;
@@ -281,7 +282,12 @@ fn plan_delete(
             let is_wanted = || !cancellation.is_cancelled();
             let sets = call.sets.wanted_while(&is_wanted);
             let of_base = sets.of(&filter).map_err(kindred::Error::from)?;
-            let key = idempotency_key(&received.headers)?;
+            if idempotency_key(&received.headers)?.is_some() {
+                // The rows that meet it may be others when it is sent again.
+                let reason = "a change by `filter` can't have an Idempotency-Key; send it without, or \
+                              delete by `keys`";
+                return Err(ApiError::invalid_request(reason));
+            }
             let durability = Durability::from(options.durability);
             // The base of this table, whatever is folded meanwhile: the set is of its rows.
             let (same, live) = (call.clone(), live.clone());
@@ -298,7 +304,7 @@ fn plan_delete(
                 let mut batch = live.batch();
                 met.members(now.count()).for_each(|row| batch.delete(now.word(row)));
                 let batch = batch.finish().map_err(WriteError::Bad)?;
-                let ready = batch.map(|batch| live.ready(batch, durability, key.as_deref()));
+                let ready = batch.map(|batch| live.ready(batch, durability, None));
                 let ready = ready.transpose().map_err(WriteError::Change)?;
                 let bytes = ready.as_ref().map_or(0, ReadyBatch::bytes);
                 // Its keys are also collected, and each is looked at twice.
