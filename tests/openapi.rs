@@ -494,6 +494,8 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
     let tag = service.send("GET", b"/", &[page], b"").header("etag").unwrap().to_owned();
     check(&service, "GET", "/", &[page, ("If-None-Match", &tag)], b"");
     check(&service, "GET", "/words/king", &[("If-None-Match", &version)], b"");
+    check(&service, "GET", "/rows?limit=1", &[("If-None-Match", &version)], b"");
+    check(&service, "GET", "/rows/king", &[("If-None-Match", &version)], b"");
     let with_keys = Service::start_with_keys(&[]);
     for path in ["/admin/reload", "/admin/reload?a=b", "/admin/reload?a=%ff"] {
         check(&with_keys, "POST", path, &[], b"");

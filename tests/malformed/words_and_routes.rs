@@ -143,7 +143,7 @@ pub(crate) fn routes_and_methods() -> Vec<Case> {
     };
     let both: &[_] = &["GET", "HEAD", "POST"];
     let reading: &[_] = &["GET", "HEAD"];
-    let with_delete: &[_] = &["GET", "HEAD", "DELETE"];
+    let with_delete: &[_] = &["DELETE", "GET", "HEAD"];
     vec![
         nowhere("a path that does not exist", "/neighbours").detail("did you mean /nearest?"),
         nowhere("a path of others", "/v1/search").detail("did you mean /nearest?"),
