@@ -361,6 +361,7 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
         ("GET", "/rows?after=9-1", ""),
         ("GET", "/rows/king", ""),
         ("GET", "/rows/nobody", ""),
+        ("GET", "/rows?key=nobody", ""),
         ("GET", "/nearest?word=king", ""),
         ("GET", "/count?filter=n=1", ""),
         ("GET", "/words?prefix=k", ""),
@@ -521,16 +522,17 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
             || (of_tables && method != "GET" && is_of_tables(path))
             || (status == 504 && (method == "GET" || is_quick(path)))
     };
+    let mut unseen = Vec::new();
     for (method, path, operation) in contract.operations() {
         for status in operation["responses"].as_object().unwrap().keys() {
             let status: u16 = status.parse().unwrap();
             let statuses = &seen[&(method.clone(), path.to_owned())];
-            assert!(
-                statuses.contains(&status) || elsewhere(&method, path, status),
-                "{method} {path} {status}"
-            );
+            if !statuses.contains(&status) && !elsewhere(&method, path, status) {
+                unseen.push(format!("{method} {path} {status}"));
+            }
         }
     }
+    assert!(unseen.is_empty(), "{unseen:?}");
 }
 
 #[test]
