@@ -216,7 +216,7 @@ def test_the_ingress_has_all_routes_but_those_for_operators():
     assert {path["path"]: path["pathType"] for path in paths}["/"] == "Exact"
     routes = re.findall(r"^  (/\S*):$", (TOP / "openapi.yaml").read_text(), re.M)
     firsts = {"/" + route.split("/")[1] for route in routes}
-    assert firsts - found == {"/metrics", "/admin", "/health"}
+    assert firsts - found == {"/metrics", "/admin", "/health", "/fold"}
     # The explorer's files are not part of the API.
     assert found - firsts <= {"/docs", "/openapi.yaml", "/explorer", "/"}
 

@@ -188,6 +188,15 @@ const NOT_ASKED = {
   getDocsElsewhere: "for browsers",
   getDocsFile: "for browsers",
   getOpenApi: "for programs that make clients",
+  getRows: "tables are filled by other programs; `fetch` with the types of this package does it",
+  getRow: "as before",
+  postRows: "as before",
+  postRowsDelete: "as before",
+  deleteRows: "as before",
+  deleteRow: "as before",
+  postModels: "as before",
+  deleteModel: "as before",
+  postFold: "as before",
 };
 
 test("every operation of openapi.yaml has a method, or a reason", () => {
