@@ -144,6 +144,9 @@ fn bad_rows_are_named_and_nothing_is_kept_unless_they_are_to_be_skipped() {
     ] {
         assert_eq!(service.post(path, &body).status, 422, "{path} {:.100}", body.to_string());
     }
+    let both = br#"{"keys": ["b"]}"#;
+    let json = [("Content-Type", "application/json")];
+    assert_eq!(service.send("DELETE", b"/rows?key=a", &json, both).status, 422);
     assert_eq!(service.get("/model").json()["position"], 1);
 }
 

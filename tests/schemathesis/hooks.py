@@ -62,6 +62,8 @@ def before_call(context, case, kwargs):
     for fields in (case.body, case.query):
         if case.path in HEADS and isinstance(fields, dict):
             known(fields, HEADS[case.path])
+    if case.path.startswith("/rows") and isinstance(case.body, dict):
+        fitting(case)
 
 
 @schemathesis.hook
@@ -96,6 +98,21 @@ def known(body, head):
             body[field] = change(body[field])
     if isinstance(body.get("texts"), list):
         body["texts"] = [known_text(text) for text in body["texts"]]
+
+
+def fitting(case):
+    """Changes of rows that fit a table with rows of one component and the attribute `n`, in the place of most."""
+    rows = case.body.get("rows")
+    if is_list_of(dict, rows) and chosen(str(rows)):
+        case.query = {}
+        case.body["rows"] = [
+            {**row, "key": f"k{index}", "vector": [index / 4], "attributes": {"n": index}} for index, row in enumerate(rows)
+        ]
+        for row in case.body["rows"]:
+            row.pop("bias", None)
+    if isinstance(case.body.get("filter"), str) and chosen(case.body["filter"]):
+        case.body["filter"] = "n > 1"
+        case.body.pop("keys", None)
 
 
 def known_text(text):

@@ -3927,7 +3927,7 @@ export interface operations {
     deleteRows: {
         parameters: {
             query?: {
-                /** @description The key of the row. Given once; without it, a body is needed. */
+                /** @description The key of the row. Given once, and without a body; otherwise a body is needed. */
                 key?: string;
             };
             header?: {

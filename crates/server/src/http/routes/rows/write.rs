@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use axum::body::HttpBody as _;
 use axum::extract::Request;
 use axum::http::HeaderMap;
 use kindred::contract::RowSet;
@@ -23,6 +24,7 @@ use crate::http::parse::arrays::Array;
 use crate::http::parse::body::Received;
 use crate::http::parse::multipart::RowParts;
 use crate::http::parse::negotiation;
+use crate::http::parse::not_exactly_one;
 use crate::http::parse::rows::{
     self as parse, ChangeOptions, DeleteBody, OnError, RowsBody, Which,
 };
@@ -101,6 +103,9 @@ pub(in crate::http) fn delete(call: Call, request: Request, _: &Arc<Reloader>) -
     Box::pin(async move {
         let (live, writer) = writable(&call, &request)?;
         match parse::key(request.uri().query().unwrap_or_default())? {
+            Some(_) if !request.body().is_end_stream() => {
+                Err(not_exactly_one("the parameter `key` and a body"))
+            }
             Some(key) => delete_one(&call, &live, &writer, request, key).await,
             None => delete_those_of_body(&call, &live, &writer, request).await,
         }
