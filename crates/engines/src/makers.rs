@@ -27,7 +27,7 @@ pub struct Makers {
     pub placed: Option<Placed>,
 }
 
-/// What makes the engines for a model, each of which will also have passed its [`self_check`]. A
+/// The makers of the engines for a model, each of which will also have passed its [`self_check`]. A
 /// model without rows gets an engine of the CPU, whatever was asked for.
 /// `replaces` is where the model is that this one replaces on the same GPUs: its memory counts as
 /// free.

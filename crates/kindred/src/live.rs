@@ -155,14 +155,6 @@ impl Live {
         self.changes.ready(batch, durability, idempotency_key)
     }
 
-    /// Commits several batches with one sync: see [`Changes::commit_all`]. It blocks the thread.
-    ///
-    /// # Errors
-    /// Each batch has its own outcome.
-    pub fn commit_all(&self, batches: Vec<ReadyBatch>) -> Vec<Result<Committed, ChangeError>> {
-        self.changes.commit_all(batches)
-    }
-
     /// The rows as they are now: with every batch that was acknowledged before the call.
     pub fn now(&self) -> Arc<AtPosition> {
         let snapshot = self.generation.snapshot();

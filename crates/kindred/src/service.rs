@@ -24,7 +24,7 @@ use crate::engines::{self, EngineStartError, HadGpu, Makers, Wanted};
 use crate::filter::FilterSets;
 use crate::live::Live;
 use crate::placement::Placed;
-use crate::question::{Checked, MAX_RANKED, prepare, prepare_rank};
+use crate::question::{Checked, MAX_RANKED, meeting, prepare, prepare_rank};
 use crate::queue::{self, DeviceThreads, QueueHandle, QueueStatistics, Until};
 use crate::rows::{AtPosition, Rows};
 use crate::search::{Search, SearchResult};
@@ -283,7 +283,7 @@ impl Kindred {
     /// # Errors
     /// [`Error::InvalidFilter`].
     pub fn count(&self, filter: &str) -> Result<usize, Error> {
-        Ok(self.held().rows().meeting(filter, self.sets().of(filter)?)?.len())
+        Ok(meeting(self.held().rows(), self.sets(), filter)?.len())
     }
 
     /// The engine's name and what it runs on.

@@ -28,7 +28,7 @@ pub struct CreateArguments {
     /// Components of a vector
     #[arg(long, value_name = "N", value_parser = whole::<usize>(1, MAX_DIM as u64))]
     pub dim: usize,
-    /// How two vectors become a score
+    /// Formula of the score of two vectors
     #[arg(long, default_value = Metric::Cosine.name(), value_parser = one_of(Metric::ALL, Metric::name))]
     pub metric: Metric,
     /// An attribute that rows may have, and its type; may be repeated

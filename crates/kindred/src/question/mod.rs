@@ -25,7 +25,7 @@ pub use formula::{Formula, MAX_FACTORS};
 pub use look_up::unknown_words;
 pub(crate) use pick::Next;
 pub use pick::Pick;
-pub use prepare::{Checked, Common, Notes, Prepared, prepare};
+pub use prepare::{Checked, Common, Notes, Prepared, meeting, prepare};
 pub use rank::{MAX_RANKED, prepare_rank};
 pub use target::{Target, WordWithWeight};
 pub use text::{MAX_TEXT_WORDS, TEXT_MUST_BE};

@@ -417,8 +417,11 @@ fn columns(model: &dyn Rows, wanted: WithAttributes) -> Result<Option<Arc<[usize
     Ok(Some(columns.into()))
 }
 
-/// The rows that meet a filter.
-fn meeting<'a>(
+/// The rows that meet a filter, whose part in the base is one of these sets, or made.
+///
+/// # Errors
+/// [`Error::InvalidFilter`]; [`Error::NotAnswered`] if the set was not wanted any more.
+pub fn meeting<'a>(
     model: &dyn Rows,
     sets: impl Into<SetsWhile<'a>>,
     filter: &str,
@@ -426,7 +429,7 @@ fn meeting<'a>(
     Ok(model.meeting(filter, sets.into().of(filter)?)?)
 }
 
-/// How many rows there are before the number that a limit is. One above `u32::MAX` means all rows.
+/// Number of rows before the row whose number is the limit. One above `u32::MAX` means all rows.
 fn rows_before(model: &dyn Rows, limit: u64) -> u32 {
     match u32::try_from(limit) {
         // Nothing is behind the last row: the limit itself stays, as it was given.

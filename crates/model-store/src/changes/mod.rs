@@ -91,7 +91,7 @@ use state::Prepared;
 use storage::{Disk, Storage};
 use writer::{Writer, take_lock};
 
-/// How long old files stay after a fold, unless something else is said.
+/// Time that old files stay after a fold, unless something else is said.
 pub const KEEP_OLD: Duration = Duration::from_secs(60 * 60);
 /// Batches of a group are written together up to this size, in bytes.
 pub const MAX_GROUP_BYTES: usize = 32 << 20;
@@ -113,7 +113,7 @@ pub struct ChangeOptions {
     pub access: Access,
     /// A log of at least this size, in bytes, is full: it never changes again.
     pub max_log_bytes: u64,
-    /// How long the files of a base and of logs stay after a fold, but no longer than to the next
+    /// Time that the files of a base and of logs stay after a fold, but no longer than to the next
     /// one, for those who copy the folder meanwhile. A copy that takes longer is refused when it is opened, or has an earlier position.
     pub keep_old: Duration,
 }

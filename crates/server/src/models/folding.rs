@@ -20,7 +20,7 @@ use super::reload::Reloader;
 use super::{ServedModel, Writer};
 use crate::config::{Config, ModelSource};
 
-/// How often it is looked whether tables are to be folded.
+/// Interval of the checks whether tables are to be folded.
 const EVERY: Duration = Duration::from_secs(5);
 /// Fewer changed rows are not folded because of their number: a search of them costs little.
 const MIN_CHANGED_ROWS: usize = 1000;
@@ -121,7 +121,7 @@ impl Reloader {
     }
 }
 
-/// What is known of a table between two looks.
+/// The state of a table between two checks.
 #[derive(Debug, Default)]
 struct Seen {
     /// Since when it has changes.

@@ -8,7 +8,7 @@ use kindred::rows::AtPosition;
 
 /// Maximum number of positions of a table that are kept.
 const MAX_PINS: usize = 64;
-/// How long a position is kept after its last page.
+/// A position is kept this long after its last page.
 const KEPT: Duration = Duration::from_secs(300);
 
 /// The last positions of a table of which a page was read. They share their rows; what each has for

@@ -18,7 +18,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
-use std::{fmt, io, mem, thread};
+use std::{fmt, io, thread};
 
 use kindred::live::changes::{
     BadRows, ChangeError, Changes, Committed, MAX_GROUP_BYTES, ReadyBatch,
@@ -294,7 +294,7 @@ fn commit(changes: &Changes, group: Vec<Begun>) -> Option<(u64, Duration)> {
         }
     }
     // Nobody is told if it panics.
-    let committed = catch_unwind(AssertUnwindSafe(|| changes.commit_all(mem::take(&mut batches))));
+    let committed = catch_unwind(AssertUnwindSafe(|| changes.commit_all(batches)));
     for (reply, outcome) in replies.into_iter().zip(committed.unwrap_or_default()) {
         let _ = reply.send(outcome.map(Some).map_err(WriteError::Change));
     }

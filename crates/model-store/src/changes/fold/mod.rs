@@ -58,7 +58,7 @@ pub struct FoldProgress {
 /// Called several times a second; a break stops the fold, of which nothing is left then.
 pub type OnFold<'a> = &'a mut dyn FnMut(FoldProgress) -> ControlFlow<()>;
 
-/// What is folded: the rows at a position whose batches are all on disk.
+/// The rows to fold: those at a position whose batches are all on disk.
 pub(crate) struct Folding {
     pub(crate) base: Arc<ModelStore>,
     pub(crate) snapshot: Snapshot,

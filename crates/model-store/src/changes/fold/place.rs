@@ -58,7 +58,7 @@ pub(super) fn give_up(root: &dyn Root, unfinished: &str, name: &str) {
 pub(crate) fn remove_old(storage: &dyn Storage, base: &ModelStore, keep: Duration) -> bool {
     let root = storage.root();
     let Ok(names) = root.list() else { return false };
-    // What a fold has left that did not come to its end.
+    // Remains of a fold that did not end.
     for name in &names {
         let is_unfinished = name.ends_with(UNFINISHED) && is_base_or_unfinished(name);
         if is_unfinished || name == NEW_POINTER_FILE {

@@ -32,7 +32,7 @@ use crate::{ModelError, ModelStore};
 /// Bytes of a tensor that are copied together.
 const PIECE: usize = 4 << 20;
 
-/// What a new base is made of.
+/// The sources of a new base.
 pub(super) struct Source<'a> {
     pub(super) base: &'a ModelStore,
     pub(super) snapshot: &'a Snapshot,

@@ -27,11 +27,11 @@ const PREFIX: &str = "kindred_";
 pub struct Caller {
     /// The owner's name in the keys file.
     pub name: Arc<str>,
-    /// What the key is good for.
+    /// Its rights.
     pub rights: Rights,
 }
 
-/// What a key is good for. Each has the rights of those before it.
+/// The rights of a key. Each has those of the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Rights {
     /// To ask.

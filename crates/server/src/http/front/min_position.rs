@@ -9,7 +9,7 @@ use crate::http::ApiError;
 use crate::http::parse::invalid;
 use crate::models::Call;
 
-/// How long a request waits for a position.
+/// Maximum time that a request waits for a position.
 const LONGEST: Duration = Duration::from_secs(2);
 
 /// The same request, about rows at this position or at a later one, once they are there.
@@ -17,9 +17,6 @@ const LONGEST: Duration = Duration::from_secs(2);
 /// # Errors
 /// If they are not soon, or the model has another version.
 pub(super) async fn reached(call: Call, wanted: &HeaderValue) -> Result<Call, ApiError> {
-    if !call.has_model() {
-        return Ok(call);
-    }
     let text = String::from_utf8_lossy(wanted.as_bytes());
     let (version, position) = parse(&text).ok_or_else(|| {
         invalid("Min-Position").with_found(Some(kindred::text::cut(text.to_string())))

@@ -347,11 +347,11 @@ impl Connection {
                         return seen.beside(ApiError::NoModels.into_response());
                     }
                     call.log_model();
-                }
-                if let Some(wanted) = headers.get(MIN_POSITION) {
-                    match Box::pin(min_position::reached(call, wanted)).await {
-                        Ok(reached) => call = reached,
-                        Err(error) => return seen.beside(error.into_response()),
+                    if let Some(wanted) = headers.get(MIN_POSITION) {
+                        match Box::pin(min_position::reached(call, wanted)).await {
+                            Ok(reached) => call = reached,
+                            Err(error) => return seen.beside(error.into_response()),
+                        }
                     }
                 }
                 match way {

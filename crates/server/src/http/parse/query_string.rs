@@ -7,6 +7,8 @@ use kindred::question::WordWithWeight;
 use kindred::text::cut;
 use kindred::{Error, Method, Options, Unknown, WithAttributes, expression, with_options};
 use percent_encoding::percent_decode;
+use serde::de::value::Error as ValueError;
+use serde::de::{DeserializeOwned, IntoDeserializer as _};
 
 use super::bodies::Parts;
 use super::targets::{RawTarget, WeightedWord};
@@ -237,6 +239,19 @@ impl<'a> Parameters<'a> {
     ) -> Result<Option<T>, ApiError> {
         let wrong = |value: &str| invalid(name).with_found(found::of_parameter(value));
         self.take_one(name)?.map(|value| value.parse().map_err(|_| wrong(&value))).transpose()
+    }
+
+    /// The same of a value that is one of some names, as it is in JSON.
+    pub(super) fn take_named<T: DeserializeOwned>(
+        &mut self,
+        name: &str,
+    ) -> Result<Option<T>, ApiError> {
+        let wrong = |value: &str| invalid(name).with_found(found::of_parameter(value));
+        let named = |value: String| {
+            let read = T::deserialize(value.as_str().into_deserializer());
+            read.map_err(|_: ValueError| wrong(&value))
+        };
+        self.take_one(name)?.map(named).transpose()
     }
 
     fn options_of_nearest(&mut self) -> Result<Options, ApiError> {

@@ -19,7 +19,7 @@ pub(in crate::http) const MAX_LISTED_ROWS: usize = 1000;
 /// Number of rows that are listed by default.
 const DEFAULT_LISTED_ROWS: usize = 100;
 
-/// What becomes of a batch with bad rows.
+/// The fate of a batch with bad rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(in crate::http) enum OnError {
@@ -30,18 +30,6 @@ pub(in crate::http) enum OnError {
     Skip,
 }
 
-impl FromStr for OnError {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        match text {
-            "refuse" => Ok(Self::Refuse),
-            "skip" => Ok(Self::Skip),
-            _ => Err(()),
-        }
-    }
-}
-
 /// [`Durability`] by its name in requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -49,18 +37,6 @@ pub(in crate::http) enum NamedDurability {
     #[default]
     Synced,
     None,
-}
-
-impl FromStr for NamedDurability {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        match text {
-            "synced" => Ok(Self::Synced),
-            "none" => Ok(Self::None),
-            _ => Err(()),
-        }
-    }
 }
 
 impl From<NamedDurability> for Durability {
@@ -134,8 +110,8 @@ pub(in crate::http) fn lines(text: &str) -> Result<Vec<&str>, ApiError> {
 /// The parameters of a `POST /rows` whose body is JSON lines.
 pub(in crate::http) fn options(query: &str) -> Result<ChangeOptions, ApiError> {
     let mut parameters = Parameters::decode(query)?;
-    let on_error: Option<OnError> = parameters.take_parsed("on_error")?;
-    let durability: Option<NamedDurability> = parameters.take_parsed("durability")?;
+    let on_error: Option<OnError> = parameters.take_named("on_error")?;
+    let durability: Option<NamedDurability> = parameters.take_named("durability")?;
     let timeout_ms = parameters.take_parsed("timeout_ms")?;
     parameters.only(&["on_error", "durability", "timeout_ms"])?;
     Ok(ChangeOptions {
@@ -181,7 +157,7 @@ impl DeleteBody {
     }
 }
 
-/// What a `GET /rows` asks for.
+/// The rows of a `GET /rows`.
 pub(in crate::http) enum RowsRequest {
     /// The row of a key.
     Key(String),

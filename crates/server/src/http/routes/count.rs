@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
+use kindred::question::meeting;
 use serde::Serialize;
 
 use super::search::{Timed, of_filter};
@@ -46,8 +47,7 @@ async fn counted(call: &Call, filter: String, deadline: Instant) -> Result<usize
 
 fn count_of(call: &Call, filter: &str, cancellation: &Cancellation) -> Result<usize, ApiError> {
     let is_wanted = || !cancellation.is_cancelled();
-    let set = call.sets.wanted_while(&is_wanted).of(filter).map_err(kindred::Error::from)?;
-    Ok(call.rows().meeting(filter, set).map_err(kindred::Error::from)?.len())
+    Ok(meeting(call.rows(), call.sets.wanted_while(&is_wanted), filter)?.len())
 }
 
 /// `POST /count`

@@ -44,7 +44,7 @@ pub(super) fn post(call: Call, request: Request, reloader: &Arc<Reloader>) -> An
     })
 }
 
-/// How long before its deadline a request is told that its fold goes on.
+/// A request is told this long before its deadline that its fold goes on.
 const BEFORE: Duration = Duration::from_millis(100);
 
 /// `POST /fold`, of the default model, and `POST /models/NAME/fold`

@@ -3,6 +3,7 @@
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use kindred::contract::{Row, RowSet};
+use kindred::question::meeting;
 use kindred::rows::write_row;
 use scheduler::account::Reservation;
 
@@ -125,9 +126,7 @@ fn write_page(
         None => rows.live(),
         Some(filter) => {
             let is_wanted = || !cancellation.is_cancelled();
-            let of_base = call.sets.wanted_while(&is_wanted).of(filter);
-            let of_base = of_base.map_err(kindred::Error::from)?;
-            RowSet::of(rows.meeting(filter, of_base).map_err(kindred::Error::from)?)
+            RowSet::of(meeting(rows, call.sets.wanted_while(&is_wanted), filter)?)
         }
     };
     let from = rows.row_from(page.from);

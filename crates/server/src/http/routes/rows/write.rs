@@ -282,17 +282,17 @@ fn plan_delete(
             planned(call, live, batch, &received.headers, options, deadline)
         }
         Which::Filter(filter) => {
-            let cancellation = cancellation.at_most(deadline);
-            // The set of the base is made here, so that other batches do not wait for it.
-            let is_wanted = || !cancellation.is_cancelled();
-            let sets = call.sets.wanted_while(&is_wanted);
-            let of_base = sets.of(&filter).map_err(kindred::Error::from)?;
             if idempotency_key(&received.headers)?.is_some() {
                 // The rows that meet it may be others when it is sent again.
                 let reason = "a change by `filter` can't have an Idempotency-Key; send it without, or \
                               delete by `keys`";
                 return Err(ApiError::invalid_request(reason));
             }
+            let cancellation = cancellation.at_most(deadline);
+            // The set of the base is made here, so that other batches do not wait for it.
+            let is_wanted = || !cancellation.is_cancelled();
+            let sets = call.sets.wanted_while(&is_wanted);
+            let of_base = sets.of(&filter).map_err(kindred::Error::from)?;
             let durability = Durability::from(options.durability);
             // The base of this table, whatever is folded meanwhile: the set is of its rows.
             let (same, live) = (call.clone(), live.clone());
@@ -326,8 +326,8 @@ fn plan_delete(
 /// Commits a batch, and answers what it did.
 async fn commit(call: &Call, writer: &Writer, planned: Planned) -> Timed {
     let Planned { write, skipped, deadline } = planned;
-    let size = skipped.iter().map(|row| Size::of_text(row.key.len() + row.reason.len())).sum();
-    let size: Size = size;
+    let size: Size =
+        skipped.iter().map(|row| Size::of_text(row.key.len() + row.reason.len())).sum();
     let room = size.room(call)?;
     let committed = match write {
         Some(write) => writer.write(&call.account, deadline, write).await?,
