@@ -58,51 +58,42 @@ extern "C" __global__ void row_peaks(const RowPeaksParams params) {
     }
 }
 
-// Quantises one tile. Grid: (tiles). Dynamic shared memory: [lift.dim] float64 and [CHUNK4 *
-// ceil(lift.dim / CHUNK4)] bytes.
-extern "C" __global__ void quantise_rows(const QuantiseRowsParams params) {
-    static_assert(CHUNK8 == CHUNK_BYTES && CHUNK4 == 2 * CHUNK_BYTES, "8 and 4 bits a component");
-    const TableView& table = params.table;
-    const int dim = params.lift.dim;
-    extern __shared__ double values[];
-    unsigned char* const levels = reinterpret_cast<unsigned char*>(values + dim);
-    __shared__ double space[32];
-    __shared__ float peak_space[32];
-    const uint32_t* const here = params.slot_rows + static_cast<size_t>(blockIdx.x) * TILE_ROWS;
-    const int chunks8 = (dim + CHUNK8 - 1) / CHUNK8, chunks4 = (dim + CHUNK4 - 1) / CHUNK4;
-    uint8_t* const tile8 = params.tiles8 + static_cast<size_t>(blockIdx.x) * chunks8 * TILE_ROWS * CHUNK_BYTES;
-    uint8_t* const tile4 = params.tiles4 + static_cast<size_t>(blockIdx.x) * chunks4 * TILE_ROWS * CHUNK_BYTES;
-    const auto larger = [](float a, float b) { return fmaxf(a, b); };
-    const auto sum = [](double a, double b) { return a + b; };
+// The lengths of what rounding a row left, in 8 and in 4 bits.
+struct Residuals {
+    double of8, of4;
+};
 
-    float peak = 0.0f;
-    bool full = true;
-    for (int i = threadIdx.x; i < TILE_ROWS; i += blockDim.x) {
-        const uint32_t row = here[i];
-        if (row == NOT_A_ROW) full = false;
-        else peak = fmaxf(peak, params.peaks[row]);
-    }
-    peak = block_combine(peak, peak_space, larger);
-    full = __syncthreads_and(full);
-    const float step = step_for(peak);
-    const double step4 = STEP4 / sqrt(static_cast<double>(dim));
-    double residual8 = 0.0, residual4 = 0.0;
+// Rounds a row, or an empty slot, into its place in a tile. Called by all threads of a block.
+struct Rounder {
+    const QuantiseRowsParams& params;
+    double* values;  // [dim], shared
+    unsigned char* levels;  // [CHUNK4 * chunks4], shared
+    double (&space)[32];  // shared
+    int dim, chunks8, chunks4;
 
-    for (int j = 0; j < TILE_ROWS; j++) {
-        const uint32_t row = here[j];
+    __device__ Rounder(const QuantiseRowsParams& params, double* memory, double (&space)[32])
+        : params(params), values(memory), levels(reinterpret_cast<unsigned char*>(memory + params.lift.dim)), space(space), dim(params.lift.dim),
+          chunks8((dim + CHUNK8 - 1) / CHUNK8), chunks4((dim + CHUNK4 - 1) / CHUNK4) {}
+
+    __device__ Residuals round(uint32_t tile, int place, uint32_t row, float step) {
+        const auto sum = [](double a, double b) { return a + b; };
+        const double step4 = STEP4 / sqrt(static_cast<double>(dim));
+        uint8_t* const tile8 = params.tiles8 + static_cast<size_t>(tile) * chunks8 * TILE_ROWS * CHUNK_BYTES;
+        uint8_t* const tile4 = params.tiles4 + static_cast<size_t>(tile) * chunks4 * TILE_ROWS * CHUNK_BYTES;
         const bool there = row != NOT_A_ROW;
-        if (there) lifted_row(table, params.lift, row, values);
+        Residuals residuals = {0.0, 0.0};
+        if (there) lifted_row(params.table, params.lift, row, values);
         double square8 = 0.0, square4 = 0.0;
         for (int i = threadIdx.x; i < chunks8 * CHUNK8; i += blockDim.x) {
             const double y = there && i < dim ? values[i] : 0.0;
             const int n = max(-127, min(127, __double2int_rn(y / step)));
             const double rest = y - static_cast<double>(n) * step;
             square8 += rest * rest;
-            tile8[(i / CHUNK8) * (TILE_ROWS * CHUNK_BYTES) + j * CHUNK_BYTES + i % CHUNK8] = static_cast<uint8_t>(static_cast<int8_t>(n));
+            tile8[(i / CHUNK8) * (TILE_ROWS * CHUNK_BYTES) + place * CHUNK_BYTES + i % CHUNK8] = static_cast<uint8_t>(static_cast<int8_t>(n));
         }
         square8 = block_combine(square8, space, sum);
-        if (there) residual8 = fmax(residual8, sqrt(square8));
-        if (params.tiles4 == nullptr) continue;
+        if (there) residuals.of8 = sqrt(square8);
+        if (params.tiles4 == nullptr) return residuals;
         for (int i = threadIdx.x; i < chunks4 * CHUNK4; i += blockDim.x) {
             int n = 0;
             if (there && i < dim) {
@@ -113,21 +104,94 @@ extern "C" __global__ void quantise_rows(const QuantiseRowsParams params) {
             levels[i] = static_cast<unsigned char>(n);
         }
         square4 = block_combine(square4, space, sum);
-        if (there) residual4 = fmax(residual4, sqrt(square4));
+        if (there) residuals.of4 = sqrt(square4);
         // Word w of the 4-bit table has components 8w to 8w + 7. The low halves of its four bytes
         // are the first four components, so that a mask and a shift give two words of bytes.
         for (int b = threadIdx.x; b < chunks4 * CHUNK_BYTES; b += blockDim.x) {
             const int first = 8 * (b / 4) + b % 4;
-            tile4[(b / CHUNK_BYTES) * (TILE_ROWS * CHUNK_BYTES) + j * CHUNK_BYTES + b % CHUNK_BYTES] =
+            tile4[(b / CHUNK_BYTES) * (TILE_ROWS * CHUNK_BYTES) + place * CHUNK_BYTES + b % CHUNK_BYTES] =
                 static_cast<uint8_t>(levels[first] | levels[first + 4] << 4);
         }
+        return residuals;
     }
-    if (threadIdx.x == 0) {
-        // 1e-9 more than covers the float64 roundings of rotation, quotient and sum
-        // (docs/certificate.md).
-        params.scales[blockIdx.x] = tile_scale(step, __double2float_ru(residual8 * (1.0 + 1e-9) + 1e-9), full);
-        if (params.tiles4 != nullptr) {
-            params.residuals4[blockIdx.x] = full ? __double2float_ru(residual4 * (1.0 + 1e-9) + 1e-9) : UNBOUNDED_RESIDUAL;
-        }
+};
+
+// The step of a tile, and whether it is full. Called by all threads of a block.
+__device__ float tile_step(const QuantiseRowsParams& params, uint32_t tile, float (&space)[32], bool& full) {
+    const uint32_t* const here = params.slot_rows + static_cast<size_t>(tile) * TILE_ROWS;
+    float peak = 0.0f;
+    full = true;
+    for (int i = threadIdx.x; i < TILE_ROWS; i += blockDim.x) {
+        const uint32_t row = here[i];
+        if (row == NOT_A_ROW) full = false;
+        else peak = fmaxf(peak, params.peaks[row]);
     }
+    peak = block_combine(peak, space, [](float a, float b) { return fmaxf(a, b); });
+    full = __syncthreads_and(full);
+    return step_for(peak);
+}
+
+// 1e-9 more than covers the float64 roundings of rotation, quotient and sum (docs/certificate.md).
+__device__ float rounded_up(double residual) { return __double2float_ru(residual * (1.0 + 1e-9) + 1e-9); }
+
+__device__ void write_scale(const QuantiseRowsParams& params, uint32_t tile, float step, Residuals most, bool full) {
+    params.scales[tile] = tile_scale(step, rounded_up(most.of8), full);
+    if (params.tiles4 != nullptr) params.residuals4[tile] = full ? rounded_up(most.of4) : UNBOUNDED_RESIDUAL;
+}
+
+// Quantises one tile. Grid: (tiles). Dynamic shared memory: [lift.dim] float64 and [CHUNK4 *
+// ceil(lift.dim / CHUNK4)] bytes.
+extern "C" __global__ void quantise_rows(const QuantiseRowsParams params) {
+    static_assert(CHUNK8 == CHUNK_BYTES && CHUNK4 == 2 * CHUNK_BYTES, "8 and 4 bits a component");
+    extern __shared__ double memory[];
+    __shared__ double space[32];
+    __shared__ float peak_space[32];
+    bool full;
+    const float step = tile_step(params, blockIdx.x, peak_space, full);
+    Rounder rounder(params, memory, space);
+    Residuals most = {0.0, 0.0};
+    for (int j = 0; j < TILE_ROWS; j++) {
+        const uint32_t row = params.slot_rows[static_cast<size_t>(blockIdx.x) * TILE_ROWS + j];
+        const Residuals own = rounder.round(blockIdx.x, j, row, step);
+        most = {fmax(most.of8, own.of8), fmax(most.of4, own.of4)};
+    }
+    if (threadIdx.x == 0) write_scale(params, blockIdx.x, step, most, full);
+}
+
+// The same for few tiles, which a block for each would take long for: a block for each slot, and then
+// `scale_tiles`. Empty slots stay as they are. Grid: (tiles * TILE_ROWS). Dynamic shared memory: as
+// quantise_rows.
+extern "C" __global__ void quantise_slots(const QuantiseSlotsParams params) {
+    extern __shared__ double memory[];
+    __shared__ double space[32];
+    __shared__ float peak_space[32];
+    const uint32_t tile = blockIdx.x / TILE_ROWS, row = params.rows.slot_rows[blockIdx.x];
+    if (row == NOT_A_ROW) {
+        if (threadIdx.x == 0) params.residuals[2 * blockIdx.x] = params.residuals[2 * blockIdx.x + 1] = 0.0;
+        return;
+    }
+    bool full;
+    const float step = tile_step(params.rows, tile, peak_space, full);
+    Rounder rounder(params.rows, memory, space);
+    const Residuals own = rounder.round(tile, blockIdx.x % TILE_ROWS, row, step);
+    if (threadIdx.x != 0) return;
+    params.residuals[2 * blockIdx.x] = own.of8;
+    params.residuals[2 * blockIdx.x + 1] = own.of4;
+}
+
+// Grid: (tiles).
+extern "C" __global__ void scale_tiles(const QuantiseSlotsParams params) {
+    __shared__ double space[32];
+    __shared__ float peak_space[32];
+    const auto larger = [](double a, double b) { return fmax(a, b); };
+    bool full;
+    const float step = tile_step(params.rows, blockIdx.x, peak_space, full);
+    const double* const residuals = params.residuals + static_cast<size_t>(blockIdx.x) * 2 * TILE_ROWS;
+    Residuals most = {0.0, 0.0};
+    for (int j = threadIdx.x; j < TILE_ROWS; j += blockDim.x) {
+        most = {fmax(most.of8, residuals[2 * j]), fmax(most.of4, residuals[2 * j + 1])};
+    }
+    most.of8 = block_combine(most.of8, space, larger);
+    most.of4 = block_combine(most.of4, space, larger);
+    if (threadIdx.x == 0) write_scale(params.rows, blockIdx.x, step, most, full);
 }

@@ -1,8 +1,9 @@
 -- Puts rows into a table that changes, new keys and now and then known ones:
 --
---     wrk -t1 -c64 -d10s --latency -s tests/load/rows.lua http://127.0.0.1:8080/models/NAME/rows -- DIM [ROWS [FORM]]
+--     wrk -t1 -c64 -d10s --latency -s tests/load/rows.lua http://127.0.0.1:8080/models/NAME/rows -- DIM [ROWS [FORM [RATE]]]
 --
 -- ROWS: of each request, 1 by default. FORM: json, the default; lines, JSON lines; binary, a NumPy file beside JSON lines.
+-- RATE: rows/s of each thread, which has one connection then; as many as possible by default.
 -- Rows have the attributes of `kindred synth --attributes`. Ends with one line for scripts: "result", rows/s, p50 and p99 in
 -- ms, errors.
 
@@ -10,6 +11,22 @@ local ffi = require("ffi")
 
 -- Making a request takes time that wrk measures, so vectors are made before and used again.
 local VECTORS = 64
+
+ffi.cdef("typedef struct { long s, ns; } kindred_time; int clock_gettime(int, kindred_time *);")
+
+-- Milliseconds of a clock that never goes back.
+local function now()
+   local time = ffi.new("kindred_time")
+   ffi.C.clock_gettime(1, time)
+   return tonumber(time.s) * 1e3 + tonumber(time.ns) / 1e6
+end
+
+-- Milliseconds until the next request; wrk calls it before each.
+function delay()
+   due = due + rows / rate * 1e3
+   return math.max(0, math.floor(due - now() + 0.5))
+end
+
 local threads = {}
 
 function setup(thread)
@@ -28,6 +45,8 @@ end
 function init(arguments)
    local dim = tonumber(arguments[1])
    rows, form = tonumber(arguments[2] or 1), arguments[3] or "json"
+   rate, due = tonumber(arguments[4]), now()
+   if not rate then delay = nil end
    math.randomseed(number)
    vectors, made = {}, 0
    for index = 1, VECTORS do

@@ -336,7 +336,8 @@ fn run(arguments: Arguments) -> Result<(), CommandError> {
     let (threads, keep_tables) = (config.threads, config.keep_tables);
     let (device, placement, heads) = (Device::Cpu, Placement::Auto, KeptHeads::default());
     let had_gpu = HadGpu::default();
-    let wanted = Wanted { device, placement, threads, keep_tables, heads, had_gpu, staging: None };
+    let (staging, room) = (None, 0);
+    let wanted = Wanted { device, placement, threads, keep_tables, heads, had_gpu, staging, room };
     let (replicas, shards) = (arguments.replicas.max(1), arguments.shards);
     let plan = Arc::new(Plan {
         arguments,
@@ -345,7 +346,7 @@ fn run(arguments: Arguments) -> Result<(), CommandError> {
         starts: 0.into(),
         engines: Mutex::default(),
     });
-    let make_engines: MakeEngines = Arc::new(move |model, _, _| {
+    let make_engines: MakeEngines = Arc::new(move |model, _, _, _| {
         let maker = |replica| -> Maker {
             let (plan, model, wanted) = (plan.clone(), model.clone(), wanted.clone());
             Box::new(move |warm| {

@@ -94,6 +94,9 @@ pub struct Wanted {
     pub had_gpu: HadGpu,
     /// Memory that callers fill with vectors: a GPU fetches them from there by itself.
     pub staging: Option<Arc<Staging>>,
+    /// Rows that may be put behind the model's while its engine searches: a GPU keeps room for
+    /// them.
+    pub room: usize,
 }
 
 /// Whether an engine was made on a GPU. Clones share it; [`makers`] sets and reads it. With it, a
@@ -141,8 +144,7 @@ pub fn make(
     wanted: &Wanted,
     warm: WarmUp,
 ) -> Result<Box<dyn Engine>, EngineStartError> {
-    let staging = wanted.staging.as_ref();
-    let on_first = |ordinal| on_gpu(model.clone(), ordinal, wanted.heads, false, staging);
+    let on_first = |ordinal| on_gpu(model.clone(), ordinal, wanted, false);
     let made = wanted.device.on_first_gpu(on_first, |e| info!("using the CPU: {e}"));
     if let Some(engine) = made.map_err(|source| gpu_error(wanted, source))? {
         return Ok(engine);
@@ -189,9 +191,8 @@ fn file_for_table(model: &ModelStore) -> Option<PathBuf> {
 fn on_gpu(
     table: Arc<dyn HasTable>,
     ordinal: Option<u32>,
-    heads: KeptHeads,
+    wanted: &Wanted,
     at_full_speed: bool,
-    staging: Option<&Arc<Staging>>,
 ) -> Result<Box<dyn Engine>, GpuError> {
     const BETWEEN_LINES: Duration = Duration::from_secs(2);
     let started = Instant::now();
@@ -205,12 +206,16 @@ fn on_gpu(
             info!("cuda:{gpu}: uploading the table: {percent} %, {gigabytes_per_second:.1} GB/s");
         }
     };
-    let KeptHeads { memory: products, precision } = heads;
-    let precision = precision.unwrap_or(Precision::Float16);
-    let progress: Option<&mut dyn FnMut(u64, u64)> = Some(&mut progress);
-    let staging = staging.cloned();
-    let options =
-        gpu_core::Options { ordinal, progress, precision, products, at_full_speed, staging };
+    let KeptHeads { memory: products, precision } = wanted.heads;
+    let options = gpu_core::Options {
+        ordinal,
+        progress: Some(&mut progress),
+        precision: precision.unwrap_or(Precision::Float16),
+        products,
+        at_full_speed,
+        staging: wanted.staging.clone(),
+        room: wanted.room,
+    };
     let bytes = size_of_val(table.table().components());
     let engine = gpu_core::engine(table, options)?;
     info!(

@@ -163,7 +163,8 @@ fn place_on(
     };
     let gpus = ask().map_err(|source| gpu_error(wanted, source))?;
     let table = model.table();
-    let memory = |rows| gpu_core::needed_memory(&table, rows);
+    let room = |rows| if rows == model.rows() { wanted.room } else { 0 };
+    let memory = |rows| gpu_core::needed_memory(&table, rows + room(rows));
     place(&gpus, model.rows(), memory, wanted.placement).map_err(|source| {
         EngineStartError::Placement {
             device: wanted.device.clone(),
@@ -179,17 +180,17 @@ fn on_gpus(
     shards: &[Shard],
     wanted: &Wanted,
 ) -> Result<Box<dyn Engine>, GpuError> {
-    let heads = wanted.heads;
     if let [only] = shards {
-        let staging = wanted.staging.as_ref();
-        return on_gpu(model.clone(), Some(only.gpu), heads, only.at_full_speed, staging);
+        return on_gpu(model.clone(), Some(only.gpu), wanted, only.at_full_speed);
     }
     let own: Vec<(u32, bool)> = shards.iter().map(|one| (one.gpu, one.at_full_speed)).collect();
     let ranges = shards.iter().map(|shard| shard.rows.clone()).collect();
+    // One device takes the vectors from there, and the others would have to be given them. Rows
+    // behind all of them are searched by the CPU.
+    let wanted = Wanted { staging: None, room: 0, ..wanted.clone() };
     let sharded = Shards::new(model.clone(), ranges, move |index, table| {
         let (gpu, at_full_speed) = own[index];
-        // One device takes the vectors from there, and the others would have to be given them.
-        on_gpu(table, Some(gpu), heads, at_full_speed, None)
+        on_gpu(table, Some(gpu), &wanted, at_full_speed)
     });
     match sharded {
         Ok(engine) => Ok(Box::new(engine)),
@@ -217,7 +218,16 @@ mod tests {
 
     fn wanted(device: Device, threads: usize) -> Wanted {
         let (placement, heads, had_gpu) = Default::default();
-        Wanted { device, placement, threads, keep_tables: false, heads, had_gpu, staging: None }
+        Wanted {
+            device,
+            placement,
+            threads,
+            keep_tables: false,
+            heads,
+            had_gpu,
+            staging: None,
+            room: 0,
+        }
     }
 
     #[test]

@@ -61,6 +61,9 @@ pub struct Options<'a> {
     pub at_full_speed: bool,
     /// Memory that callers fill with vectors: the device fetches them from there by itself.
     pub staging: Option<Arc<Staging>>,
+    /// Rows that may be [appended](contract::SearchEngine::append). Fewer if memory is short, or
+    /// the metric is not the cosine: none.
+    pub room: usize,
 }
 
 /// Uploads a table to a GPU and returns the engine that searches it. Must be called on the thread

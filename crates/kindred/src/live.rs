@@ -174,6 +174,17 @@ impl Live {
         now
     }
 
+    /// Rows for which an engine on a device keeps room behind those of the base: about as many as
+    /// come before a fold.
+    pub fn room(&self) -> usize {
+        /// A fold begins at a tenth by itself.
+        const PART: usize = 8;
+        const LEAST: usize = 1 << 13;
+        let snapshot = self.generation.snapshot();
+        let tail = snapshot.rows() - snapshot.base_rows();
+        tail + (snapshot.base_rows() / PART).max(LEAST)
+    }
+
     /// Makers of engines for the rows at every position, of those for the base.
     pub fn makers(self: &Arc<Self>, of_base: Makers, threads: usize) -> Makers {
         let with_tail = |mut make: Maker| {
@@ -197,7 +208,10 @@ impl Live {
     ) -> Result<Box<dyn Engine>, StartError> {
         let generation = self.generation.clone();
         let now = Arc::new(move || generation.snapshot());
-        Ok(Box::new(Segments::new(base, self.base().clone(), now, threads)?))
+        let mut engine = Segments::new(base, self.base().clone(), now, threads)?;
+        // Now rather than in the first question. If it fails, that one says so.
+        let _ = engine.extend();
+        Ok(Box::new(engine))
     }
 }
 

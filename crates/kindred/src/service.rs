@@ -142,7 +142,9 @@ impl Kindred {
         let had_gpu = HadGpu::default();
         let staging = staging(model.store().dim());
         let own = staging.clone();
-        let wanted = Wanted { device, placement, threads, keep_tables, heads, had_gpu, staging };
+        let room = live.as_ref().map_or(0, |live| live.room());
+        let wanted =
+            Wanted { device, placement, threads, keep_tables, heads, had_gpu, staging, room };
         let makers = engines::makers(model.store(), &wanted, None)?;
         let makers = match &live {
             Some(live) => live.makers(makers, threads),

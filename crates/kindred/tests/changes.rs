@@ -94,8 +94,11 @@ fn prepared(folder: &Path, rows: &Naive) {
     prepare_folder(input, folder, &options, &mut |_| ControlFlow::Continue(())).unwrap();
 }
 
+/// `TEST_DEVICE`, as for tests of the program, names a GPU; without it the CPU searches.
 fn settings() -> Settings {
-    Settings { device: Device::Cpu, threads: 1, keep_tables: false, ..Settings::default() }
+    let device = std::env::var("TEST_DEVICE").ok().map(|device| device.parse().unwrap());
+    let device = device.unwrap_or(Device::Cpu);
+    Settings { device, threads: 1, keep_tables: false, ..Settings::default() }
 }
 
 /// The model of these rows alone, with the plain reference.

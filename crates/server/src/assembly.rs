@@ -180,14 +180,16 @@ pub fn wanted_engine(config: &Config) -> Wanted {
         heads: KeptHeads { memory, precision },
         had_gpu: HadGpu::default(),
         staging: None,
+        // Tables that change have it.
+        room: 0,
     }
 }
 
 /// Makes the engines that were asked for, each checked. A service that started on a GPU does not
 /// load a model on the CPU later.
 pub fn engines_of(wanted: Wanted) -> MakeEngines {
-    Arc::new(move |model, placement, replaces| {
-        engines::makers(model, &Wanted { placement, ..wanted.clone() }, replaces)
+    Arc::new(move |model, placement, room, replaces| {
+        engines::makers(model, &Wanted { placement, room, ..wanted.clone() }, replaces)
     })
 }
 

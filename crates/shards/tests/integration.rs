@@ -4,6 +4,7 @@
 #[allow(dead_code)]
 mod support;
 
+mod appending;
 mod failures;
 mod overlap;
 mod same;

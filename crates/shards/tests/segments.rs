@@ -20,6 +20,7 @@ use model_store::changes::{
 use model_store::prepare::{Input, PrepareOptions, prepare_folder};
 use shards::{Segments, Shards, split_evenly};
 
+use crate::appending::Appending;
 use crate::support::model_under_dot;
 
 /// A row, as a person would keep it.
@@ -166,10 +167,11 @@ fn base_engine(rng: &mut Rng, of: &Arc<dyn HasTable>) -> Box<dyn Engine> {
         Ok(Box::new(engine))
     };
     // There are no shards of no rows.
-    let kinds = if of.table().rows() == 0 { 2 } else { 3 };
+    let kinds = if of.table().rows() == 0 { 3 } else { 4 };
     match rng.u32(0..kinds) {
         0 => Box::new(ReferenceEngine::new(of.clone())),
         1 => certified(of.clone()).unwrap(),
+        2 => Box::new(Appending::new(of, [3, 100, 700, 100_000][rng.usize(0..4)])),
         _ => {
             let ranges = split_evenly(of.table().rows(), 2);
             Box::new(Shards::new(of.clone(), ranges, move |_, table| certified(table)).unwrap())

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Device, EngineError, Hit, Query, UsualCosts};
+use crate::{Device, EngineError, Hit, Query, Table, UsualCosts};
 
 /// Searches for batches of queries.
 ///
@@ -55,6 +55,16 @@ pub trait SearchEngine: Device {
     /// as [`search_overlapped`](Self::search_overlapped) does.
     fn finish_search(&mut self, batch: &[&Query]) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
         self.search_overlapped(batch, &mut || ())
+    }
+
+    /// Puts rows behind those that the engine has, if there is room for them on its device: from
+    /// then on searches see them. Full passes and heads do not, so [`search`](Self::search) is not
+    /// called any more, and a query that [`search_overlapped`](Self::search_overlapped) leaves
+    /// open is about all rows. Sets may be of as many rows as there were at any time, and have none
+    /// of those after them. Returns how many rows it took: the first ones.
+    fn append(&mut self, rows: &Table<'_>) -> Result<usize, EngineError> {
+        let _ = rows;
+        Ok(0)
     }
 
     /// Estimates the cost of this query in a search pass, in plain queries (k = 10, all rows) of a

@@ -105,6 +105,12 @@ abi! {
             /// `[tiles]`, or null.
             residuals4: DevicePointerMut<f32>,
         }
+        /// For a few tiles, of which everything begins at the first of them.
+        struct QuantiseSlotsParams {
+            rows: QuantiseRowsParams,
+            /// `[tiles * TILE_ROWS, 2]`: what rounding each row left, in 8 and in 4 bits.
+            residuals: DevicePointerMut<f64>,
+        }
         struct RoundAgainParams {
             table: TableView,
             lift: LiftView,
@@ -124,6 +130,7 @@ abi! {
             // The maximum; launches use fewer threads for rows of few components.
             (256) row_peaks: RowPeaksParams;
             (256) quantise_rows: QuantiseRowsParams;
+            (256) quantise_slots, scale_tiles: QuantiseSlotsParams;
         }
         "" / round_again for Every {
             (256) round_again_1, round_again_2, round_again_4, round_again_8, round_again_16, round_again_32: RoundAgainParams;

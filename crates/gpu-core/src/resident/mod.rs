@@ -2,12 +2,14 @@
 //! tables that are derived from them there. Workloads share them by reference.
 
 pub(crate) mod abi;
+mod append;
 pub(crate) mod fit;
 mod quantise;
 mod round_again;
 mod slots;
 mod upload;
 
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -22,6 +24,7 @@ use crate::driver::{Array, Gpu, new_stream};
 pub(crate) use abi::{
     CHUNK_BYTES, CHUNK4, CHUNK8, LiftView, Metric, NOT_A_ROW, TILE_ROWS, TableView, TileScale,
 };
+pub(crate) use append::Appending;
 pub(crate) use fit::{Derived, table_bytes};
 pub(crate) use quantise::Rounding;
 pub(crate) use round_again::RoundAgain;
@@ -33,9 +36,9 @@ pub use upload::upload;
 #[derive(Debug)]
 pub(crate) struct Resident {
     // In the order in which they must be dropped: what is on the device, then the device.
-    /// `[rows, dim]`.
+    /// `[capacity, dim]`.
     components: Rc<Array<f32>>,
-    /// `[rows]`.
+    /// `[capacity]`.
     norms: Array<f64>,
     /// `[rows]`, if there are biases.
     biases: Option<Array<f32>>,
@@ -43,7 +46,12 @@ pub(crate) struct Resident {
     pub(crate) lift: Lift,
     /// `None` if it was not asked for, there was no memory for it, or no row can be a neighbour.
     pub(crate) quantised: Option<Quantised>,
+    /// Rows of the table that was uploaded.
     pub(crate) rows: usize,
+    /// Those and the rows that were appended, which searches alone see.
+    searched: Cell<usize>,
+    /// Rows for which there is room.
+    pub(crate) capacity: usize,
     pub(crate) dim: usize,
     pub(crate) gpu: Gpu,
     /// The table in the host's memory; one without rows if it is on the device alone.
@@ -79,9 +87,10 @@ impl HasTable for NotOnHost {
 /// of norm zero.
 #[derive(Debug)]
 pub(crate) struct Quantised {
-    pub(crate) tiles: usize,
-    pub(crate) slots: Slots,
-    /// `[tiles * TILE_ROWS]`: the row of each slot, or [`NOT_A_ROW`].
+    /// Tiles that passes read. The last of them may be empty, so that their number changes seldom.
+    tiles: Cell<usize>,
+    pub(crate) slots: RefCell<Slots>,
+    /// `[all tiles * TILE_ROWS]`: the row of each slot, or [`NOT_A_ROW`].
     pub(crate) slot_rows: Array<u32>,
     /// `[tiles, chunks, TILE_ROWS, CHUNK_BYTES]`.
     pub(crate) int8: Array<u8>,
@@ -101,8 +110,21 @@ pub(crate) struct Int4 {
     pub(crate) half_step: f32,
 }
 
+impl Quantised {
+    /// Tiles that passes read.
+    pub(crate) fn tiles(&self) -> usize {
+        self.tiles.get()
+    }
+
+    /// Tiles for which there is room.
+    pub(crate) fn all_tiles(&self) -> usize {
+        self.slot_rows.len() / TILE_ROWS
+    }
+}
+
 impl Resident {
-    /// Uploads a table, whose rows are lifted like this, and derives the requested tables from it.
+    /// Uploads a table, whose rows are lifted like this, and derives the requested tables from it,
+    /// with room for so many more rows.
     /// Shares the components with the tables `beside` it, if they are the same. Calls `progress`
     /// with the number of bytes whose copies have started.
     ///
@@ -113,7 +135,7 @@ impl Resident {
         of: &Arc<dyn HasTable>,
         lift: Lift,
         beside: Option<&Self>,
-        derived: Derived,
+        (derived, room): (Derived, usize),
         progress: impl FnMut(u64),
     ) -> Result<Self, GpuError> {
         let stream: Stream = new_stream()?;
@@ -121,13 +143,26 @@ impl Resident {
         let (rows, dim) = (table.rows(), table.dim());
         let components = match beside.filter(|beside| beside.has_components(&table)) {
             Some(beside) => beside.components.clone(),
-            None => Rc::new(upload(table.components(), &stream, progress)?),
+            None => Rc::new(upload(table.components(), room * dim, &stream, progress)?),
         };
-        let norms = upload(table.norms(), &stream, |_| {})?;
-        let biases = table.biases().map(|biases| upload(biases, &stream, |_| {})).transpose()?;
-        let quantised = None;
-        let mut resident =
-            Self { components, norms, biases, lift, quantised, rows, dim, gpu, of: of.clone() };
+        let norms = upload(table.norms(), room, &stream, |_| {})?;
+        let upload_biases = |biases| upload(biases, room, &stream, |_| {});
+        let biases = table.biases().map(upload_biases).transpose()?;
+        let (quantised, of) = (None, of.clone());
+        let (searched, capacity) = (Cell::new(rows), rows + room);
+        let mut resident = Self {
+            components,
+            norms,
+            biases,
+            lift,
+            quantised,
+            rows,
+            searched,
+            capacity,
+            dim,
+            gpu,
+            of,
+        };
         if derived.int8 {
             resident.quantised = quantise::quantise(&resident, &stream, derived.int4)?;
         }
@@ -158,7 +193,20 @@ impl Resident {
         };
         let (norms, of) = (Array::zeroed(0)?, Arc::new(NotOnHost { dim }));
         let quantised = None;
-        let mut resident = Self { components, norms, biases, lift, quantised, rows, dim, gpu, of };
+        let (searched, capacity) = (Cell::new(rows), rows);
+        let mut resident = Self {
+            components,
+            norms,
+            biases,
+            lift,
+            quantised,
+            rows,
+            searched,
+            capacity,
+            dim,
+            gpu,
+            of,
+        };
         resident.quantised = quantise::quantise(&resident, stream, false)?;
         Ok(resident)
     }
@@ -166,6 +214,16 @@ impl Resident {
     /// Whether a table's components are those of this one: the same in the host's memory.
     pub(crate) fn has_components(&self, table: &Table<'_>) -> bool {
         std::ptr::eq(self.of.table().components(), table.components())
+    }
+
+    /// Rows that searches see.
+    pub(crate) fn searched(&self) -> usize {
+        self.searched.get()
+    }
+
+    /// The table as kernels of searches take it, with the rows that were appended.
+    pub(crate) fn searched_view(&self) -> TableView {
+        TableView { rows: self.searched() as u32, ..self.view() }
     }
 
     /// The table as kernels take it. Valid as long as `self` exists.

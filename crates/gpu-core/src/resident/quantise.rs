@@ -1,11 +1,15 @@
 //! Makes the quantised tables on the device, from the float32 table.
 
+use std::cell::{Cell, RefCell};
+use std::ops::Range;
+
 use cust::stream::Stream;
 
-use super::abi::{QuantiseRowsParams, RowPeaksParams, STEP4, entries};
+use super::abi::{QuantiseRowsParams, QuantiseSlotsParams, RowPeaksParams, STEP4, entries};
 use super::slots::Slots;
 use super::{
-    CHUNK_BYTES, CHUNK4, CHUNK8, Int4, LiftView, Quantised, Resident, TILE_ROWS, TableView,
+    CHUNK_BYTES, CHUNK4, CHUNK8, Int4, LiftView, NOT_A_ROW, Quantised, Resident, TILE_ROWS,
+    TableView,
 };
 use crate::GpuError;
 use crate::abi::DevicePointerMut;
@@ -16,6 +20,8 @@ use crate::driver::{Array, Doing, Kernel, Modules, Shape};
 pub(crate) struct Rounding {
     row_peaks: Kernel<RowPeaksParams>,
     quantise_rows: Kernel<QuantiseRowsParams>,
+    quantise_slots: Kernel<QuantiseSlotsParams>,
+    scale_tiles: Kernel<QuantiseSlotsParams>,
     // The kernels above belong to these modules.
     _modules: Modules,
 }
@@ -38,11 +44,17 @@ impl Rounding {
         let mut modules = Modules::default();
         let row_peaks = modules.kernel(entries::quantise_rows::row_peaks)?;
         let quantise_rows = modules.kernel(entries::quantise_rows::quantise_rows)?;
+        let quantise_slots = modules.kernel(entries::quantise_rows::quantise_slots)?;
+        let scale_tiles = modules.kernel(entries::quantise_rows::scale_tiles)?;
         Ok(Self {
             row_peaks: row_peaks.allow_shared(vector_bytes)?.with_threads(threads),
             quantise_rows: quantise_rows
                 .allow_shared(vector_bytes + level_bytes)?
                 .with_threads(threads),
+            quantise_slots: quantise_slots
+                .allow_shared(vector_bytes + level_bytes)?
+                .with_threads(threads),
+            scale_tiles: scale_tiles.with_threads(TILE_ROWS as u32),
             _modules: modules,
         })
     }
@@ -83,22 +95,67 @@ impl Rounding {
         to: &Quantised,
         stream: &Stream,
     ) -> Result<(), GpuError> {
-        let (no_levels, no_residuals) = (DevicePointerMut::NULL, DevicePointerMut::NULL);
-        let params = QuantiseRowsParams {
-            table,
-            lift,
-            peaks: peaks.pointer(),
-            slot_rows: to.slot_rows.pointer(),
-            tiles8: to.int8.pointer_mut(),
-            scales: to.scales.pointer_mut(),
-            tiles4: to.int4.as_ref().map_or(no_levels, |int4| int4.levels.pointer_mut()),
-            residuals4: to.int4.as_ref().map_or(no_residuals, |int4| int4.residuals.pointer_mut()),
-        };
+        let params = to.params((table, lift), peaks, 0);
         let (vector_bytes, level_bytes) = shared_bytes(lift.dim as usize);
-        let shape = Shape::grid(to.tiles, 1).shared(vector_bytes + level_bytes);
+        let shape = Shape::grid(to.all_tiles(), 1).shared(vector_bytes + level_bytes);
         // SAFETY: a block for each tile; slots name rows of the table; the caller promises the
         // rest.
         unsafe { self.quantise_rows.launch(stream, shape, &params) }
+    }
+
+    /// Starts rounding the rows of these tiles, as [`round`](Self::round) does all. `residuals` is
+    /// room for two of each slot.
+    ///
+    /// # Safety
+    /// - As [`round`](Self::round).
+    pub(super) unsafe fn round_tiles(
+        &self,
+        of: (TableView, LiftView),
+        peaks: &Array<f32>,
+        to: &Quantised,
+        tiles: Range<usize>,
+        residuals: &Array<f64>,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        assert!(tiles.end <= to.all_tiles() && 2 * TILE_ROWS * tiles.len() <= residuals.len());
+        let (vector_bytes, level_bytes) = shared_bytes(of.1.dim as usize);
+        let params = QuantiseSlotsParams {
+            rows: to.params(of, peaks, tiles.start),
+            residuals: residuals.pointer_mut(),
+        };
+        let slots = Shape::grid(TILE_ROWS * tiles.len(), 1).shared(vector_bytes + level_bytes);
+        // SAFETY: a block for each slot, then for each tile, which are those of the tables;
+        // residuals have room, as asserted; the caller promises the rest.
+        unsafe {
+            self.quantise_slots.launch(stream, slots, &params)?;
+            self.scale_tiles.launch(stream, Shape::grid(tiles.len(), 1), &params)
+        }
+    }
+}
+
+impl Quantised {
+    /// What kernels need to round rows into the tiles from this one on.
+    fn params(
+        &self,
+        (table, lift): (TableView, LiftView),
+        peaks: &Array<f32>,
+        first: usize,
+    ) -> QuantiseRowsParams {
+        let dim = lift.dim as usize;
+        let bytes = |chunk: usize| first * dim.div_ceil(chunk) * TILE_ROWS * CHUNK_BYTES;
+        let (no_levels, no_residuals) = (DevicePointerMut::NULL, DevicePointerMut::NULL);
+        let levels = |int4: &Int4| int4.levels.pointer_mut().offset(bytes(CHUNK4));
+        let residuals = |int4: &Int4| int4.residuals.pointer_mut().offset(first);
+        QuantiseRowsParams {
+            table,
+            lift,
+            peaks: peaks.pointer(),
+            slot_rows: self.slot_rows.pointer().offset(first * TILE_ROWS),
+            tiles8: self.int8.pointer_mut().offset(bytes(CHUNK8)),
+            scales: self.scales.pointer_mut().offset(first),
+            tiles4: self.int4.as_ref().map_or(no_levels, levels),
+            residuals4: self.int4.as_ref().map_or(no_residuals, residuals),
+        }
     }
 }
 
@@ -118,11 +175,13 @@ pub(super) fn quantise(
     unsafe { rounding.peaks(of, &peaks, None, stream)? };
     stream.synchronize().doing("rotating the table")?;
 
-    let (slots, slot_rows) = Slots::new(&peaks.read()?);
+    let (slots, mut slot_rows) = Slots::new(&peaks.read()?);
     if slot_rows.is_empty() {
         return Ok(None);
     }
-    let tiles = slot_rows.len() / TILE_ROWS;
+    let used = slot_rows.len() / TILE_ROWS;
+    let tiles = used + (resident.capacity - rows).div_ceil(TILE_ROWS);
+    slot_rows.resize(tiles * TILE_ROWS, NOT_A_ROW);
     let slot_rows = Array::from_slice(&slot_rows)?;
     let int8 = Array::zeroed(slot_rows.len() * chunks8 * CHUNK_BYTES)?;
     let scales = Array::zeroed(tiles)?;
@@ -136,7 +195,8 @@ pub(super) fn quantise(
     } else {
         None
     };
-    let quantised = Quantised { tiles, slots, slot_rows, int8, scales, int4 };
+    let (slots, used) = (RefCell::new(slots), Cell::new(used));
+    let quantised = Quantised { tiles: used, slots, slot_rows, int8, scales, int4 };
     // SAFETY: the tables are made here, for `tiles` tiles of this many chunks; the stream is
     // synchronised before anything is dropped.
     unsafe { rounding.round(of, &peaks, &quantised, stream)? };

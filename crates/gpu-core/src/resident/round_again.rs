@@ -69,7 +69,7 @@ impl RoundAgain {
             _ => How::Plain { rounding: Rounding::new(dim)?, peaks: Array::zeroed(resident.rows)? },
         };
         Ok(Self {
-            tile_peaks: Array::zeroed(quantised.tiles)?,
+            tile_peaks: Array::zeroed(quantised.tiles())?,
             longest_square: Array::zeroed(1)?,
             how,
             _modules: modules,
@@ -90,7 +90,7 @@ impl RoundAgain {
         quantised: &Quantised,
         stream: &Stream,
     ) -> Result<bool, GpuError> {
-        assert_eq!(self.tile_peaks.len(), quantised.tiles, "of another table");
+        assert_eq!(self.tile_peaks.len(), quantised.tiles(), "of another table");
         self.longest_square.write(&[0.0])?;
         let (table, lift) = (resident.view(), resident.lift_view());
         // SAFETY: the caller's promise; the tables were made for this table and this lift, and the
@@ -109,7 +109,7 @@ impl RoundAgain {
                     };
                     kernel.launch(
                         stream,
-                        Shape::grid(quantised.tiles, 1).shared(*shared),
+                        Shape::grid(quantised.tiles(), 1).shared(*shared),
                         &params,
                     )?;
                 }

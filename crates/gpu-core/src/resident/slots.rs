@@ -1,5 +1,7 @@
 //! The order of rows in the quantised tables.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::{NOT_A_ROW, TILE_ROWS};
@@ -18,11 +20,15 @@ const BAND_PART: usize = 8;
 /// are ordered by their largest component, so that the rows of a tile are alike. The tiles of a
 /// band are then spread, so that every n-th tile is a fair sample. The last tile in this order is
 /// padded with [`NOT_A_ROW`].
+///
+/// Rows that are appended take the slots behind those, in their order: each tile is a band.
 #[derive(Debug)]
 pub(crate) struct Slots {
     /// The slot of each row; [`NOT_A_SLOT`](Self::NOT_A_SLOT) for rows of norm zero.
     of_rows: Vec<u32>,
     bands: Vec<Band>,
+    /// The first slot that never had a row.
+    next: u32,
 }
 
 /// Some rows, and the tile after theirs.
@@ -67,7 +73,30 @@ impl Slots {
         for (slot, &row) in rows.iter().enumerate().filter(|&(_, &row)| row != NOT_A_ROW) {
             of_rows[row as usize] = slot as u32;
         }
-        (Self { of_rows, bands }, rows)
+        let next = rows.len() as u32;
+        (Self { of_rows, bands, next }, rows)
+    }
+
+    /// Gives the rows behind the last one their slots, by their norms. Returns the slots that were
+    /// given, in order, and the row of each.
+    pub(super) fn append(&mut self, norms: &[f64]) -> (Range<usize>, Vec<u32>) {
+        let (first, mut rows) = (self.next as usize, Vec::with_capacity(norms.len()));
+        for &norm in norms {
+            let row = self.of_rows.len() as u32;
+            if norm == 0.0 {
+                self.of_rows.push(Self::NOT_A_SLOT);
+                continue;
+            }
+            let tile = self.next / TILE_ROWS as u32;
+            match self.bands.last_mut() {
+                Some(band) if band.end_tile > tile => band.last_row = row,
+                _ => self.bands.push(Band { first_row: row, last_row: row, end_tile: tile + 1 }),
+            }
+            self.of_rows.push(self.next);
+            self.next += 1;
+            rows.push(row);
+        }
+        (first..self.next as usize, rows)
     }
 
     /// The slot of a row, or [`NOT_A_SLOT`](Self::NOT_A_SLOT), also if the table has no such row.
@@ -142,6 +171,34 @@ mod tests {
             }
             for row in (0..rows as u32).filter(|row| row % 7 == 3).chain([rows as u32, u32::MAX]) {
                 assert_eq!(slots.of(row), Slots::NOT_A_SLOT);
+            }
+        }
+    }
+
+    #[test]
+    fn rows_that_are_appended_follow_in_tiles_of_their_own() {
+        for (rows, parts) in [(0, [1, 0, 200]), (300, [7, 121, 1]), (128, [128, 128, 3])] {
+            let (mut slots, mut slot_rows) = slots(rows);
+            let (first, mut number) = (slot_rows.len(), rows);
+            for part in parts {
+                let norms: Vec<f64> = (0..part).map(|i| f64::from(u8::from(i % 5 != 2))).collect();
+                let (given, rows) = slots.append(&norms);
+                assert_eq!(given, slot_rows.len()..slot_rows.len() + rows.len());
+                let with_norm = norms.iter().enumerate().filter(|(_, norm)| **norm > 0.0);
+                let expected: Vec<u32> = with_norm.map(|(i, _)| (number + i) as u32).collect();
+                assert_eq!(rows, expected);
+                slot_rows.extend(rows);
+                number += part;
+                let end = slot_rows.len().div_ceil(TILE_ROWS) as u32;
+                assert_eq!(slots.tiles_covering(number as u32), end);
+                assert_eq!(slots.tiles_within(number as u32), end);
+            }
+            for (slot, &row) in slot_rows.iter().enumerate().filter(|one| *one.1 != NOT_A_ROW) {
+                assert_eq!(slots.of(row) as usize, slot);
+                let tile = (slot / TILE_ROWS) as u32;
+                assert!(slots.tiles_covering(row + 1) > tile, "of {row}");
+                assert!(slots.tiles_covering(row) >= tile || slot < first, "before {row}");
+                assert!(slots.tiles_within(row) <= tile, "of {row}");
             }
         }
     }

@@ -23,18 +23,19 @@ impl Drop for Synchronised<'_> {
     }
 }
 
-/// Copies `values` to a new array on the device. Calls `progress` with the number of bytes whose
-/// copies have started.
+/// Copies `values` to a new array on the device, with room for so many more behind them, which are
+/// zero. Calls `progress` with the number of bytes whose copies have started.
 ///
 /// # Errors
 /// If the device lacks the memory, or a copy fails.
 #[allow(unsafe_code)]
 pub fn upload<T: Pod>(
     values: &[T],
+    room: usize,
     stream: &Stream,
     mut progress: impl FnMut(u64),
 ) -> Result<Array<T>, GpuError> {
-    let array = Array::zeroed(values.len())?;
+    let array = Array::zeroed(values.len() + room)?;
     let bytes: &[u8] = bytemuck::cast_slice(values);
     let size = STAGING_BYTES.min(bytes.len());
     let mut staging = [Pinned::<u8>::zeroed(size)?, Pinned::<u8>::zeroed(size)?];

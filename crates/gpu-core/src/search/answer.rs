@@ -13,6 +13,7 @@ use super::workspace::{MAX_BATCH, MAX_EXCLUDED};
 use super::{CudaEngine, GraphKey, Path};
 use crate::GpuError;
 use crate::driver::Doing;
+use crate::resident::Quantised;
 
 /// Sets of a batch that together have at most one of this many rows are read row by row: that takes
 /// less time than the 8-bit scan for the fewest queries.
@@ -22,7 +23,7 @@ const GATHERED_PART: usize = 32;
 impl CudaEngine {
     /// The tiles of the quantised tables; 0 without any.
     pub(super) fn tiles(&self) -> usize {
-        self.resident.quantised.as_ref().map_or(0, |quantised| quantised.tiles)
+        self.resident.quantised.as_ref().map_or(0, Quantised::tiles)
     }
 
     /// Whether there is a 4-bit table.
@@ -35,23 +36,23 @@ impl CudaEngine {
     /// graphs.
     fn tiles_to_scan(&self, batch: &[&Query], indices: &[usize]) -> usize {
         let Some(quantised) = &self.resident.quantised else { return 0 };
-        let limit = |&index: &usize| batch[index].filter.row_limit(self.resident.rows);
+        let limit = |&index: &usize| batch[index].filter.row_limit(self.resident.searched());
         let limit = indices.iter().map(limit).max().unwrap_or(0);
-        let covering = quantised.slots.tiles_covering(limit as u32) as usize;
+        let covering = quantised.slots.borrow().tiles_covering(limit as u32) as usize;
         let needed = covering.max(64);
         let rounded = needed.next_multiple_of(needed.next_power_of_two() / 8);
-        if 2 * rounded > quantised.tiles { quantised.tiles } else { rounded }
+        if 2 * rounded > quantised.tiles() { quantised.tiles() } else { rounded }
     }
 
     /// Whether no row can be a neighbour, whatever the table has.
     pub(super) fn has_no_hits(&self, query: &Query) -> bool {
-        query.k == 0 || query.filter.row_limit(self.resident.rows) == 0
+        query.k == 0 || query.filter.row_limit(self.resident.searched()) == 0
     }
 
     /// The highest number of members of a query's set, if it takes less time to read the members
     /// of all sets of a batch, each for its query, than to scan tables for it.
     pub(super) fn gathered(&self, batch: &[&Query]) -> Option<usize> {
-        let rows = self.resident.rows;
+        let rows = self.resident.searched();
         let (mut sum, mut most) = (0, 0);
         for query in batch {
             let set = &query.filter.rows;

@@ -37,11 +37,12 @@ impl Upload<'_> {
         // Without `..`: a new field must be handled here, or it does not compile.
         let Filter { rows: ref set, min_score, max_score } = query.filter;
         let RowSetParts { limit: _, bitmap, excluded } = set.parts();
-        let rows = self.resident.rows as u32;
+        let rows = self.resident.searched();
         // No member of a bitmap comes after its end.
-        let first_rows = set.row_limit(self.resident.rows) as u32;
+        let first_rows = set.row_limit(rows) as u32;
         let few = excluded.len() <= FEW_EXCLUDED as usize;
-        let is_filtered = first_rows < rows || bitmap.is_some() || max_score.is_some() || !few;
+        let is_filtered =
+            (first_rows as usize) < rows || bitmap.is_some() || max_score.is_some() || !few;
         let factor = factor(&self.resident.lift, query);
         let mut header = QueryHeader {
             norm: 1.0,
@@ -66,8 +67,9 @@ impl Upload<'_> {
             text: 0,
         };
         if let Some(quantised) = &self.resident.quantised {
-            header.tiles_within = quantised.slots.tiles_within(first_rows);
-            header.tiles_covering = quantised.slots.tiles_covering(first_rows);
+            let slots = quantised.slots.borrow();
+            header.tiles_within = slots.tiles_within(first_rows);
+            header.tiles_covering = slots.tiles_covering(first_rows);
         }
         match excluded {
             [] => {}
@@ -77,7 +79,7 @@ impl Upload<'_> {
             excluded => {
                 self.list(excluded.iter().map(|row| row.0));
                 if let (false, Some(quantised)) = (few, &self.resident.quantised) {
-                    let slots = &quantised.slots;
+                    let slots = quantised.slots.borrow();
                     self.list(excluded.iter().map(|&row| slots.of(row.0)));
                 }
             }
@@ -89,7 +91,7 @@ impl Upload<'_> {
                     Metric::Dot => 1.0 / (factor.get() * self.resident.lift.longest),
                 };
                 match vector {
-                    QueryVector::Row(row) => header.row = in_table(*row, self.resident.rows),
+                    QueryVector::Row(row) => header.row = in_table(*row, rows),
                     QueryVector::Components(components) => {
                         header.vector = self.vectors as u32;
                         if !self.is_staged {
@@ -107,7 +109,6 @@ impl Upload<'_> {
                 header.formula = self.formulas as u32;
                 header.words = self.listed as u32;
                 let formula = formula(scoring, query.k, first_rows as usize, self.headers);
-                let rows = self.resident.rows;
                 self.list(words(scoring).map(|row| in_table(row, rows)));
                 for column in 0..formula.columns {
                     self.put(QueryHeader { column, ..header });

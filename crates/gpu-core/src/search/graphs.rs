@@ -47,7 +47,7 @@ impl CudaEngine {
     /// they are needed first, which takes some hundred microseconds.
     pub(super) fn record_graphs(&mut self) -> Result<(), GpuError> {
         let Some(quantised) = &self.resident.quantised else { return Ok(()) };
-        let tiles = quantised.tiles;
+        let tiles = quantised.tiles();
         let has_int4 = quantised.int4.is_some();
         for exchange in 0..EXCHANGES {
             if has_int4 {
@@ -82,7 +82,7 @@ impl CudaEngine {
         }
         let quantised = self.resident.quantised.as_ref().expect("passes need quantised tables");
         let GraphKey { exchange, tiles, path } = key;
-        assert!(tiles <= quantised.tiles, "{key:?}");
+        assert!(tiles <= quantised.tiles(), "{key:?}");
         let pass = self.pass(exchange);
         // SAFETY: recording runs nothing; `run`, which launches the graph, keeps the promise of a
         // pass.

@@ -79,7 +79,8 @@ use std::time::{Duration, Instant};
 
 use contract::{
     Device, EngineDescription, EngineError, Expansion, FullPassEngine, FullPassPart, FullPassQuery,
-    HeadEngine, Hit, Metric, PartOfExpansion, Query, SearchEngine, TokenText, UsualCosts, complete,
+    HeadEngine, Hit, Metric, PartOfExpansion, Query, QueryVector, SearchEngine, Table, TokenText,
+    UsualCosts, complete,
 };
 use cust::event::{Event, EventFlags};
 use cust::stream::Stream;
@@ -89,7 +90,7 @@ use crate::driver::{Doing, Gpu, Graph, Registered};
 use crate::full_pass::{self, Done, FullPasses, Place};
 use crate::heads::Classifiers;
 use crate::ranks::{self, Ranks};
-use crate::resident::Resident;
+use crate::resident::{Appending, Resident};
 use crate::sets::DeviceSets;
 pub(crate) use abi::{PassView, QueryHeader, ScoredRow};
 pub use borrowed::{BorrowedTerms, SumsOfRows};
@@ -130,6 +131,8 @@ pub struct CudaEngine {
     kernels: Kernels,
     stream: Stream,
     resident: Rc<Resident>,
+    /// If there is room for more rows.
+    appending: Option<Appending>,
     paths: Paths,
     costs: DeviceCosts,
     counters: Counters,
@@ -208,6 +211,17 @@ impl CudaEngine {
         self.ranks.is_some() && Ranks::takes(part.query(), part.distinct_ranked().len())
     }
 
+    /// Whether a query is one of the rows that searches see.
+    fn takes(&self, query: &Query) -> bool {
+        let (of_table, rows) = (self.resident.rows, self.resident.searched());
+        let set = query.filter.rows.bitmap();
+        set.is_none_or(|set| (of_table..=rows).contains(&set.rows()))
+            && query.vectors().iter().all(|vector| match &vector.vector {
+                QueryVector::Row(row) => row.index() < rows,
+                QueryVector::Components(components) => components.len() == self.resident.dim,
+            })
+    }
+
     /// Before any work: the calling thread may have used an engine on another GPU.
     fn on_its_gpu(&mut self) -> Result<(), EngineError> {
         self.resident.gpu.make_current().map_err(|error| self.failed(error))
@@ -273,6 +287,8 @@ impl SearchEngine for CudaEngine {
     }
 
     fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
+        let resident = &self.resident;
+        assert_eq!(resident.searched(), resident.rows, "full passes see no appended rows");
         let found = self.search_overlapped(batch, &mut || ())?;
         complete(batch, found, |rest| {
             let queries = rest.iter().map(|query| FullPassQuery::of_search(query));
@@ -288,8 +304,7 @@ impl SearchEngine for CudaEngine {
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
         self.on_its_gpu()?;
-        let table = self.resident.of.table();
-        if !batch.iter().all(|query| query.fits(&table)) {
+        if !batch.iter().all(|query| self.takes(query)) {
             return Err(EngineError::ForeignQuery);
         }
         assert!(self.started.is_empty(), "a search was started and not finished");
@@ -299,8 +314,7 @@ impl SearchEngine for CudaEngine {
 
     fn start_search(&mut self, batch: &[&Query]) -> Result<bool, EngineError> {
         self.on_its_gpu()?;
-        let table = self.resident.of.table();
-        if !batch.iter().all(|query| query.fits(&table)) {
+        if !batch.iter().all(|query| self.takes(query)) {
             return Err(EngineError::ForeignQuery);
         }
         self.start(batch).map_err(|error| self.failed(error))
@@ -309,6 +323,16 @@ impl SearchEngine for CudaEngine {
     fn finish_search(&mut self, batch: &[&Query]) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
         self.on_its_gpu()?;
         self.finish(batch).map_err(|error| self.failed(error))
+    }
+
+    #[allow(unsafe_code)]
+    fn append(&mut self, rows: &Table<'_>) -> Result<usize, EngineError> {
+        self.on_its_gpu()?;
+        let Some(appending) = &mut self.appending else { return Ok(0) };
+        // SAFETY: all work of the engine with its tables is in this stream; it is synchronised
+        // before they are dropped.
+        let appended = unsafe { self.resident.append(rows, appending, &self.stream) };
+        appended.map_err(|error| self.failed(error))
     }
 
     fn search_cost(&self, query: &Query) -> usize {

@@ -144,7 +144,7 @@ impl Pass<'_> {
         width: usize,
         sets: bool,
     ) -> Result<(), GpuError> {
-        let scans = few_and_rest(quantised.tiles, self.multiprocessors());
+        let scans = few_and_rest(quantised.tiles(), self.multiprocessors());
         // SAFETY: the caller's promise. The scans have only tiles of the table.
         unsafe {
             self.minimum_thresholds(quantised, width)?;

@@ -18,7 +18,7 @@ use crate::driver::{Gpu, Registered, new_stream};
 use crate::full_pass::FullPasses;
 use crate::heads::{Classifiers, Kept};
 use crate::ranks::Ranks;
-use crate::resident::{Derived, Resident, fit, table_bytes};
+use crate::resident::{Appending, Derived, Resident, TILE_ROWS, fit, table_bytes};
 use crate::sets::{self, DeviceSets};
 use crate::{GpuError, Options};
 
@@ -34,6 +34,11 @@ pub(crate) fn memory(table: &Table<'_>, rows: usize) -> (u64, u64) {
     fit::memory(rows * row, (rows, lifted), Derived { int8: true, int4 }, buffers)
 }
 
+/// Slots for rows and for as many more, which begin with a tile of their own.
+fn capacity(rows: usize, room: usize) -> usize {
+    if room == 0 { rows } else { rows.next_multiple_of(TILE_ROWS) + room }
+}
+
 impl CudaEngine {
     /// Opens the GPU, uploads the table and derives from it what these kinds of pass need.
     ///
@@ -44,17 +49,24 @@ impl CudaEngine {
         options: Options<'_>,
         paths: Paths,
     ) -> Result<Self, GpuError> {
-        let Options { ordinal, progress, precision, products: memory, at_full_speed, staging } =
-            options;
+        let Options {
+            ordinal,
+            progress,
+            precision,
+            products: memory,
+            at_full_speed,
+            staging,
+            room,
+        } = options;
         let kept = Kept { precision, memory, portable: paths.portable };
         let gpu = Gpu::open(ordinal)?;
         let lift = Lift::of(&table.table(), None);
         if at_full_speed {
             let table = table.table();
-            let (_, needed) = self::memory(&table, table.rows());
+            let (_, needed) = self::memory(&table, table.rows() + room);
             fit::check(&gpu, needed, || "with all derived tables".to_owned())?;
         }
-        let mut engine = Self::on(gpu, table, lift, None, paths, kept, progress)?;
+        let mut engine = Self::on(gpu, (table, room), lift, None, paths, kept, progress)?;
         engine.registered = staging.as_ref().map(Registered::new);
         Ok(engine)
     }
@@ -69,13 +81,13 @@ impl CudaEngine {
         let gpu = Gpu::open(Some(self.resident.gpu.ordinal))?;
         let kept = self.classifiers.kept;
         let lift = Lift::of(&of.table(), query_norm);
-        Self::on(gpu, of.clone(), lift, Some(&self.resident), self.paths, kept, None)
+        Self::on(gpu, (of.clone(), 0), lift, Some(&self.resident), self.paths, kept, None)
     }
 
-    /// An engine on a GPU that is open.
+    /// An engine for a table on a GPU that is open, with room for so many more rows.
     pub(super) fn on(
         gpu: Gpu,
-        of: Arc<dyn HasTable>,
+        (of, room): (Arc<dyn HasTable>, usize),
         lift: Lift,
         beside: Option<&Resident>,
         paths: Paths,
@@ -86,16 +98,28 @@ impl CudaEngine {
         let (rows, dim) = (table.rows(), table.dim());
         let lifted_dim = lift.dim(dim);
         let kernels = Kernels::load(&gpu, lifted_dim, paths.portable)?;
-        let sizes = Sizes::new(rows, dim, kernels.int8.form.0);
         // The levels of the 4-bit table are made for unit vectors.
         let int4 = paths.int4 && table.metric() == Metric::Cosine;
         let wanted = Derived { int8: paths.int8, int4 };
-        let buffers = (Workspace::bytes(sizes) + Ranks::bytes(dim) + sets::bytes(rows)) as u64;
         let shares = beside.is_some_and(|beside| beside.has_components(&table));
         let needed = table_bytes(&table) - if shares { size_of_val(table.components()) } else { 0 };
-        let derived = fit::fit(&gpu, needed as u64, (rows, lifted_dim), wanted, buffers)?;
         let total = needed as u64;
-        let resident = Resident::upload(gpu, &of, lift, beside, derived, |done| {
+        let fit = |room: usize| {
+            // Rows that are appended begin with a tile of their own.
+            let sizes = Sizes::new(capacity(rows, room), dim, kernels.int8.form.0);
+            let own = Workspace::bytes(sizes) + Ranks::bytes(dim) + sets::bytes(rows + room);
+            let row = size_of::<f32>() * dim + size_of::<f64>();
+            let (table, buffers) = ((needed + room * row) as u64, own as u64);
+            let derived = fit::fit(&gpu, table, (rows + room, lifted_dim), wanted, buffers)?;
+            Ok::<_, GpuError>((derived, sizes))
+        };
+        // The scale of rows under the metric `dot` is that of those that are there.
+        let room = if table.metric() == Metric::Cosine { room } else { 0 };
+        let (derived, sizes) = fit(0)?;
+        // Room is less than derived tables.
+        let with_room = fit(room).ok().filter(|with_room| with_room.0 == derived);
+        let (room, sizes) = with_room.map_or((0, sizes), |(_, sizes)| (room, sizes));
+        let resident = Resident::upload(gpu, &of, lift, beside, (derived, room), |done| {
             if let Some(progress) = &mut progress {
                 progress(done, total);
             }
@@ -116,6 +140,8 @@ impl CudaEngine {
             // Its scan is for cosines.
             Metric::Dot => None,
         };
+        let has_room = resident.capacity > resident.rows;
+        let appending = has_room.then(|| Appending::new(&resident)).transpose()?;
         let costs = DeviceCosts {
             certifies: resident.quantised.is_some() && resident.rows >= paths.certified_from_rows,
             counts_ranks: ranks.is_some(),
@@ -137,6 +163,7 @@ impl CudaEngine {
             pace: Pace::new(kernels.int8.widths),
             kernels,
             stream: new_stream()?,
+            appending,
             resident,
             paths,
             counters: Counters::default(),

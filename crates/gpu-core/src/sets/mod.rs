@@ -20,7 +20,7 @@ use cust::stream::Stream;
 use crate::GpuError;
 use crate::abi::DevicePointerMut;
 use crate::driver::{Array, Doing, Kernel, Modules, Pinned, Shape, start_upload};
-use crate::resident::{Resident, TILE_ROWS};
+use crate::resident::{Quantised, Resident, TILE_ROWS};
 use abi::{SET_WORDS, SetBySlotsParams, entries};
 
 /// Sets that are allocated together.
@@ -96,8 +96,8 @@ impl DeviceSets {
     /// # Errors
     /// If the device can't run the kernel.
     pub(crate) fn new(resident: &Resident) -> Result<Self, GpuError> {
-        let tiles = resident.quantised.as_ref().map_or(0, |quantised| quantised.tiles);
-        let [words_of_rows, words_of_slots] = words(resident.rows, tiles);
+        let tiles = resident.quantised.as_ref().map_or(0, Quantised::all_tiles);
+        let [words_of_rows, words_of_slots] = words(resident.capacity, tiles);
         let words_of_table = resident.rows * resident.dim;
         let fit = words_of_table / PART_OF_TABLE / (words_of_rows + words_of_slots).max(1);
         let mut modules = Modules::default();
@@ -175,7 +175,9 @@ impl DeviceSets {
         resident: &Resident,
         stream: &Stream,
     ) -> Result<DeviceSet, GpuError> {
-        assert_eq!(bitmap.rows(), resident.rows, "a set of this table");
+        // One of fewer rows has none of those that were appended since.
+        let rows = resident.rows..=resident.searched();
+        assert!(rows.contains(&bitmap.rows()), "a set of this table");
         let now = self.now;
         if let Some(kept) = self.kept.get_mut(&bitmap.id()) {
             kept.used = now;
@@ -194,7 +196,9 @@ impl DeviceSets {
         let upload = &mut self.uploads[index];
         upload.done.synchronize().doing("copying a set of rows")?;
         let from: &[u32] = bytemuck::cast_slice(bitmap.words());
-        upload.words[..from.len()].copy_from_slice(from);
+        let (own, rest) = upload.words.split_at_mut(from.len());
+        own.copy_from_slice(from);
+        rest.fill(0);
         // SAFETY: the place is within its slab, which is never freed before this; nothing else
         // uses it, as no pass that has begun does; the caller promises that earlier passes are in
         // the stream. The pinned words are written again only after the event.
@@ -207,7 +211,7 @@ impl DeviceSets {
                     slot_rows: quantised.slot_rows.pointer(),
                     of_rows: set.of_rows,
                     of_slots: DevicePointerMut::new(set.of_slots),
-                    tiles: quantised.tiles as u32,
+                    tiles: quantised.all_tiles() as u32,
                     unused: 0,
                 };
                 let words_of_block = self.by_slots.threads() / 32;

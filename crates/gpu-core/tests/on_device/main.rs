@@ -2,6 +2,7 @@
 //! the same score bits. Without a device every test is listed as ignored, by name.
 
 mod adversarial;
+mod append;
 mod dot;
 mod expand;
 mod failures;
@@ -32,6 +33,7 @@ fn main() {
     let mut trials = Vec::new();
     trials.extend(tables::tests());
     trials.extend(adversarial::tests());
+    trials.extend(append::tests());
     trials.extend(dot::tests());
     trials.extend(expand::tests());
     trials.extend(formulas::tests());

@@ -44,7 +44,7 @@ fn uploads_arrive_whole() {
     for len in [0, 1, 5, 8 << 20, (40 << 20) / 8 + 3, 100 << 20 >> 3] {
         let values: Vec<u64> = (0..len).map(|_| numbers.next()).collect();
         let mut heard = 0;
-        let array = upload(&values, &stream, |done| heard = done).unwrap();
+        let array = upload(&values, 0, &stream, |done| heard = done).unwrap();
         assert_eq!(heard, 8 * len as u64);
         assert!(array.read().unwrap() == values, "{len} values");
     }

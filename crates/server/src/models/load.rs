@@ -23,10 +23,10 @@ use kindred::placement::Placed;
 use kindred::queue::{self, DeviceThreads, EngineLost, Limits, Until};
 use kindred::warm_up::WarmUp;
 
-/// Says how the engines of this model are made, placed like this on several GPUs: a maker for each
-/// replica. It may replace a model that is on GPUs, and where.
+/// Says how the engines of this model are made, placed like this on several GPUs, with room for so
+/// many more rows: a maker for each replica. It may replace a model that is on GPUs, and where.
 pub type MakeEngines = Arc<
-    dyn Fn(&Arc<ModelStore>, Placement, Option<&Placed>) -> Result<Makers, EngineStartError>
+    dyn Fn(&Arc<ModelStore>, Placement, usize, Option<&Placed>) -> Result<Makers, EngineStartError>
         + Send
         + Sync,
 >;
@@ -39,7 +39,7 @@ pub fn one_engine(
     + 'static,
 ) -> MakeEngines {
     let make = Arc::new(make);
-    Arc::new(move |model, _, _| {
+    Arc::new(move |model, _, _, _| {
         let (make, model) = (make.clone(), model.clone());
         let each = vec![Box::new(move |warm| make(model.clone(), warm)) as Maker];
         Ok(Makers { each, placed: None })
@@ -187,7 +187,8 @@ impl Loader {
     ) -> Result<Makers, LoadError> {
         let placement = config.placement_of(opened.model.name());
         let replaces = before.and_then(|before| before.placed.as_ref());
-        let makers = (self.make_engines)(&opened.model, placement, replaces)?;
+        let room = opened.live.as_ref().map_or(0, |live| live.room());
+        let makers = (self.make_engines)(&opened.model, placement, room, replaces)?;
         Ok(match &opened.live {
             Some(live) => live.makers(makers, config.threads),
             None => makers,

@@ -1,7 +1,8 @@
 //! One engine for a base and the rows that came after it: the segments of a table that changes.
 //!
-//! The base has an engine of any kind, which never changes. The rows behind it, the *tail*, are cut
-//! into pieces ([`tail`]), and what all of them find is joined as that of shards is.
+//! The base has an engine of any kind. The rows behind it are [appended](SearchEngine::append) to
+//! those on its device, as far as there is room. Those behind them, the *tail*, are cut into pieces
+//! ([`tail`]), and what all of them find is joined as that of shards is.
 //!
 //! # Positions
 //!
@@ -28,7 +29,8 @@
 //! Ranks, distinct values and formulas are those of full passes, segment by segment.
 //!
 //! The tail has engines of the CPU, not of the base's kind: it is small until it is folded, and with
-//! that bound its pieces cost little more than their scan.
+//! that bound its pieces cost little more than their scan. Full passes have the rows of the base on
+//! its device, and all others on the CPU.
 
 mod tail;
 
@@ -40,10 +42,10 @@ use std::sync::Arc;
 use contract::{
     Device, Engine, EngineDescription, EngineError, Expansion, Filter, FullPassEngine,
     FullPassPart, FullPassQuery, HasTable, HeadEngine, Hit, PartOfExpansion, Query, Row,
-    SearchEngine, TableRows, TokenText, UsualCosts,
+    SearchEngine, TableRows, TokenText, UsualCosts, complete,
 };
 use cpu_core::{FullScanEngine, StartError};
-use model_store::changes::{Snapshot, TableAt};
+use model_store::changes::{Snapshot, TableAt, TailRows};
 
 use crate::join::merge;
 use crate::ranks;
@@ -58,6 +60,10 @@ pub struct Segments {
     base: Box<dyn Engine>,
     of: Arc<dyn HasTable>,
     now: Now,
+    /// Rows that searches with the base's engine see: the base's, and those that were appended.
+    end: usize,
+    /// Whether the base's device takes no more.
+    is_full: bool,
     tail: Tail,
     /// Searches that the base's engine has started, each query in its terms.
     started: VecDeque<Vec<Option<Query>>>,
@@ -102,8 +108,37 @@ impl Segments {
         now: Now,
         threads: usize,
     ) -> Result<Self, StartError> {
-        let tail = Tail::new(&of, threads)?;
-        Ok(Self { base, of, now, tail, started: VecDeque::new(), pass: None })
+        let (tail, end) = (Tail::new(&of, threads)?, of.table().rows());
+        let (started, pass) = (VecDeque::new(), None);
+        Ok(Self { base, of, now, end, is_full: false, tail, started, pass })
+    }
+
+    /// Takes the rows that came since the last call.
+    ///
+    /// # Errors
+    /// If a device fails, or the system refuses to start a thread.
+    pub fn extend(&mut self) -> Result<(), EngineError> {
+        self.extend_to(&(self.now)())
+    }
+
+    fn extend_to(&mut self, snapshot: &Snapshot) -> Result<(), EngineError> {
+        if !self.is_full && snapshot.rows() > self.end {
+            let metric = self.of.table().metric();
+            for part in snapshot.tail() {
+                let (first, end) = (part.first().index(), part.first().index() + part.len());
+                if end <= self.end {
+                    continue;
+                }
+                let rows = TailRows::new(part, self.end - first..part.len(), metric);
+                self.end += self.base.append(&rows.table())?;
+                if self.end < end {
+                    self.is_full = true;
+                    break;
+                }
+            }
+        }
+        let extended = self.tail.extend(snapshot, self.end);
+        extended.map_err(|error| EngineError::Device(error.into()))
     }
 
     /// The rows as they are now, of which the tail has its pieces. Every query must be of these, or
@@ -117,8 +152,23 @@ impl Segments {
         if !(filters.all(|filter| whole.has(filter)) && fits(&whole.table())) {
             return Err(EngineError::ForeignQuery);
         }
-        self.tail.extend(&whole.snapshot).map_err(|error| EngineError::Device(error.into()))?;
+        self.extend_to(&whole.snapshot)?;
         Ok(whole)
+    }
+
+    /// The query for the base's engine. `None` if none of its rows passes the filter.
+    fn of_base(&self, whole: &Whole, query: &Query) -> Option<Query> {
+        let segment = Segment { rows: 0..self.end, whole: whole.clone() };
+        let set = &query.filter.rows;
+        let (first, end) = (whole.snapshot.base_rows(), self.end);
+        match set.bitmap() {
+            // The engine takes it as it is: a part would be another set, for each number of rows.
+            Some(bitmap) if end > first && bitmap.rows() <= end => {
+                let filter = query.filter.clone();
+                (!bitmap.is_empty()).then(|| query.moved(|vector| segment.vector(vector), filter))
+            }
+            _ => segment.query(query),
+        }
     }
 
     fn whole_for(&mut self, queries: &[&Query]) -> Result<Whole, EngineError> {
@@ -135,8 +185,8 @@ impl Segments {
         of_base: impl FnOnce(&mut dyn Engine, &[&Query]) -> Hits,
     ) -> Hits {
         let whole = self.whole_for(queries)?;
-        let base = whole.of_base();
-        let own: Vec<Option<Query>> = queries.iter().map(|query| base.query(query)).collect();
+        let own = queries.iter().map(|query| self.of_base(&whole, query));
+        let own: Vec<Option<Query>> = own.collect();
         let mut found = ask_those(&own, |batch| of_base(&mut *self.base, batch))?;
         self.tail.search(&whole, queries, &mut found)?;
         Ok(found)
@@ -212,9 +262,13 @@ impl SearchEngine for Segments {
     }
 
     fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
-        let found =
-            self.ask(batch, |base, batch| Ok(base.search(batch)?.into_iter().map(Some).collect()))?;
-        Ok(found.into_iter().map(Option::unwrap_or_default).collect())
+        let found = self.search_overlapped(batch, &mut || ())?;
+        complete(batch, found, |rest| {
+            let queries = rest.iter().map(|query| FullPassQuery::of_search(query));
+            let queries: Vec<FullPassQuery> = queries.collect();
+            let answers = self.full_pass(&queries.iter().collect::<Vec<_>>())?;
+            Ok(answers.into_iter().map(|answer| answer.hits).collect())
+        })
     }
 
     fn search_overlapped(&mut self, batch: &[&Query], meanwhile: &mut dyn FnMut()) -> Hits {
@@ -222,8 +276,9 @@ impl SearchEngine for Segments {
     }
 
     fn start_search(&mut self, queries: &[&Query]) -> Result<bool, EngineError> {
-        let base = self.whole_for(queries)?.of_base();
-        let own: Vec<Option<Query>> = queries.iter().map(|query| base.query(query)).collect();
+        let whole = self.whole_for(queries)?;
+        let own = queries.iter().map(|query| self.of_base(&whole, query));
+        let own: Vec<Option<Query>> = own.collect();
         let batch: Vec<&Query> = own.iter().flatten().collect();
         let is_started = !batch.is_empty()
             && self.base.start_search(&batch).inspect_err(|_| self.started.clear())?;
@@ -343,7 +398,7 @@ impl Segments {
         }
         let mut segments = vec![whole.of_base()];
         let mut engines = Vec::new();
-        for (rows, engine) in self.tail.scans() {
+        for (rows, engine) in self.tail.scans(&whole.snapshot) {
             segments.push(Segment { rows, whole: whole.clone() });
             engines.push(engine);
         }

@@ -1,6 +1,6 @@
 //! The rows behind a base, as pieces that are searched one after the other.
 //!
-//! Rows come in parts of a fixed size, of which the last one grows. A part that is full is a piece
+//! Rows that are on the base's device are not among them. Rows come in parts of a fixed size, of which the last one grows. A part that is full is a piece
 //! with a derived table, as a base has one. Until then its rows are in strips of 512 with a table
 //! each, which is derived when the strip is full; the rows behind the last strip, fewer than 512,
 //! are scored by the formula.
@@ -41,7 +41,7 @@ impl HasTable for NoRows {
 pub(super) struct Tail {
     threads: FullScanEngine,
     metric: Metric,
-    /// Those with a derived table, in order, without gaps from the end of the base on.
+    /// Those with a derived table, in order, without gaps from the first row on.
     derived: Vec<Piece<CpuEngine>>,
     /// The rows behind them.
     rest: Option<Piece<FullScanEngine>>,
@@ -51,7 +51,6 @@ pub(super) struct Tail {
 
 struct Piece<E> {
     rows: Range<usize>,
-    table: Arc<dyn HasTable>,
     engine: E,
 }
 
@@ -67,23 +66,29 @@ impl Tail {
         Ok(Self { threads, metric, derived: Vec::new(), rest: None, end: table.rows() })
     }
 
-    /// Takes the rows that came since. A snapshot of fewer rows changes nothing.
+    /// Takes the rows that came since, without those before `begin`, which is never less than it
+    /// was before. A snapshot of fewer rows changes nothing.
     ///
     /// # Errors
     /// If the system refuses to start a thread that derives a table.
-    pub(super) fn extend(&mut self, snapshot: &Snapshot) -> Result<(), StartError> {
+    pub(super) fn extend(&mut self, snapshot: &Snapshot, begin: usize) -> Result<(), StartError> {
         if snapshot.rows() <= self.end {
             return Ok(());
         }
+        self.end = self.end.max(begin);
         self.rest = None;
         for part in snapshot.tail() {
-            let (first, end) = (part.first().index(), part.first().index() + part.len());
+            let (origin, end) = (part.first().index(), part.first().index() + part.len());
+            let first = origin.max(begin);
+            if first >= end {
+                continue;
+            }
             // Of each part, the pieces follow each other.
             let before = self.derived.partition_point(|piece| piece.rows.start < first);
             if part.is_full() {
                 let known = self.derived.get(before).map(|piece| piece.rows.end);
                 if known != Some(end) {
-                    let whole = self.piece(part, 0..part.len())?;
+                    let whole = self.piece(part, first - origin..part.len())?;
                     self.derived.truncate(before);
                     self.derived.push(whole);
                 }
@@ -91,14 +96,14 @@ impl Tail {
             }
             let mut from = self.derived[before..].last().map_or(first, |last| last.rows.end);
             while from + STRIP_ROWS <= end {
-                let strip = self.piece(part, from - first..from - first + STRIP_ROWS)?;
+                let strip = self.piece(part, from - origin..from - origin + STRIP_ROWS)?;
                 self.derived.push(strip);
                 from += STRIP_ROWS;
             }
             if from < end {
-                let table = self.table(part, from - first..end - first);
-                let engine = self.threads.of(table.clone());
-                self.rest = Some(Piece { rows: from..end, table, engine });
+                let table = self.table(part, from - origin..end - origin);
+                let engine = self.threads.of(table);
+                self.rest = Some(Piece { rows: from..end, engine });
             }
         }
         self.end = snapshot.rows();
@@ -113,8 +118,8 @@ impl Tail {
         let first = part.first().index();
         let rows = first + places.start..first + places.end;
         let table = self.table(part, places);
-        let engine = CpuEngine::beside(&self.threads, table.clone(), Options::default())?;
-        Ok(Piece { rows, table, engine })
+        let engine = CpuEngine::beside(&self.threads, table, Options::default())?;
+        Ok(Piece { rows, engine })
     }
 
     /// Joins what the tail has for these queries with what was found before it. A query without an
@@ -134,12 +139,14 @@ impl Tail {
         Ok(())
     }
 
-    /// An engine for each piece that scores all of its rows.
-    pub(super) fn scans(&self) -> Vec<(Range<usize>, FullScanEngine)> {
-        let derived = self.derived.iter().map(|piece| (&piece.rows, &piece.table));
-        let rest = self.rest.iter().map(|piece| (&piece.rows, &piece.table));
-        let all = derived.chain(rest);
-        all.map(|(rows, table)| (rows.clone(), self.threads.of(table.clone()))).collect()
+    /// An engine for each part of the rows behind the base, those on its device with them, that
+    /// scores all of its rows.
+    pub(super) fn scans(&self, snapshot: &Snapshot) -> Vec<(Range<usize>, FullScanEngine)> {
+        let scan = |part: &TailPart| {
+            let rows = part.first().index()..part.first().index() + part.len();
+            (rows, self.threads.of(self.table(part, 0..part.len())))
+        };
+        snapshot.tail().map(scan).collect()
     }
 }
 

@@ -199,7 +199,7 @@ impl CudaEngine {
             leasts: passes.leasts.pointer(),
             headers: passes.headers.pointer_mut(),
             tokens: count as i32,
-            tiles: quantised.tiles as u32,
+            tiles: quantised.tiles() as u32,
         };
         // SAFETY: a block for each header; each token has a text, and each text a least value.
         unsafe { passes.token_queries.launch(stream, Shape::grid(padded, 1), &params)? };

@@ -31,7 +31,7 @@ impl Pass<'_> {
             (RowsToRead::Members(_), false) => kernels.exact_set_scan,
         };
         let needed = match rows {
-            RowsToRead::All => self.resident.rows.div_ceil(64),
+            RowsToRead::All => self.resident.searched().div_ceil(64),
             RowsToRead::Members(most) => most.div_ceil(MEMBERS_OF_A_PART),
         };
         // As many blocks as run at the same time: a few more would run alone at the end.
@@ -42,7 +42,7 @@ impl Pass<'_> {
             .min(needed)
             .max(1);
         let params = ExactScanParams {
-            table: self.resident.view(),
+            table: self.resident.searched_view(),
             queries: w.queries(),
             floors: w.scan_floors.pointer_mut(),
             part_hits: w.part_hits(batch * parts * stride),

@@ -36,7 +36,7 @@ impl Pass<'_> {
             let widest = scans.iter().copied().rfind(fits);
             widest.expect("every width is a multiple of the narrowest scan's")
         }
-        assert!(walk.count as usize <= quantised.tiles && width <= MAX_BATCH);
+        assert!(walk.count as usize <= quantised.tiles() && width <= MAX_BATCH);
         let (tiles, tile_scales) = (quantised.int8.pointer(), quantised.scales.pointer());
         let fragments = self.workspace.query_bytes.pointer();
         let groups = if scan.sampling { self.groups(walk) } else { 0 };

@@ -40,7 +40,7 @@ impl Pass<'_> {
     pub(in crate::search) fn view(&self, quantised: &Quantised, width: usize) -> PassView {
         let w = self.workspace;
         PassView {
-            table: self.resident.view(),
+            table: self.resident.searched_view(),
             queries: w.queries(),
             tile_scales: quantised.scales.pointer(),
             slot_rows: quantised.slot_rows.pointer(),
