@@ -4,6 +4,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use contract::full_pass::Groups;
 use contract::{
@@ -211,10 +212,19 @@ impl World {
     }
 
     fn engine(rng: &mut Rng, changes: &Arc<Mutex<Changes>>, threads: usize) -> Segments {
+        let of: Arc<dyn HasTable> = changes.lock().unwrap().base();
+        Self::engine_over(base_engine(rng, &of), changes, threads)
+    }
+
+    fn engine_over(
+        base: Box<dyn Engine>,
+        changes: &Arc<Mutex<Changes>>,
+        threads: usize,
+    ) -> Segments {
         let generation = changes.lock().unwrap().current();
         let of: Arc<dyn HasTable> = generation.base().clone();
         let now = Arc::new(move || generation.snapshot());
-        Segments::new(base_engine(rng, &of), of, now, threads).unwrap()
+        Segments::new(base, of, now, threads).unwrap()
     }
 
     fn reopen(&mut self, rng: &mut Rng) {
@@ -475,11 +485,27 @@ fn a_tail_of_several_parts_is_searched_as_it_fills() {
     // A part has 2,048 rows: four strips.
     let mut rng = Rng::with_seed(7);
     let mut world = World::new(&mut rng, 512, 50, Metric::Cosine);
+    let reference = Box::new(ReferenceEngine::new(world.of()));
+    world.engine = World::engine_over(reference, &world.changes, 2);
     for step in 0..12 {
         world.change(&mut rng, 400 + 100 * (step % 3), 1 << 20);
         check(&mut world, &mut rng, &format!("step {step}"));
     }
     assert!(world.naive.rows.len() > 2 * 2048);
+    // In the end there are few pieces, and hardly any row without one.
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        world.engine.extend().unwrap();
+        let said = format!("{:?}", world.engine);
+        let numbers = said.split("a tail of ").nth(1).unwrap().split(' ');
+        let numbers: Vec<usize> = numbers.filter_map(|word| word.parse().ok()).collect();
+        if (1..4).contains(&numbers[0]) && numbers[1] < 512 {
+            break;
+        }
+        assert!(Instant::now() < until, "{said}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    check(&mut world, &mut rng, "in pieces");
 }
 
 #[test]

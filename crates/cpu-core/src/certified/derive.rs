@@ -155,10 +155,14 @@ impl<T> Deriving<T> {
     pub(crate) fn wait_at_most(&self, longest: Duration) {
         const STEP: Duration = Duration::from_millis(1);
         let until = Instant::now() + longest;
-        let is_under_way = || self.thread.as_ref().is_some_and(|thread| !thread.is_finished());
-        while self.ready().is_none() && is_under_way() && Instant::now() < until {
+        while self.is_under_way() && Instant::now() < until {
             std::thread::sleep(STEP);
         }
+    }
+
+    /// Whether there is no table yet, but may be one.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.ready().is_none() && self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
     /// The table, once it is ready.

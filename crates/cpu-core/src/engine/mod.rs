@@ -88,6 +88,11 @@ impl CpuEngine {
         self.search.wait_for_tables();
     }
 
+    /// Whether the derived table is not ready yet, so that searches take longer.
+    pub fn is_deriving(&self) -> bool {
+        self.search.deriving.is_under_way()
+    }
+
     /// The counters so far.
     pub fn counted(&self) -> Counters {
         self.search.counters

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kindred::background::give_way;
+use kindred::background::in_background;
 use kindred::live::Live;
 use kindred::live::changes::ChangeError;
 use kindred::rows::Rows as _;
@@ -48,18 +48,20 @@ impl Reloader {
         let (runtime, name) = (tokio::runtime::Handle::current(), name.to_owned());
         drop(current);
         let fold = move || {
-            give_way();
             let started = Instant::now();
-            let folded = match live.fold(&mut |_| ControlFlow::Continue(())) {
-                Ok(Some(folded)) => runtime
+            // Checksums take all cores.
+            let folded = in_background(|| live.fold(&mut |_| ControlFlow::Continue(())));
+            let folded = match folded {
+                Ok(Ok(Some(folded))) => runtime
                     .block_on(reloader.serve_folded(served, folded, writer))
                     .inspect(|rows| {
                         let seconds = started.elapsed().as_secs_f64();
                         info!(model = name, rows, seconds, "folded the changes of a table");
                     })
                     .map(Some),
-                Ok(None) => Ok(None),
-                Err(why) => Err(why.into()),
+                Ok(Ok(None)) => Ok(None),
+                Ok(Err(why)) => Err(why.into()),
+                Err(_) => Err(TableError::Broken),
             };
             let _ = report.send(folded);
         };
@@ -75,7 +77,6 @@ impl Reloader {
         folded: Live,
         writer: Arc<Writer>,
     ) -> Result<usize, TableError> {
-        // On another thread: those of its engine would give way as this one does.
         self.in_turn(move |reloader| {
             let (config, rows) = (&reloader.started, folded.now().live_rows());
             let name = served.name().to_owned();

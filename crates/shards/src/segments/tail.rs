@@ -1,9 +1,20 @@
 //! The rows behind a base, as pieces that are searched one after the other.
 //!
-//! Rows that are on the base's device are not among them. Rows come in parts of a fixed size, of which the last one grows. A part that is full is a piece
-//! with a derived table, as a base has one. Until then its rows are in strips of 512 with a table
-//! each, which is derived when the strip is full; the rows behind the last strip, fewer than 512,
-//! are scored by the formula.
+//! Rows that are on the base's device are not among them. A piece has a derived table, as a base
+//! has one; the rows behind the last piece are scored by the formula. Pieces are never changed:
+//!
+//! ```text
+//! whenever rows have come, and no piece is being derived:
+//!     if there are 512 rows or more behind the last piece:
+//!         first ← the first of them
+//!         while the piece before `first` has at most 8 times the rows from `first` on:
+//!             first ← its first row
+//!         derive a piece of all rows from `first` on, beside the searches
+//! once that is ready, it takes the place of those that it has the rows of
+//! ```
+//!
+//! So each piece has more than 8 times the rows of all behind it, and there are two or three: each
+//! costs every query about as long as 2,000 rows. A row is derived some 8 times for each of them.
 
 use std::fmt;
 use std::ops::Range;
@@ -17,8 +28,11 @@ use super::{Segment, Whole, ask_those};
 use crate::join::merge;
 use crate::shard::Part;
 
-/// Rows of a strip: fewer are searched without a derived table.
-const STRIP_ROWS: usize = 512;
+/// Fewer rows are searched without a derived table.
+const FEWEST_ROWS: usize = 512;
+/// A piece is derived again, together with the rows behind it, if it has at most so many times their
+/// number.
+const LARGER: usize = 8;
 
 /// A table without rows, of whose engine all pieces have the threads.
 #[derive(Debug)]
@@ -37,14 +51,71 @@ impl HasTable for NoRows {
     }
 }
 
+/// Rows of several parts of a tail, one behind another in memory.
+#[derive(Debug)]
+struct Copied {
+    components: Vec<f32>,
+    norms: Vec<f64>,
+    biases: Vec<f32>,
+    dim: usize,
+    metric: Metric,
+}
+
+impl HasTable for Copied {
+    fn table(&self) -> Table<'_> {
+        let table = Table::new(&self.components, &self.norms, self.dim);
+        match self.metric {
+            Metric::Cosine => table,
+            Metric::Dot => table.under_dot(Some(&self.biases)),
+        }
+    }
+}
+
+/// The parts of a tail that have these rows, and the places of theirs.
+fn parts_of<'a>(
+    snapshot: &'a Snapshot,
+    rows: Range<usize>,
+) -> impl Iterator<Item = (&'a TailPart, Range<usize>)> {
+    let Range { start, end } = rows;
+    let places = move |part: &'a TailPart| {
+        let first = part.first().index();
+        let end = end.min(first + part.len()).saturating_sub(first);
+        (part, start.max(first) - first..end)
+    };
+    snapshot.tail().map(places).filter(|(_, places)| !places.is_empty())
+}
+
+/// These rows of a tail as a table of their own; copied unless they are of one part.
+fn rows_of(snapshot: &Snapshot, rows: &Range<usize>, metric: Metric) -> Arc<dyn HasTable> {
+    let mut parts: Vec<(&TailPart, Range<usize>)> = parts_of(snapshot, rows.clone()).collect();
+    if let [(part, places)] = &mut parts[..] {
+        return Arc::new(TailRows::new(part, places.clone(), metric));
+    }
+    let dim = parts.first().map_or(0, |(part, _)| part.dim());
+    let (components, norms, biases) = Default::default();
+    let mut copied = Copied { components, norms, biases, dim, metric };
+    for (part, places) in parts {
+        copied.components.extend(&part.vectors()[places.start * dim..places.end * dim]);
+        copied.norms.extend(&part.norms()[places.clone()]);
+        if metric == Metric::Dot {
+            copied.biases.extend(&part.biases()[places]);
+        }
+    }
+    Arc::new(copied)
+}
+
 /// The pieces of a tail.
 pub(super) struct Tail {
     threads: FullScanEngine,
     metric: Metric,
-    /// Those with a derived table, in order, without gaps from the first row on.
-    derived: Vec<Piece<CpuEngine>>,
-    /// The rows behind them.
-    rest: Option<Piece<FullScanEngine>>,
+    /// In order, without gaps from the first row on.
+    pieces: Vec<Piece<CpuEngine>>,
+    /// A piece of rows at the end, whose table is being derived.
+    next: Option<Piece<CpuEngine>>,
+    /// The rows behind the pieces, by the parts that they are in.
+    rest: Vec<Piece<FullScanEngine>>,
+    /// The first row.
+    begin: usize,
     /// The end of all of them.
     end: usize,
 }
@@ -61,65 +132,53 @@ impl Tail {
     /// If the threads can't be started.
     pub(super) fn new(of: &Arc<dyn HasTable>, threads: usize) -> Result<Self, StartError> {
         let table = of.table();
-        let (dim, metric) = (table.dim(), table.metric());
+        let (dim, metric, rows) = (table.dim(), table.metric(), table.rows());
         let threads = FullScanEngine::new(Arc::new(NoRows { dim, metric }), threads)?;
-        Ok(Self { threads, metric, derived: Vec::new(), rest: None, end: table.rows() })
+        let (pieces, next, rest) = Default::default();
+        Ok(Self { threads, metric, pieces, next, rest, begin: rows, end: rows })
     }
 
-    /// Takes the rows that came since, without those before `begin`, which is never less than it
-    /// was before. A snapshot of fewer rows changes nothing.
+    /// Takes the rows that came since, without those before `begin`, which is what it was before
+    /// unless there are no rows yet. A snapshot of fewer rows changes nothing.
     ///
     /// # Errors
     /// If the system refuses to start a thread that derives a table.
     pub(super) fn extend(&mut self, snapshot: &Snapshot, begin: usize) -> Result<(), StartError> {
-        if snapshot.rows() <= self.end {
+        if self.end == self.begin {
+            (self.begin, self.end) = (begin, begin);
+        }
+        assert_eq!(begin, self.begin, "the first row stays");
+        let end = snapshot.rows();
+        let is_ready = self.next.as_ref().is_some_and(|piece| !piece.engine.is_deriving());
+        if end < self.end || (end == self.end && !is_ready) {
             return Ok(());
         }
-        self.end = self.end.max(begin);
-        self.rest = None;
-        for part in snapshot.tail() {
-            let (origin, end) = (part.first().index(), part.first().index() + part.len());
-            let first = origin.max(begin);
-            if first >= end {
-                continue;
-            }
-            // Of each part, the pieces follow each other.
-            let before = self.derived.partition_point(|piece| piece.rows.start < first);
-            if part.is_full() {
-                let known = self.derived.get(before).map(|piece| piece.rows.end);
-                if known != Some(end) {
-                    let whole = self.piece(part, first - origin..part.len())?;
-                    self.derived.truncate(before);
-                    self.derived.push(whole);
-                }
-                continue;
-            }
-            let mut from = self.derived[before..].last().map_or(first, |last| last.rows.end);
-            while from + STRIP_ROWS <= end {
-                let strip = self.piece(part, from - origin..from - origin + STRIP_ROWS)?;
-                self.derived.push(strip);
-                from += STRIP_ROWS;
-            }
-            if from < end {
-                let table = self.table(part, from - origin..end - origin);
-                let engine = self.threads.of(table);
-                self.rest = Some(Piece { rows: from..end, engine });
-            }
+        if is_ready && let Some(piece) = self.next.take() {
+            let kept = self.pieces.partition_point(|one| one.rows.start < piece.rows.start);
+            self.pieces.truncate(kept);
+            self.pieces.push(piece);
         }
-        self.end = snapshot.rows();
+        self.end = end;
+        let first = self.pieces.last().map_or(begin, |last| last.rows.end);
+        let rest = parts_of(snapshot, first..end).map(|(part, places)| {
+            let rows = part.first().index() + places.start..part.first().index() + places.end;
+            let table = TailRows::new(part, places, self.metric);
+            Piece { rows, engine: self.threads.of(Arc::new(table)) }
+        });
+        self.rest = rest.collect();
+        if self.next.is_none() && first + FEWEST_ROWS <= end {
+            let mut from = first;
+            for piece in self.pieces.iter().rev() {
+                if piece.rows.len() > LARGER * (end - from) {
+                    break;
+                }
+                from = piece.rows.start;
+            }
+            let table = rows_of(snapshot, &(from..end), self.metric);
+            let engine = CpuEngine::beside(&self.threads, table, Options::default())?;
+            self.next = Some(Piece { rows: from..end, engine });
+        }
         Ok(())
-    }
-
-    fn table(&self, part: &TailPart, places: Range<usize>) -> Arc<dyn HasTable> {
-        Arc::new(TailRows::new(part, places, self.metric))
-    }
-
-    fn piece(&self, part: &TailPart, places: Range<usize>) -> Result<Piece<CpuEngine>, StartError> {
-        let first = part.first().index();
-        let rows = first + places.start..first + places.end;
-        let table = self.table(part, places);
-        let engine = CpuEngine::beside(&self.threads, table, Options::default())?;
-        Ok(Piece { rows, engine })
     }
 
     /// Joins what the tail has for these queries with what was found before it. A query without an
@@ -130,10 +189,10 @@ impl Tail {
         queries: &[&Query],
         found: &mut [Option<Vec<Hit>>],
     ) -> Result<(), EngineError> {
-        for Piece { rows, engine, .. } in &mut self.derived {
+        for Piece { rows, engine } in &mut self.pieces {
             search_piece(engine, rows, whole, queries, found)?;
         }
-        if let Some(Piece { rows, engine, .. }) = &mut self.rest {
+        for Piece { rows, engine } in &mut self.rest {
             search_piece(engine, rows, whole, queries, found)?;
         }
         Ok(())
@@ -144,7 +203,8 @@ impl Tail {
     pub(super) fn scans(&self, snapshot: &Snapshot) -> Vec<(Range<usize>, FullScanEngine)> {
         let scan = |part: &TailPart| {
             let rows = part.first().index()..part.first().index() + part.len();
-            (rows, self.threads.of(self.table(part, 0..part.len())))
+            let table = TailRows::new(part, 0..part.len(), self.metric);
+            (rows, self.threads.of(Arc::new(table)))
         };
         snapshot.tail().map(scan).collect()
     }
@@ -198,7 +258,7 @@ impl Segment {
 
 impl fmt::Debug for Tail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rest = self.rest.as_ref().map_or(0, |piece| piece.rows.len());
-        write!(f, "a tail of {} pieces, and {rest} rows", self.derived.len())
+        let rest: usize = self.rest.iter().map(|piece| piece.rows.len()).sum();
+        write!(f, "a tail of {} pieces, and {rest} rows", self.pieces.len())
     }
 }
