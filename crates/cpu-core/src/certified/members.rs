@@ -18,8 +18,8 @@ const PART: usize = 64;
 /// low that it saves nothing.
 const LARGEST_PART: usize = 4;
 
-/// Raises the floors of the queries whose row sets have a bitmap, `[queries]`. `units` are those of
-/// their floors.
+/// Finds floors of the queries whose row sets have a bitmap and that have none yet, `[queries]`.
+/// `units` are those of their floors.
 pub(super) fn sample(
     queries: &[&Query],
     units: &[Unit],
@@ -32,7 +32,9 @@ pub(super) fn sample(
     let is_sampled = |query: &Query| {
         query.filter.rows.bitmap().is_some() && query.k.saturating_mul(LARGEST_PART) <= members
     };
-    let parts: Vec<_> = each.filter(|((query, _), _)| is_sampled(query)).collect();
+    let has_no_floor = |findings: &Findings| findings.floor == f32::NEG_INFINITY;
+    let parts = each.filter(|((query, _), found)| has_no_floor(found) && is_sampled(query));
+    let parts: Vec<_> = parts.collect();
     if parts.is_empty() {
         return;
     }

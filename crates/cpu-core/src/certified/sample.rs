@@ -60,7 +60,7 @@ pub(super) fn sample(tables: &Tables, workers: Workers<'_>, sampled: Sampled<'_>
     let queries = &queries[..sampled.of_all_rows];
     let strips = layout.rows / STRIP_ROWS;
     let runs = (strips / (PART * RUN)).min(RUNS);
-    if runs == 0 || !queries.iter().any(|query| is_sampled(query)) {
+    if runs == 0 || !queries.iter().any(|query| sampled.is_sampled(query)) {
         return findings;
     }
     let mut parts = Vec::new();
@@ -82,29 +82,38 @@ pub(super) fn sample(tables: &Tables, workers: Workers<'_>, sampled: Sampled<'_>
     findings
 }
 
-/// The rank of the row in the sample whose bound is the floor. Excluded rows may be the best of
-/// their groups. So may rows above a maximum score, or outside of a bitmap, any number of them:
-/// then the sample says nothing.
-fn rank(query: &Query) -> usize {
-    let Filter { ref rows, min_score: _, max_score } = query.filter;
-    // Queries with a limit are not sampled.
-    let RowSetParts { limit: _, bitmap, excluded } = rows.parts();
-    match (max_score, bitmap) {
-        (None, None) => query.k.saturating_add(excluded.len()),
-        _ => usize::MAX,
-    }
-}
-
-fn is_sampled(query: &Query) -> bool {
-    match query.ranking() {
-        Ranking::Vector(_) => rank(query) <= RANKS,
-        Ranking::Formula(_) => {
-            query.filter.max_score.is_none() && query.filter.rows.bitmap().is_none()
-        }
-    }
-}
+/// A sample counts only the members of a bitmap that has at least this part of all rows. Of smaller
+/// ones it has too few.
+const LARGE_PART: usize = 2;
+/// And only for so many columns.
+const MANY: usize = 8;
 
 impl Sampled<'_> {
+    /// The rank of the row in the sample whose bound is the floor. Excluded rows may be the best of
+    /// their groups. So may rows above a maximum score, any number of them: then the sample says
+    /// nothing. Nor of small bitmaps, or if so few queries share it that some members say it sooner.
+    fn rank(&self, query: &Query) -> usize {
+        let Filter { ref rows, min_score: _, max_score } = query.filter;
+        // Queries with a limit are not sampled.
+        let RowSetParts { limit: _, bitmap, excluded } = rows.parts();
+        let is_useful = bitmap.is_none_or(|bitmap| {
+            self.columns.len() >= MANY && bitmap.len() >= bitmap.rows() / LARGE_PART
+        });
+        match max_score {
+            None if is_useful => query.k.saturating_add(excluded.len()),
+            _ => usize::MAX,
+        }
+    }
+
+    fn is_sampled(&self, query: &Query) -> bool {
+        match query.ranking() {
+            Ranking::Vector(_) => self.rank(query) <= RANKS,
+            Ranking::Formula(_) => {
+                query.filter.max_score.is_none() && query.filter.rows.bitmap().is_none()
+            }
+        }
+    }
+
     /// Finds out what that many runs of strips say of some consecutive queries, which have these
     /// columns.
     fn sample(
@@ -122,31 +131,51 @@ impl Sampled<'_> {
         let layout = tables.layout;
         let strips = layout.rows / STRIP_ROWS;
         let strip_lines = STRIP_BLOCKS * layout.block_lines();
-        let run = |run: usize| {
-            let first = run * strips / runs;
-            let lines = first * strip_lines..(first + RUN) * strip_lines;
+        let strips_from = |first: usize, count: usize| {
+            let lines = first * strip_lines..(first + count) * strip_lines;
             let (high, low) = (&tables.high()[lines.clone()], Some(&tables.low()[lines]));
-            (first, Strips { high, low, layout })
+            Strips { high, low, layout }
         };
+        let firsts = (0..runs).map(|run| run * strips / runs);
         let mut space = Space::new(layout, columns.len());
         let mut best = vec![[f32::NEG_INFINITY; STRIP_ROWS]; columns.len()];
         let bounds = &prepared.bounds[first_column..][..columns.len()];
         let mut thresholds: Vec<Threshold> =
             bounds.iter().map(|bounds| bounds.first.threshold(f32::NEG_INFINITY)).collect();
-        for (_, strips) in (0..runs).map(run) {
+        let bitmap = |column: &Column<'_>| queries[column.query - first_query].filter.rows.bitmap();
+        let have_bitmaps = columns.iter().any(|column| bitmap(column).is_some());
+        let mut of_strip = best.clone();
+        for first in firsts.clone() {
             let asked = prepared.planes(first_column, &thresholds);
-            let purpose = Purpose::Sample(&mut best);
-            instructions.run(Scan { strips, asked, space: &mut space, purpose });
+            if !have_bitmaps {
+                let (strips, purpose) = (strips_from(first, RUN), Purpose::Sample(&mut best));
+                instructions.run(Scan { strips, asked, space: &mut space, purpose });
+                continue;
+            }
+            // Rows outside of a bitmap do not count.
+            for strip in first..first + RUN {
+                of_strip.fill([f32::NEG_INFINITY; STRIP_ROWS]);
+                let (strips, purpose) = (strips_from(strip, 1), Purpose::Sample(&mut of_strip));
+                instructions.run(Scan { strips, asked, space: &mut space, purpose });
+                for ((column, best), own) in columns.iter().zip(&mut best).zip(&of_strip) {
+                    let members = bitmap(column).map_or(u32::MAX, |set| set.strip(strip));
+                    for (row, (best, own)) in best.iter_mut().zip(own).enumerate() {
+                        if members >> row & 1 == 1 {
+                            *best = best.max(*own);
+                        }
+                    }
+                }
+            }
         }
         for (((column, bounds), threshold), best) in
             columns.iter().zip(bounds).zip(&mut thresholds).zip(&mut best)
         {
             let query = queries[column.query - first_query];
             threshold.offset = f32::INFINITY;
-            if !is_sampled(query) {
+            if !self.is_sampled(query) {
                 continue;
             }
-            let rank = if column.is_query() { rank(query) } else { RANKS };
+            let rank = if column.is_query() { self.rank(query) } else { RANKS };
             let (_, bound, _) = best.select_nth_unstable_by(rank - 1, |a, b| b.total_cmp(a));
             if !column.is_query() {
                 *threshold = bounds.first.threshold(bounds.first.of_sample(*bound));
@@ -162,9 +191,9 @@ impl Sampled<'_> {
         }
         let mut found = Vec::new();
         let mut rows: Vec<Vec<Row>> = vec![Vec::new(); queries.len()];
-        for (first, strips) in (0..runs).map(run) {
+        for first in firsts {
             let asked = prepared.planes(first_column, &thresholds);
-            let purpose = Purpose::Find(&mut found);
+            let (strips, purpose) = (strips_from(first, RUN), Purpose::Find(&mut found));
             instructions.run(Scan { strips, asked, space: &mut space, purpose });
             for flagged in found.drain(..) {
                 let strip = (first + flagged.strip as usize) * STRIP_ROWS;
