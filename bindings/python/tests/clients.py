@@ -23,7 +23,16 @@ class Awaited:
 
     def __getattr__(self, name):
         method = getattr(self._client, name)
+        if name == "rows":
+            return lambda **keywords: self._loop.run_until_complete(_all(method(**keywords)))
+        if name == "after":
+            return self._after
         return lambda *arguments, **keywords: self._loop.run_until_complete(method(*arguments, **keywords))
+
+    def _after(self, change):
+        same = object.__new__(Awaited)
+        same._loop, same._client = self._loop, self._client.after(change)
+        return same
 
     def __enter__(self):
         return self
@@ -31,6 +40,10 @@ class Awaited:
     def __exit__(self, *_):
         self.close()
         self._loop.close()
+
+
+async def _all(rows):
+    return [row async for row in rows]
 
 
 KINDS = [kindred.Client, Awaited]

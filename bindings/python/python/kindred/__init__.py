@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _kindred
 from ._errors import (
+    BadRowsError,
     DeadlineError,
     DimensionError,
     EngineError,
@@ -38,6 +39,8 @@ from ._errors import (
 )
 from ._model import Model
 from ._types import (
+    BadRow,
+    Change,
     Classified,
     Contribution,
     Explained,
@@ -47,6 +50,8 @@ from ._types import (
     Neighbors,
     OddOneOut,
     Ranked,
+    RowsPage,
+    StoredRow,
     Term,
     Terms,
     UnknownWord,
@@ -199,9 +204,10 @@ def _how(device: str, placement: str, threads: int, keep_tables: bool) -> dict[s
 
 
 __all__ = [
-    "AsyncClient", "Classified", "Client", "Contribution", "DeadlineError", "DimensionError", "EngineError", "Explained",
-    "Explanation", "ExpressionError", "ForkError", "InvalidValueError", "KindredError", "Label", "MethodError", "Model",
-    "ModelError", "Neighbor", "Neighbors", "NotFiniteError", "OddOneOut", "OverloadedError", "QuestionError", "Ranked",
-    "ServiceError", "Term", "Terms", "UnauthorizedError", "UnavailableError", "UnknownWord", "UnknownWordError",
-    "UnreachableError", "UnsupportedError", "Words", "ZeroVectorError", "demo", "from_array", "open", "prepare",
+    "AsyncClient", "BadRow", "BadRowsError", "Change", "Classified", "Client", "Contribution", "DeadlineError", "DimensionError",
+    "EngineError", "Explained", "Explanation", "ExpressionError", "ForkError", "InvalidValueError", "KindredError", "Label",
+    "MethodError", "Model", "ModelError", "Neighbor", "Neighbors", "NotFiniteError", "OddOneOut", "OverloadedError",
+    "QuestionError", "Ranked", "RowsPage", "ServiceError", "StoredRow", "Term", "Terms", "UnauthorizedError", "UnavailableError",
+    "UnknownWord", "UnknownWordError", "UnreachableError", "UnsupportedError", "Words", "ZeroVectorError", "demo", "from_array",
+    "open", "prepare",
 ]  # fmt: skip

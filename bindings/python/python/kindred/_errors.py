@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._types import UnknownWord
+from ._types import BadRow, UnknownWord
 
 
 class KindredError(Exception):
@@ -107,6 +107,20 @@ class ZeroVectorError(QuestionError):
 
 class MethodError(QuestionError):
     """Words that do not have the form that an analogy's method takes."""
+
+
+class BadRowsError(QuestionError):
+    """Rows that a table can't take. Nothing of their batch was kept.
+
+    Attributes:
+        rows: each bad row, with its place, its key and its fault.
+    """
+
+    rows: list[BadRow]
+
+    def __init__(self, message: str = "", rows: Any = (), **fields: Any) -> None:
+        super().__init__(message, **fields)
+        self.rows = [BadRow(*row) for row in rows]
 
 
 class OverloadedError(KindredError):

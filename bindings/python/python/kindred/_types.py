@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -143,3 +143,67 @@ class UnknownWord(NamedTuple):
     """As it was written."""
     suggestions: list[str]
     """Words of the model that resemble it, the likeliest first."""
+
+
+class BadRow(NamedTuple):
+    """A row that a table can't take."""
+
+    place: int
+    """Its place among the rows that were given, from 0."""
+    key: str
+    """Its key; empty if it has none."""
+    reason: str
+    """The fault, with the cure."""
+
+
+class Change(NamedTuple):
+    """The effect of a change of a table."""
+
+    model: str
+    """The table's name."""
+    version: str
+    """The table's version."""
+    position: int
+    """The position from which on the change is seen."""
+    inserted: int
+    """Number of rows with a new key."""
+    replaced: int
+    """Number of rows that took the place of another."""
+    deleted: int
+    """Number of rows that were deleted."""
+    missing: int
+    """Number of keys to delete that the table did not have."""
+    is_durable: bool
+    """Whether it is on disk."""
+    is_repeated: bool
+    """Whether an earlier request with the same idempotency key had done it."""
+    skipped: list[BadRow]
+    """With ``on_error="skip"``, the bad rows, which were left out."""
+
+
+class StoredRow(NamedTuple):
+    """A row of a table, as it was put."""
+
+    key: str
+    """Its key, which is its word in answers."""
+    row: int
+    """Its number."""
+    vector: npt.NDArray[np.float32] | None
+    """Its vector, float32 ``[dim]``, read-only; None if it was not asked for."""
+    bias: float | None
+    """Under the metric ``dot``, the number that is added to its scores."""
+    attributes: dict[str, Any]
+    """Its attributes by their names, without those that are missing."""
+
+
+class RowsPage(NamedTuple):
+    """Some rows of a table, in their order."""
+
+    rows: list[StoredRow]
+    """The rows."""
+    next: str | None
+    """The ``after`` of the next page; None on the last."""
+    version: str
+    """The table's version."""
+    position: int | None
+    """The position that all pages are of; None for a model whose rows do not change."""

@@ -11,6 +11,7 @@ from .._types import Classified, Explanation, Neighbor, Neighbors, OddOneOut, Ra
 from . import _questions as questions
 from ._needs import needed
 from ._settings import checked
+from ._tables import AsyncTables
 from ._wire import Call, Question, Request
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class AsyncClient:
+class AsyncClient(AsyncTables):
     """As `Client`, for asyncio: every method is awaited.
 
     Any number of tasks of one event loop can share one. Close it by ``await close()`` or an ``async with`` block::

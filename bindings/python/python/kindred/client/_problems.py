@@ -10,6 +10,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from .._errors import (
+    BadRowsError,
     DeadlineError,
     DimensionError,
     ExpressionError,
@@ -34,6 +35,8 @@ CODES: dict[str, type[KindredError]] = {
     "unknown_field": InvalidValueError,
     "too_many_results": InvalidValueError,
     "no_such_head": InvalidValueError,
+    "bad_rows": BadRowsError,
+    "too_many_rows": InvalidValueError,
     "bad_expression": ExpressionError,
     "dimension_mismatch": DimensionError,
     "not_finite": NotFiniteError,
@@ -87,6 +90,8 @@ def of_problem(problem: Mapping[str, Any], request_id: str | None, retry_after: 
     fields = {name: problem[name] for name in FIELDS if name in problem}
     if kind is UnknownWordError:
         fields["unknown"] = [(one["word"], one["suggestions"]) for one in problem.get("unknown", ())]
+    elif kind is BadRowsError:
+        fields["rows"] = [(one["index"], one["key"], one["reason"]) for one in problem.get("rows", ())]
     elif code == "no_such_head":
         fields["field"] = "head"
     return _make(kind, message, status, code, request_id, retry_after, fields)

@@ -31,6 +31,8 @@ class Settings:
     max_retry_after: float
     parallel: int
     verify: ssl.SSLContext | bool
+    min_position: str | None = None
+    """Answers are about the rows at this position, ``VERSION/POSITION``, or a later one."""
 
 
 def checked(
@@ -46,8 +48,8 @@ def checked(
     if address is None or not is_plain or address.username is not None or address.query or address.fragment:
         raise _wrong("base_url", "an http or https address without a user, a query or a fragment, such as http://127.0.0.1:8080")
     # Addresses take dots for folders.
-    if model is not None and (not isinstance(model, str) or model in ("", ".", "..")):
-        raise _wrong("model", "the name of a model; models() lists them")
+    if model is not None:
+        check_name("model", model)
     # The key is not repeated, because messages are logged.
     if api_key is not None and not (isinstance(api_key, str) and VISIBLE.fullmatch(api_key)):
         raise _wrong("api_key", "visible ASCII characters without spaces")
@@ -61,6 +63,12 @@ def checked(
             raise _wrong(name, f"a whole number from {least} to {most}")
     of_model = "" if model is None else f"/models/{quote(model, safe='')}"
     return Settings(base_url.rstrip("/"), of_model, api_key, timeout, retries, max_retry_after, parallel, verify)
+
+
+def check_name(field: str, name: Any) -> None:
+    """InvalidValueError if something can't be the name of a model."""
+    if not isinstance(name, str) or name in ("", ".", ".."):
+        raise _wrong(field, "the name of a model; models() lists them")
 
 
 def _is_number(value: Any) -> bool:

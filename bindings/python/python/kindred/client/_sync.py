@@ -14,6 +14,7 @@ from .._types import Classified, Explanation, Neighbor, Neighbors, OddOneOut, Ra
 from . import _questions as questions
 from ._needs import needed
 from ._settings import checked
+from ._tables import Tables
 from ._wire import Call, Question, Request
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Client:
+class Client(Tables):
     """Asks a Kindred service. It has the methods of `kindred.Model`, with the same arguments, results and exceptions.
 
     Any number of threads can share one, and should: they share its connections. It can be pickled; its key then is in the pickle.
@@ -48,7 +49,7 @@ class Client:
         timeout: seconds that a request may take with all its attempts; None for no limit. The option ``timeout_ms`` of a call takes
             its place, for the whole call. Looking up the host's name is not interrupted.
         retries: how often a request is sent again, 0 to 10: after the statuses 429 and 503, and if there was no answer. ``reload``
-            and the health checks are never repeated.
+            and the health checks are never repeated, and a change without an idempotency key is only after 429.
         max_retry_after: if the service asks to wait longer, in seconds, the call fails at once.
         parallel: how many requests of one call are under way at the same time, if it is cut into several.
         verify: for https, whether certificates are checked, or an ``ssl.SSLContext``.
@@ -311,7 +312,7 @@ class Client:
 
     def __reduce__(self) -> Any:
         # Another process has connections of its own.
-        return _again, self._again
+        return _again, (*self._again, self._settings.min_position)
 
     if not TYPE_CHECKING:
 
@@ -382,8 +383,9 @@ class Client:
         return results
 
 
-def _again(base_url: str, keywords: dict[str, Any]) -> Client:
-    return Client(base_url, **keywords)
+def _again(base_url: str, keywords: dict[str, Any], min_position: str | None) -> Client:
+    client = Client(base_url, **keywords)
+    return client if min_position is None else client.after(min_position)
 
 
 class _Shared(Iterator[int]):

@@ -66,10 +66,22 @@ class Request:
     is_of_model: bool = True
     is_reload: bool = False
     """It changes the service, so it is never sent twice."""
+    method: str | None = None
+    """Instead of the usual one."""
+    idempotency_key: str | None = None
+    """With it, the service does the change once, however often it is sent."""
+    is_done_once: bool = False
+    """It is a change that must not be done twice, and has no key: it is repeated only if the service refused it before it began."""
     is_probe: bool = False
     """It asks about this moment, so it is sent once."""
     rescue: Callable[[KindredError], Any] | None = None
     """What an error means, if it is an answer too; it raises the others."""
+
+
+    @property
+    def is_change(self) -> bool:
+        """Whether it changes a table."""
+        return self.is_done_once or self.idempotency_key is not None
 
 
 @dataclass(frozen=True)
@@ -113,6 +125,8 @@ class Call:
 
     @property
     def method(self) -> str:
+        if self.request.method is not None:
+            return self.request.method
         return "POST" if self.request.body is not None or self.request.is_reload else "GET"
 
     @property
@@ -142,6 +156,10 @@ class Call:
             headers["Content-Type"] = self.request.sends
         if self.settings.api_key is not None:
             headers["Authorization"] = f"Bearer {self.settings.api_key}"
+        if self.request.idempotency_key is not None:
+            headers["Idempotency-Key"] = self.request.idempotency_key
+        if self.settings.min_position is not None and self.request.is_of_model and not self.request.is_change:
+            headers["Min-Position"] = self.settings.min_position
         if left < math.inf:
             # So that the service stops working, too, when nobody waits any more.
             headers["Request-Timeout-Ms"] = str(max(1, math.ceil(left * 1000)))
@@ -186,6 +204,8 @@ class Call:
         self.last = error
         may_repeat = not (self.request.is_reload or self.request.is_probe) and self.attempts <= self.settings.retries
         if not may_repeat or not (isinstance(error, UnreachableError) or error.status in (429, 503)):
+            raise error
+        if self.request.is_done_once and error.status != 429:
             raise error
         retry_after: float = getattr(error, "retry_after", None) or 0.0
         # A part of it is random, so that clients that failed together do not come back together.
