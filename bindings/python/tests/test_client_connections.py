@@ -13,6 +13,7 @@ import time
 import numpy as np
 import pytest
 from clients import FROG, TOAD, both
+from service import Service
 
 import kindred
 
@@ -187,7 +188,7 @@ for kind in (Client, AsyncClient):
     assert done.stdout.splitlines() == ["clients need httpx: pip install 'kindred-vectors[client]', or pip install httpx"] * 2
 
 
-def test_the_page_about_clients(service, tmp_path):
+def test_the_page_about_clients(service, tmp_path, request):
     import pathlib
     import re
 
@@ -195,9 +196,12 @@ def test_the_page_about_clients(service, tmp_path):
     if not page.is_file():
         pytest.skip("the page is in the repository only")
     examples = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
-    assert len(examples) == 3
+    assert len(examples) == 4
+    tables = Service("--models-dir", str(tmp_path))
+    request.addfinalizer(tables.stop)
     for example in examples:
         promised = "".join(f"{line[2:]}\n" for line in example.splitlines() if line.startswith("# "))
-        program = example.replace("http://127.0.0.1:8080", service.url)
+        url = tables.url if "create_model" in example else service.url
+        program = example.replace("http://127.0.0.1:8080", url)
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
         assert (done.stderr, done.stdout) == ("", promised)

@@ -1,7 +1,15 @@
 /** The client: a method for each route. */
 
-import { checked, checkModel, type CallOptions, type ClientOptions, type Settings } from "./settings.js";
-import { type Metadata, parse, type Request, send } from "./transport.js";
+import {
+  checked,
+  checkIdempotencyKey,
+  checkModel,
+  type CallOptions,
+  type ChangeOptions,
+  type ClientOptions,
+  type Settings,
+} from "./settings.js";
+import { type Metadata, parse, randomId, type Request, send } from "./transport.js";
 import type * as Types from "./types.js";
 
 /** What came with each answer, as long as the answer lives. */
@@ -16,7 +24,8 @@ const received = new WeakMap<object, Metadata>();
  *
  * All methods reject with a {@link KindredError}, or with the reason of their `signal`. All but `reload`, `live` and
  * `ready` are sent again if no answer arrives, or one with the status 429 or 503: after its `Retry-After`, and a random
- * back-off. This is safe for POST too, since these only ask.
+ * back-off. This is safe for POST too: questions only ask, and a change by keys has an `Idempotency-Key`, so that it is done
+ * once. The other changes of tables are sent again only after 429.
  *
  * @example
  * const kindred = new Kindred({ baseUrl: "http://127.0.0.1:8080" });
@@ -243,6 +252,57 @@ export class Kindred {
   reload(options: Omit<CallOptions, "retries"> = {}): Promise<Types.ReloadAnswer> {
     const { timeoutMs = Infinity } = options;
     return this.#json({ path: "admin/reload", method: "POST" }, { ...options, timeoutMs, retries: 0 });
+  }
+
+  /** Makes a table without rows; {@link withModel} has a client of it. It is never done twice. */
+  createModel(body: Types.TableRequest, options?: CallOptions): Promise<Types.Model> {
+    return this.#json({ path: "models", body, isDoneOnce: true }, options);
+  }
+
+  /** Deletes a table with all its rows. It is never done twice. */
+  deleteModel(name: string, options?: CallOptions): Promise<Types.DeletedAnswer> {
+    checkModel(name);
+    return this.#json({ path: `models/${encodeURIComponent(name)}`, method: "DELETE", isDoneOnce: true }, options);
+  }
+
+  /**
+   * Inserts rows, and replaces those whose key the table has: all together, or none. They are on disk then. Bad rows are named
+   * in `rows` of the error's `problem`, or with `on_error: "skip"` in `skipped`.
+   */
+  putRows(body: Types.PutRowsRequest, options: ChangeOptions = {}): Promise<Types.ChangeAnswer> {
+    return this.#changeOnce({ path: "rows", body }, options);
+  }
+
+  /** Deletes the rows of some `keys`, or all that meet a `filter`. By a filter it is never done twice. */
+  deleteRows(body: Types.DeleteRowsRequest, options: ChangeOptions = {}): Promise<Types.ChangeAnswer> {
+    if (body.filter === undefined) return this.#changeOnce({ path: "rows/delete", body }, options);
+    if (options.idempotencyKey !== undefined) {
+      throw new TypeError("idempotencyKey is for changes by keys: other rows may meet the filter when it is sent again");
+    }
+    return this.#ofModel({ path: "rows/delete", body, isDoneOnce: true }, options);
+  }
+
+  /** A row as it was put, by its key. */
+  row(request: Types.RowRequest, options?: CallOptions): Promise<Types.RowAnswer> {
+    // As a parameter, because a path can't have every key.
+    return this.#ofModel({ path: "rows", parameters: { key: request.key } }, options);
+  }
+
+  /** Rows in their order, or those that meet a filter, a page at a time; all pages are of the rows at the first one. */
+  rows(request: Types.RowsRequest = {}, options?: CallOptions): Promise<Types.RowsAnswer> {
+    return this.#ofModel({ path: "rows", parameters: { ...request } }, options);
+  }
+
+  /** Folds the changes of a table into a new base; needs an admin's key. */
+  fold(options?: CallOptions): Promise<Types.FoldAnswer> {
+    return this.#ofModel({ path: "fold", method: "POST", isDoneOnce: true }, options);
+  }
+
+  /** Sends a change with a key, so that it is done once. */
+  #changeOnce<Answer extends object>(request: Request, options: ChangeOptions): Promise<Answer> {
+    const { idempotencyKey = randomId() + randomId(), ...others } = options;
+    checkIdempotencyKey(idempotencyKey);
+    return this.#ofModel({ ...request, idempotencyKey }, others);
   }
 
   /** Asks this client's model. */

@@ -14,6 +14,6 @@ export {
   UnexpectedAnswerError,
   UnknownWordError,
 } from "./errors.js";
-export type { CallOptions, ClientOptions } from "./settings.js";
+export type { CallOptions, ChangeOptions, ClientOptions } from "./settings.js";
 export type { Metadata } from "./transport.js";
 export type * from "./types.js";

@@ -63,6 +63,12 @@ export interface Settings {
   readonly fetch: typeof globalThis.fetch;
 }
 
+/** How one change of a table is sent. */
+export interface ChangeOptions extends CallOptions {
+  /** A text that no other change has, instead of one that the client makes: a change that is sent again is done once. */
+  readonly idempotencyKey?: string;
+}
+
 /**
  * @throws {TypeError} an unknown option, or a URL, a model's name, a key or an id that can't be sent
  * @throws {RangeError} a number that is out of range
@@ -98,6 +104,11 @@ export function checkCall(options: CallOptions): void {
   if (timeoutMs !== undefined) checkTimeout(timeoutMs);
   if (retries !== undefined) checkRetries(retries);
   if (requestId !== undefined) checkVisible("requestId", requestId, 128);
+}
+
+/** @throws {TypeError} an idempotency key that can't be sent */
+export function checkIdempotencyKey(key: string): void {
+  checkVisible("idempotencyKey", key, Infinity);
 }
 
 /** Types see a misspelt option; plain JavaScript would go on without it. */

@@ -10,7 +10,11 @@ export interface Request {
   readonly parameters?: Readonly<Record<string, string | number | boolean | undefined>>;
   /** Sent as JSON with POST. Without one, the request is a GET unless `method` says otherwise. */
   readonly body?: object;
-  readonly method?: "POST";
+  readonly method?: "POST" | "DELETE";
+  /** With it, the service does the change once, however often it is sent. */
+  readonly idempotencyKey?: string;
+  /** It is a change that has no key and must not be done twice: it is sent again only after 429, when nothing was begun. */
+  readonly isDoneOnce?: boolean;
   /** Whether the answer is JSON, or plain text. */
   readonly accepts?: "text/plain";
 }
@@ -52,6 +56,7 @@ export async function send(settings: Settings, request: Request, options: CallOp
   const headers: Record<string, string> = { Accept: request.accepts ?? "application/json", "X-Request-Id": requestId };
   if (settings.apiKey !== undefined) headers["Authorization"] = `Bearer ${settings.apiKey}`;
   if (request.body) headers["Content-Type"] = "application/json";
+  if (request.idempotencyKey !== undefined) headers["Idempotency-Key"] = request.idempotencyKey;
   // A redirect followed could turn a POST into a GET, and take the key elsewhere.
   const init: RequestInit = { method, headers, body: request.body ? toJson(request.body) : null, redirect: "manual" };
 
@@ -79,7 +84,8 @@ export async function send(settings: Settings, request: Request, options: CallOp
         // Whatever failed then failed because of it.
         deadline.signal.throwIfAborted();
         last = error;
-        const wait = attempts <= retries ? waitBeforeRetry(error, attempts, settings.maxRetryAfterMs) : null;
+        const mayRepeat = attempts <= retries && !(request.isDoneOnce && !isRefused(error));
+        const wait = mayRepeat ? waitBeforeRetry(error, attempts, settings.maxRetryAfterMs) : null;
         // The error says more than a timeout that is certain to follow.
         if (wait === null || wait >= deadline.leftMs) throw error;
         await deadline.sleep(wait);
@@ -89,6 +95,9 @@ export async function send(settings: Settings, request: Request, options: CallOp
     deadline.release();
   }
 }
+
+/** Whether the service did not begin. */
+const isRefused = (error: unknown): boolean => error instanceof BusyError && error.status === 429;
 
 /** Milliseconds to wait before the request is sent again; `null` if it must not be. */
 function waitBeforeRetry(error: unknown, attempts: number, maxRetryAfterMs: number): number | null {
@@ -164,7 +173,7 @@ function retryAfterOf(response: Response, problem: { retry_after?: unknown } | n
 }
 
 /** 16 hexadecimal digits. `randomUUID` exists only in secure contexts. */
-function randomId(): string {
+export function randomId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(8));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -163,6 +163,35 @@ export type ExpandBatchAnswer<Format extends ExpandFormat = "terms"> = Pick<OneE
 /** The heads of a model. */
 export type HeadsAnswer = Answered<"getHeads">;
 
+// ---- Tables.
+
+/** A table to make: its name, dimension, metric, and the types of its attributes. */
+export type TableRequest = Omit<Schemas["TableRequest"], "metric"> & Partial<Pick<Schemas["TableRequest"], "metric">>;
+/** A row to put. */
+export type TableRow = Omit<Schemas["TableRow"], "vector"> & { vector: Vector };
+/** Rows to put, all together or none. */
+export type PutRowsRequest = { rows: readonly TableRow[] } & Partial<
+  Pick<Schemas["RowsRequest"], "on_error" | "durability" | "timeout_ms">
+>;
+type DeleteOptions = Partial<Pick<Schemas["DeleteRequest"], "durability" | "timeout_ms">>;
+/** Rows to delete: by their keys, or all that meet a filter. */
+export type DeleteRowsRequest = DeleteOptions &
+  ({ keys: readonly string[]; filter?: never } | { filter: string; keys?: never });
+/** The effect of a change. */
+export type ChangeAnswer = Schemas["ChangeAnswer"];
+/** The key of a row. */
+export type RowRequest = { key: string };
+/** A row as it was put, with its number. */
+export type RowAnswer = Schemas["RowAnswer"];
+/** A page of rows: `after` is the `next` of the page before. */
+export type RowsRequest = { filter?: string; after?: string; limit?: number; with_vectors?: boolean };
+/** Rows in their order; without `next`, the page is the last. */
+export type RowsAnswer = Schemas["RowList"];
+/** The outcome of a fold. */
+export type FoldAnswer = Schemas["FoldAnswer"];
+/** A table is not served any more. */
+export type DeletedAnswer = Answered<"deleteModel">;
+
 // ---- The service.
 
 /** All models, the default model first. */

@@ -47,6 +47,37 @@ for (const [name, fail] of [
   });
 }
 
+test("a change by keys is sent again with its key, and the next has another", async () => {
+  const server = await failing(2, (response, request) => request.socket.resetAndDestroy());
+  const kindred = new Kindred({ baseUrl: server.url });
+  await kindred.putRows({ rows: [{ key: "a", vector: [1] }] });
+  await kindred.deleteRows({ keys: ["a"] });
+  const keys = server.requests.map(({ headers }) => headers["idempotency-key"]);
+  assert.equal(keys.length, 4);
+  assert.deepEqual([new Set(keys.slice(0, 3)).size, new Set(keys).size], [1, 2]);
+});
+
+for (const [name, change] of [
+  ["a filter", (kindred) => kindred.deleteRows({ filter: "n = 1" })],
+  ["a new table", (kindred) => kindred.createModel({ name: "t", dim: 1 })],
+  ["a table that goes", (kindred) => kindred.deleteModel("t")],
+  ["a fold", (kindred) => kindred.fold()],
+]) {
+  test(`a change without a key is sent again only if it was not begun: ${name}`, async () => {
+    for (const [fail, requests] of [
+      [(response, request) => request.socket.resetAndDestroy(), 1],
+      [(response) => reply(response, 503, problem(503, "draining")), 1],
+      [(response) => reply(response, 429, BUSY), 2],
+    ]) {
+      const server = await failing(1, fail);
+      const done = change(new Kindred({ baseUrl: server.url }));
+      await (requests === 1 ? rejection(done) : done);
+      assert.equal(server.requests.length, requests);
+      assert.equal(server.requests[0].headers["idempotency-key"], undefined);
+    }
+  });
+}
+
 test("retries are bounded, and the last error tells", async () => {
   for (const [retries, requests] of [
     [undefined, 3],

@@ -30,9 +30,21 @@ const demo = join(temporaryFolder(), "demo");
 program("prepare", new URL("../../../models/demo/demo-100d.txt.gz", import.meta.url).pathname, "--out", demo);
 const models = ["--model", `demo=${demo}`, "--model", `ödd=${prepare(Object.entries(odd))}`, "--keep-tables", "false"];
 
-const [service, closed] = await Promise.all([serve(), serve([...models, "--api-keys-file", keys])]);
-after(() => Promise.all([service.stop(), closed.stop()]));
+const [service, closed, changing] = await Promise.all([
+  serve(),
+  serve([...models, "--api-keys-file", keys]),
+  serve(["--models-dir", temporaryFolder()]),
+]);
+after(() => Promise.all([service.stop(), closed.stop(), changing.stop()]));
 const kindred = new Kindred({ baseUrl: service.url });
+const tables = new Kindred({ baseUrl: changing.url });
+
+/** A client of a new table of two dimensions. */
+async function table(name) {
+  const { rows, dim } = await tables.createModel({ name, dim: 2, attributes: { n: "integer" } });
+  assert.deepEqual([rows, dim], [0, 2]);
+  return tables.withModel(name);
+}
 
 /** The operations of openapi.yaml by the method that asks them, with what is to be true of the answer. */
 const ASKED = {
@@ -174,6 +186,79 @@ const ASKED = {
   getMetrics: async () => assert.match(await kindred.metrics(), /^kindred_requests_total\{/m),
 };
 
+Object.assign(ASKED, {
+  postModels: async () => {
+    await table("made");
+    const error = await rejection(table("made"));
+    assert.deepEqual([error.status, error.code], [409, "model_exists"]);
+  },
+  deleteModel: async () => {
+    const gone = await table("gone");
+    assert.equal((await tables.deleteModel("gone")).outcome, "deleted");
+    assert.ok((await rejection(gone.model())) instanceof NotFoundError);
+    assert.throws(() => tables.deleteModel(".."), TypeError);
+  },
+  postRows: async () => {
+    const put = await table("put");
+    const rows = [
+      { key: "a/b", vector: new Float32Array([1, 0.5]), attributes: { n: 5 } },
+      { key: "é%20", vector: [0, 1] },
+    ];
+    const { position, inserted, durable } = await put.putRows({ rows });
+    assert.deepEqual([position, inserted, durable], [1, 2, true]);
+    const again = await Promise.all([1, 2, 3].map(() => put.putRows({ rows: rows.slice(0, 1) }, { idempotencyKey: "k" })));
+    assert.deepEqual(again.map(({ repeated }) => repeated).sort(), [false, true, true]);
+    assert.equal((await put.model()).position, 2);
+    const bad = [{ key: "x", vector: [1, NaN] }, { key: "y", vector: [1, 2] }, { key: "z", vector: [1, 2, 3] }];
+    const error = await rejection(put.putRows({ rows: bad }));
+    assert.ok(error instanceof RequestError && error.code === "bad_rows");
+    assert.deepEqual(error.problem.rows.map(({ index, key }) => [index, key]), [[0, "x"], [2, "z"]]);
+    const { skipped } = await put.putRows({ rows: bad, on_error: "skip" });
+    assert.deepEqual(skipped.map(({ key }) => key), ["x", "z"]);
+    assert.throws(() => put.putRows({ rows }, { idempotencyKey: "a b" }), TypeError);
+  },
+  getRow: async () => {
+    const one = await table("one");
+    for (const key of Object.keys(odd)) {
+      await one.putRows({ rows: [{ key, vector: [0.1, 2] }] });
+      const row = await one.row({ key });
+      assert.deepEqual([row.key, row.vector.map(Math.fround)], [key, [Math.fround(0.1), 2]]);
+    }
+    const error = await rejection(one.row({ key: "nosuch" }));
+    assert.ok(error instanceof NotFoundError && error.code === "no_such_row");
+  },
+  getRows: async () => {
+    const paged = await table("paged");
+    assert.deepEqual((await paged.rows()).rows, []);
+    const keys = Array.from({ length: 25 }, (_, n) => `k${n}`);
+    await paged.putRows({ rows: keys.map((key, n) => ({ key, vector: [1, n], attributes: { n } })) });
+    const found = [];
+    let after;
+    do {
+      const page = await paged.rows({ filter: "n < 20", limit: 8, with_vectors: false, after });
+      found.push(...page.rows.map(({ key }) => key));
+      after = page.next;
+      await paged.putRows({ rows: [{ key: "k1", vector: [0, 1] }] });
+    } while (after !== undefined);
+    assert.deepEqual(found, keys.slice(0, 20));
+  },
+  postRowsDelete: async () => {
+    const shrinking = await table("shrinking");
+    await shrinking.putRows({ rows: ["a", "b", "c"].map((key, n) => ({ key, vector: [1, n], attributes: { n } })) });
+    const { deleted, missing } = await shrinking.deleteRows({ keys: ["a", "x"] });
+    assert.deepEqual([deleted, missing], [1, 1]);
+    assert.equal((await shrinking.deleteRows({ filter: "n = 2" })).deleted, 1);
+    assert.deepEqual((await shrinking.rows()).rows.map(({ key }) => key), ["b"]);
+    assert.throws(() => shrinking.deleteRows({ filter: "n = 2" }, { idempotencyKey: "k" }), TypeError);
+  },
+  postFold: async () => {
+    const folded = await table("folded");
+    await folded.putRows({ rows: [{ key: "a", vector: [1, 0] }] });
+    assert.equal((await folded.fold()).outcome, "folded");
+    assert.equal((await folded.row({ key: "a" })).row, 0);
+  },
+});
+
 /** Those without a method, and why. */
 const NOT_ASKED = {
   getNearest: "POST has the same answers, and no limit of length",
@@ -188,15 +273,8 @@ const NOT_ASKED = {
   getDocsElsewhere: "for browsers",
   getDocsFile: "for browsers",
   getOpenApi: "for programs that make clients",
-  getRows: "tables are filled by other programs; `fetch` with the types of this package does it",
-  getRow: "as before",
-  postRows: "as before",
-  postRowsDelete: "as before",
-  deleteRows: "as before",
+  deleteRows: "`/rows/delete` has the same answer",
   deleteRow: "as before",
-  postModels: "as before",
-  deleteModel: "as before",
-  postFold: "as before",
 };
 
 test("every operation of openapi.yaml has a method, or a reason", () => {
