@@ -7,6 +7,7 @@ import json
 import pickle
 import subprocess
 import threading
+import urllib.request
 
 import numpy as np
 import pytest
@@ -278,6 +279,33 @@ def test_a_change_by_keys_is_sent_again_with_its_key(fake, kind, change):
     sent = [asked.headers["idempotency-key"] for asked in server.asked]
     assert len(sent) == 4 and sent[0] == sent[1] == sent[2] != sent[3]
     assert server.asked[0].body == server.asked[1].body == server.asked[2].body
+
+
+@both
+def test_a_change_whose_answer_is_lost_is_done_once(fake, tables, kind):
+    name = f"t{next(COUNT)}"
+    with kindred.Client(tables.url) as direct:
+        direct.create_model(name, 2)
+
+    def forward(connection, asked):
+        named = {name: value for name, value in asked.headers.items() if name in ("content-type", "idempotency-key")}
+        request = urllib.request.Request(tables.url + asked.target, asked.body, named, method=asked.method)
+        with urllib.request.urlopen(request) as response:
+            return answer(response.read())
+
+    def lose(connection, asked):
+        forward(connection, asked)
+        return b""
+
+    server = fake(lose, forward, lose, forward)
+    with kind(server.url, model=name) as client:
+        put = client.put_rows(["a", "b"], np.eye(2))
+        assert (put.position, put.inserted, put.is_repeated) == (1, 2, True)
+        deleted = client.delete_rows("a")
+        assert (deleted.position, deleted.is_repeated) == (2, True)
+        assert len(server.asked) == 4
+    with kindred.Client(tables.url, model=name) as direct:
+        assert keys(direct.rows()) == ["b"] and direct.model()["position"] == 2
 
 
 @both
