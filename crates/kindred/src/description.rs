@@ -22,6 +22,9 @@ pub struct ModelDescription<'a> {
     /// The position of its rows, if they change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<u64>,
+    /// Whether its rows may be changed here.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub writable: bool,
     /// Number of rows.
     pub rows: usize,
     /// Components in a row.
@@ -70,6 +73,7 @@ impl<'a> ModelDescription<'a> {
             name: model.name().into(),
             version: model.version().into(),
             position: None,
+            writable: false,
             rows: model.rows(),
             dim: model.dim(),
             metric: model.metric().name().into(),

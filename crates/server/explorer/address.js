@@ -9,31 +9,35 @@ const MOST_K = 1000;
 
 /** The kinds of query, with their fields. */
 export const KINDS = {
-  word: ["word"], text: ["text"], analogy: ["analogy"], compare: ["compare", "with"], odd: ["odd"], classify: ["classify"], expand: ["expand"],
+  word: ["word"], text: ["text"], analogy: ["analogy"], compare: ["compare", "with"], odd: ["odd"], classify: ["classify"], expand: ["expand"], rows: ["rows"],
 };
 
 /** The tab of a kind of query: texts are typed where words are. */
 export const tabOf = (kind) => (kind === "text" ? "word" : kind);
 
-/** Further fields of an address of this kind: the method; the head, and the label that is explained. */
-const ALSO = { analogy: ["method"], classify: ["head", "label"], expand: ["head"] };
+/**
+ * Further fields of an address of this kind: the method; the head, and the label that is explained; the row that a page follows, and whether
+ * a row is added.
+ */
+const ALSO = { analogy: ["method"], classify: ["head", "label"], expand: ["head"], rows: ["after", "add"] };
 
 /** The methods that are not the default. */
 const METHODS = ["3cosmul", "pairdirection"];
 
 /** The tabs that an address names while they have no query. The first tab begins with an example. */
-const EMPTY_TABS = Object.keys(KINDS).filter((kind) => !["word", "text"].includes(kind));
+const EMPTY_TABS = Object.keys(KINDS).filter((kind) => !["word", "text", "rows"].includes(kind));
 
 /**
  * Reads the query from an address.
- * @returns {object} `{kind, word | text | analogy and method | compare and with | odd | classify, head and label | expand and head, tab, k,
+ * @returns {object} `{kind, word | text | analogy and method | compare and with | odd | classify, head and label | expand and head | rows, after and add, tab, k,
  *   limit, fold, exclude, filter, model}`; the kind is null if there is no query, or an incomplete one; then `tab` is the tab that is open, or
  *   null for the start page
  */
 export function read(hash = location.hash) {
   const parameters = new URLSearchParams(hash.replace(/^#/, ""));
   const isWhole = (kind) => KINDS[kind].every((field) => parameters.get(field)?.trim());
-  const kind = Object.keys(KINDS).find(isWhole);
+  // Without a key, it is about all rows.
+  const kind = Object.keys(KINDS).find(isWhole) ?? (parameters.has("rows") ? "rows" : undefined);
   const k = Math.min(Number(parameters.get("k")), MOST_K);
   const limit = Number(parameters.get("limit"));
   const question = {

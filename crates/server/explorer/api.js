@@ -44,19 +44,19 @@ function remember(href, tag, answer) {
 
 /**
  * Sends a request, and returns the answer with its timings.
- * POST with a body, GET without.
+ * POST with a body, GET without, unless the method is given.
  * @returns {Promise<{answer: object, timings: object, curl: string}>} timings in milliseconds, and whether the service
  *   confirmed an answer that the page had already (304)
  */
-export async function ask(route, { parameters, body, model = null, signal } = {}) {
+export async function ask(route, { parameters, body, method = body ? "POST" : "GET", model = null, signal } = {}) {
   const url = address(route, parameters, model);
   const headers = { Accept: "application/json" };
   if (apiKey.get()) headers.Authorization = `Bearer ${apiKey.get()}`;
   if (body) headers["Content-Type"] = "application/json";
   // Named here and not by the browser, which would hide that the answer is the same.
-  const before = body ? undefined : known.get(url.href);
+  const before = method === "GET" ? known.get(url.href) : undefined;
   if (before) headers["If-None-Match"] = before.tag;
-  const options = { headers, signal, method: body ? "POST" : "GET", body: body && JSON.stringify(body) };
+  const options = { headers, signal, method, body: body && JSON.stringify(body, asWritten) };
   const began = performance.now();
   let response;
   let answer;
@@ -64,17 +64,25 @@ export async function ask(route, { parameters, body, model = null, signal } = {}
   try {
     response = await fetch(url, options);
     isUnchanged = response.status === 304 && before !== undefined;
-    answer = isUnchanged ? before.answer : await response.json();
+    answer = isUnchanged ? before.answer : JSON.parse(await response.text(), exactly);
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Unreachable("the service is not responding", { cause: error });
   }
   const roundTrip = performance.now() - began;
   if (!response.ok && !isUnchanged) throw new Problem(response, answer);
-  if (!body) remember(url.href, response.headers.get("ETag"), answer);
+  if (method === "GET") remember(url.href, response.headers.get("ETag"), answer);
   const timings = { ...stages(response.headers.get("Server-Timing")), roundTrip, isUnchanged };
   return { answer, timings, curl: curl(url, body) };
 }
+
+/** Integers that a number would round, where the browser tells how they were written. */
+function exactly(_, value, written) {
+  const isRounded = typeof value === "number" && !Number.isSafeInteger(value) && /^-?\d+$/.test(written?.source);
+  return isRounded ? BigInt(written.source) : value;
+}
+
+const asWritten = (_, value) => (typeof value === "bigint" ? JSON.rawJSON(String(value)) : value);
 
 /** Milliseconds by stage from `queue;dur=0.1, engine;desc="cpu";dur=4, total;dur=4.4`. */
 function stages(header) {
@@ -91,5 +99,5 @@ function curl(url, body) {
   const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
   const key = apiKey.get() ? ` -H "Authorization: Bearer $KINDRED_API_KEY"` : "";
   if (!body) return `curl${key} ${quoted(url.href)}`;
-  return `curl${key} -H 'Content-Type: application/json' -d ${quoted(JSON.stringify(body))} \\\n  ${quoted(url.href)}`;
+  return `curl${key} -H 'Content-Type: application/json' -d ${quoted(JSON.stringify(body, asWritten))} \\\n  ${quoted(url.href)}`;
 }

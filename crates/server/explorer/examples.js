@@ -3,6 +3,7 @@
 import { ask } from "./api.js";
 import { write } from "./address.js";
 import { byId, make } from "./dom.js";
+import { described, stampOf } from "./model.js";
 
 const EXAMPLES = [
   { kind: "word", word: "ocean", needs: ["ocean"] },
@@ -15,8 +16,8 @@ const EXAMPLES = [
   { kind: "expand", expand: "how do frogs breathe under water", needs: ["how", "do", "frogs", "breathe", "under", "water"] },
 ];
 
-/** The examples of a model; requested once, until another model is selected. */
-let known = { model: undefined, examples: [] };
+/** The examples of a model; requested once, until another model is selected or its rows change. */
+let known = { of: undefined, examples: [] };
 
 /** Shows those about words, with the options of a query; returns the first, or null if there is none. */
 export async function showExamples(question, signal) {
@@ -32,7 +33,9 @@ export async function showExamples(question, signal) {
 
 /** The examples of a model. */
 export async function examplesOf(model, signal) {
-  if (known.model !== model) known = { model, examples: await fitting(model, signal) };
+  const now = described(model);
+  const of = now ? stampOf(now) : model;
+  if (known.of !== of) known = { of, examples: await fitting(model, signal) };
   return known.examples;
 }
 

@@ -7,7 +7,7 @@ import { asValue, completions, testsOf } from "./filter_text.js";
 import { attributesOf } from "./model.js";
 
 /** The kinds of query that have a filter. */
-const FILTERED = ["word", "text", "analogy", "compare"];
+const FILTERED = ["word", "text", "analogy", "compare", "rows"];
 /** Maximum number of attributes that a line of an answer shows. */
 const MOST_ATTRIBUTES = 12;
 
@@ -54,7 +54,8 @@ export function wanted({ model }) {
   return names.length > 0 && { with_attributes: names.length > MOST_ATTRIBUTES ? names.slice(0, MOST_ATTRIBUTES) : true };
 }
 
-const shown = (value) => ([value].flat().length === 0 ? "[]" : [value].flat().join(", "));
+/** The value of an attribute as a text. */
+export const shown = (value) => ([value].flat().length === 0 ? "[]" : [value].flat().join(", "));
 
 /** The attributes of a neighbour, or null. */
 export function attributesLine(attributes) {

@@ -83,9 +83,12 @@ function chooseTab(kind) {
   clearAnswer();
   isTabChange = true;
   const now = options();
-  const last = kept.get(kind) ?? { kind: null, tab: kind === "word" ? null : kind };
+  const empty = kind === "rows" ? { kind, rows: "" } : { kind: null, tab: kind === "word" ? null : kind };
+  const last = kept.get(kind) ?? empty;
   // Another model has other heads.
-  const ofModel = last.model === now.model ? {} : { head: null, label: null };
+  const ofModel = last.model === now.model ? {} : { head: null, label: null, rows: "" };
+  // Pages are those of a filter and of their length.
+  Object.assign(ofModel, { after: null });
   // Nobody wants to go back to a tab without a query.
   go({ ...last, ...now, ...ofModel }, read().tab !== null);
 }
@@ -127,7 +130,7 @@ function asked() {
     // Words are looked up by exact bytes, but hardly any start or end with a space.
     question[field] = byId(field).value.trim();
     const isShort = field === "odd" && wordsIn(question.odd).length < FEWEST_WORDS;
-    if (question[field] === "" || isShort) return { missing: byId(field) };
+    if ((question[field] === "" && field !== "rows") || isShort) return { missing: byId(field) };
   }
   if (kind in KIND_OF_HEAD) Object.assign(question, { head: chosenHead(kind), label: null });
   if (kind === "analogy") question.method = byId("method").value || null;
@@ -135,8 +138,8 @@ function asked() {
   return { question: isText ? { ...question, kind: "text", text: question.word } : question };
 }
 
-/** Goes to a query. `isReplaced`: in place of the current one, which nobody can go back to then. */
-function go(question, isReplaced = false) {
+/** Goes to a query; asks again if it is there. `isReplaced`: in place of the current one, which nobody can go back to then. */
+export function go(question, isReplaced = false) {
   const address = write(question);
   if (address === location.hash) showAgain();
   else if (isReplaced) location.replace(address);
@@ -161,7 +164,9 @@ function changed(event) {
   const address = read();
   const isEmpty = address.kind === null && (isModel || address.tab !== null);
   const next = question ?? { ...(isEmpty ? address : (shown ?? address)), ...options() };
-  const whole = isModel ? { ...next, filter: null, head: null, label: null } : next;
+  const whole = isModel ? { ...next, filter: null, head: null, label: null, rows: "" } : next;
+  // Filter and number are about all rows.
+  if (whole.kind === "rows") Object.assign(whole, { rows: "", after: null, add: null });
   // Enter in the field has asked already.
   if (!["exclude", "filter"].includes(event.target.id) || write(whole) !== write(address)) go(whole);
 }
@@ -180,7 +185,7 @@ export function watchForm(again, clear) {
   showAgain = again;
   clearAnswer = clear;
   const model = () => options().model;
-  for (const field of ["word", "compare", "with"]) suggest(byId(field), { model, chosen: submit });
+  for (const field of ["word", "compare", "with", "rows"]) suggest(byId(field), { model, chosen: submit });
   suggest(byId("analogy"), { model, expression: true });
   watchFilter({ model, changed: () => changed({ target: byId("filter") }) });
   byId("search").addEventListener("submit", submit);

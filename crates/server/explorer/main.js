@@ -13,7 +13,7 @@ import { fillIn, firstField, setShown, watchForm } from "./form.js";
 import * as heatMap from "./heat_map.js";
 import { watchHighlights } from "./highlight.js";
 import * as map from "./map.js";
-import { isKnown, loadModels } from "./model.js";
+import { described, isEmpty, isKnown, loadModels } from "./model.js";
 import * as neighbours from "./neighbours.js";
 import { clearNotice, showNotice, stopRetrying } from "./notice.js";
 import * as oddOneOut from "./odd_one_out.js";
@@ -21,7 +21,16 @@ import { savePicture, saveTable } from "./save.js";
 import { MOST_WORDS, similarities, withCenter } from "./similarities.js";
 import { showTimings } from "./timings.js";
 
-const views = { word: neighbours, text: neighbours, analogy, compare, odd: oddOneOut, classify, expand };
+/** Loaded when they are needed. */
+async function load(file) {
+  try {
+    return await import(file);
+  } catch (cause) {
+    throw new Unreachable("the service is not responding", { cause });
+  }
+}
+const rows = { find: async (...question) => (await load("./rows.js")).find(...question) };
+const views = { word: neighbours, text: neighbours, analogy, compare, odd: oddOneOut, classify, expand, rows };
 /** Aborts the current query when another one starts. */
 let running = new AbortController();
 /** The answer on the screen. */
@@ -74,15 +83,18 @@ async function show(isRetry = false) {
       await loadModels(question, signal);
       showFilter(question);
     }
+    if (isEmpty()) return present(await (await load("./tables.js")).noTables(question), { kind: "rows" }, false);
     // The answer is valid without examples.
     const example = await showExamples(question, signal).catch((error) => {
       if (isStart || signal.aborted) throw error;
     });
-    if (isStart) Object.assign(question, example);
+    const hasRows = described(question.model)?.rows !== 0;
+    if (isStart) Object.assign(question, hasRows ? example : { kind: "rows", rows: "" });
     if (question.kind === null) return showNothing();
     const found = await views[question.kind].find(question, signal);
-    present(found, question, isStart);
-    if (!isKnown(found.answer)) await loadModels(question, signal);
+    signal.throwIfAborted();
+    present(found, question, isStart && hasRows);
+    if (found.answer && !isKnown(found.answer)) await loadModels(question, signal);
     // The answer is valid without the number.
     await showPassing(question, signal).catch((error) => {
       if (signal.aborted) throw error;
@@ -121,15 +133,17 @@ function present(found, question, isExample) {
   shown = found;
   isAnswered = true;
   clearNotice();
-  byId("found").hidden = byId("curl-card").hidden = false;
+  byId("found").hidden = false;
+  byId("curl-card").hidden = !found.curl;
+  byId("save-table").hidden = !found.table;
   byId("answer-title").textContent = isExample ? `For example: ${found.title}` : found.title;
-  byId("answer").replaceChildren(...found.content.filter((part) => part !== null));
+  byId("answer").replaceChildren(...found.content.flat(Infinity).filter((part) => part !== null));
   byId("status").textContent = found.status;
-  byId("curl").textContent = found.curl;
+  byId("curl").textContent = found.curl ?? "";
   document.title = `${found.title.replace(/^Nearest to /, "")} · Kindred`;
   document.body.dataset.kind = question.kind;
   document.body.classList.toggle("drawing", found.hits !== undefined);
-  showTimings(found.timings);
+  if (found.timings) showTimings(found.timings);
   // Keyboard users continue at the start of the new answer; a map used by touch stays in view.
   if (held !== null) byId("answer-title").focus({ preventScroll: held.closest("#map") !== null });
 }

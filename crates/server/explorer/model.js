@@ -15,12 +15,14 @@ export async function loadModels(question, signal) {
   const choice = byId("model");
   choice.replaceChildren(...served.models.map((model) => make("option", {}, model.name)));
   choice.closest("label").hidden = served.models.length < 2;
+  document.body.classList.toggle("empty", served.models.length === 0);
+  if (served.models.length === 0) byId("facts").replaceChildren();
   showModel(question);
 }
 
 /** Shows details of the query's model, or of the default model, and its vocabulary limits. */
 export function showModel({ model: name, limit: chosen }) {
-  const model = served?.models.find((model) => model.name === (name ?? served.default));
+  const model = described(name);
   if (!model) return;
   byId("model").value = model.name;
   const { provenance: from } = model;
@@ -33,6 +35,7 @@ export function showModel({ model: name, limit: chosen }) {
     ["Source", `${from.source} (${from.source_format}, ${bytes(from.source_bytes)})`],
     ["Prepared", `${from.prepared_at.slice(0, 10)} by ${from.prepared_by}`],
     ["Version", model.version],
+    ...(model.position === undefined ? [] : [["Position", count(model.position)]]),
   ];
   byId("facts").replaceChildren(
     ...facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))),
@@ -47,13 +50,20 @@ export function showModel({ model: name, limit: chosen }) {
   byId("limit").value = chosen ?? "";
 }
 
-/** The attributes of a model, as `/model` describes them; none before the models are known. */
-export const attributesOf = (name) => served?.models.find((model) => model.name === (name ?? served.default))?.attributes ?? [];
+/** A model, or the default model, as `/model` describes it; none before the models are known. */
+export const described = (name) => served?.models.find((model) => model.name === (name ?? served.default));
 
-/** Whether an answer is from a model and version that this page knows. */
-export function isKnown({ model, version }) {
-  return served?.models.some((known) => known.name === model && known.version === version);
-}
+/** The attributes of a model, as `/model` describes them. */
+export const attributesOf = (name) => described(name)?.attributes ?? [];
+
+/** Whether the service has no model at all. */
+export const isEmpty = () => served?.models.length === 0;
+
+/** The version of a model, with the position of its rows if they change. */
+export const stampOf = ({ name, model, version, position }) => `${model ?? name} ${version} ${position}`;
+
+/** Whether an answer is from a model, version and position that this page knows. */
+export const isKnown = (answer) => served?.models.some((known) => stampOf(known) === stampOf(answer));
 
 /** Whether the name is the default model's, which addresses omit. */
 export const isDefault = (name) => name === served?.default;

@@ -151,7 +151,10 @@ function badFilter(document, { filter }) {
   return pointed("The filter can't be used", filter, document, FILTERS);
 }
 
-function keyWanted(again) {
+const keyWanted = (again) => [make("h2", {}, "This service requires an API key"), keyForm(again)];
+
+/** A form for the API key; `again` runs with it. */
+export function keyForm(again) {
   const input = make("input", {
     type: "password",
     id: "api-key",
@@ -166,14 +169,11 @@ function keyWanted(again) {
     apiKey.set(input.value.trim());
     again();
   };
-  return [
-    make("h2", {}, "This service requires an API key"),
-    make(
-      "form",
-      { onsubmit: submit, class: "key" },
-      make("label", { for: "api-key" }, apiKey.get() ? "This key was refused. API key" : "API key (kept until you close this tab)"),
-      input,
-      make("button", { type: "submit" }, "Continue"),
-    ),
-  ];
+  return make(
+    "form",
+    { onsubmit: submit, class: "key" },
+    make("label", { for: "api-key" }, apiKey.get() ? "This key was refused. API key" : "API key (kept until you close this tab)"),
+    input,
+    make("button", { type: "submit" }, "Continue"),
+  );
 }

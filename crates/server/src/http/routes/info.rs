@@ -94,5 +94,6 @@ pub(super) async fn version(call: Call, headers: HeaderMap, uri: Uri) -> Answere
 /// A model as it is now.
 pub(super) fn description(served: &ServedModel) -> ModelDescription<'_> {
     let about = ModelDescription::new(&served.model, &served.engine, served.placed.as_ref());
-    about.at(served.live.as_ref().map(|live| live.now()).as_deref())
+    let about = about.at(served.live.as_ref().map(|live| live.now()).as_deref());
+    ModelDescription { writable: served.writer.is_some(), ..about }
 }
