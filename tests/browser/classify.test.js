@@ -232,7 +232,7 @@ test("examples are there to click", async () => {
 test("keyboard only: the tab, a text of two lines, a label", async () => {
   const page = await open();
   const lines = ["a bad film", "and/or boring"];
-  const { focus, tabTo } = await typeTwoLines(page, { kind: "classify", left: 2, lines, title: "Labels of “a bad film\nand/or boring”" });
+  const { focus, tabTo } = await typeTwoLines(page, { kind: "classify", left: 3, lines, title: "Labels of “a bad film\nand/or boring”" });
   await tabTo("positive", 10);
   await page.keyboard.press("Enter");
   await becomes(() => page.locator("#answer [aria-current]").textContent(), "positive");

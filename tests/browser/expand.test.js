@@ -246,7 +246,7 @@ test("examples are there to click, each tab its own", async () => {
 
 test("keyboard only: the tab, a text of two lines, a term", async () => {
   const page = await open();
-  const { focus, tabTo } = await typeTwoLines(page, { kind: "expand", left: 1, lines: ["cheap", "flights"], title: "Terms of “cheap\nflights”" });
+  const { focus, tabTo } = await typeTwoLines(page, { kind: "expand", left: 2, lines: ["cheap", "flights"], title: "Terms of “cheap\nflights”" });
   await tabTo("inexpensive", 15);
   assert.deepEqual(await marked(page, ".painted"), ["cheap"]);
   await page.keyboard.press("/");

@@ -81,7 +81,7 @@ test("the arrow keys go through the kinds of question, Tab into the field", asyn
   await page.locator("#tab-analogy").focus();
   await page.keyboard.press("ArrowLeft");
   await page.keyboard.press("ArrowLeft");
-  assert.equal(await focus(page), "tab-expand");
+  assert.equal(await focus(page), "tab-rows");
 });
 
 test("a slash goes to the search, but is a slash while one types", async () => {

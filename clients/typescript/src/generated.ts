@@ -1418,7 +1418,7 @@ export interface components {
         };
         /** @description The number of changes that the rows have had: an answer is about the rows at this position. Only of models whose rows change. */
         Position: number;
-        /** @description The end of a page. */
+        /** @description The end of a page: the position that it is of, and the number of its last row. At the position that the table has, any number will do. */
         After: string;
         /**
          * @description The fate of a batch with bad rows: refused whole, or kept without them; then the answer names them.
@@ -1620,6 +1620,11 @@ export interface components {
             name: components["schemas"]["ModelName"];
             version: components["schemas"]["Version"];
             position?: components["schemas"]["Position"];
+            /**
+             * @description Its rows may be changed here, by callers who may change rows. Absent if not.
+             * @constant
+             */
+            writable?: true;
             /** @description Number of rows that are there. */
             rows: number;
             /** @description Number of components per vector. */

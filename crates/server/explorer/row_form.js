@@ -45,7 +45,7 @@ const READ = {
   "date-time": (typed) => typed.trim(),
 };
 
-const HINTS = { list: "list: a text on each line", "date-time": "date-time, such as 2026-01-31T12:00:00Z" };
+const HINTS = { list: "list, a text on each line", "date-time": "date-time, such as 2026-01-31T12:00:00Z" };
 
 /** A value as a text to change. */
 function typedOf(value, type) {
@@ -56,8 +56,8 @@ function typedOf(value, type) {
 
 let made = 0;
 
-/** A field with its label, a hint, and a place for what is wrong with it. */
-function field(label, input, hint, ...more) {
+/** A field with its label, its type, a hint, and a place for what is wrong with it. */
+function field(label, input, { type = "", hint = "" } = {}) {
   made += 1;
   const id = `field-${made}`;
   input.id = id;
@@ -70,7 +70,8 @@ function field(label, input, hint, ...more) {
     else input.removeAttribute("aria-invalid");
   };
   input.addEventListener("input", () => show(""));
-  return { input, note, show, box: make("div", { class: "field" }, make("label", { for: id }, label), input, more, note, fault) };
+  const name = make("label", { for: id }, label, type && make("small", {}, ` ${type}`));
+  return { input, note, show, box: make("div", { class: "field" }, name, input, note, fault) };
 }
 
 const plain = { type: "text", spellcheck: "false", autocapitalize: "none", autocomplete: "off" };
@@ -82,7 +83,7 @@ function attributeField({ name, type }, value) {
   const input = type === "boolean" ? make("select", {}, choices) : isLong ? make("textarea", { rows: 3, spellcheck: "false" }) : make("input", plain);
   input.value = typed;
   const before = input.value;
-  const part = field(name, input, HINTS[type] ?? type);
+  const part = field(name, input, { type: HINTS[type] ?? type });
   // What nobody touches stays exactly what it is.
   const read = () => (input.value === before ? value : input.value === "" ? undefined : READ[type](input.value));
   return { ...part, name, read };
@@ -93,7 +94,8 @@ function vectorField(dim, vector, model) {
   input.value = vector ? vector.join(", ") : "";
   const before = input.value;
   const from = make("input", { ...plain, id: `copy-${(made += 1)}` });
-  const part = field("Vector", input, "");
+  const part = field("Vector", input);
+  part.box.classList.add("whole");
   const tell = () => {
     const { numbers, wrong } = numbersIn(input.value);
     part.note.textContent = `${count(numbers.length)} of ${count(dim)} numbers${wrong === undefined ? "" : `; “${wrong.slice(0, 40)}” is none`}`;
@@ -114,7 +116,7 @@ function vectorField(dim, vector, model) {
     copy();
   });
   const button = make("button", { type: "button", onclick: copy }, "Copy");
-  const box = make("div", { class: "field copy" }, make("label", { for: from.id }, "Or copy the vector of the row"), make("span", {}, from, button));
+  const box = make("div", { class: "field copy whole" }, make("label", { for: from.id }, "Or copy the vector of the row"), make("span", {}, from, button));
   suggest(from, { model: () => model, chosen: copy });
   tell();
   const read = () => {
@@ -135,8 +137,14 @@ function vectorField(dim, vector, model) {
 export function formOf(question, model, row, { saved, left }) {
   const about = JSON.stringify([model.name, model.version, question.rows, row === null]);
   if (drafts.has(about)) return drafts.get(about);
-  const key = field("Key", make("input", plain), "The row with this key is replaced, if there is one.");
+  const key = field("Key", make("input", plain), { hint: "The row with this key is replaced, if there is one." });
+  key.box.classList.add("whole");
   key.input.value = question.rows;
+  const hint = key.note.textContent;
+  key.input.addEventListener("input", () => {
+    const isSpaced = key.input.value.trim() !== key.input.value;
+    key.note.textContent = isSpaced ? "This key begins or ends with a space, which belongs to it." : hint;
+  });
   const vector = vectorField(model.dim, row?.vector, question.model);
   const bias = model.metric === "dot" ? attributeField({ name: "Bias", type: "number" }, row?.bias) : null;
   const attributes = (model.attributes ?? []).map((one) => attributeField(one, row?.attributes?.[one.name]));
@@ -159,8 +167,9 @@ export function formOf(question, model, row, { saved, left }) {
       key.show("Type a key.");
       first = key.input;
     }
+    const numbers = read(vector);
     const values = attributes.map((part) => [part.name, read(part)]).filter(([, value]) => value !== undefined && value !== null);
-    const whole = { key: row?.key ?? key.input.value, vector: read(vector), ...(bias && { bias: read(bias) }), attributes: Object.fromEntries(values) };
+    const whole = { key: row?.key ?? key.input.value, vector: numbers, ...(bias && { bias: read(bias) }), attributes: Object.fromEntries(values) };
     first?.focus();
     return first === null ? whole : null;
   }
@@ -204,9 +213,9 @@ export function formOf(question, model, row, { saved, left }) {
     "form",
     { class: "row", onsubmit, novalidate: true },
     row === null ? key.box : null,
+    vector.box,
     attributes.map(({ box }) => box),
     bias?.box,
-    vector.box,
     make("p", { class: "tools" }, save, make("button", { type: "button", onclick: cancel }, "Cancel")),
   );
   const whole = make("div", {}, form, place);

@@ -20,9 +20,9 @@ let done = "";
 /** By the row before a page, the row before the page before it; of pages with the same filter and length. */
 let pages = { of: "", before: new Map() };
 
-/** Requests the rows; returns what every view returns (see neighbours.js). */
+/** Requests the rows; returns what every view returns (see neighbours.js), but for timings, which are those of searches. */
 export async function find(question, signal) {
-  const found = await (question.add ? newRow(question, signal) : question.rows === "" ? page(question, signal) : oneRow(question, signal));
+  const { timings, ...found } = await (question.add ? newRow(question, signal) : question.rows === "" ? page(question, signal) : oneRow(question, signal));
   if (done !== "") found.status = `${done} ${found.status}`;
   done = "";
   return found;
@@ -72,13 +72,16 @@ async function page(question, signal) {
     content: [
       model.writable ? null : make("p", { class: "note" }, READ_ONLY),
       note && make("p", { class: "note" }, note),
-      model.writable ? tools(rows, question, position) : null,
+      model.writable ? tools(rows, question) : null,
       rows.length === 0 ? nothing(question, model) : table(rows, names, question, model.writable),
       pager(question, from, next),
       model.writable ? manage(question, (change) => after(change, list({ ...question, after: null }))) : null,
     ],
-    status: `${filter ? "" : `${count(model.rows)} rows in all, `}${count(rows.length)} on this page${at}`,
-    table: { columns: ["key", "row", ...names], rows: rows.map((row) => [row.key, row.row, ...names.map((name) => row.attributes?.[name])].map(inCell)) },
+    status: `${filter ? "" : `${rowsIn(model.rows)} in all, `}${count(rows.length)} on this page${at}`,
+    table: rows.length > 0 && {
+      columns: ["key", "row", ...names],
+      rows: rows.map((row) => [row.key, row.row, ...names.map((name) => row.attributes?.[name])].map(inCell)),
+    },
   };
 }
 
@@ -132,7 +135,7 @@ function table(rows, names, question, isWritable) {
 const brief = (text) => make("span", { class: "brief" }, [...text.slice(0, 400)].slice(0, 200).join("") + (text.length > 200 ? "…" : ""));
 
 /** What can be done with the rows of a page. */
-function tools(rows, question, position) {
+function tools(rows, question) {
   const { filter, model } = question;
   const place = make("div", { role: "alert" });
   const chosen = () => [...document.querySelectorAll("table.rows tbody input:checked")].map((box) => box.value);
@@ -147,6 +150,7 @@ function tools(rows, question, position) {
     }
   };
   const removeChosen = async () => {
+    place.replaceChildren();
     const keys = chosen();
     if (keys.length === 0) return place.replaceChildren(make("p", { class: "note" }, "Select rows first."));
     const named = keys.slice(0, MOST_NAMED).map(within).join(", ") + (keys.length > MOST_NAMED ? " …" : "");

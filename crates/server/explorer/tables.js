@@ -1,6 +1,7 @@
 /** Tables are made, folded and deleted. */
 
 import { ask } from "./api.js";
+import { DEFAULT_K } from "./address.js";
 import { confirmed, failure } from "./change.js";
 import { count, make } from "./dom.js";
 import { go } from "./form.js";
@@ -67,7 +68,7 @@ function maker() {
 async function moveTo(name) {
   await loadModels({ model: name });
   const model = name && described(name) && !isDefault(name) ? name : null;
-  go({ kind: "rows", rows: "", model, k: 20 });
+  go({ kind: "rows", rows: "", model, k: DEFAULT_K });
 }
 
 /** What can be done with a whole table; `changed(text)` tells of it and shows the rows again. */
