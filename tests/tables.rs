@@ -213,6 +213,9 @@ fn only_keys_that_may_change_rows_do_and_models_of_the_settings_stay_as_they_are
         assert_eq!(change(&service, "t").status, status);
     }
     assert_eq!(code(&change(&service, "frozen")), is(403, "not_writable"));
+    let writable =
+        |model: &str| service.get(&format!("/models/{model}/model")).json()["writable"].clone();
+    assert_eq!((writable("t"), writable("frozen")), (json!(true), Value::Null));
     assert_eq!(service.get("/rows/a").json().get("position"), None);
     assert_eq!(service.get("/rows?limit=2").json()["next"], "0-1");
     assert_eq!(words(&service.get("/models/t/nearest?word=c").json()), ["x", "b", "a"]);
