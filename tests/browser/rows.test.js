@@ -1,4 +1,4 @@
-/** Rows: they are read page by page, added, changed and deleted; tables are made, folded and deleted; and who may not is told the cure. */
+/** Rows are read, added, changed and deleted; tables made, folded and deleted; and who may. */
 
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -11,17 +11,40 @@ import { ODD_WORDS } from "./support/odd_words.js";
 import { apiKey, prepare, serve, temporaryFolder } from "./support/service.js";
 
 const PRODUCTS = [
-  ["sneaker", [9, 1, 2], { category: "shoes", price: 79.5, tags: ["running", "red"], on_sale: true, stock: 12, since: "2026-03-01T00:00:00Z" }],
-  ["trail runner", [9, 0, 4], { category: "shoes", price: 120, tags: ["running", "outdoor"], on_sale: false }],
+  [
+    "sneaker",
+    [9, 1, 2],
+    {
+      category: "shoes",
+      price: 79.5,
+      tags: ["running", "red"],
+      on_sale: true,
+      stock: 12,
+      since: "2026-03-01T00:00:00Z",
+    },
+  ],
+  [
+    "trail runner",
+    [9, 0, 4],
+    { category: "shoes", price: 120, tags: ["running", "outdoor"], on_sale: false },
+  ],
   ["loafer", [1, 8, 1], { category: "shoes", price: 95, tags: [], on_sale: true }],
-  ["rain jacket", [5, 1, 9], { category: "winter coats", price: 110, tags: ["outdoor"], on_sale: false }],
+  [
+    "rain jacket",
+    [5, 1, 9],
+    { category: "winter coats", price: 110, tags: ["outdoor"], on_sale: false },
+  ],
   ["parka", [3, 2, 9], { category: "winter coats", price: 240, tags: ["outdoor"] }],
   ["backpack", [6, 1, 6], { category: "bags", price: 89, on_sale: true }],
   ["gift card", [3, 3, 3], {}],
 ];
 const rows = PRODUCTS.map(([word, row]) => [word, row]);
 const tables = temporaryFolder();
-prepare(rows, join(tables, "products"), PRODUCTS.map(([, , attributes]) => attributes));
+prepare(
+  rows,
+  join(tables, "products"),
+  PRODUCTS.map(([, , attributes]) => attributes),
+);
 const plain = prepare({ yes: [1, 0], no: [-1, 0.1] });
 const { service, open } = await explorer(["--models-dir", tables, "--model", `plain=${plain}`]);
 
@@ -42,14 +65,26 @@ async function answered(page, name) {
   return asked;
 }
 
-/** Pictures in light and dark, wide and narrow; axe-core finds nothing, and nothing is wider than the window. */
+/** Pictures in light and dark, wide and narrow; axe-core finds nothing, and nothing is too wide. */
 async function looks(page, name) {
-  for (const [width, height] of [[1280, 900], [390, 740]]) {
+  for (const [width, height] of [
+    [1280, 900],
+    [390, 740],
+  ]) {
     await page.setViewportSize({ width, height });
     for (const colorScheme of ["light", "dark"]) {
       await page.emulateMedia({ colorScheme });
-      assert.deepEqual(await findings(page, colorScheme === "dark" ? OF_COLOURS : null), [], `${name} ${width} ${colorScheme}`);
-      await page.screenshot({ path: join(folder, `rows-${name}-${width}-${colorScheme}.png`), fullPage: true, animations: "disabled", scale: "css" });
+      assert.deepEqual(
+        await findings(page, colorScheme === "dark" ? OF_COLOURS : null),
+        [],
+        `${name} ${width} ${colorScheme}`,
+      );
+      await page.screenshot({
+        path: join(folder, `rows-${name}-${width}-${colorScheme}.png`),
+        fullPage: true,
+        animations: "disabled",
+        scale: "css",
+      });
     }
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width, name);
   }
@@ -57,14 +92,18 @@ async function looks(page, name) {
   await page.emulateMedia({ colorScheme: "light" });
 }
 
-test("rows are read page by page, found by filter and key, added, changed and deleted, and searches see it", async () => {
+test("rows are read, found, added, changed and deleted, and searches see it", async () => {
   const page = await open("#rows=&model=products", { failing: /40[49]|410|422/ });
   await title(page, "Rows of products");
   await looks(page, "list");
   await goTo(page, "#rows=&k=3&model=products");
   assert.deepEqual(await keys(page), ["sneaker", "trail runner", "loafer"]);
   assert.equal(await status(page), "7 rows in all, 3 on this page, position 0");
-  const cells = await page.locator("table.rows tbody tr").first().locator("td[data-name]").allTextContents();
+  const cells = await page
+    .locator("table.rows tbody tr")
+    .first()
+    .locator("td[data-name]")
+    .allTextContents();
   assert.deepEqual(cells, ["shoes", "79.5", "running, red", "true", "12", "2026-03-01T00:00:00Z"]);
   const go = (name) => page.getByRole("link", { name, exact: true }).click();
   await go("Next page");
@@ -86,8 +125,17 @@ test("rows are read page by page, found by filter and key, added, changed and de
   await page.getByLabel("stock").fill("many");
   await button(page, "Add").click();
   const faults = () => page.locator(".row .fault:visible").allTextContents();
-  assert.deepEqual(await faults(), ["Type a key.", "A vector of this table has 3 numbers, not 2.", "Write an integer, such as 12."]);
-  assert.equal(await page.evaluate(() => document.activeElement.closest(".field").querySelector("label").textContent), "Key");
+  assert.deepEqual(await faults(), [
+    "Type a key.",
+    "A vector of this table has 3 numbers, not 2.",
+    "Write an integer, such as 12.",
+  ]);
+  assert.equal(
+    await page.evaluate(
+      () => document.activeElement.closest(".field").querySelector("label").textContent,
+    ),
+    "Key",
+  );
   await looks(page, "faults");
   await page.getByLabel("Key", { exact: true }).fill("boots/50% “off” <b>");
   await page.getByLabel("stock").fill("9007199254740993");
@@ -120,10 +168,22 @@ test("rows are read page by page, found by filter and key, added, changed and de
   await page.getByLabel("price").fill("49.5");
   await button(page, "Save").click();
   await becomes(async () => (await status(page)).startsWith("Row replaced."), true);
-  const text = await (await fetch(`${service.url}/models/products/rows?key=${encodeURIComponent("boots/50% “off” <b>")}`)).text();
-  assert.ok(text.includes('"stock":9007199254740993') && text.includes('["winter","warm, dry"]') && text.includes('"price":49.5'), text);
+  const text = await (
+    await fetch(
+      `${service.url}/models/products/rows?key=${encodeURIComponent("boots/50% “off” <b>")}`,
+    )
+  ).text();
+  assert.ok(
+    text.includes('"stock":9007199254740993') &&
+      text.includes('["winter","warm, dry"]') &&
+      text.includes('"price":49.5'),
+    text,
+  );
   await goTo(page, "#word=sneaker&model=products");
-  assert.ok((await page.locator("#answer .attributes").first().textContent()).includes("price 49.5"), "no stale answer");
+  assert.ok(
+    (await page.locator("#answer .attributes").first().textContent()).includes("price 49.5"),
+    "no stale answer",
+  );
 
   // A filter; rows are deleted, by choice and by filter, after a question that says how many.
   await goTo(page, "#rows=&k=3&model=products");
@@ -136,7 +196,11 @@ test("rows are read page by page, found by filter and key, added, changed and de
   assert.ok(await page.getByText("Select rows first.").isVisible());
   await page.getByLabel("Select loafer").check();
   await button(page, "Delete selected rows …").click();
-  await page.screenshot({ path: join(folder, "rows-dialog.png"), animations: "disabled", scale: "css" });
+  await page.screenshot({
+    path: join(folder, "rows-dialog.png"),
+    animations: "disabled",
+    scale: "css",
+  });
   assert.equal(await answered(page, "Cancel"), "Delete 1 row?");
   await button(page, "Delete selected rows …").click();
   await answered(page, "Delete");
@@ -148,9 +212,20 @@ test("rows are read page by page, found by filter and key, added, changed and de
   await goTo(page, "#word=sneaker&model=products");
   await becomes(() => page.locator("#notice h2").textContent(), "Unknown word");
 
+  // The last row of the last page is deleted.
+  await goTo(page, "#rows=&k=3&model=products");
+  await go("Next page");
+  await becomes(() => keys(page), ["gift card"]);
+  await page.getByLabel("Select gift card").check();
+  await button(page, "Delete selected rows …").click();
+  await answered(page, "Delete");
+  await becomes(() => page.locator("#answer").getByText("No row is left here.").count(), 1);
+  await go("Previous page");
+  await becomes(() => keys(page), ["trail runner", "rain jacket", "parka"]);
+
   // Pages that are not kept begin again; a key that is not there can be added.
   await goTo(page, "#rows=&after=999-1&model=products");
-  assert.deepEqual(await keys(page), ["trail runner", "rain jacket", "parka", "gift card"]);
+  assert.deepEqual(await keys(page), ["trail runner", "rain jacket", "parka"]);
   assert.ok(await page.getByText("not kept any more").isVisible());
   await page.fill("#rows", "galoshes");
   await page.keyboard.press("Enter");
@@ -175,15 +250,22 @@ test("rows are read page by page, found by filter and key, added, changed and de
 test("keys are hostile texts", async () => {
   const long = "k".repeat(1000);
   const odd = [...ODD_WORDS.filter((word) => word.trim() !== ""), "\u202eabc", long];
-  await service.post("models", { name: "odd", dim: 2, attributes: { "note": "text" } });
-  const made = odd.map((key, place) => ({ key, vector: [1, place], attributes: { "note": key } }));
+  await service.post("models", { name: "odd", dim: 2, attributes: { note: "text" } });
+  const made = odd.map((key, place) => ({ key, vector: [1, place], attributes: { note: key } }));
   const put = await service.post("models/odd/rows", { rows: made });
   assert.equal(put.inserted, odd.length, put.detail);
   const page = await open("#rows=&k=100&model=odd", { viewport: { width: 390, height: 740 } });
-  const titles = await page.locator("table.rows tbody th a").evaluateAll((all) => all.map(({ title }) => title));
+  const titles = await page
+    .locator("table.rows tbody th a")
+    .evaluateAll((all) => all.map(({ title }) => title));
   assert.deepEqual(titles, odd);
   assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 390);
-  await page.screenshot({ path: join(folder, "rows-odd.png"), fullPage: true, animations: "disabled", scale: "css" });
+  await page.screenshot({
+    path: join(folder, "rows-odd.png"),
+    fullPage: true,
+    animations: "disabled",
+    scale: "css",
+  });
   for (const key of ["..", "a/b", "a%2Bb", long, "a\u202eb"]) {
     await page.locator("table.rows tbody th a").nth(odd.indexOf(key)).click();
     await title(page, `Row “${key}”`);
@@ -229,7 +311,10 @@ test("on a service without tables one is made, folded and deleted", async () => 
   await page.getByLabel("Name", { exact: true }).fill("things");
   await page.getByLabel("Numbers in a vector").fill("2");
   await button(page, "Make the table").click();
-  await becomes(async () => /there is a model `things`/.test(await page.locator("#answer").textContent()), true);
+  await becomes(
+    async () => /there is a model `things`/.test(await page.locator("#answer").textContent()),
+    true,
+  );
   await button(page, "Fold the changes").click();
   await becomes(async () => (await status(page)).startsWith("The changes are folded."), true);
   await page.getByText("Tables", { exact: true }).click();
@@ -252,7 +337,10 @@ test("a key that may not change rows is told which one may", async () => {
   await title(page, "Row “no”");
   await page.getByLabel("Vector", { exact: true }).fill("-1 0.2");
   await button(page, "Save").click();
-  await becomes(async () => /kindred api-key NAME --write/.test(await page.locator("#answer").textContent()), true);
+  await becomes(
+    async () => /kindred api-key NAME --write/.test(await page.locator("#answer").textContent()),
+    true,
+  );
   assert.equal(await page.getByLabel("Vector", { exact: true }).inputValue(), "-1 0.2");
   await page.locator("#api-key").fill(writer.key);
   await page.keyboard.press("Enter");

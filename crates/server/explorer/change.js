@@ -14,7 +14,12 @@ export async function confirmed(title, text, action) {
       { method: "dialog" },
       make("h2", { id: "dialog-title" }, title),
       make("p", { class: "lines" }, text),
-      make("p", { class: "tools" }, make("button", { value: "no", autofocus: true }, "Cancel"), make("button", { value: "yes", class: "danger" }, action)),
+      make(
+        "p",
+        { class: "tools" },
+        make("button", { value: "no", autofocus: true }, "Cancel"),
+        make("button", { value: "yes", class: "danger" }, action),
+      ),
     ),
   );
   document.body.append(dialog);
@@ -31,9 +36,12 @@ export async function confirmed(title, text, action) {
 export function failure(error, place, again) {
   const { document, status } = error;
   if (!document && !(error instanceof Unreachable)) console.error(error);
-  const text = error instanceof Unreachable
-    ? "The service is not responding. Whether the change was made is not known: look, or send it again."
-    : `${document ? `${document.title}: ` : ""}${error.message}.`;
+  const text =
+    error instanceof Unreachable
+      ? "The service is not responding. The change may be made or not: look, or send it again."
+      : `${document ? `${document.title}: ` : ""}${error.message}.`;
   const isOfKey = status === 401 || document?.code === "forbidden";
-  place.replaceChildren(make("div", { class: "fault" }, make("p", {}, text), isOfKey ? keyForm(again) : null));
+  place.replaceChildren(
+    make("div", { class: "fault" }, make("p", {}, text), isOfKey ? keyForm(again) : null),
+  );
 }

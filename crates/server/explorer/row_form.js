@@ -11,9 +11,14 @@ const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 /** Forms that were typed in and not saved, by what they are about. */
 const drafts = new Map();
 
-/** The numbers of a vector as it is typed, in brackets or not; `wrong`: the first piece that is none. */
+/** The numbers of a vector as typed, in brackets or not; `wrong`: the first piece that is none. */
 export function numbersIn(text) {
-  const pieces = text.trim().replace(/^\[/, "").replace(/\]$/, "").split(/[\s,;]+/).filter((piece) => piece !== "");
+  const pieces = text
+    .trim()
+    .replace(/^\[/, "")
+    .replace(/\]$/, "")
+    .split(/[\s,;]+/)
+    .filter((piece) => piece !== "");
   return { numbers: pieces.map(Number), wrong: pieces.find((piece) => !NUMBER.test(piece)) };
 }
 
@@ -45,13 +50,18 @@ const READ = {
   "date-time": (typed) => typed.trim(),
 };
 
-const HINTS = { list: "list, a text on each line", "date-time": "date-time, such as 2026-01-31T12:00:00Z" };
+const HINTS = {
+  list: "list, a text on each line",
+  "date-time": "date-time, such as 2026-01-31T12:00:00Z",
+};
 
 /** A value as a text to change. */
 function typedOf(value, type) {
   if (value === undefined || value === null) return "";
   if (type !== "list") return String(value);
-  return value.some((text) => /[\r\n]/.test(text) || text.trim() === "") ? JSON.stringify(value) : value.join("\n");
+  return value.some((text) => /[\r\n]/.test(text) || text.trim() === "")
+    ? JSON.stringify(value)
+    : value.join("\n");
 }
 
 let made = 0;
@@ -78,14 +88,23 @@ const plain = { type: "text", spellcheck: "false", autocapitalize: "none", autoc
 
 function attributeField({ name, type }, value) {
   const typed = typedOf(value, type);
-  const isLong = type === "list" || (type === "text" && (/[\r\n]/.test(typed) || typed.length > 80));
-  const choices = ["", "true", "false"].map((text) => make("option", { value: text }, text || "missing"));
-  const input = type === "boolean" ? make("select", {}, choices) : isLong ? make("textarea", { rows: 3, spellcheck: "false" }) : make("input", plain);
+  const isLong =
+    type === "list" || (type === "text" && (/[\r\n]/.test(typed) || typed.length > 80));
+  const choices = ["", "true", "false"].map((text) =>
+    make("option", { value: text }, text || "missing"),
+  );
+  const input =
+    type === "boolean"
+      ? make("select", {}, choices)
+      : isLong
+        ? make("textarea", { rows: 3, spellcheck: "false" })
+        : make("input", plain);
   input.value = typed;
   const before = input.value;
   const part = field(name, input, { type: HINTS[type] ?? type });
   // What nobody touches stays exactly what it is.
-  const read = () => (input.value === before ? value : input.value === "" ? undefined : READ[type](input.value));
+  const read = () =>
+    input.value === before ? value : input.value === "" ? undefined : READ[type](input.value);
   return { ...part, name, read };
 }
 
@@ -98,7 +117,8 @@ function vectorField(dim, vector, model) {
   part.box.classList.add("whole");
   const tell = () => {
     const { numbers, wrong } = numbersIn(input.value);
-    part.note.textContent = `${count(numbers.length)} of ${count(dim)} numbers${wrong === undefined ? "" : `; “${wrong.slice(0, 40)}” is none`}`;
+    const rest = wrong === undefined ? "" : `; “${wrong.slice(0, 40)}” is none`;
+    part.note.textContent = `${count(numbers.length)} of ${count(dim)} numbers${rest}`;
   };
   const copy = async () => {
     try {
@@ -116,14 +136,22 @@ function vectorField(dim, vector, model) {
     copy();
   });
   const button = make("button", { type: "button", onclick: copy }, "Copy");
-  const box = make("div", { class: "field copy whole" }, make("label", { for: from.id }, "Or copy the vector of the row"), make("span", {}, from, button));
+  const box = make(
+    "div",
+    { class: "field copy whole" },
+    make("label", { for: from.id }, "Or copy the vector of the row"),
+    make("span", {}, from, button),
+  );
   suggest(from, { model: () => model, chosen: copy });
   tell();
   const read = () => {
     const { numbers, wrong } = numbersIn(input.value);
     if (input.value === before && vector) return vector;
     if (wrong !== undefined) throw new Error(`“${wrong.slice(0, 40)}” is no number`);
-    if (numbers.length !== dim) throw new Error(`A vector of this table has ${count(dim)} numbers, not ${count(numbers.length)}`);
+    if (numbers.length !== dim)
+      throw new Error(
+        `A vector of this table has ${count(dim)} numbers, not ${count(numbers.length)}`,
+      );
     return numbers;
   };
   return { ...part, box: [part.box, box], read };
@@ -137,17 +165,24 @@ function vectorField(dim, vector, model) {
 export function formOf(question, model, row, { saved, left }) {
   const about = JSON.stringify([model.name, model.version, question.rows, row === null]);
   if (drafts.has(about)) return drafts.get(about);
-  const key = field("Key", make("input", plain), { hint: "The row with this key is replaced, if there is one." });
+  const key = field("Key", make("input", plain), {
+    hint: "The row with this key is replaced, if there is one.",
+  });
   key.box.classList.add("whole");
   key.input.value = question.rows;
   const hint = key.note.textContent;
   key.input.addEventListener("input", () => {
     const isSpaced = key.input.value.trim() !== key.input.value;
-    key.note.textContent = isSpaced ? "This key begins or ends with a space, which belongs to it." : hint;
+    key.note.textContent = isSpaced
+      ? "This key begins or ends with a space, which belongs to it."
+      : hint;
   });
   const vector = vectorField(model.dim, row?.vector, question.model);
-  const bias = model.metric === "dot" ? attributeField({ name: "Bias", type: "number" }, row?.bias) : null;
-  const attributes = (model.attributes ?? []).map((one) => attributeField(one, row?.attributes?.[one.name]));
+  const bias =
+    model.metric === "dot" ? attributeField({ name: "Bias", type: "number" }, row?.bias) : null;
+  const attributes = (model.attributes ?? []).map((one) =>
+    attributeField(one, row?.attributes?.[one.name]),
+  );
   const place = make("div", { role: "alert" });
   const save = make("button", { type: "submit", class: "go" }, row === null ? "Add" : "Save");
 
@@ -168,8 +203,15 @@ export function formOf(question, model, row, { saved, left }) {
       first = key.input;
     }
     const numbers = read(vector);
-    const values = attributes.map((part) => [part.name, read(part)]).filter(([, value]) => value !== undefined && value !== null);
-    const whole = { key: row?.key ?? key.input.value, vector: numbers, ...(bias && { bias: read(bias) }), attributes: Object.fromEntries(values) };
+    const values = attributes
+      .map((part) => [part.name, read(part)])
+      .filter(([, value]) => value !== undefined && value !== null);
+    const whole = {
+      key: row?.key ?? key.input.value,
+      vector: numbers,
+      ...(bias && { bias: read(bias) }),
+      attributes: Object.fromEntries(values),
+    };
     first?.focus();
     return first === null ? whole : null;
   }
@@ -177,7 +219,9 @@ export function formOf(question, model, row, { saved, left }) {
   /** Shows what the service says about the row beside what it is about. */
   function refused(reason) {
     const [, name] = /attribute `(.*?)`/.exec(reason) ?? [];
-    const part = attributes.find((one) => one.name === name) ?? (/bias/.test(reason) ? bias : /vector/.test(reason) ? vector : row === null ? key : null);
+    const part =
+      attributes.find((one) => one.name === name) ??
+      (/bias/.test(reason) ? bias : /vector/.test(reason) ? vector : row === null ? key : null);
     if (!part) return false;
     part.show(`${reason}.`);
     part.input.focus();
@@ -209,6 +253,7 @@ export function formOf(question, model, row, { saved, left }) {
     event.preventDefault();
     send();
   };
+  const unsaved = make("span", { class: "note", hidden: true }, "Not saved yet.");
   const form = make(
     "form",
     { class: "row", onsubmit, novalidate: true },
@@ -216,9 +261,18 @@ export function formOf(question, model, row, { saved, left }) {
     vector.box,
     attributes.map(({ box }) => box),
     bias?.box,
-    make("p", { class: "tools" }, save, make("button", { type: "button", onclick: cancel }, "Cancel")),
+    make(
+      "p",
+      { class: "tools" },
+      save,
+      make("button", { type: "button", onclick: cancel }, "Cancel"),
+      unsaved,
+    ),
   );
   const whole = make("div", {}, form, place);
-  form.addEventListener("input", () => drafts.set(about, whole));
+  form.addEventListener("input", () => {
+    unsaved.hidden = false;
+    drafts.set(about, whole);
+  });
   return whole;
 }

@@ -14,7 +14,12 @@ const NAME = "[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}";
 export const noTables = () => ({
   title: "This service has no tables yet",
   content: [
-    make("p", {}, "A table has rows: each has a key, a vector, and attributes by which it can be filtered. Make one, then add rows, on this page or over HTTP."),
+    make(
+      "p",
+      {},
+      "A table has rows: each has a key, a vector, and attributes by which it can be filtered. " +
+        "Make one, then add rows, on this page or over HTTP.",
+    ),
     maker(),
   ],
   status: "",
@@ -24,21 +29,58 @@ const plain = { type: "text", spellcheck: "false", autocapitalize: "none", autoc
 
 /** A form that makes a table. */
 function maker() {
-  const name = make("input", { ...plain, id: "table-name", required: true, pattern: NAME, title: "Letters, digits, dots, dashes and underscores" });
-  const dim = make("input", { type: "number", id: "table-dim", required: true, min: 1, max: 65_536, inputmode: "numeric" });
-  const metric = make("select", { id: "table-metric" }, ["cosine", "dot"].map((one) => make("option", {}, one)));
+  const name = make("input", {
+    ...plain,
+    id: "table-name",
+    required: true,
+    pattern: NAME,
+    title: "Letters, digits, dots, dashes and underscores",
+  });
+  const dim = make("input", {
+    type: "number",
+    id: "table-dim",
+    required: true,
+    min: 1,
+    max: 65_536,
+    inputmode: "numeric",
+  });
+  const metric = make(
+    "select",
+    { id: "table-metric" },
+    ["cosine", "dot"].map((one) => make("option", {}, one)),
+  );
   const lines = make("div", { class: "attribute-lines" });
   const place = make("div", { role: "alert" });
   const add = () => {
-    const name = make("input", { ...plain, "aria-label": "Name of an attribute", placeholder: "name" });
-    lines.append(make("p", {}, name, make("select", { "aria-label": "Its type" }, TYPES.map((one) => make("option", {}, one)))));
+    const name = make("input", {
+      ...plain,
+      "aria-label": "Name of an attribute",
+      placeholder: "name",
+    });
+    lines.append(
+      make(
+        "p",
+        {},
+        name,
+        make(
+          "select",
+          { "aria-label": "Its type" },
+          TYPES.map((one) => make("option", {}, one)),
+        ),
+      ),
+    );
     return name;
   };
   const send = async () => {
-    const all = [...lines.children].map(({ children: [name, type] }) => [name.value.trim(), type.value]);
+    const all = [...lines.children].map(({ children: [name, type] }) => [
+      name.value.trim(),
+      type.value,
+    ]);
     const attributes = Object.fromEntries(all.filter(([name]) => name !== ""));
     try {
-      const { answer } = await ask("models", { body: { name: name.value, dim: Number(dim.value), metric: metric.value, attributes } });
+      const { answer } = await ask("models", {
+        body: { name: name.value, dim: Number(dim.value), metric: metric.value, attributes },
+      });
       await moveTo(answer.name);
     } catch (error) {
       failure(error, place, send);
@@ -48,7 +90,8 @@ function maker() {
     event.preventDefault();
     send();
   };
-  const labelled = (text, input) => make("div", { class: "field" }, make("label", { for: input.id }, text), input);
+  const labelled = (text, input) =>
+    make("div", { class: "field" }, make("label", { for: input.id }, text), input);
   add();
   return make(
     "div",
@@ -56,9 +99,25 @@ function maker() {
     make(
       "form",
       { class: "row", onsubmit },
-      make("div", { class: "fields" }, labelled("Name", name), labelled("Numbers in a vector", dim), labelled("Metric", metric)),
-      make("fieldset", {}, make("legend", {}, "Attributes"), lines, make("button", { type: "button", onclick: () => add().focus() }, "Another attribute")),
-      make("p", { class: "tools" }, make("button", { type: "submit", class: "go" }, "Make the table")),
+      make(
+        "div",
+        { class: "fields" },
+        labelled("Name", name),
+        labelled("Numbers in a vector", dim),
+        labelled("Metric", metric),
+      ),
+      make(
+        "fieldset",
+        {},
+        make("legend", {}, "Attributes"),
+        lines,
+        make("button", { type: "button", onclick: () => add().focus() }, "Another attribute"),
+      ),
+      make(
+        "p",
+        { class: "tools" },
+        make("button", { type: "submit", class: "go" }, "Make the table"),
+      ),
     ),
     place,
   );
@@ -78,7 +137,13 @@ export function manage(question, changed) {
   const fold = async () => {
     try {
       const { answer } = await ask("fold", { method: "POST", model: question.model });
-      changed({ folded: "The changes are folded.", unchanged: "There is nothing to fold.", running: "The fold goes on." }[answer.outcome]);
+      changed(
+        {
+          folded: "The changes are folded.",
+          unchanged: "There is nothing to fold.",
+          running: "The fold goes on.",
+        }[answer.outcome],
+      );
     } catch (error) {
       failure(error, place, fold);
     }
@@ -100,8 +165,17 @@ export function manage(question, changed) {
     "details",
     { class: "manage" },
     make("summary", {}, "Tables"),
-    make("p", { class: "note" }, "A fold makes opening and searches faster. It begins by itself when many rows were changed."),
-    make("p", { class: "tools" }, button("Fold the changes", fold), button("Delete this table …", removeIfSure)),
+    make(
+      "p",
+      { class: "note" },
+      "A fold makes opening and searches faster. It begins by itself when many rows were changed.",
+    ),
+    make(
+      "p",
+      { class: "tools" },
+      button("Fold the changes", fold),
+      button("Delete this table …", removeIfSure),
+    ),
     place,
     make("h3", {}, "Make a table"),
     maker(),
