@@ -52,17 +52,6 @@ pub fn new_stream() -> Result<Stream, GpuError> {
     Stream::new(StreamFlags::NON_BLOCKING, None).doing("making a stream")
 }
 
-/// The same for what callers wait for: its blocks start before those of other streams that wait,
-/// such as of a table that is made ready beside.
-///
-/// # Errors
-/// If the driver refuses.
-pub(crate) fn new_urgent_stream() -> Result<Stream, GpuError> {
-    // Lower numbers come first; the driver takes the nearest that it has.
-    const FIRST: i32 = -100;
-    Stream::new(StreamFlags::NON_BLOCKING, Some(FIRST)).doing("making a stream")
-}
-
 /// The number of GPUs that the driver knows.
 ///
 /// # Errors

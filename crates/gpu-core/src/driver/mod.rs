@@ -20,7 +20,6 @@ pub(crate) use arrays::device_arrays;
 pub(crate) use copies::start_clearing;
 #[doc(hidden)]
 pub use copies::{start_download, start_upload};
-pub(crate) use device::new_urgent_stream;
 #[doc(hidden)]
 pub use device::{Doing, new_stream};
 pub use device::{Gpu, count};

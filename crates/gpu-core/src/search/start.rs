@@ -14,7 +14,7 @@ use super::kernels::Kernels;
 use super::pace::Pace;
 use super::workspace::{Exchange, Sizes, Workspace};
 use super::{Counters, CudaEngine, Paths};
-use crate::driver::{Gpu, Registered, new_urgent_stream};
+use crate::driver::{Gpu, Registered, new_stream};
 use crate::full_pass::FullPasses;
 use crate::heads::{Classifiers, Kept};
 use crate::ranks::Ranks;
@@ -162,7 +162,7 @@ impl CudaEngine {
             costs,
             pace: Pace::new(kernels.int8.widths),
             kernels,
-            stream: new_urgent_stream()?,
+            stream: new_stream()?,
             appending,
             resident,
             paths,
