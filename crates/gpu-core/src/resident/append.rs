@@ -27,13 +27,14 @@ const PART_OF_TILES: usize = 128;
 /// What appending needs beside the tables.
 #[derive(Debug)]
 pub(crate) struct Appending {
-    rounding: Rounding,
+    // In the order in which they must be dropped: what is on the device, then its modules.
     /// `[capacity]`.
     peaks: Array<f32>,
     /// `[tiles, TILE_ROWS, 2]`, of the tiles that one copy may be in.
     residuals: Array<f64>,
     stages: Vec<Stage>,
     next: usize,
+    rounding: Rounding,
 }
 
 /// Memory from which rows are copied.

@@ -126,13 +126,13 @@ pub struct CudaEngine {
     token_passes: Option<TokenPasses>,
     /// The sets of rows that queries have.
     sets: DeviceSets,
+    /// If there is room for more rows.
+    appending: Option<Appending>,
     /// Counts ranks, if the device can.
     ranks: Option<Ranks>,
     kernels: Kernels,
     stream: Stream,
     resident: Rc<Resident>,
-    /// If there is room for more rows.
-    appending: Option<Appending>,
     paths: Paths,
     costs: DeviceCosts,
     counters: Counters,
