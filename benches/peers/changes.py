@@ -21,7 +21,7 @@ import time
 from compare import K, read_model, unit_rows
 
 SINGLES, BATCH, BATCHES, SEARCHES = 200, 1000, 20, 40
-RATE, TOGETHER = 1000, 10  # rows/s of the writer beside searches, in batches of so many
+RATE, TOGETHER = 1000, 10  # rows/s of the writer beside searches, and rows of each of its batches
 
 
 def main():

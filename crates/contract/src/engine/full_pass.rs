@@ -1,7 +1,8 @@
 //! Full passes: scores of every row, and ranks.
 
 use crate::{
-    COMPONENTS_OF_A_VECTOR, Device, EngineError, FullPassAnswer, FullPassPart, FullPassQuery,
+    COMPONENTS_OF_A_VECTOR, Device, EngineError, FullPassAnswer, FullPassPart, FullPassQuery, Hit,
+    Query,
 };
 
 /// Beyond this many distinct vectors, the arithmetic of a full pass takes the time, not the table.
@@ -80,7 +81,14 @@ pub trait FullPassEngine: Device {
         self.full_pass_of(parts.collect())
     }
 
-    /// The same for parts of which no row was processed; those that are
+    /// The best rows of each query of a search, by a full pass in one slice.
+    fn search_in_full_pass(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
+        let part = |query: &&Query| FullPassPart::new(FullPassQuery::of_search(query));
+        let answers = self.full_pass_of(batch.iter().map(part).collect())?;
+        Ok(answers.into_iter().map(|answer| answer.hits).collect())
+    }
+
+    /// As [`full_pass`](Self::full_pass), for parts of which no row was processed; those that are
     /// [answered](FullPassPart::is_answered) stay as they are.
     fn full_pass_of(
         &mut self,

@@ -85,7 +85,7 @@ pub(super) fn sample(tables: &Tables, workers: Workers<'_>, sampled: Sampled<'_>
 /// A sample counts only the members of a bitmap that has at least this part of all rows. Of smaller
 /// ones it has too few.
 const LARGE_PART: usize = 2;
-/// And only for so many columns.
+/// With fewer columns, a sample of strips takes longer than scores of some members.
 const MANY: usize = 8;
 
 impl Sampled<'_> {

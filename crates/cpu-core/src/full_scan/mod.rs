@@ -7,8 +7,8 @@ mod full_pass;
 use std::sync::Arc;
 
 use contract::{
-    Device, EngineDescription, EngineError, FullPassEngine, FullPassPart, FullPassQuery, HasTable,
-    HeadEngine, Hit, Query, SearchEngine,
+    Device, EngineDescription, EngineError, FullPassEngine, FullPassPart, HasTable, HeadEngine,
+    Hit, Query, SearchEngine,
 };
 use rayon::ThreadPool;
 
@@ -96,9 +96,7 @@ impl SearchEngine for FullScanEngine {
         if !batch.iter().all(|query| query.fits(&table)) {
             return Err(EngineError::ForeignQuery);
         }
-        let part = |query: &&Query| FullPassPart::new(FullPassQuery::of_search(query));
-        let answers = self.full_pass_of(batch.iter().map(part).collect())?;
-        Ok(answers.into_iter().map(|answer| answer.hits).collect())
+        self.search_in_full_pass(batch)
     }
 }
 

@@ -24,7 +24,7 @@ const FEWEST_TILES: usize = 64;
 /// Or this part of all tiles, if that is more.
 const PART_OF_TILES: usize = 128;
 
-/// What appending needs beside the tables.
+/// Buffers and kernels for appending rows to tables.
 #[derive(Debug)]
 pub(crate) struct Appending {
     // In the order in which they must be dropped: what is on the device, then its modules.

@@ -124,7 +124,7 @@ impl Quantised {
 
 impl Resident {
     /// Uploads a table, whose rows are lifted like this, and derives the requested tables from it,
-    /// with room for so many more rows.
+    /// with room for that many rows behind them.
     /// Shares the components with the tables `beside` it, if they are the same. Calls `progress`
     /// with the number of bytes whose copies have started.
     ///
@@ -148,21 +148,8 @@ impl Resident {
         let norms = upload(table.norms(), room, &stream, |_| {})?;
         let upload_biases = |biases| upload(biases, room, &stream, |_| {});
         let biases = table.biases().map(upload_biases).transpose()?;
-        let (quantised, of) = (None, of.clone());
-        let (searched, capacity) = (Cell::new(rows), rows + room);
-        let mut resident = Self {
-            components,
-            norms,
-            biases,
-            lift,
-            quantised,
-            rows,
-            searched,
-            capacity,
-            dim,
-            gpu,
-            of,
-        };
+        let arrays = (components, norms, biases);
+        let mut resident = Self::of_arrays(gpu, of.clone(), lift, arrays, (rows, room));
         if derived.int8 {
             resident.quantised = quantise::quantise(&resident, &stream, derived.int4)?;
         }
@@ -192,23 +179,24 @@ impl Resident {
             (Rc::new(Array::borrowed(components, rows * dim)), biases)
         };
         let (norms, of) = (Array::zeroed(0)?, Arc::new(NotOnHost { dim }));
-        let quantised = None;
-        let (searched, capacity) = (Cell::new(rows), rows);
-        let mut resident = Self {
-            components,
-            norms,
-            biases,
-            lift,
-            quantised,
-            rows,
-            searched,
-            capacity,
-            dim,
-            gpu,
-            of,
-        };
+        let arrays = (components, norms, biases);
+        let mut resident = Self::of_arrays(gpu, of, lift, arrays, (rows, 0));
         resident.quantised = quantise::quantise(&resident, stream, false)?;
         Ok(resident)
+    }
+
+    /// A table whose components, norms and biases are on the device, with room behind its rows, and
+    /// without derived tables.
+    fn of_arrays(
+        gpu: Gpu,
+        of: Arc<dyn HasTable>,
+        lift: Lift,
+        (components, norms, biases): (Rc<Array<f32>>, Array<f64>, Option<Array<f32>>),
+        (rows, room): (usize, usize),
+    ) -> Self {
+        let (dim, searched, capacity) = (of.table().dim(), Cell::new(rows), rows + room);
+        let quantised = None;
+        Self { components, norms, biases, lift, quantised, rows, searched, capacity, dim, gpu, of }
     }
 
     /// Whether a table's components are those of this one: the same in the host's memory.

@@ -134,7 +134,7 @@ impl Rounding {
 }
 
 impl Quantised {
-    /// What kernels need to round rows into the tiles from this one on.
+    /// The parameters of kernels that round rows into the tiles from this one on.
     fn params(
         &self,
         (table, lift): (TableView, LiftView),

@@ -23,8 +23,8 @@ impl Drop for Synchronised<'_> {
     }
 }
 
-/// Copies `values` to a new array on the device, with room for so many more behind them, which are
-/// zero. Calls `progress` with the number of bytes whose copies have started.
+/// Copies `values` to a new array on the device, with room for `room` values behind them, which
+/// are zero. Calls `progress` with the number of bytes whose copies have started.
 ///
 /// # Errors
 /// If the device lacks the memory, or a copy fails.

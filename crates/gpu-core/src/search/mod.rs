@@ -290,12 +290,7 @@ impl SearchEngine for CudaEngine {
         let resident = &self.resident;
         assert_eq!(resident.searched(), resident.rows, "full passes see no appended rows");
         let found = self.search_overlapped(batch, &mut || ())?;
-        complete(batch, found, |rest| {
-            let queries = rest.iter().map(|query| FullPassQuery::of_search(query));
-            let queries: Vec<FullPassQuery> = queries.collect();
-            let answers = self.full_pass(&queries.iter().collect::<Vec<_>>())?;
-            Ok(answers.into_iter().map(|answer| answer.hits).collect())
-        })
+        complete(batch, found, |rest| self.search_in_full_pass(rest))
     }
 
     fn search_overlapped(

@@ -50,7 +50,7 @@ use model_store::changes::{Snapshot, TableAt, TailRows};
 use crate::join::merge;
 use crate::ranks;
 use crate::shard::Part;
-use tail::Tail;
+use tail::{Piece, Tail};
 
 /// The rows of a table as they are now: at least those of every query that was made before.
 pub type Now = Arc<dyn Fn() -> Snapshot + Send + Sync>;
@@ -125,7 +125,7 @@ impl Segments {
         if !self.is_full && snapshot.rows() > self.end {
             let metric = self.of.table().metric();
             for part in snapshot.tail() {
-                let (first, end) = (part.first().index(), part.first().index() + part.len());
+                let Range { start: first, end } = part.rows();
                 if end <= self.end {
                     continue;
                 }
@@ -156,19 +156,19 @@ impl Segments {
         Ok(whole)
     }
 
-    /// The query for the base's engine. `None` if none of its rows passes the filter.
-    fn of_base(&self, whole: &Whole, query: &Query) -> Option<Query> {
-        let segment = Segment { rows: 0..self.end, whole: whole.clone() };
-        let set = &query.filter.rows;
+    /// The queries for the base's engine. `None` where none of its rows passes the filter.
+    fn of_base(&self, whole: &Whole, queries: &[&Query]) -> Vec<Option<Query>> {
         let (first, end) = (whole.snapshot.base_rows(), self.end);
-        match set.bitmap() {
+        let segment = Segment { rows: 0..end, whole: whole.clone() };
+        let own = |query: &&Query| match query.filter.rows.bitmap() {
             // The engine takes it as it is: a part would be another set, for each number of rows.
             Some(bitmap) if end > first && bitmap.rows() <= end => {
                 let filter = query.filter.clone();
                 (!bitmap.is_empty()).then(|| query.moved(|vector| segment.vector(vector), filter))
             }
             _ => segment.query(query),
-        }
+        };
+        queries.iter().map(own).collect()
     }
 
     fn whole_for(&mut self, queries: &[&Query]) -> Result<Whole, EngineError> {
@@ -185,8 +185,7 @@ impl Segments {
         of_base: impl FnOnce(&mut dyn Engine, &[&Query]) -> Hits,
     ) -> Hits {
         let whole = self.whole_for(queries)?;
-        let own = queries.iter().map(|query| self.of_base(&whole, query));
-        let own: Vec<Option<Query>> = own.collect();
+        let own = self.of_base(&whole, queries);
         let mut found = ask_those(&own, |batch| of_base(&mut *self.base, batch))?;
         self.tail.search(&whole, queries, &mut found)?;
         Ok(found)
@@ -263,12 +262,7 @@ impl SearchEngine for Segments {
 
     fn search(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
         let found = self.search_overlapped(batch, &mut || ())?;
-        complete(batch, found, |rest| {
-            let queries = rest.iter().map(|query| FullPassQuery::of_search(query));
-            let queries: Vec<FullPassQuery> = queries.collect();
-            let answers = self.full_pass(&queries.iter().collect::<Vec<_>>())?;
-            Ok(answers.into_iter().map(|answer| answer.hits).collect())
-        })
+        complete(batch, found, |rest| self.search_in_full_pass(rest))
     }
 
     fn search_overlapped(&mut self, batch: &[&Query], meanwhile: &mut dyn FnMut()) -> Hits {
@@ -277,8 +271,7 @@ impl SearchEngine for Segments {
 
     fn start_search(&mut self, queries: &[&Query]) -> Result<bool, EngineError> {
         let whole = self.whole_for(queries)?;
-        let own = queries.iter().map(|query| self.of_base(&whole, query));
-        let own: Vec<Option<Query>> = own.collect();
+        let own = self.of_base(&whole, queries);
         let batch: Vec<&Query> = own.iter().flatten().collect();
         let is_started = !batch.is_empty()
             && self.base.start_search(&batch).inspect_err(|_| self.started.clear())?;
@@ -398,7 +391,11 @@ impl Segments {
         }
         let mut segments = vec![whole.of_base()];
         let mut engines = Vec::new();
-        for (rows, engine) in self.tail.scans(&whole.snapshot) {
+        let snapshot = &whole.snapshot;
+        // Those on the base's device, too.
+        for Piece { rows, engine } in
+            self.tail.scans(snapshot, snapshot.base_rows()..snapshot.rows())
+        {
             segments.push(Segment { rows, whole: whole.clone() });
             engines.push(engine);
         }

@@ -78,17 +78,16 @@ fn parts_of<'a>(
 ) -> impl Iterator<Item = (&'a TailPart, Range<usize>)> {
     let Range { start, end } = rows;
     let places = move |part: &'a TailPart| {
-        let first = part.first().index();
-        let end = end.min(first + part.len()).saturating_sub(first);
-        (part, start.max(first) - first..end)
+        let Range { start: first, end: part_end } = part.rows();
+        (part, start.max(first) - first..end.min(part_end).saturating_sub(first))
     };
     snapshot.tail().map(places).filter(|(_, places)| !places.is_empty())
 }
 
 /// These rows of a tail as a table of their own; copied unless they are of one part.
 fn rows_of(snapshot: &Snapshot, rows: &Range<usize>, metric: Metric) -> Arc<dyn HasTable> {
-    let mut parts: Vec<(&TailPart, Range<usize>)> = parts_of(snapshot, rows.clone()).collect();
-    if let [(part, places)] = &mut parts[..] {
+    let parts: Vec<(&TailPart, Range<usize>)> = parts_of(snapshot, rows.clone()).collect();
+    if let [(part, places)] = &parts[..] {
         return Arc::new(TailRows::new(part, places.clone(), metric));
     }
     let dim = parts.first().map_or(0, |(part, _)| part.dim());
@@ -120,9 +119,9 @@ pub(super) struct Tail {
     end: usize,
 }
 
-struct Piece<E> {
-    rows: Range<usize>,
-    engine: E,
+pub(super) struct Piece<E> {
+    pub(super) rows: Range<usize>,
+    pub(super) engine: E,
 }
 
 impl Tail {
@@ -160,12 +159,7 @@ impl Tail {
         }
         self.end = end;
         let first = self.pieces.last().map_or(begin, |last| last.rows.end);
-        let rest = parts_of(snapshot, first..end).map(|(part, places)| {
-            let rows = part.first().index() + places.start..part.first().index() + places.end;
-            let table = TailRows::new(part, places, self.metric);
-            Piece { rows, engine: self.threads.of(Arc::new(table)) }
-        });
-        self.rest = rest.collect();
+        self.rest = self.scans(snapshot, first..end).collect();
         if self.next.is_none() && first + FEWEST_ROWS <= end {
             let mut from = first;
             for piece in self.pieces.iter().rev() {
@@ -198,15 +192,18 @@ impl Tail {
         Ok(())
     }
 
-    /// An engine for each part of the rows behind the base, those on its device with them, that
-    /// scores all of its rows.
-    pub(super) fn scans(&self, snapshot: &Snapshot) -> Vec<(Range<usize>, FullScanEngine)> {
-        let scan = |part: &TailPart| {
-            let rows = part.first().index()..part.first().index() + part.len();
-            let table = TailRows::new(part, 0..part.len(), self.metric);
-            (rows, self.threads.of(Arc::new(table)))
-        };
-        snapshot.tail().map(scan).collect()
+    /// An engine for each part of these rows that scores all of them.
+    pub(super) fn scans(
+        &self,
+        snapshot: &Snapshot,
+        rows: Range<usize>,
+    ) -> impl Iterator<Item = Piece<FullScanEngine>> {
+        parts_of(snapshot, rows).map(|(part, places)| {
+            let first = part.first().index();
+            let rows = first + places.start..first + places.end;
+            let table = TailRows::new(part, places, self.metric);
+            Piece { rows, engine: self.threads.of(Arc::new(table)) }
+        })
     }
 }
 

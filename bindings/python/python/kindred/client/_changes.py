@@ -1,4 +1,4 @@
-"""What the methods of tables ask: changes of rows, and rows as they were put."""
+"""Requests of the methods of tables: changes of rows, and rows as they were put."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def put_rows(
         if values is None:
             continue
         listed = list(values)
-        _check_count(f"{'biases' if name == 'bias' else name}", len(listed), len(rows))
+        _check_count("biases" if name == "bias" else name, len(listed), len(rows))
         for row, value in zip(rows, listed):
             if value is not None:
                 row[name] = dict(value) if name == "attributes" else float(value)  # type: ignore[assignment, arg-type]

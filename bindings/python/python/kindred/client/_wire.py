@@ -77,7 +77,6 @@ class Request:
     rescue: Callable[[KindredError], Any] | None = None
     """What an error means, if it is an answer too; it raises the others."""
 
-
     @property
     def is_change(self) -> bool:
         """Whether it changes a table."""

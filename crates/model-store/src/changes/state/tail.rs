@@ -1,6 +1,7 @@
 //! The rows behind those of the base: vectors, norms, biases, keys and attributes, in parts of a
 //! fixed number of rows. A part that is full never changes; the last one grows.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use contract::Row;
@@ -50,6 +51,11 @@ impl TailPart {
     /// Number of rows.
     pub fn len(&self) -> usize {
         self.norms.len()
+    }
+
+    /// The rows, by their numbers.
+    pub fn rows(&self) -> Range<usize> {
+        self.first.index()..self.first.index() + self.len()
     }
 
     /// Whether no more rows will follow the last one.
