@@ -82,6 +82,20 @@ impl Measured {
         last
     }
 
+    /// Waits until nothing is done in the background: as long as tables are derived, say.
+    pub(crate) fn rest(&mut self) {
+        let mut last = self.cpu_now();
+        for _ in 0..300 {
+            std::thread::sleep(Duration::from_millis(100));
+            let now = self.cpu_now();
+            let more = now.engine + now.outside - last.engine - last.outside;
+            last = now;
+            if more < 5e6 {
+                break;
+            }
+        }
+    }
+
     fn cpu_now(&mut self) -> Cost {
         let mut cost = Cost::default();
         let threads = fs::read_dir(self.process("task")).expect("the service runs");

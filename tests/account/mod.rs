@@ -75,9 +75,12 @@ const WARM_UP: usize = 20;
 /// Noise does not fail a request that once took no more.
 const REPETITIONS: usize = 12;
 
-/// Nanoseconds of the engine's threads.
+/// What usual requests take, in nanoseconds.
 #[derive(Debug)]
 struct Units {
+    /// For a nanosecond that was accounted for stages outside the engine, of an answer with many
+    /// numbers: how slow this machine and program are. At least 1.
+    stage: f64,
     /// For a plain query of a search.
     search: f64,
     /// For a component of a row of a full pass.
@@ -102,35 +105,44 @@ impl Units {
         let usual: Vec<&str> =
             maker.words.iter().step_by(97).take(16).map(String::as_str).collect();
         let expand = Asked::post("/expand", &json!({"text": usual.join(" ")}));
+        let write = json!({"queries": queries[..32], "k": 300, "with_vectors": true});
+        let write = Asked::post("/nearest", &write);
         // The table of its terms is derived beside the first answers.
         for _ in 0..50 {
             measured.ask(&expand);
         }
-        let mut median = |asked: &Asked, work: fn(Accounted) -> f64| {
+        measured.rest();
+        let mut median = |asked: &Asked, of: fn(Cost, Accounted) -> f64| {
             let mut took: Vec<f64> = (0..5)
                 .map(|_| {
                     let before = measured.accounted();
                     let (cost, reply) = measured.take(asked);
                     assert_eq!(reply.status, 200);
-                    cost.engine / work(measured.accounted() - before)
+                    of(cost, measured.accounted() - before)
                 })
                 .collect();
             took.sort_by(f64::total_cmp);
             took[took.len() / 2]
         };
         Self {
-            expanded: median(&expand, |_| 1.0),
-            search: median(&batch, |accounted| accounted.searches),
-            full_pass: median(&rank, |accounted| accounted.full_passes),
-            token: if has_head { median(&classify, |accounted| accounted.classified) } else { 0.0 },
+            expanded: median(&expand, |took, _| took.engine),
+            search: median(&batch, |took, accounted| took.engine / accounted.searches),
+            full_pass: median(&rank, |took, accounted| took.engine / accounted.full_passes),
+            token: if has_head {
+                median(&classify, |took, accounted| took.engine / accounted.classified)
+            } else {
+                0.0
+            },
+            stage: median(&write, |took, accounted| took.outside / accounted.stages).max(1.0),
         }
     }
 
     /// The largest factor between these and others.
     fn change(&self, other: &Self) -> f64 {
         let factor = |a: f64, b: f64| if a > 0.0 && b > 0.0 { (a / b).max(b / a) } else { 1.0 };
-        let Self { search, full_pass, token, expanded } = *self;
+        let Self { stage, search, full_pass, token, expanded } = *self;
         [
+            factor(stage, other.stage),
             factor(search, other.search),
             factor(full_pass, other.full_pass),
             factor(token, other.token),
@@ -145,7 +157,7 @@ impl Units {
             engine: accounted.searches * self.search
                 + accounted.full_passes * self.full_pass
                 + accounted.classified * self.token,
-            outside: accounted.stages,
+            outside: accounted.stages * self.stage,
             memory: accounted.memory,
         }
     }
@@ -227,8 +239,8 @@ impl Found {
     }
 }
 
-/// Asks one model n requests.
-fn ask_model(found: &mut Found, arguments: &[&str], seed: u64) {
+/// Asks one model n requests. Returns what usual ones take.
+fn ask_model(found: &mut Found, arguments: &[&str], seed: u64) -> Units {
     let serve = |purge_delay: Option<&str>| {
         let mut command = kindred(&["serve", "--listen", "127.0.0.1:0", "--log-level", "warn"]);
         command.args(arguments);
@@ -279,12 +291,21 @@ fn ask_model(found: &mut Found, arguments: &[&str], seed: u64) {
         plain.iter().for_each(|asked| drop(service.ask(asked)));
         (0..WARM_UP).for_each(|number| drop(service.ask(&maker.make(number))));
     }
-    let units = Units::of(&mut services[0], &maker);
-    let others = Units::of(&mut services[1], &maker);
-    println!("{arguments:?}: {units:.1?} ns");
-    if units.change(&others) > CHANGES {
-        found.faults.push(format!("the first request decides: {units:?}, otherwise {others:?}"));
+    // Other programs on the machine change them for a while, and something that lasts every time.
+    let (mut units, mut others);
+    let mut attempts = 0;
+    loop {
+        [units, others] = services.each_mut().map(|service| Units::of(service, &maker));
+        attempts += 1;
+        if units.change(&others) <= CHANGES {
+            break;
+        }
+        if attempts == REPETITIONS {
+            found.faults.push(format!("the first request decides: {units:?}, not {others:?}"));
+            break;
+        }
     }
+    println!("{arguments:?}: {units:.1?}, after {attempts} attempts");
     for asked in &plain {
         found.check(&mut services, &units, asked);
     }
@@ -317,12 +338,16 @@ fn ask_model(found: &mut Found, arguments: &[&str], seed: u64) {
             found.check_each(&mut services, &units, some.iter());
         }
     }
-    let after = Units::of(&mut services[0], &maker);
-    if units.change(&after) > CHANGES {
-        found.faults.push(format!(
-            "what was asked changes what usual requests take: {units:?}, then {after:?}"
-        ));
+    let mut change = String::new();
+    for _ in 0..REPETITIONS {
+        let after = Units::of(&mut services[0], &maker);
+        if units.change(&after) <= CHANGES {
+            return units;
+        }
+        change = format!("requests change what usual ones take: {units:?}, then {after:?}");
     }
+    found.faults.push(change);
+    units
 }
 
 #[test]
@@ -344,8 +369,9 @@ fn no_request_takes_more_than_three_times_what_is_accounted() {
     let (mut found, cache) = (Found::default(), cache());
     let cache = cache.to_str().expect("a UTF-8 path");
     ask_model(&mut found, &["--device", "cpu", "--cache-dir", cache], seed);
-    ask_model(&mut found, &["--device", "cpu", "--model", synthetic, "--head", head], !seed);
-    rows::ask_table(&mut found, folder.path(), seed);
+    let synthetic = ["--device", "cpu", "--model", synthetic, "--head", head];
+    let units = ask_model(&mut found, &synthetic, !seed);
+    rows::ask_table(&mut found, folder.path(), &units, seed);
 
     println!("answered {:?}, in {:.0?}; worst:", found.statuses, started.elapsed());
     found.worst.values().for_each(|(_, said)| println!("{said}"));

@@ -78,7 +78,7 @@ impl Maker {
 }
 
 /// Asks a service with one table of its own, and another like it.
-pub(super) fn ask_table(found: &mut Found, scratch: &Path, seed: u64) {
+pub(super) fn ask_table(found: &mut Found, scratch: &Path, units: &Units, seed: u64) {
     let serve = |name: &str, purge_delay: Option<&str>| {
         let folder = scratch.join(name);
         std::fs::create_dir(&folder).expect("a folder");
@@ -101,7 +101,8 @@ pub(super) fn ask_table(found: &mut Found, scratch: &Path, seed: u64) {
         }
     }
     // Nothing is searched.
-    let units = Units { search: 0.0, full_pass: 0.0, token: 0.0, expanded: 0.0 };
+    let units =
+        Units { search: 0.0, full_pass: 0.0, token: 0.0, expanded: 0.0, stage: units.stage };
     for _ in 0..REQUESTS {
         found.check(&mut services, &units, &maker.make());
     }
