@@ -182,7 +182,7 @@ fn list(arguments: &ListArguments) -> Result<(), CommandError> {
         Some(filter) => meeting(&live, &now, filter)?,
     };
     let from = now.row_from(after.map_or(0, |after| after.saturating_add(1)));
-    let members = set.members(now.count()).filter(|&row| row >= from);
+    let members = set.members_in(from.index()..now.count());
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut written = Ok(());
     for row in members.take(limit.unwrap_or(usize::MAX)) {

@@ -172,10 +172,16 @@ impl RowSet {
 
     /// The members among a table's `rows` rows, ascending.
     pub fn members(&self, rows: usize) -> impl Iterator<Item = Row> + '_ {
-        let limit = self.row_limit(rows);
+        self.members_in(0..rows)
+    }
+
+    /// The members among these rows of the table, ascending.
+    pub fn members_in(&self, rows: Range<usize>) -> impl Iterator<Item = Row> + '_ {
+        let end = self.row_limit(rows.end);
+        let start = rows.start.min(end);
         let (in_bitmap, in_table) = match &self.bitmap {
-            Some(bitmap) => (Some(bitmap.members_in(0..limit)), 0..0),
-            None => (None, 0..limit as u32),
+            Some(bitmap) => (Some(bitmap.members_in(start..end)), 0..0),
+            None => (None, start as u32..end as u32),
         };
         let before = in_bitmap.into_iter().flatten().chain(in_table.map(Row));
         before.filter(|&row| !self.excludes(row))
@@ -265,14 +271,17 @@ mod tests {
             start in 0..ROWS,
             length in 1..ROWS,
         ) {
+            let range = start..ROWS.min(start + length);
             let members: Vec<Row> =
                 (0..ROWS as u32).map(Row).filter(|row| has[row.index()]).collect();
             prop_assert_eq!(set.members(ROWS).collect::<Vec<_>>(), &members[..]);
+            let of_range = members.iter().copied().filter(|row| range.contains(&row.index()));
+            let of_range = of_range.collect::<Vec<_>>();
+            prop_assert_eq!(set.members_in(range.clone()).collect::<Vec<_>>(), of_range);
             prop_assert_eq!(set.count(ROWS), members.len());
             prop_assert!(set.at_most(ROWS) >= members.len());
             prop_assert!(members.last().is_none_or(|row| row.index() < set.row_limit(ROWS)));
             (0..ROWS).for_each(|row| assert_eq!(set.contains(Row(row as u32)), has[row]));
-            let range = start..ROWS.min(start + length);
             let in_range = &has[range.clone()];
             prop_assert!(set.meets(range.clone()) || !in_range.contains(&true));
             prop_assert_eq!(set.has_all(range.clone()), !in_range.contains(&false));

@@ -130,7 +130,7 @@ fn write_page(
         }
     };
     let from = rows.row_from(page.from);
-    let mut members = set.members(rows.count()).filter(|row| *row >= from);
+    let mut members = set.members_in(from.index()..rows.count());
     let mut body = call.pinned().begin(page.bytes);
     body.extend_from_slice(b"\"rows\":[");
     let mut last = None;
