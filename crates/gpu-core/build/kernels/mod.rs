@@ -46,7 +46,7 @@ pub(crate) fn build(folder: &Path, interfaces: Vec<Interface>) {
 
 /// Compiles every declared file to `STEM.fatbin`, which the library embeds.
 fn compile(folder: &Path, declared: Vec<File>) {
-    for name in ["NVCC", "CUDA_HOME", "CUDA_PATH", "CUDA_ARCHITECTURES"] {
+    for name in ["NVCC", "CUDA_HOME", "CUDA_PATH", "CUDA_ARCHITECTURES", nvcc::OPTIMISATION] {
         println!("cargo:rerun-if-env-changed={name}");
     }
     println!("cargo:rerun-if-changed={}", folder.display());
