@@ -1,7 +1,10 @@
 //! Errors as Python's exceptions. The classes are in `kindred/_errors.py`.
 
+use std::path::Path;
+
 use kindred::expression::ExpressionError;
-use kindred::{Error, UnknownWord};
+use kindred::live::changes::{BadRow, ChangeError};
+use kindred::{Error, ModelError, UnknownWord};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyModule};
@@ -66,6 +69,45 @@ fn of_python(message: &str) -> String {
         written += rest;
     }
     written + command
+}
+
+/// Why a model folder can't be opened.
+pub(crate) fn opening(error: ModelError) -> PyErr {
+    match &error {
+        ModelError::HasChanges { path } => is_a_table(path),
+        _ => model(error),
+    }
+}
+
+/// That a folder is no model that never changes.
+pub(crate) fn is_a_table(path: &Path) -> PyErr {
+    let path = path.display();
+    model(format!("rows of {path} were changed; open the folder by kindred.open_table"))
+}
+
+/// Bad rows of a batch.
+pub(crate) fn bad_rows(bad: &[BadRow]) -> PyErr {
+    let count = match bad.len() {
+        1 => "1 row is".to_owned(),
+        n => format!("{n} rows are"),
+    };
+    let first = bad.first().map(BadRow::to_string).unwrap_or_default();
+    raise("BadRowsError", &format!("{count} bad, so nothing was changed: {first}"), |fields| {
+        let rows = bad.iter().map(|one| (one.index, &*one.key, &*one.reason));
+        fields.set_item("rows", rows.collect::<Vec<_>>())
+    })
+}
+
+/// Why a table can't be opened or changed.
+pub(crate) fn change(error: ChangeError) -> PyErr {
+    match error {
+        ChangeError::BadRequestKey { .. } | ChangeError::RequestKeyReused { .. } => {
+            raise("InvalidValueError", &error.to_string(), |fields| {
+                fields.set_item("field", "idempotency_key")
+            })
+        }
+        error => model(error),
+    }
 }
 
 /// A value that is not what it must be.

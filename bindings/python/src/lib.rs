@@ -11,6 +11,7 @@ mod model;
 mod options;
 mod prepare;
 mod process;
+mod table;
 #[cfg(feature = "cuda")]
 mod terms;
 mod training;
@@ -24,6 +25,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[pymodule(gil_used = true)]
 fn _kindred(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<model::Model>()?;
+    module.add_class::<table::Table>()?;
+    module.add_class::<table::Selection>()?;
     module.add_class::<heads::Head>()?;
     module.add_class::<heads::Expander>()?;
     #[cfg(feature = "cuda")]

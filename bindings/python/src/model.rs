@@ -2,6 +2,7 @@
 
 use std::mem::ManuallyDrop;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use contract::{Row, TermExpander};
@@ -12,7 +13,8 @@ use kindred::evaluation::results::{Case, Report};
 use kindred::evaluation::source::Source;
 use kindred::evaluation::{analogies, similarities};
 use kindred::heads::WantedTerms;
-use kindred::{Answer, Error, Kindred, Method, Options, Target, Times};
+use kindred::live::Live;
+use kindred::{Answer, Error, Kindred, Method, Options, Settings, Target, Times};
 use model_store::{ArrayRows, ModelStore};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -52,8 +54,25 @@ impl Model {
         how: How,
         open: impl FnOnce() -> PyResult<kindred::Model> + Send,
     ) -> PyResult<Self> {
+        Self::starting(py, how, |settings| {
+            Kindred::start(open()?, settings).map_err(errors::engine)
+        })
+    }
+
+    /// Starts an engine for a table at every position.
+    pub(crate) fn of_table(py: Python<'_>, live: Arc<Live>, how: How) -> PyResult<Self> {
+        Self::starting(py, how, |settings| {
+            Kindred::start_live(live, settings).map_err(errors::engine)
+        })
+    }
+
+    fn starting(
+        py: Python<'_>,
+        how: How,
+        start: impl FnOnce(Settings) -> PyResult<Kindred> + Send,
+    ) -> PyResult<Self> {
         let (process, settings) = (Process::that_starts_threads()?, how.settings()?);
-        let kindred = py.detach(|| Kindred::start(open()?, settings).map_err(errors::engine))?;
+        let kindred = py.detach(|| start(settings))?;
         Ok(Self { kindred: ManuallyDrop::new(kindred), process })
     }
 
@@ -133,7 +152,14 @@ type TwoArrays<'py> = (Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<f64>>);
 impl Model {
     #[staticmethod]
     fn open(py: Python<'_>, folder: PathBuf, how: How) -> PyResult<Self> {
-        Self::start(py, how, || kindred::Model::open(folder).map_err(errors::model))
+        Self::start(py, how, || {
+            let model = kindred::Model::open(&folder).map_err(errors::opening)?;
+            // A row's number is its place in the array of all vectors.
+            match model.store().numbers_are_places() {
+                true => Ok(model),
+                false => Err(errors::is_a_table(&folder)),
+            }
+        })
     }
 
     #[staticmethod]
@@ -387,7 +413,7 @@ impl Model {
     }
 
     fn similarity(&self, a: Words, b: Words) -> PyResult<f64> {
-        self.kindred.model().similarity(a, b).map_err(errors::of_question)
+        self.kindred()?.similarity(a, b).map_err(errors::of_question)
     }
 
     /// The score of every row, `[rows]`.
@@ -415,8 +441,8 @@ impl Model {
         Ok(PyArray1::from_vec(py, found.map_err(errors::of_question)?))
     }
 
-    fn odd_one_out(&self, words: Vec<String>) -> PyResult<Vec<(&str, f64)>> {
-        self.kindred.model().odd_one_out(words).map_err(errors::of_question)
+    fn odd_one_out(&self, words: Vec<String>) -> PyResult<Vec<(String, f64)>> {
+        self.kindred()?.odd_one_out(words).map_err(errors::of_question)
     }
 
     fn count(&self, py: Python<'_>, filter: &str) -> PyResult<usize> {

@@ -45,7 +45,7 @@ fn encoding(name: &str) -> PyResult<TextEncoding> {
 }
 
 /// The types of attributes by these names.
-fn types(names: Vec<(String, String)>) -> PyResult<Vec<(String, AttributeType)>> {
+pub(crate) fn types(names: Vec<(String, String)>) -> PyResult<Vec<(String, AttributeType)>> {
     let known = AttributeType::ALL.map(AttributeType::name).join(", ");
     let of_name = |(attribute, name): (String, String)| {
         let kind = name.parse().map_err(|_| errors::invalid("types", &known))?;

@@ -113,7 +113,7 @@ def test_bad_rows_are_named(table):
     assert isinstance(caught.value, ValueError) and all(row.reason for row in caught.value.rows)
     again = pickle.loads(pickle.dumps(caught.value))
     assert (again.rows, str(again)) == (caught.value.rows, str(caught.value))
-    with pytest.raises(kindred.BadRowsError, match='2 rows are bad, so nothing was sent: row 1 \\("b"\\)') as caught:
+    with pytest.raises(kindred.BadRowsError, match='2 rows are bad, so nothing was changed: row 1 \\("b"\\)') as caught:
         table.put_rows(["a", "b", "c", "d"], bad.tolist())
     assert [(row.place, row.key) for row in caught.value.rows] == [(1, "b"), (3, "d")]
     with pytest.raises(kindred.BadRowsError) as caught:

@@ -41,7 +41,7 @@ pub enum ArrayQueries<'a> {
 pub struct Arrays {
     /// Neighbours of each query.
     pub k: usize,
-    /// Their rows, `[n, k]`, best first. Where a query has fewer than k neighbours, −1.
+    /// The numbers of their rows, `[n, k]`, best first. Where a query has fewer than k neighbours, −1.
     pub indices: Vec<i64>,
     /// Their scores, `[n, k]`. Where a query has fewer than k neighbours, NaN.
     pub scores: Vec<f64>,
@@ -280,7 +280,7 @@ impl ArrayRequest<'_> {
             let place = (index as usize - piece.queries.start) * self.options.k;
             let to = piece.indices[place..].iter_mut().zip(&mut piece.scores[place..]);
             for (hit, (index, score)) in hits.iter().skip(self.options.offset).zip(to) {
-                (*index, *score) = (i64::from(hit.row.0), hit.score);
+                (*index, *score) = (i64::from(self.model.number(hit.row)), hit.score);
             }
         }
     }

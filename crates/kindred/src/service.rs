@@ -1,6 +1,7 @@
 //! A model with an engine of its own, and the questions that they answer.
 
 mod classify;
+mod compare;
 mod evaluate;
 mod expand;
 mod held;

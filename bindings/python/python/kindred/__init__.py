@@ -38,6 +38,7 @@ from ._errors import (
     ZeroVectorError,
 )
 from ._model import Model
+from ._table import Table
 from ._types import (
     BadRow,
     Change,
@@ -91,6 +92,47 @@ def open(
     how = _how(device, placement, threads, keep_tables)
     path = os.path.abspath(path)
     return Model(_kindred.Model.open(path, how), (open, (path,), keywords))
+
+
+def create_table(
+    path: Path, dim: int, *, metric: str = "cosine", attributes: Mapping[str, str] | None = None, device: str = "auto",
+    threads: int = 0,
+) -> Table:  # fmt: skip
+    """Makes a table without rows, whose rows will change, and opens it: `Table` has an example.
+
+    Args:
+        path: the folder to make.
+        dim: components of each vector.
+        metric: ``cosine``, or ``dot`` for the dot product.
+        attributes: types by names: ``text``, ``list``, ``integer``, ``number``, ``boolean`` or ``date-time``.
+        device, threads: as of `open`.
+
+    Raises:
+        ModelError: there is something at ``path``, or no table has such a shape.
+    """
+    how = _how(device, "auto", threads, True)
+    path = os.path.abspath(path)
+    _kindred.Table.create(path, dim, metric, list((attributes or {}).items()))
+    return Table(_kindred.Table.open(path, False), how)
+
+
+def open_table(
+    path: Path, *, read_only: bool = False, device: str = "auto", placement: str = "auto", threads: int = 0,
+    keep_tables: bool = True,
+) -> Table:  # fmt: skip
+    """Opens a model folder to ask about its rows as they are now, and to change them. `open` is for those that never change.
+
+    Args:
+        path: the folder, of `create_table`, `prepare` or ``kindred serve --models-dir``.
+        read_only: whether it is only read, beside a process that may change it: it stays as it is now.
+        device, placement, threads, keep_tables: as of `open`.
+
+    Raises:
+        ModelError: it is no model folder, is damaged, or another process changes its rows.
+        EngineError: the device is not there, or has too little memory.
+    """
+    how = _how(device, placement, threads, keep_tables)
+    return Table(_kindred.Table.open(os.path.abspath(path), read_only), how)
 
 
 def demo(*, device: str = "auto", threads: int = 0) -> Model:
@@ -207,7 +249,7 @@ __all__ = [
     "AsyncClient", "BadRow", "BadRowsError", "Change", "Classified", "Client", "Contribution", "DeadlineError", "DimensionError",
     "EngineError", "Explained", "Explanation", "ExpressionError", "ForkError", "InvalidValueError", "KindredError", "Label",
     "MethodError", "Model", "ModelError", "Neighbor", "Neighbors", "NotFiniteError", "OddOneOut", "OverloadedError",
-    "QuestionError", "Ranked", "RowsPage", "ServiceError", "StoredRow", "Term", "Terms", "UnauthorizedError", "UnavailableError",
-    "UnknownWord", "UnknownWordError", "UnreachableError", "UnsupportedError", "Words", "ZeroVectorError", "demo", "from_array",
-    "open", "prepare",
+    "QuestionError", "Ranked", "RowsPage", "ServiceError", "StoredRow", "Table", "Term", "Terms", "UnauthorizedError", "UnavailableError",
+    "UnknownWord", "UnknownWordError", "UnreachableError", "UnsupportedError", "Words", "ZeroVectorError", "create_table", "demo",
+    "from_array", "open", "open_table", "prepare",
 ]  # fmt: skip

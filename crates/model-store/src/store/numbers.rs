@@ -22,6 +22,13 @@ impl ModelStore {
         }
     }
 
+    /// Whether each row's number is its place.
+    pub fn numbers_are_places(&self) -> bool {
+        // They ascend.
+        let last = self.rows().checked_sub(1).map(|last| Row(last as u32));
+        last.is_none_or(|last| self.number(last) == last.0)
+    }
+
     /// The first row whose number is not below this one; the one behind the last if there is none.
     pub fn row_from(&self, number: u32) -> Row {
         match self.numbers() {

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from .._errors import BadRowsError, InvalidValueError, KindredError, NotFiniteError, UnknownWordError
-from .._types import BadRow, Change, RowsPage, StoredRow
+from .._errors import InvalidValueError, KindredError, UnknownWordError
+from .._rows import change_of, keys_of, limit_of, one_of, rows_to_put, stored_row, to_json, to_json_lines
+from .._types import Change, RowsPage, StoredRow
 from . import _options
 from ._settings import VISIBLE, check_name
 from ._wire import Answer, Question, Request, one
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-MOST_ROWS = 65_536
-
 
 # Tables
 
@@ -27,7 +25,7 @@ MOST_ROWS = 65_536
 def create_model(name: str, dim: Any, metric: str, attributes: Mapping[str, str] | None) -> Question[dict[str, Any]]:
     """Makes a table."""
     check_name("name", name)
-    body = _json({"name": name, "dim": dim, "metric": metric, "attributes": dict(attributes or {})})
+    body = to_json({"name": name, "dim": dim, "metric": metric, "attributes": dict(attributes or {})})
     return one(Request("/models", lambda answer: dict(answer.json()), body=body, is_of_model=False, is_done_once=True))
 
 
@@ -51,26 +49,11 @@ def put_rows(
     on_error: str, durability: str, idempotency_key: str | None, timeout: float | None,
 ) -> Question[Change]:  # fmt: skip
     """Puts rows, all together or none."""
-    rows = [{"key": key} for key in _keys(keys)]
-    options = {"on_error": _one_of("on_error", on_error, ("refuse", "skip")), **_durability(durability)}
-    for name, values in (("attributes", attributes), ("bias", biases)):
-        if values is None:
-            continue
-        listed = list(values)
-        _check_count("biases" if name == "bias" else name, len(listed), len(rows))
-        for row, value in zip(rows, listed):
-            if value is not None:
-                row[name] = dict(value) if name == "attributes" else float(value)  # type: ignore[assignment, arg-type]
-    if isinstance(vectors, (list, tuple)) and not any(hasattr(vector, "dtype") for vector in vectors):
-        _check_count("vectors", len(vectors), len(rows))
-        for row, vector in zip(rows, vectors):
-            row["vector"] = list(vector)  # type: ignore[assignment]
-        parameters, body, sends = [], _json({"rows": rows, **options}), "application/json"
+    rows, array = rows_to_put(keys, vectors, attributes, biases)
+    options = {"on_error": one_of("on_error", on_error, ("refuse", "skip")), **_durability(durability)}
+    if array is None:
+        parameters, body, sends = [], to_json({"rows": rows, **options}), "application/json"
     else:
-        from .._arrays import floats
-
-        array = floats(vectors, "vectors", (2,))
-        _check_count("vectors", len(array), len(rows))
         parameters = _options.parameters(options)
         body, sends = _parts(rows, array)
     made = _made(idempotency_key)
@@ -85,12 +68,12 @@ def delete_rows(
         raise InvalidValueError("delete_rows() needs exactly one of `keys` and `filter`")
     options = _durability(durability)
     if filter is None:
-        body = _json({"keys": _keys([keys] if isinstance(keys, str) else keys), **options})
+        body = to_json({"keys": keys_of([keys] if isinstance(keys, str) else keys), **options})
         return one(Request("/rows/delete", _change, body=body, idempotency_key=_made(idempotency_key)), timeout)
     if idempotency_key is not None:
         message = "`idempotency_key` is for changes by keys: other rows may meet the filter when it is sent again"
         raise InvalidValueError(message, field="idempotency_key")
-    return one(Request("/rows/delete", _change, body=_json({"filter": filter, **options}), is_done_once=True), timeout)
+    return one(Request("/rows/delete", _change, body=to_json({"filter": filter, **options}), is_done_once=True), timeout)
 
 
 def get_row(key: str) -> Question[StoredRow]:
@@ -124,8 +107,7 @@ class Pages:
     """The pages of a listing, one after the other; both clients ask for them in their own way."""
 
     def __init__(self, filter: str | None, limit: int | None, with_vectors: bool) -> None:
-        if limit is not None and _options.whole(limit, (0, 2**63)) is None:
-            raise InvalidValueError("`limit` must be a whole number, at least 0", field="limit")
+        limit = limit_of(limit)
         self._filter, self._left, self._with_vectors = filter, limit, with_vectors
         self._after: str | None = None
         self.is_done = limit == 0
@@ -160,46 +142,22 @@ def _nothing(answer: Answer) -> None:
 
 def _change(answer: Answer) -> Change:
     done = answer.json()
-    skipped = [BadRow(row["index"], row["key"], row["reason"]) for row in done.get("skipped", ())]
-    return Change(
-        done["model"], done["version"], done["position"], done["inserted"], done["replaced"], done["deleted"], done["missing"],
-        done["durable"], done["repeated"], skipped,
-    )  # fmt: skip
+    skipped = [(row["index"], row["key"], row["reason"]) for row in done.get("skipped", ())]
+    counts = (done["inserted"], done["replaced"], done["deleted"], done["missing"])
+    return change_of(done["model"], (done["version"], done["position"]), counts, (done["durable"], done["repeated"]), skipped)
 
 
 def _row(row: Any) -> StoredRow:
-    vector, bias = row.get("vector"), row.get("bias")
+    vector = row.get("vector")
     if vector is not None:
         import numpy as np
 
         vector = np.array(vector, np.float32)
-        vector.flags.writeable = False
-    return StoredRow(row["key"], row["row"], vector, None if bias is None else float(bias), dict(row.get("attributes", {})))
-
-
-def _keys(keys: Any) -> list[str]:
-    expected = f"1 to {MOST_ROWS} texts"
-    listed = None if isinstance(keys, (str, bytes)) or not hasattr(keys, "__iter__") else list(keys)
-    if listed is None or not 1 <= len(listed) <= MOST_ROWS or not all(isinstance(key, str) for key in listed):
-        raise InvalidValueError(f"`keys` must be {expected}", field="keys", expected=expected)
-    return [str(key) for key in listed]
-
-
-def _check_count(name: str, found: int, expected: int) -> None:
-    if found != expected:
-        message = f"`{name}` has the length {found}, but there are {expected} keys"
-        raise InvalidValueError(message, field=name, expected=f"one for each of {expected} keys")
-
-
-def _one_of(name: str, value: Any, values: tuple[str, ...]) -> str:
-    if value not in values:
-        expected = " or ".join(values)
-        raise InvalidValueError(f"`{name}` must be {expected}", field=name, expected=expected)
-    return str(value)
+    return stored_row(row, vector, row.get("bias"))
 
 
 def _durability(durability: str) -> dict[str, str]:
-    return {"durability": _one_of("durability", durability, ("synced", "none"))}
+    return {"durability": one_of("durability", durability, ("synced", "none"))}
 
 
 def _made(idempotency_key: str | None) -> str:
@@ -212,49 +170,12 @@ def _made(idempotency_key: str | None) -> str:
     return idempotency_key
 
 
-def _plain(value: Any) -> Any:
-    """Numbers of NumPy and dates, for JSON."""
-    for method in ("item", "isoformat"):
-        if hasattr(value, method):
-            return getattr(value, method)()
-    raise InvalidValueError(f"a {type(value).__name__} has no form in JSON; convert it to a text or a number")
-
-
-def _json(value: Any) -> bytes:
-    try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain).encode()
-    except UnicodeEncodeError:
-        raise InvalidValueError("a text has a lone surrogate, which is no character") from None
-    except ValueError:
-        if isinstance(value, dict) and "rows" in value:
-            _refuse(value["rows"])
-        raise NotFiniteError("a number is NaN or infinite, which JSON can't have") from None
-
-
-def _refuse(rows: list[dict[str, Any]]) -> None:
-    """BadRowsError for rows that can't be written as JSON, as a service says it."""
-    bad = []
-    for index, row in enumerate(rows):
-        try:
-            json.dumps(row, allow_nan=False, default=_plain)
-        except ValueError:
-            bad.append((index, row["key"], "it has a number that is NaN or infinite"))
-    if bad:
-        count = "1 row is" if len(bad) == 1 else f"{len(bad)} rows are"
-        first = f'row {bad[0][0]} ("{bad[0][1]}"): {bad[0][2]}'
-        raise BadRowsError(f"{count} bad, so nothing was sent: {first}", bad)
-
-
 def _parts(rows: list[dict[str, Any]], vectors: npt.NDArray[np.float32]) -> tuple[bytes, str]:
     """Rows as JSON lines and their vectors as an .npy file, as parts of one body, and its type."""
     from ._npy import MEDIA_TYPE, encode
 
     boundary = os.urandom(16).hex()
-    try:
-        lines = b"\n".join(_json(row) for row in rows)
-    except NotFiniteError:
-        _refuse(rows)
-        raise
+    lines = b"\n".join(to_json_lines(rows))
     body = b"".join(
         [
             f'--{boundary}\r\nContent-Disposition: form-data; name="rows"\r\nContent-Type: application/x-ndjson\r\n\r\n'.encode(),

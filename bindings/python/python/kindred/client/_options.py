@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import _kindred
 from .._errors import InvalidValueError
-
-
-def whole(value: Any, bounds: tuple[int, int]) -> int | None:
-    """A whole number within bounds, both included."""
-    # True is no number here.
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        return None
-    number = operator.index(value)
-    return number if bounds[0] <= number <= bounds[1] else None
+from .._rows import whole
 
 
 def _number(value: Any, _: None) -> float | None:

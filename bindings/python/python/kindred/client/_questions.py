@@ -20,6 +20,7 @@ from .._errors import (
     UnsupportedError,
 )
 from .._expressions import expression_of, weighted
+from .._rows import whole
 from .._types import Classified, Explanation, Neighbor, Neighbors, OddOneOut, Ranked, Terms
 from . import _answers, _options, _problems
 from ._wire import Answer, Question, Request, one
@@ -204,7 +205,7 @@ def expand(
     texts: Any, top: int, min_weight: float, max_ratio: float, filter: str | None, head: str | None
 ) -> Question[Any]:
     """As `Model.expand`."""
-    if _options.whole(top, (1, 1000)) is None:
+    if whole(top, (1, 1000)) is None:
         raise InvalidValueError("`top` must be a whole number from 1 to 1000", field="top")
     # A service is told only what is unusual, and refuses it with its reason.
     wanted: dict[str, Any] = {"top": int(top), "explain": True}
