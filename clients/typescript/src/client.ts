@@ -9,6 +9,7 @@ import {
   type ClientOptions,
   type Settings,
 } from "./settings.js";
+import { formOf } from "./arrays.js";
 import { type Metadata, parse, randomId, type Request, send } from "./transport.js";
 import type * as Types from "./types.js";
 
@@ -57,7 +58,17 @@ export class Kindred {
   withModel(model: string): Kindred {
     // Without a name, the default model would answer.
     checkModel(model);
-    return new Kindred({ ...this.#options, model });
+    // A position is one of the model before.
+    const { minPosition: _, ...options } = this.#options;
+    return new Kindred({ ...options, model });
+  }
+
+  /**
+   * A client whose answers are about the rows after a change, or later ones, whatever service of several answers. A service
+   * of one process needs none: there, every question that is asked after the answer to a change sees it.
+   */
+  after(change: Pick<Types.ChangeAnswer, "version" | "position">): Kindred {
+    return new Kindred({ ...this.#options, minPosition: `${change.version}/${change.position}` });
   }
 
   /**
@@ -268,9 +279,15 @@ export class Kindred {
   /**
    * Inserts rows, and replaces those whose key the table has: all together, or none. They are on disk then. Bad rows are named
    * in `rows` of the error's `problem`, or with `on_error: "skip"` in `skipped`.
+   *
+   * With `vectors`, one array for all rows, they are sent in binary, which takes less time and memory.
+   *
+   * @throws {RangeError} if there are not `dim` components of `vectors` for each row
    */
-  putRows(body: Types.PutRowsRequest, options: ChangeOptions = {}): Promise<Types.ChangeAnswer> {
-    return this.#changeOnce({ path: "rows", body }, options);
+  putRows(body: Types.PutRowsRequest | Types.PutArrayRequest, options: ChangeOptions = {}): Promise<Types.ChangeAnswer> {
+    if (!("vectors" in body)) return this.#changeOnce({ path: "rows", body }, options);
+    const { rows, vectors, dim, ...parameters } = body;
+    return this.#changeOnce({ path: "rows", body: formOf(rows, vectors, dim), parameters }, options);
   }
 
   /** Deletes the rows of some `keys`, or all that meet a `filter`. By a filter it is never done twice. */
@@ -309,7 +326,7 @@ export class Kindred {
   #ofModel<Answer extends object>(request: Request, options?: CallOptions): Promise<Answer> {
     const { model } = this.#settings;
     const path = model === undefined ? request.path : `models/${encodeURIComponent(model)}/${request.path}`;
-    return this.#json({ ...request, path }, options);
+    return this.#json({ ...request, path, isOfModel: true }, options);
   }
 
   async #json<Answer extends object>(request: Request, options: CallOptions = {}): Promise<Answer> {

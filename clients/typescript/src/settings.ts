@@ -24,6 +24,8 @@ export interface ClientOptions {
    * for more, the call fails at once.
    */
   maxRetryAfterMs?: number;
+  /** Instead of one for each call: `after` sets it. */
+  minPosition?: string;
   /** What sends requests, instead of the global `fetch`. It must heed `signal`. */
   fetch?: typeof globalThis.fetch;
 }
@@ -38,6 +40,11 @@ export interface CallOptions {
   retries?: number;
   /** The request's id: 1 to 128 visible ASCII characters. A random one by default. All retries have the same. */
   requestId?: string;
+  /**
+   * `VERSION/POSITION`, as the answer to a change of the table has them: the answer is about the rows there, or at a later
+   * position. Only a request of a model sends it.
+   */
+  minPosition?: string;
 }
 
 /** Their names. */
@@ -48,9 +55,16 @@ const CLIENT_OPTIONS: Readonly<Record<keyof ClientOptions, true>> = {
   timeoutMs: true,
   retries: true,
   maxRetryAfterMs: true,
+  minPosition: true,
   fetch: true,
 };
-const CALL_OPTIONS: Readonly<Record<keyof CallOptions, true>> = { signal: true, timeoutMs: true, retries: true, requestId: true };
+const CALL_OPTIONS: Readonly<Record<keyof CallOptions, true>> = {
+  signal: true,
+  timeoutMs: true,
+  retries: true,
+  requestId: true,
+  minPosition: true,
+};
 
 /** The options of a client, checked. */
 export interface Settings {
@@ -60,6 +74,7 @@ export interface Settings {
   readonly timeoutMs: number;
   readonly retries: number;
   readonly maxRetryAfterMs: number;
+  readonly minPosition: string | undefined;
   readonly fetch: typeof globalThis.fetch;
 }
 
@@ -78,16 +93,17 @@ export function checked(options: ClientOptions): Settings {
     throw new TypeError('a client takes its options as an object: new Kindred({ baseUrl: "http://127.0.0.1:8080" })');
   }
   checkNames(options, CLIENT_OPTIONS, "a client");
-  const { model, apiKey, timeoutMs = 30_000, retries = 2, maxRetryAfterMs = 10_000 } = options;
+  const { model, apiKey, minPosition, timeoutMs = 30_000, retries = 2, maxRetryAfterMs = 10_000 } = options;
   if (apiKey !== undefined) checkVisible("apiKey", apiKey, Infinity);
   if (model !== undefined) checkModel(model);
+  if (minPosition !== undefined) checkPosition(minPosition);
   if (options.fetch !== undefined && typeof options.fetch !== "function") throw new TypeError("fetch must be a function");
   checkTimeout(timeoutMs);
   checkRetries(retries);
   checkRetryAfter(maxRetryAfterMs);
   // Browsers call their `fetch` only without another `this`.
   const send = options.fetch ?? ((...request) => globalThis.fetch(...request));
-  return { base: baseOf(options.baseUrl), model, apiKey, timeoutMs, retries, maxRetryAfterMs, fetch: send };
+  return { base: baseOf(options.baseUrl), model, apiKey, timeoutMs, retries, maxRetryAfterMs, minPosition, fetch: send };
 }
 
 /** @throws {TypeError | RangeError} as `checked` */
@@ -96,7 +112,7 @@ export function checkCall(options: CallOptions): void {
     throw new TypeError(`a call takes its options as an object, such as { timeoutMs: 500 }, not ${shown(options)}`);
   }
   checkNames(options, CALL_OPTIONS, "a call");
-  const { signal, timeoutMs, retries, requestId } = options;
+  const { signal, timeoutMs, retries, requestId, minPosition } = options;
   // Not `instanceof`, because another realm has another class.
   if (signal && typeof signal.addEventListener !== "function") {
     throw new TypeError("signal must be an AbortSignal, such as the `signal` of an AbortController");
@@ -104,6 +120,13 @@ export function checkCall(options: CallOptions): void {
   if (timeoutMs !== undefined) checkTimeout(timeoutMs);
   if (retries !== undefined) checkRetries(retries);
   if (requestId !== undefined) checkVisible("requestId", requestId, 128);
+  if (minPosition !== undefined) checkPosition(minPosition);
+}
+
+/** @throws {TypeError} a position that no change has */
+function checkPosition(position: string): void {
+  if (typeof position === "string" && /^[\x21-\x7e]+\/\d+$/.test(position)) return;
+  throw new TypeError(`minPosition must be VERSION/POSITION, as the answer to a change has them, not ${shown(position)}`);
 }
 
 /** @throws {TypeError} an idempotency key that can't be sent */

@@ -8,8 +8,10 @@ import { type CallOptions, checkCall, type Settings } from "./settings.js";
 export interface Request {
   readonly path: string;
   readonly parameters?: Readonly<Record<string, string | number | boolean | undefined>>;
-  /** Sent as JSON with POST. Without one, the request is a GET unless `method` says otherwise. */
+  /** Sent with POST, as JSON unless it is a form. Without one, the request is a GET unless `method` says otherwise. */
   readonly body?: object;
+  /** Whether it is about the rows of a model, and so about some position of them. */
+  readonly isOfModel?: boolean;
   readonly method?: "POST" | "DELETE";
   /** With it, the service does the change once, however often it is sent. */
   readonly idempotencyKey?: string;
@@ -55,10 +57,15 @@ export async function send(settings: Settings, request: Request, options: CallOp
   const what = `${method} ${url.origin}${url.pathname}`;
   const headers: Record<string, string> = { Accept: request.accepts ?? "application/json", "X-Request-Id": requestId };
   if (settings.apiKey !== undefined) headers["Authorization"] = `Bearer ${settings.apiKey}`;
-  if (request.body) headers["Content-Type"] = "application/json";
+  // A form's type names its boundary, which `fetch` chooses.
+  const form = request.body instanceof FormData ? request.body : null;
+  if (request.body && !form) headers["Content-Type"] = "application/json";
+  const minPosition = options.minPosition ?? settings.minPosition;
+  if (request.isOfModel && minPosition !== undefined) headers["Min-Position"] = minPosition;
   if (request.idempotencyKey !== undefined) headers["Idempotency-Key"] = request.idempotencyKey;
   // A redirect followed could turn a POST into a GET, and take the key elsewhere.
-  const init: RequestInit = { method, headers, body: request.body ? toJson(request.body) : null, redirect: "manual" };
+  const body = form ?? (request.body ? toJson(request.body) : null);
+  const init: RequestInit = { method, headers, body, redirect: "manual" };
 
   let attempts = 0;
   let last: unknown;

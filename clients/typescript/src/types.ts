@@ -173,6 +173,12 @@ export type TableRow = Omit<Schemas["TableRow"], "vector"> & { vector: Vector };
 export type PutRowsRequest = { rows: readonly TableRow[] } & Partial<
   Pick<Schemas["RowsRequest"], "on_error" | "durability" | "timeout_ms">
 >;
+/** Rows to put whose vectors are one array, row after row, with `dim` components each. */
+export type PutArrayRequest = Omit<PutRowsRequest, "rows" | "timeout_ms"> & {
+  rows: readonly Omit<TableRow, "vector">[];
+  vectors: Float32Array;
+  dim: number;
+};
 type DeleteOptions = Partial<Pick<Schemas["DeleteRequest"], "durability" | "timeout_ms">>;
 /** Rows to delete: by their keys, or all that meet a filter. */
 export type DeleteRowsRequest = DeleteOptions &

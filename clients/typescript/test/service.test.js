@@ -216,6 +216,21 @@ Object.assign(ASKED, {
     const { skipped } = await put.putRows({ rows: bad, on_error: "skip" });
     assert.deepEqual(skipped.map(({ key }) => key), ["x", "z"]);
     assert.throws(() => put.putRows({ rows }, { idempotencyKey: "a b" }), TypeError);
+    const many = Array.from({ length: 100 }, (_, n) => ({ key: `v${n}\u2028é`, attributes: { n } }));
+    const vectors = Float32Array.from({ length: 202 }, (_, n) => n / 3 + 1).subarray(2);
+    const array = { rows: many, vectors, dim: 2, durability: "none" };
+    const first = await put.putRows(array, { idempotencyKey: "v" });
+    assert.deepEqual([first.inserted, first.durable, first.repeated], [100, false, false]);
+    assert.equal((await put.putRows(array, { idempotencyKey: "v" })).repeated, true);
+    const { vector, attributes } = await put.row({ key: many[99].key });
+    assert.deepEqual([vector.map(Math.fround), attributes], [Array.from(vectors.subarray(198)), { n: 99 }]);
+    vectors[3] = NaN;
+    assert.equal((await rejection(put.putRows(array))).problem.rows[0].index, 1);
+    assert.deepEqual((await put.putRows({ ...array, on_error: "skip" })).skipped.map(({ index }) => index), [1]);
+    for (const wrong of [{ dim: 3 }, { dim: 0 }, { rows: many.slice(1) }]) {
+      assert.throws(() => put.putRows({ ...array, ...wrong }), RangeError);
+    }
+    assert.throws(() => put.putRows({ ...array, vectors: new Float64Array(200) }), TypeError);
   },
   getRow: async () => {
     const one = await table("one");
@@ -224,6 +239,17 @@ Object.assign(ASKED, {
       const row = await one.row({ key });
       assert.deepEqual([row.key, row.vector.map(Math.fround)], [key, [Math.fround(0.1), 2]]);
     }
+    const change = await one.putRows({ rows: [{ key: "later", vector: [1, 2] }] });
+    const after = one.after(change);
+    assert.equal((await after.row({ key: "later" })).position, change.position);
+    const next = { minPosition: `${change.version}/${change.position + 1}`, retries: 0 };
+    assert.equal((await rejection(after.row({ key: "later" }, next))).code, "position_not_reached");
+    const another = one.after({ ...change, version: "0" });
+    const unmet = await rejection(another.nearest({ word: "later" }, { retries: 0 }));
+    assert.equal(unmet.code, "position_not_reached");
+    // It is a position of that client's model, and health has none.
+    await Promise.all([another.withModel("one").row({ key: "later" }), another.live()]);
+    await assert.rejects(() => one.row({ key: "later" }, { minPosition: "1" }), TypeError);
     const error = await rejection(one.row({ key: "nosuch" }));
     assert.ok(error instanceof NotFoundError && error.code === "no_such_row");
   },

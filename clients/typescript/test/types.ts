@@ -107,6 +107,18 @@ export async function heads(): Promise<void> {
   }
 }
 
+export async function tables(): Promise<void> {
+  const vectors = new Float32Array([1, 2]);
+  const change = await kindred.putRows({ rows: [{ key: "a", attributes: { n: 1 } }], vectors, dim: 2, on_error: "skip" });
+  (await kindred.after(change).row({ key: "a" }, { minPosition: "a/1" })).vector;
+  // @ts-expect-error -- float32 alone
+  await kindred.putRows({ rows: [{ key: "a" }], vectors: new Float64Array(2), dim: 2 });
+  // @ts-expect-error -- no dimension
+  await kindred.putRows({ rows: [{ key: "a" }], vectors });
+  // @ts-expect-error -- a row without a vector
+  await kindred.putRows({ rows: [{ key: "a" }] });
+}
+
 export async function service(): Promise<string> {
   const { default: name, models } = await kindred.withModel("glove").models();
   const version: string | undefined = (await kindred.reload({ timeoutMs: Infinity })).models[0]?.version;
