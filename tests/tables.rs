@@ -772,6 +772,43 @@ fn many_changes_are_folded_without_being_asked_for() {
     assert_eq!(service.get("/model").json()["rows"], 1503);
 }
 
+/// The description of the attribute `n`, with its counts.
+fn counted(distinct: u64, missing: u64) -> Value {
+    json!([{"name": "n", "type": "integer", "distinct": distinct, "missing": missing}])
+}
+
+#[test]
+fn counts_of_attributes_are_those_of_the_rows_as_they_are_or_absent() {
+    let (_scratch, folder) = tables(ROWS);
+    let service = serve(&folder, &["--fold-changed-ratio", "0"]);
+    let attributes = |path: &str| service.get(path).json()["attributes"].clone();
+    let fold = |path: &str| done(&service.send("POST", path.as_bytes(), &[], b""));
+    let not_counted = json!([{"name": "n", "type": "integer"}]);
+    assert_eq!(attributes("/model"), counted(1, 0));
+    put(&service, &[marked("a", [1.0, 0.0, 0.0], 2), row("d", [1.0; 3])]);
+    assert_eq!(attributes("/model"), not_counted);
+    assert_eq!(service.get("/models").json()["models"][0]["attributes"], not_counted);
+    fold("/fold");
+    assert_eq!(attributes("/model"), counted(2, 1));
+    done(&service.send("DELETE", b"/rows/d", &[], b""));
+    assert_eq!(attributes("/model"), not_counted);
+    fold("/fold");
+    assert_eq!(attributes("/model"), counted(2, 0));
+
+    // Frequent texts are still suggested, without numbers.
+    let table = json!({"name": "u", "dim": 1, "attributes": {"brand": "text"}});
+    assert!(service.post("/models", &table).status < 300);
+    let acme = |key: &str| json!({"key": key, "vector": [1], "attributes": {"brand": "acme"}});
+    done(&service.post("/models/u/rows", &json!({"rows": [acme("a"), acme("b")]})));
+    assert_eq!(attributes("/models/u/model"), json!([{"name": "brand", "type": "text"}]));
+    fold("/models/u/fold");
+    let brand = &attributes("/models/u/model")[0];
+    assert_eq!(brand["frequent"], json!([{"value": "acme", "rows": 2}]));
+    done(&service.post("/models/u/rows", &json!({"rows": [acme("c")]})));
+    let brand = &attributes("/models/u/model")[0];
+    assert_eq!(brand["frequent"], json!([{"value": "acme"}]));
+}
+
 #[test]
 fn a_table_that_is_served_takes_its_changes_there_alone() {
     let (_scratch, folder) = tables(ROWS);

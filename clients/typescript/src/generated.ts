@@ -1634,7 +1634,7 @@ export interface components {
              * @enum {string}
              */
             metric: "cosine" | "dot";
-            /** @description The attributes of the rows, in the order of their file. Absent if the model has none. Counts are those of the rows that a table began with. */
+            /** @description The attributes of the rows, in the order of their file. Absent if the model has none. Counts (`distinct`, `missing`, and `rows` of texts) are absent if rows of a table were changed since its last fold. */
             attributes?: {
                 /** @description Its name. */
                 name: string;
@@ -1644,15 +1644,15 @@ export interface components {
                  */
                 type: "text" | "list" | "integer" | "number" | "boolean" | "date-time";
                 /** @description Number of different values; of lists, of different texts in them. */
-                distinct: number;
+                distinct?: number;
                 /** @description Number of rows without a value. */
-                missing: number;
-                /** @description Of texts and lists, the 10 most frequent texts, without those of more than 64 bytes; the most frequent first. Absent if there are none, and for other types. */
+                missing?: number;
+                /** @description Of texts and lists, the 10 most frequent texts, without those of more than 64 bytes; the most frequent first. In a table those of its last fold. Absent if there are none, and for other types. */
                 frequent?: {
                     /** @description The text. */
                     value: string;
                     /** @description Number of rows that have it. */
-                    rows: number;
+                    rows?: number;
                 }[];
             }[];
             engine: components["schemas"]["EngineDescription"];

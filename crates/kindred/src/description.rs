@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use contract::EngineDescription;
 use model_store::ModelStore;
-use model_store::attributes::{AttributeSummary, Attributes};
+use model_store::attributes::{AttributeSummary, AttributeType, Attributes};
 use model_store::format::Provenance;
 use serde::{Deserialize, Serialize};
 
@@ -32,8 +32,8 @@ pub struct ModelDescription<'a> {
     /// How a vector and a row become a score.
     pub metric: Cow<'a, str>,
     /// The attributes of its rows, if they have any.
-    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
-    pub attributes: Cow<'a, [AttributeSummary]>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attributes: Vec<DescribedAttribute<'a>>,
     /// What answers.
     pub engine: Engine<'a>,
     /// The shards of each replica, on several GPUs.
@@ -41,6 +41,36 @@ pub struct ModelDescription<'a> {
     pub replicas: Option<Vec<Vec<ShardDescription<'a>>>>,
     /// Where it came from.
     pub provenance: Cow<'a, Provenance>,
+}
+
+/// An attribute. Its counts are absent if rows were changed since they were counted. JSON has these
+/// names, in this order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DescribedAttribute<'a> {
+    /// Its name.
+    pub name: Cow<'a, str>,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: AttributeType,
+    /// Number of different values; of lists, of different texts in any of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distinct: Option<usize>,
+    /// Number of rows without a value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<usize>,
+    /// Of texts and lists, the most frequent texts, when they were counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub frequent: Vec<DescribedText<'a>>,
+}
+
+/// A text that many rows have. JSON has these names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DescribedText<'a> {
+    /// The text.
+    pub value: Cow<'a, str>,
+    /// Number of rows, unless rows were changed since they were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<usize>,
 }
 
 /// Some rows on one GPU. JSON has these names, in this order.
@@ -68,6 +98,7 @@ impl<'a> ModelDescription<'a> {
         engine: &'a EngineDescription,
         placed: Option<&'a Placed>,
     ) -> Self {
+        let attributes = model.attributes().map(Attributes::summaries).unwrap_or_default();
         let replica = |shards: &'a Vec<Shard>| shards.iter().map(ShardDescription::of).collect();
         Self {
             name: model.name().into(),
@@ -77,7 +108,7 @@ impl<'a> ModelDescription<'a> {
             rows: model.rows(),
             dim: model.dim(),
             metric: model.metric().name().into(),
-            attributes: model.attributes().map(Attributes::summaries).unwrap_or_default().into(),
+            attributes: attributes.iter().map(DescribedAttribute::of).collect(),
             engine: Engine::of(engine),
             replicas: placed.map(|placed| placed.replicas.iter().map(replica).collect()),
             provenance: Cow::Borrowed(&model.header().provenance),
@@ -88,9 +119,34 @@ impl<'a> ModelDescription<'a> {
 impl ModelDescription<'_> {
     /// The same of its rows at a position, if they change.
     #[must_use]
-    pub fn at(self, at: Option<&AtPosition>) -> Self {
+    pub fn at(mut self, at: Option<&AtPosition>) -> Self {
         let Some(at) = at else { return self };
+        if at.is_changed() {
+            // Those of the base, and nobody counts as often as rows change.
+            self.attributes.iter_mut().for_each(DescribedAttribute::leave_counts_out);
+        }
         Self { position: Some(at.position()), rows: at.live_rows(), ..self }
+    }
+}
+
+impl<'a> DescribedAttribute<'a> {
+    fn of(summary: &'a AttributeSummary) -> Self {
+        let AttributeSummary { description, frequent } = summary;
+        let text = |value: &'a str, rows| DescribedText { value: value.into(), rows: Some(rows) };
+        Self {
+            name: description.name.as_str().into(),
+            kind: description.kind,
+            distinct: Some(description.distinct),
+            missing: Some(description.missing),
+            frequent: frequent.iter().map(|one| text(&one.value, one.rows)).collect(),
+        }
+    }
+
+    fn leave_counts_out(&mut self) {
+        (self.distinct, self.missing) = (None, None);
+        for text in &mut self.frequent {
+            text.rows = None;
+        }
     }
 }
 

@@ -50,7 +50,7 @@ pub use answer::{Answer, Classified, ImpliedTerm, ImpliedTerms, NamedLabel, Neig
 pub use answering::Answering;
 pub use asking::Times;
 pub use cpu_core::ReferenceEngine;
-pub use description::{ModelDescription, ShardDescription};
+pub use description::{DescribedAttribute, DescribedText, ModelDescription, ShardDescription};
 pub use engines::device::{Device, Gpus, Placement};
 pub use engines::{EngineStartError, background, device, numa, placement, warm_up};
 pub use error::{Error, MAX_SUGGESTED_WORDS, UnknownWord, unknown_words_message};

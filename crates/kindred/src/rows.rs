@@ -241,6 +241,12 @@ impl AtPosition {
         self.snapshot.position()
     }
 
+    /// Whether its rows are others than those of its base.
+    pub fn is_changed(&self) -> bool {
+        let of_base = self.snapshot.base_rows();
+        self.snapshot.rows() != of_base || self.live_rows() != of_base
+    }
+
     /// Number of rows that live.
     pub fn live_rows(&self) -> usize {
         self.snapshot.live_rows()

@@ -94,5 +94,5 @@ export function completions(filter, caret, attributes) {
 /** The values that an attribute frequently has. */
 function values(attribute) {
   if (attribute?.type === "boolean") return ["true", "false"].map((text) => ({ text, note: "boolean" }));
-  return (attribute?.frequent ?? []).map(({ value, rows }) => ({ text: asValue(value), note: rows.toLocaleString("en") }));
+  return (attribute?.frequent ?? []).map(({ value, rows }) => ({ text: asValue(value), note: rows?.toLocaleString("en") ?? "" }));
 }

@@ -172,7 +172,7 @@ impl Form {
         }
         let ModelDescription { name, version, metric, engine, provenance: from, .. } = facts;
         let prepared = format!("{} by {}", from.prepared_at, from.prepared_by);
-        let attributes = facts.attributes.iter().map(|one| &one.description);
+        let attributes = facts.attributes.iter();
         let attributes = attributes.map(|one| format!("{} ({})", one.name, one.kind));
         let attributes = attributes.collect::<Vec<_>>().join(", ");
         let attributes = Some(("attributes", attributes)).filter(|_| !facts.attributes.is_empty());
