@@ -2,6 +2,7 @@
 
 pub mod changes;
 pub mod checks;
+pub mod encoders;
 pub mod rows;
 pub mod service;
 

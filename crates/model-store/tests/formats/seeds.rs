@@ -27,6 +27,8 @@ fn of_target(target: &str) -> Vec<(Option<VectorsFormat>, bool)> {
         "expression" | "filter" | "npy_body" | "post_body" | "query_string" | "row_json" => vec![],
         // What heads are made of, and what is beside rows: the crate `kindred` runs them.
         "head" | "words" | "biases" | "attributes" | "labelled_texts" | "import_head" => vec![],
+        // Encoders' files: the crate `encoders` runs them.
+        "fasttext" => vec![],
         other => panic!("{other}: which format is that?"),
     }
 }

@@ -1,0 +1,35 @@
+//! Errors of this crate, each with its cure.
+
+use std::path::PathBuf;
+
+use model_store::ModelError;
+
+/// Why an encoder's file can't be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EncoderError {
+    /// The file can't be opened or mapped.
+    #[error(transparent)]
+    Unreadable(#[from] ModelError),
+    /// The file contradicts itself.
+    #[error(
+        "{}, byte {byte}: {reason}; if the program that made it reads the original, this copy is \
+         incomplete or was changed: copy or download it again", path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where the field begins that is wrong.
+        byte: u64,
+        /// The fault.
+        reason: String,
+    },
+    /// The file is of a kind that is not read.
+    #[error("{}: {reason}", path.display())]
+    Unsupported {
+        /// The file.
+        path: PathBuf,
+        /// Its kind, and the cure.
+        reason: String,
+    },
+}

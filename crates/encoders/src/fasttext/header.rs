@@ -1,0 +1,78 @@
+//! What a fastText file says before its dictionary: how it was trained.
+
+use super::cursor::Cursor;
+use crate::EncoderError;
+
+/// The first four bytes of each file, as a number.
+const MAGIC: i32 = 793_712_314;
+
+/// The versions that are read. They do not differ in the layout of word models.
+const VERSIONS: [i32; 2] = [11, 12];
+
+/// What a file begins with: how the model was trained, as far as its vectors depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Training {
+    /// The version of the file's format.
+    pub version: i32,
+    /// Components of a vector.
+    pub dim: usize,
+    /// The length of the shortest n-gram, in characters.
+    pub minn: i32,
+    /// The length of the longest n-gram, in characters; none are shorter than 1.
+    pub maxn: i32,
+    /// How many rows n-grams have, which share them by their hash.
+    pub bucket: u32,
+}
+
+impl Training {
+    /// Reads the fields from the start up to the sampling threshold.
+    pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, EncoderError> {
+        let magic = cursor.i32("the signature")?;
+        if magic != MAGIC {
+            return Err(cursor.unsupported(
+                "this is no .bin file of fastText, which begin with the bytes BA 16 4F 2F; \
+                 vectors as text (.vec) are another format",
+            ));
+        }
+        let version = cursor.i32("the version")?;
+        if !VERSIONS.contains(&version) {
+            return Err(cursor.unsupported(format!(
+                "it has version {version} of fastText's format, and versions 11 and 12 are read; \
+                 train the model again with fastText 0.9, or use its vectors as text (.vec)"
+            )));
+        }
+        let at = cursor.at();
+        let dim = cursor.count("the number of components")?;
+        if dim == 0 {
+            return Err(cursor.damaged(at, "vectors have no components"));
+        }
+        for name in ["ws", "epoch", "minCount", "neg", "wordNgrams", "loss"] {
+            cursor.i32(name)?;
+        }
+        let at = cursor.at();
+        match cursor.i32("the kind of model")? {
+            1 | 2 => {}
+            3 => {
+                return Err(cursor.unsupported(
+                    "it is a classifier of fastText (supervised): its rows are features of \
+                     labels; give a model made by `fasttext skipgram` or `fasttext cbow`",
+                ));
+            }
+            other => {
+                let reason = format!("the kind of model is {other}: 1 is cbow, 2 skipgram");
+                return Err(cursor.damaged(at, reason));
+            }
+        }
+        let bucket = cursor.count("the number of buckets")?;
+        let minn = cursor.i32("minn")?;
+        let maxn = cursor.i32("maxn")?;
+        cursor.i32("lrUpdateRate")?;
+        cursor.take(8, "the sampling threshold")?;
+        Ok(Self { version, dim: dim as usize, minn, maxn, bucket })
+    }
+
+    /// Whether words have n-grams, and so words that the model lacks may have vectors.
+    pub fn has_subwords(&self) -> bool {
+        self.bucket > 0 && self.maxn > 0 && self.minn <= self.maxn
+    }
+}

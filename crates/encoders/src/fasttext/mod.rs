@@ -1,0 +1,210 @@
+//! fastText's word models: files of version 11 and 12, mapped and never copied.
+//!
+//! A word's vector is the mean of its rows in the order of fastText's sum, so it has the same bits.
+
+mod cursor;
+mod dictionary;
+mod header;
+mod ngrams;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use model_store::Mapped;
+
+use self::cursor::Cursor;
+use self::dictionary::Dictionary;
+pub use self::header::Training;
+use crate::EncoderError;
+
+/// The end of a line, as fastText names it. It has no n-grams.
+const END_OF_LINE: &[u8] = b"</s>";
+
+/// A word model of fastText. Its rows stay in the mapped file.
+pub struct FastText {
+    path: PathBuf,
+    file: Mapped,
+    training: Training,
+    dictionary: Dictionary,
+    /// Where the rows begin: those of the words, then those of the buckets.
+    rows_at: usize,
+}
+
+/// One of the parts of which a word's vector is the mean.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subword {
+    /// The word itself, or an n-gram of `<word>`. A part of invalid UTF-8 need not be valid.
+    pub text: Vec<u8>,
+    /// Its row: those of the words come first, then those that n-grams share.
+    pub row: u32,
+}
+
+impl FastText {
+    /// Maps a file, which must not change as long as the model is used, and reads its dictionary.
+    ///
+    /// # Errors
+    /// If the file can't be mapped, contradicts itself, or is no word model of fastText.
+    pub fn open(path: &Path) -> Result<Self, EncoderError> {
+        Self::from_mapped(path, Mapped::open(path)?)
+    }
+
+    /// The same of bytes that are in memory. The path names them in errors.
+    ///
+    /// # Errors
+    /// If they contradict themselves, or are no word model of fastText.
+    pub fn from_mapped(path: &Path, file: Mapped) -> Result<Self, EncoderError> {
+        let cursor = &mut Cursor::new(path, &file);
+        let training = Training::read(cursor)?;
+        let dictionary = Dictionary::read(cursor, &file)?;
+        if cursor.bool("whether rows are quantised")? {
+            return Err(cursor.unsupported(
+                "its rows are quantised (.ftz), which fastText does to classifiers alone; give \
+                 the .bin file that it was made from",
+            ));
+        }
+        let words = dictionary.words();
+        let rows_at =
+            matrix(cursor, "rows", u64::from(words) + u64::from(training.bucket), training.dim)?;
+        // It says whether the output is quantised, which is done only if the rows are.
+        cursor.bool("whether the output is quantised")?;
+        // The output matrix is for training alone.
+        matrix(cursor, "the output matrix", u64::from(words), training.dim)?;
+        if cursor.left() > 0 {
+            let reason = format!("{} bytes follow the output matrix", cursor.left());
+            return Err(cursor.damaged(cursor.at(), reason));
+        }
+        let path = path.to_owned();
+        Ok(Self { path, training, dictionary, rows_at, file })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How it was trained.
+    pub fn training(&self) -> &Training {
+        &self.training
+    }
+
+    /// Components of a vector.
+    pub fn dim(&self) -> usize {
+        self.training.dim
+    }
+
+    /// How many words have a row of their own. Labels, which a word model may have, are none.
+    pub fn words(&self) -> u32 {
+        self.dictionary.words()
+    }
+
+    /// The word of a row: bytes without a 0, which need not be UTF-8.
+    ///
+    /// # Panics
+    /// If there are no more than `row` words.
+    pub fn word(&self, row: u32) -> &[u8] {
+        self.dictionary.word(&self.file, row)
+    }
+
+    /// How often the word of a row occurred in the text that the model was trained on.
+    ///
+    /// # Panics
+    /// If there are no more than `row` words.
+    pub fn count(&self, row: u32) -> i64 {
+        self.dictionary.count(&self.file, row)
+    }
+
+    /// The row of a word with exactly these bytes.
+    pub fn find(&self, word: &[u8]) -> Option<u32> {
+        self.dictionary.find(&self.file, word)
+    }
+
+    /// The parts of which a word's vector is the mean, in the order of the sum: the word itself if
+    /// it is known, then its n-grams. A part that occurs twice is there twice.
+    pub fn subwords(&self, word: &[u8]) -> Vec<Subword> {
+        let mut found = Vec::new();
+        self.for_each_row(word, |text, row| found.push(Subword { text: text.to_owned(), row }));
+        found
+    }
+
+    /// Writes the vector of any word, known or not, and returns of how many rows it is the mean.
+    /// Where these are none, the vector is zero. What stands in the file is not checked: a
+    /// component may be infinite or no number.
+    ///
+    /// # Panics
+    /// If `vector` does not have [`FastText::dim`] components.
+    pub fn vector(&self, word: &[u8], vector: &mut [f32]) -> usize {
+        assert_eq!(vector.len(), self.dim(), "components of a vector");
+        vector.fill(0.0);
+        let mut rows = 0;
+        self.for_each_row(word, |_, row| {
+            self.add(row, vector);
+            rows += 1;
+        });
+        if rows > 0 {
+            // fastText multiplies; a division would give other bits.
+            let share = (1.0 / rows as f64) as f32;
+            vector.iter_mut().for_each(|component| *component *= share);
+        }
+        rows
+    }
+
+    /// Calls for each part of a word and its row, in the order of fastText's sum.
+    fn for_each_row(&self, word: &[u8], mut each: impl FnMut(&[u8], u32)) {
+        if let Some(row) = self.find(word) {
+            each(word, row);
+        }
+        let Training { minn, maxn, bucket, .. } = self.training;
+        if word == END_OF_LINE || !self.training.has_subwords() {
+            return;
+        }
+        let mut bracketed = Vec::with_capacity(word.len() + 2);
+        bracketed.push(ngrams::BEGINS);
+        bracketed.extend_from_slice(word);
+        bracketed.push(ngrams::ENDS);
+        let words = self.words();
+        ngrams::for_each(&bracketed, minn, maxn, |range, hash| {
+            each(&bracketed[range], words + hash % bucket);
+        });
+    }
+
+    fn add(&self, row: u32, sum: &mut [f32]) {
+        let bytes = size_of_val(sum);
+        let start = self.rows_at + row as usize * bytes;
+        let stored = self.file[start..start + bytes].as_chunks().0;
+        for (component, stored) in sum.iter_mut().zip(stored) {
+            *component += f32::from_le_bytes(*stored);
+        }
+    }
+}
+
+impl fmt::Debug for FastText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("FastText");
+        shown.field("path", &self.path).field("training", &self.training);
+        shown.field("words", &self.words()).finish_non_exhaustive()
+    }
+}
+
+/// Reads the sizes of a matrix, skips its numbers, and returns where these begin.
+fn matrix(
+    cursor: &mut Cursor<'_>,
+    name: &str,
+    rows: u64,
+    dim: usize,
+) -> Result<usize, EncoderError> {
+    let at = cursor.at();
+    let found = cursor.i64("the number of rows")?;
+    let components = cursor.i64("the number of components")?;
+    if u64::try_from(found) != Ok(rows) || u64::try_from(components) != Ok(dim as u64) {
+        let reason = format!("{name}: {found} × {components} numbers instead of {rows} × {dim}");
+        return Err(cursor.damaged(at, reason));
+    }
+    let start = cursor.at();
+    // Both are below 2^32, and four times their product may still be too large.
+    let bytes = rows.checked_mul(dim as u64).and_then(|numbers| numbers.checked_mul(4));
+    let Some(bytes) = bytes else {
+        return Err(cursor.damaged(at, format!("{name}: no file has {rows} × {dim} numbers")));
+    };
+    cursor.take(bytes, name)?;
+    Ok(start)
+}

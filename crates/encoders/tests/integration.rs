@@ -1,0 +1,5 @@
+//! Encoders through the public interface: each module is a file of tests.
+
+mod fasttext;
+mod seeds;
+mod support;
