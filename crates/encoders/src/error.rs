@@ -24,6 +24,16 @@ pub enum EncoderError {
         /// The fault.
         reason: String,
     },
+    /// A file of a folder contradicts itself or another one.
+    #[error(
+        "{}: {reason}; the folder is incomplete or was changed: download it again", path.display()
+    )]
+    Faulty {
+        /// The file.
+        path: PathBuf,
+        /// The fault.
+        reason: String,
+    },
     /// The file is of a kind that is not read.
     #[error("{}: {reason}", path.display())]
     Unsupported {

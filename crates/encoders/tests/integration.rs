@@ -2,4 +2,5 @@
 
 mod fasttext;
 mod seeds;
+mod static_model;
 mod support;

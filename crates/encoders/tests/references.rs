@@ -2,12 +2,13 @@
 //!
 //! The data is not part of this repository. It is looked for in the folder that TEST_DATA_DIR
 //! names, or in `../shared/data` beside the checkout; without it these tests are reported as
-//! ignored.
+//! ignored. TEST_TOKENIZERS names a Python with Hugging Face's tokenizers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use encoders::FastText;
+use encoders::{FastText, StaticModel, Tokeniser};
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
 
@@ -20,9 +21,26 @@ fn main() {
         let name = format!("every_word_of_{model}_has_the_bits_of_fasttext");
         trials.push(Trial::test(name, test).with_ignored_flag(missing));
     }
+    for model in ["static-minilm", "static-minilm-64", "static-minilm-64-int8", "st-static-64"] {
+        let (folder, expected) = (data(model), data(&format!("{model}.ref.json")));
+        let texts = data("texts200.json");
+        let missing = !folder.is_dir() || !expected.is_file() || !texts.is_file();
+        let test = move || static_model(&folder, &texts, &expected);
+        let name = format!("every_text_has_the_vector_of_{model}");
+        trials.push(Trial::test(name, test).with_ignored_flag(missing));
+    }
+    let (python, file) =
+        (std::env::var("TEST_TOKENIZERS").ok(), data("st-static-64/tokenizer.json"));
+    let missing = python.is_none() || !file.is_file();
+    let test = move || ids_of_random_texts(&python.expect("a Python"), &file);
+    let name = "ids_of_random_texts_are_those_of_tokenizers";
+    trials.push(Trial::test(name, test).with_ignored_flag(missing));
     let skipped = trials.iter().filter(|trial| trial.has_ignored_flag()).count();
     if skipped > 0 {
-        println!("{skipped} skipped: no data in {} (set TEST_DATA_DIR)", data("").display());
+        println!(
+            "{skipped} skipped: no data in {} (set TEST_DATA_DIR), or no TEST_TOKENIZERS",
+            data("").display()
+        );
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
@@ -67,5 +85,106 @@ fn fasttext(file: &Path, expected: &Path) -> Result<(), Failed> {
         let wanted = floats(&result["vector"]);
         assert_eq!(bits(&vector), bits(&wanted), "{word:?}: {vector:?} and not {wanted:?}");
     }
+    Ok(())
+}
+
+/// A number that looks random, from the last one (xorshift).
+fn next(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+/// A text of all planes of Unicode, with many of what tokenisers treat apart.
+fn random_text(state: &mut u64, tokens: &[String]) -> String {
+    let mut text = String::new();
+    for _ in 0..next(state) % 40 {
+        let of = |state: &mut u64, from: u32, to: u32| {
+            char::from_u32(from + (next(state) % u64::from(to - from)) as u32).unwrap_or(' ')
+        };
+        match next(state) % 12 {
+            0 | 1 => text.push(of(state, 0x20, 0x7f)),
+            2 => text.push(of(state, 0, 0x20)),
+            3 => text.push(of(state, 0x80, 0x250)),
+            4 => text.push(of(state, 0x250, 0x3000)),
+            5 => text.push(of(state, 0x3000, 0x1_0000)),
+            6 => text.push(of(state, 0x1_0000, 0x11_0000)),
+            7 => text.push(of(state, 0x300, 0x370)),
+            8 => text.push(' '),
+            9 => text.push_str(["[UNK]", "[PAD]", "##", "[unk]"][next(state) as usize % 4]),
+            10 => text.extend((0..next(state) % 110).map(|_| 'a')),
+            _ => text.push_str(&tokens[next(state) as usize % tokens.len()]),
+        }
+    }
+    text
+}
+
+/// The ids of 10,000 random texts, as a Python with `tokenizers` gives them.
+fn ids_of_random_texts(python: &str, file: &Path) -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let whole = json(file);
+    let tokeniser = Tokeniser::open(file)?;
+    let mut state = 0x9e37_79b9_7f4a_7c15;
+    let mut texts: Vec<String> =
+        (0..10_000).map(|_| random_text(&mut state, tokeniser.tokens())).collect();
+    // Each character by itself, for categories that differ between versions of Unicode.
+    let signs: Vec<char> = (0..0x11_0000).filter_map(char::from_u32).collect();
+    let around = |signs: &[char]| signs.iter().map(|sign| format!("a{sign}b ")).collect();
+    texts.extend(signs.chunks(64).map(around));
+    // Each of the normaliser's steps, left out.
+    let steps = ["clean_text", "handle_chinese_chars", "strip_accents", "lowercase"];
+    for (at, left_out) in [None].into_iter().chain(steps.map(Some)).enumerate() {
+        let (mut variant, path) = (whole.clone(), folder.path().join(format!("{at}.json")));
+        if let Some(step) = left_out {
+            variant["normalizer"][step] = false.into();
+        }
+        fs::write(&path, variant.to_string())?;
+        let lines: Vec<String> =
+            texts.iter().map(|text| Value::from(&text[..]).to_string()).collect();
+        let input = folder.path().join("texts");
+        fs::write(&input, lines.join("\n"))?;
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tokenisers.py");
+        let mut command = Command::new(python);
+        command.arg(script).arg(&path).stdin(fs::File::open(&input)?);
+        let output = command.output()?;
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let tokeniser = Tokeniser::open(&path)?;
+        let said = String::from_utf8(output.stdout)?;
+        assert_eq!(said.lines().count(), texts.len(), "texts with ids");
+        for (text, expected) in texts.iter().zip(said.lines()) {
+            let mut ids = Vec::new();
+            tokeniser.encode(text, &mut ids);
+            let expected: Vec<u32> = serde_json::from_str(expected)?;
+            assert_eq!(ids, expected, "{left_out:?} left out: {text:?}");
+        }
+    }
+    Ok(())
+}
+
+/// The ids and the vector of each text.
+fn static_model(folder: &Path, texts: &Path, expected: &Path) -> Result<(), Failed> {
+    let model = StaticModel::open(folder)?;
+    let (texts, expected) = (json(texts), json(expected));
+    let (texts, results) = (texts.as_array().expect("a list"), &expected["results"]);
+    let results = results.as_array().expect("a list");
+    assert_eq!((texts.len(), results.len()), (200, 200), "texts and results");
+    let (mut vector, mut worst) = (vec![0.0; model.dim()], 0f32);
+    for (text, result) in texts.iter().zip(results) {
+        let text = text.as_str().expect("a text");
+        let encoded = model.encode(text, &mut vector);
+        if let Some(tokens) = result["n_ids"].as_u64() {
+            assert_eq!(encoded.tokens as u64, tokens, "{text:?}: tokens");
+        }
+        // sentence-transformers has its vectors alone.
+        let wanted = [&result["float64"], &result["vector"]];
+        let wanted = floats(wanted.into_iter().find(|list| list.is_array()).expect("a vector"));
+        assert_eq!(vector.len(), wanted.len(), "components");
+        for (own, wanted) in vector.iter().zip(&wanted) {
+            assert!((own - wanted).abs() <= 1e-6, "{text:?}: {own} and not {wanted}");
+            worst = worst.max((own - wanted).abs());
+        }
+    }
+    println!("{}: {worst:e} off at most", folder.display());
     Ok(())
 }
