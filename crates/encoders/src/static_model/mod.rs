@@ -147,7 +147,7 @@ impl StaticModel {
         let count = ids.len().max(1) as f64;
         let mut mean = match self.layout {
             Layout::Model2Vec => self.sum::<f64>(ids, |sum, component| *sum += component),
-            // With the rounding of PyTorch, which a text of one word 5,000 times shows.
+            // With the rounding of PyTorch, which texts that repeat a word show.
             Layout::StaticEmbedding => {
                 let sum = self.sum::<f32>(ids, |sum, component| *sum += component as f32);
                 sum.into_iter().map(f64::from).collect()

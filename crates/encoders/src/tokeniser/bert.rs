@@ -1,7 +1,7 @@
 //! How BERT cleans a text and cuts it into words and signs (`BertNormalizer`, `BertPreTokenizer`).
 //!
 //! Categories and decompositions are those of the crates that `tokenizers` takes, which know
-//! Unicode as it was in 2016 and 2019: with newer ones, some characters would give other tokens.
+//! Unicode as it was in 2016: with newer ones, some characters would give other tokens.
 
 use serde::Deserialize;
 use unicode_categories::UnicodeCategories;
