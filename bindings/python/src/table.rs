@@ -43,7 +43,7 @@ impl Drop for Table {
     }
 }
 
-/// What a change did: version and position, the rows inserted, replaced and deleted, the keys that
+/// The effect of a change: version and position, the rows inserted, replaced and deleted, the keys that
 /// were not there, whether it is on disk, whether it was done before, and the rows that were left
 /// out.
 type Changed =
@@ -126,16 +126,6 @@ impl Table {
     }
 
     #[getter]
-    fn name(&self) -> PyResult<String> {
-        Ok(self.live()?.base().name().to_owned())
-    }
-
-    #[getter]
-    fn version(&self) -> PyResult<String> {
-        Ok(self.live()?.base().version().to_owned())
-    }
-
-    #[getter]
     fn position(&self) -> PyResult<u64> {
         Ok(self.live()?.now().position())
     }
@@ -144,16 +134,6 @@ impl Table {
     #[getter]
     fn rows(&self) -> PyResult<usize> {
         Ok(self.live()?.now().live_rows())
-    }
-
-    #[getter]
-    fn dim(&self) -> PyResult<usize> {
-        Ok(self.live()?.base().dim())
-    }
-
-    #[getter]
-    fn metric(&self) -> PyResult<&'static str> {
-        Ok(self.live()?.base().metric().name())
     }
 
     /// Names and types of the attributes.

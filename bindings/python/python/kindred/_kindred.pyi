@@ -117,12 +117,8 @@ _Changed = tuple[tuple[str, int], tuple[int, int, int, int], tuple[bool, bool], 
 _ChangeHow = tuple[bool, bool, str | None]
 
 class Table:
-    name: str
-    version: str
     position: int
     rows: int
-    dim: int
-    metric: str
     attributes: list[tuple[str, str]]
     @staticmethod
     def create(folder: Any, dim: int, metric: str, columns: list[tuple[str, str]]) -> None: ...

@@ -49,40 +49,9 @@ class Model(Questions):
     # What it is
 
     @property
-    def name(self) -> str:
-        """The model's name: its folder's, unless it was given another."""
-        return self._model.name
-
-    @property
-    def version(self) -> str:
-        """The version of its content: other content has another version."""
-        return self._model.version
-
-    @property
-    def metric(self) -> str:
-        """``cosine`` or ``dot``."""
-        return self._model.metric
-
-    @property
-    def dim(self) -> int:
-        """Components of each vector."""
-        return self._model.dim
-
-    @property
     def shape(self) -> tuple[int, int]:
         """``(rows, dim)``."""
         return self._model.rows, self._model.dim
-
-    @property
-    def device(self) -> str:
-        """What searches, such as ``cpu`` or ``cuda:0``, with details.
-
-        >>> import kindred
-        >>> kindred.demo(device="cpu").device.startswith("cpu")
-        True
-        """
-        name, detail = self._model.engine
-        return f"{name} ({detail})" if detail else name
 
     @property
     def words(self) -> Words:

@@ -17,9 +17,41 @@ if TYPE_CHECKING:
 
 
 class Questions:
-    """What `Model` and `Table` are both asked."""
+    """The properties and questions of `Model` and `Table`."""
 
     _model: _kindred.Model
+
+    @property
+    def name(self) -> str:
+        """The model's name: its folder's, unless it was given another."""
+        return self._model.name
+
+    @property
+    def version(self) -> str:
+        """The version of its content: other content has another version. Of a table, that from which positions count: changes and folds
+        keep it."""
+        return self._model.version
+
+    @property
+    def metric(self) -> str:
+        """``cosine`` or ``dot``."""
+        return self._model.metric
+
+    @property
+    def dim(self) -> int:
+        """Components of each vector."""
+        return self._model.dim
+
+    @property
+    def device(self) -> str:
+        """The engine that searches, such as ``cpu`` or ``cuda:0``, with details.
+
+        >>> import kindred
+        >>> kindred.demo(device="cpu").device.startswith("cpu")
+        True
+        """
+        name, detail = self._model.engine
+        return f"{name} ({detail})" if detail else name
 
     # Searches
 
@@ -50,7 +82,7 @@ class Questions:
 
         Raises:
             UnknownWordError: with suggestions.
-            ZeroVectorError, NotFiniteError, DimensionError: a vector can't be asked for.
+            ZeroVectorError, NotFiniteError, DimensionError: a vector is zero, not finite, or has another dimension.
             OverloadedError, DeadlineError, EngineError: the engine did not answer.
 
         >>> import kindred
@@ -165,7 +197,7 @@ class Questions:
     # Scores without a search
 
     def similarity(self, a: str | Sequence[str], b: str | Sequence[str]) -> float:
-        """How alike two words or sets of words are: their cosine, or their dot product under the metric ``dot``.
+        """The similarity of two words or sets of words: their cosine, or their dot product under the metric ``dot``.
 
         >>> import kindred
         >>> round(kindred.demo().similarity("frog", "toad"), 3)
@@ -184,7 +216,7 @@ class Questions:
         return OddOneOut(ranked[-1][0], ranked)
 
     def count(self, filter: str) -> int:
-        """How many rows meet a filter over the model's attributes and words.
+        """The number of rows that meet a filter over the model's attributes and words.
 
         >>> import kindred
         >>> kindred.demo().count("key IN [frog, toad, frogg]")

@@ -43,40 +43,14 @@ class Table(Questions):
         self._model = table.start(how)
 
     @property
-    def name(self) -> str:
-        """The name of the table's folder."""
-        return self._table.name
-
-    @property
-    def version(self) -> str:
-        """The version from which positions count. Changes and folds keep it."""
-        return self._table.version
-
-    @property
     def position(self) -> int:
         """The number of changes so far."""
         return self._table.position
 
     @property
-    def metric(self) -> str:
-        """``cosine`` or ``dot``."""
-        return self._table.metric
-
-    @property
-    def dim(self) -> int:
-        """Components of each vector."""
-        return self._table.dim
-
-    @property
     def attributes(self) -> dict[str, str]:
         """The types of the attributes by their names."""
         return dict(self._table.attributes)
-
-    @property
-    def device(self) -> str:
-        """What searches, such as ``cpu`` or ``cuda:0``, with details."""
-        name, detail = self._model.engine
-        return f"{name} ({detail})" if detail else name
 
     def __len__(self) -> int:
         return self._table.rows

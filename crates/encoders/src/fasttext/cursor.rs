@@ -22,7 +22,7 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
-    /// How many bytes are left.
+    /// The number of bytes that are left.
     pub(super) fn left(&self) -> usize {
         self.bytes.len() - self.at
     }

@@ -8,7 +8,7 @@ use model_store::Mapped;
 use super::cursor::Cursor;
 use crate::EncoderError;
 
-/// What follows a word: a 0, how often it occurred, and whether it is a label.
+/// The bytes behind a word: a 0, the number of its occurrences, and whether it is a label.
 const BEHIND_WORD: u64 = 1 + 8 + 1;
 
 /// The words: where each begins in the file, and the row of each.
@@ -91,7 +91,7 @@ impl Dictionary {
         word_at(file, self.starts[row as usize])
     }
 
-    /// How often the word of a row occurred in the text that the model was trained on.
+    /// The number of occurrences of a row's word in the text that the model was trained on.
     pub(super) fn count(&self, file: &Mapped, row: u32) -> i64 {
         let start = self.starts[row as usize] as usize;
         let end = start + word_at(file, start as u64).len() + 1;

@@ -1,4 +1,4 @@
-//! What a fastText file says before its dictionary: how it was trained.
+//! The fields before the dictionary of a fastText file: how it was trained.
 
 use super::cursor::Cursor;
 use crate::EncoderError;
