@@ -68,32 +68,29 @@ impl Measured {
     /// CPU time so far, once all threads sleep: what is left of a request is done behind its
     /// answer.
     fn cpu(&mut self) -> Cost {
-        let mut last = self.cpu_now();
-        for _ in 0..100 {
-            std::thread::sleep(Duration::from_millis(1));
-            let now = self.cpu_now();
-            // The queue's clock ticks.
-            let more = now.engine + now.outside - last.engine - last.outside;
-            last = now;
-            if more < 20_000.0 {
-                break;
-            }
-        }
-        last
+        // The queue's clock ticks.
+        self.settled(100, Duration::from_millis(1), 20_000.0)
     }
 
     /// Waits until nothing is done in the background: as long as tables are derived, say.
     pub(crate) fn rest(&mut self) {
+        self.settled(300, Duration::from_millis(100), 5e6);
+    }
+
+    /// CPU time so far, once less than `most` nanoseconds of it come in a pause, or after so many
+    /// pauses.
+    fn settled(&mut self, pauses: usize, pause: Duration, most: f64) -> Cost {
         let mut last = self.cpu_now();
-        for _ in 0..300 {
-            std::thread::sleep(Duration::from_millis(100));
+        for _ in 0..pauses {
+            std::thread::sleep(pause);
             let now = self.cpu_now();
             let more = now.engine + now.outside - last.engine - last.outside;
             last = now;
-            if more < 5e6 {
+            if more < most {
                 break;
             }
         }
+        last
     }
 
     fn cpu_now(&mut self) -> Cost {
