@@ -112,6 +112,21 @@ fn rows_are_put_read_and_deleted_and_are_there_after_a_restart() {
 }
 
 #[test]
+fn a_wrong_timeout_makes_and_folds_no_table() {
+    let (_scratch, folder) = tables(ROWS);
+    let service = serve(&folder, &[]);
+    for (path, body) in [("/models", json!({"name": "u", "dim": 3})), ("/fold", json!(null))] {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        for wrong in ["0", "-1", "soon"] {
+            let headers = [("Content-Type", "application/json"), ("Request-Timeout-Ms", wrong)];
+            let refused = service.send("POST", path.as_bytes(), &headers, body.as_bytes());
+            assert_eq!(code(&refused), is(422, "invalid_value"), "{path} {wrong}");
+        }
+    }
+    assert_eq!(service.get("/models/u/model").status, 404);
+}
+
+#[test]
 fn bad_rows_are_named_and_nothing_is_kept_unless_they_are_to_be_skipped() {
     let (_scratch, folder) = tables(ROWS);
     let service = serve(&folder, &[]);

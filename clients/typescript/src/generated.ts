@@ -2388,6 +2388,26 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description A query string (`invalid_request`), or a timeout that is no number of milliseconds (`invalid_value`). */
+        WrongFold: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "invalid_value",
+                 *       "detail": "`Request-Timeout-Ms` must be a whole number of milliseconds, at least 1, not `soon`",
+                 *       "expected": "a whole number of milliseconds, at least 1",
+                 *       "field": "Request-Timeout-Ms",
+                 *       "status": 422,
+                 *       "title": "Invalid value",
+                 *       "type": "urn:kindred:problem:invalid_value"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The table is being folded (code `fold_in_progress`). */
         FoldInProgress: {
             headers: {
@@ -4112,7 +4132,10 @@ export interface operations {
     postFold: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Timeout of the request, in milliseconds. Decimal digits. */
+                "Request-Timeout-Ms"?: components["parameters"]["Request-Timeout-Ms"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -4144,7 +4167,7 @@ export interface operations {
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["FoldInProgress"];
             414: components["responses"]["UriTooLong"];
-            422: components["responses"]["NoParameters"];
+            422: components["responses"]["WrongFold"];
             429: components["responses"]["OverLimit"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["NotWritten"];

@@ -2,7 +2,7 @@
 //! folded while the service runs.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::extract::Request;
 use axum::http::{Extensions, HeaderValue, StatusCode, header};
@@ -34,6 +34,9 @@ pub(super) fn post(call: Call, request: Request, reloader: &Arc<Reloader>) -> An
         let received = Received::receive(&call, request).await?.whole()?;
         let (name, schema) = received.parse::<TableBody>()?.check()?;
         negotiation::check(&received.headers, &JSON)?;
+        if call.deadline(None)? <= Instant::now() {
+            return Err(ApiError::DeadlinePassed);
+        }
         let served = reloader.create_table(name, schema).await?;
         let mut response = render::json(&description(&served), None);
         *response.status_mut() = StatusCode::CREATED;
@@ -54,7 +57,7 @@ pub(super) fn fold(call: Call, request: Request, reloader: &Arc<Reloader>) -> An
         require_tables(&call, request.extensions())?;
         let (head, _) = request.into_parts();
         check_plain_get(&head.headers, &head.uri, &JSON)?;
-        let (name, until) = (call.name().to_owned(), call.latest() - BEFORE);
+        let (name, until) = (call.name().to_owned(), call.deadline(None)? - BEFORE);
         let folding = {
             let name = name.clone();
             tokio::spawn(async move { reloader.fold_table(&name).await })
