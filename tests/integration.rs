@@ -48,6 +48,7 @@ mod rows_changed;
 mod settings;
 mod stop_words;
 mod structure;
+mod subwords;
 mod supervision;
 mod support;
 mod tables;

@@ -223,6 +223,15 @@ impl Model {
         self.kindred.model().row(word)
     }
 
+    /// The vector of a word that is no row, if the model has vectors of subwords.
+    fn subword_vector<'py>(
+        &self,
+        py: Python<'py>,
+        word: &str,
+    ) -> Option<Bound<'py, PyArray1<f32>>> {
+        self.kindred.model().subword_vector(word).map(|vector| PyArray1::from_vec(py, vector))
+    }
+
     fn word(&self, row: u32) -> Option<&str> {
         self.kindred.model().word(row)
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import numpy as np
 import pytest
 from conftest import DEVICE, best, cosines, dots
@@ -250,3 +252,53 @@ def test_the_default_k_is_the_engines(demo):
 
     assert inspect.signature(demo.nearest).parameters["k"].default == _kindred.DEFAULT_K
     assert len(demo.nearest("frog")) == _kindred.DEFAULT_K
+
+
+def fasttext_file(words, dim, buckets):
+    """A small fastText model, of version 12, with n-grams of 3 to 5 characters; and the rows of its words and n-grams."""
+    rows = np.random.default_rng(5).normal(size=(len(words) + buckets, dim)).astype(np.float32)
+    skipgram = 2
+    head = struct.pack("<14i", 793712314, 12, dim, 5, 5, 1, 5, 1, 2, skipgram, buckets, 3, 5, 100) + struct.pack("<d", 1e-4)
+    counts = struct.pack("<3i2q", len(words), len(words), 0, 1000, -1)
+    entries = b"".join(word.encode() + b"\0" + struct.pack("<qb", 9, 0) for word in words)
+    matrices = [struct.pack("<2q", len(array), dim) + array.tobytes() for array in (rows, rows[: len(words)])]
+    return head + counts + entries + b"\0" + b"\0".join(matrices), rows
+
+
+def test_no_word_is_unknown_to_a_fasttext_model(tmp_path):
+    words, buckets = ["frog", "toad", "pond", "néné"], 50
+    content, rows = fasttext_file(words, 8, buckets)
+    (tmp_path / "m.bin").write_bytes(content)
+    kindred.prepare(tmp_path / "m.bin", tmp_path / "m")
+
+    def by_definition(word, own=()):
+        parts = [*own]
+        bracketed = f"<{word}>"
+        for start in range(len(bracketed)):
+            for end in range(start + 3, min(start + 5, len(bracketed)) + 1):
+                value = 2166136261
+                for byte in bracketed[start:end].encode():
+                    signed = byte - 256 if byte > 127 else byte
+                    value = (value ^ (signed & 0xFFFFFFFF)) * 16777619 & 0xFFFFFFFF
+                parts.append(rows[len(words) + value % buckets])
+        total = np.zeros(8, np.float32)
+        for part in parts:
+            total += part
+        return total * np.float32(1 / len(parts))
+
+    with kindred.open(tmp_path / "m") as model:
+        for row, word in enumerate(words):
+            assert model.vector(word).tobytes() == by_definition(word, [rows[row]]).tobytes()
+        for word in ["frogs", "nénés", "東京都", " "]:
+            vector = model.vector(word)
+            assert vector.tobytes() == by_definition(word).tobytes() and not vector.flags.writeable
+            assert word not in model
+            assert model.nearest(word, k=3) == model.nearest(vector, k=3)
+        assert model.nearest(["frogs", "frog"], k=2) == [model.nearest("frogs", k=2), model.nearest("frog", k=2)]
+        assert model.similarity("frogs", "frog") == pytest.approx(cosines(model.vectors, model.vector("frogs"))[0])
+        with pytest.raises(kindred.UnknownWordError):
+            model.nearest("frogs", unknown="error")
+        with pytest.raises(kindred.UnknownWordError):
+            model.vector("x" * 4097)
+        with pytest.raises(kindred.UnknownWordError):
+            model.row("frogs")

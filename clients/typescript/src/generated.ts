@@ -325,7 +325,8 @@ export interface paths {
         };
         /**
          * What is known of a word
-         * @description Row and norm of a word, its vector if requested, and similarly spelt words of the model. With
+         * @description Row and norm of a word, its vector if requested, and similarly spelt words of the model. Of a model
+         *     prepared from a fastText `.bin` file, any word has a vector (see "Unknown words"). With
          *     `Accept: application/x-npy`, only its vector: a NumPy file of float32, `[dim]`.
          *     Escape a slash in a word as `%2F`. For words that clients or proxies change anyway, such
          *     as `..`, use `/words?word=`.
@@ -703,11 +704,12 @@ export interface components {
          */
         Text: string;
         /**
-         * @description How to treat unknown words, where several words are given: `error` fails the query,
-         *     `skip` skips them. The default is `error`, for texts `skip`.
+         * @description How to treat unknown words: `error` fails the query; `skip`, where several words are given,
+         *     skips them; `subwords` gives them the vectors of their subwords. The default is `error`, for
+         *     texts `skip`; for models that have such vectors, it is `subwords`.
          * @enum {string}
          */
-        Unknown: "error" | "skip";
+        Unknown: "error" | "skip" | "subwords";
         /**
          * @description Whether words that differ only in case count as one.
          * @default false
@@ -757,11 +759,21 @@ export interface components {
         };
         /**
          * @description Only for texts: the words of the model that were used, each once, in the order of the
-         *     text.
+         *     text. Empty only if all words have the vectors of their subwords.
          */
         Used: components["schemas"]["Word"][];
         /** @description Only where unknown words can be skipped: the skipped words, each once, as written. */
         Skipped: string[];
+        /** @description Only if there are any: the words that have the vectors of their subwords, each once. */
+        Subwords: {
+            /** @description The word, as written. */
+            word: string;
+            /**
+             * @description With `explain`: its n-grams that have a vector, `<` before its first and `>` behind its last
+             *     character, in the order of the sum; at most 256.
+             */
+            ngrams?: string[];
+        }[];
         /**
          * @description Word arithmetic, such as `king - man + woman`. The grammar is in the description at the
          *     top.
@@ -1004,6 +1016,7 @@ export interface components {
             neighbors: components["schemas"]["Neighbors"];
             used?: components["schemas"]["Used"];
             skipped?: components["schemas"]["Skipped"];
+            subwords?: components["schemas"]["Subwords"];
             inputs?: components["schemas"]["Inputs"];
         };
         /** @description The answer to `queries`. */
@@ -1019,6 +1032,7 @@ export interface components {
             neighbors: components["schemas"]["Neighbors"];
             used?: components["schemas"]["Used"];
             skipped?: components["schemas"]["Skipped"];
+            subwords?: components["schemas"]["Subwords"];
             inputs?: components["schemas"]["Inputs"];
         };
         /** @description The error of one of `queries`. */
@@ -1079,6 +1093,7 @@ export interface components {
             ranked: components["schemas"]["RankedWord"][];
             used?: components["schemas"]["Used"];
             skipped?: components["schemas"]["Skipped"];
+            subwords?: components["schemas"]["Subwords"];
         };
         /** @description A text or several, and what to answer. No field may be null. */
         ClassifyRequest: {
@@ -1384,6 +1399,7 @@ export interface components {
         PairCompared: {
             score: components["schemas"]["Score"];
             skipped?: components["schemas"]["Skipped"];
+            subwords?: components["schemas"]["Subwords"];
         };
         /** @description A filter. No field may be null. */
         CountRequest: {
@@ -1413,8 +1429,13 @@ export interface components {
             position?: components["schemas"]["Position"];
             odd_one_out: components["schemas"]["Word"];
             /** @description Each word once, by its cosine similarity to the mean of all, highest first. */
-            ranked: components["schemas"]["Neighbor"][];
+            ranked: {
+                word: components["schemas"]["Word"];
+                score: components["schemas"]["Score"];
+                row?: components["schemas"]["Row"];
+            }[];
             skipped?: components["schemas"]["Skipped"];
+            subwords?: components["schemas"]["Subwords"];
         };
         /** @description The number of changes that the rows have had: an answer is about the rows at this position. Only of models whose rows change. */
         Position: number;
@@ -1574,10 +1595,15 @@ export interface components {
             version: components["schemas"]["Version"];
             position?: components["schemas"]["Position"];
             word: components["schemas"]["Word"];
-            row: components["schemas"]["Row"];
+            row?: components["schemas"]["Row"];
             /** @description The norm of its vector, as float64. Under `cosine`, a word with 0 is never a neighbour. */
             norm: number;
             vector?: components["schemas"]["OwnVector"];
+            /**
+             * @description In the place of `row`, of a word that has the vector of its subwords: its n-grams that have a
+             *     vector, at most 256.
+             */
+            ngrams?: string[];
             suggestions: components["schemas"]["Suggestions"];
         };
         /**

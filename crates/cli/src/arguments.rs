@@ -201,7 +201,7 @@ Examples:
   kindred serve --listen 127.0.0.1:0     # listen on a free port, named in the start-up message";
 
 const PREPARE_EXAMPLES: &str = "\
-INPUT may be GloVe text, word2vec text or binary, fastText .vec, or, with --words, .npy, safetensors or \
+INPUT may be GloVe text, word2vec text or binary, fastText .vec or .bin, or, with --words, .npy, safetensors or \
 text of numbers, plain or compressed (.gz, .bz2, .zst, .xz, .zip). The format is detected from the content, not from the name. \
 DIR is written atomically: if the command fails, DIR is unchanged.
 

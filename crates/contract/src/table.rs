@@ -48,6 +48,11 @@ pub trait TableRows {
     /// The bias of one row.
     fn bias(&self, row: Row) -> f32;
 
+    /// The components of a row that engines do not have, so that a query for it needs them.
+    fn beyond_engines(&self, _row: Row) -> Option<&[f32]> {
+        None
+    }
+
     /// The contract's score of one row. `None` for a row of norm zero under [`Metric::Cosine`].
     ///
     /// # Panics

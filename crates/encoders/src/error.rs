@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 use model_store::ModelError;
 
+/// The cure of a file that contradicts itself.
+pub(crate) const DAMAGED: &str = "if the program that made it reads the original, this copy is \
+                                  incomplete or was changed: copy or download it again";
+
 /// Why an encoder's file can't be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -13,8 +17,7 @@ pub enum EncoderError {
     Unreadable(#[from] ModelError),
     /// The file contradicts itself.
     #[error(
-        "{}, byte {byte}: {reason}; if the program that made it reads the original, this copy is \
-         incomplete or was changed: copy or download it again", path.display()
+        "{}, byte {byte}: {reason}; {DAMAGED}", path.display()
     )]
     Damaged {
         /// The file.

@@ -1,16 +1,21 @@
 //! Encoders: from words and texts to vectors, equal to those of the programs that made the files.
 //!
 //! [`FastText`] is for fastText's word models: no word is unknown, because its n-grams have
-//! vectors. [`StaticModel`] is for models of a row per token, as Model2Vec and
+//! vectors. [`prepare_folder`] makes a model folder of one, and [`vector_of_subwords`] has the
+//! vectors of words that are no rows of it. [`StaticModel`] is for models of a row per token, as Model2Vec and
 //! sentence-transformers' StaticEmbedding save them; [`Tokeniser`] makes the tokens.
 #![forbid(unsafe_code)]
 
 mod error;
 mod fasttext;
+mod prepare;
 mod static_model;
+mod subwords;
 mod tokeniser;
 
 pub use error::EncoderError;
 pub use fasttext::{FastText, Subword, Training};
+pub use prepare::prepare_folder;
 pub use static_model::{Encoded, Layout, StaticModel};
+pub use subwords::{MAX_SUBWORD_BYTES, subwords, vector_of_subwords};
 pub use tokeniser::Tokeniser;

@@ -70,14 +70,14 @@ fn the_empty_word_has_one_ngram_if_two_characters_are_enough() {
 fn without_ngrams_or_buckets_unknown_words_are_zero() {
     for (bucket, minn, maxn) in [(0, 0, 0), (5, 0, 0), (0, 3, 6), (5, 4, 3)] {
         let model = File { bucket, minn, maxn, ..File::default() }.model().unwrap();
-        assert!(!model.training().has_subwords());
+        assert!(!model.training().lengths().has_any());
         let mut vector = [1.0; 2];
         assert_eq!(model.vector(b"unknown", &mut vector), 0);
         assert_eq!(vector, [0.0; 2]);
         assert_eq!(model.vector(b"the", &mut vector), 1);
         assert_eq!(vector, [component(2), component(3)]);
     }
-    assert!(File::default().model().unwrap().training().has_subwords());
+    assert!(File::default().model().unwrap().training().lengths().has_any());
 }
 
 #[test]

@@ -24,6 +24,8 @@ pub(crate) struct File {
     /// Rows and components of the rows' matrix; `None`: as many as there should be.
     pub(crate) rows: Option<[i64; 2]>,
     pub(crate) output: Option<[i64; 2]>,
+    /// A component by its place in the rows.
+    pub(crate) component: fn(usize) -> f32,
     pub(crate) behind: Vec<u8>,
 }
 
@@ -43,6 +45,7 @@ impl Default for File {
             is_quantised: 0,
             rows: None,
             output: None,
+            component,
             behind: Vec::new(),
         }
     }
@@ -88,7 +91,7 @@ impl File {
             bytes.extend(components.to_le_bytes());
             if (0..100).contains(&rows) && (0..100).contains(&components) {
                 for at in 0..rows * components {
-                    bytes.extend(component(at as usize).to_le_bytes());
+                    bytes.extend((self.component)(at as usize).to_le_bytes());
                 }
             }
             bytes.push(0);

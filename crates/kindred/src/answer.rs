@@ -8,6 +8,7 @@ use model_store::changes::Snapshot;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::added::SubwordsOf;
 use crate::asking::Times;
 use crate::heads::{
     Cause, Expander, Explanation, Head, ScoresNotFinite, Tokenised, Vocabulary, WantedTerms, cause,
@@ -29,6 +30,9 @@ pub struct Answer<'a> {
     /// The words that were left out, if words may be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<Vec<String>>,
+    /// The words that have the vectors of their subwords, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subwords: Option<Vec<SubwordsOf>>,
     /// With `explain`: score and rank of the question's own words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Vec<Placed<'a>>>,
@@ -69,6 +73,8 @@ pub struct Ranks<'a> {
     pub used: Option<Vec<Cow<'a, str>>>,
     /// The words that were left out, if words may be.
     pub skipped: Option<Vec<String>>,
+    /// The words that have the vectors of their subwords, if there are any.
+    pub subwords: Option<Vec<SubwordsOf>>,
     /// Where the time went.
     pub times: Times,
     /// The position of the rows that were asked about, if they change.
@@ -201,12 +207,13 @@ impl<'a> Answer<'a> {
             row: model.number(hit.row),
             vector: with_vectors.then(|| vector(hit.row).into()),
             attributes: attributes.as_ref().map(|columns| attributes_of(model, hit.row, columns)),
-            terms: explanation.as_ref().map(|why| why.formula.terms(model, hit.row)),
+            terms: explanation.as_ref().map(|why| why.terms(model, hit.row)),
         });
         Self {
             neighbors: neighbors.collect(),
             used: used(model, &notes),
             skipped: notes.skipped,
+            subwords: notes.subwords,
             inputs: explanation.map(|why| placed(model, &why.inputs)),
             times,
             position: model.snapshot().map(Snapshot::position),
@@ -215,12 +222,13 @@ impl<'a> Answer<'a> {
 
     /// The same, for those who do not keep the model.
     pub fn into_owned(self) -> Answer<'static> {
-        let Self { neighbors, used, skipped, inputs, times, position } = self;
+        let Self { neighbors, used, skipped, subwords, inputs, times, position } = self;
         let owned = |word: Cow<'_, str>| Cow::Owned(word.into_owned());
         Answer {
             neighbors: neighbors.into_iter().map(Neighbor::into_owned).collect(),
             used: used.map(|words| words.into_iter().map(owned).collect()),
             skipped,
+            subwords,
             inputs: inputs.map(|words| words.into_iter().map(Placed::into_owned).collect()),
             times,
             position,
@@ -237,12 +245,13 @@ impl<'a> Answer<'a> {
 impl Ranks<'_> {
     /// The same, for those who do not keep the model.
     pub(crate) fn into_owned(self) -> Ranks<'static> {
-        let Self { ranked, used, skipped, times, position } = self;
+        let Self { ranked, used, skipped, subwords, times, position } = self;
         let owned = |word: Cow<'_, str>| Cow::Owned(word.into_owned());
         Ranks {
             ranked: ranked.into_iter().map(Placed::into_owned).collect(),
             used: used.map(|words| words.into_iter().map(owned).collect()),
             skipped,
+            subwords,
             times,
             position,
         }

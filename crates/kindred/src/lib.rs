@@ -24,6 +24,7 @@
 //! [`options`]; [`asking`] and [`search`] put them to the engine.
 #![forbid(unsafe_code)]
 
+mod added;
 mod answer;
 pub mod answering;
 pub mod asking;
@@ -40,12 +41,14 @@ pub mod live;
 pub mod method;
 mod model;
 pub mod options;
+pub mod prepare;
 pub mod question;
 pub mod queue;
 pub mod rows;
 pub mod search;
 mod service;
 
+pub use added::SubwordsOf;
 pub use answer::{Answer, Classified, ImpliedTerm, ImpliedTerms, NamedLabel, Neighbor, Ranks};
 pub use answering::Answering;
 pub use asking::Times;
@@ -59,10 +62,10 @@ pub use heads::text;
 pub use method::Method;
 pub use model::Model;
 pub use model_store::{
-    ModelError, ModelStore, Number, Words, attributes, export, npy, plus_in_url, prepare, synth,
+    ModelError, ModelStore, Number, Words, attributes, export, npy, plus_in_url, synth,
 };
 pub use options::{Options, Unknown, WithAttributes};
-pub use question::{Placed, Side, Target, Term};
+pub use question::{Placed, Side, Target, Term, vector_of_unknown};
 pub use queue::Limits;
 pub use service::{Kindred, STAGED_TOGETHER, Settings, check_terms};
 pub use {::contract, ::engines, ::heads};

@@ -4,12 +4,11 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use contract::{Filter, Query, QueryVector, Row};
+use contract::{Filter, Hit, Query, QueryVector, Row};
 use model_store::{ModelError, ModelStore};
 use rayon::prelude::*;
 
-use crate::options::Unknown;
-use crate::question::{Side, odd_one_out, similarity};
+use crate::question::{Side, odd_one_out, similarity, vector_of_unknown};
 use crate::{Error, demo};
 
 /// A model: a table of word vectors, `[rows, dim]` float32, and the word of each row. Clones share
@@ -110,6 +109,13 @@ impl Model {
         self.is_row(row).then(|| self.0.table().row(Row(row)))
     }
 
+    /// The vector of a word that is no row, `[dim]`, as fastText computes it from the word's n-grams.
+    /// `None` if the model was not prepared from a fastText model, or for words longer than 4,096
+    /// bytes. A word without n-grams has a zero vector.
+    pub fn subword_vector(&self, word: &str) -> Option<Vec<f32>> {
+        vector_of_unknown(&self.0, word).map(|(vector, _)| vector)
+    }
+
     fn is_row(&self, row: u32) -> bool {
         Row(row).index() < self.rows()
     }
@@ -138,7 +144,7 @@ impl Model {
     /// [`Error::UnknownWord`] with suggestions; [`Error::ZeroQuery`] if a word or a sum is a zero
     /// vector; [`Error::InvalidValue`] if a set is empty or has more than 256 words.
     pub fn similarity(&self, a: impl Into<Side>, b: impl Into<Side>) -> Result<f64, Error> {
-        let similarity = similarity(&self.0, [a.into(), b.into()], Unknown::Error);
+        let similarity = similarity(&self.0, [a.into(), b.into()], None);
         similarity.map(|found| found.score).map_err(|error| error.with_suggestions(&self.0))
     }
 
@@ -170,7 +176,7 @@ impl Model {
     /// ```
     /// let model = kindred::Model::demo()?;
     /// let ranked = model.odd_one_out(["breakfast", "lunch", "dinner", "piano"])?;
-    /// assert_eq!(ranked.last().map(|&(word, _)| word), Some("piano"));
+    /// assert_eq!(ranked.last().map(|(word, _)| &**word), Some("piano"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -180,12 +186,12 @@ impl Model {
     pub fn odd_one_out<W: Into<String>>(
         &self,
         words: impl IntoIterator<Item = W>,
-    ) -> Result<Vec<(&str, f64)>, Error> {
+    ) -> Result<Vec<(String, f64)>, Error> {
         let words = words.into_iter().map(Into::into).collect();
-        let odd = odd_one_out(&self.0, words, Unknown::Error)
-            .map_err(|error| error.with_suggestions(&self.0))?;
-        let ranked = odd.ranked.into_iter();
-        Ok(ranked.map(|hit| (self.0.words().word(hit.row), hit.score)).collect())
+        let odd =
+            odd_one_out(&self.0, words, None).map_err(|error| error.with_suggestions(&self.0))?;
+        let named = |hit: &Hit| (odd.word(&self.0, hit.row).to_owned(), hit.score);
+        Ok(odd.ranked.iter().map(named).collect())
     }
 
     /// Reads everything and checks every checksum. `progress` gets the name of each step.

@@ -34,6 +34,9 @@ pub enum Unknown {
     Error,
     /// They are left out, and the answer says which.
     Skip,
+    /// They have the vectors of their subwords, as fastText computes them, and the answer says
+    /// which. The default of models that have such vectors.
+    Subwords,
 }
 
 /// Which attributes of each neighbour an answer has.
@@ -53,6 +56,7 @@ impl FromStr for Unknown {
         match text {
             "error" => Ok(Self::Error),
             "skip" => Ok(Self::Skip),
+            "subwords" => Ok(Self::Subwords),
             _ => Err(must_be("unknown").unwrap_or_default()),
         }
     }
@@ -158,10 +162,10 @@ macro_rules! with_options {
                 help: "Include attributes of each neighbour",
             }
             unknown: $crate::Unknown [nearest analogy rank] {
-                values: Values::Name { of: &["error", "skip"] },
-                must_be: "`error` or `skip`",
+                values: Values::Name { of: &["error", "skip", "subwords"] },
+                must_be: "`error`, `skip` or `subwords`",
                 flag: None,
-                help: "Whether unknown words fail the query (error) or are ignored (skip)",
+                help: "Whether unknown words fail the query (error), are ignored (skip) or have the vectors of their subwords (subwords)",
             }
             fold_case: bool [nearest analogy _] {
                 values: Values::Switch,
@@ -442,7 +446,7 @@ mod tests {
             }
         };
         assert_eq!(of("method"), Method::ALL.map(Method::short_name));
-        assert_eq!(of("unknown"), ["error", "skip"]);
+        assert_eq!(of("unknown"), ["error", "skip", "subwords"]);
         assert!(of("unknown").iter().all(|name| name.parse::<Unknown>().is_ok()));
     }
 

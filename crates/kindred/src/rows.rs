@@ -9,6 +9,7 @@ use model_store::ModelStore;
 use model_store::attributes::{Attributes, Column, Value};
 use model_store::changes::{RowJson, Snapshot, TableAt, TailRow};
 
+use crate::added::{AddedWords, AllRows};
 use crate::filter::{FilterError, TailFilters};
 
 /// Rows with their numbers, words and attributes: of a model alone, or with what was changed since.
@@ -20,6 +21,11 @@ pub trait Rows: fmt::Debug + Send + Sync {
 
     /// The position, if the table changes.
     fn at(&self) -> Option<&AtPosition>;
+
+    /// Words that a question adds to the rows.
+    fn added(&self) -> Option<&AddedWords> {
+        None
+    }
 
     /// The rows at the position.
     fn snapshot(&self) -> Option<&Snapshot> {
@@ -52,8 +58,8 @@ pub trait Rows: fmt::Debug + Send + Sync {
     }
 
     /// The numbers.
-    fn table(&self) -> TableAt<'_> {
-        TableAt::new(self.base().table(), self.snapshot())
+    fn table(&self) -> AllRows<'_> {
+        AllRows::new(TableAt::new(self.base().table(), self.snapshot()), self.added())
     }
 
     /// The number of a row, dead or alive, which answers tell: it is kept when changes are folded into
@@ -89,6 +95,9 @@ pub trait Rows: fmt::Debug + Send + Sync {
     /// # Panics
     /// If there is no such row.
     fn word(&self, row: Row) -> &str {
+        if let Some(word) = self.added().and_then(|added| added.word(row)) {
+            return word;
+        }
         match self.tail_row(row) {
             Some(tail) => tail.key,
             None => self.base().words().word(row),

@@ -37,6 +37,18 @@ impl Mapped {
         Ok(Self(Arc::new(map)))
     }
 
+    /// Maps a file without a name, which nobody else can change or cut. The path names it in errors.
+    ///
+    /// # Errors
+    /// If it can't be mapped.
+    #[allow(unsafe_code)]
+    pub fn of_unnamed(file: File, path: &Path) -> Result<Self, ModelError> {
+        // SAFETY: as above. The file has no name, so that no other process can open it, and its
+        // only handle ends here.
+        let map = unsafe { Mmap::map(&file) }.map_err(ModelError::io("map", path))?;
+        Ok(Self(Arc::new(map)))
+    }
+
     /// Copies bytes into anonymous memory, aligned like a mapped file.
     pub(crate) fn copy_of(bytes: &[u8]) -> std::io::Result<Self> {
         let mut map = MappedMut::zeroed(bytes.len())?;

@@ -219,7 +219,7 @@ fn all_are(folder: &Path, are: impl Fn(&DirEntry) -> bool) -> bool {
 }
 
 /// Writes a new file, synced to disk.
-fn write_new(path: &Path, bytes: &[u8]) -> Result<(), ModelError> {
+pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), ModelError> {
     File::create_new(path)
         .and_then(|mut file| {
             file.write_all(bytes)?;

@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use contract::Row;
 use contract::classifier::{Classifier, Convolution, Layer};
-use model_store::ModelStore;
 use model_store::head::{
     Cut, Description, ExpanderDescription, ExpanderWeights, HEAD_FILE, HEAD_VERSION, HeadKind,
     MadeFor, Parts, Probabilities, TermsFrom, Tokeniser, Tokens, WEIGHTS_FILE, write_expander,
 };
-use model_store::prepare::{AttributesFile, PrepareOptions, prepare_in_memory};
+use model_store::prepare::{
+    AttributesFile, MadeRows, PrepareOptions, prepare_in_memory, prepare_made,
+};
+use model_store::{ModelStore, NewNgrams, NgramLengths};
 use safetensors::SafeTensors;
 use serde_json::Value;
 
@@ -180,13 +182,50 @@ fn a_headers_metadata_are_what_the_format_lists() {
     fs::write(&path, "a\n1\n").unwrap();
     let attributes = Some(AttributesFile { path, ..AttributesFile::default() });
     let (cosine, dot) = (keys(PrepareOptions::default()), keys(with_biases(biases.clone())));
-    let all = keys(PrepareOptions { attributes, ..with_biases(biases) });
+    let (source, out) = (scratch.path().join("source"), scratch.path().join("model"));
+    fs::write(&source, "").unwrap();
+    let options = PrepareOptions { attributes, ..with_biases(biases) };
+    let go_on = &mut |_| std::ops::ControlFlow::Continue(());
+    prepare_made(&source, &OneRow, &out, &options, go_on).unwrap();
+    let file = fs::read(out.join("vectors.safetensors")).unwrap();
+    let (_, header) = SafeTensors::read_metadata(&file).unwrap();
+    let all: BTreeSet<String> = header.metadata().as_ref().unwrap().keys().cloned().collect();
     assert_eq!(all, documented);
     let only = |of: &BTreeSet<String>, beside: &BTreeSet<String>| -> Vec<String> {
         of.difference(beside).cloned().collect()
     };
     assert_eq!(only(&dot, &cosine), ["checksum_biases", "metric"]);
-    assert_eq!(only(&all, &dot), ["checksum_attributes"]);
+    assert_eq!(only(&all, &dot), ["checksum_attributes", "checksum_encoder"]);
+}
+
+/// A row and an n-gram.
+struct OneRow;
+
+impl MadeRows for OneRow {
+    fn format(&self) -> String {
+        "one row".to_owned()
+    }
+
+    fn rows(&self) -> u32 {
+        1
+    }
+
+    fn dim(&self) -> usize {
+        2
+    }
+
+    fn word(&self, _: u32) -> (&[u8], u64) {
+        (b"a", 0)
+    }
+
+    fn vector(&self, _: u32, vector: &mut [f32]) {
+        vector.copy_from_slice(&[1.0, 2.0]);
+    }
+
+    fn ngrams(&self) -> Option<NewNgrams<'_>> {
+        let lengths = NgramLengths { minn: 1, maxn: 1, buckets: 1 };
+        Some(NewNgrams { lengths, vectors: &[0; 8] })
+    }
 }
 
 #[test]

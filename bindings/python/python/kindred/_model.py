@@ -80,10 +80,18 @@ class Model(Questions):
     def vector(self, word: str | int) -> npt.NDArray[np.float32]:
         """The vector of a word or a row, float32 ``[dim]``: a read-only view.
 
+        Of a model prepared from a fastText ``.bin`` file, a word that is no row has the vector of its subwords.
+
         >>> import kindred
         >>> kindred.demo().vector("frog").shape
         (100,)
         """
+        if isinstance(word, str) and word not in self:
+            of_subwords = self._model.subword_vector(word)
+            if of_subwords is None:
+                raise self._unknown([word])
+            of_subwords.flags.writeable = False
+            return of_subwords
         row = self.row(word) if isinstance(word, str) else range(len(self))[word]
         vector: npt.NDArray[np.float32] = self.vectors[row]
         return vector

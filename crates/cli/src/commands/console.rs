@@ -11,7 +11,7 @@ use crate::arguments::{
 use crate::console::{self, Form, Session};
 use kindred::method::Method;
 use kindred::question::MIN_COMPARED_WORDS;
-use kindred::{Options, Side, Target, Unknown};
+use kindred::{Options, Side, Target};
 use server::config::{Config, ConfigError};
 use server::logging;
 
@@ -84,7 +84,7 @@ pub(super) fn similarity(arguments: &SimilarityArguments) -> Result<(), CommandE
     };
     start_log()?;
     let session = Session::without_search(&comparison.source)?;
-    let unknown = comparison.unknown.unwrap_or(Unknown::Error);
+    let unknown = comparison.unknown;
     console::similarity(&session, comparison.json, sides, unknown)
 }
 
@@ -100,7 +100,7 @@ pub(super) fn odd_one_out(arguments: &OddOneOutArguments) -> Result<(), CommandE
     }
     start_log()?;
     let session = Session::without_search(&comparison.source)?;
-    let unknown = comparison.unknown.unwrap_or(Unknown::Error);
+    let unknown = comparison.unknown;
     console::odd_one_out(&session, comparison.json, words, unknown)
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use kindred::heads::Explanation;
-use kindred::{Answer, Error, ImpliedTerm, Neighbor, Placed, UnknownWord};
+use kindred::{Answer, Error, ImpliedTerm, Placed, SubwordsOf, UnknownWord};
 use serde::{Deserialize, Serialize};
 
 use crate::error::CommandError;
@@ -38,6 +38,9 @@ pub(super) struct PairScore {
     /// The words that were left out, if words may be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) skipped: Option<Vec<String>>,
+    /// The words that have the vectors of their subwords, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) subwords: Option<Vec<SubwordsOf>>,
 }
 
 /// An answer to `/odd-one-out`.
@@ -47,9 +50,22 @@ pub(super) struct OddAnswer<'a> {
     pub(super) version: Cow<'a, str>,
     pub(super) odd_one_out: Cow<'a, str>,
     /// The words by their cosine to the sum of all, highest first.
-    pub(super) ranked: Vec<Neighbor<'a>>,
+    pub(super) ranked: Vec<RankedWord<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) skipped: Option<Vec<String>>,
+    /// The words that have the vectors of their subwords, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) subwords: Option<Vec<SubwordsOf>>,
+}
+
+/// A word that was compared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct RankedWord<'a> {
+    pub(super) word: Cow<'a, str>,
+    pub(super) score: f64,
+    /// Of a word of the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) row: Option<u32>,
 }
 
 /// An answer to `/rank`.
@@ -65,6 +81,9 @@ pub(super) struct RankAnswer<'a> {
     pub(super) used: Option<Vec<Cow<'a, str>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) skipped: Option<Vec<String>>,
+    /// The words that have the vectors of their subwords, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) subwords: Option<Vec<SubwordsOf>>,
 }
 
 /// An answer to `/classify` or `/expand`.

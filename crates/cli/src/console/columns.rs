@@ -33,6 +33,7 @@ impl Form {
             note(line, NO_NEIGHBORS);
         }
         answer.inputs.iter().flatten().for_each(|placed| note(line, &placed_in_words(placed)));
+        self.of_subwords(out, line, answer.subwords.as_deref())?;
         self.left_out(out, line, answer.skipped.as_deref())
     }
 

@@ -57,6 +57,7 @@ mod tests {
             neighbors: neighbors.collect(),
             used: None,
             skipped: None,
+            subwords: None,
             inputs: None,
             times: kindred::Times::default(),
             position: None,

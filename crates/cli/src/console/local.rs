@@ -7,15 +7,16 @@ use kindred::ReferenceEngine;
 use kindred::heads::{AnyHead, HeadKind, REASONS, WantedTerms};
 use kindred::live::Live;
 use kindred::options::DEFAULT_K;
-use kindred::question::{odd_one_out, similarity};
+use kindred::question::{Notes, Similarity, odd_one_out, similarity};
 use kindred::rows::{AtPosition, Rows};
 use kindred::{
-    Classified, Error, ImpliedTerms, Kindred, Limits, ModelDescription, ModelStore, Neighbor,
-    Options, Ranks, Settings, Side, Target, Unknown,
+    Classified, Error, ImpliedTerms, Kindred, Limits, ModelDescription, ModelStore, Options, Ranks,
+    Settings, Side, Target, Unknown,
 };
 
 use super::answer::{
-    Found, Label, ModelAnswer, OddAnswer, PairScore, RankAnswer, SimilarityAnswer, TextAnswer,
+    Found, Label, ModelAnswer, OddAnswer, PairScore, RankAnswer, RankedWord, SimilarityAnswer,
+    TextAnswer,
 };
 use super::service::{ListedHead, MAX_OFFERED, Outcome, Reply, Service, Times, no_command};
 use crate::arguments::AnswerSource;
@@ -155,35 +156,37 @@ impl Service for Local {
     fn similarity(
         &self,
         sides: [Side; 2],
-        unknown: Unknown,
+        unknown: Option<Unknown>,
     ) -> Outcome<Reply<SimilarityAnswer<'_>>> {
         let (model, at) = (self.kindred.model().store(), self.kindred.at());
         let rows = rows(model, at.as_ref());
         let found = similarity(rows, sides, unknown);
         let found = found.map_err(|error| error.with_suggestions(rows))?;
-        let results = vec![PairScore { score: found.score, skipped: found.skipped }];
+        let Similarity { score, skipped, subwords } = found;
+        let results = vec![PairScore { score, skipped, subwords }];
         let (model, version) = (model.name().into(), model.version().into());
         Ok(Reply { answer: SimilarityAnswer { model, version, results }, times: None })
     }
 
-    fn odd_one_out(&self, words: Vec<String>, unknown: Unknown) -> Outcome<Reply<OddAnswer<'_>>> {
+    fn odd_one_out(
+        &self,
+        words: Vec<String>,
+        unknown: Option<Unknown>,
+    ) -> Outcome<Reply<OddAnswer<'_>>> {
         let (model, at) = (self.kindred.model().store(), self.kindred.at());
         let rows = rows(model, at.as_ref());
         let found = odd_one_out(rows, words, unknown);
         let found = found.map_err(|error| error.with_suggestions(rows))?;
-        let ranked = found.ranked.iter().map(|hit| Neighbor {
-            word: rows.word(hit.row).to_owned().into(),
+        let ranked = found.ranked.iter().map(|hit| RankedWord {
+            word: found.word(rows, hit.row).to_owned().into(),
             score: hit.score,
-            row: rows.number(hit.row),
-            vector: None,
-            attributes: None,
-            terms: None,
+            row: (!found.is_added(hit.row)).then(|| rows.number(hit.row)),
         });
-        let ranked: Vec<Neighbor<'_>> = ranked.collect();
+        let ranked: Vec<RankedWord<'_>> = ranked.collect();
         let odd_one_out = ranked.last().ok_or(Error::Internal)?.word.clone();
-        let (skipped, version) = (found.notes.skipped, model.version().into());
-        let model = model.name().into();
-        let answer = OddAnswer { model, version, odd_one_out, ranked, skipped };
+        let Notes { skipped, subwords, .. } = found.notes;
+        let (model, version) = (model.name().into(), model.version().into());
+        let answer = OddAnswer { model, version, odd_one_out, ranked, skipped, subwords };
         Ok(Reply { answer, times: None })
     }
 
@@ -197,8 +200,8 @@ impl Service for Local {
         let found = self.kindred.rank(words, target.clone(), options.clone()).wait()?;
         let (model, times) = (self.kindred.model(), times(found.times, asked));
         let (model, version) = (model.name().into(), model.version().into());
-        let Ranks { ranked, used, skipped, position, .. } = found;
-        let answer = RankAnswer { model, version, position, ranked, used, skipped };
+        let Ranks { ranked, used, skipped, subwords, position, .. } = found;
+        let answer = RankAnswer { model, version, position, ranked, used, skipped, subwords };
         Ok(Reply { answer, times })
     }
 

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use indicatif::HumanCount;
 use kindred::question::Part;
-use kindred::{Answer, ModelDescription, Placed, Term};
+use kindred::{Answer, ModelDescription, Placed, SubwordsOf, Term};
 use serde::Serialize;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
@@ -127,7 +127,30 @@ impl Form {
         for placed in answer.inputs.iter().flatten() {
             writeln!(out, "   {}", placed_in_words(placed))?;
         }
+        self.of_subwords(out, None, answer.subwords.as_deref())?;
         self.left_out(out, None, answer.skipped.as_deref())
+    }
+
+    /// Names words that have the vectors of their subwords.
+    pub(super) fn of_subwords(
+        self,
+        out: &mut dyn Write,
+        line: Option<u64>,
+        subwords: Option<&[SubwordsOf]>,
+    ) -> io::Result<()> {
+        for SubwordsOf { word, ngrams } in subwords.unwrap_or_default() {
+            let parts = match ngrams {
+                Some(ngrams) => format!(": {}", ngrams.join(" ")),
+                None => String::new(),
+            };
+            let told = format!("`{word}` is unknown; it has the vector of its subwords{parts}");
+            if self.terminal {
+                writeln!(out, "   {}", escaped(&told))?;
+            } else {
+                note(line, &told);
+            }
+        }
+        Ok(())
     }
 
     /// Names words that were left out.

@@ -25,6 +25,7 @@ impl Form {
             } else {
                 writeln!(out, "{}", tab_separated([&**left, &**right, &*score.to_string()]))?;
             }
+            self.of_subwords(out, None, pair.subwords.as_deref())?;
             self.left_out(out, None, pair.skipped.as_deref())?;
         }
         Ok(())
@@ -37,13 +38,15 @@ impl Form {
             if self.terminal {
                 writeln!(out, "{start}  {}", self.coloured(CYAN, &bar(one.score)))?;
             } else {
-                let (score, row) = (one.score.to_string(), one.row.to_string());
+                let row = one.row.map_or_else(String::new, |row| row.to_string());
+                let score = one.score.to_string();
                 writeln!(out, "{}", tab_separated([&*one.word, &*score, &*row]))?;
             }
         }
         if self.terminal {
             writeln!(out, "   the odd one is {}", escaped(&answer.odd_one_out))?;
         }
+        self.of_subwords(out, None, answer.subwords.as_deref())?;
         self.left_out(out, None, answer.skipped.as_deref())
     }
 
@@ -69,6 +72,7 @@ impl Form {
             let score = score.map_or_else(String::new, |score| score.to_string());
             writeln!(out, "{}", tab_separated([&**word, &*rank, &*score, &*row.to_string()]))?;
         }
+        self.of_subwords(out, None, answer.subwords.as_deref())?;
         self.left_out(out, None, answer.skipped.as_deref())
     }
 }

@@ -325,6 +325,14 @@ enum ComparedPair {
     Failed { error: Problem },
 }
 
+/// A body that says what becomes of unknown words, if anybody did.
+fn with_unknown(mut body: Value, unknown: Option<Unknown>) -> Value {
+    if let Some(unknown) = unknown {
+        body["unknown"] = json!(unknown);
+    }
+    body
+}
+
 impl Service for Remote {
     fn ask(&self, target: &Target, options: &Options) -> Outcome<Reply<ModelAnswer<'_>>> {
         let (path, body) = request(target, options);
@@ -334,13 +342,13 @@ impl Service for Remote {
     fn similarity(
         &self,
         sides: [Side; 2],
-        unknown: Unknown,
+        unknown: Option<Unknown>,
     ) -> Outcome<Reply<SimilarityAnswer<'_>>> {
         let sides = sides.map(|side| match side {
             Side::Word(word) => json!(word),
             Side::Set(words) => json!(words),
         });
-        let body = json!({"pairs": [sides], "unknown": unknown});
+        let body = with_unknown(json!({"pairs": [sides]}), unknown);
         let Reply { answer: Compared { model, version, results }, times } =
             self.exchange("/similarity", Some(&body), None)?;
         let results = results.into_iter().map(|pair| match pair {
@@ -352,8 +360,12 @@ impl Service for Remote {
         Ok(Reply { answer: SimilarityAnswer { model, version, results }, times })
     }
 
-    fn odd_one_out(&self, words: Vec<String>, unknown: Unknown) -> Outcome<Reply<OddAnswer<'_>>> {
-        let body = json!({"words": words, "unknown": unknown});
+    fn odd_one_out(
+        &self,
+        words: Vec<String>,
+        unknown: Option<Unknown>,
+    ) -> Outcome<Reply<OddAnswer<'_>>> {
+        let body = with_unknown(json!({"words": words}), unknown);
         self.exchange("/odd-one-out", Some(&body), None)
     }
 

@@ -60,11 +60,15 @@ pub(super) trait Service {
     fn similarity(
         &self,
         sides: [Side; 2],
-        unknown: Unknown,
+        unknown: Option<Unknown>,
     ) -> Outcome<Reply<SimilarityAnswer<'_>>>;
 
     /// The odd one of some words.
-    fn odd_one_out(&self, words: Vec<String>, unknown: Unknown) -> Outcome<Reply<OddAnswer<'_>>>;
+    fn odd_one_out(
+        &self,
+        words: Vec<String>,
+        unknown: Option<Unknown>,
+    ) -> Outcome<Reply<OddAnswer<'_>>>;
 
     /// The ranks of some words among the neighbours of a target.
     fn rank(

@@ -30,7 +30,7 @@ pub(crate) fn similarity(
     session: &Session,
     is_json: bool,
     sides: [Side; 2],
-    unknown: Unknown,
+    unknown: Option<Unknown>,
 ) -> Result<(), CommandError> {
     let names = sides.clone().map(|side| match side {
         Side::Word(word) => word,
@@ -47,7 +47,7 @@ pub(crate) fn odd_one_out(
     session: &Session,
     is_json: bool,
     words: &[String],
-    unknown: Unknown,
+    unknown: Option<Unknown>,
 ) -> Result<(), CommandError> {
     let reply = session.service.odd_one_out(words.to_vec(), unknown)?;
     let (form, answer) = (Form::new(is_json), &reply.answer);

@@ -257,9 +257,12 @@ fn needs_cosines(table: &dyn TableRows, formula: &'static str) -> Result<(), Sco
 }
 
 fn vector_of_row(table: &dyn TableRows, row: Row) -> Result<ScoringVector, ScoringError> {
-    ScoringVector::new(table, QueryVector::Row(row)).map_err(|error| match error {
-        QueryError::NoSuchRow { row, rows } => ScoringError::NoSuchRow { row, rows },
-        _ => ScoringError::ZeroRow { row },
+    let components = table.beyond_engines(row).map(|components| components.to_vec().into());
+    ScoringVector::new(table, components.unwrap_or(QueryVector::Row(row))).map_err(|error| {
+        match error {
+            QueryError::NoSuchRow { row, rows } => ScoringError::NoSuchRow { row, rows },
+            _ => ScoringError::ZeroRow { row },
+        }
     })
 }
 

@@ -86,6 +86,11 @@ impl Dictionary {
         self.starts.len() as u32
     }
 
+    /// Where the word of a row begins in the file.
+    pub(super) fn byte(&self, row: u32) -> u64 {
+        self.starts[row as usize]
+    }
+
     /// The word of a row.
     pub(super) fn word<'a>(&self, file: &'a Mapped, row: u32) -> &'a [u8] {
         word_at(file, self.starts[row as usize])

@@ -1,10 +1,12 @@
 //! The fields before the dictionary of a fastText file: how it was trained.
 
+use model_store::NgramLengths;
+
 use super::cursor::Cursor;
 use crate::EncoderError;
 
 /// The first four bytes of each file, as a number.
-const MAGIC: i32 = 793_712_314;
+pub(super) const MAGIC: i32 = 793_712_314;
 
 /// The versions that are read. They do not differ in the layout of word models.
 const VERSIONS: [i32; 2] = [11, 12];
@@ -71,8 +73,8 @@ impl Training {
         Ok(Self { version, dim: dim as usize, minn, maxn, bucket })
     }
 
-    /// Whether words have n-grams, and so words that the model lacks may have vectors.
-    pub fn has_subwords(&self) -> bool {
-        self.bucket > 0 && self.maxn > 0 && self.minn <= self.maxn
+    /// How words are cut into n-grams.
+    pub fn lengths(&self) -> NgramLengths {
+        NgramLengths { minn: self.minn, maxn: self.maxn, buckets: self.bucket }
     }
 }

@@ -10,7 +10,7 @@ mod ngrams;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use model_store::Mapped;
+use model_store::{Mapped, NgramLengths};
 
 use self::cursor::Cursor;
 use self::dictionary::Dictionary;
@@ -18,7 +18,7 @@ pub use self::header::Training;
 use crate::EncoderError;
 
 /// The end of a line, as fastText names it. It has no n-grams.
-const END_OF_LINE: &[u8] = b"</s>";
+pub(crate) const END_OF_LINE: &[u8] = b"</s>";
 
 /// A word model of fastText. Its rows stay in the mapped file.
 pub struct FastText {
@@ -40,6 +40,9 @@ pub struct Subword {
 }
 
 impl FastText {
+    /// The first bytes of each file.
+    pub const MAGIC: [u8; 4] = header::MAGIC.to_le_bytes();
+
     /// Maps a file, which must not change as long as the model is used, and reads its dictionary.
     ///
     /// # Errors
@@ -122,7 +125,9 @@ impl FastText {
     /// it is known, then its n-grams. A part that occurs twice is there twice.
     pub fn subwords(&self, word: &[u8]) -> Vec<Subword> {
         let mut found = Vec::new();
-        self.for_each_row(word, |text, row| found.push(Subword { text: text.to_owned(), row }));
+        self.for_each_row(self.find(word), word, |text, row| {
+            found.push(Subword { text: text.to_owned(), row });
+        });
         found
     }
 
@@ -133,10 +138,19 @@ impl FastText {
     /// # Panics
     /// If `vector` does not have [`FastText::dim`] components.
     pub fn vector(&self, word: &[u8], vector: &mut [f32]) -> usize {
+        self.mean_of_rows(self.find(word), word, vector)
+    }
+
+    /// The same of the word of a row.
+    pub(crate) fn vector_of_row(&self, row: u32, vector: &mut [f32]) -> usize {
+        self.mean_of_rows(Some(row), self.word(row), vector)
+    }
+
+    fn mean_of_rows(&self, own: Option<u32>, word: &[u8], vector: &mut [f32]) -> usize {
         assert_eq!(vector.len(), self.dim(), "components of a vector");
         vector.fill(0.0);
         let mut rows = 0;
-        self.for_each_row(word, |_, row| {
+        self.for_each_row(own, word, |_, row| {
             self.add(row, vector);
             rows += 1;
         });
@@ -149,22 +163,28 @@ impl FastText {
     }
 
     /// Calls for each part of a word and its row, in the order of fastText's sum.
-    fn for_each_row(&self, word: &[u8], mut each: impl FnMut(&[u8], u32)) {
-        if let Some(row) = self.find(word) {
+    fn for_each_row(&self, own: Option<u32>, word: &[u8], mut each: impl FnMut(&[u8], u32)) {
+        if let Some(row) = own {
             each(word, row);
         }
-        let Training { minn, maxn, bucket, .. } = self.training;
-        if word == END_OF_LINE || !self.training.has_subwords() {
+        let lengths = self.training.lengths();
+        if word == END_OF_LINE || !lengths.has_any() {
             return;
         }
-        let mut bracketed = Vec::with_capacity(word.len() + 2);
-        bracketed.push(ngrams::BEGINS);
-        bracketed.extend_from_slice(word);
-        bracketed.push(ngrams::ENDS);
         let words = self.words();
-        ngrams::for_each(&bracketed, minn, maxn, |range, hash| {
-            each(&bracketed[range], words + hash % bucket);
-        });
+        for_each_bucket(word, &lengths, |text, bucket| each(text, words + bucket));
+    }
+
+    /// The byte of the file where the word of a row is.
+    pub(crate) fn byte(&self, row: u32) -> u64 {
+        self.dictionary.byte(row)
+    }
+
+    /// The rows that n-grams share, little-endian float32 `[buckets, dim]`.
+    pub(crate) fn bucket_rows(&self) -> &[u8] {
+        let row = self.dim() * size_of::<f32>();
+        let start = self.rows_at + self.words() as usize * row;
+        &self.file[start..start + self.training.bucket as usize * row]
     }
 
     fn add(&self, row: u32, sum: &mut [f32]) {
@@ -183,6 +203,23 @@ impl fmt::Debug for FastText {
         shown.field("path", &self.path).field("training", &self.training);
         shown.field("words", &self.words()).finish_non_exhaustive()
     }
+}
+
+/// Calls for each n-gram of a word and its row among those that n-grams share, in the order of
+/// fastText's sum.
+pub(crate) fn for_each_bucket(
+    word: &[u8],
+    lengths: &NgramLengths,
+    mut each: impl FnMut(&[u8], u32),
+) {
+    let mut bracketed = Vec::with_capacity(word.len() + 2);
+    bracketed.push(ngrams::BEGINS);
+    bracketed.extend_from_slice(word);
+    bracketed.push(ngrams::ENDS);
+    let &NgramLengths { minn, maxn, buckets } = lengths;
+    ngrams::for_each(&bracketed, minn, maxn, |range, hash| {
+        each(&bracketed[range], hash % buckets);
+    });
 }
 
 /// Reads the sizes of a matrix, skips its numbers, and returns where these begin.

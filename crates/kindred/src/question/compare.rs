@@ -6,8 +6,10 @@ use std::borrow::Cow;
 use contract::{Hit, Metric, Row, TableRows, score};
 
 use super::formula::sum;
-use super::look_up::{each_once, look_up, row_of, unknown_words};
+use super::look_up::{each_once, look_up, row_or_added, rule, unknown_words};
 use super::prepare::{Notes, each_row_once};
+use super::with_added::{WithAdded, extended};
+use crate::added::{AddedWords, SubwordsOf};
 use crate::error::{Error, zero_row};
 use crate::options::Unknown;
 use crate::rows::Rows;
@@ -47,9 +49,12 @@ pub struct Similarity {
     pub score: f64,
     /// The words that were left out, if words may be.
     pub skipped: Option<Vec<String>>,
+    /// The words that have the vectors of their subwords, if there are any.
+    pub subwords: Option<Vec<SubwordsOf>>,
 }
 
-/// How similar two words or sets of words are.
+/// How similar two words or sets of words are. Without `unknown`, words that the model does not have
+/// are an error, or have the vectors of their subwords if the model has these.
 ///
 /// # Errors
 /// [`Error::UnknownWord`] for words that the model does not have; with [`Unknown::Skip`] only if a
@@ -58,8 +63,9 @@ pub struct Similarity {
 pub fn similarity(
     model: &dyn Rows,
     sides: [Side; 2],
-    unknown: Unknown,
+    unknown: Option<Unknown>,
 ) -> Result<Similarity, Error> {
+    let unknown = rule(model, unknown, Unknown::Error)?;
     let has_words = |side: &Side| match side {
         Side::Word(_) => true,
         Side::Set(words) => (1..=MAX_SET_WORDS).contains(&words.len()),
@@ -67,22 +73,24 @@ pub fn similarity(
     if !sides.iter().all(has_words) {
         return Err(Error::invalid("sides", "two words or lists of 1 to 256 words"));
     }
-    let mut missing = Vec::new();
+    let (mut missing, mut added) = (Vec::new(), AddedWords::default());
     let sides = sides.map(|side| {
         let (words, is_set) = match side {
             Side::Word(word) => (vec![word], false),
             Side::Set(words) => (words, true),
         };
-        let found = words.into_iter().map(|word| row_of(model, word));
+        let found = words.into_iter();
+        let found = found.map(|word| row_or_added(model, word, unknown, &mut added));
         let known: Vec<Row> =
             found.filter_map(|row| row.map_err(|word| missing.push(word)).ok()).collect();
         (known, is_set)
     });
     // A side without known words can't be compared.
     let nothing_left = sides.iter().any(|(rows, _)| rows.is_empty());
-    if nothing_left || (unknown == Unknown::Error && !missing.is_empty()) {
+    if nothing_left || (unknown != Unknown::Skip && !missing.is_empty()) {
         return Err(unknown_words(missing));
     }
+    let model = &WithAdded { rows: model, added: &added };
     // The vector of a word, or the sum of a set, and its norm.
     let table = model.table();
     let vector = |(rows, is_set): (Vec<Row>, bool)| match rows[..] {
@@ -103,7 +111,7 @@ pub fn similarity(
         Metric::Dot => score::dot(&a, &b),
     };
     let skipped = (unknown == Unknown::Skip).then(|| each_once(missing));
-    Ok(Similarity { score, skipped })
+    Ok(Similarity { score, skipped, subwords: added.told(extended(model), false) })
 }
 
 /// Which of some words is least like all of them together.
@@ -112,11 +120,25 @@ pub struct OddOneOut {
     /// The words by their cosine to the mean of all unit vectors, highest first: the odd one is the
     /// last. Not empty.
     pub ranked: Vec<Hit>,
-    /// What was left out.
+    /// What was left out, and which words have the vectors of their subwords.
     pub notes: Notes,
+    /// The latter.
+    added: AddedWords,
 }
 
-/// Finds the word that is least like all of them together.
+impl OddOneOut {
+    /// The word of a row of `ranked`.
+    pub fn word<'a>(&'a self, model: &'a dyn Rows, row: Row) -> &'a str {
+        self.added.word(row).unwrap_or_else(|| model.word(row))
+    }
+
+    /// Whether the word of a row of `ranked` is no row of the model.
+    pub fn is_added(&self, row: Row) -> bool {
+        self.added.has(row)
+    }
+}
+
+/// Finds the word that is least like all of them together. `unknown` is as for [`similarity`].
 ///
 /// # Errors
 /// [`Error::InvalidValue`] unless there are 3 to 256 words; [`Error::UnknownWord`] for words that
@@ -126,8 +148,9 @@ pub struct OddOneOut {
 pub fn odd_one_out(
     model: &dyn Rows,
     words: Vec<String>,
-    unknown: Unknown,
+    unknown: Option<Unknown>,
 ) -> Result<OddOneOut, Error> {
+    let unknown = rule(model, unknown, Unknown::Error)?;
     if model.metric() == Metric::Dot {
         let reason = "the odd one is found by cosine similarities, but this model's metric is `dot`; prepare the vectors with \
                       `--metric cosine`";
@@ -136,14 +159,16 @@ pub fn odd_one_out(
     if !(MIN_COMPARED_WORDS..=MAX_COMPARED_WORDS).contains(&words.len()) {
         return Err(Error::invalid("words", "a list of 3 to 256 words"));
     }
-    let found = words.into_iter().map(|word| row_of(model, word));
+    let mut added = AddedWords::default();
+    let found = words.into_iter().map(|word| row_or_added(model, word, unknown, &mut added));
     let (rows, skipped) = look_up(found, unknown)?;
     if rows.len() < MIN_COMPARED_WORDS {
         return Err(unknown_words(skipped));
     }
+    let with = &WithAdded { rows: model, added: &added };
     // The mean has the direction of the sum.
-    let mean = sum(model, &rows)?;
-    let (table, norm) = (model.table(), score::norm(&mean));
+    let mean = sum(with, &rows)?;
+    let (table, norm) = (with.table(), score::norm(&mean));
     let scored = each_row_once(&rows).into_iter().filter_map(|row| {
         let score = table.score(&mean, norm, row)?;
         Some(Hit { row, score })
@@ -151,5 +176,6 @@ pub fn odd_one_out(
     let mut ranked: Vec<Hit> = scored.collect();
     ranked.sort_unstable();
     let skipped = (unknown == Unknown::Skip).then_some(skipped);
-    Ok(OddOneOut { ranked, notes: Notes { used: None, skipped } })
+    let notes = Notes { used: None, skipped, subwords: added.told(extended(model), false) };
+    Ok(OddOneOut { ranked, notes, added })
 }

@@ -8,6 +8,8 @@ use contract::{Metric, RankedRow, Row, TableRows};
 use serde::{Deserialize, Serialize};
 
 use super::formula::Formula;
+use super::with_added::WithAdded;
+use crate::added::AddedWords;
 use crate::rows::Rows;
 
 /// What explains an answer.
@@ -15,6 +17,8 @@ use crate::rows::Rows;
 pub struct Explanation {
     /// How rows are scored.
     pub formula: Formula,
+    /// Words of the formula that are no rows of the model.
+    pub(crate) added: AddedWords,
     /// The words of the query, with the score and rank that each would have.
     pub inputs: Vec<RankedRow>,
 }
@@ -97,16 +101,28 @@ impl Placed<'_> {
     }
 }
 
+impl Explanation {
+    /// The terms of a neighbour's score.
+    pub fn terms<'a>(&self, model: &'a dyn Rows, neighbor: Row) -> Vec<Term<'a>> {
+        self.formula.terms(model, &self.added, neighbor)
+    }
+}
+
 impl Formula {
     /// The terms of a neighbour's score. The score of a sum comes from its vector, which is rounded
     /// to float32. The terms' contributions are not rounded, so their sum differs from the score by
     /// that rounding.
-    pub fn terms<'a>(&self, model: &'a dyn Rows, neighbor: Row) -> Vec<Term<'a>> {
-        let table = model.table();
+    fn terms<'a>(&self, model: &'a dyn Rows, added: &AddedWords, neighbor: Row) -> Vec<Term<'a>> {
+        let with = WithAdded { rows: model, added };
+        let table = with.table();
+        let word = |row: Row| match added.word(row) {
+            Some(word) => Cow::Owned(word.to_owned()),
+            None => Cow::Borrowed(model.word(row)),
+        };
         let similarity =
             |a: Row, b: Row| table.similarity(a, b).expect("zero rows were refused before");
         let term = |row: Row, weight: f64, part: Part| Term {
-            word: model.word(row).into(),
+            word: word(row),
             weight,
             similarity: match table.metric() {
                 Metric::Cosine => WordSimilarity::Cosine(similarity(row, neighbor)),

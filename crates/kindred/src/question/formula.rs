@@ -1,8 +1,9 @@
 //! How a query scores rows: by one vector, or by a method that takes several.
 
 use contract::analogy::analogy_sum;
-use contract::{QueryVector, Row, Scoring, WeightedWord};
+use contract::{Metric, QueryVector, Row, Scoring, TableRows as _, WeightedWord};
 
+use crate::error::zero_row;
 use crate::rows::Rows;
 use crate::{Error, Method};
 
@@ -41,10 +42,20 @@ pub enum Formula {
 }
 
 impl Formula {
-    /// The score of a row of the table.
-    pub(super) fn of_row(row: Row) -> Self {
-        let words = vec![WeightedWord { row, weight: 1.0 }];
-        Self::Vector { vector: QueryVector::Row(row), words, norm: 1.0 }
+    /// The score of a row of the table, or of a word that the question adds.
+    ///
+    /// # Errors
+    /// If an added word has no direction.
+    pub(super) fn of_row(model: &dyn Rows, row: Row) -> Result<Self, Error> {
+        let (table, words) = (model.table(), vec![WeightedWord { row, weight: 1.0 }]);
+        let vector = match table.beyond_engines(row) {
+            None => QueryVector::Row(row),
+            Some(_) if table.metric() == Metric::Cosine && table.norm(row) == 0.0 => {
+                return Err(zero_row(model, row));
+            }
+            Some(components) => components.to_vec().into(),
+        };
+        Ok(Self::Vector { vector, words, norm: 1.0 })
     }
 
     /// The score of a vector of the caller.

@@ -4,14 +4,62 @@ use std::collections::HashSet;
 
 use contract::Row;
 
+use super::with_added::extended;
+use crate::added::AddedWords;
 use crate::error::{Error, UnknownWord};
 use crate::options::Unknown;
 use crate::rows::Rows;
 use crate::text::cut;
 
+/// What becomes of unknown words: what was asked for or, if nothing was, subwords where the model
+/// has them, and else the other.
+///
+/// # Errors
+/// [`Error::InvalidValue`] if it asks for subwords that the model does not have.
+pub(super) fn rule(
+    model: &dyn Rows,
+    asked: Option<Unknown>,
+    otherwise: Unknown,
+) -> Result<Unknown, Error> {
+    match (asked, model.base().ngrams()) {
+        (None, Some(_)) => Ok(Unknown::Subwords),
+        (None, None) => Ok(otherwise),
+        (Some(Unknown::Subwords), None) => {
+            let expected = "`error` or `skip`, because the model has no vectors for subwords: it was \
+                            not prepared from a fastText .bin file";
+            let found = Some("subwords".into());
+            Err(Error::InvalidValue { field: "unknown".into(), expected: expected.into(), found })
+        }
+        (Some(asked), _) => Ok(asked),
+    }
+}
+
 /// A word's row, or the word if the model does not have it.
 pub(super) fn row_of(model: &dyn Rows, word: String) -> Result<Row, String> {
     model.row_of(&word).ok_or(word)
+}
+
+/// The same; by `unknown`, a word that the model does not have may be added.
+pub(super) fn row_or_added(
+    model: &dyn Rows,
+    word: String,
+    unknown: Unknown,
+    added: &mut AddedWords,
+) -> Result<Row, String> {
+    or_added(model, row_of(model, word), unknown, added)
+}
+
+/// The row that was found, or by `unknown` that of a word that is added.
+pub(super) fn or_added(
+    model: &dyn Rows,
+    found: Result<Row, String>,
+    unknown: Unknown,
+    added: &mut AddedWords,
+) -> Result<Row, String> {
+    match unknown {
+        Unknown::Subwords => found.or_else(|word| added.row_of(extended(model), word)),
+        Unknown::Error | Unknown::Skip => found,
+    }
 }
 
 /// What was found, in order, and the words that are left out, each once, in the order in which they
@@ -27,7 +75,7 @@ pub(super) fn look_up<T>(
             Err(word) => missing.push(word),
         }
     }
-    if !missing.is_empty() && (unknown == Unknown::Error || known.is_empty()) {
+    if !missing.is_empty() && (unknown != Unknown::Skip || known.is_empty()) {
         return Err(unknown_words(missing));
     }
     Ok((known, each_once(missing)))

@@ -15,6 +15,7 @@ mod prepare;
 mod rank;
 mod target;
 mod text;
+mod with_added;
 
 pub use compare::{
     MAX_COMPARED_WORDS, MAX_SET_WORDS, MIN_COMPARED_WORDS, OddOneOut, Side, Similarity,
@@ -29,3 +30,4 @@ pub use prepare::{Checked, Common, Notes, Prepared, meeting, prepare};
 pub use rank::{MAX_RANKED, prepare_rank};
 pub use target::{Target, WordWithWeight};
 pub use text::{MAX_TEXT_WORDS, TEXT_MUST_BE};
+pub use with_added::vector_of_unknown;

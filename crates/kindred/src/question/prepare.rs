@@ -13,10 +13,12 @@ use super::distinct::same_value;
 use super::excluded::Excluded;
 use super::explain::Explanation;
 use super::formula::{Formula, check_form};
-use super::look_up::{look_up, row_of, unknown_words};
+use super::look_up::{look_up, or_added, row_or_added, rule, unknown_words};
 use super::pick::{Fold, Pick, Rule};
 use super::target::{Target, WordWithWeight};
 use super::text::tokens;
+use super::with_added::{WithAdded, extended};
+use crate::added::{AddedWords, SubwordsOf};
 use crate::filter::SetsWhile;
 use crate::options::{DEFAULT_K, MAX_K, Unknown, WithAttributes, must_be};
 use crate::rows::Rows;
@@ -288,13 +290,24 @@ pub struct Notes {
     pub used: Option<Vec<Row>>,
     /// The words that were left out, if words may be.
     pub skipped: Option<Vec<String>>,
+    /// The words that have the vectors of their subwords, if there are any.
+    pub subwords: Option<Vec<SubwordsOf>>,
+}
+
+impl Notes {
+    /// Bytes of the words that have the vectors of their subwords.
+    pub fn bytes(&self) -> usize {
+        self.subwords.iter().flatten().map(SubwordsOf::bytes).sum()
+    }
 }
 
 /// A target with its words looked up.
 pub(super) struct Resolved {
     pub(super) formula: Formula,
-    /// The words as they were written, with repetitions.
+    /// The rows of the words as they were written, with repetitions.
     pub(super) inputs: Vec<Row>,
+    /// The words that are no rows, which the formula has as such.
+    pub(super) added: AddedWords,
     pub(super) notes: Notes,
 }
 
@@ -304,20 +317,22 @@ pub(super) fn resolve(
     target: Target,
     method: Method,
     unknown: Option<Unknown>,
+    explain: bool,
 ) -> Result<Resolved, Error> {
     // A search for a text should not fail because of one unknown word.
     let otherwise = if let Target::Text(_) = target { Unknown::Skip } else { Unknown::Error };
-    let unknown = unknown.unwrap_or(otherwise);
+    let unknown = rule(model, unknown, otherwise)?;
     let mut notes = Notes::default();
-    let mut skipped = Vec::new();
-    let (formula, inputs) = match target {
+    let (mut skipped, mut added) = (Vec::new(), AddedWords::default());
+    let (formula, mut inputs) = match target {
         Target::Word(word) => {
-            let row = model.row_of(&word).ok_or_else(|| unknown_words([word]))?;
-            (Formula::of_row(row), vec![row])
+            let row = row_or_added(model, word, unknown, &mut added);
+            let row = row.map_err(|word| unknown_words([word]))?;
+            (Formula::of_row(&WithAdded { rows: model, added: &added }, row)?, vec![row])
         }
         Target::Row(row) => {
             let row = row_of_number(model, row)?;
-            (Formula::of_row(row), vec![row])
+            (Formula::of_row(model, row)?, vec![row])
         }
         Target::Vector(vector) => {
             // Rounded to float32; numbers out of its range become infinite and are refused.
@@ -326,26 +341,33 @@ pub(super) fn resolve(
         }
         Target::Components(vector) => (Formula::of_vector(vector), Vec::new()),
         Target::Text(text) => {
+            let found = tokens(model, &text)?.into_iter();
+            let found = found.map(|found| or_added(model, found, unknown, &mut added));
             let rows;
-            (rows, skipped) = look_up(tokens(model, &text)?, unknown)?;
+            (rows, skipped) = look_up(found, unknown)?;
             let weighted: Vec<_> =
                 rows.iter().map(|&row| WeightedWord { row, weight: 1.0 }).collect();
-            notes.used = Some(each_row_once(&rows));
-            (Formula::of_sum(model, &weighted)?, rows)
+            let known = rows.iter().copied().filter(|&row| !added.has(row));
+            notes.used = Some(each_row_once(&known.collect::<Vec<_>>()));
+            (Formula::of_sum(&WithAdded { rows: model, added: &added }, &weighted)?, rows)
         }
         Target::Words(asked) => {
             check_form(method, asked.iter().map(|w| (w.weight, &w.word[..])))?;
             let found = asked.into_iter().map(|WordWithWeight { word, weight }| {
-                row_of(model, word).map(|row| WeightedWord { row, weight })
+                let row = row_or_added(model, word, unknown, &mut added);
+                row.map(|row| WeightedWord { row, weight })
             });
             let weighted;
             (weighted, skipped) = look_up(found, unknown)?;
-            let formula = Formula::of_analogy(model, &weighted, method)?;
+            let with = WithAdded { rows: model, added: &added };
+            let formula = Formula::of_analogy(&with, &weighted, method)?;
             (formula, weighted.into_iter().map(|word| word.row).collect())
         }
     };
+    inputs.retain(|&row| !added.has(row));
     notes.skipped = (unknown == Unknown::Skip).then_some(skipped);
-    Ok(Resolved { formula, inputs, notes })
+    notes.subwords = added.told(extended(model), explain);
+    Ok(Resolved { formula, inputs, added, notes })
 }
 
 /// A query that is ready to be asked, and what its answer will need.
@@ -367,31 +389,38 @@ pub struct Prepared {
     pub ranks: Option<Box<FullPassQuery>>,
 }
 
+impl Prepared {
+    /// Bytes that are kept for its explanation of words that are no rows.
+    pub fn added_bytes(&self) -> usize {
+        self.explanation.as_ref().map_or(0, |explanation| explanation.added.bytes())
+    }
+}
+
 /// Looks up the words of a target and makes its query.
 ///
 /// # Errors
 /// Words that the model does not have; a vector or sum of words that points nowhere or is not
 /// finite; words that the method does not take.
 pub fn prepare(model: &dyn Rows, target: Target, options: &Checked) -> Result<Prepared, Error> {
-    let Resolved { formula, inputs, notes } =
-        resolve(model, target, options.method, options.unknown)?;
+    let &Checked { method, unknown, explain, .. } = options;
+    let Resolved { formula, inputs, added, notes } =
+        resolve(model, target, method, unknown, explain)?;
+    let with = WithAdded { rows: model, added: &added };
     let pick = options.rule(model, &inputs);
     let pick = pick.map(|rule| Box::new(Pick::new(options.k, options.offset, rule)));
     let k = pick.as_ref().map_or(options.k, |pick| pick.first_k());
-    let (mut explanation, mut ranks) = (None, None);
-    if options.explain {
-        explanation = Some(Box::new(Explanation { formula: formula.clone(), inputs: Vec::new() }));
-        if !inputs.is_empty() {
-            let (scoring, filter) = (formula.scoring(model)?, options.filter(Vec::new()));
-            let asked = FullPassQuery::new(scoring, 0, filter, each_row_once(&inputs));
-            ranks = Some(Box::new(asked));
-        }
+    let mut ranks = None;
+    if explain && !inputs.is_empty() {
+        let (scoring, filter) = (formula.scoring(&with)?, options.filter(Vec::new()));
+        let asked = FullPassQuery::new(scoring, 0, filter, each_row_once(&inputs));
+        ranks = Some(Box::new(asked));
     }
     let filter = options.filter(inputs);
-    let query = match formula {
-        Formula::Vector { vector, .. } => Query::new(&model.table(), vector, k, filter)?,
-        _ => Query::by(formula.scoring(model)?, k, filter),
+    let query = match &formula {
+        Formula::Vector { vector, .. } => Query::new(&model.table(), vector.clone(), k, filter)?,
+        _ => Query::by(formula.scoring(&with)?, k, filter),
     };
+    let explanation = explain.then(|| Box::new(Explanation { formula, added, inputs: Vec::new() }));
     let (with_vectors, attributes) = (options.with_vectors, options.attributes.clone());
     Ok(Prepared { query, with_vectors, attributes, notes, pick, explanation, ranks })
 }

@@ -5,7 +5,9 @@ use contract::FullPassQuery;
 use super::look_up::{each_once, look_up, row_of, unknown_words};
 use super::prepare::{Checked, Notes, Resolved, resolve};
 use super::target::Target;
+use super::with_added::WithAdded;
 use crate::Error;
+
 use crate::options::Unknown;
 use crate::rows::Rows;
 
@@ -23,9 +25,13 @@ pub fn prepare_rank(
     target: Target,
     options: &Checked,
 ) -> Result<(FullPassQuery, Notes), Error> {
-    let query = resolve(model, target, options.method, options.unknown)
-        .and_then(|resolved| Ok((resolved.formula.scoring(model)?, resolved)));
+    let query =
+        resolve(model, target, options.method, options.unknown, false).and_then(|resolved| {
+            let with = WithAdded { rows: model, added: &resolved.added };
+            Ok((resolved.formula.scoring(&with)?, resolved))
+        });
     let to_rank = words.into_iter().map(|word| row_of(model, word));
+    // Only rows have ranks.
     let to_rank = look_up(to_rank, options.unknown.unwrap_or(Unknown::Error));
     let ((scoring, resolved), (rows, left_out)) = match (query, to_rank) {
         (Ok(query), Ok(to_rank)) => (query, to_rank),

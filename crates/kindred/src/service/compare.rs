@@ -1,8 +1,8 @@
 //! Scores of words with each other, without a search.
 
 use super::Kindred;
+use crate::Error;
 use crate::question::{Side, odd_one_out, similarity};
-use crate::{Error, Unknown};
 
 impl Kindred {
     /// How alike two words or sets of words are: [`Model::similarity`](crate::Model::similarity),
@@ -12,7 +12,7 @@ impl Kindred {
     /// As [`Model::similarity`](crate::Model::similarity).
     pub fn similarity(&self, a: impl Into<Side>, b: impl Into<Side>) -> Result<f64, Error> {
         let held = self.held();
-        let similarity = similarity(held.rows(), [a.into(), b.into()], Unknown::Error);
+        let similarity = similarity(held.rows(), [a.into(), b.into()], None);
         similarity.map(|found| found.score).map_err(|error| error.with_suggestions(held.rows()))
     }
 
@@ -27,9 +27,9 @@ impl Kindred {
     ) -> Result<Vec<(String, f64)>, Error> {
         let held = self.held();
         let words = words.into_iter().map(Into::into).collect();
-        let odd = odd_one_out(held.rows(), words, Unknown::Error)
+        let odd = odd_one_out(held.rows(), words, None)
             .map_err(|error| error.with_suggestions(held.rows()))?;
-        let named = |hit: contract::Hit| (held.rows().word(hit.row).to_owned(), hit.score);
-        Ok(odd.ranked.into_iter().map(named).collect())
+        let named = |hit: &contract::Hit| (odd.word(held.rows(), hit.row).to_owned(), hit.score);
+        Ok(odd.ranked.iter().map(named).collect())
     }
 }

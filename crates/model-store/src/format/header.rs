@@ -55,10 +55,14 @@ pub struct Checksums {
     /// The file `attributes/attributes.json`, which has the checksums of the files beside it, if
     /// the model has attributes.
     pub attributes: Option<Checksum>,
+    /// The file `encoder/encoder.json`, which has the checksum of the file beside it, if words that
+    /// are no rows have vectors.
+    pub encoder: Option<Checksum>,
 }
 
 const HEADER_CHECKSUM: &str = "checksum_header";
 const ATTRIBUTES: &str = "checksum_attributes";
+const ENCODER: &str = "checksum_encoder";
 const TABLE_ID: &str = "table_id";
 
 impl Header {
@@ -73,7 +77,7 @@ impl Header {
     /// same words, numbers and attributes have the same version, no matter when and from which file
     /// they were prepared. Tables that began without rows have a version each.
     pub fn content(&self) -> String {
-        let Checksums { vectors, norms, word_offsets, words, index, biases, attributes } =
+        let Checksums { vectors, norms, word_offsets, words, index, biases, attributes, encoder } =
             self.checksums;
         let parts = [vectors, norms, word_offsets, words, index].map(|part| part.to_string());
         let mut content = format!("{} {} {}", self.rows, self.dim, parts.join(" "));
@@ -87,6 +91,9 @@ impl Header {
         // Models without attributes keep the versions that they had before there were any.
         if let Some(attributes) = attributes {
             content += &format!(" attributes {attributes}");
+        }
+        if let Some(encoder) = encoder {
+            content += &format!(" encoder {encoder}");
         }
         if let Some(id) = self.table_id {
             content += &format!(" table {id}");
@@ -202,6 +209,7 @@ impl Header {
         }
         let has_biases = metric == Metric::Dot && texts.contains_key("checksum_biases");
         let has_attributes = texts.contains_key(ATTRIBUTES);
+        let has_encoder = texts.contains_key(ENCODER);
         let table_id = texts.get(TABLE_ID).map(|id| id.parse()).transpose()?;
         let folded = texts.contains_key("generation").then(|| Folded::from_texts(texts));
         let folded = folded.transpose()?;
@@ -224,6 +232,7 @@ impl Header {
                 index: checksum("checksum_words_fst")?,
                 biases: has_biases.then(|| checksum("checksum_biases")).transpose()?,
                 attributes: has_attributes.then(|| checksum(ATTRIBUTES)).transpose()?,
+                encoder: has_encoder.then(|| checksum(ENCODER)).transpose()?,
             },
             table_id,
             folded,
@@ -271,6 +280,9 @@ impl Header {
         }
         if let Some(attributes) = sums.attributes {
             texts.insert(ATTRIBUTES.into(), attributes.to_string());
+        }
+        if let Some(encoder) = sums.encoder {
+            texts.insert(ENCODER.into(), encoder.to_string());
         }
         if let Some(id) = self.table_id {
             texts.insert(TABLE_ID.into(), id.to_string());

@@ -7,7 +7,8 @@
 //! - `words.txt`: one word per line, in row order, UTF-8; word `i` starts at byte `word_offsets[i]`
 //!   and ends before the line feed at byte `word_offsets[i + 1] − 1`;
 //! - `words.fst`: a map from word to row, as the `fst` crate writes it;
-//! - `attributes`: a folder with the attributes of the rows, if they have any.
+//! - `attributes`: a folder with the attributes of the rows, if they have any;
+//! - `encoder`: a folder with the vectors of n-grams, if words that are no rows have vectors.
 //!
 //! A model folder is written in one step and never changes afterwards, but for one digit: the first
 //! change of a row raises the format version by 2. A fold of changes puts a new base into a folder

@@ -9,15 +9,17 @@ use std::thread::{self, JoinHandle};
 use crate::ModelError;
 use crate::attributes::{AttributeFiles, is_own_file};
 use crate::format::{
-    ATTRIBUTES_FOLDER, CHANGES_FOLDER, INDEX_FILE, NEW_POINTER_FILE, REQUESTS_FILE, VECTORS_FILE,
-    WORDS_FILE, is_base_or_unfinished,
+    ATTRIBUTES_FOLDER, CHANGES_FOLDER, Checksum, INDEX_FILE, NEW_POINTER_FILE, REQUESTS_FILE,
+    VECTORS_FILE, WORDS_FILE, is_base_or_unfinished,
 };
+use crate::ngrams::{self, ENCODER_FOLDER, NewNgrams};
 use crate::whole::{FolderKind, InnerFolder, NewFolder, Replace};
 
 static MODEL: FolderKind = FolderKind {
     files: &[VECTORS_FILE, WORDS_FILE, INDEX_FILE, NEW_POINTER_FILE],
     inner: &[
         InnerFolder { name: ATTRIBUTES_FOLDER, is_own: is_own_file, changes: None },
+        InnerFolder { name: ENCODER_FOLDER, is_own: ngrams::is_own_file, changes: None },
         InnerFolder {
             name: CHANGES_FOLDER,
             is_own: |name| name == "lock" || name.ends_with(".log") || name.ends_with(".log.new"),
@@ -63,6 +65,17 @@ impl ModelFolder {
         let path = self.0.path().join(VECTORS_FILE);
         let file = VectorsFile::create(&path).map_err(ModelError::io("create", &path))?;
         Ok(BufWriter::with_capacity(1 << 20, file))
+    }
+
+    /// Writes the vectors of n-grams, which have `dim` components. Returns the checksum of their
+    /// description.
+    pub(crate) fn write_ngrams(
+        &self,
+        new: &NewNgrams<'_>,
+        dim: usize,
+        goes_on: impl FnMut() -> bool,
+    ) -> Result<Checksum, ModelError> {
+        new.write(&self.0.path().join(ENCODER_FOLDER), dim, goes_on)
     }
 
     /// Writes the other files, syncs everything to disk, and moves the folder into place.

@@ -40,8 +40,8 @@ const OTHERS: [(&[u8], &str, &str); 9] = [
     (
         b"\xba\x16\x4f\x2f",
         "a fastText model (.bin)",
-        "use the .vec file that fastText writes beside it, or convert it with fastText's \
-         python/doc/examples/bin_to_vec.py: bin_to_vec.py MODEL.bin > MODEL.vec",
+        "it is mapped, and so can't be read from standard input or an archive of several files: save \
+         or unpack it, and give the file, which may be compressed with gzip",
     ),
     (b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", TORCH, TORCH_CURE),
     (

@@ -4,7 +4,7 @@
 //! xz or zip; `kind` names files that are something else; `encoding` decodes text that is not
 //! UTF-8; `formats` detects the format and how to parse it; `pipeline` parses on all cores;
 //! `writer` writes rows into the model's files; `attributes` reads what the rows are; `folder`
-//! moves the finished folder into place.
+//! moves the finished folder into place. `made` does the same with rows that are computed.
 //!
 //! ```
 //! use model_store::ModelStore;
@@ -34,6 +34,7 @@ mod formats;
 mod input;
 mod kind;
 mod lines;
+mod made;
 mod members;
 mod options;
 mod pipeline;
@@ -62,6 +63,7 @@ pub use formats::VectorsFormat;
 use formats::{Expected, MAX_RECORD_BYTES, Plan, RecordUnit, encoding_of_text, plan};
 pub(crate) use formats::{MAX_WORD_BYTES, ends_in_a_number};
 pub use kind::FileKind;
+pub use made::{MadeRows, prepare_made};
 pub use options::{AttributesFile, Input, PrepareOptions, Progress, Summary};
 pub use plain_text::{not_plain_reason, other_kind_reason, utf16_cure, utf16_reason};
 use rows::Rows;
@@ -160,10 +162,7 @@ fn read_rows<W: Write + Seek>(
     can_not_write: impl Fn(io::Error) -> ModelError + Copy,
 ) -> Result<ReadRows<W>, ModelError> {
     let words = options.words.as_deref().map(|path| WordList::read(path, options)).transpose()?;
-    if let (Metric::Cosine, Some(path)) = (options.metric, &options.biases) {
-        let reason = "biases are added to dot products; add --metric dot, or omit --bias".into();
-        return Err(ModelError::BadInput { path: path.clone(), reason });
-    }
+    check_biases(options)?;
     let biases = options.biases.as_deref();
     let biases = biases.map(|path| Biases::read(path, options.encoding)).transpose()?;
     let attributes = options.attributes.as_ref();
@@ -231,6 +230,17 @@ fn read_rows<W: Write + Seek>(
             Some(attributes) => rows.finish_with(attributes, records),
         }
     })
+}
+
+/// Refuses biases that no metric would add.
+fn check_biases(options: &PrepareOptions) -> Result<(), ModelError> {
+    match (options.metric, &options.biases) {
+        (Metric::Cosine, Some(path)) => {
+            let reason = "biases are added to dot products; add --metric dot, or omit --bias";
+            Err(ModelError::BadInput { path: path.clone(), reason: reason.into() })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Reads the first bytes and decides how to read the file.

@@ -21,6 +21,7 @@ pub struct ModelWriter<W> {
     /// One for each row, or none at all.
     biases: Vec<f32>,
     attributes: Option<Checksum>,
+    encoder: Option<Checksum>,
     table_id: Option<TableId>,
 }
 
@@ -43,6 +44,7 @@ impl<W: Write + Seek> ModelWriter<W> {
             metric,
             biases: Vec::new(),
             attributes: None,
+            encoder: None,
             table_id: None,
         })
     }
@@ -122,6 +124,11 @@ impl<W: Write + Seek> ModelWriter<W> {
         Self { attributes: Some(description), ..self }
     }
 
+    /// Words that are no rows have vectors, by the encoder whose description has this checksum.
+    pub(crate) fn with_encoder(self, description: Checksum) -> Self {
+        Self { encoder: Some(description), ..self }
+    }
+
     /// It is a table that may begin without rows.
     pub(crate) fn with_table_id(self, id: TableId) -> Self {
         Self { table_id: Some(id), ..self }
@@ -171,6 +178,7 @@ impl<W: Write + Seek> ModelWriter<W> {
                 index: Checksum::of(&index),
                 biases: has_biases.then(|| Checksum::of(biases)),
                 attributes: self.attributes,
+                encoder: self.encoder,
             },
             table_id: self.table_id,
             folded: None,

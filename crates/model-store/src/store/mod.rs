@@ -18,6 +18,7 @@ use crate::format::{
     REQUESTS_FILE, VECTORS_FILE, WORDS_FILE,
 };
 use crate::mapped::Mapped;
+use crate::ngrams::{ENCODER_FOLDER, Ngrams};
 use crate::{ModelError, Words};
 use contract::{HasTable, Metric, Table};
 
@@ -54,6 +55,7 @@ pub struct ModelStore {
     components: Option<SharedComponents>,
     words: Words,
     attributes: Option<Attributes>,
+    ngrams: Option<Ngrams>,
     /// The idempotency keys that a fold has kept.
     requests: Option<Mapped>,
 }
@@ -148,9 +150,10 @@ impl ModelStore {
             Some(folded) => Some(open_requests(files, folded, open)?),
             None => None,
         };
+        let ngrams = open_ngrams(folder, &header, open)?;
         let store = Self::from_parts(files.to_owned(), header, vectors, words, index, attributes)?;
-        let name = name_of(folder);
-        let store = Self { name, folder: folder.to_owned(), on_disk: true, requests, ..store };
+        let (name, folder) = (name_of(folder), folder.to_owned());
+        let store = Self { name, folder, on_disk: true, ngrams, requests, ..store };
         store.check_numbers()?;
         Ok((store, has_changes))
     }
@@ -179,7 +182,7 @@ impl ModelStore {
         let name = name_of(&folder);
         vectors.will_need();
         let (version, content) = (header.version(), header.content());
-        let (on_disk, components, requests) = (false, None, None);
+        let (on_disk, components, ngrams, requests) = (false, None, None, None);
         let files = folder.clone();
         let store = Self {
             name,
@@ -193,6 +196,7 @@ impl ModelStore {
             components,
             words,
             attributes,
+            ngrams,
             requests,
         };
         // Otherwise a damaged bias would put a row before all others, or panic. There is one for a
@@ -252,6 +256,11 @@ impl ModelStore {
         self.attributes.as_ref()
     }
 
+    /// The vectors of n-grams, if words that are no rows get theirs from these.
+    pub fn ngrams(&self) -> Option<&Ngrams> {
+        self.ngrams.as_ref()
+    }
+
     /// The numbers: components `[rows, dim]` and norms `[rows]`, with the metric and the biases
     /// `[rows]`.
     pub fn table(&self) -> Table<'_> {
@@ -294,6 +303,24 @@ fn open_attributes(
         // Somebody has put them there, and expects them to be used.
         None if folder.exists() => {
             let reason = "the model was prepared without attributes";
+            Err(ModelError::damaged(&folder, reason))
+        }
+        None => Ok(None),
+    }
+}
+
+/// The vectors of n-grams of a model's folder, if it has any, by its header.
+fn open_ngrams(
+    folder: &Path,
+    header: &Header,
+    open: &dyn Fn(&Path) -> Result<Mapped, ModelError>,
+) -> Result<Option<Ngrams>, ModelError> {
+    let folder = folder.join(ENCODER_FOLDER);
+    match header.checksums.encoder {
+        Some(checksum) => Ngrams::open(&folder, checksum, header.dim, open).map(Some),
+        // Somebody has put it there, and expects it to be used.
+        None if folder.exists() => {
+            let reason = "the model was prepared without an encoder";
             Err(ModelError::damaged(&folder, reason))
         }
         None => Ok(None),

@@ -186,6 +186,7 @@ impl ModelStore {
                 index: Checksum::of(&index),
                 biases: biases.map(Checksum::of),
                 attributes: None,
+                encoder: None,
             },
             table_id: None,
             folded: None,

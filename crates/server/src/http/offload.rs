@@ -63,6 +63,19 @@ impl Cost {
         Self(plain + escaped * ESCAPED)
     }
 
+    /// The most that a byte of a word may cost whose vector is made of its subwords; 0 for models
+    /// that have none.
+    pub(super) fn of_subwords(call: &Call) -> u64 {
+        /// A row that is in no cache.
+        const NGRAM: u64 = 100;
+        let ngrams = call.has_model().then(|| call.rows().base().ngrams());
+        let Some(ngrams) = ngrams.flatten() else { return 0 };
+        let lengths = ngrams.lengths();
+        let each = u64::try_from(i64::from(lengths.maxn) - i64::from(lengths.minn.max(1)) + 1);
+        // A component takes a quarter of a nanosecond; that of a long row, too.
+        each.unwrap_or(0).min(64) * (NGRAM + ngrams.dim() as u64 / 4)
+    }
+
     /// The cost of making queries from an array of this many bytes, whose vectors have `dim`
     /// components. `query` is the query string, with the options of all queries.
     pub(super) fn of_array(bytes: usize, dim: usize, query: &[u8]) -> Self {

@@ -19,9 +19,10 @@ const HYPHENS: &str = "Words that begin with `-` follow `--`.";
 
 /// Parses the treatment of words that the model does not have.
 fn unknown() -> impl TypedValueParser<Value = Unknown> {
-    one_of([Unknown::Error, Unknown::Skip], |unknown| match unknown {
+    one_of([Unknown::Error, Unknown::Skip, Unknown::Subwords], |unknown| match unknown {
         Unknown::Error => "error",
         Unknown::Skip => "skip",
+        Unknown::Subwords => "subwords",
     })
 }
 

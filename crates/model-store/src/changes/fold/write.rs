@@ -186,6 +186,7 @@ impl Writing<'_> {
             index: words_sum,
             biases,
             attributes: None,
+            encoder: base.header().checksums.encoder,
         })
     }
 

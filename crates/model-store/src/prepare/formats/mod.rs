@@ -323,7 +323,7 @@ fn not_utf8(at: usize, how: &str) -> String {
 const NORM_TOLERANCE: f64 = 1e-4;
 
 /// Checks that components are finite, as a model requires.
-fn check_finite(components: &[f32]) -> Result<(), String> {
+pub(super) fn check_finite(components: &[f32]) -> Result<(), String> {
     match components.iter().position(|x| !x.is_finite()) {
         None => Ok(()),
         Some(index) => {

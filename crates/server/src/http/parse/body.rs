@@ -60,6 +60,8 @@ pub(in crate::http) struct Received {
     pub(in crate::http) is_get: bool,
     /// Rows and dimensions of the model that it is for.
     shape: (usize, usize),
+    /// What a byte of the body may cost if words are made of their subwords, in ns.
+    subwords: u64,
 }
 
 /// Receives a body. Memory is counted as the body arrives, not as its length is declared. So a
@@ -131,14 +133,16 @@ impl Received {
         };
         let (pieces, room) = arrives.map_err(late)??;
         let (is_array, shape) = (negotiation::is_npy(&head.headers), shape(call));
+        let subwords = Cost::of_subwords(call);
         let (headers, uri) = (head.headers, head.uri);
-        Ok(Self { headers, uri, pieces, room, is_array, is_get: false, shape })
+        Ok(Self { headers, uri, pieces, room, is_array, is_get: false, shape, subwords })
     }
 
     /// A GET request. Memory for its query string is counted already, if that is long.
     pub(in crate::http) fn of_get(call: &Call, headers: HeaderMap, uri: Uri) -> Self {
         let (pieces, room, shape) = (Vec::new(), None, shape(call));
-        Self { headers, uri, pieces, room, is_array: false, is_get: true, shape }
+        let subwords = Cost::of_subwords(call);
+        Self { headers, uri, pieces, room, is_array: false, is_get: true, shape, subwords }
     }
 
     /// The query string, still encoded.
@@ -154,11 +158,13 @@ impl Received {
             return Cost::of_array(self.length(), dim, query).and(of_filters());
         }
         if self.is_get {
-            return Cost::of_query_string(query).and(of_filters());
+            let of_words = Cost(query.len() as u64 * self.subwords);
+            return Cost::of_query_string(query).and(of_filters()).and(of_words);
         }
         let tests = self.pieces.iter().map(|piece| tests(piece, b"\"filter\"")).sum();
         let of_text = Cost::of_text(self.pieces.iter().map(|piece| &piece[..]));
-        of_text.and(Cost::of_filters(tests, rows))
+        let of_words = Cost(self.length() as u64 * self.subwords);
+        of_text.and(Cost::of_filters(tests, rows)).and(of_words)
     }
 
     /// The request's deadline, as far as it is known before the body is parsed. Parsing may wait

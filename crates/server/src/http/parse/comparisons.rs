@@ -22,10 +22,10 @@ json_body! {
 
 impl<'a> SimilarityBody<'a> {
     /// Checks its form. Returns its pairs as unparsed JSON, and what to do about unknown words.
-    pub(in crate::http) fn check(self) -> Result<(Vec<&'a RawValue>, Unknown), ApiError> {
+    pub(in crate::http) fn check(self) -> Result<(Vec<&'a RawValue>, Option<Unknown>), ApiError> {
         let pairs = self.pairs.and_then(AtMost::all).filter(|pairs| !pairs.is_empty());
         let pairs = pairs.ok_or_else(|| invalid("pairs"))?;
-        Ok((pairs, self.unknown.unwrap_or(Unknown::Error)))
+        Ok((pairs, self.unknown))
     }
 }
 
@@ -52,9 +52,9 @@ json_body! {
 
 impl OddOneOutBody {
     /// Checks its form. Returns its words, and what to do about unknown words.
-    pub(in crate::http) fn check(self) -> Result<(Vec<String>, Unknown), ApiError> {
+    pub(in crate::http) fn check(self) -> Result<(Vec<String>, Option<Unknown>), ApiError> {
         let words = list_of_words(self.words, MIN_COMPARED_WORDS, "compare")?;
-        Ok((words, self.unknown.unwrap_or(Unknown::Error)))
+        Ok((words, self.unknown))
     }
 }
 

@@ -2,9 +2,10 @@
 
 use axum::response::Response;
 use kindred::contract::{Hit, Row, TableRows as _};
-use kindred::question::{Formula, Notes, OddOneOut, placed};
+use kindred::question::{Explanation, Notes, OddOneOut, placed};
 use kindred::rows::Rows;
 use kindred::search::SearchResult;
+use serde::Serialize;
 
 use super::size::{BYTES_PER_ATTRIBUTE, BYTES_PER_COMPONENT, BYTES_PER_NEIGHBOR, BYTES_PER_TERM};
 use super::write;
@@ -62,15 +63,35 @@ pub(in crate::http) fn many<'a>(
     Ok(caching::tagged(asked, Format::Json, body, room))
 }
 
+/// A word that was compared.
+#[derive(Serialize)]
+struct RankedWord<'a> {
+    word: &'a str,
+    score: f64,
+    /// Of a word of the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    row: Option<u32>,
+}
+
 /// The answer to `/odd-one-out`.
 pub(in crate::http) fn odd_one_out(asked: Pinned<'_>, found: &OddOneOut) -> Response {
     let mut body = asked.begin(found.ranked.len() * BYTES_PER_NEIGHBOR);
-    if let Some(odd) = found.ranked.last() {
+    let rows = asked.rows();
+    let ranked: Vec<RankedWord<'_>> = found
+        .ranked
+        .iter()
+        .map(|hit| RankedWord {
+            word: found.word(rows, hit.row),
+            score: hit.score,
+            row: (!found.is_added(hit.row)).then(|| rows.number(hit.row)),
+        })
+        .collect();
+    if let Some(odd) = ranked.last() {
         body.extend_from_slice(b"\"odd_one_out\":");
-        write_word(&mut body, asked, odd.row);
+        write(&mut body, odd.word);
     }
     body.extend_from_slice(b",\"ranked\":");
-    write_hits(&mut body, asked, &found.ranked, Beside::default());
+    write(&mut body, &ranked);
     write_notes(&mut body, &found.notes, asked);
     body.push(b'}');
     caching::tagged(asked, Format::Json, body, None)
@@ -80,7 +101,7 @@ fn write_neighbors(body: &mut Vec<u8>, asked: Pinned<'_>, found: &SearchResult) 
     let beside = Beside {
         vectors: found.with_vectors,
         attributes: found.attributes.as_deref(),
-        formula: found.explanation.as_ref().map(|explanation| &explanation.formula),
+        explanation: found.explanation.as_deref(),
     };
     body.extend_from_slice(b"\"neighbors\":");
     write_hits(body, asked, &found.hits, beside);
@@ -91,7 +112,8 @@ fn write_neighbors(body: &mut Vec<u8>, asked: Pinned<'_>, found: &SearchResult) 
     }
 }
 
-/// Writes which of the requested words were used, and which were skipped.
+/// Writes which of the requested words were used, which were skipped, and which have the vectors of
+/// their subwords.
 fn write_notes(body: &mut Vec<u8>, notes: &Notes, asked: Pinned<'_>) {
     if let Some(used) = &notes.used {
         body.extend_from_slice(b",\"used\":[");
@@ -107,6 +129,10 @@ fn write_notes(body: &mut Vec<u8>, notes: &Notes, asked: Pinned<'_>) {
         body.extend_from_slice(b",\"skipped\":");
         write(body, skipped);
     }
+    if let Some(subwords) = &notes.subwords {
+        body.extend_from_slice(b",\"subwords\":");
+        write(body, subwords);
+    }
 }
 
 /// What is written of a neighbour beside its word, score and row.
@@ -116,7 +142,7 @@ struct Beside<'a> {
     /// The columns of attributes.
     attributes: Option<&'a [usize]>,
     /// What explains the score.
-    formula: Option<&'a Formula>,
+    explanation: Option<&'a Explanation>,
 }
 
 #[inline]
@@ -139,9 +165,9 @@ fn write_hits(body: &mut Vec<u8>, asked: Pinned<'_>, hits: &[Hit], beside: Besid
         if let Some(columns) = beside.attributes {
             write_attributes(body, rows, hit.row, columns);
         }
-        if let Some(formula) = beside.formula {
+        if let Some(explanation) = beside.explanation {
             body.extend_from_slice(b",\"terms\":");
-            write(body, &formula.terms(rows, hit.row));
+            write(body, &explanation.terms(rows, hit.row));
         }
         body.push(b'}');
     }

@@ -44,6 +44,7 @@ impl Size {
         // A term takes one dot product. A component of it is far less work than writing a number.
         let terms = prepared.explanation.as_ref().map_or(0, |e| e.formula.number_of_words());
         let attributes = prepared.attributes.as_ref().map_or(0, |columns| columns.len());
+        let named = prepared.notes.bytes();
         let bytes = BYTES_PER_NEIGHBOR
             + components * BYTES_PER_COMPONENT
             + terms * BYTES_PER_TERM
@@ -57,8 +58,15 @@ impl Size {
         // A neighbour is a word, which is rarely in a cache, and two numbers: 60 ns on a Xeon with
         // 2 MB of L2 a core, 150 on an EPYC with 0.5 MB.
         Self {
-            numbers: k * (2 + components + 4 * attributes + terms * (4 + dim / 32)) + examined,
-            bytes: k * bytes + others * size_of::<Hit>() + BYTES_PER_QUERY + terms * BYTES_PER_TERM,
+            numbers: k * (2 + components + 4 * attributes + terms * (4 + dim / 32))
+                + examined
+                + named / BYTES_PER_NUMBER,
+            bytes: k * bytes
+                + others * size_of::<Hit>()
+                + BYTES_PER_QUERY
+                + terms * BYTES_PER_TERM
+                + 2 * named
+                + prepared.added_bytes(),
         }
     }
 

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use kindred::SubwordsOf;
 use kindred::question::{Similarity, odd_one_out, similarity};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -36,6 +37,8 @@ struct PairScore {
     score: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subwords: Option<Vec<SubwordsOf>>,
 }
 
 /// `POST /similarity`
@@ -60,12 +63,14 @@ pub(in crate::http) async fn post_similarity(call: Call, received: Received) -> 
     suggestions::fill_in(&call, faults).await;
     let errors = results.iter().filter_map(|result| result.as_ref().err());
     let size: Size = errors.map(Size::of_error).sum();
-    let skipped = results.iter().flatten().map(skipped_bytes).map(Size::of_text).sum();
-    let size: Size = [size, skipped, Size::of_rows(results.len())].into_iter().sum();
+    let named = results.iter().flatten().map(named_bytes).map(Size::of_text).sum();
+    let size: Size = [size, named, Size::of_rows(results.len())].into_iter().sum();
     let (room, same) = (size.room(&call)?, call.clone());
     let write = move |_: &Cancellation| {
         let results = results.into_iter().map(|result| match result {
-            Ok(Similarity { score, skipped }) => ItemAnswer::Found(PairScore { score, skipped }),
+            Ok(Similarity { score, skipped, subwords }) => {
+                ItemAnswer::Found(PairScore { score, skipped, subwords })
+            }
             Err(error) => ItemAnswer::Failed { error: Cow::Owned(error) },
         });
         let (model, version) = (same.name(), same.model.version());
@@ -75,9 +80,10 @@ pub(in crate::http) async fn post_similarity(call: Call, received: Received) -> 
     Ok((stage(&call, size.cost(), call.latest(), write).await?, Timing::default()))
 }
 
-/// Bytes of the words that were left out.
-fn skipped_bytes(similarity: &Similarity) -> usize {
-    similarity.skipped.iter().flatten().map(String::len).sum()
+/// Bytes of the words that were left out or have the vectors of their subwords.
+fn named_bytes(similarity: &Similarity) -> usize {
+    let skipped: usize = similarity.skipped.iter().flatten().map(String::len).sum();
+    skipped + similarity.subwords.iter().flatten().map(SubwordsOf::bytes).sum::<usize>()
 }
 
 /// `POST /odd-one-out`

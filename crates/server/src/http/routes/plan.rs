@@ -218,8 +218,9 @@ where
     for (index, item) in queries.into_iter().enumerate() {
         check_deadline(&cancellation)?;
         let item = prepare_item::<B>(call, sets, item, &common);
-        if let Ok((_, options)) = &item {
+        if let Ok((prepared, options)) = &item {
             room.count(call, options)?;
+            room.add(call, prepared.added_bytes() as u64)?;
         }
         items.push(accepted(&format, index, item)?);
     }

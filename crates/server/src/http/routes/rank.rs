@@ -1,5 +1,6 @@
 //! `POST /rank`: the ranks of given words among the neighbours of a query, by one full pass.
 
+use kindred::SubwordsOf;
 use kindred::contract::{RankedRow, Row};
 use kindred::question::{Checked, Notes, Placed, placed, prepare_rank};
 use scheduler::account::Reservation;
@@ -27,6 +28,8 @@ struct RankAnswer<'a> {
     used: Option<Vec<&'a str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<&'a [String]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subwords: Option<&'a [SubwordsOf]>,
 }
 
 /// `POST /rank`
@@ -72,6 +75,7 @@ fn write(
         ranked: placed(rows, ranks),
         used: notes.used.as_ref().map(|used| used.iter().map(word).collect()),
         skipped: notes.skipped.as_deref(),
+        subwords: notes.subwords.as_deref(),
     };
     render::json(&ranked, room)
 }

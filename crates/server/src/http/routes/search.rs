@@ -45,7 +45,10 @@ pub(in crate::http) async fn get(
     /// Shorter query strings are never long work.
     const SHORT: usize = 512;
     let query = uri.query().unwrap_or_default();
-    let cost = || Cost::of_text(std::iter::once(query.as_bytes()));
+    let cost = || {
+        let of_words = Cost(query.len() as u64 * Cost::of_subwords(call));
+        Cost::of_text(std::iter::once(query.as_bytes())).and(of_words)
+    };
     let ready = if query.len() > SHORT && cost().is_long() {
         let (same, query, headers) = (call.clone(), query.to_owned(), headers.clone());
         let prepare = move |cancellation: &Cancellation| {

@@ -1,4 +1,5 @@
-//! Counts the memory of the sets of rows that the filters of one request have.
+//! Counts the memory of the sets of rows that the filters of one request have, and of what else its
+//! queries keep.
 
 use std::collections::HashSet;
 
@@ -8,7 +9,7 @@ use scheduler::account::{Pool, Reservation};
 use crate::http::ApiError;
 use crate::models::Call;
 
-/// Sets of up to this many bytes together are not counted: the model keeps the last ones anyway.
+/// Up to this many bytes together are not counted: the model keeps the last sets anyway.
 const UNCOUNTED: u64 = 512 << 10;
 
 /// The memory of the sets of rows that the queries of a request have, each counted once. What is
@@ -29,7 +30,15 @@ impl SetRoom {
         let Some(rows) = options.rows().filter(|rows| self.counted.insert(rows.id())) else {
             return Ok(());
         };
-        self.bytes += rows.bytes() as u64;
+        self.add(call, rows.bytes() as u64)
+    }
+
+    /// Counts bytes that a query keeps beside its set.
+    ///
+    /// # Errors
+    /// If the caller may not have so much memory now.
+    pub(super) fn add(&mut self, call: &Call, bytes: u64) -> Result<(), ApiError> {
+        self.bytes += bytes;
         match &mut self.room {
             None if self.bytes <= UNCOUNTED => {}
             None => {

@@ -2,13 +2,15 @@
 
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::Response;
-use kindred::contract::{Row, TableRows as _};
+use kindred::contract::{Row, TableRows as _, score};
 use kindred::question::unknown_words;
+use kindred::rows::Rows;
+use kindred::{SubwordsOf, vector_of_unknown};
 use serde::Serialize;
 
 use super::search::Answered;
 use super::{last_part, suggestions};
-use crate::http::offload::{Cost, offloaded};
+use crate::http::offload::{Cost, offloaded, stage};
 use crate::http::parse::negotiation::{self, Format};
 use crate::http::parse::query_string::WordsRequest;
 use crate::http::parse::{invalid, query_string};
@@ -47,11 +49,45 @@ struct Described<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     position: Option<u64>,
     word: &'a str,
-    row: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    row: Option<u32>,
     norm: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     vector: Option<&'a [f32]>,
+    /// Of a word that is no row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ngrams: Option<Vec<String>>,
     suggestions: Vec<String>,
+}
+
+/// A word with a vector.
+struct Word {
+    text: String,
+    /// Of a word of the model.
+    row: Option<u32>,
+    vector: Vec<f32>,
+    norm: f64,
+    /// Of a word that is no row.
+    ngrams: Option<Vec<String>>,
+}
+
+impl Word {
+    /// The word of a model, or one that has the vector of its subwords.
+    fn find(rows: &dyn Rows, word: String) -> Result<Self, String> {
+        let table = rows.table();
+        if let Some(row) = rows.row_of(&word) {
+            let (vector, norm) = (table.row(row).to_vec(), table.norm(row));
+            let row = Some(rows.number(row));
+            return Ok(Self { text: word, row, vector, norm, ngrams: None });
+        }
+        match vector_of_unknown(rows, &word) {
+            Some((vector, SubwordsOf { ngrams, .. })) => {
+                let norm = score::norm(&vector);
+                Ok(Self { text: word, row: None, vector, norm, ngrams })
+            }
+            None => Err(word),
+        }
+    }
 }
 
 /// `GET /words`: a list, or one word
@@ -96,42 +132,49 @@ fn list(asked: Pinned<'_>, found: &[Row], room: Option<Reservation>) -> Response
 }
 
 async fn describe(call: &Call, headers: &HeaderMap, word: String, with_vector: bool) -> Answered {
-    let rows = call.rows();
-    let Some(row) = rows.row_of(&word) else {
-        let mut error = unknown_words([word]).into();
-        suggestions::fill_in(call, std::iter::once(&mut error)).await;
-        return Err(error);
+    let found = if call.rows().row_of(&word).is_some() {
+        Word::find(call.rows(), word)
+    } else {
+        let cost = Cost(word.len() as u64 * Cost::of_subwords(call));
+        let (same, deadline) = (call.clone(), call.deadline(None)?);
+        stage(call, cost, deadline, move |_| Ok(Word::find(same.rows(), word))).await?
+    };
+    let word = match found {
+        Ok(word) => word,
+        Err(word) => {
+            let mut error = unknown_words([word]).into();
+            suggestions::fill_in(call, std::iter::once(&mut error)).await;
+            return Err(error);
+        }
     };
     let format = negotiation::json_or_npy(headers)?;
     let mut response = match (caching::not_modified(headers, call.pinned(), format), format) {
         (Some(known), _) => known,
         (None, Format::Npy) => {
-            let table = rows.table();
-            let components = table.row(row);
-            let room = room_for(call, size_of_val(components) as u64)?;
-            table::vector(call.pinned(), components, room)
+            let room = room_for(call, size_of_val(&*word.vector) as u64)?;
+            table::vector(call.pinned(), &word.vector, room)
         }
-        (None, Format::Json) => describe_in_json(call, word, row, with_vector).await?,
+        (None, Format::Json) => describe_in_json(call, word, with_vector).await?,
     };
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
     Ok(response)
 }
 
-async fn describe_in_json(call: &Call, word: String, row: Row, with_vector: bool) -> Answered {
-    let suggestions = suggestions::of(call, vec![word]).await?.pop().unwrap_or_default();
-    let rows = call.rows();
-    let table = rows.table();
+async fn describe_in_json(call: &Call, word: Word, with_vector: bool) -> Answered {
+    let Word { text, row, vector, norm, ngrams } = word;
+    let suggestions = suggestions::of(call, vec![text.clone()]).await?.pop().unwrap_or_default();
     let described = Described {
         model: call.name(),
-        version: rows.version(),
+        version: call.rows().version(),
         position: call.pinned().position(),
-        word: rows.word(row),
-        row: rows.number(row),
-        norm: table.norm(row),
-        vector: with_vector.then(|| table.row(row)),
+        word: &text,
+        row,
+        norm,
+        vector: with_vector.then_some(&vector),
+        ngrams,
         suggestions,
     };
-    let components = if with_vector { table.dim() } else { 0 };
+    let components = if with_vector { vector.len() } else { 0 };
     let room = room_for(call, (components * BYTES_PER_COMPONENT) as u64)?;
     Ok(caching::tagged(call.pinned(), Format::Json, render::bytes(&described), room))
 }

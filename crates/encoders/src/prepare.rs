@@ -1,0 +1,134 @@
+//! From files to model folders: fastText's models here, all others by the crate `model-store`.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use model_store::prepare::{
+    Input, MadeRows, OnProgress, PrepareOptions, Progress, Summary, prepare_made, read_unpacked,
+};
+use model_store::{Mapped, ModelError, NewNgrams};
+
+use crate::error::DAMAGED;
+use crate::{EncoderError, FastText};
+
+/// Bytes that are unpacked together.
+const TOGETHER: usize = 1 << 20;
+
+/// Reads vectors and writes a model folder: as [`model_store::prepare::prepare_folder`], and also of
+/// fastText's models (`.bin`, plain or compressed), whose folder gets the vectors of their n-grams.
+/// These are read from a file, because they are mapped: a compressed one is first unpacked beside
+/// `out`.
+///
+/// # Errors
+/// As there; and if the file is a fastText model of a kind that is not read.
+pub fn prepare_folder(
+    input: Input<'_>,
+    out: &Path,
+    options: &PrepareOptions,
+    on_progress: OnProgress<'_>,
+) -> Result<Summary, ModelError> {
+    let Input::File(path) = input else {
+        return model_store::prepare::prepare_folder(input, out, options, on_progress);
+    };
+    match fasttext_of(path, out, on_progress)? {
+        None => model_store::prepare::prepare_folder(input, out, options, on_progress),
+        Some(file) => {
+            let model = FastText::from_mapped(path, file).map_err(input_error)?;
+            prepare_made(path, &model, out, options, on_progress)
+        }
+    }
+}
+
+fn input_error(error: EncoderError) -> ModelError {
+    match error {
+        EncoderError::Unreadable(error) => error,
+        EncoderError::Faulty { path, reason } | EncoderError::Unsupported { path, reason } => {
+            ModelError::BadInput { path, reason: reason.into() }
+        }
+        EncoderError::Damaged { path, byte, reason } => ModelError::BadInput {
+            path,
+            reason: format!("byte {byte} of the fastText model: {reason}; {DAMAGED}").into(),
+        },
+    }
+}
+
+/// The fastText model that a file is, in memory or mapped; `None` if it is something else.
+fn fasttext_of(
+    path: &Path,
+    out: &Path,
+    on_progress: OnProgress<'_>,
+) -> Result<Option<Mapped>, ModelError> {
+    // What is no file, or is not there, model-store says. It also says how to unpack archives.
+    const ZIP: &[u8] = b"PK";
+    if !path.metadata().is_ok_and(|metadata| metadata.is_file()) {
+        return Ok(None);
+    }
+    let mut file = File::open(path).map_err(ModelError::io("open", path))?;
+    let length = file.metadata().map_err(ModelError::io("read", path))?.len();
+    let mut start = Vec::new();
+    let read = (&mut file).take(FastText::MAGIC.len() as u64).read_to_end(&mut start);
+    read.map_err(ModelError::io("read", path))?;
+    if start == FastText::MAGIC {
+        return Mapped::open(path).map(Some);
+    }
+    if start.starts_with(ZIP) {
+        return Ok(None);
+    }
+    let unpacked = read_unpacked(Input::File(path), |unpacked| {
+        let mut piece = Vec::new();
+        if unpacked.fill(&mut piece, FastText::MAGIC.len()).is_err() || piece != FastText::MAGIC {
+            // If it can't be read, whoever reads it next says why.
+            return Ok(None);
+        }
+        // Where the model will be there is room for it. A file without a name is gone with its process.
+        let folder = out.ancestors().skip(1).find(|folder| folder.is_dir());
+        let folder = folder.unwrap_or(Path::new("."));
+        let failed = |error| ModelError::io("unpack the file into", folder)(error);
+        let mut file = tempfile::tempfile_in(folder).map_err(failed)?;
+        loop {
+            let goes_on = unpacked.fill(&mut piece, TOGETHER)?;
+            file.write_all(&piece).map_err(failed)?;
+            piece.clear();
+            let bytes_read = unpacked.bytes_read();
+            let progress = Progress { bytes_read, bytes_total: Some(length), rows: 0 };
+            if on_progress(progress) == ControlFlow::Break(()) {
+                return Err(ModelError::Cancelled);
+            }
+            if !goes_on {
+                return Mapped::of_unnamed(file, path).map(Some);
+            }
+        }
+    });
+    unpacked?
+}
+
+impl MadeRows for FastText {
+    fn format(&self) -> String {
+        "fastText model".to_owned()
+    }
+
+    fn rows(&self) -> u32 {
+        self.words()
+    }
+
+    fn dim(&self) -> usize {
+        Self::dim(self)
+    }
+
+    fn word(&self, row: u32) -> (&[u8], u64) {
+        (Self::word(self, row), self.byte(row))
+    }
+
+    fn vector(&self, row: u32, vector: &mut [f32]) {
+        // By its row: of two words that are equal, the second has its own, too.
+        self.vector_of_row(row, vector);
+    }
+
+    fn ngrams(&self) -> Option<NewNgrams<'_>> {
+        let lengths = self.training().lengths();
+        let vectors = self.bucket_rows();
+        lengths.has_any().then_some(NewNgrams { lengths, vectors })
+    }
+}
