@@ -223,6 +223,20 @@ impl Model {
         self.kindred.model().row(word)
     }
 
+    /// The lengths of the shortest and the longest n-grams, and how many rows they share.
+    fn ngram_lengths(&self) -> Option<(i32, i32, u32)> {
+        let lengths = self.kindred.model().store().ngrams()?.lengths();
+        Some((lengths.minn, lengths.maxn, lengths.buckets))
+    }
+
+    /// A view `[buckets, dim]` of the rows of n-grams, to be made read-only before anybody sees it.
+    #[allow(unsafe_code)]
+    fn ngram_vectors<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyArray2<f32>>>> {
+        let Some(ngrams) = slf.get().kindred.model().store().ngrams() else { return Ok(None) };
+        // SAFETY: this object keeps the model; Python makes the view read-only.
+        unsafe { arrays::view(ngrams.vectors(), ngrams.dim(), slf.clone().into_any()).map(Some) }
+    }
+
     /// The vector of a word that is no row, if the model has vectors of subwords.
     fn subword_vector<'py>(
         &self,

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import struct
-
 import numpy as np
 import pytest
-from conftest import DEVICE, best, cosines, dots
+from conftest import DEVICE, best, cosines, dots, fasttext_file
 
 import kindred
 from kindred import _kindred
@@ -252,17 +250,6 @@ def test_the_default_k_is_the_engines(demo):
 
     assert inspect.signature(demo.nearest).parameters["k"].default == _kindred.DEFAULT_K
     assert len(demo.nearest("frog")) == _kindred.DEFAULT_K
-
-
-def fasttext_file(words, dim, buckets):
-    """A small fastText model, of version 12, with n-grams of 3 to 5 characters; and the rows of its words and n-grams."""
-    rows = np.random.default_rng(5).normal(size=(len(words) + buckets, dim)).astype(np.float32)
-    skipgram = 2
-    head = struct.pack("<14i", 793712314, 12, dim, 5, 5, 1, 5, 1, 2, skipgram, buckets, 3, 5, 100) + struct.pack("<d", 1e-4)
-    counts = struct.pack("<3i2q", len(words), len(words), 0, 1000, -1)
-    entries = b"".join(word.encode() + b"\0" + struct.pack("<qb", 9, 0) for word in words)
-    matrices = [struct.pack("<2q", len(array), dim) + array.tobytes() for array in (rows, rows[: len(words)])]
-    return head + counts + entries + b"\0" + b"\0".join(matrices), rows
 
 
 def test_no_word_is_unknown_to_a_fasttext_model(tmp_path):

@@ -88,13 +88,17 @@ impl Ngrams {
         self.dim
     }
 
+    /// The vectors, `[buckets, dim]`.
+    pub fn vectors(&self) -> &[f32] {
+        bytemuck::cast_slice(&self.file[self.start..])
+    }
+
     /// The vector of a bucket, `[dim]`.
     ///
     /// # Panics
     /// If there is no such bucket.
     pub fn vector(&self, bucket: u32) -> &[f32] {
-        let all: &[f32] = bytemuck::cast_slice(&self.file[self.start..]);
-        &all[bucket as usize * self.dim..][..self.dim]
+        &self.vectors()[bucket as usize * self.dim..][..self.dim]
     }
 
     /// The size of the mapped file, in bytes.

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._errors import UnsupportedError
+from ._fasttext import FastTextKeyedVectors, load_facebook_vectors
 from ._keyed import KeyedVectors
 from ._table import IndexToKey, KeyToIndex
 
@@ -25,6 +26,6 @@ def load_word2vec_format(*args: Any, **kwargs: Any) -> KeyedVectors:
 
 
 __all__ = [
-    "EuclideanKeyedVectors", "IndexToKey", "KeyToIndex", "KeyedVectors", "UnsupportedError", "Word2VecKeyedVectors",
-    "load_word2vec_format",
+    "EuclideanKeyedVectors", "FastTextKeyedVectors", "IndexToKey", "KeyToIndex", "KeyedVectors", "UnsupportedError",
+    "Word2VecKeyedVectors", "load_facebook_vectors", "load_word2vec_format",
 ]  # fmt: skip

@@ -34,7 +34,9 @@ class Comparison(Lookup):
 
     def distance(self, w1: Any, w2: Any) -> np.float64:
         """1 - `similarity`; exactly 0 for a key and itself, unless its vector is zero."""
-        if self.get_index(w1) == self.get_index(w2) and self.get_vector(w1).any():
+        one, other = (self.get_index(key, -1) for key in (w1, w2))
+        is_same = one == other >= 0 or (isinstance(w1, str) and w1 == w2)
+        if is_same and self.get_vector(w1).any():
             return number(0)
         return number(1 - self.similarity(w1, w2))
 

@@ -150,19 +150,29 @@ class Lookup:
 
     def get_vector(self, key: Any, norm: bool = False) -> npt.NDArray[np.float32]:
         """The vector of a key or a row, float32 ``[dim]``, read-only; with ``norm`` divided by its norm."""
-        vector = self.vectors[self.get_index(key)]
+        vector = self._inferred(key)
+        if vector is None:
+            vector = self.vectors[self.get_index(key)]
         if norm:
             vector = units(vector[np.newaxis])[0]
             vector.flags.writeable = False
         found: npt.NDArray[np.float32] = vector
         return found
 
+    def _inferred(self, key: Any) -> npt.NDArray[np.float32] | None:
+        """The vector of a key that has no row, float32 ``[dim]``, read-only; None for other keys."""
+        return None
+
     def __getitem__(self, key_or_keys: Any) -> npt.NDArray[np.float32]:
         """The vector of a key, ``[dim]``; the vectors of a list of keys, ``[keys, dim]``."""
         if is_key(key_or_keys):
             return self.get_vector(key_or_keys)
-        rows = np.array([self.get_index(key) for key in key_or_keys], dtype=np.int64)
-        vectors: npt.NDArray[np.float32] = self.vectors[rows]
+        inferred = [self._inferred(key) for key in key_or_keys]
+        rows = [self.get_index(key) if vector is None else 0 for key, vector in zip(key_or_keys, inferred)]
+        vectors: npt.NDArray[np.float32] = self.vectors[np.array(rows, dtype=np.int64)]
+        for at, vector in enumerate(inferred):
+            if vector is not None:
+                vectors[at] = vector
         return vectors
 
     @property
@@ -215,7 +225,7 @@ class Lookup:
             if isinstance(key, np.ndarray):
                 vector = self._checked(key)
             elif key in self:
-                vector = self.vectors[self.get_index(key)].astype(np.float64)
+                vector = self.get_vector(key).astype(np.float64)
                 vector = vector / norm_of(vector) if pre_normalize else vector
             elif ignore_missing:
                 continue
@@ -250,19 +260,26 @@ class Lookup:
     def vectors_for_all(self, keys: Iterable[Any], allow_inference: bool = True, copy_vecattrs: bool = False) -> Self:
         """A new object of those keys that are here, in their order, each once; with ``copy_vecattrs`` with their counts.
 
-        Keys can be added to it until its first search.
+        Keys can be added to it until its first search. Those that have vectors but no rows, as with fastText, come with
+        ``allow_inference``.
         """
-        rows = {self.get_index(key): None for key in keys if key in self}
-        found = type(self)(self.vector_size, len(rows), device=self._device)
-        table = found._collected("adding")
-        at = np.array(list(rows), dtype=np.int64)
         words = self._keys()
-        table.add([words[row] for row in rows], self.vectors[at], replace=False)
+        wanted = [key for key in dict.fromkeys(keys) if key in self and (allow_inference or self._inferred(key) is None)]
+        names = list(dict.fromkeys(words[self.get_index(key)] if self._inferred(key) is None else key for key in wanted))
+        found = self._empty(len(names))
+        table = found._collected("adding")
+        rows = [self.get_index(name, -1) for name in names]
+        at = np.array(rows, dtype=np.int64)
+        table.add(names, self[names], replace=False)
         if not copy_vecattrs:
             found._attributes["count"] = np.arange(len(rows), 0, -1)
         elif self._makes_up_counts:
-            found._attributes["count"] = np.int64(len(self)) - at
+            found._attributes["count"] = np.where(at < 0, 0, np.int64(len(self)) - at)
         else:
             has_all = [name for name, values in self._attributes.items() if len(values) == len(self)]
-            found._attributes = {name: self._attributes[name][at] for name in has_all}
+            found._attributes = {name: np.where(at < 0, 0, self._attributes[name][at]) for name in has_all}
         return found
+
+    def _empty(self, count: int) -> Self:
+        """A table without keys, for vectors like these."""
+        return type(self)(self.vector_size, count, device=self._device)

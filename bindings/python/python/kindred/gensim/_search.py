@@ -89,7 +89,7 @@ class Search(Comparison):
         ups, downs = _listed(positive), _listed(negative)
         if not ups:
             raise kindred.InvalidValueError("most_similar_cosmul needs at least one positive key", field="positive")
-        left_out = {int(self.get_index(key)) for key in ups + downs if is_key(key)}
+        left_out = {int(self.get_index(key)) for key in ups + downs if is_key(key) and self._inferred(key) is None}
         numerator, denominator = (np.prod([self._factor(one) for one in side], axis=0) for side in (ups, downs))
         scores = (numerator / (denominator + 0.000001))[: restrict_vocab or None]
         return scores if topn is None else self._highest(scores, int(topn), 0, left_out)
@@ -142,8 +142,12 @@ class Search(Comparison):
         weights: dict[int, float] = {}
         arrays: list[tuple[npt.NDArray[Any], float]] = []
         for one, weight in terms:
+            inferred = None if isinstance(one, np.ndarray) else self._inferred(one)
             if isinstance(one, np.ndarray):
                 arrays.append((one, weight))
+            elif inferred is not None:
+                # Alone it is the query itself.
+                arrays.append((inferred if len(terms) == 1 else self._direction(one, inferred), weight))
             else:
                 row = int(self.get_index(one))
                 weights[row] = weights.get(row, 0.0) + weight
@@ -155,17 +159,20 @@ class Search(Comparison):
         total = np.zeros(self.vector_size)
         for row, weight in weights.items():
             if weight != 0:
-                vector = self.vectors[row].astype(np.float64)
-                if not vector.any():
-                    raise kindred.ZeroVectorError(
-                        f"the vector of {self._keys()[row]!r} is zero: it has no direction, so it can't be added"
-                    )
-                total += weight * (vector / norm(vector))
+                total += weight * self._direction(self._keys()[row], self.vectors[row])
         for array, weight in arrays:
             total += weight * self._checked(array)
         if norm(total) == 0:
             raise kindred.ZeroVectorError("the keys cancel out: their sum has no direction, so it has no neighbours")
         return unit(total).astype(np.float32), left_out
+
+    def _direction(self, key: str, vector: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+        """The vector of a key divided by its norm."""
+        if not vector.any():
+            raise kindred.ZeroVectorError(f"the vector of {key!r} is zero: it has no direction, so it can't be added")
+        wide = vector.astype(np.float64)
+        found: npt.NDArray[np.float64] = wide / norm(wide)
+        return found
 
     def _best(self, query: npt.NDArray[np.float32], topn: int, first: int, end: int, left_out: set[int]) -> Found:
         if end <= first:
