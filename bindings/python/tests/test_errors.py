@@ -46,7 +46,7 @@ def test_words_that_are_unknown_can_be_left_out(demo):
         (lambda m: m.nearest("frog", k="5"), kindred.InvalidValueError, "`k` must be"),
         (lambda m: m.nearest("frog", min_score=float("nan")), kindred.InvalidValueError, "`min_score` must be a finite number"),
         (lambda m: m.nearest("frog", exclude="toad"), kindred.InvalidValueError, "`exclude` must be a list"),
-        (lambda m: m.nearest("frog", unknown="maybe"), kindred.InvalidValueError, "`unknown` must be `error` or `skip`"),
+        (lambda m: m.nearest("frog", unknown="maybe"), kindred.InvalidValueError, "`unknown` must be `error`, `skip` or `subwords`"),
         (lambda m: m.analogy("king", method="best"), kindred.InvalidValueError, "`method` must be"),
         (lambda m: m.nearest("frog", topn=3), TypeError, "there is no option `topn`; the options are .*vocab_limit"),
         (lambda m: m.analogy("king - (man"), kindred.ExpressionError, "column"),

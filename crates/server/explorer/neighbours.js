@@ -28,6 +28,9 @@ export async function find(question, signal) {
   const found = await ask("nearest", { parameters: { ...parameters, ...options(question), ...wanted(question) }, model, signal });
   const { neighbors } = found.answer;
   const skipped = (found.answer.skipped ?? []).filter(isWord);
+  const parts = (found.answer.subwords ?? []).map((one) => one.word);
+  // A point of its own, as a text is.
+  const isRow = kind !== "text" && parts.length === 0;
   const first = neighbors.slice(0, 3).map((hit) => `${within(hit.word)} ${number(hit.score, 2)}`);
   const { columns, cells } = attributesTable(neighbors);
   const name = within(kind === "text" ? text : word);
@@ -36,12 +39,13 @@ export async function find(question, signal) {
     title: kind === "text" ? `Nearest to “${text}”` : `Nearest to “${word}”`,
     content: [
       kind === "text" && skipped.length ? make("p", { class: "note" }, `Not in the model: ${skipped.join(", ")}.`) : null,
+      parts.length ? make("p", { class: "note" }, `Not in the model, so with the vector of its parts: ${parts.join(", ")}.`) : null,
       ranked(neighbors.map((hit) => row(hit, question, bar(hit.score)))),
     ],
     status: first.length > 0 ? `${neighbors.length} neighbours of ${name}: ${first.join(", ")} …` : `No neighbours of ${name}`,
     table: { columns: ["word", "score", "row", ...columns], rows: neighbors.map((hit) => [hit.word, hit.score, hit.row, ...cells(hit)]) },
-    center: kind === "text" ? { label: `“${text}”`, scores: neighbors.map((hit) => hit.score) } : null,
-    asked: kind === "text" ? [] : [word],
+    center: isRow ? null : { label: `“${kind === "text" ? text : word}”`, scores: neighbors.map((hit) => hit.score) },
+    asked: isRow ? [word] : [],
     hits: neighbors.map((hit) => hit.word),
   };
 }

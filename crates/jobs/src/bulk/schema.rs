@@ -59,6 +59,14 @@ fn neighbors(options: &Options, of_texts: bool) -> String {
     if options.unknown.map_or(of_texts, |unknown| unknown == Unknown::Skip) {
         columns += &words("skipped");
     }
+    // Only the model knows whether words that are no rows have vectors.
+    if options.unknown.is_none_or(|unknown| unknown == Unknown::Subwords) {
+        let mut word = string("REQUIRED", "word");
+        if explain {
+            word += &words("ngrams");
+        }
+        columns += &list("subwords", &group("REQUIRED", "element", &word));
+    }
     if explain {
         let input = string("REQUIRED", "word")
             + "REQUIRED INT64 row; OPTIONAL DOUBLE score; OPTIONAL INT64 rank;";

@@ -6,6 +6,10 @@ mod asked;
 mod before;
 mod content;
 #[cfg(feature = "parquet")]
+#[path = "../../../encoders/tests/support.rs"]
+#[allow(dead_code)]
+mod fasttext;
+#[cfg(feature = "parquet")]
 mod parquet;
 mod resume;
 

@@ -1,16 +1,19 @@
 //! What is written has the values and the types of JSON lines, and is one file after any kill.
 
-use std::fs::{self, File};
+use std::fs;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use jobs::JobError;
 use jobs::bulk::{BulkOptions, BulkWork, WantedLabels};
 use kindred::heads::{Form, WantedTerms};
-use kindred::{Kindred, Method, Options, Unknown};
+use kindred::prepare::{Input, PrepareOptions, prepare_folder};
+use kindred::{Kindred, Method, Model, Options, Settings, Unknown};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::Value;
 
 use super::rows;
+use crate::fasttext::{File, words as words_of_file};
 use crate::resume::{ROWS, nearest, stopped, whole, words};
 use crate::{Scratch, demo, run, texts};
 
@@ -73,6 +76,28 @@ fn each_form_of_answers_has_the_values_of_json_lines() {
 }
 
 #[test]
+fn words_that_are_no_rows_are_told_in_both_forms() {
+    let scratch = Scratch::new();
+    let known = ["the", "frog", "toad", "pond"];
+    let entries = words_of_file(&known.map(str::as_bytes));
+    let component = |at: usize| ((at * 7919 % 97) as f32 - 48.0) / 9.0;
+    let file = File { dim: 8, bucket: 60, minn: 2, maxn: 4, entries, component, ..File::default() };
+    let (source, folder) = (scratch.file("m.bin", file.bytes()), scratch.path("m"));
+    let go_on = &mut |_| ControlFlow::Continue(());
+    prepare_folder(Input::File(&source), &folder, &PrepareOptions::default(), go_on).unwrap();
+    let kindred = Kindred::start(Model::open(&folder).unwrap(), Settings::default()).unwrap();
+    let input = scratch.file("in.txt", "the frog\nfrogs and toads\n\n");
+    for explain in [false, true] {
+        let options = Options::new().k(2).explain(explain);
+        let work = BulkWork::NearestOfTexts(options);
+        let found = same(&kindred, &work, &input, &BulkOptions::default());
+        assert!(found[0].get("subwords").is_none_or(Value::is_null), "{}", found[0]);
+        let told = found[1]["subwords"].as_array().unwrap();
+        assert_eq!((told.len(), told[0].get("ngrams").is_some()), (3, explain), "{}", found[1]);
+    }
+}
+
+#[test]
 fn ids_are_lines_or_strings() {
     let (kindred, scratch) = (demo(), Scratch::new());
     let rows = "key,word\n7,frog\n\"a,b\",king\n";
@@ -101,7 +126,7 @@ fn a_file_without_rows_and_one_of_several_groups() {
     let input = scratch.file("in.txt", "word7\n".repeat(123_000));
     let work = BulkWork::Nearest(Options::new().k(1));
     run(&kindred, &work, (&input, &out), &options).unwrap();
-    let reader = SerializedFileReader::new(File::open(&out).unwrap()).unwrap();
+    let reader = SerializedFileReader::new(fs::File::open(&out).unwrap()).unwrap();
     let groups: Vec<i64> =
         reader.metadata().row_groups().iter().map(|group| group.num_rows()).collect();
     assert_eq!(groups, [122_880, 123_000 - 122_880]);
