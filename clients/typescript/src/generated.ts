@@ -1660,6 +1660,11 @@ export interface components {
              * @enum {string}
              */
             metric: "cosine" | "dot";
+            /**
+             * @description The way in which words that are no rows get vectors: `fasttext`, from their n-grams. Absent if they get none.
+             * @constant
+             */
+            encoder?: "fasttext";
             /** @description The attributes of the rows, in the order of their file. Absent if the model has none. Counts (`distinct`, `missing`, and `rows` of texts) are absent if rows of a table were changed since its last fold. */
             attributes?: {
                 /** @description Its name. */

@@ -69,7 +69,7 @@ fn rows_and_unknown_words_have_the_bits_of_the_file() {
             scratch.write("m.bin", &bytes)
         };
         let summary = scratch.prepare(&input, &PrepareOptions::default()).unwrap();
-        assert_eq!((summary.rows, summary.dim), (5, 3));
+        assert_eq!((summary.rows, summary.dim, summary.ngrams), (5, 3, Some(40)));
         assert!(summary.warnings.is_empty(), "{:?}", summary.warnings);
         let format = &summary.provenance.source_format;
         assert_eq!(format, if is_packed { "fastText model, gzip" } else { "fastText model" });

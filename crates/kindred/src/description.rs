@@ -31,6 +31,9 @@ pub struct ModelDescription<'a> {
     pub dim: usize,
     /// How a vector and a row become a score.
     pub metric: Cow<'a, str>,
+    /// How words that are no rows get vectors, if they do: `fasttext`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoder: Option<Cow<'a, str>>,
     /// The attributes of its rows, if they have any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attributes: Vec<DescribedAttribute<'a>>,
@@ -108,6 +111,7 @@ impl<'a> ModelDescription<'a> {
             rows: model.rows(),
             dim: model.dim(),
             metric: model.metric().name().into(),
+            encoder: model.ngrams().map(|ngrams| ngrams.kind().into()),
             attributes: attributes.iter().map(DescribedAttribute::of).collect(),
             engine: Engine::of(engine),
             replicas: placed.map(|placed| placed.replicas.iter().map(replica).collect()),

@@ -78,6 +78,11 @@ pub struct Ngrams {
 }
 
 impl Ngrams {
+    /// The name of the rules by which words are cut, and the vectors of their parts become one.
+    pub fn kind(&self) -> &'static str {
+        KIND
+    }
+
     /// How words are cut.
     pub fn lengths(&self) -> NgramLengths {
         self.lengths

@@ -116,6 +116,10 @@ fn print_summary(
         let missing = HumanCount(*missing as u64);
         say!("attribute {name}: {kind}, {distinct}, {missing} missing")?;
     }
+    if let Some(ngrams) = summary.ngrams {
+        let ngrams = HumanCount(ngrams.into());
+        say!("{ngrams} vectors of n-grams: words that are no rows have vectors, too")?;
+    }
     for warning in &summary.warnings {
         eprintln!("warning: {warning}");
     }

@@ -118,6 +118,7 @@ pub fn prepare_made(
     }
     let count = rows.writer.rows();
     let mut goes_on = || progress(count, count) == ControlFlow::Continue(());
+    let mut written = None;
     match made.ngrams() {
         Some(_) if wanted < made.rows() || lost_a_word => rows.warnings.push(
             "the model has no vectors for words that are no rows, because it does not have all words \
@@ -127,13 +128,15 @@ pub fn prepare_made(
         Some(ngrams) => {
             let sum = folder.write_ngrams(&ngrams, made.dim(), &mut goes_on)?;
             rows.writer = rows.writer.with_encoder(sum);
+            written = Some(ngrams.lengths.buckets);
         }
         None => {}
     }
-    let (writer, summary, attributes) = match attributes {
+    let (writer, mut summary, attributes) = match attributes {
         None => rows.finish().map(|(writer, summary)| (writer, summary, None))?,
         Some(attributes) => rows.finish_with(attributes, wanted.into())?,
     };
+    summary.ngrams = written;
     let (vectors, words, index) =
         writer.finish(summary.provenance.clone()).map_err(can_not_write)?;
     folder.complete(vectors, &words, &index, attributes.as_ref())?;

@@ -117,6 +117,8 @@ pub struct Summary {
     pub first_bad_row: Option<String>,
     /// The attributes of the rows, in the order of their file.
     pub attributes: Vec<AttributeDescription>,
+    /// How many vectors n-grams share, if words that are no rows get theirs from these.
+    pub ngrams: Option<u32>,
     /// Warnings, such as one about empty lines at the end of a file: a sentence for each.
     pub warnings: Vec<String>,
     /// The file's format and size, and how many rows were skipped.

@@ -292,8 +292,10 @@ impl<W: Write + Seek> Rows<'_, W> {
         };
         let first_bad_row = first_bad.map(|(number, reason)| format!("{unit} {number}: {reason}"));
         let (rows, dim) = (writer.rows(), writer.dim());
-        let attributes = Vec::new();
-        Ok((writer, Summary { rows, dim, first_bad_row, attributes, warnings, provenance }))
+        let (attributes, ngrams) = (Vec::new(), None);
+        let summary =
+            Summary { rows, dim, first_bad_row, attributes, ngrams, warnings, provenance };
+        Ok((writer, summary))
     }
 }
 
