@@ -18,6 +18,7 @@ mod console;
 mod ctrl_c;
 mod defaults;
 mod edge;
+mod embed;
 mod eval;
 mod expand;
 mod explorer;

@@ -242,6 +242,7 @@ fn parameters_and_fields_are_the_documented_ones() {
         ("/count", "CountRequest"),
         ("/similarity", "SimilarityRequest"),
         ("/odd-one-out", "OddOneOutRequest"),
+        ("/embed", "EmbedRequest"),
         ("/classify", "ClassifyRequest"),
         ("/expand", "ExpandRequest"),
         ("/rows", "RowsRequest"),
@@ -324,6 +325,7 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
         ("/expand", r#"{"text": "king"}"#, Some(r#"{"text": "kinx"}"#)),
         ("/count", r#"{"filter": "key = king"}"#, None),
         ("/similarity", r#"{"pairs": [["king", "queen"], ["kinx", "king"], 7]}"#, None),
+        ("/embed", r#"{"texts": ["king", "kinx", 7]}"#, None),
         (
             "/odd-one-out",
             r#"{"words": ["king", "queen", "frog"]}"#,
@@ -504,6 +506,9 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
     check(&with_keys, "POST", "/admin/reload", &[("Accept", "image/png")], b"");
     check(&service, "POST", "/admin/reload", &[], b"");
     check(&service, "GET", "/words?word=kinx", &[], b"");
+    let array = [JSON, ("Accept", "application/x-npy")];
+    check(&service, "POST", "/embed", &array, br#"{"texts": ["king"]}"#);
+    check(&service, "POST", "/embed", &array, br#"{"texts": ["kinx"]}"#);
     check(&service, "GET", "/words/kinx", &[], b"");
     check(&service, "GET", "/nearest?text=The+qwertyish+king!", &[], b"");
     check(&service, "GET", "/analogy?expression=king+-+kinx&unknown=skip", &[], b"");
@@ -513,7 +518,8 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
     // The other way round: what is documented was seen, but for what a healthy service that is not
     // overloaded does not answer. Other tests see those.
     let elsewhere = |method: &str, path: &str, status: u16| {
-        let is_quick = |path: &str| ["/count", "/similarity", "/odd-one-out"].contains(&path);
+        let is_quick =
+            |path: &str| ["/count", "/similarity", "/odd-one-out", "/embed"].contains(&path);
         let is_of_tables = |path: &str| {
             ["/rows", "/rows/delete", "/rows/{key}", "/models", "/model", "/fold"].contains(&path)
         };

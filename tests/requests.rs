@@ -57,6 +57,7 @@ fn a_byte_order_mark_and_the_coding_identity_change_nothing() {
         ("/rank", r#"{"word": "frog", "words": ["toad"]}"#),
         ("/similarity", r#"{"pairs": [["king", "queen"]]}"#),
         ("/odd-one-out", r#"{"words": ["king", "queen", "frog"]}"#),
+        ("/embed", r#"{"texts": ["a frog"]}"#),
         ("/classify", r#"{"texts": ["a film", ["a", "film"]]}"#),
         ("/expand", r#"{"text": "cheap flights", "top": 2}"#),
     ] {

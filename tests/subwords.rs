@@ -138,6 +138,10 @@ fn other_routes_take_unknown_words() {
     let array = service.send("GET", b"/words/frogs", &[("Accept", "application/x-npy")], b"");
     let numbers: Vec<u8> = vector_of("frogs").into_iter().flat_map(f32::to_le_bytes).collect();
     assert!(array.status == 200 && array.body.ends_with(&numbers));
+    let texts = json!({"texts": ["frogs", "the frog"]});
+    let embedded = answered(&service, "/embed", Some(&texts)).json();
+    assert_eq!(embedded["results"][0]["subwords"], json!([{"word": "frogs"}]));
+    assert_eq!(embedded["results"][1]["used"], json!(["the", "frog"]));
     assert_eq!(answered(&service, "/model", None).json()["encoder"], "fasttext");
     let known = answered(&service, "/words/frog", None).json();
     assert!(known["row"] == 1 && known.get("ngrams").is_none());

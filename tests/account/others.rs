@@ -50,6 +50,13 @@ impl Maker {
         Asked::post("/odd-one-out", &json!({"words": words, "unknown": "skip"}))
     }
 
+    pub(crate) fn embed(&mut self) -> Asked {
+        let texts = self.random.size(1024);
+        let most = self.random.size(256).min(60_000 / texts).max(1);
+        let texts: Vec<String> = (0..texts).map(|_| self.any(most).join(" ")).collect();
+        Asked::post("/embed", &json!({"texts": texts}))
+    }
+
     pub(crate) fn classify(&mut self) -> Asked {
         let explain = self.random.one_in(4);
         let texts = self.random.size(if explain { 16 } else { 1024 });

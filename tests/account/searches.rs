@@ -28,7 +28,7 @@ pub(crate) struct Left {
 impl Maker {
     /// The request with this number: each route comes again and again.
     pub(crate) fn make(&mut self, number: usize) -> Asked {
-        let mut asked = match number % 18 {
+        let mut asked = match number % 19 {
             0 => self.get_nearest(),
             1 => self.get_analogy(),
             2 => self.single("/nearest"),
@@ -41,6 +41,7 @@ impl Maker {
             14 => self.list_words(),
             15 => self.one_word(),
             16 => self.classify(),
+            17 => self.embed(),
             _ => self.large(),
         };
         if asked.accept.is_none() && self.random.one_in(4) {

@@ -185,7 +185,7 @@ pub(crate) fn wrong_values() -> Vec<Case> {
         option("fold_case is null", "fold_case", "null"),
         option("explain is a number", "explain", "1"),
         option("unknown is a word", "unknown", "\"ignore\"")
-            .detail("`skip`, not the string \"ignore\""),
+            .detail("`skip` or `subwords`, not the string \"ignore\""),
         option("unknown is in capitals", "unknown", "\"SKIP\""),
         option("unknown is true", "unknown", "true"),
         option("unknown is null", "unknown", "null"),

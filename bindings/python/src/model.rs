@@ -14,9 +14,9 @@ use kindred::evaluation::source::Source;
 use kindred::evaluation::{analogies, similarities};
 use kindred::heads::WantedTerms;
 use kindred::live::Live;
-use kindred::{Answer, Error, Kindred, Method, Options, Settings, Target, Times};
+use kindred::{Answer, Error, Kindred, Method, Options, Settings, Target, Times, Unknown};
 use model_store::{ArrayRows, ModelStore};
-use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{PyArray1, PyArray2, PyArrayMethods as _, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
@@ -221,6 +221,26 @@ impl Model {
 
     fn row(&self, word: &str) -> Option<u32> {
         self.kindred.model().row(word)
+    }
+
+    /// The vectors of texts, `[texts, dim]`. The first fault is raised, with its text's place as
+    /// `query`.
+    fn encode<'py>(
+        &self,
+        py: Python<'py>,
+        texts: Vec<String>,
+        unknown: Option<&str>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let unknown = unknown.map(str::parse::<Unknown>).transpose();
+        let unknown = unknown.map_err(|must_be| errors::invalid("unknown", must_be))?;
+        let (model, count) = (self.kindred.model(), texts.len());
+        let all = py.detach(|| model.encode_all(texts, unknown)).map_err(|(place, error)| {
+            let error = errors::of_question(error);
+            // What can't be set is only missing in the message.
+            let _ = error.value(py).setattr("query", place);
+            error
+        })?;
+        PyArray1::from_vec(py, all).reshape([count, model.dim()])
     }
 
     /// The lengths of the shortest and the longest n-grams, and how many rows they share.

@@ -11,6 +11,7 @@ import threading
 import numpy as np
 import pytest
 from clients import is_same
+from conftest import DEVICE, fasttext_file
 from service import Service
 
 import kindred
@@ -34,6 +35,8 @@ QUESTIONS = {
     "columns": lambda m: m.nearest(np.asfortranarray(RANDOM[:4].astype(np.float16)), k=2),
     "a text": lambda m: m.nearest_text("Roses, violets & qwertyish!", k=3),
     "a long text": lambda m: m.nearest_text("frog toad lizard " * 80, k=3),
+    "encode a text": lambda m: m.encode("Roses, violets & qwertyish!"),
+    "encode texts": lambda m: m.encode(["frog", "a small boat"] * 700),
     "filters": lambda m: m.nearest("frog", exclude=["toad"], vocab_limit=20_000, min_score=0.1, max_score=0.65, k=4),
     "filters of vectors": lambda m: m.nearest(
         RANDOM[:5], exclude=("holmes", "a+b&c=ü"), vocab_limit=20_000, max_score=np.float32(0.3)
@@ -108,6 +111,12 @@ WRONG = {
     "unknown row": lambda m: m.row("frogg"),
     "unknown vector": lambda m: m.vector("frogg"),
     "unknown text": lambda m: m.nearest_text("qwqwqw zzzz"),
+    "no texts": lambda m: m.encode([]),
+    "a number for a text": lambda m: m.encode(["frog", 5]),
+    "the text that is unknown": lambda m: m.encode(["frog"] * 1100 + ["qwqwqw"]),
+    "the only text": lambda m: m.encode("qwqwqw"),
+    "a text without words": lambda m: m.encode(["frog", ""]),
+    "unknown of texts": lambda m: m.encode("frog", unknown="SKIP"),
     "k": lambda m: m.nearest("frog", k=0),
     "k is True": lambda m: m.nearest("frog", k=True),
     "k is text": lambda m: m.nearest("frog", k="5"),
@@ -291,3 +300,24 @@ def test_a_client_works_after_a_fork(service):
 
 def _ask_in_child(_):
     return CLIENT.nearest("frog", k=1)[0].word  # noqa: F821
+
+
+def test_words_that_are_no_rows_of_a_fasttext_model(tmp_path):
+    (tmp_path / "m.bin").write_bytes(fasttext_file(["frog", "toad", "pond"], 8, 50)[0])
+    kindred.prepare(tmp_path / "m.bin", tmp_path / "m")
+    service = Service("--model", str(tmp_path / "m"))
+    try:
+        with kindred.open(tmp_path / "m", device=DEVICE) as model, kindred.Client(service.url) as client:
+            is_same(client.vector("frogs"), model.vector("frogs"))
+            is_same(client.nearest("frogs", k=2), model.nearest("frogs", k=2))
+            is_same(client.encode(["frogs and toads", "frog"]), model.encode(["frogs and toads", "frog"]))
+            assert client.similarity("frogs", "frog") == model.similarity("frogs", "frog")
+            assert client.odd_one_out(["frogs", "frog", "toad"]) == model.odd_one_out(["frogs", "frog", "toad"])
+            assert "frogs" not in client and "frog" in client
+            assert "row" not in client.word("frogs") and client.word("frogs")["ngrams"]
+            for one in (client, model):
+                with pytest.raises(kindred.UnknownWordError) as caught:
+                    one.row("frogs")
+                assert caught.value.unknown == [("frogs", ["frog"])]
+    finally:
+        service.stop()

@@ -142,6 +142,17 @@ export class Kindred {
   }
 
   /**
+   * The vectors of texts: those that `nearest` searches for if it is given the texts.
+   *
+   * @example
+   * const { results } = await kindred.embed({ texts: ["a small boat", "a ship"] });
+   * console.log(results[0].vector.length); // 100
+   */
+  embed(body: Types.EmbedRequest, options?: CallOptions): Promise<Types.EmbedAnswer> {
+    return this.#ofModel({ path: "embed", body }, options);
+  }
+
+  /**
    * The word that does not belong with the others.
    *
    * @example

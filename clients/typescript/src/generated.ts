@@ -271,6 +271,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/embed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Vectors of texts
+         * @description The vector of each text: the one that `/nearest` searches for if it is given the text. It is the sum of
+         *     the unit vectors of the text's words, divided by its norm (under `dot`, the sum of their vectors), and
+         *     has the same bits in every batch. With `Accept: application/x-npy`, a NumPy file of float32,
+         *     `[texts, dim]`; then a text without a vector fails the whole request. No query parameters.
+         */
+        post: operations["postEmbed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/odd-one-out": {
         parameters: {
             query?: never;
@@ -1415,6 +1438,27 @@ export interface components {
             count: number;
             /** @description The number of rows of the model. */
             rows: number;
+        };
+        /** @description Texts to make vectors of. No field may be null. */
+        EmbedRequest: {
+            /** @description The texts. With their number, the model's dimension may be at most 4,000,000. */
+            texts: components["schemas"]["Text"][];
+            unknown?: components["schemas"]["Unknown"];
+            timeout_ms?: components["schemas"]["TimeoutMs"];
+        };
+        /** @description The vectors of texts. */
+        EmbedAnswer: {
+            model: components["schemas"]["ModelName"];
+            version: components["schemas"]["Version"];
+            position?: components["schemas"]["Position"];
+            /** @description One for each text, in their order; the vector, or the error that the text would get alone. */
+            results: (components["schemas"]["TextEmbedded"] | components["schemas"]["ItemFailed"])[];
+        };
+        TextEmbedded: {
+            vector: components["schemas"]["OwnVector"];
+            used: components["schemas"]["Used"];
+            skipped?: components["schemas"]["Skipped"];
+            subwords?: components["schemas"]["Subwords"];
         };
         /** @description Words with an odd one among them. No field may be null. */
         OddOneOutRequest: {
@@ -2953,6 +2997,7 @@ export interface operations {
                      *       GET  /analogy?expression=king+-+man+%2B+woman
                      *       POST /nearest, /analogy   the same as JSON, one query or a batch
                      *       POST /rank, /similarity, /odd-one-out
+                     *       POST /embed               vectors of texts
                      *       GET  /words?prefix=fro    words of the model
                      *       GET  /rows, /rows/frog    rows as they were put, page by page; DELETE deletes one
                      *       POST /rows, /rows/delete  rows are put or deleted, if the table may be changed
@@ -3720,6 +3765,50 @@ export interface operations {
             };
             400: components["responses"]["NearestBadBody"];
             401: components["responses"]["Unauthorized"];
+            405: components["responses"]["PostMethodNotAllowed"];
+            406: components["responses"]["SearchNotAcceptable"];
+            408: components["responses"]["BodyTimeout"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["SearchUnprocessable"];
+            429: components["responses"]["OverLimit"];
+            431: components["responses"]["HeadersTooLarge"];
+            501: components["responses"]["UnknownTransferCoding"];
+            504: components["responses"]["DeadlinePassed"];
+        };
+    };
+    postEmbed: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Timeout of the request, in milliseconds. Decimal digits. */
+                "Request-Timeout-Ms"?: components["parameters"]["Request-Timeout-Ms"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EmbedRequest"];
+            };
+        };
+        responses: {
+            /** @description The vectors, in the order of `texts`. */
+            200: {
+                headers: {
+                    "Server-Timing": components["headers"]["Server-Timing"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmbedAnswer"];
+                    "application/x-npy": components["schemas"]["VectorArray"];
+                };
+            };
+            400: components["responses"]["NearestBadBody"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["UnknownWord"];
             405: components["responses"]["PostMethodNotAllowed"];
             406: components["responses"]["SearchNotAcceptable"];
             408: components["responses"]["BodyTimeout"];

@@ -103,6 +103,10 @@ export type Side = string | readonly string[];
 export type SimilarityRequest = { pairs: readonly (readonly [Side, Side])[] } & Pick<Schemas["SimilarityRequest"], "unknown">;
 /** One result for each pair, in their order. */
 export type SimilarityAnswer = Omit<Schemas["SimilarityAnswer"], "results"> & { results: Result<Schemas["PairCompared"]>[] };
+/** Up to 1,024 texts. */
+export type EmbedRequest = AllSendable<Omit<Schemas["EmbedRequest"], "timeout_ms">>;
+/** One result for each text, in their order. */
+export type EmbedAnswer = Omit<Schemas["EmbedAnswer"], "results"> & { results: Result<Schemas["TextEmbedded"]>[] };
 /** 3 to 256 words. */
 export type OddOneOutRequest = AllSendable<Schemas["OddOneOutRequest"]>;
 /** The odd one, and all words by their similarity to the mean of all. */

@@ -141,6 +141,13 @@ const ASKED = {
     );
     assert.equal(results[2].error.code, "unknown_word");
   },
+  postEmbed: async () => {
+    const { results } = await kindred.embed({ texts: ["a small boat", "qqqzzz", "frog"] });
+    assert.deepEqual([results[0].vector.length, results[0].used], [100, ["a", "small", "boat"]]);
+    assert.equal(results[1].error.code, "unknown_word");
+    const { neighbors } = await kindred.nearest({ text: "a small boat", k: 3, include_query: true });
+    assert.deepEqual((await kindred.nearest({ vector: results[0].vector, k: 3 })).neighbors, neighbors);
+  },
   postCount: async () => {
     const { count, rows } = await kindred.count({ filter: "key IN [frog, toad, frogg]" });
     assert.deepEqual([count, rows], [2, 30000]);

@@ -76,6 +76,11 @@ export async function words(): Promise<void> {
     ],
     unknown: "skip",
   });
+  const embedded = await kindred.embed({ texts: ["a", "b"], unknown: "error" });
+  const vectors: number[][] = embedded.results.map((result) => (result.error ? [] : result.vector));
+  console.log(vectors);
+  // @ts-expect-error -- no texts
+  await kindred.embed({ texts: [1] });
   const scores: number[] = results.map((result) => (result.error ? 0 : result.score));
   const { odd_one_out } = await kindred.oddOneOut({ words: ["a", "b", "c"] as const });
   const { vector } = await kindred.word({ word: odd_one_out, with_vector: true });

@@ -8,7 +8,8 @@ use contract::{Filter, Hit, Query, QueryVector, Row};
 use model_store::{ModelError, ModelStore};
 use rayon::prelude::*;
 
-use crate::question::{Side, odd_one_out, similarity, vector_of_unknown};
+use crate::options::Unknown;
+use crate::question::{Side, encode, odd_one_out, similarity, vector_of_unknown};
 use crate::{Error, demo};
 
 /// A model: a table of word vectors, `[rows, dim]` float32, and the word of each row. Clones share
@@ -114,6 +115,50 @@ impl Model {
     /// bytes. A word without n-grams has a zero vector.
     pub fn subword_vector(&self, word: &str) -> Option<Vec<f32>> {
         vector_of_unknown(&self.0, word).map(|(vector, _)| vector)
+    }
+
+    /// The vector of a text, `[dim]`: the one that a search for the text has, the sum of the unit
+    /// vectors of its words, divided by its norm. Without `unknown`, words that the model does not
+    /// have are left out, or have the vectors of their subwords.
+    ///
+    /// ```
+    /// let model = kindred::Model::demo()?;
+    /// assert_eq!(model.encode("a small boat", None)?.len(), 100);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] unless the text has 1 to 256 words; [`Error::UnknownWord`], with
+    /// suggestions, if the model has none of them; [`Error::ZeroQuery`] if a word or the sum is a
+    /// zero vector.
+    pub fn encode(
+        &self,
+        text: impl Into<String>,
+        unknown: Option<Unknown>,
+    ) -> Result<Vec<f32>, Error> {
+        let encoded = encode(&self.0, text.into(), unknown);
+        encoded.map(|text| text.vector).map_err(|error| error.with_suggestions(&self.0))
+    }
+
+    /// The vectors of texts, `[texts, dim]`, on all cores: those of [`encode`](Self::encode).
+    ///
+    /// # Errors
+    /// As there, with the place of the first text that has no vector.
+    pub fn encode_all(
+        &self,
+        texts: Vec<String>,
+        unknown: Option<Unknown>,
+    ) -> Result<Vec<f32>, (usize, Error)> {
+        let mut all = vec![0.0; texts.len() * self.dim()];
+        let vectors = all.par_chunks_exact_mut(self.dim()).zip(texts).enumerate();
+        let faults = vectors.filter_map(|(place, (vector, text))| {
+            let encoded = encode(&self.0, text, unknown);
+            encoded.map(|text| vector.copy_from_slice(&text.vector)).err().map(|why| (place, why))
+        });
+        match faults.min_by_key(|(place, _)| *place) {
+            None => Ok(all),
+            Some((place, error)) => Err((place, error.with_suggestions(&self.0))),
+        }
     }
 
     fn is_row(&self, row: u32) -> bool {

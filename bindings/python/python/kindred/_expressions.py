@@ -27,3 +27,14 @@ def weighted(words: Any, sign: float) -> list[tuple[str, float]]:
         word, weight = (one, 1.0) if isinstance(one, str) else one
         terms.append((word, sign * weight))
     return terms
+
+
+def texts_of(texts: Any) -> list[str]:
+    """A text, or the texts of a list, of which there is at least one."""
+    listed = [texts] if isinstance(texts, str) else list(texts)
+    for place, text in enumerate(listed):
+        if not isinstance(text, str):
+            raise InvalidValueError(f"text {place} must be a string, not {text!r}", field="texts")
+    if not listed:
+        raise InvalidValueError("`texts` must have at least one text", field="texts")
+    return listed

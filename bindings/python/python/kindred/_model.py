@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from . import _kindred
-from ._errors import InvalidValueError, UnknownWordError
+from ._errors import InvalidValueError, KindredError, UnknownWordError
+from ._expressions import texts_of
 from ._questions import Questions
 from ._types import Classified, Neighbor, Neighbors, Terms
 from ._words import Words
@@ -158,6 +159,29 @@ class Model(Questions):
 
         query = self.vector(query) if isinstance(query, str) else query
         return self._model.scores(floats(query, "query", (1,)))
+
+    def encode(self, texts: str | Iterable[str], *, unknown: str | None = None) -> npt.NDArray[np.float32]:
+        """The vector of a text, float32 ``[dim]``, or of each of several, ``[texts, dim]``: those that `nearest_text` searches for.
+
+        Args:
+            texts: a text or texts, each of 1 to 256 words.
+            unknown: what becomes of unknown words: ``error``, ``skip`` or ``subwords``. They are left out, or of a model prepared
+                from a fastText ``.bin`` file have the vectors of their subwords, if nothing is said.
+
+        >>> import kindred
+        >>> kindred.demo().encode(["a small boat", "a ship"]).shape
+        (2, 100)
+        """
+        listed = texts_of(texts)
+        if isinstance(texts, str):
+            vector: npt.NDArray[np.float32] = self._model.encode(listed, unknown)[0]
+            return vector
+        try:
+            return self._model.encode(listed, unknown)
+        except KindredError as error:
+            if isinstance(place := getattr(error, "query", None), int):
+                error.args = (f"text {place}: {error}",)
+            raise
 
     def similarities(self, pairs: Iterable[tuple[str, str]]) -> npt.NDArray[np.float64]:
         """The similarity of each pair of words, float64 ``[n]``."""

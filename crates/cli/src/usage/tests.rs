@@ -59,7 +59,7 @@ fn each_kind_of_value_says_what_it_must_be() {
         (&["classify", "--threshold", "2"], "must be a number from 0 to 1, not `2`"),
         (&["classify", "--top", "0"], "must be a whole number of at least 1, not `0`"),
         (&["expand", "--format", "x"], "`--format`: unknown form `x`; forms: terms"),
-        (&["similarity", "a", "b", "--unknown", "x"], "must be error or skip, not `x`"),
+        (&["similarity", "a", "b", "--unknown", "x"], "must be error, skip or subwords, not `x`"),
         (&["nearest", "a", "-k", "-1"], "from 1 to 1000, not `-1`"),
         (&["nearest", "a", "--k", "-12"], "from 1 to 1000, not `-12`"),
         (&["nearest", "a", "--min-score", "-inf"], "must be a finite number"),

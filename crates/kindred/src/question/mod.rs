@@ -6,6 +6,7 @@
 
 mod compare;
 mod distinct;
+mod encode;
 mod excluded;
 mod explain;
 mod formula;
@@ -21,6 +22,7 @@ pub use compare::{
     MAX_COMPARED_WORDS, MAX_SET_WORDS, MIN_COMPARED_WORDS, OddOneOut, Side, Similarity,
     odd_one_out, similarity,
 };
+pub use encode::{EncodedText, encode};
 pub use explain::{Explanation, Part, Placed, Term, WordSimilarity, placed};
 pub use formula::{Formula, MAX_FACTORS};
 pub use look_up::unknown_words;

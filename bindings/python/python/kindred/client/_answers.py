@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from .._errors import UnknownWordError
 from .._types import Classified, Contribution, Explained, Explanation, Label, Neighbor, Ranked, Term, Terms
 from . import _problems
 from ._wire import Answer
@@ -74,5 +75,15 @@ def implied(found: Any) -> Terms:
 
 
 def about(answer: Answer) -> dict[str, Any]:
-    """A word, as the service knows it."""
-    return {name: answer.json()[name] for name in ("word", "row", "norm", "suggestions")}
+    """A word, as the service knows it: with its row, or with the n-grams that its vector is the mean of."""
+    names = ("word", "row", "norm", "ngrams", "suggestions")
+    return {name: answer.json()[name] for name in names if name in answer.json()}
+
+
+def row(answer: Answer) -> int:
+    """The row of a word; `UnknownWordError` if it has a vector alone."""
+    known = about(answer)
+    if "row" not in known:
+        unknown = [(known["word"], known["suggestions"])]
+        raise UnknownWordError(f"the model has no row for `{known['word']}`, only a vector of its subwords", unknown)
+    return int(known["row"])

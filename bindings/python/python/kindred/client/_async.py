@@ -123,6 +123,10 @@ class AsyncClient(AsyncTables):
         """As `Client.similarities`."""
         return await self._ask(questions.similarities(pairs))
 
+    async def encode(self, texts: str | Iterable[str], *, unknown: str | None = None) -> npt.NDArray[np.float32]:
+        """As `Client.encode`."""
+        return await self._ask(questions.encode(texts, unknown))
+
     async def odd_one_out(self, words: Iterable[str]) -> OddOneOut:
         """As `Client.odd_one_out`."""
         return await self._ask(questions.odd_one_out(words))

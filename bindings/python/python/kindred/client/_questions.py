@@ -19,7 +19,7 @@ from .._errors import (
     UnreachableError,
     UnsupportedError,
 )
-from .._expressions import expression_of, weighted
+from .._expressions import expression_of, texts_of, weighted
 from .._rows import whole
 from .._types import Classified, Explanation, Neighbor, Neighbors, OddOneOut, Ranked, Terms
 from . import _answers, _options, _problems
@@ -104,19 +104,25 @@ def _array(vectors: npt.NDArray[np.float32], options: dict[str, Any], timeout: f
             found.indices[start:end] = array["row"]
             found.scores[start:end] = array["score"]
 
-        def rescue(error: KindredError) -> None:
-            place = getattr(error, "query", None)
-            if isinstance(place, int):
-                # As a model in process says it.
-                said = str(error).removeprefix(f"`queries[{place}]`: ").partition("; an .npy answer")[0]
-                error.query = start + place  # type: ignore[attr-defined]
-                error.args = (f"vector {start + place}: {said}",)
-            raise error
-
         body = encode(vectors[start:end])
-        return Request("/nearest", read, parameters, body, MEDIA_TYPE, MEDIA_TYPE, rescue=rescue)
+        return Request("/nearest", read, parameters, body, MEDIA_TYPE, MEDIA_TYPE, rescue=_placed("vector", "queries", start))
 
     return Question(_pieces(len(vectors), _queries_at_once(options), part), lambda _: found, timeout)
+
+
+def _placed(item: str | None, list: str, start: int) -> Callable[[KindredError], None]:
+    """Raises the error of an item of an array, which begins at `start`, as a model in process says it; without `item`, of the only
+    one."""
+
+    def rescue(error: KindredError) -> None:
+        place = getattr(error, "query", None)
+        if isinstance(place, int):
+            said = str(error).removeprefix(f"`{list}[{place}]`: ").partition("; an .npy answer")[0]
+            error.query = start + place  # type: ignore[attr-defined]
+            error.args = (said if item is None else f"{item} {start + place}: {said}",)
+        raise error
+
+    return rescue
 
 
 def analogy(expression: Any, k: Any, positive: Any, negative: Any, given: Mapping[str, Any]) -> Question[Any]:
@@ -173,6 +179,31 @@ def similarities(pairs: Iterable[tuple[str, str]]) -> Question[npt.NDArray[np.fl
         return _posted("/similarity", {"pairs": listed[start:end]}, lambda answer: _answers.results(answer, _answers.score))
 
     return Question(_pieces(len(listed), MOST_QUERIES, part), lambda found: np.array(sum(found, []), np.float64))
+
+
+def encode(texts: str | Iterable[str], unknown: str | None) -> Question[npt.NDArray[np.float32]]:
+    """As `Model.encode`."""
+    import numpy as np
+
+    from ._npy import MEDIA_TYPE, decode
+
+    listed, item = texts_of(texts), None if isinstance(texts, str) else "text"
+    options = {} if unknown is None else {"unknown": unknown}
+
+    def part(start: int, end: int) -> Request:
+        def read(answer: Answer) -> npt.NDArray[np.float32]:
+            array = decode(answer.body) if answer.headers.get("content-type") == MEDIA_TYPE else None
+            if array is None or array.ndim != 2 or len(array) != end - start or array.dtype != np.float32:
+                raise answer.broken(f"an array of {end - start} vectors")
+            return array
+
+        body = json.dumps({"texts": listed[start:end], **options}, ensure_ascii=False).encode()
+        return Request("/embed", read, body=body, accepts=MEDIA_TYPE, rescue=_placed(item, "texts", start))
+
+    def all(found: list[npt.NDArray[np.float32]]) -> npt.NDArray[np.float32]:
+        return found[0][0] if isinstance(texts, str) else np.concatenate(found)
+
+    return Question(_pieces(len(listed), MOST_TEXTS, part), all)
 
 
 def odd_one_out(words: Iterable[str]) -> Question[OddOneOut]:
@@ -265,14 +296,14 @@ def word(word: str) -> Question[dict[str, Any]]:
 
 def row(word: str) -> Question[int]:
     """As `Model.row`."""
-    return one(Request("/words", lambda answer: _answers.about(answer)["row"], [("word", word)]))
+    return one(Request("/words", _answers.row, [("word", word)]))
 
 
 def contains(word: object) -> Question[bool]:
     """Whether the model has a word."""
     if not isinstance(word, str):
         return Question([], lambda _: False)
-    return one(Request("/words", lambda answer: bool(_answers.about(answer)), [("word", word)], rescue=_if_unknown(lambda _: False)))
+    return one(Request("/words", lambda answer: "row" in _answers.about(answer), [("word", word)], rescue=_if_unknown(lambda _: False)))
 
 
 def vector(word: str | int) -> Question[npt.NDArray[np.float32]]:

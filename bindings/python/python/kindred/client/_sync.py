@@ -205,6 +205,10 @@ class Client(Tables):
         """The similarity of each pair of words, float64 ``[n]``."""
         return self._ask(questions.similarities(pairs))
 
+    def encode(self, texts: str | Iterable[str], *, unknown: str | None = None) -> npt.NDArray[np.float32]:
+        """The vector of a text, float32 ``[dim]``, or of each of several, ``[texts, dim]``, as `Model.encode`."""
+        return self._ask(questions.encode(texts, unknown))
+
     def odd_one_out(self, words: Iterable[str]) -> OddOneOut:
         """The word that is least like all of them together. 3 to 256 words."""
         return self._ask(questions.odd_one_out(words))
@@ -222,7 +226,8 @@ class Client(Tables):
         return self._ask(questions.words_with_prefix(prefix, limit))
 
     def word(self, word: str) -> dict[str, Any]:
-        """What is known of a word: ``word``, ``row``, ``norm`` and ``suggestions``."""
+        """What is known of a word: ``word``, ``row``, ``norm`` and ``suggestions``; in the place of ``row``, ``ngrams`` of a word
+        that has the vector of its subwords."""
         return self._ask(questions.word(word))
 
     # Heads

@@ -26,12 +26,12 @@ pub(in crate::http) enum ApiError {
     NotJson { reason: String },
     #[error("the body is not an array in the format .npy: {reason}")]
     NotNpy { reason: String },
-    /// One of several queries fails a request whose answer has no place for its error.
+    /// One of several queries or texts fails a request whose answer has no place for its error.
     #[error(
-        "`queries[{index}]`: {error}; an .npy answer has no place for the error of one query: \
-         correct the query, or accept application/json, which answers the others"
+        "`{list}[{index}]`: {error}; an .npy answer has no place for the error of one {item}: \
+         correct the {item}, or accept application/json, which answers the others"
     )]
-    InQuery { index: usize, error: Box<ApiError> },
+    InItem { list: &'static str, item: &'static str, index: usize, error: Box<ApiError> },
     #[error("the body was incomplete; send it again")]
     UnreadableBody,
     #[error("the body did not arrive within {} ms; send it faster", limit.as_millis())]
@@ -216,7 +216,7 @@ impl ApiError {
             Self::NotUtf8 { .. } => (S::BAD_REQUEST, "not_utf8"),
             Self::NotJson { .. } => (S::BAD_REQUEST, "not_json"),
             Self::NotNpy { .. } => (S::BAD_REQUEST, "not_npy"),
-            Self::InQuery { error, .. } => error.kind(),
+            Self::InItem { error, .. } => error.kind(),
             Self::UnreadableBody => (S::BAD_REQUEST, "unreadable_body"),
             Self::BodyTimeout { .. } => (S::REQUEST_TIMEOUT, "body_timeout"),
             Self::Unauthorized { .. } => (S::UNAUTHORIZED, "unauthorized"),
@@ -292,7 +292,7 @@ impl ApiError {
                 let known = fault.fault.known().iter().map(|name| name.len() + 3);
                 fault.to_string().len() + known.sum::<usize>()
             }
-            Self::InQuery { error, .. } => error.bytes(),
+            Self::InItem { error, .. } => error.bytes(),
             Self::BadRows { rows } => {
                 rows.iter().map(|row| 2 * (row.key.len() + row.reason.len()) + 64).sum()
             }

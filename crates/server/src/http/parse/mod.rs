@@ -1,7 +1,7 @@
 //! From bytes to questions: the fields that requests may have and what each must be.
 //!
 //! [`body`] receives requests with bodies. [`query_string`] reads GET requests, and the options of
-//! arrays. [`bodies`] and [`comparisons`] have the fields of JSON, which [`json`] reads, and so do,
+//! arrays. [`bodies`], [`comparisons`] and [`embedding`] have the fields of JSON, which [`json`] reads, and so do,
 //! for heads, [`classification`], [`expansion`] and [`texts`]. [`arrays`] reads vectors in NumPy's
 //! format. All produce [`targets`]; [`limits`] bounds one request. Messages say what was [`found`],
 //! and which known name an unknown one may stand for ([`other_names`]). The facade (`kindred`)
@@ -13,6 +13,7 @@ pub(super) mod bodies;
 pub(super) mod body;
 pub(super) mod classification;
 pub(super) mod comparisons;
+pub(super) mod embedding;
 pub(super) mod expansion;
 pub(super) mod found;
 pub(super) mod json;

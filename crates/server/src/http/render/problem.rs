@@ -52,7 +52,7 @@ impl ApiError {
                 map.serialize_entry("field", field)?;
                 map.serialize_entry("known", known)
             }
-            Self::InQuery { index, error } => {
+            Self::InItem { index, error, .. } => {
                 map.serialize_entry("query", index)?;
                 error.write_extras(map)
             }

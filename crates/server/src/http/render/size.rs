@@ -88,6 +88,14 @@ impl Size {
         Self { numbers: 4 * rows, bytes: BYTES_PER_NEIGHBOR * rows + BYTES_PER_QUERY }
     }
 
+    /// The size of n vectors, each with the words that it is the sum of.
+    pub(in crate::http) fn of_vectors(vectors: usize, dim: usize) -> Self {
+        /// Words of a text of usual length, as numbers and as bytes.
+        const WORDS: usize = 16;
+        let bytes = dim * (size_of::<f32>() + BYTES_PER_COMPONENT) + WORDS * 16 + BYTES_PER_QUERY;
+        Self { numbers: vectors * (dim + WORDS), bytes: vectors * bytes }
+    }
+
     /// The size of an array of this many bytes, and of the hits that it is made of.
     pub(in crate::http) fn of_array(bytes: usize, of_hits: usize) -> Self {
         /// Taking hits and copying this many bytes takes as long as writing one number.

@@ -132,6 +132,19 @@ pub(in crate::http) fn vector(
     caching::tagged(asked, Format::Npy, body, room)
 }
 
+/// Vectors as an array, `[vectors, dim]`.
+pub(in crate::http) fn vectors<'a>(
+    asked: Pinned<'_>,
+    (count, dim): (usize, usize),
+    vectors: impl Iterator<Item = &'a [f32]>,
+    room: Option<Reservation>,
+) -> Response {
+    let mut body = npy::head("'<f4'", &[count as u64, dim as u64]);
+    body.reserve_exact(count * dim * size_of::<f32>());
+    vectors.for_each(|vector| write_floats(&mut body, vector));
+    caching::tagged(asked, Format::Npy, body, room)
+}
+
 fn write_floats(body: &mut Vec<u8>, components: &[f32]) {
     let start = body.len();
     body.resize(start + size_of_val(components), 0);

@@ -20,6 +20,7 @@ Kindred finds the exact nearest neighbours of words in a table of word vectors.
   GET  /analogy?expression=king+-+man+%2B+woman
   POST /nearest, /analogy   the same as JSON, one query or a batch
   POST /rank, /similarity, /odd-one-out
+  POST /embed               vectors of texts
   GET  /count?filter=price+<+80         how many rows meet a filter; also POST
   GET  /classify?text=a+funny+film      labels of a text, by a trained head
   GET  /expand?text=cheap+flights       terms that a text implies, with weights

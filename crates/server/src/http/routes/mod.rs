@@ -3,6 +3,7 @@
 mod compare;
 mod count;
 mod docs;
+mod embed;
 mod explorer;
 mod heads;
 mod info;

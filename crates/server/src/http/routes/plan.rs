@@ -186,7 +186,8 @@ fn accepted<T>(
 ) -> Result<Result<T, ApiError>, ApiError> {
     match item {
         Err(error) if matches!(format, Ok(Format::Npy)) => {
-            Err(ApiError::InQuery { index, error: Box::new(error) })
+            let (list, item, error) = ("queries", "query", Box::new(error));
+            Err(ApiError::InItem { list, item, index, error })
         }
         item => Ok(item),
     }

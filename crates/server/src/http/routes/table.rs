@@ -12,7 +12,8 @@ use super::heads::classify::Classify;
 use super::heads::expand::Expand;
 use super::search::Answering;
 use super::{
-    compare, count, docs, explorer, heads, info, operations, rank, rows, search, tables, words,
+    compare, count, docs, embed, explorer, heads, info, operations, rank, rows, search, tables,
+    words,
 };
 use crate::http::parse::body::Received;
 use crate::http::render::server_timing::Timing;
@@ -76,6 +77,7 @@ pub(super) const ROUTES: &[Route] = &[
         .post(post!(count::post_count)),
     Route::new("/similarity", Kind::Search).post(post!(compare::post_similarity)),
     Route::new("/odd-one-out", Kind::Search).post(post!(compare::post_odd_one_out)),
+    Route::new("/embed", Kind::Search).post(post!(embed::post_embed)),
     Route::new("/classify", Kind::Search)
         .get(get_timed!(heads::get::<Classify>))
         .post(post!(heads::answer::<Classify>)),
