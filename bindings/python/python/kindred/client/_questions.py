@@ -188,7 +188,7 @@ def encode(texts: str | Iterable[str], unknown: str | None) -> Question[npt.NDAr
     from ._npy import MEDIA_TYPE, decode
 
     listed, item = texts_of(texts), None if isinstance(texts, str) else "text"
-    options = {} if unknown is None else {"unknown": unknown}
+    options, _ = _options.read({} if unknown is None else {"unknown": unknown})
 
     def part(start: int, end: int) -> Request:
         def read(answer: Answer) -> npt.NDArray[np.float32]:
