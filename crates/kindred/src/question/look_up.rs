@@ -25,10 +25,9 @@ pub(super) fn rule(
         (None, Some(_)) => Ok(Unknown::Subwords),
         (None, None) => Ok(otherwise),
         (Some(Unknown::Subwords), None) => {
-            let expected = "`error` or `skip`, because the model has no vectors for subwords: it was \
-                            not prepared from a fastText .bin file";
-            let found = Some("subwords".into());
-            Err(Error::InvalidValue { field: "unknown".into(), expected: expected.into(), found })
+            let must_be = "`error` or `skip`: the model has no vectors of subwords, because it was not \
+                           prepared from a fastText .bin file";
+            Err(Error::invalid("unknown", must_be))
         }
         (Some(asked), _) => Ok(asked),
     }
