@@ -4,9 +4,9 @@ use model_store::Ngrams;
 
 use crate::fasttext::{END_OF_LINE, for_each_bucket};
 
-/// Words that are longer get no vector: what they take grows with their length. No row's word is
-/// longer.
-pub const MAX_SUBWORD_BYTES: usize = 4096;
+/// Words that are longer get no vector: what they take grows with their length, and is not ended
+/// half-way.
+pub const MAX_SUBWORD_BYTES: usize = 65_536;
 
 /// Writes the vector of a word that is no row, as fastText computes it: the mean of its n-grams'
 /// rows, in their order. Returns how many these are: without any, the vector is zero. A component

@@ -131,8 +131,11 @@ fn without_all_words_or_without_buckets_there_are_no_vectors_of_ngrams() {
     assert!(summary.warnings[0].contains("does not have all words"), "{:?}", summary.warnings);
     let summary = none(&File { maxn: 0, ..larger() }, &PrepareOptions::default());
     assert!(summary.warnings.is_empty());
-    let nan = |at: usize| if at == 4 { f32::NAN } else { 1.0 };
     let skip = PrepareOptions { skip_bad_rows: true, ..Default::default() };
+    let long = "x".repeat(4097);
+    let entries = words(&[b"a", b"b", long.as_bytes()]);
+    assert_eq!(none(&File { entries, ..larger() }, &skip).warnings.len(), 1);
+    let nan = |at: usize| if at == 4 { f32::NAN } else { 1.0 };
     let summary = none(&File { component: nan, ..larger() }, &skip);
     assert_eq!((summary.rows, summary.provenance.bad_rows_skipped), (4, 1));
     assert_eq!(summary.warnings.len(), 1);

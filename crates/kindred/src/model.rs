@@ -111,7 +111,7 @@ impl Model {
     }
 
     /// The vector of a word that is no row, `[dim]`, as fastText computes it from the word's n-grams.
-    /// `None` if the model was not prepared from a fastText model, or for words longer than 4,096
+    /// `None` if the model was not prepared from a fastText model, or for words longer than 65,536
     /// bytes. A word without n-grams has a zero vector.
     pub fn subword_vector(&self, word: &str) -> Option<Vec<f32>> {
         vector_of_unknown(&self.0, word).map(|(vector, _)| vector)

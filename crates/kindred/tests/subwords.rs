@@ -148,8 +148,8 @@ fn unknown_words_are_errors_or_left_out_if_asked_for() {
     let all = ask(Target::text("frogs and toads"), Unknown::Subwords).unwrap();
     assert_eq!((all.used, all.subwords.map(|words| words.len())), (Some(vec![]), Some(3)));
     // Too long for any word.
-    assert_eq!(is_unknown(ask(Target::word("x".repeat(4097)), Unknown::Subwords)), 1);
-    assert!(ask(Target::word("x".repeat(4096)), Unknown::Subwords).is_ok());
+    assert_eq!(is_unknown(ask(Target::word("x".repeat(65_537)), Unknown::Subwords)), 1);
+    assert!(ask(Target::word("x".repeat(65_536)), Unknown::Subwords).is_ok());
     // Nothing of it is an n-gram.
     let error = ask(Target::word("</s>"), Unknown::Subwords).unwrap_err().to_string();
     assert!(error.contains("the vector of `</s>` is zero"), "{error}");

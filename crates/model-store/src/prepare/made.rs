@@ -179,6 +179,7 @@ fn parse(made: &dyn MadeRows, first: u32, last: u32) -> (Parsed, bool) {
             Ok("") => Err("the word is empty".to_owned()),
             Ok(word) if word.contains('\n') => Err("the word has a line feed".to_owned()),
             Ok(word) if word.len() > MAX_WORD_BYTES => {
+                lost = true;
                 Err(format!("the word has more than {MAX_WORD_BYTES} bytes"))
             }
             Ok(word) => check_finite(vector).map(|()| word).inspect_err(|_| lost = true),
