@@ -2,7 +2,7 @@
 
 use model_store::Ngrams;
 
-use crate::fasttext::{END_OF_LINE, for_each_bucket};
+use crate::fasttext::{divide, for_each_bucket};
 
 /// Words that are longer get no vector: what they take grows with their length, and is not ended
 /// half-way.
@@ -26,11 +26,7 @@ pub fn vector_of_subwords(ngrams: &Ngrams, word: &str, vector: &mut [f32]) -> Op
         }
         rows += 1;
     })?;
-    if rows > 0 {
-        // fastText multiplies; a division would give other bits.
-        let share = (1.0 / rows as f64) as f32;
-        vector.iter_mut().for_each(|component| *component *= share);
-    }
+    divide(vector, rows);
     Some(rows)
 }
 
@@ -47,13 +43,9 @@ pub fn subwords(ngrams: &Ngrams, word: &str) -> Vec<(String, bool)> {
 }
 
 fn for_each_ngram(ngrams: &Ngrams, word: &str, each: impl FnMut(&[u8], u32)) -> Option<()> {
-    let lengths = ngrams.lengths();
-    let is_cut = lengths.has_any() && word.as_bytes() != END_OF_LINE;
     if word.len() > MAX_SUBWORD_BYTES {
         return None;
     }
-    if is_cut {
-        for_each_bucket(word.as_bytes(), &lengths, each);
-    }
+    for_each_bucket(word.as_bytes(), &ngrams.lengths(), each);
     Some(())
 }

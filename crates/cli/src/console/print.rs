@@ -144,11 +144,7 @@ impl Form {
                 None => String::new(),
             };
             let told = format!("`{word}` is unknown; it has the vector of its subwords{parts}");
-            if self.terminal {
-                writeln!(out, "   {}", escaped(&told))?;
-            } else {
-                note(line, &told);
-            }
+            self.told(out, line, &told)?;
         }
         Ok(())
     }
@@ -161,11 +157,15 @@ impl Form {
         skipped: Option<&[String]>,
     ) -> io::Result<()> {
         let Some(skipped) = skipped.filter(|skipped| !skipped.is_empty()) else { return Ok(()) };
-        let skipped = format!("unknown: {}", skipped.join(" "));
+        self.told(out, line, &format!("unknown: {}", skipped.join(" ")))
+    }
+
+    /// Says something beside an answer: below it, or on standard error.
+    fn told(self, out: &mut dyn Write, line: Option<u64>, said: &str) -> io::Result<()> {
         if self.terminal {
-            return writeln!(out, "   {}", escaped(&skipped));
+            return writeln!(out, "   {}", escaped(said));
         }
-        note(line, &skipped);
+        note(line, said);
         Ok(())
     }
 

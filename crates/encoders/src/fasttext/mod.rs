@@ -18,7 +18,7 @@ pub use self::header::Training;
 use crate::EncoderError;
 
 /// The end of a line, as fastText names it. It has no n-grams.
-pub(crate) const END_OF_LINE: &[u8] = b"</s>";
+const END_OF_LINE: &[u8] = b"</s>";
 
 /// A word model of fastText. Its rows stay in the mapped file.
 pub struct FastText {
@@ -154,11 +154,7 @@ impl FastText {
             self.add(row, vector);
             rows += 1;
         });
-        if rows > 0 {
-            // fastText multiplies; a division would give other bits.
-            let share = (1.0 / rows as f64) as f32;
-            vector.iter_mut().for_each(|component| *component *= share);
-        }
+        divide(vector, rows);
         rows
     }
 
@@ -167,11 +163,7 @@ impl FastText {
         if let Some(row) = own {
             each(word, row);
         }
-        let lengths = self.training.lengths();
-        if word == END_OF_LINE || !lengths.has_any() {
-            return;
-        }
-        let words = self.words();
+        let (lengths, words) = (self.training.lengths(), self.words());
         for_each_bucket(word, &lengths, |text, bucket| each(text, words + bucket));
     }
 
@@ -205,6 +197,15 @@ impl fmt::Debug for FastText {
     }
 }
 
+/// Makes the mean of a sum of so many rows; that of none stays zero.
+pub(crate) fn divide(sum: &mut [f32], rows: usize) {
+    if rows > 0 {
+        // fastText multiplies; a division would give other bits.
+        let share = (1.0 / rows as f64) as f32;
+        sum.iter_mut().for_each(|component| *component *= share);
+    }
+}
+
 /// Calls for each n-gram of a word and its row among those that n-grams share, in the order of
 /// fastText's sum.
 pub(crate) fn for_each_bucket(
@@ -212,6 +213,9 @@ pub(crate) fn for_each_bucket(
     lengths: &NgramLengths,
     mut each: impl FnMut(&[u8], u32),
 ) {
+    if word == END_OF_LINE || !lengths.has_any() {
+        return;
+    }
     let mut bracketed = Vec::with_capacity(word.len() + 2);
     bracketed.push(ngrams::BEGINS);
     bracketed.extend_from_slice(word);

@@ -1,9 +1,9 @@
 //! From bytes to questions: the fields that requests may have and what each must be.
 //!
 //! [`body`] receives requests with bodies. [`query_string`] reads GET requests, and the options of
-//! arrays. [`bodies`], [`comparisons`] and [`embedding`] have the fields of JSON, which [`json`] reads, and so do,
-//! for heads, [`classification`], [`expansion`] and [`texts`]. [`arrays`] reads vectors in NumPy's
-//! format. All produce [`targets`]; [`limits`] bounds one request. Messages say what was [`found`],
+//! arrays. [`bodies`], [`comparisons`] and [`embedding`] have the fields of JSON, which [`json`]
+//! reads, and so do, for heads, [`classification`], [`expansion`] and [`texts`]. [`arrays`] reads
+//! vectors in NumPy's format. All produce [`targets`]; [`limits`] bounds one request. Messages say what was [`found`],
 //! and which known name an unknown one may stand for ([`other_names`]). The facade (`kindred`)
 //! decides what a question means, and whether its words and options are valid.
 

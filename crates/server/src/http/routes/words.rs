@@ -1,5 +1,7 @@
 //! `GET /words`: lists words of the model by their prefix, and describes one word.
 
+use std::borrow::Cow;
+
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::Response;
 use kindred::contract::{Row, TableRows as _, score};
@@ -61,31 +63,25 @@ struct Described<'a> {
 }
 
 /// A word with a vector.
-struct Word {
+struct Word<'a> {
     text: String,
     /// Of a word of the model.
     row: Option<u32>,
-    vector: Vec<f32>,
+    vector: Cow<'a, [f32]>,
     norm: f64,
     /// Of a word that is no row.
     ngrams: Option<Vec<String>>,
 }
 
-impl Word {
-    /// The word of a model, or one that has the vector of its subwords.
-    fn find(rows: &dyn Rows, word: String) -> Result<Self, String> {
-        let table = rows.table();
-        if let Some(row) = rows.row_of(&word) {
-            let (vector, norm) = (table.row(row).to_vec(), table.norm(row));
-            let row = Some(rows.number(row));
-            return Ok(Self { text: word, row, vector, norm, ngrams: None });
-        }
-        match vector_of_unknown(rows, &word) {
+impl Word<'static> {
+    /// A word that has the vector of its subwords; the word if it has none.
+    fn of_subwords(rows: &dyn Rows, text: String) -> Result<Self, String> {
+        match vector_of_unknown(rows, &text) {
             Some((vector, SubwordsOf { ngrams, .. })) => {
                 let norm = score::norm(&vector);
-                Ok(Self { text: word, row: None, vector, norm, ngrams })
+                Ok(Self { text, row: None, vector: vector.into(), norm, ngrams })
             }
-            None => Err(word),
+            None => Err(text),
         }
     }
 }
@@ -132,12 +128,17 @@ fn list(asked: Pinned<'_>, found: &[Row], room: Option<Reservation>) -> Response
 }
 
 async fn describe(call: &Call, headers: &HeaderMap, word: String, with_vector: bool) -> Answered {
-    let found = if call.rows().row_of(&word).is_some() {
-        Word::find(call.rows(), word)
-    } else {
-        let cost = Cost(word.len() as u64 * Cost::of_subwords(call));
-        let (same, deadline) = (call.clone(), call.deadline(None)?);
-        stage(call, cost, deadline, move |_| Ok(Word::find(same.rows(), word))).await?
+    let (rows, table) = (call.rows(), call.rows().table());
+    let found = match rows.row_of(&word) {
+        Some(row) => {
+            let (vector, norm) = (Cow::Borrowed(table.row(row)), table.norm(row));
+            Ok(Word { text: word, row: Some(rows.number(row)), vector, norm, ngrams: None })
+        }
+        None => {
+            let cost = Cost(word.len() as u64 * Cost::of_subwords(call));
+            let (same, deadline) = (call.clone(), call.deadline(None)?);
+            stage(call, cost, deadline, move |_| Ok(Word::of_subwords(same.rows(), word))).await?
+        }
     };
     let word = match found {
         Ok(word) => word,
@@ -160,7 +161,7 @@ async fn describe(call: &Call, headers: &HeaderMap, word: String, with_vector: b
     Ok(response)
 }
 
-async fn describe_in_json(call: &Call, word: Word, with_vector: bool) -> Answered {
+async fn describe_in_json(call: &Call, word: Word<'_>, with_vector: bool) -> Answered {
     let Word { text, row, vector, norm, ngrams } = word;
     let suggestions = suggestions::of(call, vec![text.clone()]).await?.pop().unwrap_or_default();
     let described = Described {
@@ -170,7 +171,7 @@ async fn describe_in_json(call: &Call, word: Word, with_vector: bool) -> Answere
         word: &text,
         row,
         norm,
-        vector: with_vector.then_some(&vector),
+        vector: with_vector.then_some(&*vector),
         ngrams,
         suggestions,
     };
