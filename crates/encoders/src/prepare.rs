@@ -60,7 +60,7 @@ fn fasttext_of(
     out: &Path,
     on_progress: OnProgress<'_>,
 ) -> Result<Option<Mapped>, ModelError> {
-    // What is no file, or is not there, model-store says. It also says how to unpack archives.
+    // The crate model-store names files that are missing, and says how to unpack archives.
     const ZIP: &[u8] = b"PK";
     if !path.metadata().is_ok_and(|metadata| metadata.is_file()) {
         return Ok(None);
@@ -82,7 +82,7 @@ fn fasttext_of(
             // If it can't be read, whoever reads it next says why.
             return Ok(None);
         }
-        // Where the model will be there is room for it. A file without a name is gone with its process.
+        // Where the model will be there is room for it. Without a name it is gone with its process.
         let folder = out.ancestors().skip(1).find(|folder| folder.is_dir());
         let folder = folder.unwrap_or(Path::new("."));
         let failed = |error| ModelError::io("unpack the file into", folder)(error);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Most n-grams that an answer tells of a word.
 const MAX_NGRAMS: usize = 256;
 
-/// What words are added to: as many rows, and the vectors of n-grams.
+/// The model that words are added to: its number of rows, and its vectors of n-grams.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Model<'a> {
     pub(crate) rows: usize,

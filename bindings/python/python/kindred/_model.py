@@ -165,7 +165,7 @@ class Model(Questions):
 
         Args:
             texts: a text or texts, each of 1 to 256 words.
-            unknown: what becomes of unknown words: ``error``, ``skip`` or ``subwords``. They are left out, or of a model prepared
+            unknown: the treatment of unknown words: ``error``, ``skip`` or ``subwords``. They are left out, or of a model prepared
                 from a fastText ``.bin`` file have the vectors of their subwords, if nothing is said.
 
         >>> import kindred

@@ -33,7 +33,7 @@ class NearestOptions(SearchOptions, total=False):
     distinct: str | None
     """Only the best row of each value of this attribute."""
     unknown: str | None
-    """What becomes of unknown words: ``error``; ``skip`` to leave them out, where several are given; or ``subwords``, the
+    """The treatment of unknown words: ``error``; ``skip`` to leave them out, where several are given; or ``subwords``, the
     default of models prepared from a fastText ``.bin`` file, for the vectors of their subwords."""
     fold_case: bool | None
     """Treat words that differ only in case as one word."""

@@ -120,7 +120,7 @@ pub struct OddOneOut {
     /// The words by their cosine to the mean of all unit vectors, highest first: the odd one is the
     /// last. Not empty.
     pub ranked: Vec<Hit>,
-    /// What was left out, and which words have the vectors of their subwords.
+    /// The words that were left out, and those that have the vectors of their subwords.
     pub notes: Notes,
     /// The latter.
     added: AddedWords,

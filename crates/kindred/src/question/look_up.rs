@@ -11,8 +11,8 @@ use crate::options::Unknown;
 use crate::rows::Rows;
 use crate::text::cut;
 
-/// What becomes of unknown words: what was asked for or, if nothing was, subwords where the model
-/// has them, and else the other.
+/// The treatment of unknown words: the one that was asked for or, if none was, subwords where the
+/// model has them, and else the other.
 ///
 /// # Errors
 /// [`Error::InvalidValue`] if it asks for subwords that the model does not have.

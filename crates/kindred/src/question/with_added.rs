@@ -5,7 +5,7 @@ use model_store::ModelStore;
 use crate::added::{AddedWords, Model, SubwordsOf};
 use crate::rows::{AtPosition, Rows};
 
-/// What words are added to.
+/// The model that words are added to.
 pub(super) fn extended(model: &dyn Rows) -> Model<'_> {
     Model { rows: model.count(), ngrams: model.base().ngrams() }
 }
