@@ -47,6 +47,7 @@ mod restarts;
 mod rows;
 mod rows_changed;
 mod settings;
+mod static_models;
 mod stop_words;
 mod structure;
 mod subwords;

@@ -58,6 +58,9 @@ fn a_byte_order_mark_and_the_coding_identity_change_nothing() {
         ("/similarity", r#"{"pairs": [["king", "queen"]]}"#),
         ("/odd-one-out", r#"{"words": ["king", "queen", "frog"]}"#),
         ("/embed", r#"{"texts": ["a frog"]}"#),
+        ("/embed", r#"{"inputs": ["a frog"]}"#),
+        ("/v1/embeddings", r#"{"input": "a frog"}"#),
+        ("/", r#"{"inputs": "a frog"}"#),
         ("/classify", r#"{"texts": ["a film", ["a", "film"]]}"#),
         ("/expand", r#"{"text": "cheap flights", "top": 2}"#),
     ] {

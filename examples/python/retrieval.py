@@ -7,23 +7,16 @@ Needs `pip install ./bindings/python bm25s PyStemmer ir_measures scipy`. Without
 """
 
 import argparse
-import html
-import json
-import re
 from functools import partial
 from itertools import chain, product
-from pathlib import Path
 
 import bm25s
-import ir_measures
 import kindred
 import numpy as np
 import Stemmer
+from judged import REPETITIONS, Comparison, add_arguments, measure, read
 from scipy import sparse
 
-MEASURES = [ir_measures.AP @ 1000, ir_measures.nDCG @ 10, ir_measures.R @ 100]
-PARTS = ("docno|num", "title|headline", "text")  # of TREC's documents and topics
-FOLDS, REPETITIONS, PERMUTATIONS, SEED = 5, 10, 9_999, 1
 # The parameters to choose from: those of BM25, of RM3, and of words that a model adds.
 K1, B = (0.6, 1.2, 2.5, 5.0), (0.3, 0.5, 0.75, 0.9)
 RM3_DOCUMENTS, RM3_TERMS, RM3_WEIGHTS = (5, 10, 20), (20, 50, 100), (0.3, 0.5, 0.7)
@@ -31,19 +24,6 @@ ADDED_WORDS, ADDED_WEIGHTS = (1, 2, 5, 10, 20), (0.02, 0.1, 0.4)
 # Words are letters and digits, in lower case, without the English stop words of NLTK. Terms are their stems.
 words_of = partial(bm25s.tokenize, token_pattern=r"[^\W_]+", stopwords="en_plus", return_ids=False, show_progress=False)
 terms_of = partial(words_of, stemmer=Stemmer.Stemmer("porter"))
-
-
-def read_texts(path):
-    """The ids and the texts of documents or queries, from TREC's markup or JSON lines."""
-    content, found = Path(path).read_text(encoding="utf-8"), []
-    if content.startswith("{"):
-        for line in map(json.loads, content.strip().split("\n")):
-            found.append((str(line.get("id", line.get("_id"))), line.get("title") or "", line["text"]))
-    for element in re.findall(r"(?is)<(?:doc|top)>(.*?)</(?:doc|top)>", content):
-        parts = [" ".join(re.findall(rf"(?is)<(?:{name})>(.*?)</(?:{name})>", element)) for name in PARTS]
-        found.append([" ".join(html.unescape(re.sub(r"</?[a-zA-Z][^<>]*>", " ", part)).split()) for part in parts])
-    texts = [text if text.startswith(title) else f"{title} {text}" for _, title, text in found]  # Some repeat it.
-    return np.array([part[0] for part in found], dtype=object), texts
 
 
 def matrix(rows, vocabulary):
@@ -78,33 +58,12 @@ def added(queries, query_terms, lists, vocabulary):
         yield from (queries + weight * matrix(rows, vocabulary) for weight in ADDED_WEIGHTS)
 
 
-def measure(scores, document_ids, relevant):
-    """The measures of each query. Ranks are given as scores, so that equal scores keep the order of documents."""
-    run = {}
-    for query, own, best in zip(relevant, scores, np.argsort(-scores, axis=1, kind="stable")[:, :1000]):
-        run[query] = dict(zip(document_ids[best[own[best] > 0]], range(1000, 0, -1)))
-    values = {(found.query_id, found.measure): found.value for found in ir_measures.iter_calc(MEASURES, relevant, run)}
-    return [[values[query, one] for one in MEASURES] for query in relevant]
-
-
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-for name in ("--documents", "--queries", "--qrels"):
-    parser.add_argument(name, required=True)
-parser.add_argument("--query-ids", choices=["file", "position"], help="what the judgements number queries by")
+add_arguments(parser)
 parser.add_argument("--model", help="a folder made by `kindred prepare`")
 parser.add_argument("--expander", nargs="+", default=[], help="folders of heads that expand")
 options = parser.parse_args()
-(document_ids, documents), (query_ids, queries) = read_texts(options.documents), read_texts(options.queries)
-query_ids = [str(place + 1) for place in range(len(queries))] if options.query_ids == "position" else query_ids
-judged = {}
-for line in Path(options.qrels).read_text(encoding="utf-8").splitlines():
-    query, *_, document, relevance = line.split()
-    if relevance != "score" and int(relevance) > 0:  # BEIR's header ends in `score`.
-        judged.setdefault(query, {})[document] = int(relevance)
-if (not options.query_ids and not set(judged) <= set(query_ids)) or set(judged).isdisjoint(query_ids):
-    parser.error("some judged queries are not in the file: choose --query-ids position, or file to leave them out")
-relevant = {query: judged[query] for query in query_ids if query in judged}
-texts = [text for query, text in zip(query_ids, queries) if query in judged]
+document_ids, documents, relevant, texts = read(options, parser)
 document_terms, query_terms = terms_of(documents), terms_of(texts)
 vocabulary = {term: number for number, term in enumerate(sorted(set(chain(*document_terms))))}
 numbers = [[vocabulary[term] for term in terms] for terms in document_terms]
@@ -127,24 +86,16 @@ for k1, b in product(K1, B):
     arrays = tuple(index.scores[name] for name in ("data", "indices", "indptr"))
     bm25.append(sparse.csc_array(arrays, shape=documents.shape).T)
 
-# Cross-validation: a fold takes the parameters that are best on the others, first of BM25, then of the expansion.
-random = np.random.default_rng(SEED)
-orders = [random.permutation(len(texts)) % FOLDS for _ in range(REPETITIONS)]
-folds = [order == fold for order in orders for fold in range(FOLDS)]
+# First the parameters of BM25 are chosen, then those of the expansion.
+comparison = Comparison(len(texts))
 figures = np.array([measure((queries @ scores).toarray(), document_ids, relevant) for scores in bm25])
-chosen = [figures[:, ~fold, 0].mean(axis=1).argmax() for fold in folds]
-signs = random.choice([-1, 1], size=(PERMUTATIONS, len(texts)))
-print("| | MAP | p | nDCG@10 | p | recall@100 | p |\n|---|---|---|---|---|---|---|")
+chosen = comparison.best(figures)
 for name in ("BM25", "rm3", *lists):
-    means = np.zeros((len(texts), len(MEASURES)))
+    means = np.zeros(figures.shape[1:])
     for base in set(chosen):
         ways = {"BM25": [queries], "rm3": rm3(queries, documents, bm25[base]), **with_words}[name]
         figures = np.array([measure((way @ bm25[base]).toarray(), document_ids, relevant) for way in ways])
-        for fold in (fold for fold, own in zip(folds, chosen) if own == base):
-            best = figures[:, ~fold, 0].mean(axis=1).argmax()
-            means[fold] += figures[best, fold] / REPETITIONS
-    baseline = means if name == "BM25" else baseline
-    # A paired permutation test: how often random signs bring the sum of the differences as far from 0.
-    as_far = abs(signs @ (means - baseline)) >= abs((means - baseline).sum(axis=0)) - 1e-9
-    p = (as_far.sum(axis=0) + 1) / (PERMUTATIONS + 1)
-    print(f"| {name} |", " | ".join(f"{mean:.4f} | {chance:.4f}" for mean, chance in zip(means.mean(axis=0), p)), "|")
+        for fold, best, own in zip(comparison.folds, comparison.best(figures), chosen):
+            if own == base:
+                means[fold] += figures[best, fold] / REPETITIONS
+    comparison.show(name, means)

@@ -184,7 +184,7 @@ pub(crate) fn routes_and_methods() -> Vec<Case> {
         method("POST to liveness", "POST", "/health/live").allow(reading),
         method("POST to readiness", "POST", "/health/ready").allow(reading),
         method("POST to the contract", "POST", "/openapi.yaml").allow(reading),
-        method("POST to the start page", "POST", "/").allow(reading),
+        method("PUT to the start page", "PUT", "/").allow(&["GET", "HEAD", "POST"]),
     ]
 }
 

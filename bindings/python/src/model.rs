@@ -14,6 +14,7 @@ use kindred::evaluation::source::Source;
 use kindred::evaluation::{analogies, similarities};
 use kindred::heads::WantedTerms;
 use kindred::live::Live;
+use kindred::question::EncodeOptions;
 use kindred::{Answer, Error, Kindred, Method, Options, Settings, Target, Times, Unknown};
 use model_store::{ArrayRows, ModelStore};
 use numpy::{PyArray1, PyArray2, PyArrayMethods as _, PyReadonlyArray1, PyReadonlyArray2};
@@ -230,11 +231,14 @@ impl Model {
         py: Python<'py>,
         texts: Vec<String>,
         unknown: Option<&str>,
+        normalize: Option<bool>,
+        truncate: Option<bool>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let unknown = unknown.map(str::parse::<Unknown>).transpose();
         let unknown = unknown.map_err(|must_be| errors::invalid("unknown", must_be))?;
+        let options = EncodeOptions { unknown, normalize, truncate };
         let (model, count) = (self.kindred.model(), texts.len());
-        let all = py.detach(|| model.encode_all(texts, unknown)).map_err(|(place, error)| {
+        let all = py.detach(|| model.encode_all(&texts, &options)).map_err(|(place, error)| {
             let error = errors::of_question(error);
             // What can't be set is only missing in the message.
             let _ = error.value(py).setattr("query", place);

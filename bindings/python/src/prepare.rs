@@ -63,7 +63,7 @@ fn attributes_file(
     match path {
         Some(path) => {
             let (types, parquet) = (self::types(types)?, jobs::attributes::PARQUET);
-            Ok(Some(AttributesFile { path, key, types, parquet }))
+            Ok(Some(AttributesFile { path, key, types, parquet, ..AttributesFile::default() }))
         }
         None if key.is_some() || !types.is_empty() => {
             Err(errors::invalid("attributes", "a file, if `key` or `types` is given"))

@@ -60,6 +60,15 @@ def test_expansions_are_measured(tmp_path):
     assert [row[0] for row in rows] == ["| BM25", "| rm3", "| neighbours", "| centroid"]
     # A query's own document has its word.
     assert float(rows[0][1]) > 0.5 and float(rows[0][5]) == 1
+    # Vectors of texts, alone and beside BM25, on the same files.
+    axes = [" ".join(str(int(row == column)) for column in range(12)) for row in range(12)]
+    lines = [f"{word} {axis}" for word, axis in zip(animals + rivers, axes)]
+    (tmp_path / "words.txt").write_text("\n".join(lines))
+    kindred.prepare(tmp_path / "words.txt", tmp_path / "words")
+    said = run("documents.py", *files, "--query-ids", "position", "--words", str(tmp_path / "words"))
+    rows = {line.split(" | ")[0]: line.split(" | ") for line in said.splitlines() if line.startswith("| ")}
+    assert float(rows["| sum of unit vectors"][1]) > 0.5 and float(rows["| BM25"][5]) == 1
+    assert "| BM25 and SIF, ranks fused" in rows and "| BM25 + weight × cosine of SIF" in rows
     # The numbers of the judgements are not the queries' ids.
     refused = subprocess.run([sys.executable, EXAMPLES / "retrieval.py", *files], capture_output=True, text=True, timeout=300)
     assert refused.returncode != 0 and "--query-ids position" in refused.stderr

@@ -3,6 +3,7 @@
 mod asking;
 mod bulk;
 mod changes;
+mod embed;
 mod graph;
 mod heads;
 mod synth;
@@ -26,6 +27,7 @@ pub(crate) use changes::{
     ChangesCommand, CreateArguments, DeleteArguments, FoldArguments, KeysArguments, ListArguments,
     PutArguments, RowsCommand,
 };
+pub(crate) use embed::EmbedArguments;
 pub(crate) use graph::GraphArguments;
 pub(crate) use heads::{
     ClassifyArguments, ColumnsArguments, ExpandArguments, ImportHeadArguments, ModelArguments,
@@ -97,6 +99,8 @@ pub enum Command {
     OddOneOut(Box<OddOneOutArguments>),
     /// Print the ranks of words among the neighbours of another
     Rank(Box<RankArguments>),
+    /// Print the vectors of texts, or write them into a file
+    Embed(Box<EmbedArguments>),
     /// Convert a file of word vectors into a model folder
     #[command(after_help = PREPARE_EXAMPLES)]
     Prepare(PrepareArguments),
@@ -225,11 +229,14 @@ Examples:
   kindred prepare output.npy --words words.txt --metric dot --bias output-bias.npy --out models/output
   kindred prepare products.npy --words ids.txt --attributes products.csv --out models/products
   kindred prepare products.npy --words ids.txt --attributes products.jsonl --key id --out models/products
+  kindred prepare potion-base-8M --out models/static    # a folder of Model2Vec, or a StaticEmbedding
+  kindred prepare docs.jsonl --encoder models/static --text body --key id --attributes docs.jsonl --keep-text --out models/docs
   kindred prepare mine.txt --attributes mine.csv --type zip=text --type tags=list --out models/mine";
 
 #[derive(Debug, Clone, Args)]
 pub struct PrepareArguments {
-    /// File of word vectors; `-` is standard input (not for .zip)
+    /// File of word vectors, or folder of a static model; `-` is standard input (not for .zip). With
+    /// --encoder, file of texts: CSV with a header or JSON lines
     pub input: PathBuf,
     /// Model folder to write
     #[arg(long, value_name = "DIR")]
@@ -254,9 +261,21 @@ pub struct PrepareArguments {
     #[arg(long, value_name = "FILE")]
     pub attributes: Option<PathBuf>,
     /// Column or field of the attributes' file with the word of a row: lines are joined to rows by
-    /// it, in any order; rows without a line have no values
-    #[arg(long, value_name = "NAME", requires = "attributes")]
+    /// it, in any order; rows without a line have no values. With --encoder, also the field of INPUT
+    /// that becomes the row's word [default: the number of the text, from 1]
+    #[arg(long, value_name = "NAME")]
     pub key: Option<String>,
+    /// Encode the texts of INPUT by the model in this folder: a static model, or a model folder by
+    /// its words. The new model's rows are the texts
+    #[arg(long, value_name = "DIR", help_heading = "Texts")]
+    pub encoder: Option<PathBuf>,
+    /// Field of INPUT with the text
+    #[arg(long, value_name = "NAME", requires = "encoder", default_value = "text")]
+    #[arg(help_heading = "Texts")]
+    pub text: String,
+    /// Keep the texts, as the attribute that --text names
+    #[arg(long, requires = "encoder", help_heading = "Texts")]
+    pub keep_text: bool,
     /// Type of an attribute: text, list, integer, number, boolean or date-time; may be repeated
     /// [default: as all of its values look]
     #[arg(long = "type", value_name = "NAME=TYPE", value_parser = given_type)]

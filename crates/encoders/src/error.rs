@@ -8,6 +8,9 @@ use model_store::ModelError;
 pub(crate) const DAMAGED: &str = "if the program that made it reads the original, this copy is \
                                   incomplete or was changed: copy or download it again";
 
+/// The cure of a folder whose files contradict each other.
+pub(crate) const INCOMPLETE: &str = "the folder is incomplete or was changed: download it again";
+
 /// Why an encoder's file can't be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -29,7 +32,7 @@ pub enum EncoderError {
     },
     /// A file of a folder contradicts itself or another one.
     #[error(
-        "{}: {reason}; the folder is incomplete or was changed: download it again", path.display()
+        "{}: {reason}; {INCOMPLETE}", path.display()
     )]
     Faulty {
         /// The file.

@@ -2,7 +2,8 @@
 //!
 //! [`FastText`] is for fastText's word models: no word is unknown, because its n-grams have
 //! vectors. [`prepare_folder`] makes a model folder of one, and [`vector_of_subwords`] has the
-//! vectors of words that are no rows of it. [`StaticModel`] is for models of a row per token, as
+//! vectors of words that are no rows of it; [`text_encoder`] is that of a model folder.
+//! [`StaticModel`] is for models of a row per token, as
 //! Model2Vec and sentence-transformers' StaticEmbedding save them; [`Tokeniser`] makes the tokens.
 #![forbid(unsafe_code)]
 
@@ -11,11 +12,13 @@ mod fasttext;
 mod prepare;
 mod static_model;
 mod subwords;
+mod text;
 mod tokeniser;
 
 pub use error::EncoderError;
 pub use fasttext::{FastText, Subword, Training};
 pub use prepare::prepare_folder;
-pub use static_model::{Encoded, Layout, StaticModel};
+pub use static_model::{Layout, MAX_TEXT_BYTES, RowsAre, StaticModel, TextTokens};
 pub use subwords::{MAX_SUBWORD_BYTES, subwords, vector_of_subwords};
+pub use text::{TextEncoder, text_encoder, words_of};
 pub use tokeniser::Tokeniser;

@@ -3,26 +3,27 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use model_store::prepare::{
     Input, MadeRows, OnProgress, PrepareOptions, Progress, Summary, prepare_made, read_unpacked,
 };
-use model_store::{Mapped, ModelError, NewNgrams};
+use model_store::{Mapped, ModelError, NewEncoder, NewNgrams};
 
-use crate::error::DAMAGED;
-use crate::{EncoderError, FastText};
+use crate::error::{DAMAGED, INCOMPLETE};
+use crate::{EncoderError, FastText, Layout, RowsAre, StaticModel};
 
 /// Bytes that are unpacked together.
 const TOGETHER: usize = 1 << 20;
 
 /// Reads vectors and writes a model folder: as [`model_store::prepare::prepare_folder`], and also of
-/// fastText's models (`.bin`, plain or compressed), whose folder gets the vectors of their n-grams.
-/// These are read from a file, because they are mapped: a compressed one is first unpacked beside
-/// `out`.
+/// fastText's models (`.bin`, plain or compressed), whose folder gets the vectors of their n-grams,
+/// and of folders of static models, whose rows are the tokens, and whose folder gets the tokeniser
+/// and the rows as they are stored. A compressed fastText model is first unpacked beside `out`,
+/// because it is mapped.
 ///
 /// # Errors
-/// As there; and if the file is a fastText model of a kind that is not read.
+/// As there; and if the input is a model of a kind that is not read.
 pub fn prepare_folder(
     input: Input<'_>,
     out: &Path,
@@ -32,6 +33,10 @@ pub fn prepare_folder(
     let Input::File(path) = input else {
         return model_store::prepare::prepare_folder(input, out, options, on_progress);
     };
+    if path.is_dir() && StaticModel::is_one(path) {
+        let tokens = Tokens::open(path).map_err(input_error)?;
+        return prepare_made(&tokens.rows, &tokens, out, options, on_progress);
+    }
     match fasttext_of(path, out, on_progress)? {
         None => model_store::prepare::prepare_folder(input, out, options, on_progress),
         Some(file) => {
@@ -41,10 +46,13 @@ pub fn prepare_folder(
     }
 }
 
-fn input_error(error: EncoderError) -> ModelError {
+pub(crate) fn input_error(error: EncoderError) -> ModelError {
     match error {
         EncoderError::Unreadable(error) => error,
-        EncoderError::Faulty { path, reason } | EncoderError::Unsupported { path, reason } => {
+        EncoderError::Faulty { path, reason } => {
+            ModelError::BadInput { path, reason: format!("{reason}; {INCOMPLETE}").into() }
+        }
+        EncoderError::Unsupported { path, reason } => {
             ModelError::BadInput { path, reason: reason.into() }
         }
         EncoderError::Damaged { path, byte, reason } => ModelError::BadInput {
@@ -126,9 +134,62 @@ impl MadeRows for FastText {
         self.vector_of_row(row, vector);
     }
 
-    fn ngrams(&self) -> Option<NewNgrams<'_>> {
+    fn encoder(&self) -> Option<NewEncoder<'_>> {
         let lengths = self.training().lengths();
         let vectors = self.bucket_rows();
-        lengths.has_any().then_some(NewNgrams { lengths, vectors })
+        lengths.has_any().then_some(NewEncoder::Ngrams(NewNgrams { lengths, vectors }))
+    }
+}
+
+/// The tokens of a static model as rows.
+struct Tokens {
+    model: StaticModel,
+    /// The file of the rows.
+    rows: PathBuf,
+    /// What its `tokenizer.json` has.
+    tokenizer: Mapped,
+    /// Whose folder it is, for the model's provenance.
+    format: String,
+}
+
+impl Tokens {
+    fn open(folder: &Path) -> Result<Self, EncoderError> {
+        let model = StaticModel::open(folder)?;
+        let rows = model.path().to_owned();
+        let tokenizer = Mapped::open(&rows.with_file_name("tokenizer.json"))?;
+        let whose = match model.layout() {
+            Layout::Model2Vec => "Model2Vec",
+            Layout::StaticEmbedding => "sentence-transformers",
+        };
+        let real = folder.canonicalize();
+        let name = real.as_deref().unwrap_or(folder).file_name().unwrap_or_default();
+        let format = format!("static model of {whose} in {}", name.to_string_lossy());
+        Ok(Self { model, rows, tokenizer, format })
+    }
+}
+
+impl MadeRows for Tokens {
+    fn format(&self) -> String {
+        self.format.clone()
+    }
+
+    fn rows(&self) -> u32 {
+        self.model.tokeniser().tokens().len() as u32
+    }
+
+    fn dim(&self) -> usize {
+        self.model.dim()
+    }
+
+    fn word(&self, row: u32) -> (&[u8], u64) {
+        (self.model.tokeniser().tokens()[row as usize].as_bytes(), row.into())
+    }
+
+    fn vector(&self, row: u32, vector: &mut [f32]) {
+        self.model.token(row, vector);
+    }
+
+    fn encoder(&self) -> Option<NewEncoder<'_>> {
+        Some(NewEncoder::Files(self.model.kept(&self.tokenizer, RowsAre::Tokens)))
     }
 }

@@ -3,5 +3,6 @@
 mod fasttext;
 mod prepare;
 mod seeds;
+mod static_folder;
 mod static_model;
 mod support;

@@ -174,7 +174,7 @@ fn static_model(folder: &Path, texts: &Path, expected: &Path) -> Result<(), Fail
         let text = text.as_str().expect("a text");
         let encoded = model.encode(text, &mut vector);
         if let Some(tokens) = result["n_ids"].as_u64() {
-            assert_eq!(encoded.tokens as u64, tokens, "{text:?}: tokens");
+            assert_eq!(encoded.count as u64, tokens, "{text:?}: tokens");
         }
         // sentence-transformers has its vectors alone.
         let wanted = [&result["float64"], &result["vector"]];

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use contract::Row;
+use encoders::TextTokens;
 use model_store::ModelStore;
 use model_store::changes::Snapshot;
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,9 @@ pub struct Answer<'a> {
     /// The words that have the vectors of their subwords, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subwords: Option<Vec<SubwordsOf>>,
+    /// The tokens of a text that the model's encoder has made a vector of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<TextTokens>,
     /// With `explain`: score and rank of the question's own words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Vec<Placed<'a>>>,
@@ -75,6 +79,8 @@ pub struct Ranks<'a> {
     pub skipped: Option<Vec<String>>,
     /// The words that have the vectors of their subwords, if there are any.
     pub subwords: Option<Vec<SubwordsOf>>,
+    /// The tokens of a text that the model's encoder has made a vector of.
+    pub tokens: Option<TextTokens>,
     /// Where the time went.
     pub times: Times,
     /// The position of the rows that were asked about, if they change.
@@ -214,6 +220,7 @@ impl<'a> Answer<'a> {
             used: used(model, &notes),
             skipped: notes.skipped,
             subwords: notes.subwords,
+            tokens: notes.tokens,
             inputs: explanation.map(|why| placed(model, &why.inputs)),
             times,
             position: model.snapshot().map(Snapshot::position),
@@ -222,13 +229,14 @@ impl<'a> Answer<'a> {
 
     /// The same, for those who do not keep the model.
     pub fn into_owned(self) -> Answer<'static> {
-        let Self { neighbors, used, skipped, subwords, inputs, times, position } = self;
+        let Self { neighbors, used, skipped, subwords, tokens, inputs, times, position } = self;
         let owned = |word: Cow<'_, str>| Cow::Owned(word.into_owned());
         Answer {
             neighbors: neighbors.into_iter().map(Neighbor::into_owned).collect(),
             used: used.map(|words| words.into_iter().map(owned).collect()),
             skipped,
             subwords,
+            tokens,
             inputs: inputs.map(|words| words.into_iter().map(Placed::into_owned).collect()),
             times,
             position,
@@ -245,13 +253,14 @@ impl<'a> Answer<'a> {
 impl Ranks<'_> {
     /// The same, for those who do not keep the model.
     pub(crate) fn into_owned(self) -> Ranks<'static> {
-        let Self { ranked, used, skipped, subwords, times, position } = self;
+        let Self { ranked, used, skipped, subwords, tokens, times, position } = self;
         let owned = |word: Cow<'_, str>| Cow::Owned(word.into_owned());
         Ranks {
             ranked: ranked.into_iter().map(Placed::into_owned).collect(),
             used: used.map(|words| words.into_iter().map(owned).collect()),
             skipped,
             subwords,
+            tokens,
             times,
             position,
         }

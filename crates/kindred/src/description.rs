@@ -3,14 +3,28 @@
 use std::borrow::Cow;
 
 use contract::EngineDescription;
-use model_store::ModelStore;
+use encoders::{StaticModel, TextEncoder, text_encoder};
 use model_store::attributes::{AttributeSummary, AttributeType, Attributes};
 use model_store::format::Provenance;
+use model_store::{ModelStore, Ngrams};
 use serde::{Deserialize, Serialize};
 
 use crate::evaluation::results::Engine;
 use crate::placement::{Placed, Shard};
 use crate::rows::AtPosition;
+
+/// The encoder of models without another.
+const WORDS: &str = "words";
+const UNICODE: &str = "unicode";
+const WORD_PIECE: &str = "wordpiece";
+
+fn of_words() -> Cow<'static, str> {
+    WORDS.into()
+}
+
+fn by_unicode() -> Cow<'static, str> {
+    UNICODE.into()
+}
 
 /// A model and the engine that answers for it. JSON has these names, in this order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,9 +45,13 @@ pub struct ModelDescription<'a> {
     pub dim: usize,
     /// How a vector and a row become a score.
     pub metric: Cow<'a, str>,
-    /// How words that are no rows get vectors, if they do: `fasttext`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub encoder: Option<Cow<'a, str>>,
+    /// How texts get vectors: `words` by the words that are rows; `fasttext` by these, and the
+    /// n-grams of all others; `static` by the tokens of a static model.
+    #[serde(default = "of_words")]
+    pub encoder: Cow<'a, str>,
+    /// How texts are cut into words or tokens: `unicode`, or `wordpiece`.
+    #[serde(default = "by_unicode")]
+    pub tokeniser: Cow<'a, str>,
     /// The attributes of its rows, if they have any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attributes: Vec<DescribedAttribute<'a>>,
@@ -101,6 +119,13 @@ impl<'a> ModelDescription<'a> {
         engine: &'a EngineDescription,
         placed: Option<&'a Placed>,
     ) -> Self {
+        let of_words =
+            |model: &'a ModelStore| (model.ngrams().map_or(WORDS, Ngrams::kind), UNICODE);
+        let (encoder, tokeniser) = match text_encoder(model) {
+            Ok(Some(TextEncoder::Static(_))) => (StaticModel::KIND, WORD_PIECE),
+            Ok(Some(TextEncoder::Words(words))) => of_words(words),
+            _ => of_words(model),
+        };
         let attributes = model.attributes().map(Attributes::summaries).unwrap_or_default();
         let replica = |shards: &'a Vec<Shard>| shards.iter().map(ShardDescription::of).collect();
         Self {
@@ -111,7 +136,8 @@ impl<'a> ModelDescription<'a> {
             rows: model.rows(),
             dim: model.dim(),
             metric: model.metric().name().into(),
-            encoder: model.ngrams().map(|ngrams| ngrams.kind().into()),
+            encoder: encoder.into(),
+            tokeniser: tokeniser.into(),
             attributes: attributes.iter().map(DescribedAttribute::of).collect(),
             engine: Engine::of(engine),
             replicas: placed.map(|placed| placed.replicas.iter().map(replica).collect()),

@@ -54,6 +54,7 @@ pub use answering::Answering;
 pub use asking::Times;
 pub use cpu_core::ReferenceEngine;
 pub use description::{DescribedAttribute, DescribedText, ModelDescription, ShardDescription};
+pub use encoders::{MAX_TEXT_BYTES, TextEncoder, TextTokens, text_encoder};
 pub use engines::device::{Device, Gpus, Placement};
 pub use engines::{EngineStartError, background, device, numa, placement, warm_up};
 pub use error::{Error, MAX_SUGGESTED_WORDS, UnknownWord, unknown_words_message};
@@ -62,7 +63,8 @@ pub use heads::text;
 pub use method::Method;
 pub use model::Model;
 pub use model_store::{
-    ModelError, ModelStore, Number, Words, attributes, export, npy, plus_in_url, synth,
+    ModelError, ModelStore, Number, Words, attributes, export, npy, plus_in_url, replace_file,
+    synth,
 };
 pub use options::{Options, Unknown, WithAttributes};
 pub use question::{Placed, Side, Target, Term, vector_of_unknown};

@@ -6,16 +6,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use contract::Engine;
 use cpu_core::StartError;
+use encoders::text_encoder;
 use model_store::ModelStore;
 pub use model_store::changes;
 use model_store::changes::{
     Batch, BatchBuilder, ChangeError, ChangeOptions, Changes, Committed, Durability, Generation,
-    OnFold, ReadyBatch, Schema,
+    OnFold, ReadyBatch, RowTexts, Schema,
 };
 use shards::Segments;
 
 use crate::engines::{Maker, Makers};
 use crate::filter::TailFilters;
+use crate::question::{EncodeOptions, encode};
 use crate::rows::AtPosition;
 
 /// A model folder with its changes, if it has any. Threads share it: batches of several callers are
@@ -76,6 +78,7 @@ impl Live {
         options: ChangeOptions,
     ) -> Result<Self, ChangeError> {
         let changes = Changes::open_as(folder, name, options)?;
+        text_encoder(changes.current().base())?;
         Ok(Self::over(changes.current(), Arc::new(changes)))
     }
 
@@ -123,9 +126,10 @@ impl Live {
         self.changes.schema()
     }
 
-    /// An empty batch of changes.
+    /// An empty batch of changes. Its rows may have texts instead of vectors, which the table's
+    /// encoder makes, or its words as they are now.
     pub fn batch(&self) -> BatchBuilder<'_> {
-        BatchBuilder::new(self.schema())
+        BatchBuilder::new(self.schema()).with_texts(self)
     }
 
     /// Commits a batch, and waits until it is as durable as requested and visible: see
@@ -212,6 +216,13 @@ impl Live {
         // Now rather than in the first question. If it fails, that one says so.
         let _ = engine.extend();
         Ok(Box::new(engine))
+    }
+}
+
+impl RowTexts for Live {
+    fn vector(&self, text: &str) -> Result<Vec<f32>, String> {
+        let encoded = encode(&*self.now(), text, &EncodeOptions::default());
+        encoded.map(|text| text.vector).map_err(|error| error.to_string())
     }
 }
 

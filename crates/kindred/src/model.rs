@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use contract::{Filter, Hit, Query, QueryVector, Row};
+use encoders::text_encoder;
 use model_store::{ModelError, ModelStore};
 use rayon::prelude::*;
 
-use crate::options::Unknown;
-use crate::question::{Side, encode, odd_one_out, similarity, vector_of_unknown};
+use crate::question::{EncodeOptions, Side, encode, odd_one_out, similarity, vector_of_unknown};
 use crate::{Error, demo};
 
 /// A model: a table of word vectors, `[rows, dim]` float32, and the word of each row. Clones share
@@ -35,7 +35,9 @@ impl Model {
     /// # Errors
     /// If the folder is no model folder, was written by another version, or is damaged.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, ModelError> {
-        ModelStore::open(folder.as_ref()).map(Self::from)
+        let store = ModelStore::open(folder.as_ref())?;
+        text_encoder(&store)?;
+        Ok(store.into())
     }
 
     /// The built-in model: 30,000 English words × 100 dimensions. Its first use prepares it in the
@@ -117,26 +119,21 @@ impl Model {
         vector_of_unknown(&self.0, word).map(|(vector, _)| vector)
     }
 
-    /// The vector of a text, `[dim]`: the one that a search for the text has, the sum of the unit
-    /// vectors of its words, divided by its norm. Without `unknown`, words that the model does not
-    /// have are left out, or have the vectors of their subwords.
+    /// The vector of a text, `[dim]`, by the model's encoder: the one that a search for the text has.
+    /// Of a model of words it is the sum of their unit vectors, divided by its norm.
     ///
     /// ```
     /// let model = kindred::Model::demo()?;
-    /// assert_eq!(model.encode("a small boat", None)?.len(), 100);
+    /// assert_eq!(model.encode("a small boat", &Default::default())?.len(), 100);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] unless the text has 1 to 256 words; [`Error::UnknownWord`], with
-    /// suggestions, if the model has none of them; [`Error::ZeroQuery`] if a word or the sum is a
-    /// zero vector.
-    pub fn encode(
-        &self,
-        text: impl Into<String>,
-        unknown: Option<Unknown>,
-    ) -> Result<Vec<f32>, Error> {
-        let encoded = encode(&self.0, text.into(), unknown);
+    /// [`Error::InvalidValue`] if the text has no words, or is too long and must not be cut;
+    /// [`Error::UnknownWord`], with suggestions, if the model has none of them; [`Error::ZeroQuery`]
+    /// if a word or the vector is zero.
+    pub fn encode(&self, text: &str, options: &EncodeOptions) -> Result<Vec<f32>, Error> {
+        let encoded = encode(&self.0, text, options);
         encoded.map(|text| text.vector).map_err(|error| error.with_suggestions(&self.0))
     }
 
@@ -146,13 +143,13 @@ impl Model {
     /// As there, with the place of the first text that has no vector.
     pub fn encode_all(
         &self,
-        texts: Vec<String>,
-        unknown: Option<Unknown>,
+        texts: &[impl AsRef<str> + Sync],
+        options: &EncodeOptions,
     ) -> Result<Vec<f32>, (usize, Error)> {
         let mut all = vec![0.0; texts.len() * self.dim()];
         let vectors = all.par_chunks_exact_mut(self.dim()).zip(texts).enumerate();
         let faults = vectors.filter_map(|(place, (vector, text))| {
-            let encoded = encode(&self.0, text, unknown);
+            let encoded = encode(&self.0, text.as_ref(), options);
             encoded.map(|text| vector.copy_from_slice(&text.vector)).err().map(|why| (place, why))
         });
         match faults.min_by_key(|(place, _)| *place) {

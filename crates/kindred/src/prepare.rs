@@ -1,4 +1,110 @@
-//! From files to model folders: [`prepare_folder`] reads vectors and fastText's models.
+//! From files to model folders: [`prepare_folder`] reads vectors, fastText's models and static models;
+//! [`prepare_documents`] encodes texts.
+
+use std::path::{Path, PathBuf};
 
 pub use encoders::prepare_folder;
+use encoders::{RowsAre, StaticModel, TextEncoder, text_encoder, words_of};
 pub use model_store::prepare::*;
+use model_store::{Mapped, ModelError, ModelStore, NewEncoder};
+
+use crate::question::{EncodeOptions, encode};
+
+/// The encoder of documents.
+#[derive(Debug)]
+pub struct DocumentEncoder {
+    by: By,
+    name: String,
+}
+
+#[derive(Debug)]
+enum By {
+    /// A static model, which the documents' folder keeps, and its `tokenizer.json`.
+    Static(Box<StaticModel>, Mapped),
+    /// The words of another model, which the documents' folder names.
+    Words(Box<ModelStore>, PathBuf),
+}
+
+impl DocumentEncoder {
+    /// Opens the encoder in a folder: a static model as its program has saved it, or a model folder,
+    /// whose own encoder it is. Words stay in their folder; a static model is copied.
+    ///
+    /// # Errors
+    /// If it can't be opened.
+    pub fn open(folder: &Path) -> Result<Self, ModelError> {
+        let name = folder
+            .canonicalize()
+            .ok()
+            .and_then(|real| real.file_name().map(|name| name.to_string_lossy().into_owned()));
+        let name = name.unwrap_or_else(|| folder.display().to_string());
+        if folder.is_dir() && StaticModel::is_one(folder) {
+            let bad = |error: encoders::EncoderError| {
+                let path = folder.to_owned();
+                ModelError::BadInput { path, reason: error.to_string().into() }
+            };
+            let model = StaticModel::open(folder).map_err(bad)?;
+            let tokenizer = Mapped::open(&model.path().with_file_name("tokenizer.json"))?;
+            return Ok(Self { by: By::Static(Box::new(model), tokenizer), name });
+        }
+        let store = ModelStore::open(folder)?;
+        let by = match (text_encoder(&store)?, store.encoder_files()) {
+            (Some(TextEncoder::Static(_)), Some(files)) => {
+                let model = StaticModel::of_files(files).map_err(|_| not_a_model(folder))?;
+                let (_, tokenizer) =
+                    files.file("tokenizer.json").ok_or_else(|| not_a_model(folder))?;
+                By::Static(Box::new(model), tokenizer.clone())
+            }
+            (Some(TextEncoder::Words(words)), _) => {
+                return Self::open(words.folder().ok_or_else(|| not_a_model(folder))?);
+            }
+            _ => {
+                let real = folder.canonicalize().map_err(|source| ModelError::Io {
+                    action: "open",
+                    path: folder.to_owned(),
+                    source,
+                })?;
+                By::Words(Box::new(store), real)
+            }
+        };
+        Ok(Self { by, name })
+    }
+}
+
+fn not_a_model(folder: &Path) -> ModelError {
+    ModelError::damaged(folder, "its encoder can't be read")
+}
+
+impl TextVectors for DocumentEncoder {
+    fn dim(&self) -> usize {
+        match &self.by {
+            By::Static(model, _) => model.dim(),
+            By::Words(store, _) => store.dim(),
+        }
+    }
+
+    fn encode(&self, text: &str, vector: &mut [f32]) -> Result<(), String> {
+        match &self.by {
+            By::Static(model, _) => match model.encode(text, vector).count {
+                0 => Err("the text has no token that the model has".to_owned()),
+                _ => Ok(()),
+            },
+            By::Words(store, _) => {
+                let found = encode(&**store, text, &EncodeOptions::default());
+                let found = found.map_err(|error| format!("the text has no vector: {error}"))?;
+                vector.copy_from_slice(&found.vector);
+                Ok(())
+            }
+        }
+    }
+
+    fn encoder(&self) -> NewEncoder<'_> {
+        NewEncoder::Files(match &self.by {
+            By::Static(model, tokenizer) => model.kept(tokenizer, RowsAre::Texts),
+            By::Words(store, folder) => words_of(folder, store.version()),
+        })
+    }
+
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+}

@@ -154,7 +154,8 @@ impl ModelError {
         move |source| Self::Io { action, path, source }
     }
 
-    pub(crate) fn damaged(path: &Path, reason: impl Into<Reason>) -> Self {
+    /// A file that contradicts itself.
+    pub fn damaged(path: &Path, reason: impl Into<Reason>) -> Self {
         Self::Damaged { path: path.to_owned(), reason: reason.into() }
     }
 }

@@ -18,6 +18,7 @@
 pub mod attributes;
 pub mod changes;
 pub mod delimited;
+mod encoder;
 mod error;
 pub mod export;
 pub mod format;
@@ -25,7 +26,6 @@ pub mod head;
 mod lfs;
 mod mapped;
 mod moves;
-mod ngrams;
 pub mod npy;
 mod number;
 pub mod prepare;
@@ -34,10 +34,10 @@ pub mod synth;
 mod whole;
 mod words;
 
+pub use encoder::{EncoderFiles, NewEncoder, NewFiles, NewNgrams, NgramLengths, Ngrams};
 pub use error::ModelError;
 pub use mapped::{Mapped, MappedMut};
 pub use moves::{replace_file, sync_parent};
-pub use ngrams::{NewNgrams, NgramLengths, Ngrams};
 pub use number::{Number, from_float16};
 pub use store::{ArrayError, ArrayRows, ModelStore, SharedComponents};
 pub use words::{MAX_SUGGESTED_WORD_CHARS, MAX_SUGGESTIONS, Words, mistaken_for};

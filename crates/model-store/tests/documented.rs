@@ -14,7 +14,7 @@ use model_store::head::{
 use model_store::prepare::{
     AttributesFile, MadeRows, PrepareOptions, prepare_in_memory, prepare_made,
 };
-use model_store::{ModelStore, NewNgrams, NgramLengths};
+use model_store::{ModelStore, NewEncoder, NewNgrams, NgramLengths};
 use safetensors::SafeTensors;
 use serde_json::Value;
 
@@ -222,9 +222,9 @@ impl MadeRows for OneRow {
         vector.copy_from_slice(&[1.0, 2.0]);
     }
 
-    fn ngrams(&self) -> Option<NewNgrams<'_>> {
+    fn encoder(&self) -> Option<NewEncoder<'_>> {
         let lengths = NgramLengths { minn: 1, maxn: 1, buckets: 1 };
-        Some(NewNgrams { lengths, vectors: &[0; 8] })
+        Some(NewEncoder::Ngrams(NewNgrams { lengths, vectors: &[0; 8] }))
     }
 }
 

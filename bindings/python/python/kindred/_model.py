@@ -160,11 +160,20 @@ class Model(Questions):
         query = self.vector(query) if isinstance(query, str) else query
         return self._model.scores(floats(query, "query", (1,)))
 
-    def encode(self, texts: str | Iterable[str], *, unknown: str | None = None) -> npt.NDArray[np.float32]:
+    def encode(
+        self,
+        texts: str | Iterable[str],
+        *,
+        unknown: str | None = None,
+        normalize: bool | None = None,
+        truncate: bool | None = None,
+    ) -> npt.NDArray[np.float32]:
         """The vector of a text, float32 ``[dim]``, or of each of several, ``[texts, dim]``: those that `nearest_text` searches for.
 
         Args:
-            texts: a text or texts, each of 1 to 256 words.
+            texts: a text or texts.
+            normalize: whether vectors have unit length; false is the mean of the words' or tokens' vectors.
+            truncate: whether texts that are too long are cut; otherwise they are an error.
             unknown: the treatment of unknown words: ``error``, ``skip`` or ``subwords``. They are left out, or of a model prepared
                 from a fastText ``.bin`` file have the vectors of their subwords, if nothing is said.
 
@@ -174,10 +183,10 @@ class Model(Questions):
         """
         listed = texts_of(texts)
         if isinstance(texts, str):
-            vector: npt.NDArray[np.float32] = self._model.encode(listed, unknown)[0]
+            vector: npt.NDArray[np.float32] = self._model.encode(listed, unknown, normalize, truncate)[0]
             return vector
         try:
-            return self._model.encode(listed, unknown)
+            return self._model.encode(listed, unknown, normalize, truncate)
         except KindredError as error:
             if isinstance(place := getattr(error, "query", None), int):
                 error.args = (f"text {place}: {error}",)

@@ -17,6 +17,7 @@ mod changes;
 mod classify;
 mod console;
 mod create;
+mod embed;
 mod eval;
 mod expand;
 mod export;
@@ -87,6 +88,7 @@ fn dispatch(cli: &Cli) -> Result<(), CommandError> {
         Some(Command::Similarity(arguments)) => console::similarity(arguments),
         Some(Command::OddOneOut(arguments)) => console::odd_one_out(arguments),
         Some(Command::Rank(arguments)) => console::rank(arguments),
+        Some(Command::Embed(arguments)) => embed::embed(arguments),
         Some(Command::Prepare(arguments)) => prepare::prepare(arguments),
         Some(Command::Export(arguments)) => export::export(arguments),
         Some(Command::Synth(arguments)) => synth::synth(arguments),

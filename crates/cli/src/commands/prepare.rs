@@ -7,7 +7,10 @@ use indicatif::{HumanBytes, HumanCount};
 use kindred::ModelStore;
 use kindred::attributes::AttributeDescription;
 use kindred::contract::Metric;
-use kindred::prepare::{AttributesFile, Input, PrepareOptions, Progress, Summary, prepare_folder};
+use kindred::prepare::{
+    AttributesFile, DocumentEncoder, DocumentFields, Input, PrepareOptions, Progress, Summary,
+    WantedFields, prepare_documents, prepare_folder,
+};
 
 use super::progress::{Display, Step, counted};
 use super::signals::{Interrupt, REMOVED};
@@ -27,12 +30,7 @@ pub(super) fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> 
         words: arguments.words.clone(),
         metric: arguments.metric,
         biases: arguments.bias.clone(),
-        attributes: arguments.attributes.clone().map(|path| AttributesFile {
-            path,
-            key: arguments.key.clone(),
-            types: arguments.types.clone(),
-            parquet: jobs::attributes::PARQUET,
-        }),
+        attributes: attributes_of(arguments)?,
         tensor: arguments.tensor.clone(),
         member: arguments.member.clone(),
         dim: arguments.dim,
@@ -44,12 +42,13 @@ pub(super) fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> 
         replace: arguments.replace,
         discard_changes: arguments.discard_changes,
     };
+    let encoder = arguments.encoder.as_deref().map(DocumentEncoder::open).transpose()?;
     let (interrupt, mut display) = (Interrupt::watch(REMOVED), Display::new());
     let started = Instant::now();
     let from_stdin = arguments.input.as_os_str() == "-";
     check_is_no_address(&arguments.input)?;
     let input = if from_stdin { Input::Stdin } else { Input::File(&arguments.input) };
-    let result = prepare_folder(input, &arguments.out, &options, &mut |progress: Progress| {
+    let mut on_progress = |progress: Progress| {
         display.show(&Step {
             things: "rows",
             count: progress.rows as u64,
@@ -58,10 +57,52 @@ pub(super) fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> 
             ..Step::default()
         });
         interrupt.go_on()
-    });
+    };
+    let result = match &encoder {
+        None => prepare_folder(input, &arguments.out, &options, &mut on_progress),
+        Some(_) if from_stdin => {
+            let message = "texts are read from a file, not from standard input: save them first";
+            return Err(CommandError::Usage(message.to_owned()));
+        }
+        Some(encoder) => {
+            let (text, key) = (arguments.text.clone(), arguments.key.clone());
+            let fields = DocumentFields { text, key, parquet: jobs::attributes::PARQUET };
+            let (input, out) = (&arguments.input, &arguments.out);
+            prepare_documents(input, &fields, encoder, out, &options, &mut on_progress)
+        }
+    };
     display.finish();
     let summary = result?;
     print_summary(arguments, &summary, started.elapsed())
+}
+
+/// The file of attributes. Texts may be in the same file, and are an attribute only if they are kept.
+fn attributes_of(arguments: &PrepareArguments) -> Result<Option<AttributesFile>, CommandError> {
+    let PrepareArguments { input, encoder, text, keep_text, key, .. } = arguments;
+    if encoder.is_none() && key.is_some() && arguments.attributes.is_none() {
+        let message = "--key needs --attributes, or --encoder: it names a field of their file";
+        return Err(CommandError::Usage(message.to_owned()));
+    }
+    let (path, fields) = match (&arguments.attributes, encoder, keep_text) {
+        (None, _, false) => return Ok(None),
+        (None, _, true) => (input, WantedFields::Only(vec![text.clone()])),
+        (Some(path), Some(_), false) if path == input => (path, WantedFields::AllBut(text.clone())),
+        (Some(path), Some(_), true) if path != input => {
+            return Err(CommandError::Usage(format!(
+                "--keep-text keeps the texts of {} beside its other fields: give that file as \
+                 --attributes, or leave --attributes out",
+                input.display()
+            )));
+        }
+        (Some(path), ..) => (path, WantedFields::All),
+    };
+    Ok(Some(AttributesFile {
+        path: path.clone(),
+        key: key.clone(),
+        types: arguments.types.clone(),
+        fields,
+        parquet: jobs::attributes::PARQUET,
+    }))
 }
 
 /// Refuses the address of a file on the web.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use kindred::heads::Explanation;
-use kindred::{Answer, Error, ImpliedTerm, Placed, SubwordsOf, UnknownWord};
+use kindred::{Answer, Error, ImpliedTerm, Placed, SubwordsOf, TextTokens, UnknownWord};
 use serde::{Deserialize, Serialize};
 
 use crate::error::CommandError;
@@ -84,6 +84,9 @@ pub(super) struct RankAnswer<'a> {
     /// The words that have the vectors of their subwords, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) subwords: Option<Vec<SubwordsOf>>,
+    /// The tokens of a text that the model's encoder has made a vector of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) tokens: Option<TextTokens>,
 }
 
 /// An answer to `/classify` or `/expand`.

@@ -34,6 +34,7 @@ impl Form {
         }
         answer.inputs.iter().flatten().for_each(|placed| note(line, &placed_in_words(placed)));
         self.of_subwords(out, line, answer.subwords.as_deref())?;
+        self.of_tokens(out, line, answer.tokens)?;
         self.left_out(out, line, answer.skipped.as_deref())
     }
 

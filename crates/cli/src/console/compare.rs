@@ -58,6 +58,7 @@ mod tests {
             used: None,
             skipped: None,
             subwords: None,
+            tokens: None,
             inputs: None,
             times: kindred::Times::default(),
             position: None,

@@ -200,8 +200,9 @@ impl Service for Local {
         let found = self.kindred.rank(words, target.clone(), options.clone()).wait()?;
         let (model, times) = (self.kindred.model(), times(found.times, asked));
         let (model, version) = (model.name().into(), model.version().into());
-        let Ranks { ranked, used, skipped, subwords, position, .. } = found;
-        let answer = RankAnswer { model, version, position, ranked, used, skipped, subwords };
+        let Ranks { ranked, used, skipped, subwords, tokens, position, .. } = found;
+        let answer =
+            RankAnswer { model, version, position, ranked, used, skipped, subwords, tokens };
         Ok(Reply { answer, times })
     }
 

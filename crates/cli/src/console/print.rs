@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use indicatif::HumanCount;
 use kindred::question::Part;
-use kindred::{Answer, ModelDescription, Placed, SubwordsOf, Term};
+use kindred::{Answer, ModelDescription, Placed, SubwordsOf, Term, TextTokens};
 use serde::Serialize;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
@@ -128,7 +128,26 @@ impl Form {
             writeln!(out, "   {}", placed_in_words(placed))?;
         }
         self.of_subwords(out, None, answer.subwords.as_deref())?;
+        self.of_tokens(out, None, answer.tokens)?;
         self.left_out(out, None, answer.skipped.as_deref())
+    }
+
+    /// Says of a text that its encoder did not read all of it.
+    pub(super) fn of_tokens(
+        self,
+        out: &mut dyn Write,
+        line: Option<u64>,
+        tokens: Option<TextTokens>,
+    ) -> io::Result<()> {
+        let Some(TextTokens { count, unknown, truncated }) = tokens else { return Ok(()) };
+        if truncated {
+            self.told(out, line, &format!("the text was cut: {count} tokens were read"))?;
+        }
+        match unknown {
+            0 => Ok(()),
+            1 => self.told(out, line, "1 token of the text is unknown"),
+            _ => self.told(out, line, &format!("{unknown} tokens of the text are unknown")),
+        }
     }
 
     /// Names words that have the vectors of their subwords.

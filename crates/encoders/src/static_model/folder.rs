@@ -4,26 +4,38 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use model_store::ModelError;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Layout;
+use super::{Layout, RowsAre};
 use crate::EncoderError;
 
 /// The most tokens of a text, where `config.json` of Model2Vec does not say.
 const MAX_TOKENS: usize = 512;
 
+const CONFIG: &str = "config.json";
+const MODULES: &str = "modules.json";
+
 /// What the files of a folder say of it.
 pub(super) struct Folder {
-    pub(super) layout: Layout,
     /// The file of the tokeniser.
     pub(super) tokeniser: PathBuf,
     /// The file of the rows.
     pub(super) rows: PathBuf,
+    pub(super) settings: Settings,
+}
+
+/// What a model folder keeps of it, besides the two files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Settings {
+    pub(super) layout: Layout,
     /// The most tokens of a text, as Model2Vec has it.
     pub(super) max_tokens: Option<usize>,
     /// Whether vectors of texts have unit length.
     pub(super) normalizes: bool,
+    /// What the model's rows are.
+    pub(super) rows: RowsAre,
 }
 
 /// `config.json` of Model2Vec, as far as vectors depend on it.
@@ -57,8 +69,13 @@ impl Module {
 }
 
 impl Folder {
+    /// Whether it has a file by which a static model is known.
+    pub(super) fn is_one(folder: &Path) -> bool {
+        [CONFIG, MODULES].iter().any(|name| folder.join(name).is_file())
+    }
+
     pub(super) fn read(folder: &Path) -> Result<Self, EncoderError> {
-        let config = folder.join("config.json");
+        let config = folder.join(CONFIG);
         if let Some(value) = json::<Value>(&config)?
             && value["model_type"] == "model2vec"
         {
@@ -66,14 +83,17 @@ impl Folder {
             let Config { normalize, max_length, .. } =
                 parsed.map_err(|error| faulty(&config, error.to_string()))?;
             return Ok(Self {
-                layout: Layout::Model2Vec,
                 tokeniser: folder.join("tokenizer.json"),
                 rows: folder.join("model.safetensors"),
-                max_tokens: max_length,
-                normalizes: normalize.unwrap_or(false),
+                settings: Settings {
+                    layout: Layout::Model2Vec,
+                    max_tokens: max_length,
+                    normalizes: normalize.unwrap_or(false),
+                    rows: RowsAre::Tokens,
+                },
             });
         }
-        let modules = folder.join("modules.json");
+        let modules = folder.join(MODULES);
         let Some(found) = json::<Vec<Module>>(&modules)? else {
             return Err(EncoderError::Unsupported {
                 path: folder.to_owned(),
@@ -101,12 +121,11 @@ impl Folder {
             return Err(faulty(&modules, format!("the path {inner:?} leads out of the folder")));
         }
         let inner = folder.join(inner);
+        let layout = Layout::StaticEmbedding;
         Ok(Self {
-            layout: Layout::StaticEmbedding,
             tokeniser: inner.join("tokenizer.json"),
             rows: inner.join("model.safetensors"),
-            max_tokens: None,
-            normalizes,
+            settings: Settings { layout, max_tokens: None, normalizes, rows: RowsAre::Tokens },
         })
     }
 }

@@ -11,29 +11,44 @@ mod rows;
 
 use std::path::{Path, PathBuf};
 
-use self::folder::Folder;
+use model_store::{EncoderFiles, Mapped, ModelError, NewFiles};
+use serde::{Deserialize, Serialize};
+
+use self::folder::{Folder, Settings};
 use self::rows::Rows;
 use crate::{EncoderError, Tokeniser};
 
 /// A static model.
 #[derive(Debug)]
 pub struct StaticModel {
-    folder: PathBuf,
-    layout: Layout,
+    /// The file of the rows.
+    path: PathBuf,
+    settings: Settings,
     tokeniser: Tokeniser,
     rows: Rows,
     /// Where a text is cut; `None`: nowhere.
     cut: Option<Cut>,
-    normalizes: bool,
 }
 
 /// Whose rules a folder follows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Layout {
     /// Those of Model2Vec: texts are cut, and unknown tokens dropped.
+    #[serde(rename = "model2vec")]
     Model2Vec,
     /// Those of sentence-transformers' StaticEmbedding: no token is dropped, and sums are float32.
+    #[serde(rename = "sentence-transformers")]
     StaticEmbedding,
+}
+
+/// The rows of the model that an encoder belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RowsAre {
+    /// Its tokens.
+    Tokens,
+    /// Texts that it has encoded.
+    Texts,
 }
 
 /// Where a text is cut, first by characters, which Model2Vec alone does, then by tokens.
@@ -43,27 +58,88 @@ struct Cut {
     tokens: usize,
 }
 
-/// What became of a text besides its vector.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Encoded {
+/// The tokens of a text, as answers tell them. JSON has these names, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TextTokens {
     /// Of how many tokens' rows the vector is the mean. Where these are none, it is zero.
-    pub tokens: usize,
-    /// How many tokens are unknown. Model2Vec drops them.
+    pub count: usize,
+    /// How many tokens are unknown. Model2Vec drops them, and they are not among the others.
     pub unknown: usize,
     /// Whether the text was cut, and something behind it has no part in the vector.
-    pub is_cut: bool,
+    pub truncated: bool,
 }
 
+/// No more bytes of a text are read: the work of a text is not ended half-way.
+pub const MAX_TEXT_BYTES: usize = 1 << 20;
+
+/// The names that its files have in a model folder.
+const TOKENISER: &str = "tokenizer.json";
+const ROWS: &str = "rows.safetensors";
+
 impl StaticModel {
+    /// The name of this kind of encoder.
+    pub const KIND: &str = "static";
+
     /// Opens a folder as Model2Vec or sentence-transformers save it. Its rows are mapped: the
     /// folder must not change as long as the model is used.
     ///
     /// # Errors
     /// If a file can't be read, contradicts another, or is of a kind that is not read here.
     pub fn open(folder: &Path) -> Result<Self, EncoderError> {
-        let Folder { layout, tokeniser, rows, max_tokens, normalizes } = Folder::read(folder)?;
-        let tokeniser = Tokeniser::open(&tokeniser)?;
-        let rows = Rows::open(&rows, tokeniser.tokens())?;
+        let Folder { tokeniser, rows, settings } = Folder::read(folder)?;
+        let file = Mapped::open(&rows)?;
+        Self::new(settings, Tokeniser::open(&tokeniser)?, rows, file)
+    }
+
+    /// Whether a folder has a file by which such models are known.
+    pub fn is_one(folder: &Path) -> bool {
+        Folder::is_one(folder)
+    }
+
+    /// Reads the encoder that a model folder has kept.
+    ///
+    /// # Errors
+    /// If it is of another kind, or damaged.
+    pub fn of_files(files: &EncoderFiles) -> Result<Self, EncoderError> {
+        let damaged = |reason: String| ModelError::damaged(files.path(), reason);
+        if files.kind() != Self::KIND {
+            let reason = format!(
+                "it is an encoder of the kind `{}`, which this program does not know; use a newer \
+                 kindred",
+                files.kind()
+            );
+            return Err(damaged(reason).into());
+        }
+        let settings = Settings::deserialize(files.settings());
+        let settings = settings.map_err(|error| damaged(error.to_string()))?;
+        let file = |name: &str| {
+            files.file(name).ok_or_else(|| damaged(format!("its file {name} is missing")))
+        };
+        let (path, bytes) = file(TOKENISER)?;
+        let tokeniser = Tokeniser::from_bytes(&path, bytes)?;
+        let (path, bytes) = file(ROWS)?;
+        Self::new(settings, tokeniser, path, bytes.clone())
+    }
+
+    /// The same encoder for a model folder with such rows. `tokenizer` is the content of its
+    /// `tokenizer.json`.
+    pub fn kept<'a>(&'a self, tokenizer: &'a [u8], rows: RowsAre) -> NewFiles<'a> {
+        let settings = Settings { rows, ..self.settings };
+        NewFiles {
+            kind: Self::KIND,
+            settings: serde_json::to_value(settings).expect("names and numbers"),
+            files: vec![(TOKENISER, tokenizer), (ROWS, self.rows.file())],
+        }
+    }
+
+    fn new(
+        settings: Settings,
+        tokeniser: Tokeniser,
+        path: PathBuf,
+        file: Mapped,
+    ) -> Result<Self, EncoderError> {
+        let Settings { layout, max_tokens, .. } = settings;
+        let rows = Rows::of(&path, file, tokeniser.tokens())?;
         let cut = match layout {
             Layout::Model2Vec => max_tokens.map(|tokens| Cut {
                 chars: tokens.saturating_mul(median_length(tokeniser.tokens())),
@@ -73,17 +149,22 @@ impl StaticModel {
                 tokeniser.max_tokens().map(|tokens| Cut { chars: usize::MAX, tokens })
             }
         };
-        Ok(Self { folder: folder.to_owned(), layout, tokeniser, rows, cut, normalizes })
+        Ok(Self { path, settings, tokeniser, rows, cut })
     }
 
-    /// The folder.
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    /// The rows of the model that it belongs to.
+    pub fn rows_are(&self) -> RowsAre {
+        self.settings.rows
+    }
+
+    /// The file of its rows.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Whose rules it follows.
     pub fn layout(&self) -> Layout {
-        self.layout
+        self.settings.layout
     }
 
     /// How texts become tokens.
@@ -96,9 +177,14 @@ impl StaticModel {
         self.rows.dim()
     }
 
+    /// The most tokens of a text that are read, if there is such a number.
+    pub fn max_tokens(&self) -> Option<usize> {
+        self.cut.map(|cut| cut.tokens)
+    }
+
     /// Whether vectors of texts have unit length.
     pub fn normalizes(&self) -> bool {
-        self.normalizes
+        self.settings.normalizes
     }
 
     /// Writes the vector of a token: its row times its weight.
@@ -116,16 +202,22 @@ impl StaticModel {
     ///
     /// # Panics
     /// If `vector` does not have [`StaticModel::dim`] components.
-    pub fn encode(&self, text: &str, vector: &mut [f32]) -> Encoded {
-        assert_eq!(vector.len(), self.dim(), "components of a vector");
-        let mut is_cut = false;
-        let mut read = text;
+    pub fn encode(&self, text: &str, vector: &mut [f32]) -> TextTokens {
+        let (ids, tokens) = self.tokens(text);
+        self.mean(&ids, self.normalizes(), vector);
+        tokens
+    }
+
+    /// The ids of the tokens whose rows make the vector of a text.
+    pub fn tokens(&self, text: &str) -> (Vec<u32>, TextTokens) {
+        let end = text.floor_char_boundary(MAX_TEXT_BYTES);
+        let (mut read, mut truncated) = (&text[..end], end < text.len());
         // A character has a byte at least, so most texts need not be counted.
         if let Some(cut) = self.cut
-            && text.len() > cut.chars
-            && let Some((end, _)) = text.char_indices().nth(cut.chars)
+            && read.len() > cut.chars
+            && let Some((end, _)) = read.char_indices().nth(cut.chars)
         {
-            (read, is_cut) = (&text[..end], true);
+            (read, truncated) = (&read[..end], true);
         }
         let mut ids = Vec::new();
         self.tokeniser.encode(read, &mut ids);
@@ -133,19 +225,24 @@ impl StaticModel {
             && ids.len() > cut.tokens
         {
             ids.truncate(cut.tokens);
-            is_cut = true;
+            truncated = true;
         }
         let unknown = ids.iter().filter(|id| **id == self.tokeniser.unknown()).count();
-        if self.layout == Layout::Model2Vec && unknown > 0 {
+        if self.settings.layout == Layout::Model2Vec && unknown > 0 {
             ids.retain(|id| *id != self.tokeniser.unknown());
         }
-        self.mean(&ids, vector);
-        Encoded { tokens: ids.len(), unknown, is_cut }
+        let count = ids.len();
+        (ids, TextTokens { count, unknown, truncated })
     }
 
-    fn mean(&self, ids: &[u32], vector: &mut [f32]) {
+    /// Writes the mean of some tokens' rows; if it is to be normalised, of unit length.
+    ///
+    /// # Panics
+    /// If `vector` does not have [`StaticModel::dim`] components, or no token has such an id.
+    pub fn mean(&self, ids: &[u32], normalizes: bool, vector: &mut [f32]) {
+        assert_eq!(vector.len(), self.dim(), "components of a vector");
         let count = ids.len().max(1) as f64;
-        let mut mean = match self.layout {
+        let mut mean = match self.settings.layout {
             Layout::Model2Vec => self.sum::<f64>(ids, |sum, component| *sum += component),
             // With the rounding of PyTorch, which texts that repeat a word show.
             Layout::StaticEmbedding => {
@@ -155,7 +252,7 @@ impl StaticModel {
         };
         mean.iter_mut().for_each(|component| *component /= count);
         let length = mean.iter().map(|component| component * component).sum::<f64>().sqrt();
-        if self.normalizes && length > 0.0 {
+        if normalizes && length > 0.0 {
             mean.iter_mut().for_each(|component| *component /= length);
         }
         for (component, mean) in vector.iter_mut().zip(mean) {

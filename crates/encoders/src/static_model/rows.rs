@@ -44,9 +44,8 @@ impl Kind {
 }
 
 impl Rows {
-    /// Maps a file, and finds the row of each token.
-    pub(super) fn open(path: &Path, tokens: &[String]) -> Result<Self, EncoderError> {
-        let file = Mapped::open(path)?;
+    /// Finds the row of each token in a file. The path names it in errors.
+    pub(super) fn of(path: &Path, file: Mapped, tokens: &[String]) -> Result<Self, EncoderError> {
         let faulty = |reason: String| EncoderError::Faulty { path: path.to_owned(), reason };
         let tensors = SafeTensors::deserialize(&file).map_err(|error| faulty(error.to_string()))?;
         let optional = |name: &str| tensors.tensor(name).ok();
@@ -96,6 +95,11 @@ impl Rows {
         let start = rows.data().as_ptr() as usize - file.as_ptr() as usize;
         let place = start..start + rows.data().len();
         Ok(Self { place, kind, dim, tokens, file })
+    }
+
+    /// All bytes of the file.
+    pub(super) fn file(&self) -> &[u8] {
+        &self.file
     }
 
     pub(super) fn dim(&self) -> usize {

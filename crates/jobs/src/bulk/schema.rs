@@ -55,6 +55,8 @@ fn neighbors(options: &Options, of_texts: bool) -> String {
     let words = |name| list(name, &string("REQUIRED", "element"));
     if of_texts {
         columns += &words("used");
+        let tokens = "REQUIRED INT64 count; REQUIRED INT64 unknown; REQUIRED BOOLEAN truncated;";
+        columns += &group("OPTIONAL", "tokens", tokens);
     }
     if options.unknown.map_or(of_texts, |unknown| unknown == Unknown::Skip) {
         columns += &words("skipped");

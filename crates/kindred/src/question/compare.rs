@@ -7,7 +7,7 @@ use contract::{Hit, Metric, Row, TableRows, score};
 
 use super::formula::sum;
 use super::look_up::{each_once, look_up, row_or_added, rule, unknown_words};
-use super::prepare::{Notes, each_row_once};
+use super::notes::{Notes, each_row_once};
 use super::with_added::{WithAdded, extended};
 use crate::added::{AddedWords, SubwordsOf};
 use crate::error::{Error, zero_row};
@@ -176,6 +176,7 @@ pub fn odd_one_out(
     let mut ranked: Vec<Hit> = scored.collect();
     ranked.sort_unstable();
     let skipped = (unknown == Unknown::Skip).then_some(skipped);
-    let notes = Notes { used: None, skipped, subwords: added.told(extended(model), false) };
+    let notes =
+        Notes { used: None, skipped, subwords: added.told(extended(model), false), tokens: None };
     Ok(OddOneOut { ranked, notes, added })
 }

@@ -11,6 +11,10 @@ use crate::options::Unknown;
 use crate::rows::Rows;
 use crate::text::cut;
 
+/// What `unknown` must be where words have no subwords.
+pub(super) const NO_SUBWORDS: &str = "`error` or `skip`: the model has no vectors of subwords, because \
+                                      it was not prepared from a fastText .bin file";
+
 /// The treatment of unknown words: the one that was asked for or, if none was, subwords where the
 /// model has them, and else the other.
 ///
@@ -24,11 +28,7 @@ pub(super) fn rule(
     match (asked, model.base().ngrams()) {
         (None, Some(_)) => Ok(Unknown::Subwords),
         (None, None) => Ok(otherwise),
-        (Some(Unknown::Subwords), None) => {
-            let must_be = "`error` or `skip`: the model has no vectors of subwords, because it was not \
-                           prepared from a fastText .bin file";
-            Err(Error::invalid("unknown", must_be))
-        }
+        (Some(Unknown::Subwords), None) => Err(Error::invalid("unknown", NO_SUBWORDS)),
         (Some(asked), _) => Ok(asked),
     }
 }

@@ -11,6 +11,7 @@ mod excluded;
 mod explain;
 mod formula;
 mod look_up;
+mod notes;
 mod pick;
 mod prepare;
 mod rank;
@@ -22,13 +23,14 @@ pub use compare::{
     MAX_COMPARED_WORDS, MAX_SET_WORDS, MIN_COMPARED_WORDS, OddOneOut, Side, Similarity,
     odd_one_out, similarity,
 };
-pub use encode::{EncodedText, encode};
+pub use encode::{EncodeOptions, EncodedText, MAX_ENCODED_WORDS, encode};
 pub use explain::{Explanation, Part, Placed, Term, WordSimilarity, placed};
 pub use formula::{Formula, MAX_FACTORS};
 pub use look_up::unknown_words;
+pub use notes::Notes;
 pub(crate) use pick::Next;
 pub use pick::Pick;
-pub use prepare::{Checked, Common, Notes, Prepared, meeting, prepare};
+pub use prepare::{Checked, Common, Prepared, meeting, prepare};
 pub use rank::{MAX_RANKED, prepare_rank};
 pub use target::{Target, WordWithWeight};
 pub use text::{MAX_TEXT_WORDS, TEXT_MUST_BE};

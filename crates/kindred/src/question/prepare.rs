@@ -1,6 +1,5 @@
 //! From targets and options to checked queries.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use contract::full_pass::Groups;
@@ -10,15 +9,17 @@ use contract::{
 };
 
 use super::distinct::same_value;
+use super::encode::{EncodeOptions, EncodedText, encode, encoder};
 use super::excluded::Excluded;
 use super::explain::Explanation;
 use super::formula::{Formula, check_form};
-use super::look_up::{look_up, or_added, row_or_added, rule, unknown_words};
+use super::look_up::{look_up, row_or_added, rule, unknown_words};
+use super::notes::{Notes, each_row_once};
 use super::pick::{Fold, Pick, Rule};
 use super::target::{Target, WordWithWeight};
-use super::text::tokens;
+use super::text::{MAX_TEXT_WORDS, Most, sum_of_text};
 use super::with_added::{WithAdded, extended};
-use crate::added::{AddedWords, SubwordsOf};
+use crate::added::AddedWords;
 use crate::filter::SetsWhile;
 use crate::options::{DEFAULT_K, MAX_K, Unknown, WithAttributes, must_be};
 use crate::rows::Rows;
@@ -283,24 +284,6 @@ fn page(k: u64, offset: u64) -> Result<(usize, usize), Error> {
     Ok((k as usize, offset as usize))
 }
 
-/// What an answer says of the words that were asked for.
-#[derive(Debug, Default)]
-pub struct Notes {
-    /// The words of a text that the model has.
-    pub used: Option<Vec<Row>>,
-    /// The words that were left out, if words may be.
-    pub skipped: Option<Vec<String>>,
-    /// The words that have the vectors of their subwords, if there are any.
-    pub subwords: Option<Vec<SubwordsOf>>,
-}
-
-impl Notes {
-    /// Bytes of the words that have the vectors of their subwords.
-    pub fn bytes(&self) -> usize {
-        self.subwords.iter().flatten().map(SubwordsOf::bytes).sum()
-    }
-}
-
 /// A target with its words looked up.
 pub(super) struct Resolved {
     pub(super) formula: Formula,
@@ -311,6 +294,15 @@ pub(super) struct Resolved {
     pub(super) notes: Notes,
 }
 
+/// A text by the model's encoder. Its tokens that are rows are the words of the query.
+fn encoded(model: &dyn Rows, text: &str, unknown: Option<Unknown>) -> Result<Resolved, Error> {
+    let options = EncodeOptions { unknown, ..EncodeOptions::default() };
+    let EncodedText { vector, notes, tokens } = encode(model, text, &options)?;
+    let (inputs, added) = (notes.used.clone().unwrap_or_default(), AddedWords::default());
+    let notes = Notes { tokens: Some(tokens), ..notes };
+    Ok(Resolved { formula: Formula::of_vector(vector), inputs, added, notes })
+}
+
 /// Looks up the words of a query. `unknown` is the option of this name, if given.
 pub(super) fn resolve(
     model: &dyn Rows,
@@ -319,6 +311,11 @@ pub(super) fn resolve(
     unknown: Option<Unknown>,
     explain: bool,
 ) -> Result<Resolved, Error> {
+    if let Target::Text(text) = &target
+        && encoder(model)?.is_some()
+    {
+        return encoded(model, text, unknown);
+    }
     // A search for a text should not fail because of one unknown word.
     let otherwise = if let Target::Text(_) = target { Unknown::Skip } else { Unknown::Error };
     let unknown = rule(model, unknown, otherwise)?;
@@ -341,15 +338,11 @@ pub(super) fn resolve(
         }
         Target::Components(vector) => (Formula::of_vector(vector), Vec::new()),
         Target::Text(text) => {
-            let found = tokens(model, &text)?.into_iter();
-            let found = found.map(|found| or_added(model, found, unknown, &mut added));
-            let rows;
-            (rows, skipped) = look_up(found, unknown)?;
-            let weighted: Vec<_> =
-                rows.iter().map(|&row| WeightedWord { row, weight: 1.0 }).collect();
-            let known = rows.iter().copied().filter(|&row| !added.has(row));
-            notes.used = Some(each_row_once(&known.collect::<Vec<_>>()));
-            (Formula::of_sum(&WithAdded { rows: model, added: &added }, &weighted)?, rows)
+            let sum =
+                sum_of_text(model, &text, Most::OrRefused(MAX_TEXT_WORDS), unknown, &mut added)?;
+            skipped = sum.skipped;
+            notes.used = Some(sum.used);
+            (sum.formula, sum.rows)
         }
         Target::Words(asked) => {
             check_form(method, asked.iter().map(|w| (w.weight, &w.word[..])))?;
@@ -484,10 +477,4 @@ fn row_of_number(model: &dyn Rows, number: u32) -> Result<Row, Error> {
         }
     };
     Err(Error::invalid("row", &expected))
-}
-
-/// Rows without repetitions, by their first appearance.
-pub(super) fn each_row_once(rows: &[Row]) -> Vec<Row> {
-    let mut seen = HashSet::new();
-    rows.iter().copied().filter(|&row| seen.insert(row)).collect()
 }

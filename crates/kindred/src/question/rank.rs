@@ -3,7 +3,8 @@
 use contract::FullPassQuery;
 
 use super::look_up::{each_once, look_up, row_of, unknown_words};
-use super::prepare::{Checked, Notes, Resolved, resolve};
+use super::notes::Notes;
+use super::prepare::{Checked, Resolved, resolve};
 use super::target::Target;
 use super::with_added::WithAdded;
 use crate::Error;

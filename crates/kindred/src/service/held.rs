@@ -41,8 +41,8 @@ impl<'a> Held<'a> {
         ) -> Ranks<'r> {
             let position = rows.snapshot().map(model_store::changes::Snapshot::position);
             let (ranked, used) = (placed(rows, ranks), used(rows, &notes));
-            let Notes { skipped, subwords, .. } = notes;
-            Ranks { ranked, used, skipped, subwords, times, position }
+            let Notes { skipped, subwords, tokens, .. } = notes;
+            Ranks { ranked, used, skipped, subwords, tokens, times, position }
         }
         match self {
             Self::Model(model) => of(*model, ranks, notes, times),

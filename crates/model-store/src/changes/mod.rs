@@ -69,7 +69,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::time::Duration;
 
 pub use batch::{
-    BadRow, BadRows, Batch, BatchBuilder, MAX_BATCH_BYTES, MAX_KEY_BYTES, RowJson, Upsert,
+    BadRow, BadRows, Batch, BatchBuilder, MAX_BATCH_BYTES, MAX_KEY_BYTES, RowJson, RowTexts, Upsert,
 };
 pub use commit::{Committed, Durability};
 pub use create::create;

@@ -8,18 +8,18 @@ use std::thread::{self, JoinHandle};
 
 use crate::ModelError;
 use crate::attributes::{AttributeFiles, is_own_file};
+use crate::encoder::{self, ENCODER_FOLDER, NewEncoder};
 use crate::format::{
     ATTRIBUTES_FOLDER, CHANGES_FOLDER, Checksum, INDEX_FILE, NEW_POINTER_FILE, REQUESTS_FILE,
     VECTORS_FILE, WORDS_FILE, is_base_or_unfinished,
 };
-use crate::ngrams::{self, ENCODER_FOLDER, NewNgrams};
 use crate::whole::{FolderKind, InnerFolder, NewFolder, Replace};
 
 static MODEL: FolderKind = FolderKind {
     files: &[VECTORS_FILE, WORDS_FILE, INDEX_FILE, NEW_POINTER_FILE],
     inner: &[
         InnerFolder { name: ATTRIBUTES_FOLDER, is_own: is_own_file, changes: None },
-        InnerFolder { name: ENCODER_FOLDER, is_own: ngrams::is_own_file, changes: None },
+        InnerFolder { name: ENCODER_FOLDER, is_own: encoder::is_own_file, changes: None },
         InnerFolder {
             name: CHANGES_FOLDER,
             is_own: |name| name == "lock" || name.ends_with(".log") || name.ends_with(".log.new"),
@@ -67,13 +67,13 @@ impl ModelFolder {
         Ok(BufWriter::with_capacity(1 << 20, file))
     }
 
-    /// Writes the vectors of n-grams, which have `dim` components. Returns the checksum of their
+    /// Writes the encoder of a model with vectors of `dim` components. Returns the checksum of its
     /// description.
-    pub(crate) fn write_ngrams(
+    pub(crate) fn write_encoder(
         &self,
-        new: &NewNgrams<'_>,
+        new: &NewEncoder<'_>,
         dim: usize,
-        goes_on: impl FnMut() -> bool,
+        goes_on: &mut dyn FnMut() -> bool,
     ) -> Result<Checksum, ModelError> {
         new.write(&self.0.path().join(ENCODER_FOLDER), dim, goes_on)
     }

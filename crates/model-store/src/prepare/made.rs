@@ -1,7 +1,6 @@
 //! Writes a model of rows that are computed from a file, not read from it: those of a fastText
-//! model, whose words are the means of their n-grams.
+//! model, whose words are the means of their n-grams, or of the tokens of a static model.
 
-use std::ops::ControlFlow;
 use std::path::Path;
 
 use rayon::prelude::*;
@@ -14,7 +13,7 @@ use super::pipeline::Position;
 use super::rows::Rows;
 use super::{Input, ModelFolder, ModelWriter, OnProgress, PrepareOptions, Progress, Summary};
 use crate::ModelError;
-use crate::ngrams::NewNgrams;
+use crate::encoder::NewEncoder;
 
 /// Rows that are computed together, on all cores.
 const ROWS_PER_CHUNK: u32 = 8192;
@@ -36,15 +35,15 @@ pub trait MadeRows: Sync {
     /// Writes the components of a row, `[dim]`.
     fn vector(&self, row: u32, vector: &mut [f32]);
 
-    /// The vectors of n-grams, if words that are no rows get theirs from these.
-    fn ngrams(&self) -> Option<NewNgrams<'_>>;
+    /// The encoder of the model, if it has one beside its rows.
+    fn encoder(&self) -> Option<NewEncoder<'_>>;
 }
 
 /// Writes the rows that are made of the file `input` as a model folder. If it fails, nothing is left
 /// behind and `out` is unchanged.
 ///
-/// The model has the n-grams only if all words of the file became rows: a word that is left out has
-/// a part in its own vector.
+/// The model has vectors of n-grams only if all words of the file became rows: a word that is left
+/// out has a part in its own vector.
 ///
 /// # Errors
 /// As [`prepare_folder`](super::prepare_folder); and if an option does not go with such a file.
@@ -55,10 +54,51 @@ pub fn prepare_made(
     options: &PrepareOptions,
     on_progress: OnProgress<'_>,
 ) -> Result<Summary, ModelError> {
+    write_model(input, (made.format(), made.dim()), out, options, on_progress, &Made(made))
+}
+
+/// What fills a model with rows.
+pub(super) trait Fill {
+    /// What messages call a record.
+    fn unit(&self) -> RecordUnit;
+
+    /// Passes all records to `take`, in order, which returns the number of rows so far.
+    fn fill(
+        &self,
+        options: &PrepareOptions,
+        bytes_total: Option<u64>,
+        take: TakeParsed<'_>,
+        on_progress: OnProgress<'_>,
+    ) -> Result<Filled<'_>, ModelError>;
+}
+
+/// Takes parsed records.
+pub(super) type TakeParsed<'a> = &'a mut dyn FnMut(Position, Parsed) -> Result<usize, ModelError>;
+
+/// The end of the records.
+pub(super) struct Filled<'a> {
+    /// How many were read.
+    pub(super) records: u64,
+    /// Whether there are more.
+    pub(super) is_start: bool,
+    /// The encoder that the model gets.
+    pub(super) encoder: Option<NewEncoder<'a>>,
+    pub(super) warning: Option<String>,
+}
+
+/// Writes a model folder of a file's format and dimension, whose rows come from `fill`.
+pub(super) fn write_model(
+    input: &Path,
+    (format, dim): (String, usize),
+    out: &Path,
+    options: &PrepareOptions,
+    on_progress: OnProgress<'_>,
+    fill: &dyn Fill,
+) -> Result<Summary, ModelError> {
     ModelFolder::check(out, options.replaced())?;
     let can_not_write = |e| ModelError::io("write the model to", out)(e);
     let (so_far, raw) = input::open(Input::File(input))?;
-    check_options(made, options).map_err(|reason| so_far.bad(reason))?;
+    check_options(&format, dim, options).map_err(|reason| so_far.bad(reason))?;
     super::check_biases(options)?;
     let biases = options.biases.as_deref();
     let biases = biases.map(|path| Biases::read(path, options.encoding)).transpose()?;
@@ -71,7 +111,7 @@ pub fn prepare_made(
         return Err(so_far.bad("it is no file that can be read twice; save it as a file first"));
     }
     let folder = ModelFolder::beside(out, options.replaced())?;
-    let writer = ModelWriter::new(folder.create_vectors()?, made.dim(), options.metric);
+    let writer = ModelWriter::new(folder.create_vectors()?, dim, options.metric);
     let writer = writer.map_err(can_not_write)?;
     let of_biases = biases.as_ref().and_then(Biases::warning);
     let of_attributes = attributes.as_ref().and_then(AttributeTable::warning);
@@ -80,8 +120,8 @@ pub fn prepare_made(
         biases,
         options,
         so_far: so_far.clone(),
-        description: made.format(),
-        unit: RecordUnit::Row,
+        description: format,
+        unit: fill.unit(),
         column: None,
         signs: None,
         warnings: of_biases.into_iter().chain(of_attributes).collect(),
@@ -91,50 +131,34 @@ pub fn prepare_made(
         repeated: 0,
         dropped: attributes.as_ref().map(|_| Vec::new()),
     };
-    let limit =
-        options.limit.map_or(u32::MAX, |limit| u32::try_from(limit.get()).unwrap_or(u32::MAX));
-    let wanted = made.rows().min(limit);
-    if wanted < made.rows() {
-        rows.first_rows = Some(wanted.into());
-    }
-    let mut progress = |rows: usize, of: usize| {
-        let bytes_total = so_far.bytes_total;
-        let bytes_read = bytes_total.unwrap_or_default() * rows as u64 / of.max(1) as u64;
-        on_progress(Progress { bytes_read, bytes_total, rows })
+    let mut take = |position, parsed| {
+        rows.take(position, parsed, can_not_write)?;
+        Ok(rows.writer.rows())
     };
-    let mut lost_a_word = false;
-    for first in (0..wanted).step_by(ROWS_PER_CHUNK as usize) {
-        let last = wanted.min(first.saturating_add(ROWS_PER_CHUNK));
-        let (parsed, lost) = parse(made, first, last);
-        lost_a_word |= lost;
-        let bytes = made.word(first).1;
-        rows.take(Position { records: first.into(), bytes }, parsed, can_not_write)?;
-        if progress(rows.writer.rows(), wanted as usize).is_break() {
-            return Err(ModelError::Cancelled);
-        }
+    let Filled { records, is_start, encoder, warning } =
+        fill.fill(options, so_far.bytes_total, &mut take, on_progress)?;
+    rows.warnings.extend(warning);
+    if is_start {
+        rows.first_rows = Some(records);
     }
-    if let Some(biases) = rows.biases.as_ref().filter(|_| rows.first_rows.is_none()) {
-        biases.check_end(wanted.into(), &so_far.path)?;
+    if let Some(biases) = rows.biases.as_ref().filter(|_| !is_start) {
+        biases.check_end(records, &so_far.path)?;
     }
     let count = rows.writer.rows();
-    let mut goes_on = || progress(count, count) == ControlFlow::Continue(());
+    let (bytes_total, bytes_read) = (so_far.bytes_total, so_far.bytes_total.unwrap_or_default());
+    let mut goes_on =
+        || on_progress(Progress { bytes_read, bytes_total, rows: count }).is_continue();
     let mut written = None;
-    match made.ngrams() {
-        Some(_) if wanted < made.rows() || lost_a_word => rows.warnings.push(
-            "the model has no vectors for words that are no rows, because it does not have all words \
-             of the file: theirs would be others than fastText's"
-                .into(),
-        ),
-        Some(ngrams) => {
-            let sum = folder.write_ngrams(&ngrams, made.dim(), &mut goes_on)?;
-            rows.writer = rows.writer.with_encoder(sum);
+    if let Some(encoder) = &encoder {
+        let sum = folder.write_encoder(encoder, dim, &mut goes_on)?;
+        rows.writer = rows.writer.with_encoder(sum);
+        if let NewEncoder::Ngrams(ngrams) = encoder {
             written = Some(ngrams.lengths.buckets);
         }
-        None => {}
     }
     let (writer, mut summary, attributes) = match attributes {
         None => rows.finish().map(|(writer, summary)| (writer, summary, None))?,
-        Some(attributes) => rows.finish_with(attributes, wanted.into())?,
+        Some(attributes) => rows.finish_with(attributes, records)?,
     };
     summary.ngrams = written;
     let (vectors, words, index) =
@@ -143,9 +167,52 @@ pub fn prepare_made(
     Ok(summary)
 }
 
+struct Made<'a>(&'a dyn MadeRows);
+
+impl Fill for Made<'_> {
+    fn unit(&self) -> RecordUnit {
+        RecordUnit::Row
+    }
+
+    fn fill(
+        &self,
+        options: &PrepareOptions,
+        bytes_total: Option<u64>,
+        take: TakeParsed<'_>,
+        on_progress: OnProgress<'_>,
+    ) -> Result<Filled<'_>, ModelError> {
+        let Self(made) = *self;
+        let limit =
+            options.limit.map_or(u32::MAX, |limit| u32::try_from(limit.get()).unwrap_or(u32::MAX));
+        let wanted = made.rows().min(limit);
+        let mut lost_a_word = false;
+        for first in (0..wanted).step_by(ROWS_PER_CHUNK as usize) {
+            let last = wanted.min(first.saturating_add(ROWS_PER_CHUNK));
+            let (parsed, lost) = parse(made, first, last);
+            lost_a_word |= lost;
+            let bytes = made.word(first).1;
+            let rows = take(Position { records: first.into(), bytes }, parsed)?;
+            let bytes_read = bytes_total.unwrap_or_default() * rows as u64 / u64::from(wanted);
+            let progress = Progress { bytes_read, bytes_total, rows };
+            if on_progress(progress).is_break() {
+                return Err(ModelError::Cancelled);
+            }
+        }
+        let is_start = wanted < made.rows();
+        let (encoder, warning) = match made.encoder() {
+            Some(NewEncoder::Ngrams(_)) if is_start || lost_a_word => {
+                let warning = "the model has no vectors for words that are no rows, because it does \
+                               not have all words of the file: theirs would be others than fastText's";
+                (None, Some(warning.to_owned()))
+            }
+            encoder => (encoder, None),
+        };
+        Ok(Filled { records: wanted.into(), is_start, encoder, warning })
+    }
+}
+
 /// Refuses options that are about other files.
-fn check_options(made: &dyn MadeRows, options: &PrepareOptions) -> Result<(), String> {
-    let format = made.format();
+fn check_options(format: &str, dim: usize, options: &PrepareOptions) -> Result<(), String> {
     for (option, is_given) in [
         ("--format", options.format.is_some()),
         ("--words", options.words.is_some()),
@@ -157,8 +224,8 @@ fn check_options(made: &dyn MadeRows, options: &PrepareOptions) -> Result<(), St
         }
     }
     match options.dim {
-        Some(dim) if dim.get() != made.dim() => {
-            Err(format!("it is a {format} with {} components, not {dim}; omit --dim", made.dim()))
+        Some(given) if given.get() != dim => {
+            Err(format!("it is a {format} with {dim} components, not {given}; omit --dim"))
         }
         _ => Ok(()),
     }

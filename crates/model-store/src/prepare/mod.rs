@@ -4,7 +4,8 @@
 //! xz or zip; `kind` names files that are something else; `encoding` decodes text that is not
 //! UTF-8; `formats` detects the format and how to parse it; `pipeline` parses on all cores;
 //! `writer` writes rows into the model's files; `attributes` reads what the rows are; `folder`
-//! moves the finished folder into place. `made` does the same with rows that are computed.
+//! moves the finished folder into place. `made` does the same with rows that are computed, and
+//! `documents` with records of texts.
 //!
 //! ```
 //! use model_store::ModelStore;
@@ -28,6 +29,7 @@ mod array;
 mod attributes;
 mod biases;
 mod blank_end;
+mod documents;
 mod encoding;
 mod folder;
 mod formats;
@@ -57,6 +59,7 @@ use attributes::AttributeTable;
 pub(crate) use attributes::json_lines as json_fields;
 pub use attributes::{Field, TableReader, TakeRow};
 use biases::Biases;
+pub use documents::{DocumentFields, TextVectors, prepare_documents};
 pub use encoding::{NotEncoded, TextEncoding};
 pub(crate) use folder::ModelFolder;
 pub use formats::VectorsFormat;
@@ -64,7 +67,7 @@ use formats::{Expected, MAX_RECORD_BYTES, Plan, RecordUnit, encoding_of_text, pl
 pub(crate) use formats::{MAX_WORD_BYTES, ends_in_a_number};
 pub use kind::FileKind;
 pub use made::{MadeRows, prepare_made};
-pub use options::{AttributesFile, Input, PrepareOptions, Progress, Summary};
+pub use options::{AttributesFile, Input, PrepareOptions, Progress, Summary, WantedFields};
 pub use plain_text::{not_plain_reason, other_kind_reason, utf16_cure, utf16_reason};
 use rows::Rows;
 pub use separator::Separator;

@@ -91,8 +91,33 @@ pub struct AttributesFile {
     pub key: Option<String>,
     /// Types of attributes by their names; those of all others are told by their values.
     pub types: Vec<(String, AttributeType)>,
+    /// Which fields become attributes, besides the key.
+    pub fields: WantedFields,
     /// Reads Parquet, which is refused without it.
     pub parquet: Option<&'static dyn TableReader>,
+}
+
+/// Fields of a file by their names. Of others nothing is read, so they may have any values.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum WantedFields {
+    /// Every field.
+    #[default]
+    All,
+    /// Every field but this one.
+    AllBut(String),
+    /// These fields.
+    Only(Vec<String>),
+}
+
+impl WantedFields {
+    /// Whether a field of this name is one of them.
+    pub fn has(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::AllBut(other) => name != other,
+            Self::Only(names) => names.iter().any(|wanted| wanted == name),
+        }
+    }
 }
 
 /// The progress of a preparation.

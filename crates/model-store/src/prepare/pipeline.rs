@@ -160,8 +160,10 @@ impl Fault {
         let byte = byte_name(start + bad.byte as u64, so_far);
         let location = match (unit, bad.record) {
             (RecordUnit::Line { first }, _) => format!("line {}", first + records),
-            (RecordUnit::Row, Some(record)) => format!("row {record}, {byte}"),
-            (RecordUnit::Row, None) => byte,
+            (RecordUnit::Row | RecordUnit::Record, Some(record)) => {
+                format!("{} {record}, {byte}", unit.name())
+            }
+            (RecordUnit::Row | RecordUnit::Record, None) => byte,
         };
         so_far.bad(format!("{location}: {}", bad.reason))
     }

@@ -151,6 +151,7 @@ impl<W: Write + Seek> Rows<'_, W> {
         match self.unit {
             RecordUnit::Line { first } => first + record,
             RecordUnit::Row => record,
+            RecordUnit::Record => record + 1,
         }
     }
 
@@ -169,6 +170,10 @@ impl<W: Write + Seek> Rows<'_, W> {
                 }
                 ModelError::BadLine { path, line: number, reason }
             }
+            RecordUnit::Record => self.so_far.bad(format!(
+                "record {number}: {reason}; correct it, or add --skip-bad-rows to leave such records \
+                 out"
+            )),
             RecordUnit::Row => {
                 let byte = byte_name(position.bytes + bad.byte as u64, &self.so_far);
                 if bad.may_be_skipped {

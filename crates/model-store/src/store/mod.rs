@@ -13,12 +13,12 @@ pub use of_array::{ArrayError, ArrayRows, SharedComponents};
 use bytemuck::cast_slice;
 
 use crate::attributes::Attributes;
+use crate::encoder::{ENCODER_FOLDER, Encoder, EncoderFiles, Ngrams};
 use crate::format::{
     ATTRIBUTES_FOLDER, Checksum, DATA_START, Folded, HEAD_FILE, Header, INDEX_FILE, Pointer,
     REQUESTS_FILE, VECTORS_FILE, WORDS_FILE,
 };
 use crate::mapped::Mapped;
-use crate::ngrams::{ENCODER_FOLDER, Ngrams};
 use crate::{ModelError, Words};
 use contract::{HasTable, Metric, Table};
 
@@ -55,7 +55,7 @@ pub struct ModelStore {
     components: Option<SharedComponents>,
     words: Words,
     attributes: Option<Attributes>,
-    ngrams: Option<Ngrams>,
+    encoder: Option<Encoder>,
     /// The idempotency keys that a fold has kept.
     requests: Option<Mapped>,
 }
@@ -150,10 +150,10 @@ impl ModelStore {
             Some(folded) => Some(open_requests(files, folded, open)?),
             None => None,
         };
-        let ngrams = open_ngrams(folder, &header, open)?;
+        let encoder = open_encoder(folder, &header, open)?;
         let store = Self::from_parts(files.to_owned(), header, vectors, words, index, attributes)?;
         let (name, folder) = (name_of(folder), folder.to_owned());
-        let store = Self { name, folder, on_disk: true, ngrams, requests, ..store };
+        let store = Self { name, folder, on_disk: true, encoder, requests, ..store };
         store.check_numbers()?;
         Ok((store, has_changes))
     }
@@ -182,7 +182,7 @@ impl ModelStore {
         let name = name_of(&folder);
         vectors.will_need();
         let (version, content) = (header.version(), header.content());
-        let (on_disk, components, ngrams, requests) = (false, None, None, None);
+        let (on_disk, components, encoder, requests) = (false, None, None, None);
         let files = folder.clone();
         let store = Self {
             name,
@@ -196,7 +196,7 @@ impl ModelStore {
             components,
             words,
             attributes,
-            ngrams,
+            encoder,
             requests,
         };
         // Otherwise a damaged bias would put a row before all others, or panic. There is one for a
@@ -258,7 +258,18 @@ impl ModelStore {
 
     /// The vectors of n-grams, if words that are no rows get theirs from these.
     pub fn ngrams(&self) -> Option<&Ngrams> {
-        self.ngrams.as_ref()
+        match &self.encoder {
+            Some(Encoder::Ngrams(ngrams)) => Some(ngrams),
+            _ => None,
+        }
+    }
+
+    /// The encoder of texts, if it is of a kind that this crate does not read.
+    pub fn encoder_files(&self) -> Option<&EncoderFiles> {
+        match &self.encoder {
+            Some(Encoder::Files(files)) => Some(files),
+            _ => None,
+        }
     }
 
     /// The numbers: components `[rows, dim]` and norms `[rows]`, with the metric and the biases
@@ -309,15 +320,15 @@ fn open_attributes(
     }
 }
 
-/// The vectors of n-grams of a model's folder, if it has any, by its header.
-fn open_ngrams(
+/// The encoder of a model's folder, if it has one, by its header.
+fn open_encoder(
     folder: &Path,
     header: &Header,
     open: &dyn Fn(&Path) -> Result<Mapped, ModelError>,
-) -> Result<Option<Ngrams>, ModelError> {
+) -> Result<Option<Encoder>, ModelError> {
     let folder = folder.join(ENCODER_FOLDER);
     match header.checksums.encoder {
-        Some(checksum) => Ngrams::open(&folder, checksum, header.dim, open).map(Some),
+        Some(checksum) => Encoder::open(&folder, checksum, header.dim, open).map(Some),
         // Somebody has put it there, and expects it to be used.
         None if folder.exists() => {
             let reason = "the model was prepared without an encoder";

@@ -64,9 +64,9 @@ impl ModelStore {
             progress("attributes");
             attributes.verify_while(goes_on)?;
         }
-        if let Some(ngrams) = &self.ngrams {
-            progress("n-grams");
-            ngrams.verify_while(goes_on)?;
+        if let Some(encoder) = &self.encoder {
+            progress("encoder");
+            encoder.verify_while(goes_on)?;
         }
         progress("contents");
         self.verify_contents(goes_on)

@@ -63,13 +63,21 @@ impl Cost {
         Self(plain + escaped * ESCAPED)
     }
 
-    /// The most that a byte of a word may cost whose vector is made of its subwords; 0 for models
-    /// that have none.
-    pub(super) fn of_subwords(call: &Call) -> u64 {
+    /// The most that a byte of a text may cost whose vector an encoder makes, of n-grams or of
+    /// tokens; 0 for models without one.
+    pub(super) fn of_encoder(call: &Call) -> u64 {
         /// A row that is in no cache.
         const NGRAM: u64 = 100;
-        let ngrams = call.has_model().then(|| call.rows().base().ngrams());
-        let Some(ngrams) = ngrams.flatten() else { return 0 };
+        /// Of what is normalised, cut and looked up; a token has four bytes or more.
+        const TOKENISED: u64 = 100;
+        if !call.has_model() {
+            return 0;
+        }
+        let base = call.rows().base();
+        if base.encoder_files().is_some() {
+            return TOKENISED + base.dim() as u64 / 4;
+        }
+        let Some(ngrams) = base.ngrams() else { return 0 };
         let lengths = ngrams.lengths();
         let each = u64::try_from(i64::from(lengths.maxn) - i64::from(lengths.minn.max(1)) + 1);
         // A component takes a quarter of a nanosecond; that of a long row, too.

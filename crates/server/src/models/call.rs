@@ -117,6 +117,17 @@ impl Call {
         Self { at: Some(position), ..self }
     }
 
+    /// The same request, about the model of this name, if one has it.
+    pub(crate) fn about(self, name: &str) -> Self {
+        match self.held.set.position(name) {
+            Some(model) if model != self.model => {
+                let at = self.held.set.models()[model].live.as_ref().map(|live| live.now());
+                Self { model, at, ..self }
+            }
+            _ => self,
+        }
+    }
+
     /// The position of its rows, if they change.
     pub(crate) fn position(&self) -> Option<&Arc<AtPosition>> {
         self.at.as_ref()

@@ -10,7 +10,7 @@ use kindred::filter::FilterSets;
 use kindred::live::Live;
 use kindred::live::changes::{Access, ChangeOptions};
 use kindred::rows::{AtPosition, Rows as _};
-use kindred::{ModelError, ModelStore};
+use kindred::{ModelError, ModelStore, text_encoder};
 use tracing::info;
 
 use super::{LoadError, Writer, heads, tables};
@@ -135,6 +135,7 @@ pub(super) fn open(source: &ModelSource, config: &Config) -> Result<ModelStore, 
         Some(folder) => ModelStore::open(folder)?,
         None => demo::open(&config.cache_dir)?,
     };
+    text_encoder(&model)?;
     let model = match &source.name {
         Some(name) => model.named(name),
         None => model,

@@ -123,9 +123,16 @@ class AsyncClient(AsyncTables):
         """As `Client.similarities`."""
         return await self._ask(questions.similarities(pairs))
 
-    async def encode(self, texts: str | Iterable[str], *, unknown: str | None = None) -> npt.NDArray[np.float32]:
+    async def encode(
+        self,
+        texts: str | Iterable[str],
+        *,
+        unknown: str | None = None,
+        normalize: bool | None = None,
+        truncate: bool | None = None,
+    ) -> npt.NDArray[np.float32]:
         """As `Client.encode`."""
-        return await self._ask(questions.encode(texts, unknown))
+        return await self._ask(questions.encode(texts, {"unknown": unknown, "normalize": normalize, "truncate": truncate}))
 
     async def odd_one_out(self, words: Iterable[str]) -> OddOneOut:
         """As `Client.odd_one_out`."""

@@ -181,14 +181,16 @@ def similarities(pairs: Iterable[tuple[str, str]]) -> Question[npt.NDArray[np.fl
     return Question(_pieces(len(listed), MOST_QUERIES, part), lambda found: np.array(sum(found, []), np.float64))
 
 
-def encode(texts: str | Iterable[str], unknown: str | None) -> Question[npt.NDArray[np.float32]]:
+def encode(texts: str | Iterable[str], given: dict[str, Any]) -> Question[npt.NDArray[np.float32]]:
     """As `Model.encode`."""
     import numpy as np
 
     from ._npy import MEDIA_TYPE, decode
 
     listed, item = texts_of(texts), None if isinstance(texts, str) else "text"
-    options, _ = _options.read({} if unknown is None else {"unknown": unknown})
+    given = {name: value for name, value in given.items() if value is not None}
+    options, _ = _options.read({"unknown": given.pop("unknown")} if "unknown" in given else {})
+    options |= given
 
     def part(start: int, end: int) -> Request:
         def read(answer: Answer) -> npt.NDArray[np.float32]:

@@ -205,9 +205,16 @@ class Client(Tables):
         """The similarity of each pair of words, float64 ``[n]``."""
         return self._ask(questions.similarities(pairs))
 
-    def encode(self, texts: str | Iterable[str], *, unknown: str | None = None) -> npt.NDArray[np.float32]:
+    def encode(
+        self,
+        texts: str | Iterable[str],
+        *,
+        unknown: str | None = None,
+        normalize: bool | None = None,
+        truncate: bool | None = None,
+    ) -> npt.NDArray[np.float32]:
         """The vector of a text, float32 ``[dim]``, or of each of several, ``[texts, dim]``, as `Model.encode`."""
-        return self._ask(questions.encode(texts, unknown))
+        return self._ask(questions.encode(texts, {"unknown": unknown, "normalize": normalize, "truncate": truncate}))
 
     def odd_one_out(self, words: Iterable[str]) -> OddOneOut:
         """The word that is least like all of them together. 3 to 256 words."""

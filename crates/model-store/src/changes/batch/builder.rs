@@ -98,6 +98,8 @@ impl Batch {
 #[derive(Debug)]
 pub struct BatchBuilder<'s> {
     pub(super) schema: &'s Schema,
+    /// What makes vectors of rows that have a text.
+    pub(super) texts: Option<&'s dyn RowTexts>,
     /// The rows so far, good and bad.
     rows: usize,
     bad: Vec<BadRow>,
@@ -109,6 +111,15 @@ pub struct BatchBuilder<'s> {
     deleted: Keys,
     attributes: Vec<u8>,
     attribute_ends: Vec<u32>,
+}
+
+/// Makes the vectors of rows that have a text instead.
+pub trait RowTexts: std::fmt::Debug + Sync {
+    /// The vector of a text, `[dim]`.
+    ///
+    /// # Errors
+    /// The reason why it has none.
+    fn vector(&self, text: &str) -> Result<Vec<f32>, String>;
 }
 
 #[derive(Debug, Default)]
@@ -129,6 +140,7 @@ impl<'s> BatchBuilder<'s> {
     pub fn new(schema: &'s Schema) -> Self {
         Self {
             schema,
+            texts: None,
             rows: 0,
             bad: Vec::new(),
             seen: HashMap::new(),
@@ -139,6 +151,12 @@ impl<'s> BatchBuilder<'s> {
             attributes: Vec::new(),
             attribute_ends: Vec::new(),
         }
+    }
+
+    /// The same batch, whose rows may have a text instead of a vector.
+    #[must_use]
+    pub fn with_texts(self, texts: &'s dyn RowTexts) -> Self {
+        Self { texts: Some(texts), ..self }
     }
 
     /// Adds a row that is inserted, or replaces the row with its key.

@@ -1,5 +1,6 @@
 //! Rows as objects of JSON: `{"key": "frog", "vector": [0.5, 1], "attributes": {"year": 2026}}`,
-//! under the dot product also with a `bias`.
+//! under the dot product also with a `bias`; with a `text` instead of the vector, if somebody makes
+//! one of it.
 
 use std::borrow::Cow;
 
@@ -7,19 +8,21 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value as Json};
 
-use super::{BatchBuilder, Upsert};
+use super::{BatchBuilder, RowTexts, Upsert};
 use crate::attributes::{AttributeType, Value};
 use crate::changes::schema::Schema;
 use crate::prepare::json_fields;
 
 /// The fields of a row.
-const FIELDS: &str = "a row has `key`, `vector`, `attributes` and, under the dot product, `bias`";
+const FIELDS: &str = "a row has `key`, `vector` or `text`, `attributes` and, under the dot product, \
+                      `bias`";
 
 /// A row that was read from JSON.
 #[derive(Debug, Default, PartialEq)]
 struct JsonRow {
     key: Option<String>,
     vector: Option<Vec<f32>>,
+    text: Option<String>,
     bias: Option<f32>,
     attributes: Vec<(String, Value<'static>)>,
 }
@@ -39,7 +42,8 @@ impl BatchBuilder<'_> {
 
     fn upsert_either(&mut self, json: &str, beside: Option<&[f32]>) {
         let mut row = JsonRow::default();
-        if let Err(reason) = row.read(self.schema, json, beside.is_some()) {
+        let read = row.read(self.schema, json, beside.is_some());
+        if let Err(reason) = read.and_then(|()| row.encode(self.texts)) {
             return self.refuse(&row.key.unwrap_or_default(), reason);
         }
         let attributes: Vec<(&str, Value<'_>)> =
@@ -71,6 +75,10 @@ impl JsonRow {
                 // The table gives the row.
                 "key" | "row" => (),
                 "vector" => self.vector = Some(numbers(value)?),
+                "text" => {
+                    let text: Result<String, _> = serde_json::from_str(value.get());
+                    self.text = Some(text.map_err(|_| "its `text` is not a text".to_owned())?);
+                }
                 "bias" => {
                     let bias: Result<f64, _> = serde_json::from_str(value.get());
                     self.bias = Some(bias.map_err(|_| "its `bias` is not a number")? as f32);
@@ -79,14 +87,29 @@ impl JsonRow {
                 _ => return Err(format!("it has the field `{name}`; {FIELDS}")),
             }
         }
-        match (&self.key, &self.vector) {
+        let own = match (&self.vector, &self.text) {
+            (Some(_), Some(_)) => return Err(format!("it has a `vector` and a `text`; {FIELDS}")),
+            (Some(_), None) => Some("vector"),
+            (None, Some(_)) => Some("text"),
+            (None, None) => None,
+        };
+        match (&self.key, own) {
             (None, _) => Err(format!("it has no `key`; {FIELDS}")),
             (_, None) if !is_beside => Err(format!("it has no `vector`; {FIELDS}")),
-            (_, Some(_)) if is_beside => {
-                Err("it has a `vector` of its own, beside that of the array".to_owned())
+            (_, Some(own)) if is_beside => {
+                Err(format!("it has a `{own}` of its own, beside the vector of the array"))
             }
             _ => Ok(()),
         }
+    }
+
+    /// Makes the vector of its text, if it has one.
+    fn encode(&mut self, texts: Option<&dyn RowTexts>) -> Result<(), String> {
+        let Some(text) = &self.text else { return Ok(()) };
+        let no_texts = || "it has a `text`, of which nobody makes a vector here; give its `vector`";
+        let texts = texts.ok_or_else(no_texts)?;
+        self.vector = Some(texts.vector(text).map_err(|reason| format!("its `text`: {reason}"))?);
+        Ok(())
     }
 }
 

@@ -10,7 +10,7 @@ mod payload;
 #[cfg(test)]
 mod tests;
 
-pub use builder::{BadRow, BadRows, Batch, BatchBuilder, MAX_BATCH_BYTES, Upsert};
+pub use builder::{BadRow, BadRows, Batch, BatchBuilder, MAX_BATCH_BYTES, RowTexts, Upsert};
 pub use json::RowJson;
 pub use key::MAX_KEY_BYTES;
 pub(crate) use payload::{Payload, add_request};

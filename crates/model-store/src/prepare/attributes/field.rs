@@ -27,11 +27,20 @@ pub enum Field<'a> {
 
 impl Field<'_> {
     /// The word of a row that the field names.
-    pub(super) fn key(&self) -> Option<Cow<'_, str>> {
+    pub(in crate::prepare) fn key(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Untyped(text) if !text.is_empty() => Some(Cow::Borrowed(text)),
             Self::Text(text) if !text.is_empty() => Some(Cow::Borrowed(text)),
             Self::Integer(number) => Some(Cow::Owned(number.to_string())),
+            _ => None,
+        }
+    }
+
+    /// The text that the field is, which may be empty.
+    pub(in crate::prepare) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Untyped(text) => Some(text),
+            Self::Text(text) => Some(text),
             _ => None,
         }
     }

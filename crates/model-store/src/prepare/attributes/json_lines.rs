@@ -12,7 +12,7 @@ use super::super::formats::MAX_RECORD_BYTES;
 use super::super::lines::for_each_line;
 use super::super::unpack::Unpacked;
 use super::field::Field;
-use super::line::{Line, Read, Take};
+use super::line::{Line, Read, Take, Wanted};
 use crate::ModelError;
 use crate::attributes::{AttributeType, Value};
 
@@ -21,6 +21,7 @@ pub(super) fn read(
     unpacked: &mut Unpacked<'_>,
     start: Vec<u8>,
     more: bool,
+    wanted: Option<Wanted<'_>>,
     take: Take<'_>,
 ) -> Result<Read, ModelError> {
     let so_far = unpacked.progress().clone();
@@ -28,7 +29,7 @@ pub(super) fn read(
     let what = "each line is a JSON object, such as {\"price\": 1.5}";
     let warning = for_each_line(unpacked, start, more, None, MAX_RECORD_BYTES, what, |line| {
         number += 1;
-        take_line(line, number, &mut names, take).map_err(|reason| {
+        take_line(line, number, &mut names, wanted, take).map_err(|reason| {
             fault = Some(format!("line {number}: {reason}"));
             String::new()
         })
@@ -61,7 +62,13 @@ impl Names {
     }
 }
 
-fn take_line(line: &[u8], number: u64, names: &mut Names, take: Take<'_>) -> Result<(), String> {
+fn take_line(
+    line: &[u8],
+    number: u64,
+    names: &mut Names,
+    wanted: Option<Wanted<'_>>,
+    take: Take<'_>,
+) -> Result<(), String> {
     let text = std::str::from_utf8(line)
         .map_err(|_| "it is not valid UTF-8; name its encoding with --encoding")?;
     let raw = object(text)?;
@@ -69,6 +76,9 @@ fn take_line(line: &[u8], number: u64, names: &mut Names, take: Take<'_>) -> Res
     for (name, value) in &raw {
         let twice = || format!("it has the field `{name}` twice");
         let index = names.index_of(name, number).ok_or_else(twice)?;
+        if wanted.is_some_and(|wanted| !wanted(name)) {
+            continue;
+        }
         fields.push((index, field(value.get()).map_err(|reason| format!("`{name}` {reason}"))?));
     }
     take(&Line { number, names: &names.all, fields: &fields })
@@ -196,7 +206,7 @@ mod tests {
         let mut names = Names::default();
         let mut line = |text: &str, number| {
             let mut found = Vec::new();
-            let read = take_line(text.as_bytes(), number, &mut names, &mut |line| {
+            let read = take_line(text.as_bytes(), number, &mut names, None, &mut |line| {
                 found.extend(line.fields.iter().map(|(index, _)| *index));
                 Ok(())
             });

@@ -27,7 +27,8 @@ use crate::attributes::{
 };
 pub use field::Field;
 use guess::Guess;
-use line::Line;
+pub(super) use line::Line;
+pub(super) use records::read_wanted;
 pub use table_file::{TableReader, TakeRow};
 
 /// Maximum number of lines: each has a number of 32 bits.
@@ -95,21 +96,22 @@ impl AttributeTable {
         let mut columns: Vec<Option<ColumnBuilder>> = names
             .iter()
             .zip(kinds)
-            .enumerate()
-            .map(|(at, (name, kind))| (Some(at) != key).then(|| ColumnBuilder::new(name, kind)))
+            .map(|(name, kind)| file.is_attribute(name).then(|| ColumnBuilder::new(name, kind)))
             .collect();
         let (mut lines, mut keys) = (0_u64, key.map(|_| Keys::new()));
-        let read = records::read(input(), encoding, file.parquet, &mut |line| {
-            if lines == MAX_LINES {
-                return Err(format!("more than {MAX_LINES} lines are too many"));
-            }
-            if let Some(keys) = &mut keys {
-                add_key(keys, line, key)?;
-            }
-            take_line(&mut columns, line, lines as usize)?;
-            lines += 1;
-            Ok(())
-        })?;
+        let is_wanted = |name: &str| file.is_wanted(name);
+        let read =
+            read_wanted(input(), encoding, file.parquet, Some(&is_wanted), &mut |line, _| {
+                if lines == MAX_LINES {
+                    return Err(format!("more than {MAX_LINES} lines are too many"));
+                }
+                if let Some(keys) = &mut keys {
+                    add_key(keys, line, key)?;
+                }
+                take_line(&mut columns, line, lines as usize)?;
+                lines += 1;
+                Ok(())
+            })?;
         let columns = columns.into_iter().flatten().collect();
         Ok(Self { path: path.clone(), columns, lines, keys, warning: read.warning })
     }
@@ -194,13 +196,26 @@ impl AttributeTable {
     }
 }
 
+impl AttributesFile {
+    /// Whether a field is an attribute.
+    fn is_attribute(&self, name: &str) -> bool {
+        self.key.as_deref() != Some(name) && self.fields.has(name)
+    }
+
+    /// Whether a field is looked at.
+    fn is_wanted(&self, name: &str) -> bool {
+        self.key.as_deref() == Some(name) || self.fields.has(name)
+    }
+}
+
 /// Reads a file for the first time: the names of its fields, and their types.
 fn kinds(
     file: &AttributesFile,
     input: Input<'_>,
     encoding: Option<TextEncoding>,
 ) -> Result<(IndexSet<String>, Vec<AttributeType>), ModelError> {
-    let AttributesFile { path, key, types, parquet } = file;
+    let AttributesFile { path, key, types, parquet, .. } = file;
+    let is_wanted = |name: &str| file.is_wanted(name);
     let given = |name: &str| types.iter().find(|(given, _)| given == name).map(|(_, kind)| *kind);
     // None of those whose type is known.
     let mut guesses: Vec<Option<Guess>> = Vec::new();
@@ -210,7 +225,8 @@ fn kinds(
             return Err(format!("there are more than {MAX_ATTRIBUTES} attributes by now"));
         }
         for name in line.names.iter().skip(guesses.len()) {
-            let is_known = given(name).is_some() || key.as_ref() == Some(name);
+            let is_known =
+                given(name).is_some() || key.as_ref() == Some(name) || !file.fields.has(name);
             guesses.push((!is_known).then(Guess::default));
         }
         for (index, field) in line.fields {
@@ -227,11 +243,14 @@ fn kinds(
     };
     let names = match &declared {
         Some(columns) => columns.keys().cloned().collect(),
-        None => records::read(input, encoding, *parquet, &mut see)?.names,
+        None => {
+            let see = &mut |line: &Line<'_>, _| see(line);
+            read_wanted(input, encoding, *parquet, Some(&is_wanted), see)?.names
+        }
     };
     let attributes: Vec<&str> = names.iter().map(String::as_str).collect();
     let attributes: Vec<&str> =
-        attributes.into_iter().filter(|name| key.as_deref() != Some(*name)).collect();
+        attributes.into_iter().filter(|name| file.is_attribute(name)).collect();
     let unknown = |name: &str, flag: &str, known: &[&str]| {
         bad(path, format!("it has no `{name}`, which {flag} names; it has {}", known.join(", ")))
     };
@@ -308,7 +327,7 @@ mod tests {
         std::fs::write(&path, content).unwrap();
         let types = types.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect();
         let key = key.map(str::to_owned);
-        let file = AttributesFile { path, key, types, parquet: None };
+        let file = AttributesFile { path, key, types, ..AttributesFile::default() };
         AttributeTable::read(&file, None).unwrap()
     }
 

@@ -10,7 +10,7 @@ use super::super::Input;
 use super::super::encoding::TextEncoding;
 use super::super::lines::{CHUNK_BYTES, begin};
 use super::super::unpack::{self, Unpacked};
-use super::line::{Read, Take};
+use super::line::{Line, Read, Take, TakeAt, Wanted};
 use super::{TableReader, csv_file, json_lines, table_file};
 use crate::ModelError;
 use crate::attributes::AttributeType;
@@ -18,18 +18,24 @@ use crate::attributes::AttributeType;
 /// The signature of Parquet.
 const PARQUET: &[u8] = b"PAR1";
 
-/// Passes each line of a file to `take`, decompressed and decoded.
-pub(super) fn read(
+/// Passes each line of a file to `take`, decompressed and decoded, without the fields that are not
+/// wanted, if it matters which are: what those have is not looked at.
+pub(in crate::prepare) fn read_wanted(
     input: Input<'_>,
     encoding: Option<TextEncoding>,
     parquet: Option<&dyn TableReader>,
-    take: Take<'_>,
+    wanted: Option<Wanted<'_>>,
+    take: TakeAt<'_>,
 ) -> Result<Read, ModelError> {
     if let Some((path, reader)) = with_schema(&input, parquet)? {
-        return table_file::read(path, reader, take);
+        return table_file::read(path, reader, &mut |line| take(line, None));
     }
     let is_read = parquet.is_some();
-    unpack::read(input, None, |unpacked| read_unpacked(unpacked, encoding, is_read, take))
+    unpack::read(input, None, |unpacked| {
+        let so_far = unpacked.progress().clone();
+        let take = &mut |line: &Line<'_>| take(line, Some(so_far.bytes_read()));
+        read_unpacked(unpacked, encoding, is_read, wanted, take)
+    })
 }
 
 /// The names and types of the columns, if the file has a schema that says them.
@@ -61,6 +67,7 @@ fn read_unpacked(
     unpacked: &mut Unpacked<'_>,
     encoding: Option<TextEncoding>,
     is_parquet_read: bool,
+    wanted: Option<Wanted<'_>>,
     take: Take<'_>,
 ) -> Result<Read, ModelError> {
     let mut start = Vec::new();
@@ -80,7 +87,7 @@ fn read_unpacked(
     }
     let (start, more) = begin(unpacked, start, more, encoding)?;
     match start.trim_ascii_start().first() {
-        Some(b'{') => json_lines::read(unpacked, start, more, take),
+        Some(b'{') => json_lines::read(unpacked, start, more, wanted, take),
         Some(b'[') => Err(unpacked.progress().bad(
             "it is a JSON array; write each of its objects into a line of its own: \
              jq -c '.[]' FILE",

@@ -205,6 +205,8 @@ pub(super) enum RecordUnit {
     Line { first: u64 },
     /// A row at a byte.
     Row,
+    /// A record that may have several lines, from 1.
+    Record,
 }
 
 impl RecordUnit {
@@ -213,6 +215,7 @@ impl RecordUnit {
         match self {
             Self::Line { .. } => "line",
             Self::Row => "row",
+            Self::Record => "record",
         }
     }
 }

@@ -22,6 +22,9 @@ use scheduler::account::Account;
 /// The prefix of every key, so that a leaked key can be recognised.
 const PREFIX: &str = "kindred_";
 
+const NO_KEY: &str =
+    "this service requires an API key; send yours in the header Authorization: Bearer KEY";
+
 /// The owner of a request's API key, stored as an extension of the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
@@ -73,6 +76,17 @@ pub(in crate::http) fn require_write(extensions: &Extensions) -> Result<(), ApiE
             reason: "this needs a key that may change rows: create one with `kindred api-key NAME \
                      --write`, and send it as Authorization: Bearer KEY",
         }),
+    }
+}
+
+/// Checks that a request came with a key.
+///
+/// # Errors
+/// `unauthorized` if it did not.
+pub(in crate::http) fn require_any(extensions: &Extensions) -> Result<(), ApiError> {
+    match extensions.get::<Caller>() {
+        Some(_) => Ok(()),
+        None => Err(ApiError::Unauthorized { reason: NO_KEY }),
     }
 }
 
@@ -167,9 +181,8 @@ impl Keys {
     }
 
     fn key(&self, headers: &HeaderMap) -> Result<Key, ApiError> {
-        let sent = headers.get(header::AUTHORIZATION).ok_or(ApiError::Unauthorized {
-            reason: "this service requires an API key; send yours in the header Authorization: Bearer KEY",
-        })?;
+        let sent =
+            headers.get(header::AUTHORIZATION).ok_or(ApiError::Unauthorized { reason: NO_KEY })?;
         let key = sent.to_str().ok().and_then(|sent| {
             let (scheme, key) = sent.split_once(' ')?;
             scheme.eq_ignore_ascii_case("bearer").then_some(key.trim())

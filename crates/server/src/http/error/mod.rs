@@ -32,6 +32,9 @@ pub(in crate::http) enum ApiError {
          correct the {item}, or accept application/json, which answers the others"
     )]
     InItem { list: &'static str, item: &'static str, index: usize, error: Box<ApiError> },
+    /// A text of a request whose answer has no place for its error.
+    #[error("`{field}`: {error}")]
+    InField { field: String, error: Box<ApiError> },
     #[error("the body was incomplete; send it again")]
     UnreadableBody,
     #[error("the body did not arrive within {} ms; send it faster", limit.as_millis())]
@@ -201,6 +204,16 @@ impl ApiError {
         self
     }
 
+    /// The same error about the text in a field of another name.
+    pub(in crate::http) fn in_field(self, name: String) -> Self {
+        match self {
+            Self::Question(Error::InvalidValue { expected, found, .. }) => {
+                Self::Question(Error::InvalidValue { field: name.into(), expected, found })
+            }
+            other => Self::InField { field: name, error: Box::new(other) },
+        }
+    }
+
     /// The HTTP status and the code: the one table of all errors.
     pub(in crate::http) fn kind(&self) -> (StatusCode, &'static str) {
         use StatusCode as S;
@@ -216,7 +229,7 @@ impl ApiError {
             Self::NotUtf8 { .. } => (S::BAD_REQUEST, "not_utf8"),
             Self::NotJson { .. } => (S::BAD_REQUEST, "not_json"),
             Self::NotNpy { .. } => (S::BAD_REQUEST, "not_npy"),
-            Self::InItem { error, .. } => error.kind(),
+            Self::InItem { error, .. } | Self::InField { error, .. } => error.kind(),
             Self::UnreadableBody => (S::BAD_REQUEST, "unreadable_body"),
             Self::BodyTimeout { .. } => (S::REQUEST_TIMEOUT, "body_timeout"),
             Self::Unauthorized { .. } => (S::UNAUTHORIZED, "unauthorized"),
@@ -292,7 +305,7 @@ impl ApiError {
                 let known = fault.fault.known().iter().map(|name| name.len() + 3);
                 fault.to_string().len() + known.sum::<usize>()
             }
-            Self::InItem { error, .. } => error.bytes(),
+            Self::InItem { error, .. } | Self::InField { error, .. } => error.bytes(),
             Self::BadRows { rows } => {
                 rows.iter().map(|row| 2 * (row.key.len() + row.reason.len()) + 64).sum()
             }

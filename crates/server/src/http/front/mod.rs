@@ -28,6 +28,7 @@ use super::edge::request_id::{self, RequestId};
 use super::edge::{Edge, compression};
 use super::parse::body::{BYTES_PER_BYTE, UNCOUNTED_BODY};
 use super::parse::query_string;
+use super::render::problem::ErrorForm;
 use super::render::server_timing::{self, Timing};
 use super::render::size::UNCOUNTED_ANSWER;
 use super::render::{self, IsCounted, Until, caching, counted};
@@ -165,8 +166,9 @@ impl Connection {
         };
         let (head, Answer { body, seen }) = response.into_parts();
         let mut response = Response::from_parts(head, body);
-        let account = seen.account.as_ref().unwrap_or(&self.account);
-        self.complete(&mut response, account, &id, is_head);
+        let (account, form) =
+            (seen.account.as_ref().unwrap_or(&self.account), routes::error_form(route));
+        self.complete(&mut response, account, &id, is_head, form);
         if edge.finish(&mut response, is_head) {
             let service = self.front.reloader.models().service();
             let known = response.extensions_mut().remove::<Until>().map(|Until(deadline)| deadline);
@@ -177,7 +179,7 @@ impl Connection {
                 Ok(compressed) => compressed,
                 Err(error) => {
                     let mut response = error.into_response();
-                    self.complete(&mut response, account, &id, is_head);
+                    self.complete(&mut response, account, &id, is_head, form);
                     edge.finish(&mut response, is_head);
                     response
                 }
@@ -199,11 +201,12 @@ impl Connection {
         account: &Arc<Account>,
         id: &RequestId,
         is_head: bool,
+        form: ErrorForm,
     ) {
         if let Some(error) = response.extensions_mut().remove::<ApiError>() {
-            self.write_problem(response, error, account, id, is_head);
+            self.write_problem(response, error, account, id, is_head, form);
         } else {
-            self.count(response, account, id, is_head);
+            self.count(response, account, id, is_head, form);
         }
         let headers = response.headers_mut();
         headers.entry(header::CACHE_CONTROL).or_insert(const { caching::REVALIDATE });
@@ -219,6 +222,7 @@ impl Connection {
         account: &Arc<Account>,
         id: &RequestId,
         is_head: bool,
+        form: ErrorForm,
     ) {
         let bytes = response.body().size_hint().lower();
         if bytes <= UNCOUNTED_ANSWER || response.extensions_mut().remove::<IsCounted>().is_some() {
@@ -231,7 +235,7 @@ impl Connection {
                 let full = ApiError::from(full);
                 *response = full.clone().into_response();
                 response.extensions_mut().remove::<ApiError>();
-                self.write_problem(response, full, account, id, is_head);
+                self.write_problem(response, full, account, id, is_head, form);
             }
         }
     }
@@ -244,8 +248,14 @@ impl Connection {
         account: &Arc<Account>,
         id: &RequestId,
         is_head: bool,
+        form: ErrorForm,
     ) {
-        let mut document = error.document(id.as_str());
+        let form = response.extensions_mut().remove::<ErrorForm>().unwrap_or(form);
+        if form != ErrorForm::Problem {
+            *response.status_mut() = form.status(&error);
+            response.headers_mut().insert(header::CONTENT_TYPE, form.media_type());
+        }
+        let mut document = form.document(&error, id.as_str());
         let mut room = None;
         // It may repeat words, which may be as long as the request's body.
         if document.len() as u64 > UNCOUNTED_ANSWER {
@@ -254,8 +264,8 @@ impl Connection {
                 Ok(held) => room = Some(held),
                 Err(full) => {
                     let full = ApiError::from(full);
-                    document = full.document(id.as_str());
-                    *response.status_mut() = full.kind().0;
+                    document = form.document(&full, id.as_str());
+                    *response.status_mut() = form.status(&full);
                     if let Some(seconds) = full.retry_after_seconds() {
                         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
                     }
@@ -339,6 +349,7 @@ impl Connection {
         seen.latest = Some(call.latest());
         let (method, headers, uri) = (request.method(), request.headers(), request.uri());
         let is_head = *method == Method::HEAD;
+        let has_timing = routes::searches(route, method);
         let answered = match routes::find(route, is_named, method, uri) {
             Err(error) => Err(error),
             Ok((found, way)) => {
@@ -381,7 +392,7 @@ impl Connection {
         }
         let took = arrived.elapsed();
         seen.noted = Some((timing, took));
-        if routes::searches(route) && call.has_model() {
+        if has_timing && call.has_model() {
             server_timing::write(&mut response, &call.engine, timing, took);
         }
         seen.beside(response)

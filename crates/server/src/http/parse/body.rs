@@ -133,7 +133,7 @@ impl Received {
         };
         let (pieces, room) = arrives.map_err(late)??;
         let (is_array, shape) = (negotiation::is_npy(&head.headers), shape(call));
-        let subwords = Cost::of_subwords(call);
+        let subwords = Cost::of_encoder(call);
         let (headers, uri) = (head.headers, head.uri);
         Ok(Self { headers, uri, pieces, room, is_array, is_get: false, shape, subwords })
     }
@@ -141,7 +141,7 @@ impl Received {
     /// A GET request. Memory for its query string is counted already, if that is long.
     pub(in crate::http) fn of_get(call: &Call, headers: HeaderMap, uri: Uri) -> Self {
         let (pieces, room, shape) = (Vec::new(), None, shape(call));
-        let subwords = Cost::of_subwords(call);
+        let subwords = Cost::of_encoder(call);
         Self { headers, uri, pieces, room, is_array: false, is_get: true, shape, subwords }
     }
 
@@ -195,8 +195,13 @@ impl Received {
         self.pieces.iter().map(Bytes::len).sum()
     }
 
+    /// Whether its path has the name of a model.
+    pub(in crate::http) fn names_a_model(&self) -> bool {
+        self.uri.path().starts_with("/models/")
+    }
+
     /// The body, which must be in one piece.
-    fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> &[u8] {
         self.pieces.first().map_or(&[], |body| &body[..])
     }
 

@@ -23,6 +23,8 @@ pub const MAX_PAIRS: usize = 1024;
 
 /// Maximum number of texts in one request.
 pub(in crate::http) const MAX_TEXTS: usize = 1024;
+/// Maximum number of texts in one request in the form of another service.
+pub(in crate::http) const MAX_INPUTS: usize = 2048;
 /// Maximum number of texts in one request with `explain`: each is computed again, by the formula.
 pub(in crate::http) const MAX_EXPLAINED_TEXTS: usize = 16;
 /// Maximum number of words of a text whose words are given one by one.

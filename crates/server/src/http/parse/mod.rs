@@ -86,7 +86,7 @@ pub(super) fn expected(field: &str) -> &'static str {
         ("after", _) => "the `next` of the page before",
         ("Min-Position", _) => "VERSION/POSITION, as the answer to a change has them",
         ("queries", _) => "a list of 1 to 1024 queries",
-        (name, _) => option(name),
+        (name, _) => embedding::must_be(name).unwrap_or_else(|| option(name)),
     }
 }
 

@@ -113,7 +113,7 @@ fn write_neighbors(body: &mut Vec<u8>, asked: Pinned<'_>, found: &SearchResult) 
 }
 
 /// Writes which of the requested words were used, which were skipped, and which have the vectors of
-/// their subwords.
+/// their subwords; and how many tokens the text had.
 fn write_notes(body: &mut Vec<u8>, notes: &Notes, asked: Pinned<'_>) {
     if let Some(used) = &notes.used {
         body.extend_from_slice(b",\"used\":[");
@@ -132,6 +132,10 @@ fn write_notes(body: &mut Vec<u8>, notes: &Notes, asked: Pinned<'_>) {
     if let Some(subwords) = &notes.subwords {
         body.extend_from_slice(b",\"subwords\":");
         write(body, subwords);
+    }
+    if let Some(tokens) = &notes.tokens {
+        body.extend_from_slice(b",\"tokens\":");
+        write(body, tokens);
     }
 }
 

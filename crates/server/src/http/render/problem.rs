@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use kindred::Error;
 use kindred::filter::FilterFault;
 use kindred::live::changes::BadRow;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
+use serde_json::json;
 
 use crate::http::ApiError;
 
@@ -56,6 +57,7 @@ impl ApiError {
                 map.serialize_entry("query", index)?;
                 error.write_extras(map)
             }
+            Self::InField { error, .. } => error.write_extras(map),
             Self::NoSuchModel { known, .. } => map.serialize_entry("known", known),
             Self::BadRows { rows } => {
                 let rows: Vec<NamedRow<'_>> = rows.iter().map(NamedRow::from).collect();
@@ -89,6 +91,84 @@ impl ApiError {
         });
         written.expect("texts and numbers become JSON");
         document
+    }
+}
+
+/// The form of the document of an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::http) enum ErrorForm {
+    /// A problem document.
+    Problem,
+    /// As clients of OpenAI read it.
+    OpenAi,
+    /// As text-embeddings-inference has it.
+    Tei,
+}
+
+impl ErrorForm {
+    /// The status of an error. Clients of OpenAI know 404 for models that are not there alone, and
+    /// 400 for requests that are wrong in any way.
+    pub(in crate::http) fn status(self, error: &ApiError) -> StatusCode {
+        let (status, code) = error.kind();
+        match (self, status) {
+            (Self::OpenAi, StatusCode::UNPROCESSABLE_ENTITY) => StatusCode::BAD_REQUEST,
+            (Self::OpenAi | Self::Tei, StatusCode::NOT_FOUND) if code == "unknown_word" => {
+                match self {
+                    Self::OpenAi => StatusCode::BAD_REQUEST,
+                    _ => StatusCode::UNPROCESSABLE_ENTITY,
+                }
+            }
+            _ => status,
+        }
+    }
+
+    /// The media type of its documents.
+    pub(in crate::http) fn media_type(self) -> HeaderValue {
+        HeaderValue::from_static(match self {
+            Self::Problem => "application/problem+json",
+            Self::OpenAi | Self::Tei => "application/json",
+        })
+    }
+
+    /// The document that answers the request with this id.
+    pub(in crate::http) fn document(self, error: &ApiError, request_id: &str) -> Vec<u8> {
+        let (_, code) = error.kind();
+        let status = self.status(error);
+        let message = error.to_string();
+        let document = match self {
+            Self::Problem => return error.document(request_id),
+            Self::OpenAi => json!({"error": {
+                "message": message,
+                "type": match status {
+                    StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
+                    status if status.is_server_error() => "server_error",
+                    _ => "invalid_request_error",
+                },
+                "param": error.field(),
+                "code": code,
+            }}),
+            Self::Tei => json!({
+                "error": message,
+                "error_type": match status {
+                    StatusCode::TOO_MANY_REQUESTS => "Overloaded",
+                    StatusCode::SERVICE_UNAVAILABLE => "Unhealthy",
+                    status if status.is_server_error() => "Backend",
+                    _ => "Validation",
+                },
+            }),
+        };
+        serde_json::to_vec(&document).expect("texts become JSON")
+    }
+}
+
+impl ApiError {
+    /// The field that it is about.
+    fn field(&self) -> Option<&str> {
+        match self {
+            Self::Question(Error::InvalidValue { field, .. }) => Some(field),
+            Self::UnknownField { field, .. } | Self::InField { field, .. } => Some(field),
+            _ => None,
+        }
     }
 }
 

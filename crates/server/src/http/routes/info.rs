@@ -5,10 +5,12 @@ use axum::response::IntoResponse;
 use serde_json::json;
 
 use super::search::Answered;
+use crate::http::parse::limits::MAX_INPUTS;
 use crate::http::parse::negotiation::{JSON, TEXT, YAML, check_plain_get};
 use crate::http::render::{self, caching};
 use crate::models::{BuildInfo, Call, ServedModel};
-use kindred::ModelDescription;
+use kindred::question::MAX_ENCODED_WORDS;
+use kindred::{MAX_TEXT_BYTES, ModelDescription, ModelStore, TextEncoder, text_encoder};
 
 const OPENAPI: &str = include_str!("../../../../../openapi.yaml");
 
@@ -20,7 +22,8 @@ Kindred finds the exact nearest neighbours of words in a table of word vectors.
   GET  /analogy?expression=king+-+man+%2B+woman
   POST /nearest, /analogy   the same as JSON, one query or a batch
   POST /rank, /similarity, /odd-one-out
-  POST /embed               vectors of texts
+  POST /embed               vectors of texts; also in the form of text-embeddings-inference
+  POST /v1/embeddings       the same in OpenAI's form
   GET  /count?filter=price+<+80         how many rows meet a filter; also POST
   GET  /classify?text=a+funny+film      labels of a text, by a trained head
   GET  /expand?text=cheap+flights       terms that a text implies, with weights
@@ -30,6 +33,7 @@ Kindred finds the exact nearest neighbours of words in a table of word vectors.
   POST /rows, /rows/delete  rows are put or deleted, if the table may be changed
   GET  /models, /model      models served; each has its own routes, such as /models/NAME/nearest
   POST /models, /fold       makes a table, folds the changes of one; DELETE /models/NAME deletes it
+  GET  /info                the model, as text-embeddings-inference describes one
   GET  /heads               heads of the model, which classify and expand texts
   GET  /health/live, /health/ready
   GET  /metrics             metrics for Prometheus
@@ -90,6 +94,33 @@ pub(super) async fn version(call: Call, headers: HeaderMap, uri: Uri) -> Answere
     let version = env!("CARGO_PKG_VERSION");
     let answer = json!({"version": version, "commit": commit, "features": features});
     caching::content(&call, &headers, render::bytes(&answer))
+}
+
+/// `GET /info`: the model as text-embeddings-inference describes one.
+pub(super) async fn info(call: Call, headers: HeaderMap, uri: Uri) -> Answered {
+    check_plain_get(&headers, &uri, &JSON)?;
+    let longest = longest_text(&call.model);
+    let answer = json!({
+        "model_id": call.name(),
+        "model_sha": call.model.version(),
+        "model_dtype": "float32",
+        "model_type": {"embedding": {"pooling": "mean"}},
+        "max_input_length": longest,
+        "max_batch_tokens": longest.saturating_mul(MAX_INPUTS),
+        "max_client_batch_size": MAX_INPUTS,
+        "auto_truncate": true,
+        "version": env!("CARGO_PKG_VERSION"),
+        "sha": call.service().build.commit,
+    });
+    caching::content(&call, &headers, render::bytes(&answer))
+}
+
+/// Most words or tokens of a text that its vector is made of; each has a byte at least.
+fn longest_text(model: &ModelStore) -> usize {
+    match text_encoder(model) {
+        Ok(Some(TextEncoder::Static(encoder))) => encoder.max_tokens().unwrap_or(MAX_TEXT_BYTES),
+        _ => MAX_ENCODED_WORDS,
+    }
 }
 
 /// A model as it is now.

@@ -29,6 +29,7 @@ use percent_encoding::percent_decode_str;
 use self::table::{ROUTES, Route};
 use crate::http::ApiError;
 use crate::http::edge::keys;
+use crate::http::render::problem::ErrorForm;
 use crate::models::Call;
 use crate::observe::MAX_ROUTES;
 
@@ -65,15 +66,31 @@ fn no_such_route(uri: &Uri) -> ApiError {
     ApiError::NoSuchRoute { path, meant }
 }
 
-/// Whether the answers of the route with this [`index`] have `Server-Timing`.
+/// Whether the answers of the route with this [`index`] to this method have `Server-Timing`.
 #[inline]
-pub(super) fn searches(index: usize) -> bool {
-    ROUTES.get(index).is_some_and(|route| route.kind == Kind::Search)
+pub(super) fn searches(index: usize, method: &Method) -> bool {
+    ROUTES.get(index).is_some_and(|route| match route.kind {
+        Kind::Search => true,
+        // `POST /`, which is one of texts.
+        Kind::Public => *method == Method::POST && route.post.is_some(),
+        _ => false,
+    })
+}
+
+/// The form of the errors of the route with this [`index`].
+#[inline]
+pub(super) fn error_form(index: usize) -> ErrorForm {
+    ROUTES.get(index).map_or(ErrorForm::Problem, |route| route.errors)
 }
 
 /// Checks that this caller may change rows.
 fn require_write(call: &Call, extensions: &Extensions) -> Result<(), ApiError> {
     if call.service().has_keys { keys::require_write(extensions) } else { Ok(()) }
+}
+
+/// Checks that this caller has a key, where the path alone is public.
+fn require_key(call: &Call, extensions: &Extensions) -> Result<(), ApiError> {
+    if call.service().has_keys { keys::require_any(extensions) } else { Ok(()) }
 }
 
 /// The last part of a path, decoded.
@@ -162,7 +179,8 @@ mod tests {
                 .replace("{key}", "k")
                 .replace("{file}", "x.js");
             assert_eq!(label(&path), route.path);
-            assert_eq!(searches(index(&path)), route.kind == Kind::Search, "{path}");
+            let is_search = searches(index(&path), &Method::GET);
+            assert_eq!(is_search, route.kind == Kind::Search, "{path}");
             let is_found = |is_named, method| find(index(&path), is_named, &method, &uri).is_ok();
             for method in [Method::GET, Method::POST, Method::DELETE, Method::PUT] {
                 let other = ROUTES.iter().find(|other| Some(other.path) == route.or);

@@ -44,7 +44,7 @@ const OTHERS: &[(&str, &[&str])] = &[
     ("/health/live", &["healthz", "livez", "live", "liveness", "alive"]),
     ("/health/ready", &["readyz", "ready", "readiness"]),
     ("/metrics", &["prometheus", "stats", "statistics"]),
-    ("/model", &["info", "metadata"]),
+    ("/model", &["metadata"]),
     ("/version", &["about", "build", "buildinfo", "build-info"]),
     ("/docs", &["swagger", "swagger-ui", "redoc", "documentation", "api-docs", "help"]),
     (

@@ -1,8 +1,8 @@
 //! `POST /rank`: the ranks of given words among the neighbours of a query, by one full pass.
 
-use kindred::SubwordsOf;
 use kindred::contract::{RankedRow, Row};
 use kindred::question::{Checked, Notes, Placed, placed, prepare_rank};
+use kindred::{SubwordsOf, TextTokens};
 use scheduler::account::Reservation;
 use serde::Serialize;
 
@@ -30,6 +30,8 @@ struct RankAnswer<'a> {
     skipped: Option<&'a [String]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     subwords: Option<&'a [SubwordsOf]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<TextTokens>,
 }
 
 /// `POST /rank`
@@ -76,6 +78,7 @@ fn write(
         used: notes.used.as_ref().map(|used| used.iter().map(word).collect()),
         skipped: notes.skipped.as_deref(),
         subwords: notes.subwords.as_deref(),
+        tokens: notes.tokens,
     };
     render::json(&ranked, room)
 }

@@ -46,7 +46,7 @@ pub(in crate::http) async fn get(
     const SHORT: usize = 512;
     let query = uri.query().unwrap_or_default();
     let cost = || {
-        let of_words = Cost(query.len() as u64 * Cost::of_subwords(call));
+        let of_words = Cost(query.len() as u64 * Cost::of_encoder(call));
         Cost::of_text(std::iter::once(query.as_bytes())).and(of_words)
     };
     let ready = if query.len() > SHORT && cost().is_long() {

@@ -43,7 +43,7 @@ pub(super) async fn fill_in<'a>(call: &Call, errors: impl Iterator<Item = &'a mu
 fn unknown_words(error: &mut ApiError) -> Option<&mut Vec<UnknownWord>> {
     match error {
         ApiError::Question(Error::UnknownWord { unknown }) => Some(unknown),
-        ApiError::InItem { error, .. } => unknown_words(error),
+        ApiError::InItem { error, .. } | ApiError::InField { error, .. } => unknown_words(error),
         _ => None,
     }
 }

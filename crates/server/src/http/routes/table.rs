@@ -16,6 +16,7 @@ use super::{
     words,
 };
 use crate::http::parse::body::Received;
+use crate::http::render::problem::ErrorForm;
 use crate::http::render::server_timing::Timing;
 use crate::models::{Call, Reloader};
 
@@ -78,6 +79,9 @@ pub(super) const ROUTES: &[Route] = &[
     Route::new("/similarity", Kind::Search).post(post!(compare::post_similarity)),
     Route::new("/odd-one-out", Kind::Search).post(post!(compare::post_odd_one_out)),
     Route::new("/embed", Kind::Search).post(post!(embed::post_embed)),
+    Route::new("/v1/embeddings", Kind::Search)
+        .post(post!(embed::post_open_ai))
+        .with_errors(ErrorForm::OpenAi),
     Route::new("/classify", Kind::Search)
         .get(get_timed!(heads::get::<Classify>))
         .post(post!(heads::answer::<Classify>)),
@@ -101,6 +105,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route::new("/models", Kind::Service).get(get!(info::models)).post(Way::Boxed(tables::post)),
     // Deleted by its name alone: `DELETE /models/NAME`.
     Route::new("/model", Kind::Model).get(get!(info::model)).delete(Way::Boxed(tables::delete)),
+    Route::new("/info", Kind::Model).get(get!(info::info)),
     Route::new("/heads", Kind::Model).get(get!(info::heads)),
     Route::new("/version", Kind::Service).get(get!(info::version)),
     Route::new("/health/live", Kind::Public).get(get!(operations::live)),
@@ -110,7 +115,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route::new("/openapi.yaml", Kind::Public).get(get!(info::openapi)),
     Route::new("/docs/", Kind::Public).get(get!(docs::redirect_to_page)),
     Route::new("/docs/{file}", Kind::Public).get(get!(docs::file)),
-    Route::new("/", Kind::Public).get(get!(explorer::start)),
+    Route::new("/", Kind::Public).get(get!(explorer::start)).post(Way::Boxed(embed::post_start)),
     Route::new("/explorer/{file}", Kind::Public).get(get!(explorer::file)),
     Route::new("/admin/reload", Kind::Admin).post(Way::Boxed(operations::post_reload)),
 ];
@@ -144,11 +149,14 @@ pub(in crate::http) struct Route {
     pub(super) delete: Option<Way>,
     /// The path of the route that has the methods that this one lacks, if it matches, too.
     pub(super) or: Option<&'static str>,
+    /// The form of its errors.
+    pub(super) errors: ErrorForm,
 }
 
 impl Route {
     const fn new(path: &'static str, kind: Kind) -> Self {
-        Self { path, kind, get: None, post: None, delete: None, or: None }
+        let errors = ErrorForm::Problem;
+        Self { path, kind, get: None, post: None, delete: None, or: None, errors }
     }
 
     const fn get(self, way: Way) -> Self {
@@ -165,6 +173,10 @@ impl Route {
 
     const fn or(self, path: &'static str) -> Self {
         Self { or: Some(path), ..self }
+    }
+
+    const fn with_errors(self, errors: ErrorForm) -> Self {
+        Self { errors, ..self }
     }
 
     /// The way for a method.

@@ -135,7 +135,7 @@ async fn describe(call: &Call, headers: &HeaderMap, word: String, with_vector: b
             Ok(Word { text: word, row: Some(rows.number(row)), vector, norm, ngrams: None })
         }
         None => {
-            let cost = Cost(word.len() as u64 * Cost::of_subwords(call));
+            let cost = Cost(word.len() as u64 * Cost::of_encoder(call));
             let (same, deadline) = (call.clone(), call.deadline(None)?);
             stage(call, cost, deadline, move |_| Ok(Word::of_subwords(same.rows(), word))).await?
         }

@@ -1,0 +1,225 @@
+//! Writes a model whose rows are documents: records of a file, each with a key and a text, of which
+//! somebody makes a vector.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use rayon::prelude::*;
+
+use super::attributes::{Field, Line, read_wanted};
+use super::formats::{MAX_WORD_BYTES, Parsed, RecordUnit, check_finite};
+use super::made::{Fill, Filled, TakeParsed, write_model};
+use super::pipeline::Position;
+use super::{Input, OnProgress, PrepareOptions, Progress, Summary, TableReader};
+use crate::ModelError;
+use crate::encoder::NewEncoder;
+
+/// Records whose texts are encoded together, on all cores.
+const TOGETHER: usize = 4096;
+
+/// Makes the vectors of texts.
+pub trait TextVectors: Sync {
+    /// Components of a vector.
+    fn dim(&self) -> usize;
+
+    /// Writes the vector of a text, `[dim]`.
+    ///
+    /// # Errors
+    /// The reason why it has none.
+    fn encode(&self, text: &str, vector: &mut [f32]) -> Result<(), String>;
+
+    /// The encoder that the model keeps, for the texts that are searched for.
+    fn encoder(&self) -> NewEncoder<'_>;
+
+    /// Its name, for the model's provenance.
+    fn name(&self) -> String;
+}
+
+/// The fields of a record.
+#[derive(Debug, Clone, Default)]
+pub struct DocumentFields {
+    /// The field with the text.
+    pub text: String,
+    /// The field with the key, which becomes the row's word. Without it, keys are the numbers of
+    /// the records, from 1.
+    pub key: Option<String>,
+    /// Reads Parquet, which is refused without it.
+    pub parquet: Option<&'static dyn TableReader>,
+}
+
+/// Reads the records of the file `input`, which has CSV with a header or JSON lines, compressed or
+/// not, or Parquet, and writes a model folder whose rows have their keys and the vectors of their
+/// texts. If it fails, nothing is left behind and `out` is unchanged.
+///
+/// # Errors
+/// If the file can't be read, a record is bad and must not be skipped, or the output can't be written.
+pub fn prepare_documents(
+    input: &Path,
+    fields: &DocumentFields,
+    vectors: &dyn TextVectors,
+    out: &Path,
+    options: &PrepareOptions,
+    on_progress: OnProgress<'_>,
+) -> Result<Summary, ModelError> {
+    let fill = Documents { input, fields, vectors };
+    let (format, dim) = (format!("documents, encoded by {}", vectors.name()), vectors.dim());
+    write_model(input, (format, dim), out, options, on_progress, &fill)
+}
+
+struct Documents<'a> {
+    input: &'a Path,
+    fields: &'a DocumentFields,
+    vectors: &'a dyn TextVectors,
+}
+
+/// Records that are to be encoded: the keys and texts, or their faults.
+#[derive(Default)]
+struct Batch {
+    records: Vec<Result<(String, String), String>>,
+    /// The number of records before it.
+    before: u64,
+}
+
+impl Fill for Documents<'_> {
+    fn unit(&self) -> RecordUnit {
+        RecordUnit::Record
+    }
+
+    fn fill(
+        &self,
+        options: &PrepareOptions,
+        bytes_total: Option<u64>,
+        take: TakeParsed<'_>,
+        on_progress: OnProgress<'_>,
+    ) -> Result<Filled<'_>, ModelError> {
+        let limit = options.limit.map_or(u64::MAX, |limit| limit.get() as u64);
+        let parquet = self.fields.parquet;
+        let (mut batch, mut lines) = (Batch::default(), 0_u64);
+        // What ends the reading, besides a fault of the file.
+        let mut ended = None;
+        let mut bytes_read = 0;
+        let mut flush = |batch: &mut Batch, bytes_read: u64| -> Result<(), ModelError> {
+            let count = batch.records.len() as u64;
+            let parsed = self.encoded(std::mem::take(&mut batch.records));
+            let position = Position { records: batch.before, bytes: 0 };
+            batch.before += count;
+            let rows = take(position, parsed)?;
+            match on_progress(Progress { bytes_read, bytes_total, rows }) {
+                ControlFlow::Continue(()) => Ok(()),
+                ControlFlow::Break(()) => Err(ModelError::Cancelled),
+            }
+        };
+        let DocumentFields { text, key, .. } = self.fields;
+        let is_wanted = |name: &str| name == text || key.as_deref() == Some(name);
+        let mut seen = Vec::new();
+        let read = read_wanted(
+            Input::File(self.input),
+            options.encoding,
+            parquet,
+            Some(&is_wanted),
+            &mut |line, so_far| {
+                if lines == limit {
+                    ended = Some(None);
+                    return Err(String::new());
+                }
+                lines += 1;
+                bytes_read = so_far.unwrap_or(bytes_read);
+                if seen.len() < line.names.len() {
+                    seen = line.names.iter().cloned().collect();
+                }
+                batch.records.push(self.record(line, lines));
+                if batch.records.len() == TOGETHER {
+                    flush(&mut batch, bytes_read).map_err(|error| {
+                        ended = Some(Some(error));
+                        String::new()
+                    })?;
+                }
+                Ok(())
+            },
+        );
+        match (read, ended) {
+            (_, Some(Some(error))) => return Err(error),
+            (Ok(_), _) | (Err(_), Some(None)) => {}
+            (Err(error), None) => return Err(error),
+        }
+        self.check_names(&seen)?;
+        if !batch.records.is_empty() {
+            flush(&mut batch, bytes_read)?;
+        }
+        Ok(Filled {
+            records: lines,
+            is_start: lines == limit,
+            encoder: Some(self.vectors.encoder()),
+            warning: None,
+        })
+    }
+}
+
+impl Documents<'_> {
+    /// The key and the text of a record.
+    fn record(&self, line: &Line<'_>, number: u64) -> Result<(String, String), String> {
+        let field = |name: &str| {
+            let index = line.names.get_index_of(name)?;
+            line.fields.iter().find(|(at, _)| *at == index).map(|(_, field)| field)
+        };
+        let key = match &self.fields.key {
+            None => number.to_string(),
+            Some(name) => field(name)
+                .and_then(Field::key)
+                .ok_or_else(|| format!("`{name}` is no key: a text or a whole number"))?
+                .into_owned(),
+        };
+        let name = &self.fields.text;
+        match field(name).and_then(Field::text) {
+            Some(text) => Ok((key, text.to_owned())),
+            None => Err(format!("`{name}` is no text")),
+        }
+    }
+
+    /// Refuses names of fields that no record has.
+    fn check_names(&self, seen: &[String]) -> Result<(), ModelError> {
+        let DocumentFields { text, key, .. } = self.fields;
+        for (flag, name) in [("--text", Some(text)), ("--key", key.as_ref())] {
+            if let Some(name) = name.filter(|name| !seen.contains(name)) {
+                let reason = format!(
+                    "it has no `{name}`, which {flag} names; it has {}",
+                    if seen.is_empty() { "no records".to_owned() } else { seen.join(", ") }
+                );
+                let path = self.input.to_owned();
+                return Err(ModelError::BadInput { path, reason: reason.into() });
+            }
+        }
+        Ok(())
+    }
+
+    fn encoded(&self, records: Vec<Result<(String, String), String>>) -> Parsed {
+        let dim = self.vectors.dim();
+        let mut vectors = vec![0.0; records.len() * dim];
+        let each = vectors.par_chunks_exact_mut(dim).zip(records);
+        let checked: Vec<Result<String, String>> = each
+            .map(|(vector, record)| {
+                let (key, text) = record?;
+                check_key(&key)?;
+                self.vectors.encode(&text, vector)?;
+                check_finite(vector).map(|()| key)
+            })
+            .collect();
+        let mut parsed = Parsed::default();
+        for (vector, checked) in vectors.chunks_exact(dim).zip(&checked) {
+            parsed.components.extend_from_slice(vector);
+            parsed.end_record(checked.as_deref().map_err(Clone::clone), dim, 0);
+        }
+        parsed
+    }
+}
+
+fn check_key(key: &str) -> Result<(), String> {
+    match key {
+        "" => Err("the key is empty".to_owned()),
+        key if key.contains('\n') => Err("the key has a line feed".to_owned()),
+        key if key.len() > MAX_WORD_BYTES => {
+            Err(format!("the key has more than {MAX_WORD_BYTES} bytes"))
+        }
+        _ => Ok(()),
+    }
+}
