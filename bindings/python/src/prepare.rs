@@ -1,12 +1,14 @@
 //! From a vectors file to a model folder, and what such a folder holds.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use contract::Metric;
 use kindred::attributes::{AttributeDescription, AttributeType};
 use kindred::prepare::{
-    AttributesFile, Input, PrepareOptions, Separator, TextEncoding, VectorsFormat, prepare_folder,
+    AttributesFile, DocumentEncoder, DocumentFields, Input, PrepareOptions, Separator,
+    TextEncoding, VectorsFormat, WantedFields, document_attributes, prepare_documents,
+    prepare_folder,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -54,18 +56,32 @@ pub(crate) fn types(names: Vec<(String, String)>) -> PyResult<Vec<(String, Attri
     names.into_iter().map(of_name).collect()
 }
 
+/// Texts that are to be encoded: the encoder's folder, the field with the text, and whether texts are
+/// kept.
+type Texts = (PathBuf, String, bool);
+
 /// The file of attributes, if there is one.
 fn attributes_file(
-    path: Option<PathBuf>,
-    key: Option<String>,
+    source: &Path,
+    path: Option<&Path>,
+    texts: Option<&Texts>,
+    key: Option<&str>,
     types: Vec<(String, String)>,
 ) -> PyResult<Option<AttributesFile>> {
-    match path {
-        Some(path) => {
-            let (types, parquet) = (self::types(types)?, jobs::attributes::PARQUET);
-            Ok(Some(AttributesFile { path, key, types, parquet, ..AttributesFile::default() }))
+    let types = self::types(types)?;
+    let file = match texts {
+        Some((_, text, keep_text)) => document_attributes(source, path, text, *keep_text)
+            .map_err(|reason| errors::invalid("attributes", &reason))?,
+        None => path.map(|path| (path, WantedFields::All)),
+    };
+    let is_key_needed = texts.is_some() || file.is_some();
+    match file {
+        Some((path, fields)) => {
+            let (path, key) = (path.to_owned(), key.map(str::to_owned));
+            let parquet = jobs::attributes::PARQUET;
+            Ok(Some(AttributesFile { path, key, types, fields, parquet }))
         }
-        None if key.is_some() || !types.is_empty() => {
+        None if (key.is_some() && !is_key_needed) || !types.is_empty() => {
             Err(errors::invalid("attributes", "a file, if `key` or `types` is given"))
         }
         None => Ok(None),
@@ -74,7 +90,7 @@ fn attributes_file(
 
 /// Prepares a model folder. Returns what was read.
 #[pyfunction]
-#[pyo3(signature = (source, out, *, replace, format, words, metric, biases, attributes, key, types, tensor, member, dim, limit, encoding, separator, allow_numeric_words, skip_bad_rows, progress))]
+#[pyo3(signature = (source, out, *, replace, format, words, metric, biases, attributes, key, types, texts, tensor, member, dim, limit, encoding, separator, allow_numeric_words, skip_bad_rows, progress))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub(crate) fn prepare<'py>(
     py: Python<'py>,
@@ -88,6 +104,7 @@ pub(crate) fn prepare<'py>(
     attributes: Option<PathBuf>,
     key: Option<String>,
     types: Vec<(String, String)>,
+    texts: Option<Texts>,
     tensor: Option<String>,
     member: Option<String>,
     dim: Option<NonZeroUsize>,
@@ -103,7 +120,8 @@ pub(crate) fn prepare<'py>(
     let metric = self::metric(metric)?;
     let encoding = encoding.map(self::encoding).transpose()?;
     let separator = self::separator(separator)?;
-    let attributes = attributes_file(attributes, key, types)?;
+    let attributes =
+        attributes_file(&source, attributes.as_deref(), texts.as_ref(), key.as_deref(), types)?;
     let options = PrepareOptions {
         format,
         words,
@@ -125,7 +143,15 @@ pub(crate) fn prepare<'py>(
     let mut on_progress = |now: kindred::prepare::Progress| {
         signals.go_on_telling(progress.as_ref(), (now.bytes_read, now.bytes_total))
     };
-    let done = py.detach(|| prepare_folder(Input::File(&source), &out, &options, &mut on_progress));
+    let done = py.detach(|| match &texts {
+        None => prepare_folder(Input::File(&source), &out, &options, &mut on_progress),
+        Some((encoder, text, _)) => {
+            let (text, parquet) = (text.clone(), jobs::attributes::PARQUET);
+            let fields = DocumentFields { text, key, parquet };
+            let encoder = DocumentEncoder::open(encoder)?;
+            prepare_documents(&source, &fields, &encoder, &out, &options, &mut on_progress)
+        }
+    });
     let summary = match done {
         Ok(summary) => summary,
         Err(kindred::ModelError::Cancelled) => return Err(signals.raised()),

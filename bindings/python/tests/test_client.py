@@ -36,6 +36,8 @@ QUESTIONS = {
     "a text": lambda m: m.nearest_text("Roses, violets & qwertyish!", k=3),
     "a long text": lambda m: m.nearest_text("frog toad lizard " * 80, k=3),
     "encode a text": lambda m: m.encode("Roses, violets & qwertyish!"),
+    "the mean of a text": lambda m: m.encode("frog toad", normalize=False),
+    "a long text, cut": lambda m: m.encode("frog toad lizard " * 3000),
     "encode texts": lambda m: m.encode(["frog", "a small boat"] * 700),
     "filters": lambda m: m.nearest("frog", exclude=["toad"], vocab_limit=20_000, min_score=0.1, max_score=0.65, k=4),
     "filters of vectors": lambda m: m.nearest(
@@ -116,6 +118,7 @@ WRONG = {
     "the text that is unknown": lambda m: m.encode(["frog"] * 1100 + ["qwqwqw"]),
     "the only text": lambda m: m.encode("qwqwqw"),
     "a text without words": lambda m: m.encode(["frog", ""]),
+    "a long text, refused": lambda m: m.encode("frog toad lizard " * 3000, truncate=False),
     "unknown of texts": lambda m: m.encode("frog", unknown="SKIP"),
     "k": lambda m: m.nearest("frog", k=0),
     "k is True": lambda m: m.nearest("frog", k=True),

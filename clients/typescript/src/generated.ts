@@ -18,7 +18,12 @@ export interface paths {
          */
         get: operations["getStartPage"];
         put?: never;
-        post?: never;
+        /**
+         * Vectors of texts, as text-embeddings-inference has it at this path
+         * @description The same as `/embed` with `inputs`, of the default model. Clients of text-embeddings-inference send texts
+         *     to the address of the service itself. Unlike the page here, it needs a key if the service has keys.
+         */
+        post: operations["postStart"];
         delete?: never;
         options?: never;
         head?: never;
@@ -282,12 +287,41 @@ export interface paths {
         put?: never;
         /**
          * Vectors of texts
-         * @description The vector of each text: the one that `/nearest` searches for if it is given the text. It is the sum of
-         *     the unit vectors of the text's words, divided by its norm (under `dot`, the sum of their vectors), and
-         *     has the same bits in every batch. With `Accept: application/x-npy`, a NumPy file of float32,
-         *     `[texts, dim]`; then a text without a vector fails the whole request. No query parameters.
+         * @description The vector of each text: the one that `/nearest` searches for if it is given the text. It is that of the
+         *     model's encoder; without one the sum of the unit vectors of the text's words, divided by its norm (under
+         *     `dot`, the sum of their vectors). It has the same bits in every batch. With
+         *     `Accept: application/x-npy`, a NumPy file of float32, `[texts, dim]`; then a text without a vector fails
+         *     the whole request. No query parameters.
+         *
+         *     With `inputs` instead of `texts`, the request and its answer have the form of
+         *     text-embeddings-inference: `null` means absent, fields that are not here are ignored, vectors have unit
+         *     length unless `normalize` is false, and a text without a vector fails the whole request.
          */
         post: operations["postEmbed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/embeddings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Vectors of texts, in OpenAI's form
+         * @description The vectors of `/embed` with `normalize`, in the form that clients of OpenAI send and read: `null` means
+         *     absent, errors are an object `error`, and a text without a vector fails the whole request. `model` names a
+         *     model that is served; any other name means the default, and the answer says which was asked. Ids of tokens
+         *     are refused: LangChain's OpenAIEmbeddings sends texts with `check_embedding_ctx_length=False`. No query
+         *     parameters.
+         */
+        post: operations["postOpenAiEmbeddings"];
         delete?: never;
         options?: never;
         head?: never;
@@ -461,6 +495,26 @@ export interface paths {
          *     key, if the service has keys.
          */
         post: operations["postFold"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/info": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The model, as text-embeddings-inference describes one
+         * @description For clients of text-embeddings-inference; `GET /model` says more.
+         */
+        get: operations["getInfo"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -781,7 +835,7 @@ export interface components {
             rank: number | null;
         };
         /**
-         * @description Only for texts: the words of the model that were used, each once, in the order of the
+         * @description Only for texts: the words or tokens of the model that were used, each once, in the order of the
          *     text. Empty only if all words have the vectors of their subwords.
          */
         Used: components["schemas"]["Word"][];
@@ -1040,6 +1094,7 @@ export interface components {
             used?: components["schemas"]["Used"];
             skipped?: components["schemas"]["Skipped"];
             subwords?: components["schemas"]["Subwords"];
+            tokens?: components["schemas"]["Tokens"];
             inputs?: components["schemas"]["Inputs"];
         };
         /** @description The answer to `queries`. */
@@ -1056,6 +1111,7 @@ export interface components {
             used?: components["schemas"]["Used"];
             skipped?: components["schemas"]["Skipped"];
             subwords?: components["schemas"]["Subwords"];
+            tokens?: components["schemas"]["Tokens"];
             inputs?: components["schemas"]["Inputs"];
         };
         /** @description The error of one of `queries`. */
@@ -1117,6 +1173,7 @@ export interface components {
             used?: components["schemas"]["Used"];
             skipped?: components["schemas"]["Skipped"];
             subwords?: components["schemas"]["Subwords"];
+            tokens?: components["schemas"]["Tokens"];
         };
         /** @description A text or several, and what to answer. No field may be null. */
         ClassifyRequest: {
@@ -1439,12 +1496,136 @@ export interface components {
             /** @description The number of rows of the model. */
             rows: number;
         };
+        /** @description The words or tokens of a text that its vector is made of. */
+        Tokens: {
+            /** @description Of how many the vector is the mean, or the sum. */
+            count: number;
+            /** @description How many are unknown. They have no part in the vector, but for models of StaticEmbedding. */
+            unknown: number;
+            /** @description Whether the text was cut, so that its end has no part in the vector. */
+            truncated: boolean;
+        };
         /** @description Texts to make vectors of. No field may be null. */
         EmbedRequest: {
             /** @description The texts. With their number, the model's dimension may be at most 4,000,000. */
             texts: components["schemas"]["Text"][];
             unknown?: components["schemas"]["Unknown"];
+            /** @description Whether vectors are divided by their length; with false, they are the mean of the words' (unit) vectors or the tokens' rows. Without it, they are those that a search has. */
+            normalize?: boolean;
+            /**
+             * @description Whether texts that are too long are cut, which `tokens` says; otherwise they are errors.
+             * @default true
+             */
+            truncate?: boolean;
             timeout_ms?: components["schemas"]["TimeoutMs"];
+        };
+        /** @description A text, or a list of texts. With their number, the model's dimension may be at most 4,000,000. */
+        TextInputs: string | string[];
+        /** @description Texts, in the form of text-embeddings-inference. */
+        InputsRequest: {
+            inputs: components["schemas"]["TextInputs"];
+            /**
+             * @description Whether vectors have unit length.
+             * @default true
+             */
+            normalize?: boolean | null;
+            /**
+             * @description Whether texts that are too long are cut; otherwise they are errors.
+             * @default true
+             */
+            truncate?: boolean | null;
+            /**
+             * @description The beginning of a long text is kept.
+             * @enum {unknown}
+             */
+            truncation_direction?: "Right" | null;
+            /** @description Models here have no prompts. */
+            prompt_name?: null;
+            /** @description Nothing but the model's own number of components. */
+            dimensions?: number | null;
+        };
+        /** @description A vector for each text. */
+        InputsAnswer: components["schemas"]["OwnVector"][];
+        /** @description An error, in the form of text-embeddings-inference. */
+        InputsError: {
+            error: string;
+            /** @enum {unknown} */
+            error_type: "Validation" | "Overloaded" | "Unhealthy" | "Backend";
+        };
+        /** @description Texts, in OpenAI's form. */
+        OpenAiRequest: {
+            input: components["schemas"]["TextInputs"];
+            /** @description The name of a model that is served; any other name means the default. */
+            model?: string | null;
+            /**
+             * @description `base64`: the components as little-endian float32, in base64.
+             * @default float
+             * @enum {unknown}
+             */
+            encoding_format?: "float" | "base64" | null;
+            /** @description Nothing but the model's own number of components. */
+            dimensions?: number | null;
+            /** @description Ignored. */
+            user?: string | null;
+        };
+        /** @description A vector of unit length for each text. */
+        OpenAiAnswer: {
+            /** @constant */
+            object: "list";
+            data: {
+                /** @constant */
+                object: "embedding";
+                /** @description The place of its text. */
+                index: number;
+                embedding: components["schemas"]["OwnVector"] | string;
+            }[];
+            model: components["schemas"]["ModelName"];
+            /** @description How many words or tokens the texts have, unknown ones included, as far as they were read. */
+            usage: {
+                prompt_tokens: number;
+                total_tokens: number;
+            };
+        };
+        /** @description An error, in OpenAI's form. */
+        OpenAiError: {
+            error: {
+                /** @description The fault and its cure. */
+                message: string;
+                /** @enum {unknown} */
+                type: "invalid_request_error" | "rate_limit_error" | "server_error";
+                /** @description The field that is wrong. */
+                param: string | null;
+                /** @description The code that a problem document would have. */
+                code: string;
+            };
+        };
+        /** @description The model, as text-embeddings-inference describes one. */
+        Info: {
+            model_id: components["schemas"]["ModelName"];
+            model_sha: components["schemas"]["Version"];
+            /** @constant */
+            model_dtype: "float32";
+            model_type: {
+                embedding: {
+                    /** @constant */
+                    pooling: "mean";
+                };
+            };
+            /** @description Most words or tokens of a text that are read. */
+            max_input_length: number;
+            /** @description Most words or tokens of the texts of a request. */
+            max_batch_tokens: number;
+            /** @description Most texts of a request. */
+            max_client_batch_size: number;
+            /**
+             * @description Texts that are too long are cut.
+             * @constant
+             */
+            auto_truncate: true;
+            /** @description That of the program. */
+            version: string;
+            /** @description The commit that the program was built from. */
+            sha: string;
         };
         /** @description The vectors of texts. */
         EmbedAnswer: {
@@ -1456,9 +1637,10 @@ export interface components {
         };
         TextEmbedded: {
             vector: components["schemas"]["OwnVector"];
-            used: components["schemas"]["Used"];
+            used?: components["schemas"]["Used"];
             skipped?: components["schemas"]["Skipped"];
             subwords?: components["schemas"]["Subwords"];
+            tokens: components["schemas"]["Tokens"];
         };
         /** @description Words with an odd one among them. No field may be null. */
         OddOneOutRequest: {
@@ -1497,12 +1679,14 @@ export interface components {
          * @enum {string}
          */
         Durability: "synced" | "none";
-        /** @description A row of a table. */
+        /** @description A row of a table, with a `vector` or, to be encoded, a `text`. */
         TableRow: {
             /** @description Its key, which is its word in answers; at most 4096 bytes, without a line feed. */
             key: string;
             /** @description Its components, one for each dimension of the table. They become float32. */
-            vector: number[];
+            vector?: number[];
+            /** @description The text that its vector is made of, as `/embed` makes it. It is not kept, unless as an attribute. */
+            text?: string;
             /** @description Under `dot`, the number that is added to its scores. */
             bias?: number;
             /** @description Its attributes by their names. Those that are left out, or null, are missing. */
@@ -1705,10 +1889,15 @@ export interface components {
              */
             metric: "cosine" | "dot";
             /**
-             * @description The way in which words that are no rows get vectors: `fasttext`, from their n-grams. Absent if they get none.
-             * @constant
+             * @description The way in which texts get vectors: `words`, from the words that are rows; `fasttext`, from these and the n-grams of all others; `static`, from the tokens of a static model.
+             * @enum {string}
              */
-            encoder?: "fasttext";
+            encoder?: "words" | "fasttext" | "static";
+            /**
+             * @description The way in which texts are cut: `unicode`, into words; `wordpiece`, into a static model's tokens.
+             * @enum {string}
+             */
+            tokeniser?: "unicode" | "wordpiece";
             /** @description The attributes of the rows, in the order of their file. Absent if the model has none. Counts (`distinct`, `missing`, and `rows` of texts) are absent if rows of a table were changed since its last fold. */
             attributes?: {
                 /** @description Its name. */
@@ -2809,6 +2998,220 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description The body is not JSON (`not_json`, `not_utf8`) or incomplete (`unreadable_body`); of `inputs` in the form of text-embeddings-inference. */
+        EmbedBadRequest: {
+            headers: {
+                "Server-Timing": components["headers"]["Server-Timing"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "not_json",
+                 *       "detail": "the body is not JSON: it is empty",
+                 *       "status": 400,
+                 *       "title": "Not JSON",
+                 *       "type": "urn:kindred:problem:not_json"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+                /**
+                 * @example {
+                 *       "error": "the body is not JSON: it is empty",
+                 *       "error_type": "Validation"
+                 *     }
+                 */
+                "application/json": components["schemas"]["InputsError"];
+            };
+        };
+        /** @description The `Accept` header excludes JSON and, of `texts`, an array (code `not_acceptable`). */
+        EmbedNotAcceptable: {
+            headers: {
+                "Server-Timing": components["headers"]["Server-Timing"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "not_acceptable",
+                 *       "detail": "the answer is application/json, which the Accept header excludes",
+                 *       "status": 406,
+                 *       "title": "Not acceptable",
+                 *       "type": "urn:kindred:problem:not_acceptable"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+                /**
+                 * @example {
+                 *       "error": "the answer is application/json, which the Accept header excludes",
+                 *       "error_type": "Validation"
+                 *     }
+                 */
+                "application/json": components["schemas"]["InputsError"];
+            };
+        };
+        /** @description The body is declared as something else than JSON, or as compressed (code `unsupported_media_type`). */
+        EmbedUnsupportedMediaType: {
+            headers: {
+                "Server-Timing": components["headers"]["Server-Timing"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "unsupported_media_type",
+                 *       "detail": "the Content-Type is text/plain",
+                 *       "status": 415,
+                 *       "title": "Unsupported media type",
+                 *       "type": "urn:kindred:problem:unsupported_media_type"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+                /**
+                 * @example {
+                 *       "error": "the Content-Type is text/plain",
+                 *       "error_type": "Validation"
+                 *     }
+                 */
+                "application/json": components["schemas"]["InputsError"];
+            };
+        };
+        /** @description The request is JSON but can't be answered (`invalid_request`, `unknown_field`, `invalid_value`, `too_many_results`). With `inputs`, also a text without a vector. */
+        EmbedUnprocessable: {
+            headers: {
+                "Server-Timing": components["headers"]["Server-Timing"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "invalid_value",
+                 *       "detail": "`texts` must be a list of 1 to 1024 texts",
+                 *       "status": 422,
+                 *       "title": "Invalid value",
+                 *       "type": "urn:kindred:problem:invalid_value"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+                /**
+                 * @example {
+                 *       "error": "`texts` must be a list of 1 to 1024 texts",
+                 *       "error_type": "Validation"
+                 *     }
+                 */
+                "application/json": components["schemas"]["InputsError"];
+            };
+        };
+        /** @description This caller holds too much of a shared resource (`over_limit`). Retry later. */
+        EmbedOverLimit: {
+            headers: {
+                "Retry-After": components["headers"]["Retry-After"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "over_limit",
+                 *       "detail": "256 requests of this caller wait for a thread",
+                 *       "status": 429,
+                 *       "title": "Over limit",
+                 *       "type": "urn:kindred:problem:over_limit"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+                /**
+                 * @example {
+                 *       "error": "256 requests of this caller wait for a thread",
+                 *       "error_type": "Overloaded"
+                 *     }
+                 */
+                "application/json": components["schemas"]["InputsError"];
+            };
+        };
+        /** @description The deadline passed before the answer was ready (code `deadline_passed`). */
+        EmbedDeadlinePassed: {
+            headers: {
+                "Server-Timing": components["headers"]["Server-Timing"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "deadline_passed",
+                 *       "detail": "the deadline passed before the answer was ready",
+                 *       "status": 504,
+                 *       "title": "Deadline passed",
+                 *       "type": "urn:kindred:problem:deadline_passed"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+                /**
+                 * @example {
+                 *       "error": "the deadline passed before the answer was ready",
+                 *       "error_type": "Backend"
+                 *     }
+                 */
+                "application/json": components["schemas"]["InputsError"];
+            };
+        };
+        /** @description A method other than GET, HEAD and POST (code `method_not_allowed`). */
+        StartMethodNotAllowed: {
+            headers: {
+                Allow: components["headers"]["Search-Allow"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "method_not_allowed",
+                 *       "detail": "this route does not support DELETE; send GET, HEAD or POST",
+                 *       "status": 405,
+                 *       "title": "Method not allowed",
+                 *       "type": "urn:kindred:problem:method_not_allowed"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The request failed; `code` is that of the problem that other routes answer. A field or text that is wrong is a 400. */
+        OpenAiFailed: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /** @description The service requires an API key, and the request has none or an invalid one (code `unauthorized`). */
+        OpenAiUnauthorized: {
+            headers: {
+                "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /** @description A method other than POST (code `method_not_allowed`). */
+        OpenAiMethodNotAllowed: {
+            headers: {
+                Allow: components["headers"]["Post-Allow"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /** @description This caller holds too much of a shared resource (`over_limit`). Retry later. */
+        OpenAiOverLimit: {
+            headers: {
+                "Retry-After": components["headers"]["Retry-After"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
         /**
          * @description This caller holds too much of a shared resource (`over_limit`): memory for requests and
          *     answers, or threads. A caller is a connection, or all connections that use one API key.
@@ -2997,7 +3400,8 @@ export interface operations {
                      *       GET  /analogy?expression=king+-+man+%2B+woman
                      *       POST /nearest, /analogy   the same as JSON, one query or a batch
                      *       POST /rank, /similarity, /odd-one-out
-                     *       POST /embed               vectors of texts
+                     *       POST /embed               vectors of texts; also in the form of text-embeddings-inference
+                     *       POST /v1/embeddings       the same in OpenAI's form
                      *       GET  /words?prefix=fro    words of the model
                      *       GET  /rows, /rows/frog    rows as they were put, page by page; DELETE deletes one
                      *       POST /rows, /rows/delete  rows are put or deleted, if the table may be changed
@@ -3013,13 +3417,54 @@ export interface operations {
             304: components["responses"]["NotModified"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
-            405: components["responses"]["MethodNotAllowed"];
+            405: components["responses"]["StartMethodNotAllowed"];
             406: components["responses"]["NotAcceptable"];
             414: components["responses"]["UriTooLong"];
             422: components["responses"]["NoParameters"];
             429: components["responses"]["OverLimit"];
             431: components["responses"]["HeadersTooLarge"];
             501: components["responses"]["UnknownTransferCoding"];
+        };
+    };
+    postStart: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Timeout of the request, in milliseconds. Decimal digits. */
+                "Request-Timeout-Ms"?: components["parameters"]["Request-Timeout-Ms"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["InputsRequest"];
+            };
+        };
+        responses: {
+            /** @description The vectors, in the order of the texts. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InputsAnswer"];
+                };
+            };
+            400: components["responses"]["EmbedBadRequest"];
+            401: components["responses"]["Unauthorized"];
+            405: components["responses"]["StartMethodNotAllowed"];
+            406: components["responses"]["EmbedNotAcceptable"];
+            408: components["responses"]["BodyTimeout"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["EmbedUnsupportedMediaType"];
+            422: components["responses"]["EmbedUnprocessable"];
+            429: components["responses"]["EmbedOverLimit"];
+            431: components["responses"]["HeadersTooLarge"];
+            501: components["responses"]["UnknownTransferCoding"];
+            504: components["responses"]["EmbedDeadlinePassed"];
         };
     };
     getExplorerFile: {
@@ -3790,7 +4235,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["EmbedRequest"];
+                "application/json": components["schemas"]["EmbedRequest"] | components["schemas"]["InputsRequest"];
             };
         };
         responses: {
@@ -3802,24 +4247,65 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["EmbedAnswer"];
+                    "application/json": components["schemas"]["EmbedAnswer"] | components["schemas"]["InputsAnswer"];
                     "application/x-npy": components["schemas"]["VectorArray"];
                 };
             };
-            400: components["responses"]["NearestBadBody"];
+            400: components["responses"]["EmbedBadRequest"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["UnknownWord"];
             405: components["responses"]["PostMethodNotAllowed"];
-            406: components["responses"]["SearchNotAcceptable"];
+            406: components["responses"]["EmbedNotAcceptable"];
             408: components["responses"]["BodyTimeout"];
             413: components["responses"]["BodyTooLarge"];
             414: components["responses"]["UriTooLong"];
-            415: components["responses"]["UnsupportedMediaType"];
-            422: components["responses"]["SearchUnprocessable"];
-            429: components["responses"]["OverLimit"];
+            415: components["responses"]["EmbedUnsupportedMediaType"];
+            422: components["responses"]["EmbedUnprocessable"];
+            429: components["responses"]["EmbedOverLimit"];
             431: components["responses"]["HeadersTooLarge"];
             501: components["responses"]["UnknownTransferCoding"];
-            504: components["responses"]["DeadlinePassed"];
+            504: components["responses"]["EmbedDeadlinePassed"];
+        };
+    };
+    postOpenAiEmbeddings: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Timeout of the request, in milliseconds. Decimal digits. */
+                "Request-Timeout-Ms"?: components["parameters"]["Request-Timeout-Ms"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OpenAiRequest"];
+            };
+        };
+        responses: {
+            /** @description The vectors, in the order of the texts. */
+            200: {
+                headers: {
+                    "Server-Timing": components["headers"]["Server-Timing"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiAnswer"];
+                };
+            };
+            400: components["responses"]["OpenAiFailed"];
+            401: components["responses"]["OpenAiUnauthorized"];
+            405: components["responses"]["OpenAiMethodNotAllowed"];
+            406: components["responses"]["OpenAiFailed"];
+            408: components["responses"]["OpenAiFailed"];
+            413: components["responses"]["OpenAiFailed"];
+            414: components["responses"]["OpenAiFailed"];
+            415: components["responses"]["OpenAiFailed"];
+            429: components["responses"]["OpenAiOverLimit"];
+            431: components["responses"]["OpenAiFailed"];
+            501: components["responses"]["OpenAiFailed"];
+            504: components["responses"]["OpenAiFailed"];
         };
     };
     postOddOneOut: {
@@ -4294,6 +4780,37 @@ export interface operations {
             501: components["responses"]["UnknownTransferCoding"];
             504: components["responses"]["RowsDeadlinePassed"];
             507: components["responses"]["NoSpace"];
+        };
+    };
+    getInfo: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The model. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["FileETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Info"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["UriTooLong"];
+            422: components["responses"]["NoParameters"];
+            431: components["responses"]["HeadersTooLarge"];
+            501: components["responses"]["UnknownTransferCoding"];
+            504: components["responses"]["DeadlinePassed"];
         };
     };
     getModel: {

@@ -171,15 +171,16 @@ export type HeadsAnswer = Answered<"getHeads">;
 
 /** A table to make: its name, dimension, metric, and the types of its attributes. */
 export type TableRequest = Omit<Schemas["TableRequest"], "metric"> & Partial<Pick<Schemas["TableRequest"], "metric">>;
-/** A row to put. */
-export type TableRow = Omit<Schemas["TableRow"], "vector"> & { vector: Vector };
+type BesideVector = Omit<Schemas["TableRow"], "vector" | "text">;
+/** A row to put, with its vector or the text that is to become one. */
+export type TableRow = BesideVector & ({ vector: Vector; text?: never } | { text: string; vector?: never });
 /** Rows to put, all together or none. */
 export type PutRowsRequest = { rows: readonly TableRow[] } & Partial<
   Pick<Schemas["RowsRequest"], "on_error" | "durability" | "timeout_ms">
 >;
 /** Rows to put whose vectors are one array, row after row, with `dim` components each. */
 export type PutArrayRequest = Omit<PutRowsRequest, "rows" | "timeout_ms"> & {
-  rows: readonly Omit<TableRow, "vector">[];
+  rows: readonly BesideVector[];
   vectors: Float32Array;
   dim: number;
 };

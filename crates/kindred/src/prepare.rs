@@ -10,6 +10,31 @@ use model_store::{Mapped, ModelError, ModelStore, NewEncoder};
 
 use crate::question::{EncodeOptions, encode};
 
+/// The file of the attributes of documents, if they have any, and which of its fields these are. If
+/// it is the file of the documents itself, their texts are one of them only if they are kept.
+///
+/// # Errors
+/// If the texts are to be kept, and the attributes are in another file.
+pub fn document_attributes<'a>(
+    input: &'a Path,
+    attributes: Option<&'a Path>,
+    text: &str,
+    keep_text: bool,
+) -> Result<Option<(&'a Path, WantedFields)>, String> {
+    match (attributes, keep_text) {
+        (None, false) => Ok(None),
+        (None, true) => Ok(Some((input, WantedFields::Only(vec![text.to_owned()])))),
+        (Some(path), false) if path == input => {
+            Ok(Some((path, WantedFields::AllBut(text.to_owned()))))
+        }
+        (Some(path), true) if path != input => Err(format!(
+            "texts are kept beside the other fields of {}: give that file as the attributes, or none",
+            input.display()
+        )),
+        (Some(path), _) => Ok(Some((path, WantedFields::All))),
+    }
+}
+
 /// The encoder of documents.
 #[derive(Debug)]
 pub struct DocumentEncoder {

@@ -186,13 +186,15 @@ def prepare(
     source: Path, out: Path, *, replace: bool = False, progress: Callable[[int, int | None], object] | None = None,
     format: str | None = None, words: Path | None = None, metric: str = "cosine", biases: Path | None = None,
     attributes: Path | None = None, key: str | None = None, types: Mapping[str, str] | None = None,
+    encoder: Path | None = None, text: str = "text", keep_text: bool = False,
     tensor: str | None = None, member: str | None = None, dim: int | None = None, skip_bad_rows: bool = False,
     allow_numeric_words: bool = False, limit: int | None = None, encoding: str | None = None, separator: str = "space",
 ) -> dict[str, Any]:  # fmt: skip
-    """Reads a vectors file and writes a model folder: complete, or not at all.
+    """Reads a vectors file, or texts with an encoder, and writes a model folder: complete, or not at all.
 
     Args:
-        source: GloVe, word2vec, fastText .vec, NumPy or safetensors, plain or compressed.
+        source: GloVe, word2vec, fastText .vec or .bin, NumPy or safetensors, plain or compressed; or the folder of a static model. With
+            ``encoder``, a file of texts: CSV with a header, JSON lines or Parquet.
         out: the folder to make.
         replace: whether an older model there is replaced.
         progress: called several times a second with the bytes that are read, and their number if it is known.
@@ -202,9 +204,13 @@ def prepare(
         biases: a file with a number for each row, for ``dot``.
         attributes: a file that says what the rows are: CSV with a header, JSON lines or Parquet; a line for each row of ``source``, in its
             order, also for rows that are skipped, or joined by ``key``.
-        key: the column of ``attributes`` with the word of a row. Rows without a line have no values.
+        key: the column of ``attributes`` with the word of a row. Rows without a line have no values. With ``encoder``, also the column
+            of ``source`` that becomes the row's word; by default the number of the text, from 1.
         types: the types of attributes by their names: ``text``, ``list``, ``integer``, ``number``, ``boolean`` or ``date-time``; those
             of all others are told by their values.
+        encoder: the folder of a static model, or a model folder, by whose words: the new model's rows are the texts of ``source``.
+        text: the column of ``source`` with the text.
+        keep_text: whether the texts are kept, as the attribute that ``text`` names.
         tensor: the tensor of a safetensors file, if it has several.
         member: the member of a zip archive, if it has several.
         dim: components per row, if the file does not say.
@@ -226,9 +232,10 @@ def prepare(
     Raises:
         ModelError: with the line that can't be read, and the cure.
     """
+    texts = None if encoder is None else (encoder, text, keep_text)
     return _kindred.prepare(
         source, out, replace=replace, format=format, words=words, metric=metric, biases=biases, attributes=attributes, key=key,
-        types=list((types or {}).items()), tensor=tensor, member=member, dim=dim, limit=limit, encoding=encoding,
+        types=list((types or {}).items()), texts=texts, tensor=tensor, member=member, dim=dim, limit=limit, encoding=encoding,
         separator=separator, allow_numeric_words=allow_numeric_words, skip_bad_rows=skip_bad_rows, progress=progress,
     )  # fmt: skip
 

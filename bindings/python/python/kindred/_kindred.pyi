@@ -156,6 +156,7 @@ def prepare(
     attributes: Any,
     key: str | None,
     types: list[tuple[str, str]],
+    texts: tuple[Any, str, bool] | None,
     tensor: str | None,
     member: str | None,
     dim: int | None,

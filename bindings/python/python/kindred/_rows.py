@@ -33,7 +33,7 @@ def rows_to_put(
     if isinstance(vectors, (list, tuple)) and not any(hasattr(vector, "dtype") for vector in vectors):
         _check_count("vectors", len(vectors), len(rows))
         for row, vector in zip(rows, vectors):
-            row["vector"] = list(vector)
+            row.update({"text": vector} if isinstance(vector, str) else {"vector": list(vector)})
         return rows, None
     from ._arrays import floats
 

@@ -74,7 +74,7 @@ class Table(Questions):
         Args:
             keys: a key for each row, which is its word in answers; at most 65,536. Many rows in a call are faster than many calls;
                 calls of several threads share the disk's time.
-            vectors: ``[n, dim]``.
+            vectors: ``[n, dim]``; or a list of texts, which the table's encoder makes vectors of.
             attributes: for each row, its attributes by their names, or None.
             biases: under ``dot``, a number for each row that is added to its scores.
             on_error: with ``skip``, bad rows are left out and named in the result, instead of a `BadRowsError`.

@@ -9,7 +9,7 @@ use kindred::attributes::AttributeDescription;
 use kindred::contract::Metric;
 use kindred::prepare::{
     AttributesFile, DocumentEncoder, DocumentFields, Input, PrepareOptions, Progress, Summary,
-    WantedFields, prepare_documents, prepare_folder,
+    WantedFields, document_attributes, prepare_documents, prepare_folder,
 };
 
 use super::progress::{Display, Step, counted};
@@ -76,28 +76,19 @@ pub(super) fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> 
     print_summary(arguments, &summary, started.elapsed())
 }
 
-/// The file of attributes. Texts may be in the same file, and are an attribute only if they are kept.
+/// The file of attributes, if there is one.
 fn attributes_of(arguments: &PrepareArguments) -> Result<Option<AttributesFile>, CommandError> {
-    let PrepareArguments { input, encoder, text, keep_text, key, .. } = arguments;
-    if encoder.is_none() && key.is_some() && arguments.attributes.is_none() {
-        let message = "--key needs --attributes, or --encoder: it names a field of their file";
-        return Err(CommandError::Usage(message.to_owned()));
-    }
-    let (path, fields) = match (&arguments.attributes, encoder, keep_text) {
-        (None, _, false) => return Ok(None),
-        (None, _, true) => (input, WantedFields::Only(vec![text.clone()])),
-        (Some(path), Some(_), false) if path == input => (path, WantedFields::AllBut(text.clone())),
-        (Some(path), Some(_), true) if path != input => {
-            return Err(CommandError::Usage(format!(
-                "--keep-text keeps the texts of {} beside its other fields: give that file as \
-                 --attributes, or leave --attributes out",
-                input.display()
-            )));
+    let PrepareArguments { input, encoder, text, keep_text, key, attributes, .. } = arguments;
+    let attributes = attributes.as_deref();
+    let file = match encoder {
+        Some(_) => document_attributes(input, attributes, text, *keep_text),
+        None if key.is_some() && attributes.is_none() => {
+            Err("--key needs --attributes or --encoder: it names a field of their file".to_owned())
         }
-        (Some(path), ..) => (path, WantedFields::All),
+        None => Ok(attributes.map(|path| (path, WantedFields::All))),
     };
-    Ok(Some(AttributesFile {
-        path: path.clone(),
+    Ok(file.map_err(CommandError::Usage)?.map(|(path, fields)| AttributesFile {
+        path: path.to_owned(),
         key: key.clone(),
         types: arguments.types.clone(),
         fields,

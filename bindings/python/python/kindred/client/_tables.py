@@ -51,7 +51,7 @@ class Tables:
 
         Args:
             keys: a key for each row, which is its word in answers; at most 65,536.
-            vectors: ``[n, dim]``. Arrays travel in binary, lists as JSON.
+            vectors: ``[n, dim]``. Arrays travel in binary, lists as JSON. A text instead of a vector is encoded by the service.
             attributes: for each row, its attributes by their names, or None.
             biases: under ``dot``, a number for each row that is added to its scores.
             on_error: with ``skip``, bad rows are left out and named in the result, instead of a `BadRowsError`.
