@@ -17,6 +17,7 @@ mod console;
 #[cfg(unix)]
 mod ctrl_c;
 mod defaults;
+mod downloads;
 mod edge;
 mod embed;
 mod eval;

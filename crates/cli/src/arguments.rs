@@ -216,8 +216,7 @@ recommender: a row's score is its dot product with the query, plus its bias if -
 be missing. The types that the columns turn out to have are printed; --type overrides one.
 
 Examples:
-  curl -LO https://nlp.stanford.edu/data/glove.6B.zip        # of GloVe's authors, 862 MB
-  kindred prepare glove.6B.zip --member glove.6B.50d.txt --out models/glove.6B.50d
+  kindred prepare https://nlp.stanford.edu/data/glove.6B.zip --member glove.6B.50d.txt --out models/glove.6B.50d    # 862 MB
   kindred prepare GoogleNews-vectors-negative300.bin.gz --out models/news
   kindred prepare vectors.npy --words words.txt --out models/mine
   curl -s https://example.org/v.vec.xz | kindred prepare - --out models/v
@@ -235,9 +234,12 @@ Examples:
 
 #[derive(Debug, Clone, Args)]
 pub struct PrepareArguments {
-    /// File of word vectors, or folder of a static model; `-` is standard input (not for .zip). With
-    /// --encoder, file of texts: CSV with a header or JSON lines
+    /// File of word vectors, its address on the web, or folder of a static model; `-` is standard
+    /// input (not for .zip). With --encoder, file of texts: CSV with a header or JSON lines
     pub input: PathBuf,
+    /// SHA-256 of the file at the address INPUT, in hexadecimal
+    #[arg(long, value_name = "HEX")]
+    pub sha256: Option<String>,
     /// Model folder to write
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,

@@ -84,6 +84,8 @@ impl Live {
 
     fn over(generation: Arc<Generation>, changes: Arc<Changes>) -> Self {
         let filters = Arc::new(TailFilters::new(generation.base()));
+        // Otherwise the first text would wait for it; whoever asks for one hears of a fault.
+        let _ = text_encoder(generation.base());
         Self { generation, changes, filters, last: Mutex::default() }
     }
 

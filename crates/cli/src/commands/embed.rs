@@ -62,15 +62,15 @@ pub(super) fn embed(arguments: &EmbedArguments) -> Result<(), CommandError> {
             CommandError::Usage(format!("text {}: {error}", count + place + 1))
         })?;
         count += some.len();
-        vectors.extend(all.iter().flat_map(|x| x.to_le_bytes()));
+        vectors.extend(all);
         Ok(())
     })?;
-    let mut file = npy::head("'<f4'", &[count as u64, model.dim() as u64]);
-    file.append(&mut vectors);
     // A file that is there is whole.
     let failed = |source| CommandError::System { doing: "can't write the vectors", source };
     let partial = out.with_added_extension("partial");
-    std::fs::write(&partial, &file).map_err(failed)?;
+    let mut file = std::fs::File::create(&partial).map_err(failed)?;
+    npy::write_f32(&mut file, &[count as u64, model.dim() as u64], &vectors).map_err(failed)?;
+    file.sync_all().map_err(failed)?;
     replace_file(&partial, out).map_err(failed)?;
     say!("{}: {count} vectors of {} components", out.display(), model.dim())
 }

@@ -17,6 +17,7 @@ mod changes;
 mod classify;
 mod console;
 mod create;
+mod download;
 mod embed;
 mod eval;
 mod expand;

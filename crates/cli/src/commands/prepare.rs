@@ -12,6 +12,7 @@ use kindred::prepare::{
     WantedFields, document_attributes, prepare_documents, prepare_folder,
 };
 
+use super::download::{Downloaded, is_address};
 use super::progress::{Display, Step, counted};
 use super::signals::{Interrupt, REMOVED};
 use super::{CommandError, typed};
@@ -25,12 +26,15 @@ pub(super) fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> 
         let (rows, dim) = (HumanCount(model.rows() as u64), model.dim());
         return say!("{}: kept: {rows} rows × {dim} dimensions", arguments.out.display());
     }
+    let (from_stdin, interrupt) = (arguments.input.as_os_str() == "-", Interrupt::watch(REMOVED));
+    let downloaded = download(arguments, &interrupt)?;
+    let file = downloaded.as_ref().map_or(&arguments.input, |downloaded| &downloaded.path);
     let options = PrepareOptions {
         format: arguments.format,
         words: arguments.words.clone(),
         metric: arguments.metric,
         biases: arguments.bias.clone(),
-        attributes: attributes_of(arguments)?,
+        attributes: attributes_of(arguments, file)?,
         tensor: arguments.tensor.clone(),
         member: arguments.member.clone(),
         dim: arguments.dim,
@@ -43,11 +47,9 @@ pub(super) fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> 
         discard_changes: arguments.discard_changes,
     };
     let encoder = arguments.encoder.as_deref().map(DocumentEncoder::open).transpose()?;
-    let (interrupt, mut display) = (Interrupt::watch(REMOVED), Display::new());
+    let mut display = Display::new();
     let started = Instant::now();
-    let from_stdin = arguments.input.as_os_str() == "-";
-    check_is_no_address(&arguments.input)?;
-    let input = if from_stdin { Input::Stdin } else { Input::File(&arguments.input) };
+    let input = if from_stdin { Input::Stdin } else { Input::File(file) };
     let mut on_progress = |progress: Progress| {
         display.show(&Step {
             things: "rows",
@@ -67,21 +69,46 @@ pub(super) fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> 
         Some(encoder) => {
             let (text, key) = (arguments.text.clone(), arguments.key.clone());
             let fields = DocumentFields { text, key, parquet: jobs::attributes::PARQUET };
-            let (input, out) = (&arguments.input, &arguments.out);
-            prepare_documents(input, &fields, encoder, out, &options, &mut on_progress)
+            let out = &arguments.out;
+            prepare_documents(file, &fields, encoder, out, &options, &mut on_progress)
         }
     };
     display.finish();
     let summary = result?;
+    if let Some(downloaded) = downloaded {
+        downloaded.remove()?;
+    }
     print_summary(arguments, &summary, started.elapsed())
 }
 
-/// The file of attributes, if there is one.
-fn attributes_of(arguments: &PrepareArguments) -> Result<Option<AttributesFile>, CommandError> {
+/// Downloads the input, if it is an address on the web.
+fn download(
+    arguments: &PrepareArguments,
+    interrupt: &Interrupt,
+) -> Result<Option<Downloaded>, CommandError> {
+    let PrepareArguments { input, out, sha256, .. } = arguments;
+    match (is_address(input), sha256) {
+        (false, None) => Ok(None),
+        (false, Some(_)) => {
+            let message = "--sha256 is for a file that is downloaded: INPUT is no address";
+            Err(CommandError::Usage(message.to_owned()))
+        }
+        (true, sha256) => {
+            let address = input.to_string_lossy();
+            Downloaded::get(&address, out, sha256.as_deref(), interrupt).map(Some)
+        }
+    }
+}
+
+/// The file of attributes, if there is one; `file` is that of the input, wherever it came from.
+fn attributes_of(
+    arguments: &PrepareArguments,
+    file: &Path,
+) -> Result<Option<AttributesFile>, CommandError> {
     let PrepareArguments { input, encoder, text, keep_text, key, attributes, .. } = arguments;
-    let attributes = attributes.as_deref();
+    let attributes = attributes.as_ref().map(|path| if path == input { file } else { path });
     let file = match encoder {
-        Some(_) => document_attributes(input, attributes, text, *keep_text),
+        Some(_) => document_attributes(file, attributes, text, *keep_text),
         None if key.is_some() && attributes.is_none() => {
             Err("--key needs --attributes or --encoder: it names a field of their file".to_owned())
         }
@@ -94,18 +121,6 @@ fn attributes_of(arguments: &PrepareArguments) -> Result<Option<AttributesFile>,
         fields,
         parquet: jobs::attributes::PARQUET,
     }))
-}
-
-/// Refuses the address of a file on the web.
-fn check_is_no_address(input: &Path) -> Result<(), CommandError> {
-    let name = input.display().to_string();
-    let is_address = ["http://", "https://"].iter().any(|scheme| name.starts_with(scheme));
-    match is_address && !input.exists() {
-        true => Err(CommandError::Usage(format!(
-            "{name} is an address, not a file; download it first: curl -LO {name}"
-        ))),
-        false => Ok(()),
-    }
 }
 
 fn is_empty(folder: &Path) -> bool {

@@ -1,6 +1,6 @@
 //! The vector of a text: the one that a search for the text has.
 
-use contract::{Metric, score};
+use contract::{Metric, Row, score};
 use encoders::{RowsAre, StaticModel, TextEncoder, TextTokens, text_encoder};
 
 use super::formula::Formula;
@@ -82,6 +82,13 @@ pub(super) fn encoder(model: &dyn Rows) -> Result<Option<&TextEncoder>, Error> {
     text_encoder(model.base()).map_err(|_| Error::Internal)
 }
 
+/// The row of a token. Where all tokens became rows, its id is its row, and needs no look-up.
+fn row_of_token(model: &dyn Rows, id: u32, token: &str) -> Option<Row> {
+    let row = Row(id);
+    let is_there = row.index() < model.count() && model.is_live(row) && model.word(row) == token;
+    if is_there { Some(row) } else { model.row_of(token) }
+}
+
 /// The vector of a text by a static model.
 fn of_tokens(
     encoder: &StaticModel,
@@ -122,8 +129,8 @@ fn of_tokens(
     }
     let used = (encoder.rows_are() == RowsAre::Tokens).then(|| {
         let tokens = encoder.tokeniser().tokens();
-        let rows = ids.iter().filter_map(|id| model.row_of(&tokens[*id as usize]));
-        each_row_once(&rows.collect::<Vec<_>>())
+        let row = |id: &u32| row_of_token(model, *id, &tokens[*id as usize]);
+        each_row_once(&ids.iter().filter_map(row).collect::<Vec<_>>())
     });
     Ok(EncodedText { vector, notes: Notes { used, ..Notes::default() }, tokens })
 }

@@ -42,6 +42,23 @@ pub fn head(descr: &str, shape: &[u64]) -> Vec<u8> {
     [SIGNATURE, b"\x01\x00", &length.to_le_bytes(), text.as_bytes()].concat()
 }
 
+/// Writes a whole file of float32 of this shape.
+///
+/// # Errors
+/// If `out` can't be written.
+///
+/// # Panics
+/// If there are not as many numbers.
+pub fn write_f32(
+    out: &mut dyn std::io::Write,
+    shape: &[u64],
+    numbers: &[f32],
+) -> std::io::Result<()> {
+    assert_eq!(numbers.len() as u64, shape.iter().product::<u64>(), "numbers of an array");
+    out.write_all(&head("'<f4'", shape))?;
+    out.write_all(bytemuck::cast_slice(numbers))
+}
+
 /// The numbers of a NumPy file, whatever their shape: float32, float64 or float16, little-endian,
 /// row by row.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! Writes a model whose rows are documents: records of a file, each with a key and a text, of which
 //! somebody makes a vector.
 
-use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
 
 use rayon::prelude::*;
 
@@ -16,6 +17,9 @@ use crate::encoder::NewEncoder;
 
 /// Records whose texts are encoded together, on all cores.
 const TOGETHER: usize = 4096;
+
+/// Batches of them that wait to be encoded.
+const BATCHES: usize = 2;
 
 /// Makes the vectors of texts.
 pub trait TextVectors: Sync {
@@ -75,9 +79,9 @@ struct Documents<'a> {
 /// Records that are to be encoded: the keys and texts, or their faults.
 #[derive(Default)]
 struct Batch {
-    records: Vec<Result<(String, String), String>>,
-    /// The number of records before it.
-    before: u64,
+    texts: Vec<Result<(String, String), String>>,
+    /// Bytes of the file that were read so far.
+    bytes_read: u64,
 }
 
 impl Fill for Documents<'_> {
@@ -93,69 +97,84 @@ impl Fill for Documents<'_> {
         on_progress: OnProgress<'_>,
     ) -> Result<Filled<'_>, ModelError> {
         let limit = options.limit.map_or(u64::MAX, |limit| limit.get() as u64);
-        let parquet = self.fields.parquet;
-        let (mut batch, mut lines) = (Batch::default(), 0_u64);
-        // What ends the reading, besides a fault of the file.
-        let mut ended = None;
-        let mut bytes_read = 0;
-        let mut flush = |batch: &mut Batch, bytes_read: u64| -> Result<(), ModelError> {
-            let count = batch.records.len() as u64;
-            let parsed = self.encoded(std::mem::take(&mut batch.records));
-            let position = Position { records: batch.before, bytes: 0 };
-            batch.before += count;
-            let rows = take(position, parsed)?;
-            match on_progress(Progress { bytes_read, bytes_total, rows }) {
-                ControlFlow::Continue(()) => Ok(()),
-                ControlFlow::Break(()) => Err(ModelError::Cancelled),
+        let (batches, to_encode) = sync_channel(BATCHES);
+        let (encoded, arriving) = sync_channel(BATCHES);
+        // While texts are encoded, the next ones are read, and the ones before are written. If one of
+        // them ends, so do the others.
+        let records = thread::scope(|scope| {
+            let named = |name: &str| thread::Builder::new().name(name.into());
+            let reading = named("kindred-read")
+                .spawn_scoped(scope, || self.read(limit, options, batches))
+                .map_err(ModelError::io("read", self.input))?;
+            let encode = move || {
+                for Batch { texts, bytes_read } in to_encode {
+                    if encoded.send((texts.len() as u64, bytes_read, self.encoded(texts))).is_err()
+                    {
+                        return;
+                    }
+                }
+            };
+            named("kindred-encode")
+                .spawn_scoped(scope, encode)
+                .map_err(ModelError::io("read", self.input))?;
+            let mut records = 0;
+            for (count, bytes_read, parsed) in arriving {
+                let rows = take(Position { records, bytes: 0 }, parsed)?;
+                records += count;
+                if on_progress(Progress { bytes_read, bytes_total, rows }).is_break() {
+                    return Err(ModelError::Cancelled);
+                }
             }
-        };
-        let DocumentFields { text, key, .. } = self.fields;
-        let is_wanted = |name: &str| name == text || key.as_deref() == Some(name);
-        let mut seen = Vec::new();
-        let read = read_wanted(
-            Input::File(self.input),
-            options.encoding,
-            parquet,
-            Some(&is_wanted),
-            &mut |line, so_far| {
-                if lines == limit {
-                    ended = Some(None);
-                    return Err(String::new());
-                }
-                lines += 1;
-                bytes_read = so_far.unwrap_or(bytes_read);
-                if seen.len() < line.names.len() {
-                    seen = line.names.iter().cloned().collect();
-                }
-                batch.records.push(self.record(line, lines));
-                if batch.records.len() == TOGETHER {
-                    flush(&mut batch, bytes_read).map_err(|error| {
-                        ended = Some(Some(error));
-                        String::new()
-                    })?;
-                }
-                Ok(())
-            },
-        );
-        match (read, ended) {
-            (_, Some(Some(error))) => return Err(error),
-            (Ok(_), _) | (Err(_), Some(None)) => {}
-            (Err(error), None) => return Err(error),
-        }
-        self.check_names(&seen)?;
-        if !batch.records.is_empty() {
-            flush(&mut batch, bytes_read)?;
-        }
-        Ok(Filled {
-            records: lines,
-            is_start: lines == limit,
-            encoder: Some(self.vectors.encoder()),
-            warning: None,
-        })
+            let read = reading.join();
+            read.unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map(|()| records)
+        })?;
+        let (is_start, encoder) = (records == limit, Some(self.vectors.encoder()));
+        Ok(Filled { records, is_start, encoder, warning: None })
     }
 }
 
 impl Documents<'_> {
+    /// Reads the records, at most `limit`, and sends them on.
+    fn read(
+        &self,
+        limit: u64,
+        options: &PrepareOptions,
+        batches: SyncSender<Batch>,
+    ) -> Result<(), ModelError> {
+        let DocumentFields { text, key, parquet } = self.fields;
+        let is_wanted = |name: &str| name == text || key.as_deref() == Some(name);
+        let (mut batch, mut records, mut seen) = (Batch::default(), 0_u64, Vec::new());
+        // Whether reading ended before the end of the file: at the limit, or because nobody waits.
+        let mut is_over = false;
+        let input = Input::File(self.input);
+        let take = &mut |line: &Line<'_>, bytes_read: Option<u64>| {
+            if is_over || records == limit {
+                is_over = true;
+                return Err(String::new());
+            }
+            records += 1;
+            if seen.len() < line.names.len() {
+                seen = line.names.iter().cloned().collect();
+            }
+            batch.texts.push(self.record(line, records));
+            if batch.texts.len() == TOGETHER {
+                batch.bytes_read = bytes_read.unwrap_or_default();
+                is_over = batches.send(std::mem::take(&mut batch)).is_err();
+            }
+            Ok(())
+        };
+        let read = read_wanted(input, options.encoding, *parquet, Some(&is_wanted), take);
+        match read {
+            Err(error) if !is_over => return Err(error),
+            _ => self.check_names(&seen)?,
+        }
+        if !batch.texts.is_empty() {
+            // If nobody waits for it, there is another error.
+            let _ = batches.send(batch);
+        }
+        Ok(())
+    }
+
     /// The key and the text of a record.
     fn record(&self, line: &Line<'_>, number: u64) -> Result<(String, String), String> {
         let field = |name: &str| {
