@@ -86,12 +86,13 @@ impl Asked {
 }
 
 /// Routes without anything to choose.
-pub(crate) const PLAIN: [(&str, &str); 15] = [
+pub(crate) const PLAIN: [(&str, &str); 16] = [
     ("/classify", "/classify?text=a+great+film&scores=true"),
     ("/expand", "/expand?text=cheap+flights&top=100"),
     ("/heads", "/heads"),
     ("/", "/"),
     ("/explorer/{file}", "/explorer/main.js"),
+    ("/info", "/info"),
     ("/model", "/model"),
     ("/models", "/models"),
     ("/docs", "/docs"),
