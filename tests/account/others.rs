@@ -54,7 +54,7 @@ impl Maker {
         let texts = self.random.size(1024);
         let most = self.random.size(256).min(60_000 / texts).max(1);
         let texts: Vec<String> = (0..texts).map(|_| self.any(most).join(" ")).collect();
-        match self.random.size(4) {
+        match texts.len() % 4 {
             1 => Asked::post("/embed", &json!({"inputs": texts, "normalize": false})),
             2 => Asked::post("/v1/embeddings", &json!({"input": texts})),
             3 => {
