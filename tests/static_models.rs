@@ -312,6 +312,9 @@ fn records_that_are_no_texts_are_named_and_may_be_left_out() {
         assert!(error.contains(said), "{content}: {error}");
         assert!(!out.exists());
     }
+    let many = "{\"id\": 1, \"body\": \"to\"}\n".repeat(9000);
+    let error = of(&many, &[]).unwrap_err();
+    assert!(error.contains("it has no `text`, which --text names; it has id, body"), "{error}");
     let error = of("{\"id\": 1, \"text\": \"to\"}\n", &["--words", "w.txt"]).unwrap_err();
     assert!(error.contains("--words"), "{error}");
     let mixed = "{\"id\": 1, \"text\": \"to\", \"b\": {}}\n{\"id\": 2, \"text\": \"\"}\n\

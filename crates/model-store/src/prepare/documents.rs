@@ -144,8 +144,9 @@ impl Documents<'_> {
         let DocumentFields { text, key, parquet } = self.fields;
         let is_wanted = |name: &str| name == text || key.as_deref() == Some(name);
         let (mut batch, mut records, mut seen) = (Batch::default(), 0_u64, Vec::new());
-        // Whether reading ended before the end of the file: at the limit, or because nobody waits.
-        let mut is_over = false;
+        // Whether reading ended before the end of the file: at the limit, because nobody waits, or for
+        // this fault.
+        let (mut is_over, mut fault) = (false, None);
         let input = Input::File(self.input);
         let take = &mut |line: &Line<'_>, bytes_read: Option<u64>| {
             if is_over || records == limit {
@@ -158,14 +159,20 @@ impl Documents<'_> {
             }
             batch.texts.push(self.record(line, records));
             if batch.texts.len() == TOGETHER {
+                // Otherwise the first record would be told to have no such field.
+                if let Err(error) = self.check_names(&seen) {
+                    (is_over, fault) = (true, Some(error));
+                    return Err(String::new());
+                }
                 batch.bytes_read = bytes_read.unwrap_or_default();
                 is_over = batches.send(std::mem::take(&mut batch)).is_err();
             }
             Ok(())
         };
         let read = read_wanted(input, options.encoding, *parquet, Some(&is_wanted), take);
-        match read {
-            Err(error) if !is_over => return Err(error),
+        match (read, fault) {
+            (_, Some(error)) => return Err(error),
+            (Err(error), None) if !is_over => return Err(error),
             _ => self.check_names(&seen)?,
         }
         if !batch.texts.is_empty() {
