@@ -175,7 +175,10 @@ test("a list of heads that comes late is not shown for another model", async () 
     await released;
     await route.continue();
   });
+  // Otherwise the next model may be chosen before this one's heads are asked for.
+  const asked = page.waitForRequest("**/models/bare/heads");
   await page.click("#tab-classify");
+  await asked;
   await page.evaluate((hash) => (location.hash = hash), `${new URLSearchParams({ classify: text })}`);
   await shows(page, `Labels of “${text}”`);
   const came = page.waitForResponse("**/models/bare/heads");
