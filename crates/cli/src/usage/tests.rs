@@ -158,7 +158,7 @@ fn missing_arguments_are_taught_by_examples() {
             "needs `--word WORD`, `--text TEXT` or `--expression EXPRESSION`\n",
             "\n  kindred rank toad",
         ),
-        (&["prepare", "in.txt"], "needs `--out DIR`\n", "\n  kindred prepare glove"),
+        (&["prepare", "in.txt"], "needs `--out DIR`\n", "\n  kindred prepare https"),
         (
             &["synth", "--rows", "1", "--dim", "1"],
             "needs `--out DIR` or `--text FILE`\n",
