@@ -220,7 +220,7 @@ impl<'a> Answer<'a> {
             used: used(model, &notes),
             skipped: notes.skipped,
             subwords: notes.subwords,
-            tokens: notes.tokens,
+            tokens: notes.tokens.map(|tokens| *tokens),
             inputs: explanation.map(|why| placed(model, &why.inputs)),
             times,
             position: model.snapshot().map(Snapshot::position),

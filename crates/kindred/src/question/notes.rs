@@ -16,8 +16,9 @@ pub struct Notes {
     pub skipped: Option<Vec<String>>,
     /// The words that have the vectors of their subwords, if there are any.
     pub subwords: Option<Vec<SubwordsOf>>,
-    /// The tokens of a text that an encoder has made a vector of.
-    pub tokens: Option<TextTokens>,
+    /// The tokens of a text that an encoder has made a vector of. In a box, because every answer's
+    /// future has these notes, and few have tokens.
+    pub tokens: Option<Box<TextTokens>>,
 }
 
 impl Notes {

@@ -299,7 +299,7 @@ fn encoded(model: &dyn Rows, text: &str, unknown: Option<Unknown>) -> Result<Res
     let options = EncodeOptions { unknown, ..EncodeOptions::default() };
     let EncodedText { vector, notes, tokens } = encode(model, text, &options)?;
     let (inputs, added) = (notes.used.clone().unwrap_or_default(), AddedWords::default());
-    let notes = Notes { tokens: Some(tokens), ..notes };
+    let notes = Notes { tokens: Some(Box::new(tokens)), ..notes };
     Ok(Resolved { formula: Formula::of_vector(vector), inputs, added, notes })
 }
 

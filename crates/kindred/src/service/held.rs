@@ -42,6 +42,7 @@ impl<'a> Held<'a> {
             let position = rows.snapshot().map(model_store::changes::Snapshot::position);
             let (ranked, used) = (placed(rows, ranks), used(rows, &notes));
             let Notes { skipped, subwords, tokens, .. } = notes;
+            let tokens = tokens.map(|tokens| *tokens);
             Ranks { ranked, used, skipped, subwords, tokens, times, position }
         }
         match self {

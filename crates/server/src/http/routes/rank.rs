@@ -78,7 +78,7 @@ fn write(
         used: notes.used.as_ref().map(|used| used.iter().map(word).collect()),
         skipped: notes.skipped.as_deref(),
         subwords: notes.subwords.as_deref(),
-        tokens: notes.tokens,
+        tokens: notes.tokens.as_deref().copied(),
     };
     render::json(&ranked, room)
 }
