@@ -49,3 +49,22 @@ pub enum EncoderError {
         reason: String,
     },
 }
+
+/// For those who prepare or open models, whose errors have more in them.
+impl From<EncoderError> for ModelError {
+    fn from(error: EncoderError) -> Self {
+        match error {
+            EncoderError::Unreadable(error) => error,
+            EncoderError::Faulty { path, reason } => {
+                Self::BadInput { path, reason: format!("{reason}; {INCOMPLETE}").into() }
+            }
+            EncoderError::Unsupported { path, reason } => {
+                Self::BadInput { path, reason: reason.into() }
+            }
+            EncoderError::Damaged { path, byte, reason } => Self::BadInput {
+                path,
+                reason: format!("byte {byte} of the fastText model: {reason}; {DAMAGED}").into(),
+            },
+        }
+    }
+}

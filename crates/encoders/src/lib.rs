@@ -3,8 +3,8 @@
 //! [`FastText`] is for fastText's word models: no word is unknown, because its n-grams have
 //! vectors. [`prepare_folder`] makes a model folder of one, and [`vector_of_subwords`] has the
 //! vectors of words that are no rows of it; [`text_encoder`] is that of a model folder.
-//! [`StaticModel`] is for models of a row per token, as
-//! Model2Vec and sentence-transformers' StaticEmbedding save them; [`Tokeniser`] makes the tokens.
+//! [`StaticModel`] is for models of a row per token, as Model2Vec and sentence-transformers'
+//! StaticEmbedding save them; [`Tokeniser`] makes the tokens.
 #![forbid(unsafe_code)]
 
 mod error;

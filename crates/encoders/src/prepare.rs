@@ -3,15 +3,14 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use model_store::prepare::{
     Input, MadeRows, OnProgress, PrepareOptions, Progress, Summary, prepare_made, read_unpacked,
 };
 use model_store::{Mapped, ModelError, NewEncoder, NewNgrams};
 
-use crate::error::{DAMAGED, INCOMPLETE};
-use crate::{EncoderError, FastText, Layout, RowsAre, StaticModel};
+use crate::{FastText, Layout, RowsAre, StaticModel};
 
 /// Bytes that are unpacked together.
 const TOGETHER: usize = 1 << 20;
@@ -34,31 +33,15 @@ pub fn prepare_folder(
         return model_store::prepare::prepare_folder(input, out, options, on_progress);
     };
     if path.is_dir() && StaticModel::is_one(path) {
-        let tokens = Tokens::open(path).map_err(input_error)?;
-        return prepare_made(&tokens.rows, &tokens, out, options, on_progress);
+        let tokens = Tokens::open(path)?;
+        return prepare_made(tokens.model.path(), &tokens, out, options, on_progress);
     }
     match fasttext_of(path, out, on_progress)? {
         None => model_store::prepare::prepare_folder(input, out, options, on_progress),
         Some(file) => {
-            let model = FastText::from_mapped(path, file).map_err(input_error)?;
+            let model = FastText::from_mapped(path, file)?;
             prepare_made(path, &model, out, options, on_progress)
         }
-    }
-}
-
-pub(crate) fn input_error(error: EncoderError) -> ModelError {
-    match error {
-        EncoderError::Unreadable(error) => error,
-        EncoderError::Faulty { path, reason } => {
-            ModelError::BadInput { path, reason: format!("{reason}; {INCOMPLETE}").into() }
-        }
-        EncoderError::Unsupported { path, reason } => {
-            ModelError::BadInput { path, reason: reason.into() }
-        }
-        EncoderError::Damaged { path, byte, reason } => ModelError::BadInput {
-            path,
-            reason: format!("byte {byte} of the fastText model: {reason}; {DAMAGED}").into(),
-        },
     }
 }
 
@@ -144,19 +127,13 @@ impl MadeRows for FastText {
 /// The tokens of a static model as rows.
 struct Tokens {
     model: StaticModel,
-    /// The file of the rows.
-    rows: PathBuf,
-    /// What its `tokenizer.json` has.
-    tokenizer: Mapped,
     /// Whose folder it is, for the model's provenance.
     format: String,
 }
 
 impl Tokens {
-    fn open(folder: &Path) -> Result<Self, EncoderError> {
+    fn open(folder: &Path) -> Result<Self, ModelError> {
         let model = StaticModel::open(folder)?;
-        let rows = model.path().to_owned();
-        let tokenizer = Mapped::open(&rows.with_file_name("tokenizer.json"))?;
         let whose = match model.layout() {
             Layout::Model2Vec => "Model2Vec",
             Layout::StaticEmbedding => "sentence-transformers",
@@ -164,7 +141,7 @@ impl Tokens {
         let real = folder.canonicalize();
         let name = real.as_deref().unwrap_or(folder).file_name().unwrap_or_default();
         let format = format!("static model of {whose} in {}", name.to_string_lossy());
-        Ok(Self { model, rows, tokenizer, format })
+        Ok(Self { model, format })
     }
 }
 
@@ -190,6 +167,6 @@ impl MadeRows for Tokens {
     }
 
     fn encoder(&self) -> Option<NewEncoder<'_>> {
-        Some(NewEncoder::Files(self.model.kept(&self.tokenizer, RowsAre::Tokens)))
+        Some(NewEncoder::Files(self.model.kept(RowsAre::Tokens)))
     }
 }

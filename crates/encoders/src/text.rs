@@ -6,7 +6,6 @@ use model_store::{EncoderFiles, ModelError, ModelStore, NewFiles};
 use serde::{Deserialize, Serialize};
 
 use crate::StaticModel;
-use crate::prepare::input_error;
 
 /// What makes vectors of a model's texts, if these are not sums of its own words.
 #[derive(Debug)]
@@ -33,8 +32,7 @@ const WORDS_OF: &str = "words-of";
 impl TextEncoder {
     fn of_files(files: &EncoderFiles) -> Result<Self, ModelError> {
         if files.kind() != WORDS_OF {
-            let model = StaticModel::of_files(files).map_err(input_error)?;
-            return Ok(Self::Static(Box::new(model)));
+            return Ok(Self::Static(Box::new(StaticModel::of_files(files)?)));
         }
         let damaged = |reason: String| ModelError::damaged(files.path(), reason);
         let Reference { folder, version } =

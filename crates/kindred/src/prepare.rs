@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 pub use encoders::prepare_folder;
 use encoders::{RowsAre, StaticModel, TextEncoder, text_encoder, words_of};
 pub use model_store::prepare::*;
-use model_store::{Mapped, ModelError, ModelStore, NewEncoder};
+use model_store::{ModelError, ModelStore, NewEncoder};
 
 use crate::question::{EncodeOptions, encode};
 
@@ -44,8 +44,8 @@ pub struct DocumentEncoder {
 
 #[derive(Debug)]
 enum By {
-    /// A static model, which the documents' folder keeps, and its `tokenizer.json`.
-    Static(Box<StaticModel>, Mapped),
+    /// A static model, which the documents' folder keeps.
+    Static(Box<StaticModel>),
     /// The words of another model, which the documents' folder names.
     Words(Box<ModelStore>, PathBuf),
 }
@@ -63,26 +63,19 @@ impl DocumentEncoder {
             .and_then(|real| real.file_name().map(|name| name.to_string_lossy().into_owned()));
         let name = name.unwrap_or_else(|| folder.display().to_string());
         if folder.is_dir() && StaticModel::is_one(folder) {
-            let bad = |error: encoders::EncoderError| {
-                let path = folder.to_owned();
-                ModelError::BadInput { path, reason: error.to_string().into() }
-            };
-            let model = StaticModel::open(folder).map_err(bad)?;
-            let tokenizer = Mapped::open(&model.path().with_file_name("tokenizer.json"))?;
-            return Ok(Self { by: By::Static(Box::new(model), tokenizer), name });
+            return Ok(Self { by: By::Static(Box::new(StaticModel::open(folder)?)), name });
         }
         let store = ModelStore::open(folder)?;
-        let by = match (text_encoder(&store)?, store.encoder_files()) {
-            (Some(TextEncoder::Static(_)), Some(files)) => {
-                let model = StaticModel::of_files(files).map_err(|_| not_a_model(folder))?;
-                let (_, tokenizer) =
-                    files.file("tokenizer.json").ok_or_else(|| not_a_model(folder))?;
-                By::Static(Box::new(model), tokenizer.clone())
-            }
-            (Some(TextEncoder::Words(words)), _) => {
+        if let Some(files) = store.encoder_files().filter(|files| files.kind() == StaticModel::KIND)
+        {
+            return Ok(Self { by: By::Static(Box::new(StaticModel::of_files(files)?)), name });
+        }
+        let by = match text_encoder(&store)? {
+            Some(TextEncoder::Static(_)) => return Err(not_a_model(folder)),
+            Some(TextEncoder::Words(words)) => {
                 return Self::open(words.folder().ok_or_else(|| not_a_model(folder))?);
             }
-            _ => {
+            None => {
                 let real = folder.canonicalize().map_err(|source| ModelError::Io {
                     action: "open",
                     path: folder.to_owned(),
@@ -102,14 +95,14 @@ fn not_a_model(folder: &Path) -> ModelError {
 impl TextVectors for DocumentEncoder {
     fn dim(&self) -> usize {
         match &self.by {
-            By::Static(model, _) => model.dim(),
+            By::Static(model) => model.dim(),
             By::Words(store, _) => store.dim(),
         }
     }
 
     fn encode(&self, text: &str, vector: &mut [f32]) -> Result<(), String> {
         match &self.by {
-            By::Static(model, _) => match model.encode(text, vector).count {
+            By::Static(model) => match model.encode(text, vector).count {
                 0 => Err("the text has no token that the model has".to_owned()),
                 _ => Ok(()),
             },
@@ -124,7 +117,7 @@ impl TextVectors for DocumentEncoder {
 
     fn encoder(&self) -> NewEncoder<'_> {
         NewEncoder::Files(match &self.by {
-            By::Static(model, tokenizer) => model.kept(tokenizer, RowsAre::Texts),
+            By::Static(model) => model.kept(RowsAre::Texts),
             By::Words(store, folder) => words_of(folder, store.version()),
         })
     }

@@ -49,6 +49,14 @@ impl Mapped {
         Ok(Self(Arc::new(map)))
     }
 
+    /// The same file, if it has this size. The path names it in errors.
+    pub(crate) fn of_size(self, expected: u64, path: &Path) -> Result<Self, ModelError> {
+        match self.len() as u64 {
+            found if found == expected => Ok(self),
+            found => Err(ModelError::Size { path: path.to_owned(), found, expected }),
+        }
+    }
+
     /// Copies bytes into anonymous memory, aligned like a mapped file.
     pub(crate) fn copy_of(bytes: &[u8]) -> std::io::Result<Self> {
         let mut map = MappedMut::zeroed(bytes.len())?;

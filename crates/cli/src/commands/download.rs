@@ -25,10 +25,10 @@ const WAIT: Duration = Duration::from_secs(1);
 /// Most addresses that lead to another.
 const MOST_REDIRECTS: usize = 10;
 const BUFFER: usize = 256 << 10;
-/// What is known of the file, in the folder beside it.
+/// The name of the file with the state of a download, beside what was downloaded.
 const STATE: &str = ".download.json";
 
-/// What a later run needs to go on.
+/// The state of a download, from which a later run goes on.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct State {
     url: String,
@@ -133,7 +133,7 @@ impl Downloaded {
         let (from, length) = match response.status() {
             StatusCode::PARTIAL_CONTENT => match range(headers) {
                 Some((from, total)) if from == have => (from, Some(total)),
-                _ => return Err(again("the server sent another part than was asked for")),
+                _ => return Err(again("the server sent a part that was not asked for")),
             },
             StatusCode::OK => (0, number(headers, &header::CONTENT_LENGTH)),
             // All of it is there.
@@ -154,11 +154,9 @@ impl Downloaded {
         state.validator = validator(headers);
         self.keep(state).map_err(Part::Fatal)?;
         let written = |error| Part::Fatal(failed("write the download")(error));
-        let mut file = OpenOptions::new().create(true).append(true).open(&self.path);
-        if let Ok(file) = &mut file {
-            file.set_len(from).map_err(written)?;
-        }
+        let file = OpenOptions::new().create(true).append(true).open(&self.path);
         let mut file = file.map_err(written)?;
+        file.set_len(from).map_err(written)?;
         let (mut body, mut buffer, mut done) =
             (response.body_mut().as_reader(), vec![0; BUFFER], from);
         loop {
@@ -183,7 +181,7 @@ impl Downloaded {
         self.path.metadata().map_or(0, |metadata| metadata.len())
     }
 
-    /// What an earlier run has kept of the same address. What is of another is removed.
+    /// The state that an earlier run has kept of the same address. A part of another file is removed.
     fn state(&self, address: &str) -> State {
         let kept = fs::read(self.folder.join(STATE)).ok();
         let kept: Option<State> = kept.and_then(|kept| serde_json::from_slice(&kept).ok());

@@ -1,7 +1,5 @@
 //! `kindred embed`: the vectors of texts, as lines of JSON or as an array.
 
-use std::borrow::Cow;
-
 use kindred::question::{EncodeOptions, EncodedText, Notes, encode};
 use kindred::rows::Rows;
 use kindred::{Error, Model, SubwordsOf, TextTokens, npy, replace_file};
@@ -28,7 +26,7 @@ struct Embedded<'a> {
 
 #[derive(Serialize)]
 struct Failed<'a, P> {
-    text: Cow<'a, str>,
+    text: &'a str,
     error: P,
 }
 
@@ -83,9 +81,7 @@ fn print_one(rows: &dyn Rows, text: &str, options: &EncodeOptions) -> Result<boo
             let (skipped, subwords) = (skipped.as_deref(), subwords.as_deref());
             serde_json::to_vec(&Embedded { text, vector, skipped, subwords, tokens: *tokens })
         }
-        Err(error) => {
-            serde_json::to_vec(&Failed { text: text.into(), error: problem(error.clone()) })
-        }
+        Err(error) => serde_json::to_vec(&Failed { text, error: problem(error.clone()) }),
     }
     .expect("texts and finite numbers become JSON");
     line.push(b'\n');

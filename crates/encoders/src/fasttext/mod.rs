@@ -197,7 +197,7 @@ impl fmt::Debug for FastText {
     }
 }
 
-/// Makes the mean of a sum of so many rows; that of none stays zero.
+/// Divides a sum of rows by their number. The sum of no rows stays zero.
 pub(crate) fn divide(sum: &mut [f32], rows: usize) {
     if rows > 0 {
         // fastText multiplies; a division would give other bits.

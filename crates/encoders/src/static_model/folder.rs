@@ -25,7 +25,7 @@ pub(super) struct Folder {
     pub(super) settings: Settings,
 }
 
-/// What a model folder keeps of it, besides the two files.
+/// The settings that a model folder keeps beside the two files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Settings {
@@ -34,7 +34,7 @@ pub(super) struct Settings {
     pub(super) max_tokens: Option<usize>,
     /// Whether vectors of texts have unit length.
     pub(super) normalizes: bool,
-    /// What the model's rows are.
+    /// The kind of the model's rows.
     pub(super) rows: RowsAre,
 }
 

@@ -24,6 +24,8 @@ pub struct StaticModel {
     /// The file of the rows.
     path: PathBuf,
     settings: Settings,
+    /// The file that the tokeniser was read from.
+    tokenizer: Mapped,
     tokeniser: Tokeniser,
     rows: Rows,
     /// Where a text is cut; `None`: nowhere.
@@ -87,8 +89,9 @@ impl StaticModel {
     /// If a file can't be read, contradicts another, or is of a kind that is not read here.
     pub fn open(folder: &Path) -> Result<Self, EncoderError> {
         let Folder { tokeniser, rows, settings } = Folder::read(folder)?;
+        let tokenizer = Mapped::open(&tokeniser)?;
         let file = Mapped::open(&rows)?;
-        Self::new(settings, Tokeniser::open(&tokeniser)?, rows, file)
+        Self::new(settings, (tokeniser, tokenizer), (rows, file))
     }
 
     /// Whether a folder has a file by which such models are known.
@@ -113,32 +116,30 @@ impl StaticModel {
         let settings = Settings::deserialize(files.settings());
         let settings = settings.map_err(|error| damaged(error.to_string()))?;
         let file = |name: &str| {
-            files.file(name).ok_or_else(|| damaged(format!("its file {name} is missing")))
+            let found = files.file(name).map(|(path, file)| (path, file.clone()));
+            found.ok_or_else(|| damaged(format!("its file {name} is missing")))
         };
-        let (path, bytes) = file(TOKENISER)?;
-        let tokeniser = Tokeniser::from_bytes(&path, bytes)?;
-        let (path, bytes) = file(ROWS)?;
-        Self::new(settings, tokeniser, path, bytes.clone())
+        Self::new(settings, file(TOKENISER)?, file(ROWS)?)
     }
 
-    /// The same encoder for a model folder with such rows. `tokenizer` is the content of its
-    /// `tokenizer.json`.
-    pub fn kept<'a>(&'a self, tokenizer: &'a [u8], rows: RowsAre) -> NewFiles<'a> {
+    /// The same encoder for a model folder with such rows.
+    pub fn kept(&self, rows: RowsAre) -> NewFiles<'_> {
         let settings = Settings { rows, ..self.settings };
         NewFiles {
             kind: Self::KIND,
             settings: serde_json::to_value(settings).expect("names and numbers"),
-            files: vec![(TOKENISER, tokenizer), (ROWS, self.rows.file())],
+            files: vec![(TOKENISER, &self.tokenizer), (ROWS, self.rows.file())],
         }
     }
 
+    /// A model of its `tokenizer.json` and the file of its rows, each with its path.
     fn new(
         settings: Settings,
-        tokeniser: Tokeniser,
-        path: PathBuf,
-        file: Mapped,
+        (tokeniser, tokenizer): (PathBuf, Mapped),
+        (path, file): (PathBuf, Mapped),
     ) -> Result<Self, EncoderError> {
         let Settings { layout, max_tokens, .. } = settings;
+        let tokeniser = Tokeniser::from_bytes(&tokeniser, &tokenizer)?;
         let rows = Rows::of(&path, file, tokeniser.tokens())?;
         let cut = match layout {
             Layout::Model2Vec => max_tokens.map(|tokens| Cut {
@@ -149,7 +150,7 @@ impl StaticModel {
                 tokeniser.max_tokens().map(|tokens| Cut { chars: usize::MAX, tokens })
             }
         };
-        Ok(Self { path, settings, tokeniser, rows, cut })
+        Ok(Self { path, settings, tokenizer, tokeniser, rows, cut })
     }
 
     /// The rows of the model that it belongs to.

@@ -105,11 +105,7 @@ impl EncoderFiles {
                 return Err(ModelError::damaged(path, reason));
             }
             let path = path.with_file_name(&name);
-            let file = open(&path)?;
-            match file.len() as u64 == bytes {
-                true => Ok((name, file, checksum)),
-                false => Err(ModelError::Size { found: file.len() as u64, expected: bytes, path }),
-            }
+            Ok((name, open(&path)?.of_size(bytes, &path)?, checksum))
         });
         let files = opened.collect::<Result<_, _>>()?;
         let (description, read) = (path.to_owned(), OnceLock::new());

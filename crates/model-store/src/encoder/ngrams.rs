@@ -107,10 +107,7 @@ impl Ngrams {
             return Err(ModelError::damaged(path, reason));
         }
         let path = path.with_file_name(NGRAMS_FILE);
-        let file = open(&path)?;
-        if file.len() as u64 != bytes {
-            return Err(ModelError::Size { found: file.len() as u64, expected: bytes, path });
-        }
+        let file = open(&path)?.of_size(bytes, &path)?;
         let numbers = Numbers::read(&file).map_err(|reason| ModelError::damaged(&path, reason))?;
         let is_expected = numbers.number == Number::F32
             && numbers.shape == [u64::from(buckets), dim as u64]

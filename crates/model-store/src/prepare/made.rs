@@ -57,7 +57,7 @@ pub fn prepare_made(
     write_model(input, (made.format(), made.dim()), out, options, on_progress, &Made(made))
 }
 
-/// What fills a model with rows.
+/// A source of the rows of a model.
 pub(super) trait Fill {
     /// What messages call a record.
     fn unit(&self) -> RecordUnit;

@@ -135,13 +135,7 @@ impl ModelStore {
         let has_changes = has_changes || header.folded.is_some();
         let open_sized = |name: &str, expected: u64| {
             let path = files.join(name);
-            let file = open(&path)?;
-            let found = file.len() as u64;
-            if found == expected {
-                Ok(file)
-            } else {
-                Err(ModelError::Size { path, found, expected })
-            }
+            open(&path)?.of_size(expected, &path)
         };
         let words = open_sized(WORDS_FILE, header.words_bytes)?;
         let index = open_sized(INDEX_FILE, header.index_bytes)?;

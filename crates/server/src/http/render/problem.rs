@@ -110,14 +110,10 @@ impl ErrorForm {
     /// 400 for requests that are wrong in any way.
     pub(in crate::http) fn status(self, error: &ApiError) -> StatusCode {
         let (status, code) = error.kind();
-        match (self, status) {
-            (Self::OpenAi, StatusCode::UNPROCESSABLE_ENTITY) => StatusCode::BAD_REQUEST,
-            (Self::OpenAi | Self::Tei, StatusCode::NOT_FOUND) if code == "unknown_word" => {
-                match self {
-                    Self::OpenAi => StatusCode::BAD_REQUEST,
-                    _ => StatusCode::UNPROCESSABLE_ENTITY,
-                }
-            }
+        match (self, status, code) {
+            (Self::OpenAi, StatusCode::UNPROCESSABLE_ENTITY, _)
+            | (Self::OpenAi, _, "unknown_word") => StatusCode::BAD_REQUEST,
+            (Self::Tei, _, "unknown_word") => StatusCode::UNPROCESSABLE_ENTITY,
             _ => status,
         }
     }
