@@ -3,6 +3,7 @@
 //! [`FastText`] is for fastText's word models: no word is unknown, because its n-grams have
 //! vectors. [`prepare_folder`] makes a model folder of one, and [`vector_of_subwords`] has the
 //! vectors of words that are no rows of it; [`text_encoder`] is that of a model folder.
+//! [`FastTextClassifier`] is for fastText's classifiers, whose labels a head gives.
 //! [`StaticModel`] is for models of a row per token, as Model2Vec and sentence-transformers'
 //! StaticEmbedding save them; [`Tokeniser`] makes the tokens.
 #![forbid(unsafe_code)]
@@ -16,7 +17,10 @@ mod text;
 mod tokeniser;
 
 pub use error::EncoderError;
-pub use fasttext::{FastText, Subword, Training};
+pub use fasttext::{
+    ClassifierTraining, FastText, FastTextClassifier, LossKind, MAX_WORDS, ReadText, Scored,
+    Shares, Subword, Training,
+};
 pub use prepare::prepare_folder;
 pub use static_model::{Layout, MAX_TEXT_BYTES, RowsAre, StaticModel, TextTokens};
 pub use subwords::{MAX_SUBWORD_BYTES, subwords, vector_of_subwords};

@@ -2,13 +2,14 @@
 //!
 //! The data is not part of this repository. It is looked for in the folder that TEST_DATA_DIR
 //! names, or in `../shared/data` beside the checkout; without it these tests are reported as
-//! ignored. TEST_TOKENIZERS names a Python with Hugging Face's tokenizers.
+//! ignored. TEST_TOKENIZERS names a Python with Hugging Face's tokenizers, TEST_FASTTEXT one with
+//! fastText.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use encoders::{FastText, StaticModel, Tokeniser};
+use encoders::{FastText, FastTextClassifier, StaticModel, Tokeniser};
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
 
@@ -21,6 +22,22 @@ fn main() {
         let name = format!("every_word_of_{model}_has_the_bits_of_fasttext");
         trials.push(Trial::test(name, test).with_ignored_flag(missing));
     }
+    for model in ["sst.bin", "sst-ns.bin", "sst-ova.bin", "sst.ftz", "sst-sub.ftz"] {
+        let [file, expected] = ["", ".ref.json"].map(|end| data(&format!("ft/{model}{end}")));
+        let missing = !file.is_file() || !expected.is_file();
+        let test = move || classifier(&file, &expected, "predictions");
+        let name = format!("every_text_has_the_labels_of_{model}");
+        trials.push(Trial::test(name, test).with_ignored_flag(missing));
+    }
+    let [file, expected] = ["ftz", "ref.json"].map(|end| data(&format!("lid.176.{end}")));
+    let missing = !file.is_file() || !expected.is_file();
+    let test = move || classifier(&file, &expected, "results");
+    trials.push(Trial::test("languages_are_those_of_lid_176", test).with_ignored_flag(missing));
+    let python = std::env::var("TEST_FASTTEXT").ok();
+    let missing = python.is_none();
+    let test = move || trained_classifiers(&python.expect("a Python"));
+    let name = "labels_of_trained_models_are_those_of_fasttext";
+    trials.push(Trial::test(name, test).with_ignored_flag(missing));
     for model in ["static-minilm", "static-minilm-64", "static-minilm-64-int8", "st-static-64"] {
         let (folder, expected) = (data(model), data(&format!("{model}.ref.json")));
         let texts = data("texts200.json");
@@ -38,7 +55,8 @@ fn main() {
     let skipped = trials.iter().filter(|trial| trial.has_ignored_flag()).count();
     if skipped > 0 {
         println!(
-            "{skipped} skipped: no data in {} (set TEST_DATA_DIR), or no TEST_TOKENIZERS",
+            "{skipped} skipped: no data in {} (set TEST_DATA_DIR), or no TEST_TOKENIZERS, \
+             TEST_FASTTEXT",
             data("").display()
         );
     }
@@ -85,6 +103,66 @@ fn fasttext(file: &Path, expected: &Path) -> Result<(), Failed> {
         let wanted = floats(&result["vector"]);
         assert_eq!(bits(&vector), bits(&wanted), "{word:?}: {vector:?} and not {wanted:?}");
     }
+    Ok(())
+}
+
+/// The labels of each text in their order, with probabilities that differ by rounding alone, but
+/// that they end at 1.
+fn classifier(file: &Path, expected: &Path, results: &str) -> Result<(), Failed> {
+    let expected = json(expected);
+    let results = expected[results].as_array().expect("a list");
+    assert!(results.len() >= 100, "only {} texts", results.len());
+    let worst = same_labels(&FastTextClassifier::open(file)?, results);
+    println!("{}: {worst:e} off at most", file.display());
+    Ok(())
+}
+
+/// Compares texts with their labels and probabilities; returns the largest difference of these.
+fn same_labels(model: &FastTextClassifier, results: &[Value]) -> f64 {
+    let mut worst = 0f64;
+    for result in results {
+        let text = result[0].as_str().expect("a text");
+        let (ranges, _) = FastTextClassifier::words_of(text);
+        let words: Vec<&[u8]> = ranges.into_iter().map(|at| &text.as_bytes()[at]).collect();
+        let read = model.read(&words, 0, || true);
+        let (labels, wanted) = (result[1].as_array().expect("labels"), floats(&result[2]));
+        if read.rows == 0 {
+            assert!(labels.is_empty(), "{text:?}: no row, and {labels:?}");
+            continue;
+        }
+        let mut scored: Vec<_> = model.labels().iter().zip(model.scored(&read.vector)).collect();
+        scored.sort_by(|a, b| b.1.probability.total_cmp(&a.1.probability));
+        assert!(!labels.is_empty(), "{text:?}: no label");
+        for ((label, wanted), (own, found)) in labels.iter().zip(wanted).zip(&scored) {
+            let off = (found.probability - f64::from(wanted).min(1.0)).abs();
+            assert!(off <= 2e-6, "{text:?}: {found:?} and not {wanted}");
+            worst = worst.max(off);
+            // Of labels that are as probable, any may come first.
+            let same = scored.iter().find(|(name, _)| label == &format!("__label__{name}"));
+            let same = same.expect("a label").1.probability;
+            assert!((same - found.probability).abs() <= 2e-6, "{text:?}: {own}, not {label}");
+        }
+    }
+    worst
+}
+
+/// Models with every loss, n-grams of each kind, pruned and quantised, trained now by a Python with
+/// fastText.
+fn trained_classifiers(python: &str) -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/classifiers.py");
+    let output = Command::new(python).arg(script).arg(folder.path()).output()?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (said, mut models) = (String::from_utf8(output.stdout)?, 0);
+    for line in said.lines() {
+        let line: Value = serde_json::from_str(line)?;
+        let file = line["file"].as_str().expect("a file");
+        let model = FastTextClassifier::open(&folder.path().join(file))?;
+        let worst = same_labels(&model, line["predictions"].as_array().expect("a list"));
+        println!("{file}: {worst:e} off at most");
+        models += 1;
+    }
+    assert_eq!(models, 40, "models");
     Ok(())
 }
 

@@ -88,6 +88,14 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// Checks that nothing follows the last field.
+    pub(super) fn end(&self, last: &str) -> Result<(), EncoderError> {
+        match self.left() {
+            0 => Ok(()),
+            left => Err(self.damaged(self.at, format!("{left} bytes follow {last}"))),
+        }
+    }
+
     /// The bytes up to the next 0, which is skipped.
     pub(super) fn until_zero(&mut self, name: &str) -> Result<&'a [u8], EncoderError> {
         let rest = &self.bytes[self.at..];

@@ -1,10 +1,14 @@
-//! fastText's word models: files of version 11 and 12, mapped and never copied.
+//! fastText's models: files of version 11 and 12, mapped and never copied.
 //!
 //! A word's vector is the mean of its rows in the order of fastText's sum, so it has the same bits.
+//! Classifiers, which may be pruned and quantised, are in `classifier`.
 
+mod classifier;
 mod cursor;
 mod dictionary;
 mod header;
+mod loss;
+mod matrix;
 mod ngrams;
 
 use std::fmt;
@@ -12,9 +16,13 @@ use std::path::{Path, PathBuf};
 
 use model_store::{Mapped, NgramLengths};
 
+pub use self::classifier::{FastTextClassifier, MAX_WORDS, ReadText, Shares};
 use self::cursor::Cursor;
 use self::dictionary::Dictionary;
-pub use self::header::Training;
+use self::header::Header;
+pub use self::header::{ClassifierTraining, Training};
+pub use self::loss::{LossKind, Scored};
+use self::matrix::Dense;
 use crate::EncoderError;
 
 /// The end of a line, as fastText names it. It has no n-grams.
@@ -26,8 +34,8 @@ pub struct FastText {
     file: Mapped,
     training: Training,
     dictionary: Dictionary,
-    /// Where the rows begin: those of the words, then those of the buckets.
-    rows_at: usize,
+    /// Those of the words, then those of the buckets.
+    rows: Dense,
 }
 
 /// One of the parts of which a word's vector is the mean.
@@ -57,8 +65,15 @@ impl FastText {
     /// If they contradict themselves, or are no word model of fastText.
     pub fn from_mapped(path: &Path, file: Mapped) -> Result<Self, EncoderError> {
         let cursor = &mut Cursor::new(path, &file);
-        let training = Training::read(cursor)?;
-        let dictionary = Dictionary::read(cursor, &file)?;
+        let Header { training, classifier } = Header::read(cursor)?;
+        if classifier.is_some() {
+            return Err(cursor.unsupported(
+                "it is a classifier of fastText (supervised): its rows are features of labels; \
+                 make a head of it with `kindred import-head`, or give a model made by `fasttext \
+                 skipgram` or `fasttext cbow`",
+            ));
+        }
+        let dictionary = Dictionary::read(cursor, &file, false)?;
         if cursor.bool("whether rows are quantised")? {
             return Err(cursor.unsupported(
                 "its rows are quantised (.ftz), which fastText does to classifiers alone; give \
@@ -66,18 +81,15 @@ impl FastText {
             ));
         }
         let words = dictionary.words();
-        let rows_at =
-            matrix(cursor, "rows", u64::from(words) + u64::from(training.bucket), training.dim)?;
+        let all = u64::from(words) + u64::from(training.bucket);
+        let rows = Dense::read(cursor, "rows", all, training.dim)?;
         // It says whether the output is quantised, which is done only if the rows are.
         cursor.bool("whether the output is quantised")?;
         // The output matrix is for training alone.
-        matrix(cursor, "the output matrix", u64::from(words), training.dim)?;
-        if cursor.left() > 0 {
-            let reason = format!("{} bytes follow the output matrix", cursor.left());
-            return Err(cursor.damaged(cursor.at(), reason));
-        }
+        Dense::read(cursor, "the output matrix", u64::from(words), training.dim)?;
+        cursor.end("the output matrix")?;
         let path = path.to_owned();
-        Ok(Self { path, training, dictionary, rows_at, file })
+        Ok(Self { path, training, dictionary, rows, file })
     }
 
     /// The file.
@@ -151,7 +163,7 @@ impl FastText {
         vector.fill(0.0);
         let mut rows = 0;
         self.for_each_row(own, word, |_, row| {
-            self.add(row, vector);
+            self.rows.add(&self.file, row, vector);
             rows += 1;
         });
         divide(vector, rows);
@@ -174,18 +186,8 @@ impl FastText {
 
     /// The rows that n-grams share, little-endian float32 `[buckets, dim]`.
     pub(crate) fn bucket_rows(&self) -> &[u8] {
-        let row = self.dim() * size_of::<f32>();
-        let start = self.rows_at + self.words() as usize * row;
-        &self.file[start..start + self.training.bucket as usize * row]
-    }
-
-    fn add(&self, row: u32, sum: &mut [f32]) {
-        let bytes = size_of_val(sum);
-        let start = self.rows_at + row as usize * bytes;
-        let stored = self.file[start..start + bytes].as_chunks().0;
-        for (component, stored) in sum.iter_mut().zip(stored) {
-            *component += f32::from_le_bytes(*stored);
-        }
+        let words = self.words();
+        self.rows.bytes(&self.file, words..words + self.training.bucket)
     }
 }
 
@@ -224,28 +226,4 @@ pub(crate) fn for_each_bucket(
     ngrams::for_each(&bracketed, minn, maxn, |range, hash| {
         each(&bracketed[range], hash % buckets);
     });
-}
-
-/// Reads the sizes of a matrix, skips its numbers, and returns where these begin.
-fn matrix(
-    cursor: &mut Cursor<'_>,
-    name: &str,
-    rows: u64,
-    dim: usize,
-) -> Result<usize, EncoderError> {
-    let at = cursor.at();
-    let found = cursor.i64("the number of rows")?;
-    let components = cursor.i64("the number of components")?;
-    if u64::try_from(found) != Ok(rows) || u64::try_from(components) != Ok(dim as u64) {
-        let reason = format!("{name}: {found} × {components} numbers instead of {rows} × {dim}");
-        return Err(cursor.damaged(at, reason));
-    }
-    let start = cursor.at();
-    // Both are below 2^32, and four times their product may still be too large.
-    let bytes = rows.checked_mul(dim as u64).and_then(|numbers| numbers.checked_mul(4));
-    let Some(bytes) = bytes else {
-        return Err(cursor.damaged(at, format!("{name}: no file has {rows} × {dim} numbers")));
-    };
-    cursor.take(bytes, name)?;
-    Ok(start)
 }

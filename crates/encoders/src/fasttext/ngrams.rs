@@ -41,6 +41,11 @@ pub(super) fn for_each(
     }
 }
 
+/// The hash of a word, as fastText's n-grams of words have it.
+pub(super) fn hash(word: &[u8]) -> u32 {
+    word.iter().fold(OFFSET, |hash, byte| with_byte(hash, *byte))
+}
+
 fn is_continuation(byte: u8) -> bool {
     byte & 0xc0 == 0x80
 }
@@ -94,7 +99,6 @@ mod tests {
 
     #[test]
     fn bytes_of_other_scripts_are_sign_extended() {
-        let hash = |bytes: &[u8]| bytes.iter().fold(OFFSET, |hash, byte| with_byte(hash, *byte));
         // FNV-1a of ASCII, as its authors publish it.
         assert_eq!(
             [hash(b""), hash(b"a"), hash(b"foobar")],
