@@ -199,7 +199,7 @@ fn heads_are_made_for_the_model_of_the_settings() {
     with(kindred(&train));
     for head in ["nearby", "sides"] {
         let about = ::kindred::heads::about(&models.path(head)).unwrap();
-        assert_eq!(about.model.version, version(&models.path("second")), "{head}");
+        assert_eq!(about.model.unwrap().version, version(&models.path("second")), "{head}");
     }
 }
 

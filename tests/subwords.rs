@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use encoders::FastText;
-use fasttext::{File, words};
+use fasttext::{File, mixed, words};
 use serde_json::{Value, json};
 
 use crate::openapi::Contract;
@@ -16,15 +16,9 @@ use crate::support::{Reply, Service, errors, program};
 
 const KNOWN: [&str; 5] = ["the", "frog", "toad", "pond", "water"];
 
-/// Components without a pattern, of both signs.
-fn component(at: usize) -> f32 {
-    let mixed = (at as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-    mixed as f32 / (1 << 23) as f32 - 1.0
-}
-
 fn file() -> File {
     let entries = words(&KNOWN.map(str::as_bytes));
-    File { dim: 8, bucket: 80, minn: 2, maxn: 4, entries, component, ..File::default() }
+    File { dim: 8, bucket: 80, minn: 2, maxn: 4, entries, component: mixed, ..File::default() }
 }
 
 /// A scratch folder with the prepared model in it, and that model.

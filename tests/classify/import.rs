@@ -169,7 +169,7 @@ fn a_state_dict_becomes_a_head_of_the_built_in_model() {
             "labels.txt: it is not a safetensors file",
         ),
         (&["--weights", "state.safetensors", "--labels", "a,b,c"], "3 labels"),
-        (&["--weights", "state.safetensors"], "needs `--labels NAME`"),
+        (&["--weights", "state.safetensors"], "give --labels NAME,NAME"),
         (
             &["--weights", "state.safetensors", "--labels", "a,b", "--map", "convs"],
             "two names, such as",

@@ -6,14 +6,14 @@ use pyo3::prelude::*;
 
 /// A classifier.
 #[pyclass(frozen, module = "kindred._kindred")]
-pub(crate) struct Head(pub(crate) Arc<kindred::heads::Head>);
+pub(crate) struct Head(pub(crate) kindred::heads::TextClassifier);
 
 #[pymethods]
 impl Head {
     /// The labels, in the head's order.
     #[getter]
     fn labels(&self) -> Vec<String> {
-        self.0.description().labels.to_vec()
+        self.0.labels().to_vec()
     }
 }
 

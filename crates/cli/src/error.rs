@@ -9,7 +9,7 @@ use kindred::ModelError;
 use kindred::engines::EngineStartError;
 use kindred::evaluation::EvaluationError;
 use kindred::filter::FilterError;
-use kindred::heads::{DataError, HeadError, ImportError, ReachError, TrainError};
+use kindred::heads::{DataError, EncoderError, HeadError, ImportError, ReachError, TrainError};
 use kindred::live::changes::ChangeError;
 use kindred::queue::EngineLost;
 use server::assembly::AssemblyError;
@@ -136,6 +136,7 @@ parts!(
     ClientError,
     ConfigError,
     DataError,
+    EncoderError,
     EngineStartError,
     EvaluationError,
     FilterError,

@@ -130,7 +130,8 @@ fn same_labels(model: &FastTextClassifier, results: &[Value]) -> f64 {
             assert!(labels.is_empty(), "{text:?}: no row, and {labels:?}");
             continue;
         }
-        let mut scored: Vec<_> = model.labels().iter().zip(model.scored(&read.vector)).collect();
+        let mut scored: Vec<_> =
+            model.labels().iter().zip(model.scored(&model.products(&read.vector))).collect();
         scored.sort_by(|a, b| b.1.probability.total_cmp(&a.1.probability));
         assert!(!labels.is_empty(), "{text:?}: no label");
         for ((label, wanted), (own, found)) in labels.iter().zip(wanted).zip(&scored) {

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use encoders::{EncoderError, FastText};
-use model_store::MappedMut;
+use encoders::{EncoderError, FastText, FastTextClassifier};
+use model_store::{Mapped, MappedMut};
 
 /// The fields of a file. The default has three words of two components and five buckets.
 #[derive(Debug, Clone)]
@@ -11,6 +11,8 @@ pub(crate) struct File {
     pub(crate) magic: i32,
     pub(crate) version: i32,
     pub(crate) dim: i32,
+    pub(crate) word_ngrams: i32,
+    pub(crate) loss: i32,
     pub(crate) model: i32,
     pub(crate) bucket: i32,
     pub(crate) minn: i32,
@@ -19,7 +21,9 @@ pub(crate) struct File {
     pub(crate) entries: Vec<(Vec<u8>, i64, i8)>,
     /// Entries, words, labels; `None`: as many as there are.
     pub(crate) counts: Option<[i32; 3]>,
+    /// The number of pairs; -1 for none.
     pub(crate) pruned: i64,
+    pub(crate) pairs: Vec<[i32; 2]>,
     pub(crate) is_quantised: i8,
     /// Rows and components of the rows' matrix; `None`: as many as there should be.
     pub(crate) rows: Option<[i64; 2]>,
@@ -35,6 +39,8 @@ impl Default for File {
             magic: 793_712_314,
             version: 12,
             dim: 2,
+            word_ngrams: 1,
+            loss: 2,
             model: 2,
             bucket: 5,
             minn: 2,
@@ -42,6 +48,7 @@ impl Default for File {
             entries: words(&[b"</s>", b"the", b"a"]),
             counts: None,
             pruned: -1,
+            pairs: Vec::new(),
             is_quantised: 0,
             rows: None,
             output: None,
@@ -70,7 +77,8 @@ impl File {
             bytes.extend(ints.iter().flat_map(|int| int.to_le_bytes()));
         };
         ints(&mut bytes, &[self.magic, self.version]);
-        ints(&mut bytes, &[self.dim, 5, 5, 1, 5, 1, 2, self.model, self.bucket]);
+        ints(&mut bytes, &[self.dim, 5, 5, 1, 5, self.word_ngrams, self.loss]);
+        ints(&mut bytes, &[self.model, self.bucket]);
         ints(&mut bytes, &[self.minn, self.maxn, 100]);
         bytes.extend(1e-4f64.to_le_bytes());
         let (entries, own) = (self.entries.len(), self.of_kind(0));
@@ -84,6 +92,7 @@ impl File {
             bytes.extend(count.to_le_bytes());
             bytes.push(kind.cast_unsigned());
         }
+        ints(&mut bytes, self.pairs.as_flattened());
         bytes.push(self.is_quantised.cast_unsigned());
         let dim = i64::from(self.dim);
         let mut matrix = |[rows, components]: [i64; 2]| {
@@ -97,7 +106,8 @@ impl File {
             bytes.push(0);
         };
         matrix(self.rows.unwrap_or([own as i64 + i64::from(self.bucket), dim]));
-        matrix(self.output.unwrap_or([own as i64, dim]));
+        let outputs = if self.model == 3 { entries - own } else { own };
+        matrix(self.output.unwrap_or([outputs as i64, dim]));
         // The output matrix has nothing behind it.
         bytes.pop();
         bytes.extend(&self.behind);
@@ -109,6 +119,20 @@ impl File {
     }
 }
 
+/// A classifier with three words and two labels.
+pub(crate) fn classifier() -> File {
+    let mut entries = words(&[b"</s>", b"good", b"bad"]);
+    entries.push((b"__label__up".to_vec(), 7, 1));
+    entries.push((b"__label__down".to_vec(), 5, 1));
+    File { model: 3, loss: 3, word_ngrams: 2, entries, component: mixed, ..File::default() }
+}
+
+/// Components without a pattern, of both signs.
+pub(crate) fn mixed(at: usize) -> f32 {
+    let mixed = (at as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    mixed as f32 / (1 << 23) as f32 - 1.0
+}
+
 /// A component by its place in the rows. Sums of them are rounded.
 pub(crate) fn component(at: usize) -> f32 {
     (at as f32 + 1.0) / 7.0
@@ -116,7 +140,16 @@ pub(crate) fn component(at: usize) -> f32 {
 
 /// The model that these bytes are.
 pub(crate) fn model(bytes: &[u8]) -> Result<FastText, EncoderError> {
+    FastText::from_mapped(Path::new("small.bin"), mapped(bytes))
+}
+
+/// The classifier that these bytes are.
+pub(crate) fn classifier_of(bytes: &[u8]) -> Result<FastTextClassifier, EncoderError> {
+    FastTextClassifier::from_mapped(Path::new("small.bin"), mapped(bytes))
+}
+
+fn mapped(bytes: &[u8]) -> Mapped {
     let mut copy = MappedMut::zeroed(bytes.len()).expect("memory");
     copy.copy_from_slice(bytes);
-    FastText::from_mapped(Path::new("small.bin"), copy.freeze().expect("memory"))
+    copy.freeze().expect("memory")
 }

@@ -1,6 +1,7 @@
 //! A classifier's answers: class scores to labels with probabilities, and which n-grams decided.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use contract::TokenClassifier;
 use contract::classifier::{Attribution, Window, sigmoid, softmax};
@@ -9,23 +10,15 @@ use model_store::head::{Head, Probabilities};
 use serde::{Deserialize, Serialize};
 
 use super::Tokenised;
+use super::label::{Label, ScoresNotFinite};
+use super::text_classifier::TextClassifier;
+use crate::fasttext::FastTextHead;
 
 /// N-grams that an explanation names over HTTP and in the console, at most.
 pub const REASONS: usize = 10;
 
 /// Longer n-grams are cut.
 pub const MAX_NGRAM_BYTES: usize = 512;
-
-/// A label and how probable it is.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Label {
-    /// Its position among the head's labels.
-    pub class: usize,
-    /// Its probability.
-    pub probability: f64,
-    /// The class score that the probability was computed from.
-    pub score: f64,
-}
 
 /// The position of the largest number; the first of several.
 ///
@@ -37,20 +30,19 @@ pub fn best(numbers: &[f64]) -> usize {
     (0..numbers.len()).reduce(larger).expect("a number")
 }
 
-/// Class scores that are no numbers, or infinite.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the class scores of this text are not finite, because the head's weights are too large; \
-     train it again with a lower \
-     --learning-rate, or scale the weights down and import them again"
-)]
-pub struct ScoresNotFinite;
-
-/// All labels, the most probable first; of equally probable ones, the head's first.
+/// All labels of a text with these class scores, the most probable first; of equally probable ones,
+/// the head's first.
 ///
 /// # Errors
 /// If a score is not finite.
-pub fn labels(head: &Head, scores: &[f64]) -> Result<Vec<Label>, ScoresNotFinite> {
+pub fn labels(head: &TextClassifier, scores: &[f64]) -> Result<Vec<Label>, ScoresNotFinite> {
+    match head {
+        TextClassifier::OverRows(head) => labels_over_rows(head, scores),
+        TextClassifier::FastText(head) => head.labels(scores),
+    }
+}
+
+fn labels_over_rows(head: &Head, scores: &[f64]) -> Result<Vec<Label>, ScoresNotFinite> {
     if !scores.iter().all(|score| score.is_finite()) {
         return Err(ScoresNotFinite);
     }
@@ -99,8 +91,49 @@ pub struct NGram<'a> {
     pub share: f64,
 }
 
-/// Explains the class score of a text by the `most` n-grams with the largest shares.
+/// Explains the class score of a text by the `most` n-grams with the largest shares. `tokenised` is
+/// the text as the head reads it.
 pub fn explain<'a>(
+    model: &ModelStore,
+    head: &'a TextClassifier,
+    text: &'a str,
+    tokenised: &Tokenised,
+    class: usize,
+    most: usize,
+) -> Explanation<'a> {
+    match head {
+        TextClassifier::OverRows(head) => {
+            explain_over_rows(model, head, text, tokenised, class, most)
+        }
+        TextClassifier::FastText(head) => {
+            explain_fasttext(head, text, &tokenised.bytes, class, most)
+        }
+    }
+}
+
+fn explain_fasttext<'a>(
+    head: &'a FastTextHead,
+    text: &'a str,
+    words: &[Range<usize>],
+    class: usize,
+    most: usize,
+) -> Explanation<'a> {
+    let shares = head.shares(text, words, class);
+    let ngram = |&(first, last, share): &(usize, usize, f64)| {
+        let (start, end) = (words[first].start, words[last].end);
+        NGram { text: shown(&text[start..end]), start, end, share }
+    };
+    Explanation {
+        label: head.description().labels[class].as_str().into(),
+        score: shares.score,
+        base: shares.base,
+        ngrams: shares.spans.iter().take(most).map(ngram).collect(),
+        others: shares.spans.iter().skip(most).map(|span| span.2).sum(),
+        exact: shares.is_exact,
+    }
+}
+
+fn explain_over_rows<'a>(
     model: &ModelStore,
     head: &'a Head,
     text: &'a str,
@@ -140,9 +173,13 @@ fn shown(text: &str) -> Cow<'_, str> {
     format!("{}…", &text[..text.floor_char_boundary(MAX_NGRAM_BYTES)]).into()
 }
 
-/// Float64 multiply-adds that explaining a text takes: the formula is computed in plain loops.
-pub fn explanation_cost(head: &Head, tokens: usize) -> usize {
-    let classifier = head.classifier();
+/// Nanoseconds that explaining a text takes, about: the formula is computed in plain loops.
+pub fn explanation_cost(head: &TextClassifier, tokenised: &Tokenised) -> usize {
+    let (classifier, tokens) = match head {
+        TextClassifier::OverRows(head) => (head.classifier(), tokenised.tokens.len()),
+        // The text is read twice.
+        TextClassifier::FastText(head) => return 3 * head.cost(&tokenised.bytes) as usize,
+    };
     let filters: usize = classifier.convolutions().iter().map(|one| one.weights.len()).sum();
     let layers: usize = classifier.layers().iter().map(|layer| layer.weights.len()).sum();
     filters.saturating_mul(tokens + 4).saturating_add(layers)

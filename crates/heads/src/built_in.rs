@@ -38,7 +38,7 @@ pub fn own_expander(model: &Arc<ModelStore>) -> Option<(&'static str, Arc<Expand
         Metric::Dot => ("terms", Expander::of_model(model, usual_tokens(model))),
         Metric::Cosine => {
             let made_for: About = serde_json::from_slice(DESCRIPTION).ok()?;
-            if made_for.model.version != model.content() {
+            if !made_for.fits(model) {
                 return None;
             }
             let tokens = usual_tokens(model);

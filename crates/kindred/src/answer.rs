@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::added::SubwordsOf;
 use crate::asking::Times;
 use crate::heads::{
-    Cause, Expander, Explanation, Head, ScoresNotFinite, Tokenised, Vocabulary, WantedTerms, cause,
+    Cause, Expander, Explanation, ScoresNotFinite, TextClassifier, Tokenised, WantedTerms, cause,
     explain, labels,
 };
 use crate::question::{Notes, Placed, Term, placed};
@@ -167,12 +167,12 @@ impl ImpliedTerms {
 
 impl Classified {
     pub(crate) fn new(
-        head: &Head,
+        head: &TextClassifier,
         scores: &[f64],
         tokenised: Tokenised,
         times: Times,
     ) -> Result<Self, ScoresNotFinite> {
-        let names = &head.description().labels;
+        let names = head.labels();
         let labels = labels(head, scores)?.into_iter().map(|label| NamedLabel {
             name: names[label.class].clone(),
             class: label.class,
@@ -189,12 +189,12 @@ impl Classified {
     pub fn explanation<'a>(
         &self,
         model: &ModelStore,
-        head: &'a Head,
+        head: &'a TextClassifier,
         text: &'a str,
         most: usize,
     ) -> Option<Explanation<'a>> {
         let label = self.labels.first()?;
-        let tokenised = Vocabulary::of_head(head, model).tokenise(text);
+        let tokenised = head.split(text, model);
         Some(explain(model, head, text, &tokenised, label.class, most))
     }
 }

@@ -1,11 +1,10 @@
 //! `kindred classify`: the labels of texts.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use kindred::heads::{
-    BUILT_IN, Classification, Description, Explanation, Head, HeadKind, Judged, Probabilities,
-    REASONS, Texts, built_in,
+    BUILT_IN, Classification, Explanation, HeadKind, Judged, Probabilities, REASONS,
+    TextClassifier, Texts, built_in,
 };
 use kindred::{Classified, Device, Error, Kindred, NamedLabel};
 use serde::Serialize;
@@ -40,14 +39,14 @@ pub(super) fn classify(arguments: &ClassifyArguments) -> Result<(), CommandError
 pub(super) fn classifier_of(
     one: &OneModel,
     folder: Option<&Path>,
-) -> Result<(String, Arc<Head>), CommandError> {
+) -> Result<(String, TextClassifier), CommandError> {
     if let Some(source) = one.head(folder, HeadKind::Classifier)? {
         let folder = source.folder.as_deref().expect("a head has a folder");
-        let head = Head::open(folder, &one.model)?;
+        let head = TextClassifier::open(folder, &one.model)?;
         if head.missing_checksum().is_some() {
             eprintln!("warning: {}", without_checksum(folder));
         }
-        return Ok((source.expected_name(), Arc::new(head)));
+        return Ok((source.expected_name(), head));
     }
     let head = built_in(&one.model).ok_or_else(|| {
         CommandError::Usage(format!(
@@ -56,13 +55,13 @@ pub(super) fn classifier_of(
             one.model.name()
         ))
     })?;
-    Ok((BUILT_IN.to_owned(), head))
+    Ok((BUILT_IN.to_owned(), head.into()))
 }
 
 struct Asked<'a> {
     arguments: &'a ClassifyArguments,
     kindred: &'a Kindred,
-    head: Arc<Head>,
+    head: TextClassifier,
     printer: Printer,
 }
 
@@ -123,7 +122,7 @@ impl Asked<'_> {
             Row::of_label(name, *probability, scores.then_some(*score), explanation)
         };
         let rows = wanted.iter().map(row).collect();
-        let limit = Some(self.head.description().tokens.limit as u64);
+        let limit = Some(self.head.limit() as u64);
         self.printer.shown(text, &Shown { rows, none: NO_LABELS, explanation, notes, limit })
     }
 }
@@ -131,11 +130,11 @@ impl Asked<'_> {
 /// Classifies texts whose labels are known.
 pub(super) fn evaluate(
     kindred: &Kindred,
-    head: &Arc<Head>,
+    head: &TextClassifier,
     set: &str,
     texts: &Texts,
 ) -> Result<Classification, CommandError> {
-    let Description { labels: names, probabilities, .. } = head.description();
+    let (names, probabilities) = (head.labels(), head.probabilities());
     let class = |label: &String| {
         names.iter().position(|name| name == label).ok_or_else(|| {
             let known = names.join(", ");
@@ -143,7 +142,7 @@ pub(super) fn evaluate(
         })
     };
     let right = |labels: &[String]| {
-        if *probabilities == Probabilities::Softmax && labels.len() != 1 {
+        if probabilities == Probabilities::Softmax && labels.len() != 1 {
             let count = labels.len();
             return Err(CommandError::Usage(format!(
                 "{set}: a text has {count} labels, but the head gives one label to each text"
@@ -175,5 +174,5 @@ pub(super) fn evaluate(
             judged.push(Judged { right: right(&one.labels)?, probabilities });
         }
     }
-    Ok(Classification::new(set, names, *probabilities, &judged))
+    Ok(Classification::new(set, names, probabilities, &judged))
 }

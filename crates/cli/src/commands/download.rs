@@ -43,12 +43,32 @@ pub(super) struct Downloaded {
 }
 
 /// Whether an input is an address on the web.
-pub(super) fn is_address(input: &Path) -> bool {
+fn is_address(input: &Path) -> bool {
     let name = input.to_string_lossy();
     ["http://", "https://"].iter().any(|scheme| name.starts_with(scheme)) && !input.exists()
 }
 
 impl Downloaded {
+    /// Downloads an input that is an address on the web, beside the output; `None` for a file.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get); for a file, if `sha256` is given.
+    pub(super) fn of_input(
+        input: &Path,
+        out: &Path,
+        sha256: Option<&str>,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Self>, CommandError> {
+        match (is_address(input), sha256) {
+            (false, None) => Ok(None),
+            (false, Some(_)) => {
+                let message = "--sha256 is for a file that is downloaded: the input is no address";
+                Err(CommandError::Usage(message.to_owned()))
+            }
+            (true, sha256) => Self::get(&input.to_string_lossy(), out, sha256, interrupt).map(Some),
+        }
+    }
+
     /// Downloads a file into the folder `OUT.download`, or goes on with that, and checks its SHA-256
     /// if that is given, in hexadecimal.
     pub(super) fn get(

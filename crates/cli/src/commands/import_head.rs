@@ -1,30 +1,52 @@
-//! `kindred import-head`: heads that were trained in PyTorch.
+//! `kindred import-head`: heads that were trained in PyTorch or by fastText.
 
 use std::path::Path;
 
+use indicatif::HumanCount;
 use kindred::heads::{
-    ExpanderImportOptions, ImportOptions, Imported, Probabilities, import_expander,
+    ExpanderImportOptions, FastTextHead, ImportOptions, Imported, Probabilities, import_expander,
     import_head as import, write_expander,
 };
 
 use super::beside::Verification;
+use super::download::Downloaded;
+use super::signals::{Interrupt, REMOVED};
 use super::{CommandError, check_is_free, model_of, read_text, tokens};
 use crate::arguments::ImportHeadArguments;
 
-/// Makes a head of a state dict, writes its folder, and prints what was read.
+/// Makes a head of a file, writes its folder, and prints what was read.
 pub(super) fn import_head(arguments: &ImportHeadArguments) -> Result<(), CommandError> {
-    check_is_free(&arguments.out, arguments.replace)?;
-    let weights = &arguments.weights;
+    let ImportHeadArguments { file, weights, out, replace, sha256, .. } = arguments;
+    check_is_free(out, *replace)?;
+    let file = file.as_ref().or(weights.as_ref()).expect("clap asks for one");
+    let interrupt = Interrupt::watch(REMOVED);
+    let downloaded = Downloaded::of_input(file, out, sha256.as_deref(), &interrupt)?;
+    import_file(arguments, downloaded.as_ref().map_or(file, |downloaded| &downloaded.path))?;
+    downloaded.map_or(Ok(()), Downloaded::remove)
+}
+
+fn import_file(arguments: &ImportHeadArguments, weights: &Path) -> Result<(), CommandError> {
+    if FastTextHead::is_file(weights) {
+        return of_fasttext(arguments, weights);
+    }
+    let ImportHeadArguments { labels, labels_file, expander: is_expander, .. } = arguments;
+    if labels.is_empty() && labels_file.is_none() && !is_expander {
+        return Err(CommandError::Usage(format!(
+            "{} is no classifier of fastText, so the classes need names: give --labels NAME,NAME or \
+             --labels-file FILE; or, for a SPLADE head, --expander",
+            weights.display()
+        )));
+    }
     let state = std::fs::read(weights).map_err(|source| CommandError::Unreadable {
-        path: weights.clone(),
+        path: weights.to_owned(),
         source,
-        wanted: "a state dict in safetensors with --weights",
+        wanted: "a classifier of fastText, or a state dict in safetensors",
     })?;
     let vocabulary = arguments.vocabulary.as_deref();
     let vocabulary = vocabulary.map(|path| read_text(path, "a file of words, one per line"));
     let vocabulary = vocabulary.transpose()?;
     if arguments.expander {
-        return expander(arguments, &state, vocabulary.as_deref());
+        return expander(arguments, weights, &state, vocabulary.as_deref());
     }
     let labels = match &arguments.labels_file {
         Some(path) => {
@@ -60,15 +82,57 @@ pub(super) fn import_head(arguments: &ImportHeadArguments) -> Result<(), Command
     say!("{}: {}", arguments.out.display(), summary(&imported))
 }
 
+/// Makes a head of a file of fastText, which has all that it needs.
+fn of_fasttext(arguments: &ImportHeadArguments, file: &Path) -> Result<(), CommandError> {
+    let ImportHeadArguments { labels, labels_file, vocabulary, map, ignore, .. } = arguments;
+    let given = [
+        ("--labels", !labels.is_empty()),
+        ("--labels-file", labels_file.is_some()),
+        ("--sigmoid", arguments.sigmoid),
+        ("--expander", arguments.expander),
+        ("--vocabulary", vocabulary.is_some()),
+        ("--map", !map.is_empty()),
+        ("--ignore", !ignore.is_empty()),
+    ];
+    if let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given) {
+        return Err(CommandError::Usage(format!(
+            "{option} is for models of PyTorch: {} is a classifier of fastText, which has its labels \
+             and words in it; leave the option out",
+            file.display()
+        )));
+    }
+    let head = FastTextHead::import(file)?;
+    head.write(&arguments.out, arguments.replace)?;
+    let (training, classifier) = head.training();
+    let (labels, words) = (head.description().labels.len() as u64, u64::from(head.words()));
+    let subwords = match training.lengths().has_any() {
+        true => format!("n-grams of {} to {} characters", training.minn, training.maxn),
+        false => "no n-grams of characters".to_owned(),
+    };
+    let ngrams = match classifier.word_ngrams {
+        ..2 => "none of words".to_owned(),
+        longest => format!("those of up to {longest} words"),
+    };
+    say!(
+        "{}: {} labels, {} words × {} dimensions, {subwords}, {ngrams}, loss {}",
+        arguments.out.display(),
+        HumanCount(labels),
+        HumanCount(words),
+        training.dim,
+        classifier.loss.name(),
+    )
+}
+
 fn expander(
     arguments: &ImportHeadArguments,
+    weights: &Path,
     state: &[u8],
     vocabulary: Option<&str>,
 ) -> Result<(), CommandError> {
     let model = model_of(&arguments.model)?.model;
     let verification = Verification::start(&model)?;
     let options = ExpanderImportOptions {
-        file: file_name(&arguments.weights),
+        file: file_name(weights),
         tokens: tokens(&model, arguments.tokens),
         log1p: !arguments.linear,
         map: arguments.map.clone(),

@@ -12,7 +12,7 @@ use kindred::prepare::{
     WantedFields, document_attributes, prepare_documents, prepare_folder,
 };
 
-use super::download::{Downloaded, is_address};
+use super::download::Downloaded;
 use super::progress::{Display, Step, counted};
 use super::signals::{Interrupt, REMOVED};
 use super::{CommandError, typed};
@@ -27,7 +27,8 @@ pub(super) fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> 
         return say!("{}: kept: {rows} rows × {dim} dimensions", arguments.out.display());
     }
     let (from_stdin, interrupt) = (arguments.input.as_os_str() == "-", Interrupt::watch(REMOVED));
-    let downloaded = download(arguments, &interrupt)?;
+    let PrepareArguments { input, out, sha256, .. } = arguments;
+    let downloaded = Downloaded::of_input(input, out, sha256.as_deref(), &interrupt)?;
     let file = downloaded.as_ref().map_or(&arguments.input, |downloaded| &downloaded.path);
     let options = PrepareOptions {
         format: arguments.format,
@@ -79,25 +80,6 @@ pub(super) fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> 
         downloaded.remove()?;
     }
     print_summary(arguments, &summary, started.elapsed())
-}
-
-/// Downloads the input, if it is an address on the web.
-fn download(
-    arguments: &PrepareArguments,
-    interrupt: &Interrupt,
-) -> Result<Option<Downloaded>, CommandError> {
-    let PrepareArguments { input, out, sha256, .. } = arguments;
-    match (is_address(input), sha256) {
-        (false, None) => Ok(None),
-        (false, Some(_)) => {
-            let message = "--sha256 is for a file that is downloaded: INPUT is no address";
-            Err(CommandError::Usage(message.to_owned()))
-        }
-        (true, sha256) => {
-            let address = input.to_string_lossy();
-            Downloaded::get(&address, out, sha256.as_deref(), interrupt).map(Some)
-        }
-    }
 }
 
 /// The file of attributes, if there is one; `file` is that of the input, wherever it came from.

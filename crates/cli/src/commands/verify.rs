@@ -34,13 +34,17 @@ pub(super) fn verify(arguments: &VerifyArguments) -> Result<(), CommandError> {
         from.prepared_at
     )?;
     if let Some(folder) = &arguments.head {
-        let head = AnyHead::open(folder, about(folder)?.kind, &model)?;
+        let head = AnyHead::open(folder, &model)?;
         // Opening it checks everything but the folder of terms, if there is one.
         if let Some(terms) = head.terms_folder() {
             terms.verify(|step| drop(say!("checking {step} of the terms")))?;
         }
         let (what, missing) = (head.summary(), head.missing_checksum());
-        let (head, what) = (folder.display(), format!("{what}, made for this model"));
+        let made_for = match about(folder)?.model {
+            Some(_) => "made for this model",
+            None => "served beside any model",
+        };
+        let (head, what) = (folder.display(), format!("{what}, {made_for}"));
         match missing {
             None => say!("{head}: {what}; all checksums match")?,
             Some(checksum) => say!(

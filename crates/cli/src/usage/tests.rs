@@ -165,9 +165,9 @@ fn missing_arguments_are_taught_by_examples() {
             "\n  kindred synth --rows",
         ),
         (
-            &["import-head", "--weights", "w", "--out", "h"],
-            "needs `--labels NAME`, `--labels-file FILE` or `--expander`\n",
-            "\n  kindred import-head --weights",
+            &["import-head", "--out", "h"],
+            "needs `FILE` or `--weights FILE`\n",
+            "\n  kindred import-head lid.176.ftz",
         ),
     ] {
         let said = said(arguments);

@@ -154,9 +154,9 @@ impl FastTextClassifier {
         ReadText { vector, rows, unknown }
     }
 
-    /// Each label's score and probability for the vector of a text.
-    pub fn scored(&self, vector: &[f32]) -> Vec<Scored> {
-        self.loss.scored(&self.products(vector))
+    /// Each label's score and probability. `products` are those of a text's vector.
+    pub fn scored(&self, products: &[f32]) -> Vec<Scored> {
+        self.loss.scored(products)
     }
 
     /// The shares of a label's score that the words of a text have: the score, and for each word or
@@ -290,8 +290,8 @@ impl FastTextClassifier {
         });
     }
 
-    /// The products of a text's vector with the output rows.
-    fn products(&self, vector: &[f32]) -> Vec<f32> {
+    /// The products of a text's vector with the output rows, one for each label.
+    pub fn products(&self, vector: &[f32]) -> Vec<f32> {
         (0..self.labels.len() as u32).map(|row| self.output.dot(&self.file, row, vector)).collect()
     }
 }

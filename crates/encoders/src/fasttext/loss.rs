@@ -70,18 +70,17 @@ const ADDED: f64 = 1e-5;
 #[derive(Debug)]
 pub(super) struct Loss {
     pub(super) kind: LossKind,
-    tree: Vec<Way>,
+    /// The Huffman tree of hierarchical softmax: for each node but the last, which is the root, the
+    /// node above it, and whether it is the right one below that. The labels are the first nodes.
+    tree: Vec<(u32, bool)>,
     sigmoids: Vec<f32>,
 }
-
-/// The way from the root of the tree to a label: output rows, and whether the way goes right.
-type Way = Vec<(u32, bool)>;
 
 impl Loss {
     /// `counts`: how often each label occurred in training.
     pub(super) fn new(kind: LossKind, counts: &[i64]) -> Self {
         let tree = match kind {
-            LossKind::HierarchicalSoftmax => ways(counts),
+            LossKind::HierarchicalSoftmax => huffman_tree(counts),
             _ => Vec::new(),
         };
         Self { kind, tree, sigmoids: sigmoid_table() }
@@ -109,15 +108,19 @@ impl Loss {
                 products.iter().map(of).collect()
             }
             LossKind::HierarchicalSoftmax => {
-                let of = |way: &Way| {
-                    let score = way.iter().fold(0f32, |score, &(row, right)| {
-                        let sigmoid = 1.0 / (1.0 + (-products[row as usize]).exp());
-                        let step = if right { sigmoid } else { 1.0 - sigmoid };
-                        score + with_added(step).ln() as f32
-                    });
-                    Scored { score, probability: f64::from(score.exp()).min(1.0) }
-                };
-                self.tree.iter().map(of).collect()
+                let labels = products.len();
+                let sigmoid = |z: &f32| 1.0 / (1.0 + (-z).exp());
+                let sigmoids: Vec<f32> = products.iter().map(sigmoid).collect();
+                // From the root down: a node comes before the node above it.
+                let mut scores = vec![0f32; self.tree.len() + 1];
+                for (node, &(above, right)) in self.tree.iter().enumerate().rev() {
+                    let sigmoid = sigmoids[above as usize - labels];
+                    let step = if right { sigmoid } else { 1.0 - sigmoid };
+                    scores[node] = scores[above as usize] + with_added(step).ln() as f32;
+                }
+                let of =
+                    |&score: &f32| Scored { score, probability: f64::from(score.exp()).min(1.0) };
+                scores[..labels].iter().map(of).collect()
             }
         }
     }
@@ -127,11 +130,14 @@ impl Loss {
     pub(super) fn gradient(&self, label: usize, products: &[f32]) -> Vec<(u32, f64)> {
         match self.kind {
             LossKind::HierarchicalSoftmax => {
-                let step = |&(row, right): &(u32, bool)| {
-                    let sigmoid = 1.0 / (1.0 + (-f64::from(products[row as usize])).exp());
-                    (row, if right { 1.0 - sigmoid } else { -sigmoid })
-                };
-                self.tree[label].iter().map(step).collect()
+                let (mut steps, mut node) = (Vec::new(), label);
+                while let Some(&(above, right)) = self.tree.get(node) {
+                    let row = above as usize - products.len();
+                    let sigmoid = 1.0 / (1.0 + (-f64::from(products[row])).exp());
+                    steps.push((row as u32, if right { 1.0 - sigmoid } else { -sigmoid }));
+                    node = above as usize;
+                }
+                steps
             }
             _ => vec![(label as u32, 1.0)],
         }
@@ -162,44 +168,27 @@ fn with_added(probability: f32) -> f64 {
     f64::from(probability) + ADDED
 }
 
-/// The ways to all leaves of the Huffman tree: two smallest nodes become one, again and again. The
-/// leaves are in the order of falling counts.
-fn ways(counts: &[i64]) -> Vec<Way> {
+/// The Huffman tree of leaves with these counts, which fall: two smallest nodes become one, again
+/// and again.
+fn huffman_tree(counts: &[i64]) -> Vec<(u32, bool)> {
     let leaves = counts.len();
-    // The smallest leaf that is left, and the first inner node that is left: their counts grow.
+    // The number of leaves that are left, and the first inner node that is left: counts of the
+    // former fall, and those of the latter grow.
     let (mut leaf, mut inner) = (leaves, leaves);
     let mut weights = counts.to_vec();
-    let mut above = vec![(0, false); (2 * leaves).saturating_sub(1)];
-    for node in leaves..above.len() {
+    let mut tree = vec![(0, false); (2 * leaves).saturating_sub(2)];
+    for node in leaves..2 * leaves - leaves.min(1) {
         let mut weight = 0i64;
         for right in [false, true] {
             let is_leaf = leaf > 0 && (inner >= node || weights[leaf - 1] < weights[inner]);
-            let smallest = if is_leaf { &mut leaf } else { &mut inner };
-            if is_leaf {
-                *smallest -= 1;
-            }
-            let child = *smallest;
-            if !is_leaf {
-                *smallest += 1;
-            }
-            above[child] = (node, right);
+            let child = if is_leaf { leaf - 1 } else { inner };
+            (leaf, inner) = if is_leaf { (child, inner) } else { (leaf, child + 1) };
+            tree[child] = (node as u32, right);
             weight = weight.saturating_add(weights[child]);
         }
         weights.push(weight);
     }
-    let way = |label: usize| {
-        let mut way = Way::new();
-        let mut node = label;
-        // The last node is the root.
-        while node + 1 < above.len() {
-            let (parent, right) = above[node];
-            way.push(((parent - leaves) as u32, right));
-            node = parent;
-        }
-        way.reverse();
-        way
-    };
-    (0..leaves).map(way).collect()
+    tree
 }
 
 #[cfg(test)]
@@ -207,14 +196,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frequent_labels_have_short_ways_and_all_are_leaves() {
-        let ways = ways(&[40, 30, 20, 10]);
-        assert_eq!(ways.iter().map(Vec::len).collect::<Vec<_>>(), [1, 2, 3, 3]);
-        // Each inner node is passed to both sides, and the root is the last of them.
-        assert!(ways.iter().all(|way| way[0].0 == 2));
-        assert_ne!(ways[0][0].1, ways[1][0].1);
-        assert_eq!(super::ways(&[1]), [Way::new()]);
-        assert_eq!(super::ways(&[]), Vec::<Way>::new());
+    fn two_smallest_nodes_become_one_again_and_again() {
+        // 20 + 10 = 30 (node 4), 30 + 30 = 60 (node 5), 40 + 60 (node 6, the root).
+        let tree = [(6, false), (5, true), (4, true), (4, false), (5, false), (6, true)];
+        assert_eq!(huffman_tree(&[40, 30, 20, 10]), tree);
+        assert_eq!(huffman_tree(&[1]), []);
+        assert_eq!(huffman_tree(&[]), []);
+    }
+
+    #[test]
+    fn a_tree_that_is_a_chain_takes_no_more_than_another() {
+        let labels = 100_000;
+        let loss = Loss::new(LossKind::HierarchicalSoftmax, &vec![0; labels]);
+        let products = vec![0.0; labels];
+        assert_eq!(loss.scored(&products).len(), labels);
+        assert!(loss.gradient(0, &products).len() < labels);
     }
 
     #[test]

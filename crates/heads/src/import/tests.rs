@@ -1,11 +1,13 @@
 //! State dicts made by hand: names, shapes, types, vocabularies, and what is refused.
 
+use std::sync::Arc;
+
 use model_store::head::{Cut, Head, Tokeniser};
 use proptest::prelude::*;
 use safetensors::Dtype;
 
 use super::*;
-use crate::{explain, labels};
+use crate::{TextClassifier, explain, labels};
 use contract::{Row, TokenClassifier};
 
 const DIM: usize = 4;
@@ -122,6 +124,7 @@ fn conv1d_and_conv2d_give_the_same_head() {
     assert_eq!(head.description().other_words, 1.0);
     let text = "not the good film";
     let tokenised = crate::Vocabulary::of_head(&head, &model).tokenise(text);
+    let head = TextClassifier::from(Arc::new(head));
     let why = explain(&model, &head, text, &tokenised, 1, 5);
     assert_eq!(labels(&head, &[why.score, why.score]).unwrap().len(), 2);
 }

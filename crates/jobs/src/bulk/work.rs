@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kindred::filter::terms_of;
-use kindred::heads::{Expander, Form, Head, WantedTerms};
+use kindred::heads::{Expander, Form, TextClassifier, WantedTerms};
 use kindred::options::DEFAULT_K;
 use kindred::question::Checked;
 use kindred::{Classified, Error, Kindred, NamedLabel, Options};
@@ -24,7 +24,7 @@ pub enum BulkWork {
     /// The words nearest to an expression.
     Analogy(Options),
     /// The labels of a text.
-    Classify(Arc<Head>, WantedLabels),
+    Classify(TextClassifier, WantedLabels),
     /// The terms that a text implies.
     Expand(Arc<Expander>, WantedTerms, Form),
 }
@@ -70,9 +70,7 @@ impl BulkWork {
             Self::Nearest(options) => BulkQuestion::Nearest(options.clone()),
             Self::NearestOfTexts(options) => BulkQuestion::NearestOfTexts(options.clone()),
             Self::Analogy(options) => BulkQuestion::Analogy(options.clone()),
-            Self::Classify(head, wanted) => {
-                BulkQuestion::Classify(*wanted, head.description().labels.len())
-            }
+            Self::Classify(head, wanted) => BulkQuestion::Classify(*wanted, head.labels().len()),
             Self::Expand(_, wanted, form) => BulkQuestion::Expand(wanted.clone(), *form),
         }
     }
@@ -102,7 +100,7 @@ impl BulkWork {
             Self::Nearest(_) | Self::NearestOfTexts(_) | Self::Analogy(_) => json!({}),
             // Class scores have the same bits on one kind of engine.
             Self::Classify(head, _) => {
-                json!({"head": version(head.description()), "engine": engine})
+                json!({"head": version(&parsed(&head.description())), "engine": engine})
             }
             Self::Expand(expander, ..) => json!({"head": version(expander.description())}),
         }
@@ -219,6 +217,10 @@ impl BulkQuestion {
 }
 
 /// A head's version: that of its description, which has the checksum of its weights.
+fn parsed(description: &str) -> Value {
+    serde_json::from_str(description).expect("a description is JSON")
+}
+
 fn version(description: &impl Serialize) -> String {
     let description: Value = serde_json::to_value(description).expect("it is written as JSON");
     blake3::hash(description.to_string().as_bytes()).to_hex()[..16].to_owned()

@@ -4,13 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use contract::TokenText;
+use rayon::prelude::*;
 
 use super::Kindred;
 use crate::Error;
 use crate::answer::Classified;
 use crate::answering::Answering;
 use crate::asking::Times;
-use crate::heads::{Expander, Head, HeadError, Tokenised, Vocabulary, built_in, own_expander};
+use crate::heads::{
+    Expander, FastTextHead, FastTextScores, HeadError, TextClassifier, Tokenised, Vocabulary,
+    built_in, own_expander,
+};
 
 impl Kindred {
     /// The labels that a head gives to some texts, each the most probable first. A text without a
@@ -32,11 +36,18 @@ impl Kindred {
     /// another model.
     pub fn classify<T: AsRef<str>>(
         &self,
-        head: &Arc<Head>,
+        head: &TextClassifier,
         texts: impl IntoIterator<Item = T>,
     ) -> Answering<'_, Result<Vec<Result<Classified, Error>>, Error>> {
         let (asking, model) = (self.asking(None), self.store());
-        let fits = head.description().model.version == model.content();
+        let fits = head.fits(model);
+        let (classifier, head) = match head {
+            TextClassifier::OverRows(over_rows) => (head.clone(), over_rows),
+            TextClassifier::FastText(fasttext) => {
+                let answers = classified_by(fasttext, head, texts);
+                return self.answering(async move { Ok(answers) });
+            }
+        };
         let vocabulary = Vocabulary::of_head(head, model);
         let tokenised: Vec<Tokenised> = match fits {
             true => texts.into_iter().map(|text| vocabulary.tokenise(text.as_ref())).collect(),
@@ -58,7 +69,7 @@ impl Kindred {
                     return Err(Error::no_known_word(text.unknown));
                 }
                 let scores = scores.next().ok_or(Error::Internal)?;
-                Ok(Classified::new(&head, &scores, text, times)?)
+                Ok(Classified::new(&classifier, &scores, text, times)?)
             });
             Ok(answers.collect())
         })
@@ -79,15 +90,38 @@ impl Kindred {
     }
 
     /// The head of the built-in model; `None` for other models.
-    pub fn built_in_head(&self) -> Option<Arc<Head>> {
-        built_in(self.store())
+    pub fn built_in_head(&self) -> Option<TextClassifier> {
+        built_in(self.store()).map(TextClassifier::from)
     }
 
     /// Opens a head's folder.
     ///
     /// # Errors
     /// If it is no head, is damaged, or was made for another model. Each names the cure.
-    pub fn head(&self, folder: impl AsRef<Path>) -> Result<Arc<Head>, HeadError> {
-        Ok(Arc::new(Head::open(folder.as_ref(), self.store())?))
+    pub fn head(&self, folder: impl AsRef<Path>) -> Result<TextClassifier, HeadError> {
+        TextClassifier::open(folder.as_ref(), self.store())
+    }
+}
+
+/// The answers of a head that needs no engine. Several texts are read side by side.
+fn classified_by<T: AsRef<str>>(
+    head: &FastTextHead,
+    classifier: &TextClassifier,
+    texts: impl IntoIterator<Item = T>,
+) -> Vec<Result<Classified, Error>> {
+    let texts: Vec<T> = texts.into_iter().collect();
+    let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
+    let answer = |text: &&str| {
+        let mut tokenised = head.split(text);
+        let FastTextScores { scores, unknown } = head.scores(text, &tokenised.bytes, || true);
+        if scores.is_empty() {
+            return Err(Error::no_known_word(unknown));
+        }
+        tokenised.unknown = unknown;
+        Ok(Classified::new(classifier, &scores, tokenised, Times::default())?)
+    };
+    match &texts[..] {
+        [one] => vec![answer(one)],
+        several => several.par_iter().map(answer).collect(),
     }
 }

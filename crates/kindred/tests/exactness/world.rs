@@ -7,7 +7,7 @@ use kindred::ModelStore;
 use kindred::contract::classifier::{Classifier, Convolution, Layer};
 use kindred::heads::{
     Cut, Description, Expander, ExpanderDescription, ExpanderWeights, Head, HeadKind, MadeFor,
-    Probabilities, Tokeniser, Tokens,
+    Probabilities, TextClassifier, Tokeniser, Tokens,
 };
 use model_store::head::{ConvolutionShape, HEAD_VERSION, Parts};
 
@@ -27,7 +27,7 @@ pub(crate) struct World {
     pub(crate) expander: Arc<Expander>,
     /// The row of each of the expander's terms, and its bias.
     pub(crate) terms: Vec<(usize, f32)>,
-    pub(crate) head: Arc<Head>,
+    pub(crate) head: TextClassifier,
 }
 
 /// Rows and components, and what the components are like.
@@ -121,7 +121,7 @@ impl World {
         let description = ExpanderDescription::of_model(&store, tokens());
         let description = ExpanderDescription { log1p: false, ..description };
         let expander = Expander::from_memory(description, weights, &store).unwrap();
-        let head = Arc::new(head(&store, draw));
+        let head = Arc::new(head(&store, draw)).into();
         let (expander, norms) = (Arc::new(expander), vectors.iter().map(|row| norm(row)).collect());
         Self { store, words, vectors, norms, biases, items, expander, terms, head }
     }

@@ -98,13 +98,58 @@ impl HeadKind {
     }
 }
 
+/// A form of a head's folder, by the word that its `head.json` has as `kind`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum HeadFormat {
+    /// A classifier of convolutions over a model's rows.
+    Classifier,
+    /// An expander.
+    Expander,
+    /// A classifier of fastText, which has rows of its own.
+    FastText,
+}
+
+impl HeadFormat {
+    /// The kind of head that it is.
+    pub fn kind(self) -> HeadKind {
+        match self {
+            Self::Classifier | Self::FastText => HeadKind::Classifier,
+            Self::Expander => HeadKind::Expander,
+        }
+    }
+
+    /// Its name, with an article.
+    fn with_article(self) -> String {
+        match self {
+            Self::FastText => "a classifier of fastText".to_owned(),
+            _ => self.kind().with_article(),
+        }
+    }
+}
+
 /// What every head says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct About {
+    /// The form of its folder.
+    #[serde(rename = "kind")]
+    pub format: HeadFormat,
+    /// The model that it was made for; `None` if it is served beside any model.
+    #[serde(default)]
+    pub model: Option<MadeFor>,
+}
+
+impl About {
     /// What kind of head it is.
-    pub kind: HeadKind,
-    /// The model that it was made for.
-    pub model: MadeFor,
+    pub fn kind(&self) -> HeadKind {
+        self.format.kind()
+    }
+
+    /// Whether it may be asked beside this model.
+    pub fn fits(&self, model: &ModelStore) -> bool {
+        self.model.as_ref().is_none_or(|made_for| made_for.version == model.content())
+    }
 }
 
 /// A model, by its content.
@@ -246,13 +291,13 @@ pub(super) fn parse<T: DeserializeOwned>(path: &Path, json: &[u8]) -> Result<T, 
 
 /// Refuses the description of a head of another kind. Otherwise only its first field that the
 /// wanted kind does not have would be named.
-pub(super) fn check_kind(path: &Path, json: &[u8], wanted: HeadKind) -> Result<(), HeadError> {
+pub(super) fn check_kind(path: &Path, json: &[u8], wanted: HeadFormat) -> Result<(), HeadError> {
     match parse::<About>(path, json) {
-        Ok(About { kind, .. }) if kind != wanted => Err(HeadError::OtherKind {
+        Ok(About { format, .. }) if format != wanted => Err(HeadError::OtherKind {
             path: path.parent().unwrap_or(path).to_owned(),
-            found: kind.with_article(),
+            found: format.with_article(),
             wanted: wanted.with_article(),
-            how: wanted.how_to_make(),
+            how: wanted.kind().how_to_make(),
         }),
         // Reading it as the wanted kind names any other fault.
         _ => Ok(()),
@@ -261,7 +306,7 @@ pub(super) fn check_kind(path: &Path, json: &[u8], wanted: HeadKind) -> Result<(
 
 impl Description {
     pub(super) fn parse(path: &Path, json: &[u8]) -> Result<Self, HeadError> {
-        check_kind(path, json, HeadKind::Classifier)?;
+        check_kind(path, json, HeadFormat::Classifier)?;
         parse(path, json)
     }
 

@@ -5,12 +5,12 @@
 //! - `tensors`: `weights.safetensors`;
 //! - here: opening a classifier beside its model, and writing one;
 //! - `expander`: the same for expanders;
-//! - `any`: a head of any of these kinds.
+//! - `fasttext`: the folder of a classifier of fastText, whose file is kept as it is.
 
-mod any;
 mod description;
 mod error;
 mod expander;
+mod fasttext;
 mod seal;
 mod tensors;
 
@@ -21,13 +21,13 @@ pub use contract::Token;
 use contract::classifier::{Classifier, Convolution, Layer};
 use contract::{Row, TokenClassifier, VectorSource};
 
-pub use any::AnyHead;
 pub use description::{
-    About, ConvolutionShape, Cut, Description, HEAD_VERSION, HeadKind, MadeFor, Probabilities,
-    Tokeniser, Tokens,
+    About, ConvolutionShape, Cut, Description, HEAD_VERSION, HeadFormat, HeadKind, MadeFor,
+    Probabilities, Tokeniser, Tokens,
 };
 pub use error::HeadError;
 pub use expander::{Expander, ExpanderDescription, ExpanderWeights, TermsFrom, write_expander};
+pub use fasttext::{FastTextDescription, FastTextFiles};
 
 use crate::error::Reason;
 use crate::format::Checksum;
@@ -40,16 +40,18 @@ use tensors::Tensors;
 pub const HEAD_FILE: &str = crate::format::HEAD_FILE;
 /// The name of the weights.
 pub const WEIGHTS_FILE: &str = "weights.safetensors";
+/// The name of a file of fastText, which takes the place of the weights.
+pub const FASTTEXT_FILE: &str = "fasttext.bin";
 
 static HEAD: FolderKind = FolderKind {
-    files: &[HEAD_FILE, WEIGHTS_FILE],
+    files: &[HEAD_FILE, WEIGHTS_FILE, FASTTEXT_FILE],
     inner: &[],
     nested: None,
     is_other: "exists, but is not a head or holds other files too; choose another --out",
     is_taken: "already holds a head; choose another --out, or add --replace",
 };
 
-/// What kind of head a folder has, and for which model it was made.
+/// What kind of head a folder has, and for which model it was made, if for one.
 ///
 /// # Errors
 /// If the folder is no head, or its description can't be read.
@@ -154,7 +156,7 @@ impl Head {
             |file: &str, reason: Reason| HeadError::Damaged { path: folder.join(file), reason };
         description.check().map_err(|reason| damaged(HEAD_FILE, reason.into()))?;
         description.model.check(folder, model)?;
-        seal::check_weights(folder, &weights, &description.weights)?;
+        seal::check_file(folder, WEIGHTS_FILE, &weights, &description.weights)?;
         let damaged_weights = |reason| damaged(WEIGHTS_FILE, reason);
         let tensors = Tensors::new(weights, &description, model.dim()).map_err(damaged_weights)?;
         let classifier = tensors.classifier(&description, model.dim()).map_err(damaged_weights)?;
@@ -230,7 +232,7 @@ impl Parts {
     /// If `out` exists (unless it is a head and `replace` is set), or can't be written.
     pub fn write(&self, out: &Path, replace: bool) -> Result<(), HeadError> {
         let (description, weights) = self.files()?;
-        seal::write(out, replace, &description, &weights)
+        seal::write(out, replace, &description, (WEIGHTS_FILE, &weights))
     }
 
     /// The complete description, and the weights as a file.

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{HEAD, HEAD_FILE, HeadError, WEIGHTS_FILE};
+use super::{HEAD, HEAD_FILE, HeadError};
 use crate::error::Reason;
 use crate::format::Checksum;
 use crate::whole::NewFolder;
@@ -46,18 +46,19 @@ pub(super) fn check(path: &Path, json: &[u8]) -> Result<(), HeadError> {
     Err(damaged(reason.into()))
 }
 
-/// Checks the content of a folder's weights' file against the checksum in its description.
-pub(super) fn check_weights(
+/// Checks the content of a folder's other file against the checksum in its description.
+pub(super) fn check_file(
     folder: &Path,
-    weights: &[u8],
+    name: &str,
+    content: &[u8],
     expected: &str,
 ) -> Result<(), HeadError> {
-    let found = Checksum::of(weights).to_string();
+    let found = Checksum::of(content).to_string();
     if found == expected {
         return Ok(());
     }
     let reason = format!("its checksum is {found}, not {expected}");
-    Err(HeadError::Damaged { path: folder.join(WEIGHTS_FILE), reason: reason.into() })
+    Err(HeadError::Damaged { path: folder.join(name), reason: reason.into() })
 }
 
 /// Writes a head's folder, complete or not at all. The description has both checksums.
@@ -65,11 +66,11 @@ pub(super) fn write(
     out: &Path,
     replace: bool,
     description: &impl Serialize,
-    weights: &[u8],
+    other: (&str, &[u8]),
 ) -> Result<(), HeadError> {
     let folder = NewFolder::beside(&HEAD, out, replace.into())?;
     let json = to_json(description);
-    folder.complete(&[(HEAD_FILE, json.as_bytes()), (WEIGHTS_FILE, weights)])?;
+    folder.complete(&[(HEAD_FILE, json.as_bytes()), other])?;
     Ok(())
 }
 

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use kindred::contract::{TokenClassifier, TokenText};
 use kindred::heads::{
-    AnyHead, BUILT_IN, Head, HeadError, HeadKind, Token, about, built_in, own_expander,
+    AnyHead, BUILT_IN, Head, HeadError, HeadKind, TextClassifier, Token, about, built_in,
+    own_expander,
 };
 use kindred::{ModelError, ModelStore};
 use tracing::warn;
@@ -22,7 +23,8 @@ pub struct ServedHead {
     pub head: AnyHead,
     /// A hash of its name and its content: its answers depend on these and on the model.
     pub(crate) digest: u64,
-    /// Of a classifier. An expander is searched like the model itself.
+    /// Of a classifier over the model's rows. An expander is searched like the model itself, and
+    /// a head of fastText needs no engine.
     probe: Option<Arc<Probe>>,
 }
 
@@ -40,7 +42,9 @@ impl ServedHead {
     /// A head of this model.
     fn new(name: String, head: AnyHead, model: &ModelStore) -> Self {
         let probe = match &head {
-            AnyHead::Classifier(head) => Some(Arc::new(Probe::new(head, model))),
+            AnyHead::Classifier(TextClassifier::OverRows(head)) => {
+                Some(Arc::new(Probe::new(head, model)))
+            }
             _ => None,
         };
         let content = serde_json::json!([name, head.description()]).to_string();
@@ -96,11 +100,10 @@ pub(super) fn open(model: &Arc<ModelStore>, config: &Config) -> Result<Vec<Serve
     let mut heads = Vec::new();
     for source in &config.head {
         let folder = folder(source);
-        let about = about(folder)?;
-        if about.model.version != model.content() {
+        if !about(folder)?.fits(model) {
             continue;
         }
-        let head = AnyHead::open(folder, about.kind, model)?;
+        let head = AnyHead::open(folder, model)?;
         if head.missing_checksum().is_some() {
             warn!("{}", without_checksum(folder));
         }
@@ -109,7 +112,7 @@ pub(super) fn open(model: &Arc<ModelStore>, config: &Config) -> Result<Vec<Serve
     let has = |kind| heads.iter().any(|one| one.head.kind() == kind);
     let (has_classifier, has_expander) = (has(HeadKind::Classifier), has(HeadKind::Expander));
     if !has_classifier && let Some(head) = built_in(model) {
-        heads.push(ServedHead::new(BUILT_IN.to_owned(), AnyHead::Classifier(head), model));
+        heads.push(ServedHead::new(BUILT_IN.to_owned(), AnyHead::Classifier(head.into()), model));
     }
     if !has_expander && let Some((name, head)) = own_expander(model) {
         heads.push(ServedHead::new(name.to_owned(), AnyHead::Expander(head), model));
@@ -185,7 +188,7 @@ pub(super) fn check_models<'a>(
 ) -> Result<(), HeadError> {
     for source in &config.head {
         let folder = folder(source);
-        let made_for = about(folder)?.model;
+        let Some(made_for) = about(folder)?.model else { continue };
         if !models.clone().any(|model| model.content() == made_for.version) {
             let names: Vec<&str> = models.map(ModelStore::name).collect();
             return Err(HeadError::OtherModel {

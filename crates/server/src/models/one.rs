@@ -72,7 +72,7 @@ impl OneModel {
         let model = open(&config.sources()[0], &config)?;
         if heads_of_others {
             for source in std::mem::take(&mut config.head) {
-                if about(heads::folder(&source))?.model.version == model.content() {
+                if about(heads::folder(&source))?.fits(&model) {
                     config.head.push(source);
                 }
             }
@@ -105,7 +105,7 @@ impl OneModel {
         }
         let mut found = Vec::new();
         for source in &self.config.head {
-            if about(heads::folder(source))?.kind == kind {
+            if about(heads::folder(source))?.kind() == kind {
                 found.push(source.clone());
             }
         }

@@ -147,6 +147,9 @@ pub struct TrainClassifierArguments {
 }
 
 const IMPORT_HEAD_EXAMPLES: &str = "\
+FILE is a classifier of fastText (.bin, or quantised: .ftz), or a model of PyTorch. One of fastText has its labels, words \
+and vectors in it, so it needs no other option, and it is served beside any model.
+
 A classifier in PyTorch must be Kim's: convolutions over words, ReLU, the maximum over the text, and dense layers with ReLU \
 between them; dropout has no part in answers. FILE is its state dict, in F32, F64, F16 or BF16:
 
@@ -165,6 +168,8 @@ and perhaps projection.weight [dim, dim] (also turn), an nn.Linear without biase
 the words of --vocabulary, or else the first rows of the model; without vectors they have those of the model.
 
 Examples:
+  kindred import-head lid.176.ftz --out heads/language
+  kindred import-head https://dl.fbaipublicfiles.com/fasttext/supervised-models/lid.176.ftz --out heads/language
   kindred import-head --weights splade.safetensors --expander --out heads/learnt
   kindred import-head --weights state.safetensors --labels negative,positive --out heads/sentiment
   kindred import-head --model models/glove.6B.300d --weights kim.safetensors --vocabulary vocab.txt --labels neg,pos \
@@ -175,16 +180,20 @@ Examples:
 #[derive(Debug, Clone, Args)]
 #[command(after_help = IMPORT_HEAD_EXAMPLES)]
 #[command(mut_args(model_folder("whose vectors the head was trained with")))]
-#[command(group(
-    ArgGroup::new("classes").args(["labels", "labels_file", "expander"])
-        .required(true).multiple(true)
-))]
+#[command(group(ArgGroup::new("input").args(["file", "weights"]).required(true)))]
 pub struct ImportHeadArguments {
     #[command(flatten)]
     pub model: ModelArguments,
-    /// State dict of a PyTorch model, in safetensors
+    /// Classifier of fastText, or state dict of a PyTorch model in safetensors; or the address of
+    /// one on the web
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// The same
     #[arg(long, value_name = "FILE")]
-    pub weights: PathBuf,
+    pub weights: Option<PathBuf>,
+    /// SHA-256 of the file at the address FILE, in hexadecimal
+    #[arg(long, value_name = "HEX")]
+    pub sha256: Option<String>,
     /// Head folder to write
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use contract::Row;
 use serde::{Deserialize, Serialize};
 
-use super::super::description::{self, HeadKind, MadeFor, Tokens};
+use super::super::description::{self, HeadFormat, HeadKind, MadeFor, Tokens};
 use super::super::{HEAD_VERSION, HeadError};
 use crate::ModelStore;
 use crate::error::Reason;
@@ -60,7 +60,7 @@ pub enum TermsFrom {
 impl ExpanderDescription {
     pub(super) fn parse(path: &Path, json: &[u8]) -> Result<Self, HeadError> {
         let damaged = |reason: Reason| HeadError::Description { path: path.to_owned(), reason };
-        description::check_kind(path, json, HeadKind::Expander)?;
+        description::check_kind(path, json, HeadFormat::Expander)?;
         let read: Self = description::parse(path, json)?;
         let checked = read.tokens.as_ref().map_or(Ok(()), Tokens::check);
         checked.map_err(|reason| damaged(reason.into()))?;

@@ -123,7 +123,7 @@ impl Expander {
     ) -> Result<Self, HeadError> {
         let damaged = |reason| HeadError::Damaged { path: folder.join(WEIGHTS_FILE), reason };
         description.model.check(folder, model)?;
-        seal::check_weights(folder, weights, &description.weights)?;
+        seal::check_file(folder, WEIGHTS_FILE, weights, &description.weights)?;
         let words = words_of(folder, &description, model)?;
         let shape = shape(&description, &words, model);
         let weights = ExpanderWeights::read(weights, shape).map_err(damaged)?;
@@ -308,5 +308,5 @@ pub fn write_expander(
     let checksum = Some(seal::checksum_of(&description));
     let description = ExpanderDescription { checksum, ..description };
     Expander::from_parts(out, description.clone(), &file, model)?;
-    seal::write(out, replace, &description, &file)
+    seal::write(out, replace, &description, (WEIGHTS_FILE, &file))
 }

@@ -43,7 +43,7 @@ fn an_expander_comes_back_as_it_was_written() {
     assert_eq!(table.components(), model.table().components());
     assert_eq!([0, 1, 2].map(|row| table.bias(Row(row))), [0.5, -1.0, 0.0]);
     assert_eq!(tied.term(Row(2)), "c");
-    assert_eq!(about(&out).unwrap().kind, HeadKind::Expander);
+    assert_eq!(about(&out).unwrap().kind(), HeadKind::Expander);
 
     // Some rows, and a projection.
     let weights = ExpanderWeights {

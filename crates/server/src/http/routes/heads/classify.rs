@@ -1,30 +1,31 @@
 //! `/classify`, by GET and POST: the labels that a head gives to texts.
 
-use std::sync::Arc;
+use std::ops::Range;
+use std::time::Instant;
 
-use kindred::asking::Asking;
 use kindred::contract::TokenText;
 use kindred::heads::{
-    AnyHead, Explanation, Head, HeadKind, Label, MAX_NGRAM_BYTES, REASONS, Vocabulary, explain,
-    explanation_cost, labels,
+    AnyHead, Explanation, FastTextHead, FastTextScores, HeadKind, Label, MAX_NGRAM_BYTES, REASONS,
+    TextClassifier, Vocabulary, explain, explanation_cost, labels,
 };
-use kindred::queue::{Answered, SubmitError};
+use kindred::queue::Answered;
 use serde::Serialize;
 
-use super::{Asked, KnownText, Read, look_up};
+use super::{Asked, KnownText, Read, answered_in_time, look_up};
 use crate::http::ApiError;
-use crate::http::offload::Cost;
+use crate::http::offload::{Cost, check_deadline, stage};
 use crate::http::parse::body::Received;
 use crate::http::parse::classification::{ClassifyBody, LabelOptions, Shown};
 use crate::http::parse::invalid;
-use crate::http::parse::texts::{UnreadText, of_query};
+use crate::http::parse::limits::MAX_TOKENS;
+use crate::http::parse::texts::{TextOrWords, UnreadText, of_query};
 use crate::http::render::size::Size;
 use crate::models::{Call, ServedModel};
 use crate::workers::Cancellation;
 
 /// Labels of texts.
 pub(in crate::http::routes) struct Classify {
-    head: Arc<Head>,
+    head: TextClassifier,
     shown: Shown,
     /// The class of the label to explain; otherwise the most probable one is explained.
     explained: Option<usize>,
@@ -34,8 +35,8 @@ impl Asked for Classify {
     const KIND: HeadKind = HeadKind::Classifier;
     type Unread<'a> = UnreadText<'a>;
     type Options = LabelOptions;
-    type Request = TokenText;
-    type Found = Vec<f64>;
+    type Request = ReadText;
+    type Found = FastTextScores;
     type Answer<'a> = LabelsAnswer<'a>;
 
     fn read<'a>(call: &Call, received: &'a Received) -> Read<UnreadText<'a>, LabelOptions> {
@@ -56,8 +57,7 @@ impl Asked for Classify {
     ) -> Result<Self, ApiError> {
         let AnyHead::Classifier(head) = head else { unreachable!("it is a classifier") };
         let LabelOptions { shown, explained } = options;
-        let labels = &head.description().labels;
-        let class = |label: String| labels.iter().position(|known| *known == label);
+        let class = |label: String| head.labels().iter().position(|known| *known == label);
         let class = |label| class(label).ok_or_else(|| invalid("explain_label"));
         let explained = explained.map(class).transpose()?;
         Ok(Self { head, shown, explained })
@@ -68,50 +68,81 @@ impl Asked for Classify {
         served: &ServedModel,
         index: Option<usize>,
         text: Self::Unread<'_>,
-    ) -> Result<(KnownText, TokenText), ApiError> {
-        let head = &self.head;
+    ) -> Result<(KnownText, ReadText), ApiError> {
+        let head = match &self.head {
+            TextClassifier::OverRows(head) => head,
+            TextClassifier::FastText(head) => return split(head, text.read(index)?, self.shown),
+        };
         let vocabulary = Vocabulary::of_head(head, &served.model);
         let mut text = look_up(&vocabulary, text.read(index)?, self.shown.explain)?;
         let tokens = &mut text.tokenised.tokens;
         // An explanation needs them later.
         let tokens = if self.shown.explain { tokens.clone() } else { std::mem::take(tokens) };
-        Ok((text, TokenText::new(head.clone(), tokens)))
+        Ok((text, ReadText::Tokens(TokenText::new(head.clone(), tokens))))
     }
 
-    fn ask(
+    async fn ask(
         &self,
-        asking: Asking<'_>,
-        texts: Vec<TokenText>,
-    ) -> impl Future<Output = Result<Answered<Vec<f64>>, SubmitError>> + Send {
-        asking.classify(texts)
+        call: &Call,
+        texts: Vec<ReadText>,
+        deadline: Instant,
+    ) -> Result<Answered<FastTextScores>, ApiError> {
+        let head = match &self.head {
+            TextClassifier::FastText(head) => head.clone(),
+            TextClassifier::OverRows(_) => {
+                let texts = texts.into_iter().filter_map(ReadText::tokens).collect();
+                let answered = call.asking(deadline).classify(texts).await;
+                let answered = answered_in_time(call, answered, deadline).await?;
+                let Answered { responses, queued, device } = answered;
+                let of_scores = |scores| FastTextScores { scores, unknown: Vec::new() };
+                let responses = responses.into_iter().map(of_scores).collect();
+                return Ok(Answered { responses, queued, device });
+            }
+        };
+        let texts: Vec<_> = texts.into_iter().filter_map(ReadText::words).collect();
+        let cost = texts.iter().map(|(_, words)| head.cost(words)).sum();
+        let read = move |cancellation: &Cancellation| {
+            let goes_on = || !cancellation.is_cancelled();
+            let scores = |(text, words): &(String, Vec<Range<usize>>)| {
+                check_deadline(cancellation)?;
+                Ok(head.scores(text, words, goes_on))
+            };
+            let found = texts.iter().map(scores).collect::<Result<Vec<_>, ApiError>>()?;
+            check_deadline(cancellation)?;
+            Ok(found)
+        };
+        let responses = stage(call, Cost(cost), deadline, read).await?;
+        Ok(Answered { responses, ..Answered::default() })
     }
 
-    fn size(&self, known: &KnownText, _: &Vec<f64>) -> (Size, Cost) {
-        /// Nanoseconds of a multiply-add of the formula in plain loops.
-        const MULTIPLY_ADD: u64 = 1;
+    fn size(&self, known: &KnownText, found: &FastTextScores) -> (Size, Cost) {
         let KnownText { tokenised, text } = known;
-        let labels = &self.head.description().labels;
+        let labels = self.head.labels();
         let of_labels: usize = labels.iter().map(String::len).sum();
-        let unknown: usize = tokenised.unknown.iter().map(String::len).sum();
+        let unknown =
+            tokenised.unknown.iter().chain(&found.unknown).map(String::len).sum::<usize>();
         let size =
             Size::of_rows(labels.len().min(self.shown.top)) + Size::of_text(of_labels + unknown);
         if !self.shown.explain {
             return (size, Cost(0));
         }
-        let formula = explanation_cost(&self.head, tokenised.tokens.len()) as u64;
+        let formula = explanation_cost(&self.head, tokenised) as u64;
         let ngrams = Size::of_text(REASONS * text.len().min(MAX_NGRAM_BYTES));
-        (size + Size::of_rows(REASONS) + ngrams, Cost(formula * MULTIPLY_ADD))
+        (size + Size::of_rows(REASONS) + ngrams, Cost(formula))
     }
 
     fn answer<'a>(
         &'a self,
         served: &'a ServedModel,
         known: &'a KnownText,
-        scores: &'a Vec<f64>,
+        found: &'a FastTextScores,
     ) -> Result<LabelsAnswer<'a>, ApiError> {
-        let (head, shown) = (&*self.head, self.shown);
-        let names = &head.description().labels;
-        let all = labels(head, scores).map_err(kindred::Error::from)?;
+        let (head, shown) = (&self.head, self.shown);
+        let names = head.labels();
+        if found.scores.is_empty() {
+            return Err(kindred::Error::no_known_word(found.unknown.clone()).into());
+        }
+        let all = labels(head, &found.scores).map_err(kindred::Error::from)?;
         let is_shown = |label: &&Label| label.probability >= shown.threshold;
         let label = |label: &Label| LabelAnswer {
             label: &names[label.class],
@@ -124,11 +155,53 @@ impl Asked for Classify {
         });
         Ok(LabelsAnswer {
             labels: all.iter().take(shown.top).take_while(is_shown).map(label).collect(),
-            unknown: &known.tokenised.unknown,
+            unknown: match &known.tokenised.unknown[..] {
+                [] => &found.unknown,
+                unknown => unknown,
+            },
             cut: known.tokenised.is_cut,
             explanation,
         })
     }
+}
+
+/// A text as its head reads it.
+pub(in crate::http::routes) enum ReadText {
+    /// For the engine.
+    Tokens(TokenText),
+    /// For a head of fastText: the text, and where its words are.
+    Words(String, Vec<Range<usize>>),
+}
+
+impl ReadText {
+    fn tokens(self) -> Option<TokenText> {
+        match self {
+            Self::Tokens(tokens) => Some(tokens),
+            Self::Words(..) => None,
+        }
+    }
+
+    fn words(self) -> Option<(String, Vec<Range<usize>>)> {
+        match self {
+            Self::Tokens(_) => None,
+            Self::Words(text, words) => Some((text, words)),
+        }
+    }
+}
+
+/// A text for a head of fastText, split into words. They are looked up when they are read.
+fn split(
+    head: &FastTextHead,
+    text: TextOrWords<MAX_TOKENS>,
+    shown: Shown,
+) -> Result<(KnownText, ReadText), ApiError> {
+    let (tokenised, text) = match text {
+        TextOrWords::Text(text) => (head.split(&text), text),
+        TextOrWords::Words(words) => (head.take(words.iter().map(String::as_str)), words.join(" ")),
+    };
+    let words = tokenised.bytes.clone();
+    let kept = if shown.explain { text.clone() } else { String::new() };
+    Ok((KnownText { tokenised, text: kept }, ReadText::Words(text, words)))
 }
 
 /// The answer to one text.

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use kindred::asking::Asking;
+use std::time::Instant;
+
 use kindred::check_terms;
 use kindred::contract::{Expansion, QueryError, RowSet, Term, TermExpander, TokenVectors};
 use kindred::filter::terms_of;
 use kindred::heads::{
     AnyHead, Cause, Expander, Form, Formed, HeadKind, Vocabulary, cause, token_rows,
 };
-use kindred::queue::{Answered, SubmitError};
+use kindred::queue::Answered;
 use serde::{Serialize, Serializer};
 
-use super::{Asked, KnownText, Read, look_up};
+use super::{Asked, KnownText, Read, answered_in_time, look_up};
 use crate::http::ApiError;
 use crate::http::offload::Cost;
 use crate::http::parse::body::Received;
@@ -103,12 +104,13 @@ impl Asked for Expand {
         Ok((text, expansion.map_err(kindred::Error::from)?))
     }
 
-    fn ask(
+    async fn ask(
         &self,
-        asking: Asking<'_>,
+        call: &Call,
         texts: Vec<Expansion>,
-    ) -> impl Future<Output = Result<Answered<Vec<Term>>, SubmitError>> + Send {
-        asking.expand(texts)
+        deadline: Instant,
+    ) -> Result<Answered<Vec<Term>>, ApiError> {
+        answered_in_time(call, call.asking(deadline).expand(texts).await, deadline).await
     }
 
     fn count(call: &Call, texts: usize) {

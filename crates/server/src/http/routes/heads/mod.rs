@@ -10,9 +10,8 @@ use std::time::Instant;
 
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
-use kindred::asking::Asking;
 use kindred::heads::{AnyHead, HeadKind, Tokenised, Vocabulary};
-use kindred::queue::{self, SubmitError};
+use kindred::queue;
 use serde::Serialize;
 
 use super::search::{Timed, answered_in_time, encoding};
@@ -75,12 +74,13 @@ pub(super) trait Asked: Sized + Send + Sync + 'static {
         text: Self::Unread<'_>,
     ) -> Result<(KnownText, Self::Request), ApiError>;
 
-    /// Asks the engine for texts.
+    /// Asks for texts until the deadline: the engine, or who else knows the answer.
     fn ask(
         &self,
-        asking: Asking<'_>,
+        call: &Call,
         texts: Vec<Self::Request>,
-    ) -> impl Future<Output = Result<queue::Answered<Self::Found>, SubmitError>> + Send;
+        deadline: Instant,
+    ) -> impl Future<Output = Result<queue::Answered<Self::Found>, ApiError>> + Send;
 
     /// Counts texts that were answered.
     fn count(_call: &Call, _texts: usize) {}
@@ -164,9 +164,8 @@ pub(super) async fn answer<A: Asked>(call: Call, received: Received) -> Timed {
         known.into_iter().map(|one| one.map(&mut take)).collect();
     let number = requests.len();
     head.set_in_use();
-    let answered = asked.ask(call.asking(deadline), requests).await;
     let queue::Answered { responses, queued, device } =
-        answered_in_time(&call, answered, deadline).await?;
+        asked.ask(&call, requests, deadline).await?;
     A::count(&call, number);
     let timing = encoding(queued, device);
     let mut found = responses.into_iter();

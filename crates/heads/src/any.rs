@@ -3,31 +3,32 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use model_store::ModelStore;
+use model_store::head::{Expander, HeadError, HeadKind, about};
 use serde_json::{Value, json};
 
-use super::{Expander, Head, HeadError, HeadKind};
-use crate::ModelStore;
+use crate::text_classifier::TextClassifier;
 
 /// A head of any kind.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum AnyHead {
     /// Gives labels to texts.
-    Classifier(Arc<Head>),
+    Classifier(TextClassifier),
     /// Gives terms to texts.
     Expander(Arc<Expander>),
 }
 
 impl AnyHead {
-    /// Opens the head in a folder, which has this kind, as its [`about`](super::about) says.
+    /// Opens the head in a folder, of whatever kind it is.
     ///
     /// # Errors
-    /// If it is damaged, or was made for another model.
-    pub fn open(folder: &Path, kind: HeadKind, model: &Arc<ModelStore>) -> Result<Self, HeadError> {
-        Ok(match kind {
-            HeadKind::Classifier => Self::Classifier(Arc::new(Head::open(folder, model)?)),
-            HeadKind::Expander => Self::Expander(Arc::new(Expander::open(folder, model)?)),
-        })
+    /// If it is no head, is damaged, or was made for another model.
+    pub fn open(folder: &Path, model: &Arc<ModelStore>) -> Result<Self, HeadError> {
+        match about(folder)?.kind() {
+            HeadKind::Expander => Ok(Self::Expander(Arc::new(Expander::open(folder, model)?))),
+            _ => TextClassifier::open(folder, model).map(Self::Classifier),
+        }
     }
 
     /// Its kind.
@@ -57,7 +58,7 @@ impl AnyHead {
     /// Whether they have the same content: a description has the checksum of the weights.
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Classifier(a), Self::Classifier(b)) => a.description() == b.description(),
+            (Self::Classifier(a), Self::Classifier(b)) => a.is_same(b),
             (Self::Expander(a), Self::Expander(b)) => a.description() == b.description(),
             _ => false,
         }
@@ -66,19 +67,18 @@ impl AnyHead {
     /// Its description as JSON, which has the checksum of the weights: what its answers depend on,
     /// besides the model.
     pub fn description(&self) -> String {
-        let json = match self {
-            Self::Classifier(head) => serde_json::to_string(head.description()),
-            Self::Expander(expander) => serde_json::to_string(expander.description()),
-        };
-        json.expect("a description becomes JSON")
+        match self {
+            Self::Classifier(head) => head.description(),
+            Self::Expander(expander) => {
+                serde_json::to_string(expander.description()).expect("a description becomes JSON")
+            }
+        }
     }
 
     /// What it is, in a few words with their article.
     pub fn summary(&self) -> String {
         match self {
-            Self::Classifier(head) => {
-                format!("a classifier of {}", head.description().labels.join(", "))
-            }
+            Self::Classifier(head) => head.summary(),
             Self::Expander(expander) => format!("an expander with {} terms", expander.len()),
         }
     }
@@ -86,16 +86,13 @@ impl AnyHead {
     /// What clients are told of it: a JSON object with its kind, and what callers can choose by.
     pub fn facts(&self) -> Value {
         match self {
-            Self::Classifier(head) => {
-                let about = head.description();
-                json!({
-                    "kind": about.kind,
-                    "labels": about.labels,
-                    "probabilities": about.probabilities,
-                    "tokens": about.tokens,
-                    "training": about.training,
-                })
-            }
+            Self::Classifier(head) => json!({
+                "kind": HeadKind::Classifier,
+                "labels": head.labels(),
+                "probabilities": head.probabilities(),
+                "tokens": head.tokens(),
+                "training": head.training(),
+            }),
             Self::Expander(expander) => {
                 let about = expander.description();
                 json!({
