@@ -2,7 +2,7 @@
 
 #[path = "../crates/encoders/tests/support.rs"]
 #[allow(dead_code)]
-mod fasttext;
+pub(crate) mod fasttext;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,6 +1,7 @@
 //! Heads from data to answers: `kindred train`, `import-head`, `classify`, `eval` and `verify`, and
 //! `/classify`.
 
+mod fasttext;
 mod import;
 mod service;
 mod training;

@@ -1240,7 +1240,10 @@ export interface components {
         Labels: {
             /** @description The label, as in the data that the head learned from. */
             label: string;
-            /** @description How probable the label is. If one label is right, the probabilities of all add up to 1. */
+            /**
+             * @description How probable the label is. If one label is right, the probabilities of all add up to 1;
+             *     those of a head of fastText are fastText's, which are larger by 1e-5 each, up to 1.
+             */
             probability: number;
             /** @description With `scores`, the class score, from which the probability is computed. */
             score?: number;
@@ -1440,10 +1443,11 @@ export interface components {
             /**
              * @description `unicode`: as in searches with `text`; signs that the model has are tokens, too. `ptb`: as in
              *     the Penn Treebank, `don't` becomes `do` and `n't`. `words`: pieces between white space, without
-             *     what is neither letter nor digit around them.
+             *     what is neither letter nor digit around them. `fasttext`: pieces between ASCII white space, as
+             *     they are, of a head of fastText.
              * @enum {unknown}
              */
-            tokeniser: "unicode" | "ptb" | "words";
+            tokeniser: "unicode" | "ptb" | "words" | "fasttext";
             /** @description Whether tokens are looked up in lower case. */
             lower_case: boolean;
             /** @description The most tokens of a text. */
