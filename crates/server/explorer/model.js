@@ -25,6 +25,7 @@ export function showModel({ model: name, limit: chosen }) {
   const model = described(name);
   if (!model) return;
   byId("model").value = model.name;
+  byId("no-documents").hidden = model.documents === true;
   const { provenance: from } = model;
   const facts = [
     ["Name", model.name],

@@ -110,12 +110,12 @@ export const listed = (page) => page.locator("#answer li a").allTextContents();
  * By keys alone: goes `left` from the first tab to the one of this kind, types a text of two lines there, and asks.
  * @returns {{focus, tabTo}} what has the focus; `tabTo(what, most)`: presses Tab until that has it
  */
-export async function typeTwoLines(page, { kind, left, lines: [first, second], title }) {
+export async function typeTwoLines(page, { kind, left, lines: [first, second], title, hasExamples = true }) {
   const focus = () => page.evaluate(() => document.activeElement.id || document.activeElement.textContent);
   await page.locator("#tab-word").focus();
   for (let presses = 0; presses < left; presses += 1) await page.keyboard.press("ArrowLeft");
   assert.equal(await focus(), `tab-${kind}`);
-  await page.locator("#text-examples .chip").first().waitFor();
+  if (hasExamples) await page.locator("#text-examples .chip").first().waitFor();
   await page.keyboard.press("Tab");
   assert.equal(await focus(), kind);
   await page.keyboard.type(first);
