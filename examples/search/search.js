@@ -58,7 +58,8 @@ async function search() {
     const answer = await ask("nearest", body);
     found = answer.neighbors;
     if (found.length === 0) message = "Nothing was found.";
-    if (answer.skipped?.length > 0) message = `Not known, and left out: ${answer.skipped.join(", ")}.`;
+    const { skipped = [] } = answer;
+    if (skipped.length > 0) message = `Not known, and left out: ${skipped.join(", ")}.`;
   } catch (error) {
     message = error.message;
   }

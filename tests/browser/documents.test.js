@@ -174,6 +174,19 @@ test("unknown words are said; a text of nothing else finds nothing", async () =>
   assert.equal(await page.evaluate(() => document.activeElement.id), "documents");
 });
 
+test("a suggestion takes the place of an unknown word in the text", async () => {
+  const page = await open("#tab=documents", { failing: /404/ });
+  const unknown = [{ word: "frogg", suggestions: ["frog"] }];
+  await page.route("**/nearest", (route) => {
+    if (!route.request().postDataJSON().text.includes("frogg")) return route.continue();
+    return route.fulfill({ status: 404, contentType: "application/problem+json", body: JSON.stringify({ title: "Unknown word", code: "unknown_word", unknown }) });
+  });
+  await goTo(page, hash({ documents: "a frogg, frogg", k: 10 }));
+  await page.locator("#notice .chip", { hasText: "frog" }).click();
+  await shows(page, "Documents near “a frog, frog”");
+  assert.deepEqual(parameters(page), { documents: "a frog, frog", k: "10" });
+});
+
 test("tokens that are unknown and texts that are cut are said", async () => {
   const page = await open("#tab=documents");
   let tokens = { count: 512, unknown: 2, truncated: true };
