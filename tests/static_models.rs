@@ -59,6 +59,7 @@ fn rows_are_the_tokens_and_a_text_is_the_mean_of_its_own() {
     Contract::read().check("GET", "/model", &about);
     let about = about.json();
     assert_eq!((&about["encoder"], &about["tokeniser"]), (&json!("static"), &json!("wordpiece")));
+    assert_eq!(about.get("documents"), None, "its rows are tokens");
     for (row, token) in TOKENS.iter().enumerate() {
         let body = json!({"word": token, "k": 1, "include_query": true, "with_vectors": true});
         let found = posted(&service, "/nearest", &body).json();
@@ -221,6 +222,7 @@ fn documents_are_found_by_their_texts_with_the_encoder_that_made_them() {
     // The encoder is inside: the model is not needed any more.
     fs::remove_dir_all(&model).unwrap();
     let service = Service::start(&["--models-dir", text(&scratch.path().join("tables"))]);
+    assert_eq!(service.get("/model").json()["documents"], json!(true));
     let body = json!({"text": "a to", "k": 3, "with_attributes": true});
     let found = posted(&service, "/nearest", &body).json();
     assert_eq!(words(&found), ["one", "two", "3"]);
@@ -271,6 +273,7 @@ fn documents_encoded_by_words_need_the_model_of_the_words() {
     assert_eq!(found["skipped"], json!(["of", "fish"]));
     let about = service.get("/model").json();
     assert_eq!((&about["encoder"], &about["tokeniser"]), (&json!("words"), &json!("unicode")));
+    assert_eq!(about["documents"], json!(true));
     drop(service);
     fs::write(&input, "frog 1 0\ntoad 1 1\npond 0 2\n").unwrap();
     prepare(&model, &[text(&input), "--replace"]).unwrap();

@@ -11,7 +11,7 @@ const packing = await serve(["--compress-from-bytes", "500"]);
 after(() => packing.stop());
 
 /** Larger than this, a page of its kind has grown fat. */
-const MOST_BYTES = 160_000;
+const MOST_BYTES = 165_000;
 /** By the Core Web Vitals (web.dev/articles/vitals) "good", and, as the machine may be busy, "not poor". */
 const MOST_SHIFT = 0.1;
 const MOST_PAINT_MS = 4000;

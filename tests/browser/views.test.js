@@ -4,43 +4,14 @@
  */
 
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
 import { test } from "node:test";
 
 import { findings, OF_COLOURS, OF_WIDTHS } from "./support/axe.js";
 import { becomes, explorer, goTo } from "./support/explorer.js";
-import { VIEWS } from "./support/views.js";
+import { VIEWS, inBoth, take, wide } from "./support/views.js";
 
-const folder = process.env.SCREENSHOTS_DIR ?? "../../target/screenshots";
-mkdirSync(folder, { recursive: true });
 const { open } = await explorer();
 const failing = /40[04]/;
-
-/** Runs a check in light and in dark, and returns to light. */
-async function inBoth(page, check) {
-  for (const colorScheme of ["light", "dark"]) {
-    await page.emulateMedia({ colorScheme });
-    await check(colorScheme);
-  }
-  await page.emulateMedia({ colorScheme: "light" });
-}
-
-/** A picture of the whole page; an empty one would be small. */
-async function take(page, name) {
-  const path = join(folder, `${name}.png`);
-  const picture = await page.screenshot({ path, fullPage: true, animations: "disabled", scale: "css" });
-  assert.ok(picture.length > 10_000, `${name}: ${picture.length} bytes`);
-}
-
-/** The width of the page, and the elements that stick out of a window of this width. */
-const wide = (page, width) =>
-  page.evaluate((width) => ({
-    document: document.documentElement.scrollWidth,
-    elements: [...document.querySelectorAll("body *")]
-      .filter((element) => !element.closest("svg.map, .hidden, .skip") && element.getBoundingClientRect().right > width + 0.5)
-      .map((element) => `${element.tagName} ${element.id} ${element.className}`),
-  }), width);
 
 /** The suggestions below the field of the start page, with one of them active. */
 async function suggest(page) {

@@ -72,8 +72,12 @@ fn counts_are_those_of_what_is_counted() {
         (lines("examples/query_expansion.mjs"), "docs/embedding.md: in {} lines of Python"),
         (lines("examples/requests.tsv"), "docs/classify.md: requests.tsv` has {} requests"),
         (lines("examples/requests-test.tsv"), "docs/classify.md: requests-test.tsv` {} others"),
+        (
+            lines("examples/search/documents.jsonl"),
+            "examples/search/README.md: {} short texts about",
+        ),
         (lines("crates/server/explorer/api.js"), "clients/typescript/README.md: has {} lines"),
-        (explorer.len(), "docs/performance.md: The explorer is 188 kB in {} files"),
+        (explorer.len(), "docs/performance.md: The explorer is 199 kB in {} files"),
         ((bytes + 500) / 1000, "docs/performance.md: The explorer is {} kB in"),
         (attacks.lines().count(), "CHANGELOG.md: the effect of {} kinds of attack"),
         (

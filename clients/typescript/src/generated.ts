@@ -1902,6 +1902,11 @@ export interface components {
              * @enum {string}
              */
             tokeniser?: "unicode" | "wordpiece";
+            /**
+             * @description Its rows are documents: their words are keys, and their vectors those of texts. Absent if not.
+             * @constant
+             */
+            documents?: true;
             /** @description The attributes of the rows, in the order of their file. Absent if the model has none. Counts (`distinct`, `missing`, and `rows` of texts) are absent if rows of a table were changed since its last fold. */
             attributes?: {
                 /** @description Its name. */

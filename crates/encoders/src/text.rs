@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use model_store::{EncoderFiles, ModelError, ModelStore, NewFiles};
 use serde::{Deserialize, Serialize};
 
-use crate::StaticModel;
+use crate::{RowsAre, StaticModel};
 
 /// What makes vectors of a model's texts, if these are not sums of its own words.
 #[derive(Debug)]
@@ -30,6 +30,14 @@ struct Reference {
 const WORDS_OF: &str = "words-of";
 
 impl TextEncoder {
+    /// Whether the rows of the model that has it are texts, and not what it cuts texts into.
+    pub fn is_of_documents(&self) -> bool {
+        match self {
+            Self::Static(model) => model.rows_are() == RowsAre::Texts,
+            Self::Words(_) => true,
+        }
+    }
+
     fn of_files(files: &EncoderFiles) -> Result<Self, ModelError> {
         if files.kind() != WORDS_OF {
             return Ok(Self::Static(Box::new(StaticModel::of_files(files)?)));

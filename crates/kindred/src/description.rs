@@ -52,6 +52,9 @@ pub struct ModelDescription<'a> {
     /// How texts are cut into words or tokens: `unicode`, or `wordpiece`.
     #[serde(default = "by_unicode")]
     pub tokeniser: Cow<'a, str>,
+    /// Whether its rows are documents: their words are keys, and their vectors those of texts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub documents: bool,
     /// The attributes of its rows, if they have any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attributes: Vec<DescribedAttribute<'a>>,
@@ -121,10 +124,11 @@ impl<'a> ModelDescription<'a> {
     ) -> Self {
         let of_words =
             |model: &'a ModelStore| (model.ngrams().map_or(WORDS, Ngrams::kind), UNICODE);
-        let (encoder, tokeniser) = match text_encoder(model) {
-            Ok(Some(TextEncoder::Static(_))) => (StaticModel::KIND, WORD_PIECE),
-            Ok(Some(TextEncoder::Words(words))) => of_words(words),
-            _ => of_words(model),
+        let own = text_encoder(model).ok().flatten();
+        let (encoder, tokeniser) = match own {
+            Some(TextEncoder::Static(_)) => (StaticModel::KIND, WORD_PIECE),
+            Some(TextEncoder::Words(words)) => of_words(words),
+            None => of_words(model),
         };
         let attributes = model.attributes().map(Attributes::summaries).unwrap_or_default();
         let replica = |shards: &'a Vec<Shard>| shards.iter().map(ShardDescription::of).collect();
@@ -138,6 +142,7 @@ impl<'a> ModelDescription<'a> {
             metric: model.metric().name().into(),
             encoder: encoder.into(),
             tokeniser: tokeniser.into(),
+            documents: own.is_some_and(TextEncoder::is_of_documents),
             attributes: attributes.iter().map(DescribedAttribute::of).collect(),
             engine: Engine::of(engine),
             replicas: placed.map(|placed| placed.replicas.iter().map(replica).collect()),

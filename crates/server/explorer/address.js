@@ -9,8 +9,11 @@ const MOST_K = 1000;
 
 /** The kinds of query, with their fields. */
 export const KINDS = {
-  word: ["word"], text: ["text"], analogy: ["analogy"], compare: ["compare", "with"], odd: ["odd"], classify: ["classify"], expand: ["expand"], rows: ["rows"],
+  word: ["word"], text: ["text"], analogy: ["analogy"], compare: ["compare", "with"], odd: ["odd"], documents: ["documents"], classify: ["classify"], expand: ["expand"], rows: ["rows"],
 };
+
+/** The kinds whose query is a text of several lines. */
+export const TEXTS = ["documents", "classify", "expand"];
 
 /** The tab of a kind of query: texts are typed where words are. */
 export const tabOf = (kind) => (kind === "text" ? "word" : kind);
@@ -29,7 +32,7 @@ const EMPTY_TABS = Object.keys(KINDS).filter((kind) => !["word", "text", "rows"]
 
 /**
  * Reads the query from an address.
- * @returns {object} `{kind, word | text | analogy and method | compare and with | odd | classify, head and label | expand and head | rows, after and add, tab, k,
+ * @returns {object} `{kind, word | text | analogy and method | compare and with | odd | documents | classify, head and label | expand and head | rows, after and add, tab, k,
  *   limit, fold, exclude, filter, model}`; the kind is null if there is no query, or an incomplete one; then `tab` is the tab that is open, or
  *   null for the start page
  */

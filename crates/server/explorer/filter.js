@@ -7,9 +7,9 @@ import { asValue, completions, testsOf } from "./filter_text.js";
 import { attributesOf } from "./model.js";
 
 /** The kinds of query that have a filter. */
-const FILTERED = ["word", "text", "analogy", "compare", "rows"];
+const FILTERED = ["word", "text", "analogy", "compare", "documents", "rows"];
 /** Maximum number of attributes that a line of an answer shows. */
-const MOST_ATTRIBUTES = 12;
+export const MOST_ATTRIBUTES = 12;
 
 /** Called when a chip was removed. */
 let whenRemoved = () => {};
@@ -45,7 +45,7 @@ function example(attributes) {
 export async function showPassing({ kind, filter, model }, signal) {
   if (!filter || !FILTERED.includes(kind)) return;
   const { answer } = await ask("count", { parameters: { filter }, model, signal });
-  byId("passing").textContent = `${count(answer.count)} of ${count(answer.rows)} words pass`;
+  byId("passing").textContent = `${count(answer.count)} of ${count(answer.rows)} ${kind === "documents" ? "documents" : "words"} pass`;
 }
 
 /** The attributes to request with each neighbour, as the service names the option. */

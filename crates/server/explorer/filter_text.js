@@ -41,6 +41,12 @@ export function testsOf(filter) {
   return [...tests, filter.slice(from).trim()].filter((test) => test !== "");
 }
 
+/** A filter with one more test that rows have to meet. */
+export function withTest(filter, test) {
+  if (!filter) return test;
+  return `${pieces(filter).some(({ name }) => name === "OR") ? `(${filter})` : filter} AND ${test}`;
+}
+
 /** What a filter needs after some pieces: the `attribute` that is tested, and the kind of piece that is `next`. */
 function after(all, typeOf) {
   let [attribute, next, inList] = [null, "test", false];

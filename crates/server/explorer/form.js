@@ -1,6 +1,6 @@
 /** The form: the query as typed, and the options. */
 
-import { KINDS, read, tabOf, write } from "./address.js";
+import { KINDS, TEXTS, read, tabOf, write } from "./address.js";
 import { byId } from "./dom.js";
 import { showFilter, watchFilter } from "./filter.js";
 import { KIND_OF_HEAD, chosenHead, loadHeads } from "./heads.js";
@@ -16,6 +16,7 @@ const MISSING = {
   compare: "Type the first word, for example coffee.",
   with: "Type the second word, for example tea.",
   odd: "Type three words or more, for example breakfast cereal dinner lunch.",
+  documents: "Type a text first, for example a warm drink for a cold day.",
   classify: "Type a text first, for example a moving and funny film.",
   expand: "Type a text first, for example cheap flights to the coast.",
 };
@@ -195,7 +196,7 @@ export function watchForm(again, clear) {
     event.preventDefault();
     changed(event);
   });
-  for (const kind of Object.keys(KIND_OF_HEAD)) {
+  for (const kind of TEXTS) {
     byId(kind).addEventListener("keydown", (event) => {
       // Input methods take Enter to choose a character.
       if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);

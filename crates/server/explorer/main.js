@@ -29,8 +29,10 @@ async function load(file) {
     throw new Unreachable("the service is not responding", { cause });
   }
 }
-const rows = { find: async (...question) => (await load("./rows.js")).find(...question) };
-const views = { word: neighbours, text: neighbours, analogy, compare, odd: oddOneOut, classify, expand, rows };
+const later = (file) => ({ find: async (...question) => (await load(file)).find(...question) });
+const views = {
+  word: neighbours, text: neighbours, analogy, compare, odd: oddOneOut, documents: later("./documents.js"), classify, expand, rows: later("./rows.js"),
+};
 /** Aborts the current query when another one starts. */
 let running = new AbortController();
 /** The answer on the screen. */

@@ -25,10 +25,11 @@ export function showModel({ model: name, limit: chosen }) {
   const model = described(name);
   if (!model) return;
   byId("model").value = model.name;
+  byId("no-documents").hidden = model.documents === true;
   const { provenance: from } = model;
   const facts = [
     ["Name", model.name],
-    ["Words", count(model.rows)],
+    [model.documents ? "Documents" : "Words", count(model.rows)],
     ["Dimensions", count(model.dim)],
     ["Vectors", bytes(model.rows * model.dim * 4)],
     ["Engine", `${model.engine.name}: ${model.engine.detail}`],

@@ -27,8 +27,7 @@ export async function find(question, signal) {
   const parameters = kind === "text" ? { text } : { word };
   const found = await ask("nearest", { parameters: { ...parameters, ...options(question), ...wanted(question) }, model, signal });
   const { neighbors } = found.answer;
-  const skipped = (found.answer.skipped ?? []).filter(isWord);
-  const parts = (found.answer.subwords ?? []).map((one) => one.word);
+  const parts = found.answer.subwords ?? [];
   // A point of its own, as a text is.
   const isRow = kind !== "text" && parts.length === 0;
   const first = neighbors.slice(0, 3).map((hit) => `${within(hit.word)} ${number(hit.score, 2)}`);
@@ -38,8 +37,7 @@ export async function find(question, signal) {
     ...found,
     title: kind === "text" ? `Nearest to “${text}”` : `Nearest to “${word}”`,
     content: [
-      kind === "text" && skipped.length ? make("p", { class: "note" }, `Not in the model: ${skipped.join(", ")}.`) : null,
-      parts.length ? make("p", { class: "note" }, `Not in the model, so with the vector of its parts: ${parts.join(", ")}.`) : null,
+      notesOnReading(found.answer),
       ranked(neighbors.map((hit) => row(hit, question, bar(hit.score)))),
     ],
     status: first.length > 0 ? `${neighbors.length} neighbours of ${name}: ${first.join(", ")} …` : `No neighbours of ${name}`,
@@ -48,6 +46,18 @@ export async function find(question, signal) {
     asked: isRow ? [word] : [],
     hits: neighbors.map((hit) => hit.word),
   };
+}
+
+/** Notes on what of a query the model does not have, or has not read. */
+export function notesOnReading({ skipped = [], subwords = [], tokens }) {
+  const words = skipped.filter(isWord);
+  const unknown = skipped.length === 0 ? (tokens?.unknown ?? 0) : 0;
+  return [
+    words.length > 0 ? `Not in the model: ${words.join(", ")}.` : null,
+    subwords.length > 0 ? `Not in the model, so with the vector of its parts: ${subwords.map(({ word }) => word).join(", ")}.` : null,
+    unknown > 0 ? `${count(unknown)} of the text's tokens ${unknown === 1 ? "is" : "are"} not in the model.` : null,
+    tokens?.truncated ? `The text is too long for this model. Only its first ${count(tokens.count)} tokens were read.` : null,
+  ].map((note) => note && make("p", { class: "note" }, note));
 }
 
 /** The message if there is no answer. */

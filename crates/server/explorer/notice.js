@@ -1,14 +1,16 @@
 /** Error messages, and what to do about them. */
 
 import { Problem, Unreachable, address, apiKey } from "./api.js";
-import { inQuotes, quoted, write } from "./address.js";
+import { TEXTS, inQuotes, quoted, write } from "./address.js";
 import { byId, make } from "./dom.js";
-import { KIND_OF_HEAD } from "./heads.js";
 import { placesOf } from "./paint.js";
 import { inList, isWord, wordsIn } from "./words.js";
 
 /** The interval between checks whether the service is back. */
 const LOOK_AGAIN_MS = 1500;
+
+/** Where the form says how to make what a model lacks, by the code of the error. */
+const WAYS = { no_such_head: "no-head", no_documents: "no-documents" };
 
 let timer = null;
 
@@ -33,7 +35,8 @@ export function stopRetrying() {
  */
 export function showNotice(error, question, again) {
   stopRetrying();
-  if (error.document?.code === "no_such_head" && !byId("no-head").hidden) return showWayToHead();
+  const way = byId(WAYS[error.document?.code]);
+  if (way?.hidden === false) return showWay(way);
   const isAway = error instanceof Unreachable;
   timesAway = isAway ? timesAway + 1 : 0;
   // Screen readers should announce it only once.
@@ -41,10 +44,10 @@ export function showNotice(error, question, again) {
   byId("notice").replaceChildren(make("div", { class: "card notice" }, content(error, question, again)));
 }
 
-/** A model without heads: the form says already what to do, in more words than the service. */
-function showWayToHead() {
+/** What a model lacks: the form says already what to do, in more words than the service. */
+function showWay(way) {
   clearNotice();
-  const heading = byId("no-head").querySelector(":scope > div:not([hidden]) > h2");
+  const heading = [...way.querySelectorAll("h2")].find((heading) => heading.checkVisibility());
   heading.scrollIntoView({ block: "nearest" });
   if (byId("search").contains(document.activeElement)) heading.focus();
 }
@@ -86,7 +89,7 @@ function lookAgain(again) {
 }
 
 function unknown(all, question) {
-  const isText = question.kind === "text" || question.kind in KIND_OF_HEAD;
+  const isText = question.kind === "text" || TEXTS.includes(question.kind);
   const words = isText && all.some(({ word }) => isWord(word)) ? all.filter(({ word }) => isWord(word)) : all;
   const lines = words.flatMap(({ word, suggestions = [], expression }) => {
     const links = suggestions.map((other) => make("a", { class: "chip", href: instead(question, word, other) }, other));
@@ -115,7 +118,7 @@ function asExpression(question, word, expression) {
 function instead(question, word, other) {
   const changed = { ...question };
   for (const field of ["word", "compare", "with"]) if (changed[field] === word) changed[field] = other;
-  if (question.kind in KIND_OF_HEAD) {
+  if (TEXTS.includes(question.kind)) {
     const text = question[question.kind];
     // From the end, so that the places before it stay what they are.
     const replace = (text, [start, end]) => text.slice(0, start) + other + text.slice(end);
