@@ -18,11 +18,11 @@ mod tokeniser;
 
 pub use error::EncoderError;
 pub use fasttext::{
-    ClassifierTraining, FastText, FastTextClassifier, LossKind, MAX_WORDS, ReadText, Scored,
-    Shares, Subword, Training,
+    ClassifierTraining, FastText, FastTextClassifier, LossKind, MAX_SUBWORD_BYTES, MAX_WORDS,
+    ReadText, Scored, Shares, Subword, Training,
 };
 pub use prepare::prepare_folder;
 pub use static_model::{Layout, MAX_TEXT_BYTES, RowsAre, StaticModel, TextTokens};
-pub use subwords::{MAX_SUBWORD_BYTES, subwords, vector_of_subwords};
+pub use subwords::{subwords, vector_of_subwords};
 pub use text::{TextEncoder, text_encoder, words_of};
 pub use tokeniser::Tokeniser;

@@ -2,11 +2,7 @@
 
 use model_store::Ngrams;
 
-use crate::fasttext::{divide, for_each_bucket};
-
-/// Words that are longer get no vector: what they take grows with their length, and is not ended
-/// half-way.
-pub const MAX_SUBWORD_BYTES: usize = 65_536;
+use crate::fasttext::{MAX_SUBWORD_BYTES, divide, for_each_bucket};
 
 /// Writes the vector of a word that is no row, as fastText computes it: the mean of its n-grams'
 /// rows, in their order. Returns how many these are: without any, the vector is zero. A component

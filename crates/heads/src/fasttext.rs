@@ -25,7 +25,7 @@ pub struct FastTextHead {
 /// What a text is for such a head.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FastTextScores {
-    /// The class scores, from which [`labels`](super::labels) makes labels; none if the text has no
+    /// The class scores, from which [`FastTextHead::labels`] makes labels; none if the text has no
     /// row.
     pub scores: Vec<f64>,
     /// Words without any row, each once; the first of them.

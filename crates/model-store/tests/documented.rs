@@ -8,8 +8,9 @@ use std::sync::Arc;
 use contract::Row;
 use contract::classifier::{Classifier, Convolution, Layer};
 use model_store::head::{
-    Cut, Description, ExpanderDescription, ExpanderWeights, HEAD_FILE, HEAD_VERSION, HeadKind,
-    MadeFor, Parts, Probabilities, TermsFrom, Tokeniser, Tokens, WEIGHTS_FILE, write_expander,
+    Cut, Description, ExpanderDescription, ExpanderWeights, FASTTEXT_FILE, FastTextDescription,
+    HEAD_FILE, HEAD_VERSION, HeadKind, MadeFor, Parts, Probabilities, TermsFrom, Tokeniser, Tokens,
+    WEIGHTS_FILE, write_expander,
 };
 use model_store::prepare::{
     AttributesFile, MadeRows, PrepareOptions, prepare_in_memory, prepare_made,
@@ -116,7 +117,7 @@ fn a_heads_folder_has_what_its_format_lists() {
     let out = folder.path().join("classifier");
     parts.write(&out, false).unwrap();
     let (json, weights) = written(&out);
-    check_fields(["`head.json`, of every head:", "Of a classifier:"], &[json]);
+    check_fields(["`head.json`, of every head over", "Of a classifier:"], &[json]);
     let sizes = [
         ("channels", 6),
         ("width", 4),
@@ -127,6 +128,15 @@ fn a_heads_folder_has_what_its_format_lists() {
         ("words", 3),
     ];
     check_tensors("Of a classifier, for each convolution", &weights, &sizes);
+
+    let of_fasttext = folder.path().join("fasttext");
+    let labels = ["x", "y"].map(str::to_owned).into();
+    let description = FastTextDescription::new(labels, Probabilities::Sigmoid, training());
+    description.write(&of_fasttext, false, b"as it was").unwrap();
+    let json = fs::read(of_fasttext.join(HEAD_FILE)).unwrap();
+    let table = "Of a classifier of fastText,";
+    check_fields([table, table], &[serde_json::from_slice(&json).unwrap()]);
+    assert_eq!(fs::read(of_fasttext.join(FASTTEXT_FILE)).unwrap(), b"as it was");
 
     // With the terms of the model, and of another folder.
     let (terms, biases) = (folder.path().join("terms"), folder.path().join("biases.txt"));
@@ -160,7 +170,7 @@ fn a_heads_folder_has_what_its_format_lists() {
     };
     let (of_model, _) = expander("of-model", &of_model, &none);
     let (of_folder, file) = expander("of-folder", &of_folder, &weights);
-    check_fields(["`head.json`, of every head:", "Of an expander:"], &[of_model, of_folder]);
+    check_fields(["`head.json`, of every head over", "Of an expander:"], &[of_model, of_folder]);
     check_tensors("Of an expander, all optional", &file, &[("terms", 1), ("size", 3), ("dim", 2)]);
 }
 

@@ -17,8 +17,8 @@ use super::dictionary::Dictionary;
 use super::header::{ClassifierTraining, Header, Training};
 use super::loss::{Loss, Scored};
 use super::matrix::Matrix;
-use super::{END_OF_LINE, divide, for_each_bucket, ngrams};
-use crate::{EncoderError, MAX_SUBWORD_BYTES};
+use super::{END_OF_LINE, MAX_SUBWORD_BYTES, divide, for_each_bucket, ngrams};
+use crate::EncoderError;
 
 /// The most words of a text that are read.
 pub const MAX_WORDS: usize = 65_536;

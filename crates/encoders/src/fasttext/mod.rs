@@ -28,6 +28,10 @@ use crate::EncoderError;
 /// The end of a line, as fastText names it. It has no n-grams.
 const END_OF_LINE: &[u8] = b"</s>";
 
+/// Words that are longer get no vector: what they take grows with their length, and is not ended
+/// half-way.
+pub const MAX_SUBWORD_BYTES: usize = 65_536;
+
 /// A word model of fastText. Its rows stay in the mapped file.
 pub struct FastText {
     path: PathBuf,
