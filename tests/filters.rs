@@ -7,7 +7,7 @@ mod several_engines;
 use serde_json::{Value, json};
 
 use crate::support::products;
-use crate::support::{Service, kindred};
+use crate::support::{Service, errors, kindred};
 
 struct Shop {
     _folder: tempfile::TempDir,
@@ -196,6 +196,35 @@ fn get_arrays_and_the_command_line_have_the_same_answers() {
     let output = kindred(&[&["nearest", "sneaker"], &flags[..]].concat()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("did you mean `price`?"), "{said}");
+}
+
+#[test]
+fn the_command_line_prints_attributes_that_are_wanted() {
+    let shop = Shop::open();
+    let flags = ["nearest", "sneaker", "--model", &shop.path, "-k", "2"];
+    let by_post = |with: Value| {
+        let body = json!({"word": "sneaker", "k": 2, "with_attributes": with});
+        shop.service.post("/nearest", &body).json()["neighbors"].clone()
+    };
+    for (flag, with) in [
+        ("--with-attributes", json!(true)),
+        ("--with-attributes=price,category", json!(["price", "category"])),
+    ] {
+        let asked = |more: &[&str]| {
+            let output = kindred(&[&flags[..], &[flag], more].concat()).output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let printed: Value = serde_json::from_str(&asked(&["--json"])).unwrap();
+        assert_eq!(printed["neighbors"], by_post(with.clone()));
+        let lines = asked(&[]);
+        for (line, neighbor) in lines.lines().zip(by_post(with).as_array().unwrap()) {
+            let column = line.split('\t').nth(3).expect("a fourth column");
+            assert_eq!(serde_json::from_str::<Value>(column).unwrap(), neighbor["attributes"]);
+        }
+    }
+    let wrong = kindred(&[&flags[..], &["--with-attributes=prize"]].concat()).output().unwrap();
+    assert!(errors(&wrong).contains("not `prize`"), "{}", errors(&wrong));
 }
 
 #[test]

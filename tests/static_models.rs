@@ -271,6 +271,11 @@ fn documents_encoded_by_words_need_the_model_of_the_words() {
     assert_eq!(words(&found), ["3", "2", "1"]);
     assert_eq!(found["tokens"], json!({"count": 1, "unknown": 2, "truncated": false}));
     assert_eq!(found["skipped"], json!(["of", "fish"]));
+    // Words of a text are those of the encoder, and keys are those of the documents.
+    let unknown = posted(&service, "/nearest", &json!({"text": "tod"})).json();
+    assert_eq!(unknown["unknown"][0]["suggestions"], json!(["toad"]), "{unknown}");
+    let unknown = posted(&service, "/nearest", &json!({"word": "toad"})).json();
+    assert_eq!(unknown["unknown"][0]["suggestions"], json!([]), "{unknown}");
     let about = service.get("/model").json();
     assert_eq!((&about["encoder"], &about["tokeniser"]), (&json!("words"), &json!("unicode")));
     assert_eq!(about["documents"], json!(true));

@@ -1,6 +1,7 @@
 //! Why a question has no answer.
 
 use contract::{AnalogyError, QueryError, Row, ScoringError};
+use encoders::{TextEncoder, text_encoder};
 use model_store::{mistaken_for, plus_in_url};
 
 use crate::expression::{ExpressionError, spaced};
@@ -89,21 +90,29 @@ pub struct UnknownWord {
     /// The expression that it may stand for, written without spaces: `king-man+woman`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expression: Option<String>,
+    /// Whether it is a word of a text, which the words of another model encode.
+    #[serde(skip)]
+    is_of_encoder: bool,
 }
 
 impl UnknownWord {
     /// A word for which nothing is suggested yet.
     pub fn new(word: String) -> Self {
-        Self { word, suggestions: Vec::new(), expression: None }
+        Self { word, suggestions: Vec::new(), expression: None, is_of_encoder: false }
     }
 
     /// Suggests what the model has instead; of a table that changes, words of the base that it still
-    /// has. Takes up to several milliseconds.
+    /// has; for a text of a model of documents, words of the model that encodes it. Takes up to
+    /// several milliseconds.
     #[must_use]
-    pub fn suggested(word: String, rows: &dyn Rows) -> Self {
-        let suggestions = rows.suggestions(&word).into_iter().map(str::to_owned).collect();
-        let expression = spaced(&word, |word| rows.row_of(word).is_some());
-        Self { word, suggestions, expression }
+    pub fn suggested(self, rows: &dyn Rows) -> Self {
+        let rows = match text_encoder(rows.base()) {
+            Ok(Some(TextEncoder::Words(words))) if self.is_of_encoder => &**words as &dyn Rows,
+            _ => rows,
+        };
+        let suggestions = rows.suggestions(&self.word).into_iter().map(str::to_owned).collect();
+        let expression = spaced(&self.word, |word| rows.row_of(word).is_some());
+        Self { suggestions, expression, ..self }
     }
 
     /// The suggestions, as messages name them.
@@ -127,7 +136,7 @@ pub fn unknown_words_message(unknown: &[UnknownWord]) -> String {
     };
     let words: Vec<_> = unknown.iter().map(named).collect();
     let mut detail = format!("the model does not have {}", words.join(", "));
-    let [one @ UnknownWord { word, suggestions, expression }] = unknown else { return detail };
+    let [one @ UnknownWord { word, suggestions, expression, .. }] = unknown else { return detail };
     if !suggestions.is_empty() {
         detail += &format!("; did you mean {}?", one.meant());
     }
@@ -210,6 +219,14 @@ impl Error {
         Self::UnknownWord { unknown: unknown.into_iter().map(UnknownWord::new).collect() }
     }
 
+    /// The same error, about words of a text that another model encodes.
+    pub(crate) fn of_encoder(mut self) -> Self {
+        if let Self::UnknownWord { unknown } = &mut self {
+            unknown.iter_mut().for_each(|word| word.is_of_encoder = true);
+        }
+        self
+    }
+
     /// The same error, with suggestions for unknown words: for the first
     /// [`MAX_SUGGESTED_WORDS`] of them. Of a table that changes, they are words of the base that it
     /// still has.
@@ -217,7 +234,7 @@ impl Error {
     pub fn with_suggestions(mut self, model: &dyn Rows) -> Self {
         if let Self::UnknownWord { unknown } = &mut self {
             for unknown in unknown.iter_mut().take(MAX_SUGGESTED_WORDS) {
-                *unknown = UnknownWord::suggested(std::mem::take(&mut unknown.word), model);
+                *unknown = unknown.clone().suggested(model);
             }
         }
         self

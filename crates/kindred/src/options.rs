@@ -158,8 +158,12 @@ macro_rules! with_options {
             with_attributes: $crate::WithAttributes [nearest analogy _] {
                 values: Values::Names { most: MAX_ATTRIBUTES },
                 must_be: "true, or a list of attributes of the model",
-                flag: None,
-                help: "Include attributes of each neighbour",
+                flag: Some(Flag {
+                    long: "with-attributes",
+                    short: None,
+                    value: "ATTRIBUTE,…",
+                }),
+                help: "Print attributes of each neighbour: all, or those that are named after =",
             }
             unknown: $crate::Unknown [nearest analogy rank] {
                 values: Values::Name { of: &["error", "skip", "subwords"] },

@@ -101,7 +101,8 @@ pub struct ConsoleArguments {
 const NEAREST_EXAMPLES: &str = "\
 The word is looked up by its exact bytes. If the model does not have it, the command suggests similar words and \
 exits with 1. The vector of a text is the sum of its words; words that the model does not have are left out. If standard \
-output is not a terminal, each neighbour is a line of tab-separated columns: word, score, row.
+output is not a terminal, each neighbour is a line of tab-separated columns: word, score, row, and attributes as JSON with \
+--with-attributes.
 
 Examples:
   kindred nearest frog

@@ -6,7 +6,7 @@ use indicatif::HumanCount;
 use kindred::question::Part;
 use kindred::{Answer, ModelDescription, Placed, SubwordsOf, Term, TextTokens};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use super::answer::ModelAnswer;
@@ -120,6 +120,9 @@ impl Form {
         for (start, neighbor) in ranking.iter().zip(&answer.neighbors) {
             let (row, bar) = (neighbor.row, bar(neighbor.score / longest));
             writeln!(out, "{start}  row {row:<7}  {}", self.coloured(CYAN, &bar))?;
+            if let Some(attributes) = &neighbor.attributes {
+                writeln!(out, "      {}", self.coloured(DIM, &in_words(attributes)))?;
+            }
             if let Some(terms) = &neighbor.terms {
                 writeln!(out, "      {}", self.coloured(DIM, &terms_in_words(terms)))?;
             }
@@ -294,6 +297,16 @@ pub(super) fn note(line: Option<u64>, said: &str) {
 
 /// The note on a question without neighbours.
 pub(super) const NO_NEIGHBORS: &str = "no neighbours: no row passes the filters";
+
+/// A row's attributes: names and values that are there, texts without quotes.
+pub(super) fn in_words(attributes: &Map<String, Value>) -> String {
+    let value = |value: &Value| match value {
+        Value::String(text) => escaped(text),
+        other => escaped(&other.to_string()),
+    };
+    let present = attributes.iter().filter(|(_, value)| !value.is_null());
+    present.map(|(name, of)| format!("{name}: {}", value(of))).collect::<Vec<_>>().join(", ")
+}
 
 /// The contribution of each word to a score.
 pub(super) fn terms_in_words(terms: &[Term<'_>]) -> String {

@@ -54,7 +54,7 @@ pub fn encode(model: &dyn Rows, text: &str, options: &EncodeOptions) -> Result<E
     let mut encoded = match encoder(model)? {
         Some(TextEncoder::Static(encoder)) => of_tokens(encoder, model, text, options)?,
         Some(TextEncoder::Words(words)) => {
-            let found = encode(&**words, text, options)?;
+            let found = encode(&**words, text, options).map_err(Error::of_encoder)?;
             // Its rows are those of another model.
             EncodedText { notes: Notes { used: None, ..found.notes }, ..found }
         }

@@ -35,10 +35,11 @@ impl FromFlag for String {
     }
 }
 
-/// There is no flag for them.
+/// All, unless some are named.
 impl FromFlag for WithAttributes {
-    fn read(_: &ArgMatches, _: &str) -> Option<Self> {
-        None
+    fn read(matches: &ArgMatches, name: &str) -> Option<Self> {
+        let named: Vec<String> = FromFlag::read(matches, name)?;
+        Some(if named == [""] { Self::All(true) } else { Self::Named(named) })
     }
 }
 
@@ -141,7 +142,15 @@ fn argument(declared: &'static Declaration, flag: Flag) -> Arg {
             .value_name(flag.value)
             .value_parser(number::<f64>(declared.must_be, |_| true))
             .allow_negative_numbers(true),
-        Values::Words { .. } | Values::Names { .. } => argument
+        Values::Names { .. } => argument
+            .value_name(flag.value)
+            .action(ArgAction::Append)
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("")
+            .value_delimiter(',')
+            .value_parser(value_parser!(String)),
+        Values::Words { .. } => argument
             .value_name(flag.value)
             .action(ArgAction::Append)
             .value_parser(value_parser!(String))

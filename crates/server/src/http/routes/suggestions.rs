@@ -31,7 +31,7 @@ pub(super) async fn fill_in<'a>(call: &Call, errors: impl Iterator<Item = &'a mu
     if unknown.is_empty() {
         return;
     }
-    let words: Vec<String> = unknown.iter().map(|unknown| unknown.word.clone()).collect();
+    let words: Vec<UnknownWord> = unknown.iter().map(|unknown| (*unknown).clone()).collect();
     if let Ok(found) = for_each(call, words, UnknownWord::suggested).await {
         for (unknown, found) in unknown.iter_mut().zip(found) {
             **unknown = found;
@@ -57,10 +57,10 @@ pub(super) async fn of(call: &Call, words: Vec<String>) -> Result<Vec<Vec<String
 }
 
 /// A suggestion for each of these words.
-async fn for_each<T: Send + 'static>(
+async fn for_each<W: Send + 'static, T: Send + 'static>(
     call: &Call,
-    words: Vec<String>,
-    suggest: fn(String, &dyn Rows) -> T,
+    words: Vec<W>,
+    suggest: fn(W, &dyn Rows) -> T,
 ) -> Result<Vec<T>, ApiError> {
     let (same, deadline) = (call.clone(), call.deadline(None)?);
     let cost = Cost::suggestions(words.len());
@@ -68,7 +68,7 @@ async fn for_each<T: Send + 'static>(
     let search = move |cancellation: &Cancellation| {
         // Not refused, because there are only as many of these as there are worker threads.
         let _room = memory.charge(&account, Pool::Requests, BYTES_OF_AUTOMATON);
-        let suggest = |word: String| {
+        let suggest = |word: W| {
             check_deadline(cancellation)?;
             Ok(suggest(word, same.rows()))
         };
