@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use contract::Metric;
 use kindred::attributes::{AttributeDescription, AttributeType};
 use kindred::prepare::{
-    AttributesFile, DocumentEncoder, DocumentFields, Input, PrepareOptions, Separator,
+    AttributesFile, DocumentEncoder, DocumentFields, Frequencies, Input, PrepareOptions, Separator,
     TextEncoding, VectorsFormat, WantedFields, document_attributes, prepare_documents,
     prepare_folder,
 };
@@ -44,6 +44,17 @@ fn encoding(name: &str) -> PyResult<TextEncoding> {
     name.parse().map_err(|_| {
         errors::invalid("encoding", "a name of the WHATWG's Encoding Standard, such as `latin1`")
     })
+}
+
+/// How often words occur, if those of texts get weights of this name.
+fn text_weights(name: Option<&str>, counts: Option<PathBuf>) -> PyResult<Option<Frequencies>> {
+    match (name, counts) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(errors::invalid("counts", "left out, or beside `text_weights`")),
+        (Some("sif"), None) => Ok(Some(Frequencies::ByRank)),
+        (Some("sif"), Some(path)) => Ok(Some(Frequencies::Counts(path))),
+        (Some(_), _) => Err(errors::invalid("text_weights", "`sif`")),
+    }
 }
 
 /// The types of attributes by these names.
@@ -90,7 +101,7 @@ fn attributes_file(
 
 /// Prepares a model folder. Returns what was read.
 #[pyfunction]
-#[pyo3(signature = (source, out, *, replace, format, words, metric, biases, attributes, key, types, texts, tensor, member, dim, limit, encoding, separator, allow_numeric_words, skip_bad_rows, progress))]
+#[pyo3(signature = (source, out, *, replace, format, words, metric, biases, attributes, key, types, texts, text_weights, counts, tensor, member, dim, limit, encoding, separator, allow_numeric_words, skip_bad_rows, progress))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub(crate) fn prepare<'py>(
     py: Python<'py>,
@@ -105,6 +116,8 @@ pub(crate) fn prepare<'py>(
     key: Option<String>,
     types: Vec<(String, String)>,
     texts: Option<Texts>,
+    text_weights: Option<&str>,
+    counts: Option<PathBuf>,
     tensor: Option<String>,
     member: Option<String>,
     dim: Option<NonZeroUsize>,
@@ -128,6 +141,7 @@ pub(crate) fn prepare<'py>(
         metric,
         biases,
         attributes,
+        text_weights: self::text_weights(text_weights, counts)?,
         tensor,
         member,
         dim,

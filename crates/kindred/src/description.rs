@@ -49,6 +49,9 @@ pub struct ModelDescription<'a> {
     /// n-grams of all others; `static` by the tokens of a static model.
     #[serde(default = "of_words")]
     pub encoder: Cow<'a, str>,
+    /// The weights of words in texts, if these have any: `sif`, as Arora, Liang and Ma have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text_weights: Option<Cow<'a, str>>,
     /// How texts are cut into words or tokens: `unicode`, or `wordpiece`.
     #[serde(default = "by_unicode")]
     pub tokeniser: Cow<'a, str>,
@@ -119,10 +122,12 @@ impl<'a> ModelDescription<'a> {
         engine: &'a EngineDescription,
         placed: Option<&'a Placed>,
     ) -> Self {
-        let of_words =
-            |model: &'a ModelStore| (model.ngrams().map_or(WORDS, Ngrams::kind), UNICODE);
-        let (encoder, tokeniser) = match text_encoder(model) {
-            Ok(Some(TextEncoder::Static(_))) => (StaticModel::KIND, WORD_PIECE),
+        let of_words = |model: &'a ModelStore| {
+            let weights = model.text_weights().map(|weights| weights.kind().into());
+            (model.ngrams().map_or(WORDS, Ngrams::kind), weights, UNICODE)
+        };
+        let (encoder, text_weights, tokeniser) = match text_encoder(model) {
+            Ok(Some(TextEncoder::Static(_))) => (StaticModel::KIND, None, WORD_PIECE),
             Ok(Some(TextEncoder::Words(words))) => of_words(words),
             _ => of_words(model),
         };
@@ -137,6 +142,7 @@ impl<'a> ModelDescription<'a> {
             dim: model.dim(),
             metric: model.metric().name().into(),
             encoder: encoder.into(),
+            text_weights,
             tokeniser: tokeniser.into(),
             attributes: attributes.iter().map(DescribedAttribute::of).collect(),
             engine: Engine::of(engine),

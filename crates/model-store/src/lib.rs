@@ -34,7 +34,9 @@ pub mod synth;
 mod whole;
 mod words;
 
-pub use encoder::{EncoderFiles, NewEncoder, NewFiles, NewNgrams, NgramLengths, Ngrams};
+pub use encoder::{
+    EncoderFiles, NewEncoder, NewFiles, NewNgrams, NgramLengths, Ngrams, TextWeights,
+};
 pub use error::ModelError;
 pub use mapped::{Mapped, MappedMut};
 pub use moves::{replace_file, sync_parent};

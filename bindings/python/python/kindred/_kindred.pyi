@@ -157,6 +157,8 @@ def prepare(
     key: str | None,
     types: list[tuple[str, str]],
     texts: tuple[Any, str, bool] | None,
+    text_weights: str | None,
+    counts: Any,
     tensor: str | None,
     member: str | None,
     dim: int | None,

@@ -8,8 +8,8 @@ use kindred::ModelStore;
 use kindred::attributes::AttributeDescription;
 use kindred::contract::Metric;
 use kindred::prepare::{
-    AttributesFile, DocumentEncoder, DocumentFields, Input, PrepareOptions, Progress, Summary,
-    WantedFields, document_attributes, prepare_documents, prepare_folder,
+    AttributesFile, DocumentEncoder, DocumentFields, Frequencies, Input, PrepareOptions, Progress,
+    Summary, WantedFields, document_attributes, prepare_documents, prepare_folder,
 };
 
 use super::download::{Downloaded, is_address};
@@ -35,6 +35,7 @@ pub(super) fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> 
         metric: arguments.metric,
         biases: arguments.bias.clone(),
         attributes: attributes_of(arguments, file)?,
+        text_weights: text_weights_of(arguments),
         tensor: arguments.tensor.clone(),
         member: arguments.member.clone(),
         dim: arguments.dim,
@@ -121,6 +122,12 @@ fn attributes_of(
         fields,
         parquet: jobs::attributes::PARQUET,
     }))
+}
+
+/// How often words occur, if those of texts get weights.
+fn text_weights_of(arguments: &PrepareArguments) -> Option<Frequencies> {
+    arguments.text_weights.as_ref()?;
+    Some(arguments.counts.clone().map_or(Frequencies::ByRank, Frequencies::Counts))
 }
 
 fn is_empty(folder: &Path) -> bool {

@@ -34,9 +34,9 @@ pub struct EncodeOptions {
 /// A text as a vector.
 #[derive(Debug)]
 pub struct EncodedText {
-    /// By the model's encoder, or the sum of the unit vectors of its words, divided by its norm;
-    /// under the metric `dot` the sum of their vectors. `[dim]`. The same bits in every batch and on
-    /// every engine.
+    /// By the model's encoder, or the sum of the unit vectors of its words, with their weights if these
+    /// have any, divided by its norm; under the metric `dot` the sum of their vectors. `[dim]`. The same
+    /// bits in every batch and on every engine.
     pub vector: Vec<f32>,
     /// Which words were used, left out, or have the vectors of their subwords.
     pub notes: Notes,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::weights::Described;
 use super::{described, verify_file, write_file};
 use crate::ModelError;
 use crate::format::Checksum;
@@ -46,6 +47,8 @@ pub(super) struct Description {
     dim: usize,
     bytes: u64,
     checksum: Checksum,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) weights: Option<Described>,
 }
 
 /// The vectors of n-grams, mapped.
@@ -144,6 +147,7 @@ impl NewNgrams<'_> {
         &self,
         folder: &Path,
         dim: usize,
+        weights: Option<Described>,
         goes_on: &mut dyn FnMut() -> bool,
     ) -> Result<Vec<u8>, ModelError> {
         let NgramLengths { minn, maxn, buckets } = self.lengths;
@@ -153,6 +157,8 @@ impl NewNgrams<'_> {
         let pieces = [&head[..], self.vectors];
         let (bytes, checksum) = write_file(&folder.join(NGRAMS_FILE), &pieces, goes_on)?;
         let (format, kind) = (super::FORMAT, KIND.to_owned());
-        Ok(described(&Description { format, kind, minn, maxn, buckets, dim, bytes, checksum }))
+        let of_all =
+            Description { format, kind, minn, maxn, buckets, dim, bytes, checksum, weights };
+        Ok(described(&of_all))
     }
 }

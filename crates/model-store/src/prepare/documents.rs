@@ -89,6 +89,10 @@ impl Fill for Documents<'_> {
         RecordUnit::Record
     }
 
+    fn adds_words(&self) -> bool {
+        false
+    }
+
     fn fill(
         &self,
         options: &PrepareOptions,

@@ -114,6 +114,11 @@ impl<W: Write + Seek> ModelWriter<W> {
         self.words.len()
     }
 
+    /// The words of the rows so far.
+    pub(super) fn words(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.words.iter().map(|word| &**word)
+    }
+
     /// The row of a word, if it has been added.
     pub(super) fn row(&self, word: &str) -> Option<usize> {
         self.words.get_index_of(word)
