@@ -55,6 +55,7 @@ mod subwords;
 mod supervision;
 mod support;
 mod tables;
+mod text_weights;
 mod tls;
 #[cfg(feature = "traces")]
 mod traces;

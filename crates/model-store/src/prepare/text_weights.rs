@@ -141,10 +141,12 @@ impl WordCounts {
         if missing == 0 {
             return Ok(weights);
         }
-        let more = if missing > named.len() { " and others" } else { "" };
+        let more = match missing - named.len() {
+            0 => String::new(),
+            others => format!(" and {others} others"),
+        };
         let reason = format!(
-            "it has no counts of {missing} words of the model: {}{more}; add a line for each, with the \
-             count 0 if the word does not occur",
+            "it has no count of {}{more}; add a line for each, with the count 0 if the word does not occur",
             named.join(", ")
         );
         Err(ModelError::BadInput { path: self.path.clone(), reason: reason.into() })
