@@ -17,6 +17,7 @@ mod console;
 #[cfg(unix)]
 mod ctrl_c;
 mod defaults;
+mod document_vectors;
 mod downloads;
 mod edge;
 mod embed;

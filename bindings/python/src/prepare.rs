@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use contract::Metric;
 use kindred::attributes::{AttributeDescription, AttributeType};
 use kindred::prepare::{
-    AttributesFile, DocumentEncoder, DocumentFields, Frequencies, Input, PrepareOptions, Separator,
-    TextEncoding, VectorsFormat, WantedFields, document_attributes, prepare_documents,
-    prepare_folder,
+    AttributesFile, DocumentEncoder, DocumentFields, DocumentVectors, Frequencies, Input,
+    PrepareOptions, Separator, TextEncoding, VectorsFormat, WantedFields, document_attributes,
+    prepare_documents, prepare_folder,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -67,9 +67,9 @@ pub(crate) fn types(names: Vec<(String, String)>) -> PyResult<Vec<(String, Attri
     names.into_iter().map(of_name).collect()
 }
 
-/// Texts that are to be encoded: the encoder's folder, the field with the text, and whether texts are
-/// kept.
-type Texts = (PathBuf, String, bool);
+/// Texts that become rows: the encoder's folder or the file of their vectors, the field with the text,
+/// and whether texts are kept.
+type Texts = (Option<PathBuf>, Option<PathBuf>, String, bool);
 
 /// The file of attributes, if there is one.
 fn attributes_file(
@@ -81,7 +81,7 @@ fn attributes_file(
 ) -> PyResult<Option<AttributesFile>> {
     let types = self::types(types)?;
     let file = match texts {
-        Some((_, text, keep_text)) => document_attributes(source, path, text, *keep_text)
+        Some((_, _, text, keep_text)) => document_attributes(source, path, text, *keep_text)
             .map_err(|reason| errors::invalid("attributes", &reason))?,
         None => path.map(|path| (path, WantedFields::All)),
     };
@@ -129,6 +129,18 @@ pub(crate) fn prepare<'py>(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     Process::that_starts_threads()?;
+    match &texts {
+        Some((Some(_), Some(_), ..)) => {
+            return Err(errors::invalid("vectors", "left out, or `encoder` is"));
+        }
+        Some(_) if text_weights.is_some() => {
+            return Err(errors::invalid(
+                "text_weights",
+                "left out: texts have no weights of words",
+            ));
+        }
+        _ => {}
+    }
     let format = format.map(self::format).transpose()?;
     let metric = self::metric(metric)?;
     let encoding = encoding.map(self::encoding).transpose()?;
@@ -159,11 +171,16 @@ pub(crate) fn prepare<'py>(
     };
     let done = py.detach(|| match &texts {
         None => prepare_folder(Input::File(&source), &out, &options, &mut on_progress),
-        Some((encoder, text, _)) => {
+        Some((encoder, vectors, text, _)) => {
             let (text, parquet) = (text.clone(), jobs::attributes::PARQUET);
             let fields = DocumentFields { text, key, parquet };
-            let encoder = DocumentEncoder::open(encoder)?;
-            prepare_documents(&source, &fields, &encoder, &out, &options, &mut on_progress)
+            let encoder = encoder.as_deref().map(DocumentEncoder::open).transpose()?;
+            let vectors = match (&encoder, vectors) {
+                (Some(encoder), _) => DocumentVectors::Encoded(encoder),
+                (None, Some(path)) => DocumentVectors::Array(path),
+                (None, None) => unreachable!("texts have one of them"),
+            };
+            prepare_documents(&source, &fields, vectors, &out, &options, &mut on_progress)
         }
     });
     let summary = match done {

@@ -1889,20 +1889,20 @@ export interface components {
              */
             metric: "cosine" | "dot";
             /**
-             * @description The way in which texts get vectors: `words`, from the words that are rows; `fasttext`, from these and the n-grams of all others; `static`, from the tokens of a static model.
+             * @description The way in which texts get vectors: `words`, from the words that are rows; `fasttext`, from these and the n-grams of all others; `static`, from the tokens of a static model; `none`, not at all, because the vectors of the rows were made elsewhere: a query by a `text` is `invalid_value` then.
              * @enum {string}
              */
-            encoder?: "words" | "fasttext" | "static";
+            encoder?: "words" | "fasttext" | "static" | "none";
             /**
              * @description The weights of words in texts, if the model was prepared with such: `sif`, a / (a + p) with a = 0.001, where p is the probability of the word.
              * @enum {string}
              */
             text_weights?: "sif";
             /**
-             * @description The way in which texts are cut: `unicode`, into words; `wordpiece`, into a static model's tokens.
+             * @description The way in which texts are cut: `unicode`, into words; `wordpiece`, into a static model's tokens; `none`, without an encoder.
              * @enum {string}
              */
-            tokeniser?: "unicode" | "wordpiece";
+            tokeniser?: "unicode" | "wordpiece" | "none";
             /** @description The attributes of the rows, in the order of their file. Absent if the model has none. Counts (`distinct`, `missing`, and `rows` of texts) are absent if rows of a table were changed since its last fold. */
             attributes?: {
                 /** @description Its name. */

@@ -6,7 +6,7 @@ use contract::EngineDescription;
 use encoders::{StaticModel, TextEncoder, text_encoder};
 use model_store::attributes::{AttributeSummary, AttributeType, Attributes};
 use model_store::format::Provenance;
-use model_store::{ModelStore, Ngrams};
+use model_store::{ModelStore, NO_ENCODER, Ngrams};
 use serde::{Deserialize, Serialize};
 
 use crate::evaluation::results::Engine;
@@ -46,13 +46,14 @@ pub struct ModelDescription<'a> {
     /// How a vector and a row become a score.
     pub metric: Cow<'a, str>,
     /// How texts get vectors: `words` by the words that are rows; `fasttext` by these, and the
-    /// n-grams of all others; `static` by the tokens of a static model.
+    /// n-grams of all others; `static` by the tokens of a static model; `none` if they get none,
+    /// because the vectors of the rows were made elsewhere.
     #[serde(default = "of_words")]
     pub encoder: Cow<'a, str>,
     /// The weights of words in texts, if these have any: `sif`, as Arora, Liang and Ma have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text_weights: Option<Cow<'a, str>>,
-    /// How texts are cut into words or tokens: `unicode`, or `wordpiece`.
+    /// How texts are cut into words or tokens: `unicode`, or `wordpiece`; `none` without an encoder.
     #[serde(default = "by_unicode")]
     pub tokeniser: Cow<'a, str>,
     /// The attributes of its rows, if they have any.
@@ -129,6 +130,7 @@ impl<'a> ModelDescription<'a> {
         let (encoder, text_weights, tokeniser) = match text_encoder(model) {
             Ok(Some(TextEncoder::Static(_))) => (StaticModel::KIND, None, WORD_PIECE),
             Ok(Some(TextEncoder::Words(words))) => of_words(words),
+            Ok(Some(TextEncoder::Elsewhere)) => (NO_ENCODER, None, NO_ENCODER),
             _ => of_words(model),
         };
         let attributes = model.attributes().map(Attributes::summaries).unwrap_or_default();

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use fasttext::File;
 use kindred::live::Live;
 use kindred::prepare::{
-    DocumentEncoder, DocumentFields, Frequencies, Input, PrepareOptions, Summary, TextVectors as _,
-    prepare_documents, prepare_folder,
+    DocumentEncoder, DocumentFields, DocumentVectors, Frequencies, Input, PrepareOptions, Summary,
+    TextVectors as _, prepare_documents, prepare_folder,
 };
 use kindred::question::EncodeOptions;
 use kindred::{Device, Kindred, Model, ModelError, Options, Settings, Target};
@@ -191,14 +191,23 @@ fn documents_are_encoded_with_the_weights_of_their_words() {
     let (out, fields) =
         (scratch.path("docs"), DocumentFields { text: "text".into(), ..Default::default() });
     let (options, go_on) = (PrepareOptions::default(), &mut |_| ControlFlow::Continue(()));
-    prepare_documents(&docs, &fields, &encoder, &out, &options, go_on).unwrap();
+    prepare_documents(&docs, &fields, DocumentVectors::Encoded(&encoder), &out, &options, go_on)
+        .unwrap();
     let documents = Model::open(&out).unwrap();
     assert_eq!(bits(documents.vector(1).unwrap()), bits(&vector));
     assert_eq!(nearest(&start(documents), Target::text(TEXT))[0].0, "2");
     // The encoder's folder has the weights; documents have none of their own.
     let text_weights = Some(Frequencies::ByRank);
     let options = PrepareOptions { text_weights, replace: true, ..PrepareOptions::default() };
-    let error = prepare_documents(&docs, &fields, &encoder, &out, &options, go_on).unwrap_err();
+    let error = prepare_documents(
+        &docs,
+        &fields,
+        DocumentVectors::Encoded(&encoder),
+        &out,
+        &options,
+        go_on,
+    )
+    .unwrap_err();
     assert!(error.to_string().contains("omit --text-weights"), "{error}");
 }
 

@@ -35,7 +35,7 @@ mod whole;
 mod words;
 
 pub use encoder::{
-    EncoderFiles, NewEncoder, NewFiles, NewNgrams, NgramLengths, Ngrams, TextWeights,
+    EncoderFiles, NO_ENCODER, NewEncoder, NewFiles, NewNgrams, NgramLengths, Ngrams, TextWeights,
 };
 pub use error::ModelError;
 pub use mapped::{Mapped, MappedMut};

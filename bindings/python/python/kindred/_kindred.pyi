@@ -156,7 +156,7 @@ def prepare(
     attributes: Any,
     key: str | None,
     types: list[tuple[str, str]],
-    texts: tuple[Any, str, bool] | None,
+    texts: tuple[Any, Any, str, bool] | None,
     text_weights: str | None,
     counts: Any,
     tensor: str | None,

@@ -8,8 +8,9 @@ use kindred::ModelStore;
 use kindred::attributes::AttributeDescription;
 use kindred::contract::Metric;
 use kindred::prepare::{
-    AttributesFile, DocumentEncoder, DocumentFields, Frequencies, Input, PrepareOptions, Progress,
-    Summary, WantedFields, document_attributes, prepare_documents, prepare_folder,
+    AttributesFile, DocumentEncoder, DocumentFields, DocumentVectors, Frequencies, Input,
+    PrepareOptions, Progress, Summary, WantedFields, document_attributes, prepare_documents,
+    prepare_folder,
 };
 
 use super::download::{Downloaded, is_address};
@@ -61,17 +62,22 @@ pub(super) fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> 
         });
         interrupt.go_on()
     };
-    let result = match &encoder {
+    let documents = match (&encoder, &arguments.vectors) {
+        (Some(encoder), _) => Some(DocumentVectors::Encoded(encoder)),
+        (None, Some(path)) => Some(DocumentVectors::Array(path)),
+        (None, None) => None,
+    };
+    let result = match documents {
         None => prepare_folder(input, &arguments.out, &options, &mut on_progress),
         Some(_) if from_stdin => {
             let message = "texts are read from a file, not from standard input: save them first";
             return Err(CommandError::Usage(message.to_owned()));
         }
-        Some(encoder) => {
+        Some(vectors) => {
             let (text, key) = (arguments.text.clone(), arguments.key.clone());
             let fields = DocumentFields { text, key, parquet: jobs::attributes::PARQUET };
             let out = &arguments.out;
-            prepare_documents(file, &fields, encoder, out, &options, &mut on_progress)
+            prepare_documents(file, &fields, vectors, out, &options, &mut on_progress)
         }
     };
     display.finish();
@@ -106,12 +112,14 @@ fn attributes_of(
     arguments: &PrepareArguments,
     file: &Path,
 ) -> Result<Option<AttributesFile>, CommandError> {
-    let PrepareArguments { input, encoder, text, keep_text, key, attributes, .. } = arguments;
+    let PrepareArguments { input, encoder, vectors, text, keep_text, key, attributes, .. } =
+        arguments;
     let attributes = attributes.as_ref().map(|path| if path == input { file } else { path });
-    let file = match encoder {
+    let file = match encoder.as_ref().or(vectors.as_ref()) {
         Some(_) => document_attributes(file, attributes, text, *keep_text),
         None if key.is_some() && attributes.is_none() => {
-            Err("--key needs --attributes or --encoder: it names a field of their file".to_owned())
+            Err("--key needs --attributes, --encoder or --vectors: it names a field of their file"
+                .to_owned())
         }
         None => Ok(attributes.map(|path| (path, WantedFields::All))),
     };

@@ -17,6 +17,11 @@ use crate::rows::Rows;
 /// others read of one.
 pub const MAX_ENCODED_WORDS: usize = 8192;
 
+/// What a text must be where nothing makes vectors of texts.
+const NO_ENCODER: &str = "left out: the model has no encoder of texts, because its vectors were made \
+                          elsewhere (`kindred prepare --vectors`); encode the text with the program that \
+                          made them, and send its `vector`";
+
 /// How texts become vectors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EncodeOptions {
@@ -58,6 +63,7 @@ pub fn encode(model: &dyn Rows, text: &str, options: &EncodeOptions) -> Result<E
             // Its rows are those of another model.
             EncodedText { notes: Notes { used: None, ..found.notes }, ..found }
         }
+        Some(TextEncoder::Elsewhere) => return Err(Error::invalid("text", NO_ENCODER)),
         None => of_words(model, text, options)?,
     };
     let TextTokens { count, truncated, .. } = encoded.tokens;

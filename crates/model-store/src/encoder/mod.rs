@@ -25,6 +25,8 @@ pub(crate) const ENCODER_FOLDER: &str = "encoder";
 const DESCRIPTION_FILE: &str = "encoder.json";
 /// The kind of encoder that the rows are, with weights.
 const WORDS: &str = "words";
+/// The kind of encoder of a model whose vectors were made elsewhere: there is none.
+pub const NO_ENCODER: &str = "none";
 /// The version of the format.
 const FORMAT: u32 = 1;
 /// Bytes that are written and hashed together.
