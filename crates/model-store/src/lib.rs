@@ -35,7 +35,8 @@ mod whole;
 mod words;
 
 pub use encoder::{
-    EncoderFiles, NO_ENCODER, NewEncoder, NewFiles, NewNgrams, NgramLengths, Ngrams, TextWeights,
+    EncoderFiles, NO_ENCODER, NewEncoder, NewFiles, NewNgrams, NgramLengths, NgramVectors, Ngrams,
+    TextWeights,
 };
 pub use error::ModelError;
 pub use mapped::{Mapped, MappedMut};

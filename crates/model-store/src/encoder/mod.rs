@@ -9,12 +9,13 @@ mod files;
 mod ngrams;
 mod weights;
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 pub use self::files::{EncoderFiles, NewFiles};
-pub use self::ngrams::{NewNgrams, NgramLengths, Ngrams};
+pub use self::ngrams::{NewNgrams, NgramLengths, NgramVectors, Ngrams};
 pub use self::weights::TextWeights;
 use crate::ModelError;
 use crate::format::Checksum;
@@ -177,9 +178,9 @@ pub(crate) fn write(
 }
 
 /// Writes a file of these pieces, synced to disk. Returns its size and checksum.
-fn write_file(
+fn write_file<'a>(
     path: &Path,
-    pieces: &[&[u8]],
+    pieces: impl IntoIterator<Item = Cow<'a, [u8]>>,
     goes_on: &mut dyn FnMut() -> bool,
 ) -> Result<(u64, Checksum), ModelError> {
     use std::io::Write as _;
@@ -187,12 +188,14 @@ fn write_file(
     let failed = |error: std::io::Error| ModelError::io("write", path)(error);
     let mut out = std::fs::File::create_new(path).map_err(failed)?;
     let (mut hasher, mut bytes) = (blake3::Hasher::new(), 0);
-    for piece in pieces.iter().flat_map(|piece| piece.chunks(TOGETHER)) {
-        hasher.update_rayon(piece);
-        out.write_all(piece).map_err(failed)?;
-        bytes += piece.len() as u64;
-        if !goes_on() {
-            return Err(ModelError::Cancelled);
+    for pieces in pieces {
+        for piece in pieces.chunks(TOGETHER) {
+            hasher.update_rayon(piece);
+            out.write_all(piece).map_err(failed)?;
+            bytes += piece.len() as u64;
+            if !goes_on() {
+                return Err(ModelError::Cancelled);
+            }
         }
     }
     out.sync_all().map_err(failed)?;

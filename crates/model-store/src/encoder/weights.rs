@@ -104,7 +104,7 @@ pub(super) fn write(
 ) -> Result<Described, ModelError> {
     let rows = weights.len() as u64;
     let numbers: Vec<u8> = weights.iter().flat_map(|weight| weight.to_le_bytes()).collect();
-    let pieces = [&head("'<f8'", &[rows])[..], &numbers];
-    let (bytes, checksum) = write_file(&folder.join(WEIGHTS_FILE), &pieces, goes_on)?;
+    let pieces = [head("'<f8'", &[rows]).into(), numbers.into()];
+    let (bytes, checksum) = write_file(&folder.join(WEIGHTS_FILE), pieces, goes_on)?;
     Ok(Described { kind: SIF.to_owned(), rows, bytes, checksum })
 }
