@@ -80,6 +80,13 @@ fn every_route_has_the_same_vector_of_a_text() {
     );
     let output = kindred(&["embed", "--model", text(&model), "The frog"]).output().unwrap();
     assert_eq!(objects(&output)[0]["vector"], vector);
+    let (texts, answers) = (scratch.path().join("q.txt"), scratch.path().join("answers.jsonl"));
+    fs::write(&texts, "The frog\n").unwrap();
+    let mut bulk = kindred(&["bulk", "nearest", "--texts", "--include-query", "-k", "4"]);
+    let bulk = bulk.args(["--model", text(&model), "--in", text(&texts), "--out", text(&answers)]);
+    assert!(bulk.output().unwrap().status.success());
+    let answer: Value = serde_json::from_str(&fs::read_to_string(&answers).unwrap()).unwrap();
+    assert_eq!(answer["neighbors"], wanted);
     let openai = json!({"input": "The frog"});
     let openai = posted(&service, "/v1/embeddings", &openai).json();
     assert_eq!(openai["data"][0]["embedding"], vector);
