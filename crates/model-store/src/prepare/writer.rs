@@ -129,7 +129,7 @@ impl<W: Write + Seek> ModelWriter<W> {
         Self { attributes: Some(description), ..self }
     }
 
-    /// Words that are no rows have vectors, by the encoder whose description has this checksum.
+    /// The model has the encoder whose description has this checksum.
     pub(crate) fn with_encoder(self, description: Checksum) -> Self {
         Self { encoder: Some(description), ..self }
     }
